@@ -1,0 +1,1 @@
+//! The clocked components of the GPU, from block dispatcher to memory channels.

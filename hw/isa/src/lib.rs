@@ -1,0 +1,1 @@
+//! What software and machine agree on: instructions, registers, programs and their meaning.

@@ -1,0 +1,1 @@
+//! PTX text to a program that the machine runs.

@@ -1,0 +1,1 @@
+//! The ground of the GPU model: time, links, components, statistics.

@@ -1,0 +1,1 @@
+//! The host and the laboratory: scenarios, the reference, reports.

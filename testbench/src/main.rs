@@ -1,0 +1,3 @@
+//! The command `warpwave`.
+
+fn main() {}

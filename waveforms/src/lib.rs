@@ -1,0 +1,1 @@
+//! Waveforms of a run: selection, recording, VCD.
