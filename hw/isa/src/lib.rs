@@ -1,1 +1,23 @@
-//! What software and machine agree on: instructions, registers, programs and their meaning.
+//! What software and machine agree on: instructions, registers, programs and their meaning. There is no time in here.
+//!
+//! Read in this order: [`opcode`] (THE table), [`inst`], [`reg`], [`space`], [`lane`], [`program`], [`flow`] (lanes that split
+//! and meet), [`exec`] (bits in, bits out).
+//!
+//! The table does not assume PTX: its rows are the operations that compilers select from, so machine code can become a second
+//! front end.
+
+pub mod opcode;
+
+pub mod inst;
+
+pub mod reg;
+
+pub mod space;
+
+pub mod lane;
+
+pub mod program;
+
+pub mod flow;
+
+pub mod exec;

@@ -1,0 +1,145 @@
+//! The 32 lanes of a warp: which of them run, and one word for each.
+//!
+//! [`LaneMask`] is a set of lanes, bit *i* for lane *i*. [`Lanes`] is one 32-bit word per lane, the unit in which
+//! register files, collectors and pipes move data.
+
+use std::fmt;
+use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
+
+/// Lanes in a warp.
+pub const WARP_SIZE: usize = 32;
+
+/// A set of lanes of one warp.
+///
+/// ```
+/// use warpwave_isa::lane::LaneMask;
+/// let mask = LaneMask::first(3);
+/// assert_eq!(mask.iter().collect::<Vec<_>>(), [0, 1, 2]);
+/// assert_eq!((!mask).count(), 29);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct LaneMask(pub u32);
+
+impl LaneMask {
+    /// No lane.
+    pub const NONE: LaneMask = LaneMask(0);
+    /// All 32 lanes.
+    pub const ALL: LaneMask = LaneMask(u32::MAX);
+
+    /// The `n` lowest lanes; all of them for 32 and more.
+    pub const fn first(n: u32) -> Self {
+        if n >= 32 { Self::ALL } else { LaneMask((1 << n) - 1) }
+    }
+
+    /// One lane. The lane must be below 32.
+    pub const fn lane(lane: usize) -> Self {
+        LaneMask(1 << lane)
+    }
+
+    /// Whether the lane is in the set.
+    pub const fn contains(self, lane: usize) -> bool {
+        self.0 >> lane & 1 == 1
+    }
+
+    /// Number of lanes in the set.
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether no lane is in the set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The lowest lane of the set, if any.
+    pub const fn lowest(self) -> Option<usize> {
+        if self.0 == 0 {
+            None
+        } else {
+            Some(self.0.trailing_zeros() as usize)
+        }
+    }
+
+    /// The lanes of the set, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let lane = LaneMask(rest).lowest()?;
+            rest &= rest - 1;
+            Some(lane)
+        })
+    }
+}
+
+impl BitAnd for LaneMask {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        LaneMask(self.0 & other.0)
+    }
+}
+
+impl BitOr for LaneMask {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        LaneMask(self.0 | other.0)
+    }
+}
+
+impl BitAndAssign for LaneMask {
+    fn bitand_assign(&mut self, other: Self) {
+        self.0 &= other.0;
+    }
+}
+
+impl BitOrAssign for LaneMask {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl Not for LaneMask {
+    type Output = Self;
+    fn not(self) -> Self {
+        LaneMask(!self.0)
+    }
+}
+
+impl fmt::Debug for LaneMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#010x}", self.0)
+    }
+}
+
+/// One 32-bit word for each lane of a warp: a register as the warp sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(align(64))]
+pub struct Lanes(pub [u32; WARP_SIZE]);
+
+impl Lanes {
+    /// Zero in every lane.
+    pub const ZERO: Lanes = Lanes([0; WARP_SIZE]);
+
+    /// The same word in every lane.
+    pub const fn splat(word: u32) -> Self {
+        Lanes([word; WARP_SIZE])
+    }
+
+    /// Takes the words of `from` in the lanes of `mask`, keeps its own in the others.
+    #[inline]
+    pub fn merge(&mut self, from: &Lanes, mask: LaneMask) {
+        if mask == LaneMask::ALL {
+            *self = *from;
+            return;
+        }
+        for lane in 0..WARP_SIZE {
+            let keep = (mask.0 >> lane & 1).wrapping_sub(1);
+            self.0[lane] = (self.0[lane] & keep) | (from.0[lane] & !keep);
+        }
+    }
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}

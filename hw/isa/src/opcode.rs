@@ -1,0 +1,291 @@
+//! THE table of instructions. Everything else grows from it: definitions and uses, printing, execution, pipes.
+//!
+//! A row is an operation, not a mnemonic: a front end selects rows, and a spelling of another language is its own business.
+//! A row says which pipe runs it, how wide its result and sources are, and what kind of latency its result has.
+//! Meaning is in [`crate::exec`], cycles are in the machine's presets.
+
+use crate::inst::{Inst, MmaShape};
+use crate::space::Space;
+
+/// The pipe that an instruction is dispatched to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Pipe {
+    /// Integer and logic (ALU).
+    Int,
+    /// FP32 multiply-add, and integer multiply-add (FMA).
+    Fma,
+    /// Packed half precision.
+    Half,
+    /// FP64.
+    Fp64,
+    /// Special functions and conversions (XU).
+    Sfu,
+    /// Matrix products.
+    Tensor,
+    /// Memory and shuffles, through the memory queue of the sub-core.
+    Lsu,
+    /// Branches, convergence, barriers, exit: resolved at the branch unit.
+    Control,
+}
+
+/// Number of 32-bit words of a result or source.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Width {
+    /// This many.
+    Words(u8),
+    /// As `mods.ty` says.
+    Ty,
+    /// As `mods.from` says.
+    From,
+    /// As `mods.access` says.
+    Access,
+    /// An address in `mods.space`: two words for global and generic, else one.
+    Address,
+    /// Matrix operand A of `mods.mma`.
+    MmaA,
+    /// Matrix operand B of `mods.mma`.
+    MmaB,
+    /// Matrix accumulator of `mods.mma`.
+    MmaC,
+    /// One word a matrix (`mods.count`).
+    Count,
+}
+
+impl Width {
+    /// The width in words for one instruction.
+    pub fn of(self, inst: &Inst) -> u8 {
+        match self {
+            Width::Words(n) => n,
+            Width::Ty => inst.mods.ty.words(),
+            Width::From => inst.mods.from.words(),
+            Width::Access => inst.mods.access.words(),
+            Width::Address => match inst.mods.space {
+                Space::Global | Space::Generic => 2,
+                Space::Shared | Space::Local | Space::Const => 1,
+            },
+            Width::MmaA => mma_words(inst.mods.mma).0,
+            Width::MmaB => mma_words(inst.mods.mma).1,
+            Width::MmaC => mma_words(inst.mods.mma).2,
+            Width::Count => inst.mods.count,
+        }
+    }
+}
+
+/// Registers per lane of A, B and the accumulator (PTX ISA, fragments of mma.m16n8k*); accumulators are 32-bit, f64 for the last shape.
+const fn mma_words(shape: MmaShape) -> (u8, u8, u8) {
+    match shape {
+        MmaShape::M16n8k16F16
+        | MmaShape::M16n8k16Bf16
+        | MmaShape::M16n8k8Tf32
+        | MmaShape::M16n8k32S8
+        | MmaShape::M16n8k32U8 => (4, 2, 4),
+        MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 => (2, 1, 4),
+        MmaShape::M8n8k4F64 => (2, 2, 4),
+    }
+}
+
+/// What a row is, apart from its meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Name as printed.
+    pub name: &'static str,
+    /// Pipe that runs it.
+    pub pipe: Pipe,
+    /// Width of the register result; `Words(0)` for none.
+    pub dst: Width,
+    /// Result predicates.
+    pub pdst: u8,
+    /// Widths of the sources A, B, C, D; as many as the row has.
+    pub src: &'static [Width],
+    /// Predicate sources besides the guard.
+    pub psrc: u8,
+}
+
+macro_rules! opcodes {
+    ($($(#[$doc:meta])+ $op:ident $name:literal $pipe:ident ($dst:expr, $pdst:literal) <- ($src:expr, $psrc:literal);)+) => {
+        /// A row of the table.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Opcode {
+            $($(#[$doc])+ $op,)+
+        }
+
+        impl Opcode {
+            /// Every row, in table order.
+            pub const ALL: &[Opcode] = &[$(Opcode::$op,)+];
+
+            /// The row's columns.
+            pub const fn row(self) -> &'static Row {
+                use Width::*;
+                match self {
+                    $(Opcode::$op => &Row { name: $name, pipe: Pipe::$pipe, dst: $dst, pdst: $pdst, src: &$src, psrc: $psrc },)+
+                }
+            }
+        }
+    };
+}
+
+opcodes! {
+    // ---- moves and selection
+    /// d = a.
+    Mov "MOV" Int (Words(1), 0) <- ([Words(1)], 0);
+    /// d = psrc0 ? a : b.
+    Sel "SEL" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
+    /// d = special register; a is `Source::Special`.
+    S2r "S2R" Sfu (Words(1), 0) <- ([Words(1)], 0);
+    /// d = bytes of (b:a) chosen by the selector c; `lut` holds the mode (0 the generic one).
+    Prmt "PRMT" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// d = the predicates P0 to P6 as bits 0 to 6.
+    P2r "P2R" Int (Words(1), 0) <- ([], 0);
+    /// P0 to P6 = bits 0 to 6 of a, where mask b has a bit.
+    R2p "R2P" Int (Words(0), 0) <- ([Words(1), Words(1)], 0);
+
+    // ---- integer and logic
+    /// d = a + b + c (+ carry psrc0 if `extended`); pdst0 = carry out of the 32-bit sum of two operands.
+    Iadd3 "IADD3" Int (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 1);
+    /// d = (a << lut) + b; with `high`, the upper word of (c:a) << lut, plus b (+ carry psrc0 if `extended`); pdst0 = carry out.
+    Lea "LEA" Int (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 1);
+    /// d = truth table `lut` of a, b, c, bit by bit.
+    Lop3 "LOP3" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// Funnel shift of (c:a) by b: `right`, `wrap`, `high`; `ty` S32 shifts in c's sign (plain shifts pass a zero or copied word).
+    Shf "SHF" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// d = least or greatest of a, b: least where psrc0 holds.
+    Imnmx "IMNMX" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
+    /// pdst0 = (a cmp b) join psrc0; pdst1 = its complement joined likewise. `extended`: the upper words of a 64-bit comparison whose low step gave psrc1.
+    Isetp "ISETP" Int (Words(0), 2) <- ([Words(1), Words(1)], 2);
+    /// d = |a|.
+    Iabs "IABS" Int (Words(1), 0) <- ([Words(1)], 0);
+    /// d = a narrowed to `from` and extended to `ty`; `sat` clamps instead.
+    I2i "I2I" Int (Ty, 0) <- ([From], 0);
+    /// d = field of a at bit b, length c, extended as `ty` says.
+    Bfe "BFE" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// d = b with the low bits of a inserted at bit c, length d.
+    Bfi "BFI" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1), Words(1)], 0);
+    /// pdst0 = truth table `lut` of psrc0, psrc1 (index 2*p + q); pdst1 its complement.
+    Plop3 "PLOP3" Int (Words(0), 2) <- ([], 2);
+    /// d, pdst0 = vote over the active lanes of psrc0.
+    Vote "VOTE" Int (Words(1), 1) <- ([], 1);
+    /// d = lanes whose a (width `ty`) equals this lane's (any), or all lanes if equal everywhere (all, pdst0).
+    Match "MATCH" Sfu (Words(1), 1) <- ([Ty], 0);
+    /// d = reduction `atom` of a over the active lanes.
+    Redux "REDUX" Sfu (Words(1), 0) <- ([Words(1)], 0);
+    /// d = low word of a*b+c, or its high word (`high`); `ty` gives the sign.
+    Imad "IMAD" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// (d+1:d) = 64-bit a*b + (c+1:c); `ty` gives the sign of a and b.
+    ImadWide "IMAD.WIDE" Fma (Words(2), 0) <- ([Words(1), Words(1), Words(2)], 0);
+    /// d = c + dot product of the four bytes of a and b; `from` and `ty` give the signs of a and b.
+    Idp4a "IDP.4A" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// Bits set in a.
+    Popc "POPC" Sfu (Words(1), 0) <- ([Words(1)], 0);
+    /// Position of the leading bit of a, as `ty` says; all ones if none. `sat`: as a shift amount (31 minus it).
+    Flo "FLO" Sfu (Words(1), 0) <- ([Words(1)], 0);
+    /// Bits of a in reverse.
+    Brev "BREV" Sfu (Words(1), 0) <- ([Words(1)], 0);
+    /// d = a / b (`high`: the remainder), of `ty`. One row for what hardware does in some 20 instructions; its cost is the preset's.
+    Idiv "IDIV" Sfu (Ty, 0) <- ([Ty, Ty], 0);
+
+    // ---- FP32
+    /// d = a + b.
+    Fadd "FADD" Fma (Words(1), 0) <- ([Words(1), Words(1)], 0);
+    /// d = a * b.
+    Fmul "FMUL" Fma (Words(1), 0) <- ([Words(1), Words(1)], 0);
+    /// d = a * b + c, rounded once.
+    Ffma "FFMA" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// d = lesser or greater of a, b (lesser where psrc0 holds); a NaN loses.
+    Fmnmx "FMNMX" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
+    /// pdst0 = (a cmp b) join psrc0; pdst1 = complement joined likewise.
+    Fsetp "FSETP" Int (Words(0), 2) <- ([Words(1), Words(1)], 1);
+    /// d = approximate function `mufu` of a.
+    Mufu "MUFU" Sfu (Words(1), 0) <- ([Words(1)], 0);
+    /// d = a / b, correctly rounded. One row for a sequence, like IDIV.
+    Fdiv "FDIV" Sfu (Ty, 0) <- ([Ty, Ty], 0);
+    /// d = square root of a, correctly rounded. One row for a sequence.
+    Fsqrt "FSQRT" Sfu (Ty, 0) <- ([Ty], 0);
+    /// d = 1 / a, correctly rounded. One row for a sequence.
+    Frcp "FRCP" Sfu (Ty, 0) <- ([Ty], 0);
+
+    // ---- half precision, two at a time or one (`ty` F16x2, F16, Bf16x2, Bf16)
+    /// d = a + b.
+    Hadd2 "HADD2" Half (Words(1), 0) <- ([Words(1), Words(1)], 0);
+    /// d = a * b.
+    Hmul2 "HMUL2" Half (Words(1), 0) <- ([Words(1), Words(1)], 0);
+    /// d = a * b + c, rounded once.
+    Hfma2 "HFMA2" Half (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// d = lesser or greater (lesser where psrc0 holds).
+    Hmnmx2 "HMNMX2" Half (Words(1), 0) <- ([Words(1), Words(1)], 1);
+    /// pdst0 = (low halves compare) join psrc0; pdst1 = (high halves compare) join psrc0.
+    Hsetp2 "HSETP2" Half (Words(0), 2) <- ([Words(1), Words(1)], 1);
+
+    // ---- FP64
+    /// d = a + b.
+    Dadd "DADD" Fp64 (Words(2), 0) <- ([Words(2), Words(2)], 0);
+    /// d = a * b.
+    Dmul "DMUL" Fp64 (Words(2), 0) <- ([Words(2), Words(2)], 0);
+    /// d = a * b + c, rounded once.
+    Dfma "DFMA" Fp64 (Words(2), 0) <- ([Words(2), Words(2), Words(2)], 0);
+    /// d = lesser or greater (lesser where psrc0 holds).
+    Dmnmx "DMNMX" Fp64 (Words(2), 0) <- ([Words(2), Words(2)], 1);
+    /// pdst0 = (a cmp b) join psrc0; pdst1 = complement joined likewise.
+    Dsetp "DSETP" Fp64 (Words(0), 2) <- ([Words(2), Words(2)], 1);
+
+    // ---- conversions
+    /// Integer `from` to float `ty`.
+    I2f "I2F" Sfu (Ty, 0) <- ([From], 0);
+    /// Float `from` to integer `ty`, saturating; NaN gives 0.
+    F2i "F2I" Sfu (Ty, 0) <- ([From], 0);
+    /// Float `from` to float `ty`; `integral` rounds to an integral value.
+    F2f "F2F" Sfu (Ty, 0) <- ([From], 0);
+    /// d = packed `ty` (F16x2 or Bf16x2) of a (upper half) and b (lower half), both f32.
+    F2fp "F2FP" Int (Words(1), 0) <- ([Words(1), Words(1)], 0);
+
+    // ---- tensor
+    /// D = A * B + C for the shape `mma`; sources A, B, C.
+    Mma "MMA" Tensor (MmaC, 0) <- ([MmaA, MmaB, MmaC], 0);
+
+    // ---- memory and exchange
+    /// d = value at address a + offset.
+    Ld "LD" Lsu (Access, 0) <- ([Address], 0);
+    /// Value b to address a + offset.
+    St "ST" Lsu (Words(0), 0) <- ([Address, Access], 0);
+    /// d = old value at a + offset, replaced by `atom`(old, b); CAS compares with b and stores c.
+    Atom "ATOM" Lsu (Access, 0) <- ([Address, Access, Access], 0);
+    /// As ATOM, without a result.
+    Red "RED" Lsu (Words(0), 0) <- ([Address, Access], 0);
+    /// d = value in constant bank `bank` at a + offset.
+    Ldc "LDC" Lsu (Access, 0) <- ([Words(1)], 0);
+    /// d = `count` 8x8 matrices of 16-bit elements from shared memory, rows at the lanes' addresses a + offset.
+    Ldsm "LDSM" Lsu (Count, 0) <- ([Words(1)], 0);
+    /// Copies `access` bytes from global b + offset to shared a, without a register; bytes past the size c are zero.
+    Ldgsts "LDGSTS" Lsu (Words(0), 0) <- ([Words(1), Words(2), Words(1)], 0);
+    /// Closes the group of copies begun so far.
+    Ldgdepbar "LDGDEPBAR" Lsu (Words(0), 0) <- ([], 0);
+    /// d = a of the lane that `shfl`, b and the clamp c name; pdst0 = whether that lane was in range.
+    Shfl "SHFL" Lsu (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 0);
+
+    // ---- control
+    /// Nothing.
+    Nop "NOP" Control (Words(0), 0) <- ([], 0);
+    /// Lanes in which the guard holds go to `target`.
+    Bra "BRA" Control (Words(0), 0) <- ([], 0);
+    /// Lanes in which the guard holds go to the instruction whose index is in a.
+    Brx "BRX" Control (Words(0), 0) <- ([Words(1)], 0);
+    /// The active lanes will meet at the BSYNC of `conv`.
+    Bssy "BSSY" Control (Words(0), 0) <- ([], 0);
+    /// Waits for the lanes of `conv`.
+    Bsync "BSYNC" Control (Words(0), 0) <- ([], 0);
+    /// The lanes in which the guard holds leave `conv`.
+    Break "BREAK" Control (Words(0), 0) <- ([], 0);
+    /// Waits until the live lanes of mask a are here.
+    Warpsync "WARPSYNC" Control (Words(0), 0) <- ([Words(1)], 0);
+    /// Lanes in which the guard holds are done.
+    Exit "EXIT" Control (Words(0), 0) <- ([], 0);
+    /// Block barrier a; with b threads unless b is 0. `count` 1: arrives without waiting.
+    Bar "BAR" Control (Words(0), 0) <- ([Words(1), Words(1)], 0);
+    /// Earlier accesses are seen by `scope` before later ones.
+    Membar "MEMBAR" Control (Words(0), 0) <- ([], 0);
+    /// Waits until at most `count` groups of copies are pending.
+    Depbar "DEPBAR" Control (Words(0), 0) <- ([], 0);
+    /// Sleeps for about a nanoseconds.
+    Nanosleep "NANOSLEEP" Control (Words(0), 0) <- ([Words(1)], 0);
+    /// The program gives up.
+    Trap "BPT.TRAP" Control (Words(0), 0) <- ([], 0);
+}

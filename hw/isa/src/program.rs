@@ -1,0 +1,235 @@
+//! Code as the machine gets it: instructions with what the front of an SM needs to know of each, and what a launch must provide.
+//!
+//! A [`Program`] never changes once built. [`Decoded`] is worked out once per instruction, so that nothing is derived in a cycle.
+
+use crate::inst::{Inst, Source};
+use crate::opcode::{Opcode, Pipe};
+use crate::reg::{Pred, Reg, Special};
+
+/// Most 32-bit source words of one instruction (a tensor product: 4 + 2 + 4).
+pub const MAX_SOURCE_WORDS: usize = 10;
+/// Most 32-bit result words of one instruction.
+pub const MAX_RESULT_WORDS: usize = 4;
+
+/// A set of general registers.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RegSet(pub [u64; 4]);
+
+impl RegSet {
+    /// Adds `words` registers from `first` on; the zero register is never a member.
+    pub fn insert(&mut self, first: Reg, words: u8) {
+        if first.is_zero() {
+            return;
+        }
+        for n in first.0..first.0 + words {
+            self.0[n as usize / 64] |= 1 << (n % 64);
+        }
+    }
+
+    /// Removes `words` registers from `first` on.
+    pub fn remove(&mut self, first: Reg, words: u8) {
+        if first.is_zero() {
+            return;
+        }
+        for n in first.0..first.0 + words {
+            self.0[n as usize / 64] &= !(1 << (n % 64));
+        }
+    }
+
+    /// Whether the two sets share a register.
+    #[inline]
+    pub fn meets(&self, other: &RegSet) -> bool {
+        (self.0[0] & other.0[0]) | (self.0[1] & other.0[1]) | (self.0[2] & other.0[2]) | (self.0[3] & other.0[3]) != 0
+    }
+
+    /// Whether no register is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+}
+
+/// Where one word of a source comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WordSource {
+    /// Zero.
+    Zero,
+    /// This register.
+    Reg(Reg),
+    /// These bits.
+    Imm(u32),
+    /// This word of a constant bank.
+    Const {
+        /// Bank number.
+        bank: u8,
+        /// Word index.
+        word: u16,
+    },
+    /// A special register.
+    Special(Special),
+}
+
+/// What the front of an SM needs to know of an instruction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Decoded {
+    /// Source words in operand order: A's words, then B's, and so on; `words` of them count.
+    pub sources: [WordSource; MAX_SOURCE_WORDS],
+    /// Source words in use.
+    pub words: u8,
+    /// Index of the first word of each operand A, B, C, D.
+    pub first_word: [u8; 4],
+    /// Result words.
+    pub result_words: u8,
+    /// Registers read.
+    pub uses: RegSet,
+    /// Registers written.
+    pub defs: RegSet,
+    /// Predicates read, the guard's included, bit i for Pi.
+    pub pred_uses: u8,
+    /// Predicates written.
+    pub pred_defs: u8,
+    /// Pipe.
+    pub pipe: Pipe,
+}
+
+impl Decoded {
+    /// Works out the facts of one instruction.
+    pub fn of(inst: &Inst) -> Self {
+        let row = inst.op.row();
+        let mut decoded = Decoded {
+            sources: [WordSource::Zero; MAX_SOURCE_WORDS],
+            words: 0,
+            first_word: [0; 4],
+            result_words: row.dst.of(inst),
+            uses: RegSet::default(),
+            defs: RegSet::default(),
+            pred_uses: 0,
+            pred_defs: 0,
+            pipe: row.pipe,
+        };
+        for (slot, width) in row.src.iter().enumerate() {
+            decoded.add_source(slot, inst.src[slot].source, width.of(inst));
+        }
+        decoded.defs.insert(inst.dst, decoded.result_words);
+        decoded.add_predicates(inst);
+        decoded
+    }
+
+    fn add_source(&mut self, slot: usize, source: Source, words: u8) {
+        self.first_word[slot] = self.words;
+        for n in 0..words {
+            self.sources[self.words as usize] = match source {
+                Source::Reg(reg) if reg.is_zero() => WordSource::Zero,
+                Source::Reg(reg) => WordSource::Reg(reg.offset(n)),
+                Source::Imm(bits) => WordSource::Imm((bits >> (32 * n as u32)) as u32),
+                Source::Const { bank, offset } => WordSource::Const {
+                    bank,
+                    word: offset / 4 + n as u16,
+                },
+                Source::Special(special) => WordSource::Special(special),
+            };
+            self.words += 1;
+        }
+        if let Source::Reg(reg) = source {
+            self.uses.insert(reg, words);
+        }
+    }
+
+    fn add_predicates(&mut self, inst: &Inst) {
+        const VALUES: u8 = (1 << Pred::COUNT) - 1;
+        let bit = |pred: Pred| (1u8 << pred.0) & VALUES;
+        let row = inst.op.row();
+        self.pred_uses = bit(inst.guard.pred);
+        for guard in &inst.psrc[..row.psrc as usize] {
+            self.pred_uses |= bit(guard.pred);
+        }
+        for pred in &inst.pdst[..row.pdst as usize] {
+            self.pred_defs |= bit(*pred);
+        }
+        match inst.op {
+            Opcode::P2r => self.pred_uses |= VALUES,
+            Opcode::R2p => self.pred_defs |= VALUES,
+            _ => {}
+        }
+    }
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Name in the source.
+    pub name: String,
+    /// First byte, counted from the start of the parameters.
+    pub offset: u32,
+    /// Size in bytes.
+    pub bytes: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+}
+
+/// What a launch of a program needs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Needs {
+    /// General registers per thread.
+    pub registers: u32,
+    /// Statically declared shared memory, in bytes.
+    pub shared_bytes: u32,
+    /// Local memory per thread, in bytes.
+    pub local_bytes: u32,
+    /// Parameters in order.
+    pub params: Vec<Param>,
+    /// Exact block size that the kernel asks for (`.reqntid`), if any.
+    pub required_block: Option<[u32; 3]>,
+    /// Largest block that the kernel allows (`.maxntid`), if any.
+    pub max_block: Option<[u32; 3]>,
+}
+
+/// One kernel, ready to run.
+///
+/// ```
+/// use warpwave_isa::inst::Inst;
+/// use warpwave_isa::opcode::Opcode;
+/// use warpwave_isa::program::{Needs, Program};
+/// let program = Program::new("nothing", vec![Inst::new(Opcode::Exit)], Needs::default());
+/// assert_eq!(program.code().len(), 1);
+/// assert!(program.decoded()[0].uses.is_empty());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Program {
+    name: String,
+    code: Vec<Inst>,
+    decoded: Vec<Decoded>,
+    needs: Needs,
+}
+
+impl Program {
+    /// Takes finished code.
+    pub fn new(name: &str, code: Vec<Inst>, needs: Needs) -> Self {
+        let decoded = code.iter().map(Decoded::of).collect();
+        Program {
+            name: name.to_owned(),
+            code,
+            decoded,
+            needs,
+        }
+    }
+
+    /// The kernel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The instructions; an index into them is a program counter.
+    pub fn code(&self) -> &[Inst] {
+        &self.code
+    }
+
+    /// The facts of each instruction, by program counter.
+    pub fn decoded(&self) -> &[Decoded] {
+        &self.decoded
+    }
+
+    /// What a launch must provide.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+}

@@ -1,0 +1,146 @@
+//! Names of architectural state: registers, predicates, convergence barriers, special registers.
+
+use std::fmt;
+
+/// A 32-bit general register of a lane; wider values take aligned groups of 2 or 4.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Reg(pub u8);
+
+impl Reg {
+    /// Reads zero; writes to it vanish.
+    pub const ZERO: Reg = Reg(255);
+    /// General registers that hold a value.
+    pub const COUNT: usize = 255;
+
+    /// The register `n` places further, as in a pair or quad. The zero register stays the zero register.
+    pub const fn offset(self, n: u8) -> Reg {
+        if self.0 == 255 { self } else { Reg(self.0 + n) }
+    }
+
+    /// Whether this is the register that reads zero.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 255
+    }
+}
+
+impl fmt::Display for Reg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_zero() {
+            f.write_str("RZ")
+        } else {
+            write!(f, "R{}", self.0)
+        }
+    }
+}
+
+/// A predicate: one bit of a lane.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Pred(pub u8);
+
+impl Pred {
+    /// Always true; writes to it vanish.
+    pub const TRUE: Pred = Pred(7);
+    /// Predicates that hold a value.
+    pub const COUNT: usize = 7;
+
+    /// Whether this is the predicate that is always true.
+    pub const fn is_true(self) -> bool {
+        self.0 == 7
+    }
+}
+
+impl fmt::Display for Pred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_true() {
+            f.write_str("PT")
+        } else {
+            write!(f, "P{}", self.0)
+        }
+    }
+}
+
+/// A predicate read as it is or negated: a guard, a carry, a selector.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Guard {
+    /// The predicate read.
+    pub pred: Pred,
+    /// Whether the bit is inverted after reading.
+    pub negated: bool,
+}
+
+impl Guard {
+    /// Holds in every lane.
+    pub const ALWAYS: Guard = Guard {
+        pred: Pred::TRUE,
+        negated: false,
+    };
+    /// Holds in no lane.
+    pub const NEVER: Guard = Guard {
+        pred: Pred::TRUE,
+        negated: true,
+    };
+
+    /// Holds where the predicate is true.
+    pub const fn when(pred: Pred) -> Self {
+        Guard { pred, negated: false }
+    }
+
+    /// Holds where the predicate is false.
+    pub const fn unless(pred: Pred) -> Self {
+        Guard { pred, negated: true }
+    }
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", if self.negated { "!" } else { "" }, self.pred)
+    }
+}
+
+/// A convergence barrier: the lanes that will meet again at a join.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Conv(pub u8);
+
+impl Conv {
+    /// Convergence barriers of a warp (Volta and later, jia18).
+    pub const COUNT: usize = 16;
+}
+
+impl fmt::Display for Conv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "B{}", self.0)
+    }
+}
+
+/// What a lane can ask about itself and its surroundings.
+///
+/// Block and grid sizes are not here: they are words of constant bank 0 (see [`crate::space::bank0`]).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs, reason = "each is the PTX special register of the same name")]
+pub enum Special {
+    TidX,
+    TidY,
+    TidZ,
+    CtaidX,
+    CtaidY,
+    CtaidZ,
+    LaneId,
+    WarpId,
+    NWarpId,
+    SmId,
+    NSmId,
+    GridId,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    ClockLo,
+    ClockHi,
+    GlobaltimerLo,
+    GlobaltimerHi,
+    ClusterCtarank,
+    ClusterNctarank,
+    DynamicSharedSize,
+    TotalSharedSize,
+}
