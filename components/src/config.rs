@@ -1,0 +1,135 @@
+//! The numbers of one GPU: plain data, read once, never changed while the machine runs.
+//!
+//! A [`GpuConfig`] comes from a preset (see `preset`); there is no `Default`, so that no number
+//! appears from nowhere. [`GpuConfig::check`] returns every fault at once, in sentences.
+//!
+//! Units are in the names or in the documentation of each field. "Cycles" are core cycles unless a
+//! field says otherwise; "issue to dependent issue" is the distance, in cycles, between the issue of
+//! an instruction and the earliest issue of one that reads its result.
+
+mod check;
+pub(crate) mod keys;
+mod memory;
+mod sm;
+
+pub use check::ConfigFault;
+pub use memory::{Hbm, L2, Timing, Xbar};
+pub use sm::{Barrier, Constant, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm};
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that tells one GPU from another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuConfig {
+    /// Name of the part, as the command line takes it: `h100-sxm5`.
+    pub name: String,
+    /// Compute capability, major number: 7 for Volta.
+    pub cc_major: u32,
+    /// Compute capability, minor number.
+    pub cc_minor: u32,
+    /// Size of device memory, bytes.
+    pub memory_bytes: u64,
+    /// The three clock domains.
+    pub clocks: Clocks,
+    /// How SMs are grouped.
+    pub topology: Topology,
+    /// What a CTA may ask for, and what an SM can hold.
+    pub limits: Limits,
+    /// The block dispatcher.
+    pub gigathread: GigaThread,
+    /// The streaming multiprocessor; all of a part are alike.
+    pub sm: Sm,
+    /// SM to L2 network.
+    pub xbar: Xbar,
+    /// Second-level cache.
+    pub l2: L2,
+    /// Device memory.
+    pub hbm: Hbm,
+}
+
+impl GpuConfig {
+    /// SMs on the chip.
+    pub fn n_sms(&self) -> u32 {
+        self.topology.tpcs_per_gpc.iter().sum::<u32>() * self.topology.sms_per_tpc
+    }
+
+    /// Bytes that the L1 keeps when `carveout` bytes of the unified array serve as shared memory.
+    pub fn l1_bytes(&self, carveout: u32) -> u32 {
+        self.sm.l1.size - carveout
+    }
+}
+
+/// Clock frequencies; their ratios are exact because they are whole kilohertz.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clocks {
+    /// Front end and SMs, kHz.
+    pub core_khz: u32,
+    /// Crossbar and L2 slices, kHz.
+    pub l2_khz: u32,
+    /// Command clock of the memory channels, kHz; data move at a multiple of it.
+    pub memory_khz: u32,
+}
+
+/// GPCs of TPCs of SMs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// GPCs on the chip.
+    pub gpcs: u32,
+    /// TPCs in use of each GPC; one entry per GPC.
+    pub tpcs_per_gpc: Vec<u32>,
+    /// SMs in one TPC.
+    pub sms_per_tpc: u32,
+}
+
+/// Limits of a launch and allocation units of an SM.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Lanes of a warp; 32 on every part.
+    pub warp_size: u32,
+    /// Threads a CTA may have.
+    pub max_threads_per_block: u32,
+    /// Warps resident on one SM.
+    pub max_warps_per_sm: u32,
+    /// CTAs resident on one SM.
+    pub max_blocks_per_sm: u32,
+    /// 32-bit registers of one SM.
+    pub registers_per_sm: u32,
+    /// 32-bit registers that one CTA may occupy, its warps rounded up to the allocation granularity.
+    pub registers_per_block: u32,
+    /// Registers one thread may use.
+    pub max_registers_per_thread: u32,
+    /// Registers of a warp are allocated in multiples of this many.
+    pub register_unit: u32,
+    /// Parts into which the register file is split for allocation; the warps of a CTA are spread
+    /// over them evenly.
+    pub warp_allocation_granularity: u32,
+    /// Shared memory one CTA may ask for, static and dynamic together and with opt-in, bytes.
+    pub shared_per_block_max: u32,
+    /// Shared memory of a CTA is allocated in multiples of this many bytes.
+    pub shared_unit: u32,
+    /// Shared memory the system takes from each CTA's allocation, bytes.
+    pub shared_reserved_per_block: u32,
+    /// Sizes, bytes, that shared memory may take of the unified array; ascending.
+    pub shared_carveouts: Vec<u32>,
+}
+
+/// The block dispatcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GigaThread {
+    /// Cycles from the launch command to the first CTA handed out.
+    pub launch_latency: u32,
+    /// Least cycles between two CTAs handed out by the whole chip.
+    pub dispatch_interval: u32,
+    /// Warps that the dispatcher sets up per cycle: a CTA of W warps holds it for
+    /// max(`dispatch_interval`, ceil(W / `warps_per_cycle`)) cycles.
+    pub warps_per_cycle: u32,
+    /// Cycles that a message takes from dispatcher to SM, and back.
+    pub link_latency: u32,
+    /// Least cycles between two CTAs admitted by one SM.
+    pub sm_interval: u32,
+}

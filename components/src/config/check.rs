@@ -1,0 +1,595 @@
+//! What a configuration must fulfil before cycle 0. Every fault is reported, not the first alone.
+
+use std::fmt;
+
+use toml::Value;
+
+use super::{GpuConfig, Limits, Pipe, keys};
+
+/// Issue, operand read, execute, write-back: no pipe answers faster.
+const MIN_PIPE_LATENCY: u64 = 4;
+
+/// Keys that may be zero.
+const MAY_BE_ZERO: [&str; 6] = [
+    "cc_minor",
+    "hbm.latency_extra",
+    "l2.far_latency",
+    "limits.shared_reserved_per_block",
+    "sm.barrier.per_warp",
+    "sm.shared.conflict_latency_per_pass",
+];
+
+/// One thing wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigFault {
+    /// A number that counts something is 0.
+    Zero {
+        /// Dotted key.
+        key: String,
+    },
+    /// A number by which addresses are split is no power of two.
+    NotPowerOfTwo {
+        /// Dotted key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+    },
+    /// A number does not hold a whole count of a smaller one.
+    NotMultiple {
+        /// Dotted key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// What it must be a multiple of, in words.
+        of: String,
+        /// The value of that.
+        unit: u64,
+    },
+    /// A number does not divide another.
+    NotDivisor {
+        /// Dotted key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// Dotted key of what it must divide.
+        of: &'static str,
+        /// The value of that.
+        whole: u64,
+    },
+    /// A number is below its least sensible value.
+    TooSmall {
+        /// Dotted key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// Least value.
+        least: u64,
+        /// Where the bound comes from.
+        why: &'static str,
+    },
+    /// A number is above its greatest sensible value.
+    TooLarge {
+        /// Dotted key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// Greatest value.
+        most: u64,
+        /// Where the bound comes from.
+        why: &'static str,
+    },
+    /// A list is not as long as the number that counts it.
+    WrongLength {
+        /// Dotted key of the list.
+        key: &'static str,
+        /// Its length.
+        len: u64,
+        /// Dotted key of the count.
+        count_key: &'static str,
+        /// The count.
+        count: u64,
+    },
+    /// A list is empty, or not in strictly ascending order.
+    NotAscending {
+        /// Dotted key of the list.
+        key: &'static str,
+        /// The list.
+        values: Vec<u32>,
+    },
+}
+
+impl fmt::Display for ConfigFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero { key } => write!(f, "`{key}` is 0: it must be at least 1"),
+            Self::NotPowerOfTwo { key, value } => {
+                write!(f, "`{key}` is {value}: it must be a power of two")
+            }
+            Self::NotMultiple {
+                key,
+                value,
+                of,
+                unit,
+            } => {
+                write!(
+                    f,
+                    "`{key}` is {value}: it must be a multiple of {of} ({unit})"
+                )
+            }
+            Self::NotDivisor {
+                key,
+                value,
+                of,
+                whole,
+            } => {
+                write!(f, "`{key}` is {value}: it must divide `{of}` ({whole})")
+            }
+            Self::TooSmall {
+                key,
+                value,
+                least,
+                why,
+            } => {
+                write!(f, "`{key}` is {value}: it must be at least {least}, {why}")
+            }
+            Self::TooLarge {
+                key,
+                value,
+                most,
+                why,
+            } => {
+                write!(f, "`{key}` is {value}: it must be at most {most}, {why}")
+            }
+            Self::WrongLength {
+                key,
+                len,
+                count_key,
+                count,
+            } => {
+                write!(
+                    f,
+                    "`{key}` has {len} entries: `{count_key}` asks for {count}"
+                )
+            }
+            Self::NotAscending { key, values } => {
+                write!(
+                    f,
+                    "`{key}` is {values:?}: it must have entries, each above the one before"
+                )
+            }
+        }
+    }
+}
+
+impl GpuConfig {
+    /// Every fault of this configuration; empty when the machine can be built from it.
+    pub fn check(&self) -> Vec<ConfigFault> {
+        let mut faults = Faults(zeros(self));
+        // A zero makes the sums below meaningless, and is fault enough.
+        if faults.0.is_empty() {
+            check_topology(self, &mut faults);
+            check_limits(&self.limits, &mut faults);
+            check_carveouts(self, &mut faults);
+            check_sm(self, &mut faults);
+            check_l1(self, &mut faults);
+            check_l2(self, &mut faults);
+            check_hbm(self, &mut faults);
+            check_latencies(self, &mut faults);
+        }
+        faults.0
+    }
+}
+
+fn zeros(config: &GpuConfig) -> Vec<ConfigFault> {
+    keys::flatten(config)
+        .into_iter()
+        .filter(|(key, value)| *value == Value::Integer(0) && !MAY_BE_ZERO.contains(&key.as_str()))
+        .map(|(key, _)| ConfigFault::Zero { key })
+        .collect()
+}
+
+/// The faults found so far, and the questions that find them.
+struct Faults(Vec<ConfigFault>);
+
+impl Faults {
+    fn power_of_two(&mut self, key: &'static str, value: u32) {
+        if !value.is_power_of_two() {
+            self.0.push(ConfigFault::NotPowerOfTwo {
+                key,
+                value: value.into(),
+            });
+        }
+    }
+
+    fn multiple(
+        &mut self,
+        key: &'static str,
+        value: impl Into<u64>,
+        of: &str,
+        unit: impl Into<u64>,
+    ) {
+        let (value, unit) = (value.into(), unit.into());
+        if value % unit != 0 {
+            self.0.push(ConfigFault::NotMultiple {
+                key,
+                value,
+                of: of.to_owned(),
+                unit,
+            });
+        }
+    }
+
+    fn divisor(&mut self, key: &'static str, value: u32, of: &'static str, whole: u32) {
+        if whole % value != 0 {
+            let (value, whole) = (value.into(), whole.into());
+            self.0.push(ConfigFault::NotDivisor {
+                key,
+                value,
+                of,
+                whole,
+            });
+        }
+    }
+
+    fn at_least(
+        &mut self,
+        key: &'static str,
+        value: impl Into<u64>,
+        least: impl Into<u64>,
+        why: &'static str,
+    ) {
+        let (value, least) = (value.into(), least.into());
+        if value < least {
+            self.0.push(ConfigFault::TooSmall {
+                key,
+                value,
+                least,
+                why,
+            });
+        }
+    }
+
+    fn at_most(
+        &mut self,
+        key: &'static str,
+        value: impl Into<u64>,
+        most: impl Into<u64>,
+        why: &'static str,
+    ) {
+        let (value, most) = (value.into(), most.into());
+        if value > most {
+            self.0.push(ConfigFault::TooLarge {
+                key,
+                value,
+                most,
+                why,
+            });
+        }
+    }
+}
+
+fn check_topology(config: &GpuConfig, faults: &mut Faults) {
+    let topology = &config.topology;
+    let len = topology.tpcs_per_gpc.len() as u64;
+    if len != u64::from(topology.gpcs) {
+        faults.0.push(ConfigFault::WrongLength {
+            key: "topology.tpcs_per_gpc",
+            len,
+            count_key: "topology.gpcs",
+            count: topology.gpcs.into(),
+        });
+    }
+    let fewest = topology.tpcs_per_gpc.iter().copied().min().unwrap_or(1);
+    faults.at_least(
+        "topology.tpcs_per_gpc",
+        fewest,
+        1u32,
+        "for a GPC without TPCs is none",
+    );
+}
+
+fn check_limits(limits: &Limits, faults: &mut Faults) {
+    let warp = limits.warp_size;
+    faults.at_least("limits.warp_size", warp, 32u32, "as on every part");
+    faults.at_most("limits.warp_size", warp, 32u32, "as on every part");
+    faults.multiple(
+        "limits.max_threads_per_block",
+        limits.max_threads_per_block,
+        "`limits.warp_size`",
+        warp,
+    );
+    faults.at_most(
+        "limits.max_threads_per_block",
+        limits.max_threads_per_block,
+        u64::from(warp) * u64::from(limits.max_warps_per_sm),
+        "the threads of `limits.max_warps_per_sm` warps",
+    );
+    faults.power_of_two("limits.register_unit", limits.register_unit);
+    faults.power_of_two("limits.shared_unit", limits.shared_unit);
+    faults.multiple(
+        "limits.registers_per_sm",
+        limits.registers_per_sm,
+        "`limits.register_unit` x `limits.warp_allocation_granularity`",
+        u64::from(limits.register_unit) * u64::from(limits.warp_allocation_granularity),
+    );
+    faults.at_most(
+        "limits.registers_per_block",
+        limits.registers_per_block,
+        limits.registers_per_sm,
+        "all of `limits.registers_per_sm`",
+    );
+    faults.at_most(
+        "limits.max_registers_per_thread",
+        limits.max_registers_per_thread,
+        255u32,
+        "what an instruction can name",
+    );
+}
+
+fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
+    let limits = &config.limits;
+    let carveouts = &limits.shared_carveouts;
+    let ascending = carveouts.windows(2).all(|pair| pair[0] < pair[1]);
+    let Some(&largest) = carveouts.last().filter(|_| ascending) else {
+        return faults.0.push(ConfigFault::NotAscending {
+            key: "limits.shared_carveouts",
+            values: carveouts.clone(),
+        });
+    };
+    faults.at_most(
+        "limits.shared_carveouts",
+        u64::from(largest) + 1,
+        config.sm.l1.size,
+        "so that the L1 keeps part of `sm.l1.size`",
+    );
+    faults.at_most(
+        "limits.shared_per_block_max",
+        limits.shared_per_block_max,
+        largest.saturating_sub(limits.shared_reserved_per_block),
+        "the largest of `limits.shared_carveouts` less `limits.shared_reserved_per_block`",
+    );
+    let set_bytes = u64::from(config.sm.l1.line) * u64::from(config.sm.l1.associativity);
+    for &carveout in carveouts
+        .iter()
+        .filter(|&&carveout| carveout < config.sm.l1.size)
+    {
+        let of = format!("`sm.l1.line` x `sm.l1.associativity` beyond the carve-out {carveout}");
+        if !u64::from(config.l1_bytes(carveout)).is_multiple_of(set_bytes) {
+            faults.0.push(ConfigFault::NotMultiple {
+                key: "sm.l1.size",
+                value: config.sm.l1.size.into(),
+                of,
+                unit: set_bytes,
+            });
+        }
+    }
+}
+
+fn check_sm(config: &GpuConfig, faults: &mut Faults) {
+    let sm = &config.sm;
+    faults.multiple(
+        "limits.max_warps_per_sm",
+        config.limits.max_warps_per_sm,
+        "`sm.subcores`",
+        sm.subcores,
+    );
+    let pipes = &sm.pipes;
+    check_pipe(
+        ["sm.pipes.int.latency", "sm.pipes.int.interval"],
+        pipes.int,
+        faults,
+    );
+    check_pipe(
+        ["sm.pipes.fp32.latency", "sm.pipes.fp32.interval"],
+        pipes.fp32,
+        faults,
+    );
+    check_pipe(
+        ["sm.pipes.half.latency", "sm.pipes.half.interval"],
+        pipes.half,
+        faults,
+    );
+    check_pipe(
+        ["sm.pipes.fp64.latency", "sm.pipes.fp64.interval"],
+        pipes.fp64,
+        faults,
+    );
+    check_pipe(
+        ["sm.pipes.sfu.latency", "sm.pipes.sfu.interval"],
+        pipes.sfu,
+        faults,
+    );
+    check_pipe(
+        ["sm.pipes.tensor.latency", "sm.pipes.tensor.interval"],
+        pipes.tensor,
+        faults,
+    );
+    let imad = Pipe {
+        latency: pipes.imad_latency,
+        interval: pipes.imad_interval,
+    };
+    check_pipe(
+        ["sm.pipes.imad_latency", "sm.pipes.imad_interval"],
+        imad,
+        faults,
+    );
+    let why = "the stages from issue to write-back";
+    faults.at_least(
+        "sm.pipes.predicate_latency",
+        pipes.predicate_latency,
+        MIN_PIPE_LATENCY,
+        why,
+    );
+    faults.at_least(
+        "sm.pipes.shuffle_latency",
+        pipes.shuffle_latency,
+        MIN_PIPE_LATENCY,
+        why,
+    );
+    faults.at_least(
+        "sm.shared.latency",
+        sm.shared.latency,
+        MIN_PIPE_LATENCY,
+        why,
+    );
+    faults.at_least(
+        "sm.shared.atomic_latency",
+        sm.shared.atomic_latency,
+        MIN_PIPE_LATENCY,
+        why,
+    );
+    faults.at_least(
+        "sm.constant.latency",
+        sm.constant.latency,
+        MIN_PIPE_LATENCY,
+        why,
+    );
+    faults.power_of_two("sm.register_banks", sm.register_banks);
+    faults.power_of_two("sm.shared.banks", sm.shared.banks);
+    faults.power_of_two("sm.shared.bank_bytes", sm.shared.bank_bytes);
+}
+
+/// An interval is 32 lanes over the width of the unit, so it divides the warp.
+fn check_pipe([latency, interval]: [&'static str; 2], pipe: Pipe, faults: &mut Faults) {
+    faults.at_least(
+        latency,
+        pipe.latency,
+        MIN_PIPE_LATENCY,
+        "the stages from issue to write-back",
+    );
+    faults.divisor(interval, pipe.interval, "limits.warp_size", 32);
+}
+
+fn check_l1(config: &GpuConfig, faults: &mut Faults) {
+    let l1 = &config.sm.l1;
+    faults.power_of_two("sm.l1.line", l1.line);
+    faults.power_of_two("sm.l1.sector", l1.sector);
+    faults.power_of_two("sm.l1.tag_banks", l1.tag_banks);
+    faults.multiple("sm.l1.line", l1.line, "`sm.l1.sector`", l1.sector);
+    faults.multiple(
+        "sm.l1.data_bytes_per_cycle",
+        l1.data_bytes_per_cycle,
+        "`sm.l1.sector`",
+        l1.sector,
+    );
+    faults.at_least(
+        "sm.l1.hit_latency",
+        l1.hit_latency,
+        MIN_PIPE_LATENCY,
+        "the stages from issue to write-back",
+    );
+}
+
+fn check_l2(config: &GpuConfig, faults: &mut Faults) {
+    let l2 = &config.l2;
+    faults.power_of_two("l2.line", l2.line);
+    faults.power_of_two("l2.sector", l2.sector);
+    faults.multiple("l2.line", l2.line, "`l2.sector`", l2.sector);
+    faults.multiple(
+        "l2.sector",
+        l2.sector,
+        "`sm.l1.sector`",
+        config.sm.l1.sector,
+    );
+    faults.divisor("l2.partitions", l2.partitions, "l2.slices", l2.slices);
+    let way_bytes = u64::from(l2.slices) * u64::from(l2.line) * u64::from(l2.associativity);
+    faults.multiple(
+        "l2.size",
+        l2.size,
+        "`l2.slices` x `l2.line` x `l2.associativity`",
+        way_bytes,
+    );
+    if l2.partitions == 1 {
+        faults.at_most(
+            "l2.far_latency",
+            l2.far_latency,
+            0u32,
+            "with one of `l2.partitions`",
+        );
+    }
+}
+
+fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
+    let (hbm, t) = (&config.hbm, &config.hbm.timing);
+    faults.power_of_two("hbm.row_bytes", hbm.row_bytes);
+    faults.power_of_two("hbm.burst_bytes", hbm.burst_bytes);
+    faults.multiple("hbm.banks", hbm.banks, "`hbm.bank_groups`", hbm.bank_groups);
+    faults.multiple(
+        "hbm.row_bytes",
+        hbm.row_bytes,
+        "`hbm.burst_bytes`",
+        hbm.burst_bytes,
+    );
+    faults.multiple(
+        "hbm.burst_bytes",
+        hbm.burst_bytes,
+        "`l2.sector`",
+        config.l2.sector,
+    );
+    faults.multiple(
+        "hbm.burst_bytes",
+        hbm.burst_bytes,
+        "`hbm.bus_bytes_per_command_cycle`",
+        hbm.bus_bytes_per_command_cycle,
+    );
+    faults.multiple(
+        "memory_bytes",
+        config.memory_bytes,
+        "`l2.line`",
+        config.l2.line,
+    );
+    let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
+    faults.at_least(
+        "hbm.timing.t_ccd_s",
+        t.t_ccd_s,
+        burst,
+        "the cycles that a burst holds the data bus",
+    );
+    faults.at_least(
+        "hbm.timing.t_ccd_l",
+        t.t_ccd_l,
+        t.t_ccd_s,
+        "as `hbm.timing.t_ccd_s`",
+    );
+    faults.at_least(
+        "hbm.timing.t_ras",
+        t.t_ras,
+        t.t_rcd,
+        "as `hbm.timing.t_rcd`",
+    );
+    faults.at_least(
+        "hbm.timing.t_rc",
+        t.t_rc,
+        u64::from(t.t_ras) + u64::from(t.t_rp),
+        "`hbm.timing.t_ras` + `hbm.timing.t_rp`",
+    );
+    faults.at_least(
+        "hbm.timing.t_refi",
+        t.t_refi,
+        u64::from(t.t_rfc) + 1,
+        "or the banks do nothing but refresh (`hbm.timing.t_rfc`)",
+    );
+}
+
+/// A total must have room for the stages that sum to it.
+fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
+    let (l2, hbm, clocks) = (&config.l2, &config.hbm, &config.clocks);
+    let core_cycles =
+        |cycles: u64, khz: u32| (cycles * u64::from(clocks.core_khz)).div_ceil(khz.into());
+    let l2_cycles = 2 * u64::from(config.xbar.latency) + u64::from(l2.slice_latency);
+    faults.at_least(
+        "l2.hit_latency",
+        l2.hit_latency,
+        u64::from(config.sm.l1.hit_latency) + core_cycles(l2_cycles, clocks.l2_khz),
+        "`sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency` in core cycles",
+    );
+    let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
+    let memory_cycles = [hbm.timing.t_rcd, hbm.timing.cl, burst, hbm.latency_extra];
+    let memory_cycles = memory_cycles.into_iter().map(u64::from).sum();
+    faults.at_least(
+        "hbm.access_latency",
+        hbm.access_latency,
+        u64::from(l2.hit_latency) + core_cycles(memory_cycles, clocks.memory_khz),
+        "`l2.hit_latency` + activate, read, burst and `hbm.latency_extra` in core cycles",
+    );
+}

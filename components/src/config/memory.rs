@@ -1,0 +1,114 @@
+//! Numbers of the memory system below the L1: crossbar, L2, device memory.
+
+use serde::{Deserialize, Serialize};
+
+/// SM to L2 network, one port per SM and per slice, each way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Xbar {
+    /// One way, port to port, without waiting, L2-clock cycles.
+    pub latency: u32,
+    /// Payload that an SM port sends towards the L2 per L2-clock cycle, bytes.
+    pub request_bytes_per_cycle: u32,
+    /// Payload that an SM port receives from the L2 per L2-clock cycle, bytes.
+    pub response_bytes_per_cycle: u32,
+    /// Messages waiting at each port.
+    pub queue_depth: u32,
+}
+
+/// Second-level cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct L2 {
+    /// Bytes of all slices together.
+    pub size: u32,
+    /// Slices; any count.
+    pub slices: u32,
+    /// Parts of the chip that hold the slices; each has an equal share.
+    pub partitions: u32,
+    /// Core cycles that an access to a slice of the other partition takes beyond `hit_latency`;
+    /// 0 where there is one partition.
+    pub far_latency: u32,
+    /// Bytes of a line.
+    pub line: u32,
+    /// Bytes of a sector.
+    pub sector: u32,
+    /// Ways of a set; sets of a slice = size / slices / line / associativity.
+    pub associativity: u32,
+    /// SM issue to dependent issue of a load that misses the L1 and hits a near slice of the idle
+    /// L2, core cycles: the target that the stages on the way must sum to.
+    pub hit_latency: u32,
+    /// Cycles from a slice's input queue to its answer on a hit, L2 clock; a part of
+    /// `hit_latency`.
+    pub slice_latency: u32,
+    /// Sectors in flight to memory, per slice.
+    pub mshr_entries: u32,
+    /// Requests waiting at a slice.
+    pub queue_depth: u32,
+    /// Bytes that a slice reads or writes per L2-clock cycle.
+    pub bytes_per_cycle: u32,
+    /// L2-clock cycles between two atomics of one slice on the same word.
+    pub atomic_interval: u32,
+}
+
+/// Device memory: channels of banks behind a request queue each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hbm {
+    /// Channels, each with its own command and data bus; any count.
+    pub channels: u32,
+    /// Banks of a channel.
+    pub banks: u32,
+    /// Bank groups of a channel.
+    pub bank_groups: u32,
+    /// Bytes of a row of one bank.
+    pub row_bytes: u32,
+    /// Requests waiting at a channel.
+    pub queue_depth: u32,
+    /// Bytes that one column command moves.
+    pub burst_bytes: u32,
+    /// Bytes that a channel's data bus moves per command cycle.
+    pub bus_bytes_per_command_cycle: u32,
+    /// SM issue to dependent issue of a load that misses every cache, idle memory, row closed,
+    /// core cycles: the target that the stages on the way must sum to.
+    pub access_latency: u32,
+    /// Command cycles that every access spends in controller and interface beside the timing of
+    /// the banks; a part of `access_latency`.
+    pub latency_extra: u32,
+    /// Bank timing.
+    pub timing: Timing,
+}
+
+/// Bank timing, command-clock cycles; the names are those of the JEDEC standards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Activate to column command.
+    pub t_rcd: u32,
+    /// Precharge to activate.
+    pub t_rp: u32,
+    /// Activate to precharge.
+    pub t_ras: u32,
+    /// Activate to activate, same bank.
+    pub t_rc: u32,
+    /// Activate to activate, different banks.
+    pub t_rrd: u32,
+    /// Column command to column command, different bank groups.
+    pub t_ccd_s: u32,
+    /// Column command to column command, same bank group.
+    pub t_ccd_l: u32,
+    /// Read command to first data.
+    pub cl: u32,
+    /// Write command to first data.
+    pub wl: u32,
+    /// End of write data to precharge.
+    pub t_wr: u32,
+    /// End of write data to read command.
+    pub t_wtr: u32,
+    /// Read command to precharge.
+    pub t_rtp: u32,
+    /// Refresh command to next command.
+    pub t_rfc: u32,
+    /// Mean distance of two refresh commands.
+    pub t_refi: u32,
+}

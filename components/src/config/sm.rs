@@ -1,0 +1,162 @@
+//! Numbers of one streaming multiprocessor, from fetch to L1.
+
+use serde::{Deserialize, Serialize};
+
+/// One streaming multiprocessor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sm {
+    /// Sub-cores, each with a scheduler that issues one instruction per cycle.
+    pub subcores: u32,
+    /// Which ready warp a scheduler takes.
+    pub scheduler: SchedulerPolicy,
+    /// Decoded instructions waiting, per warp.
+    pub ibuffer_entries: u32,
+    /// Cycles from the fetch of an instruction to its place in the ibuffer.
+    pub fetch_latency: u32,
+    /// Cycles from the issue of a branch to the fetch at its target.
+    pub branch_latency: u32,
+    /// Instructions that may gather operands at once, per sub-core.
+    pub collector_entries: u32,
+    /// Register-file banks per sub-core; a register's bank is its number modulo this.
+    pub register_banks: u32,
+    /// Warp-wide registers read per bank and cycle.
+    pub register_read_ports: u32,
+    /// Arithmetic pipes of a sub-core.
+    pub pipes: Pipes,
+    /// Load and store path.
+    pub lsu: Lsu,
+    /// Shared memory.
+    pub shared: Shared,
+    /// Constant cache.
+    pub constant: Constant,
+    /// CTA barrier.
+    pub barrier: Barrier,
+    /// First-level data cache.
+    pub l1: L1,
+}
+
+/// Which of the ready warps a scheduler issues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerPolicy {
+    /// The next ready warp after the one issued last.
+    LooseRoundRobin,
+    /// The warp issued last while it is ready, otherwise the oldest ready one.
+    GreedyThenOldest,
+    /// The oldest ready warp.
+    OldestFirst,
+}
+
+/// The arithmetic pipes of one sub-core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipes {
+    /// 32-bit integer and logic.
+    pub int: Pipe,
+    /// 32-bit floating point.
+    pub fp32: Pipe,
+    /// Packed 16-bit floating point; one instruction makes two results per lane.
+    pub half: Pipe,
+    /// 64-bit floating point.
+    pub fp64: Pipe,
+    /// Special functions and the conversions and bit scans that share their rate.
+    pub sfu: Pipe,
+    /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. Another shape or type
+    /// takes an interval in proportion to its multiply-adds over the rate of its type: 32-bit
+    /// inputs run at half the rate of 16-bit ones, 8-bit at twice.
+    pub tensor: Pipe,
+    /// Issue to dependent issue of an integer multiply-add, cycles.
+    pub imad_latency: u32,
+    /// Issue interval of an integer multiply-add, cycles.
+    pub imad_interval: u32,
+    /// Issue of a compare to issue of an instruction guarded by its predicate, cycles.
+    pub predicate_latency: u32,
+    /// Issue to dependent issue of a warp shuffle, cycles.
+    pub shuffle_latency: u32,
+}
+
+/// Timing of one pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipe {
+    /// Issue to dependent issue of the same class, cycles.
+    pub latency: u32,
+    /// Issue cycles that one warp instruction takes of the pipe.
+    pub interval: u32,
+}
+
+/// The path that loads, stores and atomics share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lsu {
+    /// Memory instructions waiting, per sub-core.
+    pub queue_depth: u32,
+    /// Cycles that a sub-core's address unit takes per memory instruction.
+    pub issue_interval: u32,
+    /// Least cycles between two memory instructions that the SM accepts from its sub-cores.
+    pub accept_interval: u32,
+    /// Memory instructions of the SM whose accesses are still under way.
+    pub pending_requests: u32,
+}
+
+/// Shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shared {
+    /// Banks, one word each per cycle.
+    pub banks: u32,
+    /// Bytes of a bank's word.
+    pub bank_bytes: u32,
+    /// Issue to dependent issue of a 32-bit load without conflict, cycles.
+    pub latency: u32,
+    /// Cycles that each pass beyond the first adds.
+    pub conflict_latency_per_pass: u32,
+    /// Issue to dependent issue of an atomic that returns its old value, no two lanes on one
+    /// word, cycles.
+    pub atomic_latency: u32,
+}
+
+/// Constant cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {
+    /// Issue to dependent issue of a constant load that hits, one address per warp, cycles.
+    pub latency: u32,
+}
+
+/// Barrier of a CTA: the last arrival releases all after `base_latency` + `per_warp` x warps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Barrier {
+    /// Cycles whatever the number of warps.
+    pub base_latency: u32,
+    /// Cycles per warp of the CTA.
+    pub per_warp: u32,
+}
+
+/// First-level data cache; it shares its array with shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct L1 {
+    /// Bytes of the unified array; the L1 has what the shared-memory carve-out leaves.
+    pub size: u32,
+    /// Bytes of a line.
+    pub line: u32,
+    /// Bytes of a sector.
+    pub sector: u32,
+    /// Ways of a set; sets = bytes left to the L1 / line / associativity.
+    pub associativity: u32,
+    /// Issue to dependent issue of a 32-bit load, all lanes in one line, hit, cycles.
+    pub hit_latency: u32,
+    /// Sectors in flight to the L2.
+    pub mshr_entries: u32,
+    /// Requests that may wait on one sector in flight, the first included.
+    pub mshr_merges: u32,
+    /// Tag banks; distinct lines of one request that fall on one bank take a pass each.
+    pub tag_banks: u32,
+    /// Bytes that a hit delivers per cycle.
+    pub data_bytes_per_cycle: u32,
+    /// Sectors written that wait for the crossbar.
+    pub store_queue: u32,
+}
