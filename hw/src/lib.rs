@@ -1,1 +1,25 @@
-//! The ground of the GPU model: time, links, components, statistics.
+//! The ground of the GPU model: time, links, components, statistics. It knows no GPU block.
+//!
+//! Read in this order: [`time`], [`path`], [`component`], [`link`], [`tile`], [`clock`], then the furniture.
+//!
+//! # Promises
+//! - What is sent in a cycle is seen in a later one; the order in which components tick never changes a result.
+//! - Quantum, threads, idle-skipping and watching change nothing: same bits, same cycles.
+
+pub mod time;
+
+pub mod path;
+
+pub mod component;
+
+pub mod link;
+
+pub mod tile;
+
+pub mod clock;
+
+pub mod probe;
+
+pub mod stats;
+
+pub mod error;

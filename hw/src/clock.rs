@@ -1,0 +1,277 @@
+//! The global clock: runs every tile for a quantum, lets them exchange, and goes on.
+//!
+//! The quantum is at most the shortest latency between tiles, so nothing that a tile sends can be due in another tile within
+//! the same quantum: tiles may run one after the other, or on several threads, with the same result. When no tile has anything
+//! to do, the clock jumps.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::tile::Tile;
+use crate::time::Cycle;
+
+/// Longest quantum, whatever the links allow: half the horizon of a tile.
+pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
+
+/// Why [`Clock::run`] came back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The caller's condition held.
+    Asked,
+    /// The cycle limit was reached.
+    Limit,
+    /// No component has anything to do, now or ever.
+    Quiet,
+}
+
+/// Ticks all tiles of a machine.
+pub struct Clock {
+    now: Cycle,
+    tiles: Vec<Tile>,
+    quantum: u64,
+    threads: usize,
+}
+
+impl Clock {
+    /// A clock at cycle 0 over these tiles, with the longest quantum that their links allow, on one thread.
+    pub fn new(mut tiles: Vec<Tile>) -> Self {
+        let shortest = tiles.iter().filter_map(Tile::remote_latency).min();
+        let quantum = shortest.unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM);
+        tiles.iter_mut().for_each(|tile| tile.wake_all(Cycle::ZERO));
+        Clock {
+            now: Cycle::ZERO,
+            tiles,
+            quantum,
+            threads: 1,
+        }
+    }
+
+    /// The next cycle to run.
+    pub fn now(&self) -> Cycle {
+        self.now
+    }
+
+    /// The tiles.
+    pub fn tiles(&self) -> &[Tile] {
+        &self.tiles
+    }
+
+    /// The tiles, to watch, shuffle or reset them between runs.
+    pub fn tiles_mut(&mut self) -> &mut [Tile] {
+        &mut self.tiles
+    }
+
+    /// Cycles that a tile runs by itself.
+    pub fn quantum(&self) -> u64 {
+        self.quantum
+    }
+
+    /// Shortens the quantum. No result may depend on it.
+    ///
+    /// # Panics
+    /// If it is 0 or longer than the links allow.
+    pub fn set_quantum(&mut self, quantum: u64) {
+        assert!(
+            (1..=self.quantum).contains(&quantum),
+            "the quantum must be 1 to {}, not {quantum}",
+            self.quantum
+        );
+        self.quantum = quantum;
+    }
+
+    /// Runs on so many threads, at least 1. No result may depend on it.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.clamp(1, self.tiles.len().max(1));
+    }
+
+    /// Runs until `stop` holds (asked after every quantum), until `limit`, or until nothing can happen any more.
+    pub fn run(&mut self, limit: Cycle, stop: impl FnMut(Cycle) -> bool) -> Stop {
+        if self.threads == 1 {
+            self.run_alone(limit, stop)
+        } else {
+            self.run_threads(limit, stop)
+        }
+    }
+
+    fn run_alone(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
+        loop {
+            let next = self
+                .tiles
+                .iter()
+                .map(|tile| tile.next_due(self.now))
+                .min()
+                .unwrap_or(Cycle::NEVER);
+            if let Some(reason) = self.jump(next, limit) {
+                return reason;
+            }
+            let end = (self.now + self.quantum).min(limit);
+            for tile in &mut self.tiles {
+                if tile.next_due(self.now) < end {
+                    tile.run(self.now, end);
+                }
+            }
+            self.now = end;
+            if stop(self.now) {
+                return Stop::Asked;
+            }
+        }
+    }
+
+    /// Moves to the next cycle in which something is due, or says why not.
+    fn jump(&mut self, next: Cycle, limit: Cycle) -> Option<Stop> {
+        if next == Cycle::NEVER {
+            return Some(Stop::Quiet);
+        }
+        if next >= limit {
+            self.now = limit;
+            return Some(Stop::Limit);
+        }
+        self.now = self.now.max(next);
+        None
+    }
+
+    /// As `run_alone`: this thread leads and runs its share of the tiles, the others run theirs; all meet twice a quantum.
+    fn run_threads(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
+        let threads = self.threads;
+        let quantum = self.quantum;
+        let mut shares: Vec<Vec<&mut Tile>> = (0..threads).map(|_| Vec::new()).collect();
+        for (n, tile) in self.tiles.iter_mut().enumerate() {
+            shares[n % threads].push(tile);
+        }
+        let plan = Plan::new(threads);
+        let mut now = self.now;
+        let reason = std::thread::scope(|scope| {
+            let mut shares = shares.into_iter();
+            let mut own = shares.next().expect("at least one thread");
+            for (n, share) in shares.enumerate() {
+                let plan = &plan;
+                scope.spawn(move || plan.follow(n + 1, share));
+            }
+            let _release = Dismiss(&plan);
+            loop {
+                let next = plan.next_due(now, &mut own);
+                if next == Cycle::NEVER {
+                    return Stop::Quiet;
+                }
+                if next >= limit {
+                    now = limit;
+                    return Stop::Limit;
+                }
+                now = now.max(next);
+                let end = (now + quantum).min(limit);
+                plan.lead(now, end, &mut own);
+                now = end;
+                if stop(now) {
+                    return Stop::Asked;
+                }
+            }
+        });
+        self.now = now;
+        reason
+    }
+}
+
+/// What the leading thread tells the others, and where all meet.
+struct Plan {
+    from: AtomicU64,
+    end: AtomicU64,
+    done: AtomicBool,
+    next_due: Vec<AtomicU64>,
+    arrived: AtomicUsize,
+    round: AtomicUsize,
+    threads: usize,
+}
+
+impl Plan {
+    fn new(threads: usize) -> Self {
+        Plan {
+            from: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            done: AtomicBool::new(false),
+            next_due: (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            arrived: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            threads,
+        }
+    }
+
+    /// Waits until all threads are here. Quanta are short, so it spins, and gives way after a while.
+    fn meet(&self) {
+        let round = self.round.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Release);
+            self.round.fetch_add(1, Ordering::AcqRel);
+            return;
+        }
+        let mut spins = 0u32;
+        while self.round.load(Ordering::Acquire) == round {
+            spins += 1;
+            if spins < 4096 {
+                std::hint::spin_loop()
+            } else {
+                std::thread::yield_now()
+            }
+        }
+    }
+
+    /// A worker's life: each round, either say when its tiles are due next (an empty window) or run them.
+    fn follow(&self, worker: usize, mut tiles: Vec<&mut Tile>) {
+        loop {
+            self.meet();
+            if self.done.load(Ordering::Acquire) {
+                return;
+            }
+            self.window(worker, &mut tiles);
+            self.meet();
+        }
+    }
+
+    fn window(&self, worker: usize, tiles: &mut [&mut Tile]) {
+        let (from, end) = (
+            Cycle(self.from.load(Ordering::Acquire)),
+            Cycle(self.end.load(Ordering::Acquire)),
+        );
+        if from == end {
+            let next = tiles
+                .iter()
+                .map(|tile| tile.next_due(from))
+                .min()
+                .unwrap_or(Cycle::NEVER);
+            self.next_due[worker].store(next.0, Ordering::Release);
+            return;
+        }
+        for tile in tiles {
+            if tile.next_due(from) < end {
+                tile.run(from, end);
+            }
+        }
+    }
+
+    fn lead(&self, from: Cycle, end: Cycle, own: &mut [&mut Tile]) {
+        self.from.store(from.0, Ordering::Release);
+        self.end.store(end.0, Ordering::Release);
+        self.meet();
+        self.window(0, own);
+        self.meet();
+    }
+
+    fn next_due(&self, now: Cycle, own: &mut [&mut Tile]) -> Cycle {
+        self.lead(now, now, own);
+        Cycle(
+            self.next_due
+                .iter()
+                .map(|next| next.load(Ordering::Acquire))
+                .min()
+                .unwrap_or(u64::MAX),
+        )
+    }
+}
+
+/// Sends the workers home when the leader is done, also when it panics.
+struct Dismiss<'a>(&'a Plan);
+
+impl Drop for Dismiss<'_> {
+    fn drop(&mut self) {
+        self.0.done.store(true, Ordering::Release);
+        self.0.meet();
+    }
+}

@@ -1,0 +1,219 @@
+//! A link: one bounded crossbeam channel with a latency and a depth, from an [`OutPort`] to an [`InPort`].
+//!
+//! ```text
+//!   OutPort --- message, stamped with the cycle from which it is visible ---> InPort
+//!           <-- credit, stamped with the cycle from which the place is free --
+//! ```
+//!
+//! # Promises
+//! - A message sent in cycle t is visible from t + latency on, in the order of sending.
+//! - A place taken in cycle t is free again in t + credit latency (1 inside a tile, the link's latency between tiles).
+//! - Both depend on stamps alone, never on who ticks first or which thread runs when: inside a quantum no stamp of the other
+//!   side's can fall due. So room and visible messages are the same for any tick order, quantum or number of threads.
+//! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
+//!
+//! Ask for room, then send: sending without room is a bug and panics.
+
+pub mod monitor;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam::channel::{Receiver, Sender, bounded};
+
+use crate::path::Path;
+use crate::tile::{Slot, Waker};
+use crate::time::Cycle;
+use monitor::Monitor;
+
+/// Shape of a link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkConfig {
+    /// Instance name.
+    pub path: Path,
+    /// Cycles from sending to being visible, at least 1.
+    pub latency: u32,
+    /// Messages that may be under way or waiting, at least 1.
+    pub depth: u32,
+}
+
+/// For each place of the ring: the cycle from which it is free, or `u64::MAX` while it is taken.
+type Places = Arc<[AtomicU64]>;
+
+const TAKEN: u64 = u64::MAX;
+
+/// The sending end.
+pub struct OutPort<T> {
+    channel: Sender<(Cycle, T)>,
+    free_from: Places,
+    place: usize,
+    latency: u64,
+    receiver: Waker,
+    monitor: Option<Box<dyn Monitor<T>>>,
+}
+
+/// The receiving end.
+pub struct InPort<T> {
+    channel: Receiver<(Cycle, T)>,
+    head: Option<(Cycle, T)>,
+    free_from: Places,
+    place: usize,
+    credit_latency: u64,
+    monitor: Option<Box<dyn Monitor<T>>>,
+}
+
+/// Joins two components. Between tiles the latency also bounds the quantum (see [`crate::clock`]).
+///
+/// # Panics
+/// If latency or depth is 0, or the latency is beyond what a tile can look ahead ([`crate::tile::HORIZON`]).
+pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {
+    let LinkConfig { path, latency, depth } = config;
+    assert!(
+        *latency >= 1 && *depth >= 1,
+        "{path}: a link needs a latency and a depth of at least 1"
+    );
+    let between_tiles = !from.same_tile(to);
+    let longest = if between_tiles {
+        crate::tile::HORIZON / 2
+    } else {
+        crate::tile::HORIZON - 1
+    };
+    assert!(
+        u64::from(*latency) <= longest,
+        "{path}: latency {latency} is beyond the horizon of {longest} cycles"
+    );
+    if between_tiles {
+        from.note_remote_latency(*latency);
+        to.note_remote_latency(*latency);
+    }
+    let (sender, receiver) = bounded(*depth as usize);
+    let free_from: Places = (0..*depth).map(|_| AtomicU64::new(0)).collect();
+    let latency = u64::from(*latency);
+    let out = OutPort {
+        channel: sender,
+        free_from: free_from.clone(),
+        place: 0,
+        latency,
+        receiver: to.waker(between_tiles),
+        monitor: None,
+    };
+    let credit_latency = if between_tiles { latency } else { 1 };
+    (
+        out,
+        InPort {
+            channel: receiver,
+            head: None,
+            free_from,
+            place: 0,
+            credit_latency,
+            monitor: None,
+        },
+    )
+}
+
+impl<T> OutPort<T> {
+    /// Whether a message may be sent in this cycle.
+    #[inline]
+    pub fn has_room(&self, now: Cycle) -> bool {
+        self.free_from[self.place].load(Ordering::Acquire) <= now.0
+    }
+
+    /// Sends a message; it is visible `latency` cycles later.
+    ///
+    /// # Panics
+    /// If there is no room: ask [`OutPort::has_room`] first.
+    #[inline]
+    pub fn send(&mut self, now: Cycle, message: T) {
+        assert!(self.has_room(now), "cycle {now}: message sent without asking for room");
+        if let Some(monitor) = &mut self.monitor {
+            monitor.sent(now, &message);
+        }
+        self.free_from[self.place].store(TAKEN, Ordering::Relaxed);
+        self.place = next(self.place, self.free_from.len());
+        let visible = now + self.latency;
+        assert!(
+            self.channel.try_send((visible, message)).is_ok(),
+            "cycle {now}: a free place, but a full channel"
+        );
+        self.receiver.wake(visible);
+    }
+
+    /// Cycles from sending to being visible.
+    pub fn latency(&self) -> u64 {
+        self.latency
+    }
+
+    /// Shows every message sent to `monitor`.
+    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
+        self.monitor = Some(monitor);
+    }
+}
+
+impl<T> InPort<T> {
+    /// The oldest visible message, left where it is.
+    #[inline]
+    pub fn peek(&mut self, now: Cycle) -> Option<&T> {
+        self.fill();
+        match &self.head {
+            Some((visible, message)) if *visible <= now => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Whether a message is visible.
+    #[inline]
+    pub fn is_ready(&mut self, now: Cycle) -> bool {
+        self.peek(now).is_some()
+    }
+
+    /// Takes the oldest visible message; its place is free again after the credit latency.
+    #[inline]
+    pub fn recv(&mut self, now: Cycle) -> Option<T> {
+        if !self.is_ready(now) {
+            return None;
+        }
+        let (_, message) = self.head.take()?;
+        if let Some(monitor) = &mut self.monitor {
+            monitor.taken(now, &message);
+        }
+        self.free_from[self.place].store(now.0 + self.credit_latency, Ordering::Release);
+        self.place = next(self.place, self.free_from.len());
+        Some(message)
+    }
+
+    /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
+    /// use it for quiescence and reports, never for a decision inside a tick.
+    pub fn is_empty(&self) -> bool {
+        self.head.is_none() && self.channel.is_empty()
+    }
+
+    /// Drops everything under way, as a reset does; all places are free at once.
+    pub fn clear(&mut self) {
+        self.head = None;
+        while self.channel.try_recv().is_ok() {}
+        for place in self.free_from.iter() {
+            place.store(0, Ordering::Release);
+        }
+    }
+
+    /// Shows every message taken to `monitor`.
+    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
+        self.monitor = Some(monitor);
+    }
+
+    #[inline]
+    fn fill(&mut self) {
+        // Asking costs a twentieth of a failed receive (measured, design §3).
+        if self.head.is_none() && !self.channel.is_empty() {
+            self.head = self.channel.try_recv().ok();
+        }
+    }
+}
+
+#[inline]
+fn next(place: usize, places: usize) -> usize {
+    if place + 1 == places { 0 } else { place + 1 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use super::*;
+use crate::tile::TileBuilder;
+
+fn joined(latency: u32, depth: u32) -> (OutPort<u32>, InPort<u32>) {
+    let mut tile = TileBuilder::new();
+    let (from, to) = (tile.slot(), tile.slot());
+    link(
+        &LinkConfig {
+            path: Path::root("l"),
+            latency,
+            depth,
+        },
+        &from,
+        &to,
+    )
+}
+
+#[test]
+fn sent_at_t_is_visible_at_t_plus_latency() {
+    let (mut out, mut inp) = joined(3, 4);
+    out.send(Cycle(10), 7);
+    assert_eq!(inp.recv(Cycle(12)), None);
+    assert_eq!(inp.peek(Cycle(13)), Some(&7));
+    assert_eq!(inp.recv(Cycle(13)), Some(7));
+    assert_eq!(inp.recv(Cycle(13)), None);
+}
+
+#[test]
+fn depth_two_carries_one_message_a_cycle_depth_one_every_other() {
+    for (depth, expected) in [(1, 50), (2, 100)] {
+        let (mut out, mut inp) = joined(1, depth);
+        let mut sent = 0;
+        for now in (0..100).map(Cycle) {
+            inp.recv(now);
+            if out.has_room(now) {
+                out.send(now, 0);
+                sent += 1;
+            }
+        }
+        assert_eq!(sent, expected, "depth {depth}");
+    }
+}
+
+#[test]
+fn room_freed_in_this_cycle_is_not_room_before_the_next() {
+    let (mut out, mut inp) = joined(1, 1);
+    out.send(Cycle(0), 1);
+    assert_eq!(inp.recv(Cycle(1)), Some(1));
+    assert!(!out.has_room(Cycle(1)));
+    assert!(out.has_room(Cycle(2)));
+}
+
+#[test]
+fn between_tiles_room_comes_back_after_the_latency() {
+    let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
+    let (from, to) = (a.slot(), b.slot());
+    let (mut out, mut inp) = link(
+        &LinkConfig {
+            path: Path::root("l"),
+            latency: 5,
+            depth: 1,
+        },
+        &from,
+        &to,
+    );
+    out.send(Cycle(0), 1);
+    assert_eq!(inp.recv(Cycle(5)), Some(1));
+    assert!(!out.has_room(Cycle(9)));
+    assert!(out.has_room(Cycle(10)));
+}
+
+#[test]
+#[should_panic(expected = "without asking for room")]
+fn sending_without_room_panics() {
+    let (mut out, _inp) = joined(1, 1);
+    out.send(Cycle(0), 1);
+    out.send(Cycle(0), 2);
+}

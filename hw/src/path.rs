@@ -1,0 +1,48 @@
+//! Instance names: where in the machine a component or link is.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A dotted instance name such as `gpu.gpc[2].sm[5].subcore[1].scheduler`. Cheap to clone.
+///
+/// ```
+/// use warpwave_hw::path::Path;
+/// let sm = Path::root("gpu").at("gpc", 2).at("sm", 5);
+/// assert_eq!(sm.child("l1").to_string(), "gpu.gpc[2].sm[5].l1");
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(Arc<str>);
+
+impl Path {
+    /// The top of a hierarchy.
+    pub fn root(name: &str) -> Self {
+        Path(name.into())
+    }
+
+    /// A part of this one.
+    pub fn child(&self, name: &str) -> Self {
+        Path(format!("{self}.{name}").into())
+    }
+
+    /// A part that exists several times.
+    pub fn at(&self, name: &str, index: usize) -> Self {
+        Path(format!("{self}.{name}[{index}]").into())
+    }
+
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

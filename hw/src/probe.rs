@@ -1,0 +1,31 @@
+//! What a component shows to a waveform.
+//!
+//! One visit of [`crate::component::Component::probe`] both declares the signals (their names, widths, states) and gives their
+//! values, so the two cannot drift apart. Nobody watching costs one branch per tick.
+
+use crate::component::Component;
+use crate::time::Cycle;
+
+/// Receives a component's signals in their fixed order. A value of `None` is unknown (x).
+pub trait Probe {
+    /// One bit.
+    fn bit(&mut self, name: &'static str, value: Option<bool>);
+    /// An unsigned number of `width` bits (1 to 64).
+    fn vector(&mut self, name: &'static str, width: u32, value: Option<u64>);
+    /// One of a fixed list of states.
+    fn state(&mut self, name: &'static str, names: &'static [&'static str], value: Option<usize>);
+    /// The following signals belong to part `name[index]`, until `leave`.
+    fn enter(&mut self, name: &'static str, index: usize);
+    /// Ends the part.
+    fn leave(&mut self);
+}
+
+/// Looks at the watched components of one tile. It runs on the tile's thread.
+pub trait Sampler: Send {
+    /// A quantum begins at `now`; `components` are all of the tile. The place to record a first state.
+    fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]);
+    /// Component `index` of the tile has ticked in cycle `now`.
+    fn sample(&mut self, now: Cycle, index: usize, component: &dyn Component);
+    /// The quantum that ends before `end` is over: hand on what was recorded.
+    fn flush(&mut self, end: Cycle);
+}

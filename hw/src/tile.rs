@@ -1,0 +1,380 @@
+//! A tile: components that run together, and the wheel that knows which of them to tick when.
+//!
+//! Links inside a tile may be as short as one cycle; links between tiles bound the quantum that a tile runs by itself.
+//!
+//! The wheel has a mask of components for each of the next [`HORIZON`] cycles. Sending a message sets the receiver's bit in the
+//! cycle in which the message becomes visible; a component that names a cycle sets its own. So a cycle costs what happens in
+//! it, not the number of components, and the next cycle in which anything happens is one bit scan away.
+//!
+//! Invariants: every entry of the wheel lies less than `HORIZON` cycles ahead; entries that other tiles make arrive in a
+//! mailbox of the same form and are taken over when a quantum begins, before any of them falls due.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::component::{Activity, Component};
+use crate::probe::Sampler;
+use crate::time::Cycle;
+
+/// Cycles that the wheel looks ahead.
+pub const HORIZON: u64 = 64;
+
+/// Most components of one tile: the bits of a wheel's mask.
+pub const MAX_COMPONENTS: usize = 64;
+
+/// For each cycle modulo the horizon, the components to tick; and which cycles have any.
+struct Wheel {
+    due: [AtomicU64; HORIZON as usize],
+    cycles: AtomicU64,
+}
+
+impl Wheel {
+    fn new() -> Self {
+        Wheel {
+            due: [const { AtomicU64::new(0) }; HORIZON as usize],
+            cycles: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds components, on the tile's own thread: no other writes, so plain loads and stores do.
+    #[inline]
+    fn add(&self, at: Cycle, components: u64) {
+        let place = (at.0 % HORIZON) as usize;
+        self.due[place].store(self.due[place].load(Ordering::Relaxed) | components, Ordering::Relaxed);
+        self.cycles
+            .store(self.cycles.load(Ordering::Relaxed) | 1 << place, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn take(&self, at: Cycle) -> u64 {
+        let place = (at.0 % HORIZON) as usize;
+        self.cycles
+            .store(self.cycles.load(Ordering::Relaxed) & !(1 << place), Ordering::Relaxed);
+        let due = self.due[place].load(Ordering::Relaxed);
+        self.due[place].store(0, Ordering::Relaxed);
+        due
+    }
+
+    /// The first cycle from `now` on with an entry.
+    #[inline]
+    fn next(&self, now: Cycle) -> Cycle {
+        let cycles = self.cycles.load(Ordering::Acquire);
+        if cycles == 0 {
+            return Cycle::NEVER;
+        }
+        now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
+    }
+
+    /// Adds components from another thread.
+    fn post(&self, at: Cycle, components: u64) {
+        let place = (at.0 % HORIZON) as usize;
+        self.due[place].fetch_or(components, Ordering::AcqRel);
+        self.cycles.fetch_or(1 << place, Ordering::AcqRel);
+    }
+
+    /// Moves all entries into `wheel`.
+    fn drain_into(&self, wheel: &Wheel) {
+        if self.cycles.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut cycles = self.cycles.swap(0, Ordering::AcqRel);
+        while cycles != 0 {
+            let place = cycles.trailing_zeros();
+            cycles &= cycles - 1;
+            let components = self.due[place as usize].swap(0, Ordering::AcqRel);
+            wheel.add(Cycle(u64::from(place)), components);
+        }
+    }
+}
+
+/// What the ports of other components share with a tile.
+struct Shared {
+    wheel: Wheel,
+    mail: Wheel,
+    remote_latency: AtomicU32,
+}
+
+/// A component's place in a tile, known before the component is built: links are made between slots.
+#[derive(Clone)]
+pub struct Slot {
+    shared: Arc<Shared>,
+    index: usize,
+}
+
+impl Slot {
+    /// The end of a link that no component holds: the host's, which acts between quanta.
+    pub fn outside() -> Slot {
+        TileBuilder::new().slot()
+    }
+
+    pub(crate) fn same_tile(&self, other: &Slot) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    pub(crate) fn note_remote_latency(&self, latency: u32) {
+        self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waker(&self, remote: bool) -> Waker {
+        Waker {
+            shared: self.shared.clone(),
+            component: 1 << self.index,
+            remote,
+        }
+    }
+}
+
+/// Puts a component on its tile's wheel.
+pub(crate) struct Waker {
+    shared: Arc<Shared>,
+    component: u64,
+    remote: bool,
+}
+
+impl Waker {
+    #[inline]
+    pub(crate) fn wake(&self, at: Cycle) {
+        if self.remote {
+            self.shared.mail.post(at, self.component);
+        } else {
+            self.shared.wheel.add(at, self.component);
+        }
+    }
+}
+
+/// Collects the components of a tile.
+pub struct TileBuilder {
+    shared: Arc<Shared>,
+    components: Vec<Option<Box<dyn Component>>>,
+}
+
+impl TileBuilder {
+    /// A tile without components.
+    pub fn new() -> Self {
+        let shared = Shared {
+            wheel: Wheel::new(),
+            mail: Wheel::new(),
+            remote_latency: AtomicU32::new(u32::MAX),
+        };
+        TileBuilder {
+            shared: Arc::new(shared),
+            components: Vec::new(),
+        }
+    }
+
+    /// A place for a component.
+    ///
+    /// # Panics
+    /// If the tile has [`MAX_COMPONENTS`] already.
+    pub fn slot(&mut self) -> Slot {
+        let index = self.components.len();
+        assert!(
+            index < MAX_COMPONENTS,
+            "a tile holds at most {MAX_COMPONENTS} components"
+        );
+        self.components.push(None);
+        Slot {
+            shared: self.shared.clone(),
+            index,
+        }
+    }
+
+    /// Puts the component that was built into its place.
+    pub fn fill(&mut self, slot: &Slot, component: impl Component + 'static) {
+        assert!(
+            Arc::ptr_eq(&self.shared, &slot.shared),
+            "{}: a slot of another tile",
+            component.path()
+        );
+        self.components[slot.index] = Some(Box::new(component));
+    }
+
+    /// The finished tile.
+    ///
+    /// # Panics
+    /// If a slot was left empty.
+    pub fn build(self) -> Tile {
+        let components: Vec<_> = self
+            .components
+            .into_iter()
+            .map(|c| c.expect("every slot of a tile is filled"))
+            .collect();
+        let n = components.len();
+        Tile {
+            shared: self.shared,
+            order: (0..n).collect(),
+            in_order: true,
+            far: vec![Cycle::NEVER; n],
+            next_far: Cycle::NEVER,
+            skip: true,
+            sampler: None,
+            watched: 0,
+            components,
+        }
+    }
+}
+
+impl Default for TileBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Components that run together.
+pub struct Tile {
+    shared: Arc<Shared>,
+    components: Vec<Box<dyn Component>>,
+    order: Vec<usize>,
+    in_order: bool,
+    /// Cycles beyond the horizon that components have named.
+    far: Vec<Cycle>,
+    next_far: Cycle,
+    skip: bool,
+    sampler: Option<Box<dyn Sampler>>,
+    watched: u64,
+}
+
+impl Tile {
+    /// The components, in slot order.
+    pub fn components(&self) -> &[Box<dyn Component>] {
+        &self.components
+    }
+
+    /// The shortest latency of a link to another tile, if it has one.
+    pub fn remote_latency(&self) -> Option<u64> {
+        match self.shared.remote_latency.load(Ordering::Relaxed) {
+            u32::MAX => None,
+            latency => Some(u64::from(latency)),
+        }
+    }
+
+    /// Ticks components in this order from now on: a permutation of their indices. No result may depend on it.
+    pub fn set_order(&mut self, order: Vec<usize>) {
+        assert_eq!(
+            order.len(),
+            self.components.len(),
+            "an order names every component once"
+        );
+        self.in_order = order.iter().copied().eq(0..order.len());
+        self.order = order;
+    }
+
+    /// Whether components with nothing to do are left out (the default). No result may depend on it.
+    pub fn set_skipping(&mut self, skip: bool) {
+        self.skip = skip;
+    }
+
+    /// Watches the components whose bit is set in `watched`.
+    pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64) {
+        self.sampler = Some(sampler);
+        self.watched = watched;
+    }
+
+    /// Every component is back to its first state, and due in cycle `now`.
+    pub fn reset(&mut self, now: Cycle) {
+        self.components.iter_mut().for_each(|component| component.reset());
+        self.far.fill(Cycle::NEVER);
+        self.next_far = Cycle::NEVER;
+        self.wake_all(now);
+    }
+
+    /// Puts every component on the wheel for cycle `now`.
+    pub fn wake_all(&mut self, now: Cycle) {
+        self.shared.wheel.add(now, self.all());
+    }
+
+    /// The first cycle from `now` on in which a component is due, messages from other tiles included.
+    pub fn next_due(&self, now: Cycle) -> Cycle {
+        if !self.skip {
+            return now;
+        }
+        self.shared
+            .wheel
+            .next(now)
+            .min(self.shared.mail.next(now))
+            .min(self.next_far)
+    }
+
+    /// Runs the cycles from `from` until before `end`.
+    pub fn run(&mut self, from: Cycle, end: Cycle) {
+        self.shared.mail.drain_into(&self.shared.wheel);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.begin(from, &self.components);
+        }
+        let mut now = from;
+        loop {
+            now = if self.skip {
+                self.shared.wheel.next(now).min(self.next_far)
+            } else {
+                now
+            };
+            if now >= end {
+                break;
+            }
+            self.cycle(now);
+            now += 1;
+        }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.flush(end);
+        }
+    }
+
+    fn all(&self) -> u64 {
+        u64::MAX >> (MAX_COMPONENTS - self.components.len().max(1))
+    }
+
+    fn cycle(&mut self, now: Cycle) {
+        let mut due = self.shared.wheel.take(now);
+        if self.next_far <= now {
+            due |= self.take_far(now);
+        }
+        if !self.skip {
+            due = self.all();
+        }
+        if self.in_order {
+            while due != 0 {
+                self.tick(due.trailing_zeros() as usize, now);
+                due &= due - 1;
+            }
+        } else {
+            for n in 0..self.order.len() {
+                let index = self.order[n];
+                if due >> index & 1 == 1 {
+                    self.tick(index, now);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn tick(&mut self, index: usize, now: Cycle) {
+        let activity = self.components[index].tick(now);
+        if self.watched >> index & 1 == 1
+            && let Some(sampler) = &mut self.sampler
+        {
+            sampler.sample(now, index, self.components[index].as_ref());
+        }
+        match activity {
+            Activity::Busy => self.shared.wheel.add(now + 1, 1 << index),
+            Activity::Until(at) if at.since(now) < HORIZON => self.shared.wheel.add(at.max(now + 1), 1 << index),
+            Activity::Until(at) => {
+                self.far[index] = at;
+                self.next_far = self.next_far.min(at);
+            }
+            Activity::Idle => {}
+        }
+    }
+
+    fn take_far(&mut self, now: Cycle) -> u64 {
+        let mut due = 0;
+        self.next_far = Cycle::NEVER;
+        for (index, at) in self.far.iter_mut().enumerate() {
+            if *at <= now {
+                due |= 1 << index;
+                *at = Cycle::NEVER;
+            }
+            self.next_far = self.next_far.min(*at);
+        }
+        due
+    }
+}

@@ -1,0 +1,121 @@
+//! Cycles of the global clock, and clocks that run at an exact ratio of it.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Range, Sub};
+
+/// A point in time, counted in cycles of the global clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Cycle(pub u64);
+
+impl Cycle {
+    /// The first cycle.
+    pub const ZERO: Cycle = Cycle(0);
+    /// Later than any cycle that is ever reached.
+    pub const NEVER: Cycle = Cycle(u64::MAX);
+
+    /// Cycles from `earlier` to here; 0 if it is not earlier.
+    pub const fn since(self, earlier: Cycle) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<u64> for Cycle {
+    type Output = Cycle;
+    fn add(self, cycles: u64) -> Cycle {
+        Cycle(self.0 + cycles)
+    }
+}
+
+impl AddAssign<u64> for Cycle {
+    fn add_assign(&mut self, cycles: u64) {
+        self.0 += cycles;
+    }
+}
+
+impl Sub for Cycle {
+    type Output = u64;
+    fn sub(self, earlier: Cycle) -> u64 {
+        self.0 - earlier.0
+    }
+}
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Debug for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{}", self.0)
+    }
+}
+
+/// A clock whose frequency is `num / den` of the global clock's. Its edge k falls at global time k * den / num.
+///
+/// ```
+/// use warpwave_hw::time::{Cycle, Domain};
+/// let memory = Domain::new(2, 3); // 2 memory edges in 3 core cycles
+/// let edges: u64 = (0..300).map(|n| memory.edges(Cycle(n)).count() as u64).sum();
+/// assert_eq!(edges, 200);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Domain {
+    num: u64,
+    den: u64,
+}
+
+impl Domain {
+    /// The global clock itself.
+    pub const GLOBAL: Domain = Domain { num: 1, den: 1 };
+
+    /// A clock at `num / den` of the global one. Neither may be zero.
+    pub fn new(num: u64, den: u64) -> Self {
+        assert!(
+            num > 0 && den > 0,
+            "a clock domain needs a ratio above zero, not {num}/{den}"
+        );
+        let divisor = gcd(num, den);
+        Domain {
+            num: num / divisor,
+            den: den / divisor,
+        }
+    }
+
+    /// This clock's edges that fall into global cycle `now`.
+    pub fn edges(self, now: Cycle) -> Range<u64> {
+        let first = |n: u64| (u128::from(n) * u128::from(self.num)).div_ceil(u128::from(self.den)) as u64;
+        first(now.0)..first(now.0 + 1)
+    }
+
+    /// The global cycle into which this clock's edge falls.
+    pub fn cycle_of(self, edge: u64) -> Cycle {
+        Cycle((u128::from(edge) * u128::from(self.den) / u128::from(self.num)) as u64)
+    }
+}
+
+const fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slower_clock_every_edge_falls_into_the_cycle_that_lists_it() {
+        let domain = Domain::new(877, 1530);
+        for now in (0..5000).map(Cycle) {
+            for edge in domain.edges(now) {
+                assert_eq!(domain.cycle_of(edge), now);
+            }
+        }
+    }
+
+    #[test]
+    fn faster_clock_has_several_edges_in_a_cycle_and_loses_none() {
+        let domain = Domain::new(2619, 1980);
+        let edges: Vec<u64> = (0..1980).flat_map(|n| domain.edges(Cycle(n))).collect();
+        assert_eq!(edges, (0..2619).collect::<Vec<_>>());
+    }
+}
