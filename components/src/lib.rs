@@ -1,3 +1,17 @@
 //! The clocked components of the GPU, from block dispatcher to memory channels.
+//!
+//! Read in the order in which a kernel meets them.
 
 pub mod config;
+
+pub mod proto;
+
+pub mod sm;
+
+pub mod xbar;
+
+pub mod l2;
+
+pub mod hbm;
+
+pub mod storage;

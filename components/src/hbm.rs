@@ -1,0 +1,1 @@
+//! High-bandwidth memory: channels, banks, rows, and their scheduler.

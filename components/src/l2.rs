@@ -1,0 +1,1 @@
+//! The second-level cache: slices, and which slice is home to a line.

@@ -1,0 +1,5 @@
+//! The messages between blocks, one file per interface. Blocks meet nowhere else.
+
+pub mod launch;
+
+pub mod mem;

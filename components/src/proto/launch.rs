@@ -1,0 +1,141 @@
+//! From the host to GigaThread to the SMs and back: grids, CTAs, traps.
+
+use std::fmt;
+use std::sync::Arc;
+
+use warpwave_isa::program::Program;
+
+/// All that a launch says, and that every SM reads while it runs.
+#[derive(Debug)]
+pub struct Grid {
+    /// Counts launches from 0.
+    pub id: u32,
+    /// The code.
+    pub program: Arc<Program>,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// Shared memory of a CTA, static and dynamic together, in bytes.
+    pub shared_bytes: u32,
+    /// The dynamic part of it.
+    pub dynamic_shared_bytes: u32,
+    /// Registers of a thread, as allocated.
+    pub registers: u32,
+    /// First device address of the local memory of all resident threads, and bytes per thread.
+    pub local: (u64, u32),
+    /// Constant banks, in words. Bank 0 holds launch values and parameters.
+    pub constants: Vec<Vec<u32>>,
+    /// CTAs that fit on one SM at a time.
+    pub ctas_per_sm: u32,
+}
+
+impl Grid {
+    /// CTAs of the whole grid.
+    pub fn ctas(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Threads of a CTA.
+    pub fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Warps of a CTA.
+    pub fn warps(&self) -> u32 {
+        self.threads().div_ceil(32)
+    }
+
+    /// Position in the grid of the CTA with this linear index: x first, then y, then z.
+    pub fn cta_position(&self, linear: u64) -> [u32; 3] {
+        let (x, y) = (u64::from(self.grid[0]), u64::from(self.grid[1]));
+        [(linear % x) as u32, (linear / x % y) as u32, (linear / (x * y)) as u32]
+    }
+
+    /// A constant word; zero beyond a bank's end.
+    #[inline]
+    pub fn constant(&self, bank: u8, word: u16) -> u32 {
+        self.constants
+            .get(bank as usize)
+            .and_then(|words| words.get(word as usize))
+            .copied()
+            .unwrap_or(0)
+    }
+}
+
+/// GigaThread to an SM: run this CTA.
+#[derive(Clone, Debug)]
+pub struct CtaLaunch {
+    /// Its grid.
+    pub grid: Arc<Grid>,
+    /// Its linear index in the grid.
+    pub index: u64,
+}
+
+/// An SM to GigaThread.
+#[derive(Clone, Debug)]
+pub enum SmEvent {
+    /// A CTA has ended and its stores have left; its resources are free.
+    CtaDone {
+        /// Its linear index.
+        index: u64,
+    },
+    /// A thread did what it must not.
+    Trap(Box<Trap>),
+}
+
+/// GigaThread to the host.
+#[derive(Clone, Debug)]
+pub enum GridEvent {
+    /// Every CTA has ended, in this cycle.
+    Done {
+        /// The launch.
+        grid: u32,
+        /// Cycle in which the last CTA was known to have ended.
+        at: warpwave_hw::time::Cycle,
+    },
+    /// A thread did what it must not; the launch is given up.
+    Trap(Box<Trap>),
+}
+
+/// What a thread did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrapKind {
+    /// An access outside every allocation of its space.
+    OutOfBounds,
+    /// An address that is not a multiple of the access size.
+    Misaligned,
+    /// It executed a trap instruction.
+    Trapped,
+}
+
+/// The end of a program that went wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trap {
+    /// What happened.
+    pub kind: TrapKind,
+    /// Index of the instruction in the program.
+    pub pc: u32,
+    /// Line of the source text.
+    pub line: u32,
+    /// Block in the grid, x, y, z.
+    pub block: [u32; 3],
+    /// Thread in the block, x, y, z: the lowest lane concerned.
+    pub thread: [u32; 3],
+    /// The address, where an access is concerned.
+    pub address: Option<u64>,
+    /// Bytes of the access.
+    pub bytes: u32,
+    /// State space of the access.
+    pub space: &'static str,
+}
+
+impl fmt::Display for TrapKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TrapKind::OutOfBounds => "out-of-bounds access",
+            TrapKind::Misaligned => "misaligned access",
+            TrapKind::Trapped => "trap instruction",
+        })
+    }
+}

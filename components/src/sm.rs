@@ -1,0 +1,3 @@
+//! The streaming multiprocessor and its parts.
+
+pub mod l1;

@@ -1,0 +1,1 @@
+//! The SM's first-level data cache.

@@ -1,0 +1,1 @@
+//! The crossbar between SMs and L2 slices.
