@@ -1,0 +1,333 @@
+//! The syntax tree: the text as written, with nothing resolved and no opcode refused.
+//!
+//! Names borrow from the text. Every part that a finding may point at carries its [`Span`].
+
+use crate::diag::Span;
+
+/// A name and its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a> {
+    /// The name as written.
+    pub text: &'a str,
+    /// Its place.
+    pub span: Span,
+}
+
+/// A whole PTX text.
+#[derive(Clone, Debug, Default)]
+pub struct Module<'a> {
+    /// `.version`: major and minor.
+    pub version: (u32, u32),
+    /// `.target`: the architecture, then its options.
+    pub target: Vec<&'a str>,
+    /// `.address_size` in bits; 64 where it is left out.
+    pub address_size: u32,
+    /// `.file`: index and name.
+    pub files: Vec<(u32, &'a str)>,
+    /// Module-scope variables, in text order.
+    pub variables: Vec<Variable<'a>>,
+    /// Entries and functions, in text order; a prototype has no body.
+    pub functions: Vec<Function<'a>>,
+}
+
+/// Who sees a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linkage {
+    /// This module only.
+    Internal,
+    /// `.visible`.
+    Visible,
+    /// `.extern`: defined elsewhere.
+    Extern,
+    /// `.weak`.
+    Weak,
+    /// `.common`.
+    Common,
+}
+
+/// A state space of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// `.const`.
+    Const,
+    /// `.global`.
+    Global,
+    /// `.local`.
+    Local,
+    /// `.param`.
+    Param,
+    /// `.shared`.
+    Shared,
+    /// `.tex`, the old space of texture handles.
+    Tex,
+}
+
+/// The type of a register, a variable or an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each variant is the PTX type of that name")]
+pub enum Type {
+    Pred,
+    B8,
+    B16,
+    B32,
+    B64,
+    B128,
+    U8,
+    U16,
+    U32,
+    U64,
+    S8,
+    S16,
+    S32,
+    S64,
+    F16,
+    F16x2,
+    Bf16,
+    Bf16x2,
+    Tf32,
+    F32,
+    F32x2,
+    F64,
+    E4m3x2,
+    E5m2x2,
+    /// `.texref`, `.samplerref`, `.surfref`.
+    Handle,
+}
+
+impl Type {
+    /// The type that a dotted word such as `.u32` names.
+    pub fn from_dotted(word: &str) -> Option<Type> {
+        Some(match word {
+            ".pred" => Type::Pred,
+            ".b8" => Type::B8,
+            ".b16" => Type::B16,
+            ".b32" => Type::B32,
+            ".b64" => Type::B64,
+            ".b128" => Type::B128,
+            ".u8" => Type::U8,
+            ".u16" => Type::U16,
+            ".u32" => Type::U32,
+            ".u64" => Type::U64,
+            ".s8" => Type::S8,
+            ".s16" => Type::S16,
+            ".s32" => Type::S32,
+            ".s64" => Type::S64,
+            ".f16" => Type::F16,
+            ".f16x2" => Type::F16x2,
+            ".bf16" => Type::Bf16,
+            ".bf16x2" => Type::Bf16x2,
+            ".tf32" => Type::Tf32,
+            ".f32" => Type::F32,
+            ".f32x2" => Type::F32x2,
+            ".f64" => Type::F64,
+            ".e4m3x2" => Type::E4m3x2,
+            ".e5m2x2" => Type::E5m2x2,
+            ".texref" | ".samplerref" | ".surfref" => Type::Handle,
+            _ => return None,
+        })
+    }
+
+    /// Width in bits; 1 for a predicate.
+    pub fn bits(self) -> u32 {
+        match self {
+            Type::Pred => 1,
+            Type::B8 | Type::U8 | Type::S8 => 8,
+            Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => 16,
+            Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::F16x2 | Type::Bf16x2 | Type::Tf32 => 32,
+            Type::B64 | Type::U64 | Type::S64 | Type::F64 | Type::F32x2 | Type::Handle => 64,
+            Type::B128 => 128,
+        }
+    }
+
+    /// Width in bytes of an element in memory.
+    pub fn bytes(self) -> u32 {
+        self.bits().div_ceil(8)
+    }
+
+    /// Whether the type is a floating-point one.
+    pub fn is_float(self) -> bool {
+        !self.is_bits() && !self.is_signed() && !self.is_unsigned() && !matches!(self, Type::Pred | Type::Handle)
+    }
+
+    /// Whether the type is a signed integer.
+    pub fn is_signed(self) -> bool {
+        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
+    }
+
+    /// Whether the type is an unsigned integer.
+    pub fn is_unsigned(self) -> bool {
+        matches!(self, Type::U8 | Type::U16 | Type::U32 | Type::U64)
+    }
+
+    /// Whether the type is bits without a meaning.
+    pub fn is_bits(self) -> bool {
+        matches!(self, Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128)
+    }
+}
+
+/// A variable of any space, a parameter included.
+#[derive(Clone, Debug)]
+pub struct Variable<'a> {
+    /// Who sees it.
+    pub linkage: Linkage,
+    /// Where it lives.
+    pub space: Space,
+    /// `.align` in bytes, if written.
+    pub align: Option<u32>,
+    /// Elements of a `.v2` or `.v4` type; 1 otherwise.
+    pub vector: u32,
+    /// The element's type.
+    pub ty: Type,
+    /// Its name; `_` in a prototype.
+    pub name: Name<'a>,
+    /// Array dimensions; `None` is an unsized `[]`.
+    pub dims: Vec<Option<u64>>,
+    /// Initial value.
+    pub init: Option<Init<'a>>,
+}
+
+impl Variable<'_> {
+    /// Bytes it occupies; 0 for an unsized array.
+    pub fn bytes(&self) -> u64 {
+        let elements: u64 = self.dims.iter().map(|dim| dim.unwrap_or(0)).product();
+        elements * u64::from(self.vector) * u64::from(self.ty.bytes())
+    }
+
+    /// Alignment in bytes: as written, or the element's own.
+    pub fn alignment(&self) -> u64 {
+        u64::from(self.align.unwrap_or(self.vector * self.ty.bytes())).max(1)
+    }
+}
+
+/// An initial value.
+#[derive(Clone, Debug)]
+pub enum Init<'a> {
+    /// An integer.
+    Int(i128, Span),
+    /// The bits of a float, and whether it was written as a double.
+    Float(Float, Span),
+    /// The address of a symbol plus bytes; true when written `generic(symbol)`.
+    Symbol(Name<'a>, i64, bool),
+    /// A braced list; missing elements are zero.
+    List(Vec<Init<'a>>, Span),
+}
+
+/// A floating-point literal, bit for bit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Float {
+    /// `0f3F800000`.
+    Single(u32),
+    /// `0d3FF0000000000000`, or a decimal literal.
+    Double(u64),
+}
+
+/// An entry, a function, or a prototype.
+#[derive(Clone, Debug)]
+pub struct Function<'a> {
+    /// Who sees it.
+    pub linkage: Linkage,
+    /// True for `.entry`.
+    pub is_entry: bool,
+    /// Its name.
+    pub name: Name<'a>,
+    /// Return parameters of a `.func`.
+    pub returns: Vec<Variable<'a>>,
+    /// Parameters.
+    pub params: Vec<Variable<'a>>,
+    /// `.maxntid`, `.reqntid`, `.minnctapersm`, … with their numbers.
+    pub limits: Vec<(&'a str, Vec<u64>)>,
+    /// The body; `None` for a prototype.
+    pub body: Option<Block<'a>>,
+}
+
+/// `{ … }`: a scope.
+#[derive(Clone, Debug)]
+pub struct Block<'a> {
+    /// What it holds, in text order.
+    pub statements: Vec<Statement<'a>>,
+    /// The closing brace.
+    pub end: Span,
+}
+
+/// A statement of a body.
+#[derive(Clone, Debug)]
+pub enum Statement<'a> {
+    /// `.reg .b32 %r<8>, x;`
+    Registers(Registers<'a>),
+    /// `.shared .align 4 .b8 tile[4096];`
+    Variable(Variable<'a>),
+    /// `$L__BB0_2:`
+    Label(Name<'a>),
+    /// `@%p1 bra $L__BB0_2;`
+    Instruction(Instruction<'a>),
+    /// A nested scope.
+    Block(Block<'a>),
+    /// `.loc 1 17 9`: file, line, column.
+    Loc(u32, u32, u32),
+    /// `prototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);`
+    Prototype(Name<'a>),
+    /// `ts: .branchtargets L1, L2;`
+    Targets(Name<'a>, Vec<Name<'a>>),
+}
+
+/// A register declaration.
+#[derive(Clone, Debug)]
+pub struct Registers<'a> {
+    /// Their type.
+    pub ty: Type,
+    /// Elements of a `.v2` or `.v4` register; 1 otherwise.
+    pub vector: u32,
+    /// Names; a count of `n` declares `name0` to `name(n-1)`.
+    pub names: Vec<(Name<'a>, Option<u32>)>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub struct Instruction<'a> {
+    /// `@%p1` or, with true, `@!%p1`.
+    pub guard: Option<(Name<'a>, bool)>,
+    /// The word before the first dot.
+    pub opcode: Name<'a>,
+    /// `.global`, `.f32`, … as written, dots included.
+    pub qualifiers: Vec<Name<'a>>,
+    /// Operands from left to right.
+    pub operands: Vec<Operand<'a>>,
+    /// From the guard to the semicolon.
+    pub span: Span,
+}
+
+/// An operand and its place.
+#[derive(Clone, Debug)]
+pub struct Operand<'a> {
+    /// What it is.
+    pub kind: OperandKind<'a>,
+    /// Its place.
+    pub span: Span,
+}
+
+/// The forms that operands take.
+#[derive(Clone, Debug)]
+pub enum OperandKind<'a> {
+    /// A register, a symbol, a label or `_`.
+    Name(&'a str),
+    /// `symbol+8`.
+    Offset(&'a str, i64),
+    /// `%tid.x`.
+    Component(&'a str, &'a str),
+    /// An integer; wide enough for every 64-bit pattern.
+    Int(i128),
+    /// A float, bit for bit.
+    Float(Float),
+    /// `!%p1`, or a negated register.
+    Not(Box<Operand<'a>>),
+    /// `%r1|%p1`.
+    Pair(Box<Operand<'a>>, Box<Operand<'a>>),
+    /// `[base+offset]`.
+    Address(Box<Operand<'a>>, i64),
+    /// `[handle, {coordinates}]`.
+    Handle(Vec<Operand<'a>>),
+    /// `{a, b, c, d}`.
+    Vector(Vec<Operand<'a>>),
+    /// `(a, b)` of a call.
+    List(Vec<Operand<'a>>),
+}

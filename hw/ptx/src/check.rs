@@ -1,0 +1,318 @@
+//! The tree checked, and its names resolved.
+//!
+//! Takes: a syntax tree. Promises: every finding is reported, not the first alone; and in a [`Checked`] module every name
+//! is a number, every guard a predicate, every operand's count and width agrees with its instruction. Scopes and
+//! shadowing end here. Whether the machine can run an instruction is not asked here: that is the lowering's word.
+
+mod operand;
+mod scope;
+mod signature;
+
+use crate::ast::{Block, Float, Function, Instruction, Linkage, Module, Name, Registers, Statement, Type, Variable};
+use crate::diag::{Diagnostic, Span};
+use operand::is_special;
+use scope::{Meaning, Scopes};
+use std::collections::HashSet;
+
+/// A register of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct RegId(pub u32);
+
+/// A variable or parameter of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct SymbolId(pub u32);
+
+/// A place in a function's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct LabelId(pub u32);
+
+/// A module whose names are resolved.
+pub(crate) struct Checked<'t, 'a> {
+    /// Every variable: those of the module first, then those of the functions.
+    pub symbols: Vec<&'t Variable<'a>>,
+    /// Variables of the module scope, at the front of `symbols`.
+    pub n_module_symbols: usize,
+    /// Bodies in text order.
+    pub bodies: Vec<Body<'t, 'a>>,
+}
+
+/// A function's code, flat: scopes are gone.
+pub(crate) struct Body<'t, 'a> {
+    pub function: &'t Function<'a>,
+    /// Its parameters, in order.
+    pub params: Vec<SymbolId>,
+    /// Its own variables: shared, local, call parameters.
+    pub symbols: Vec<SymbolId>,
+    /// The type of each register.
+    pub registers: Vec<Type>,
+    pub n_labels: u32,
+    pub code: Vec<Step<'t, 'a>>,
+}
+
+/// A line of a function's code.
+pub(crate) enum Step<'t, 'a> {
+    Label(LabelId),
+    Op(Op<'t, 'a>),
+}
+
+/// An instruction with its names resolved.
+pub(crate) struct Op<'t, 'a> {
+    pub instruction: &'t Instruction<'a>,
+    /// The guard, and whether it is negated.
+    pub guard: Option<(RegId, bool)>,
+    pub operands: Vec<Value<'a>>,
+}
+
+/// An operand with its names resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
+    Register(RegId),
+    /// A special register: `%tid.x`, `%laneid`.
+    Special(&'a str, &'a str),
+    Int(i128),
+    Float(Float),
+    /// The address of a variable, plus bytes.
+    Symbol(SymbolId, i64),
+    /// A function's name.
+    Function(&'a str),
+    Label(LabelId),
+    /// A table of targets or a prototype.
+    Table,
+    /// `_`: a result that nobody wants.
+    Sink,
+    Not(Box<Value<'a>>),
+    Pair(Box<Value<'a>>, Box<Value<'a>>),
+    Address(Box<Value<'a>>, i64),
+    Handle(Vec<Value<'a>>),
+    Vector(Vec<Value<'a>>),
+    List(Vec<Value<'a>>),
+}
+
+/// Checks a module; without findings, the result can be lowered.
+pub(crate) fn check<'t, 'a>(module: &'t Module<'a>) -> (Checked<'t, 'a>, Vec<Diagnostic>) {
+    let mut checker = Checker::new(module);
+    checker.module_symbols();
+    for function in &module.functions {
+        checker.function(function);
+    }
+    (checker.checked, checker.findings)
+}
+
+struct Checker<'t, 'a> {
+    module: &'t Module<'a>,
+    checked: Checked<'t, 'a>,
+    scopes: Scopes<'a>,
+    functions: HashSet<&'a str>,
+    body: Body<'t, 'a>,
+    /// Names already reported in this function.
+    reported: HashSet<&'a str>,
+    findings: Vec<Diagnostic>,
+}
+
+impl<'t, 'a> Checker<'t, 'a> {
+    fn new(module: &'t Module<'a>) -> Self {
+        Checker {
+            module,
+            checked: Checked {
+                symbols: Vec::new(),
+                n_module_symbols: 0,
+                bodies: Vec::new(),
+            },
+            scopes: Scopes::default(),
+            functions: HashSet::new(),
+            body: Body::of(&EMPTY),
+            reported: HashSet::new(),
+            findings: Vec::new(),
+        }
+    }
+
+    fn module_symbols(&mut self) {
+        self.scopes.open();
+        for variable in &self.module.variables {
+            self.variable(variable);
+        }
+        self.checked.n_module_symbols = self.checked.symbols.len();
+        let mut defined = HashSet::new();
+        for function in &self.module.functions {
+            self.functions.insert(function.name.text);
+            if function.body.is_some() && !defined.insert(function.name.text) {
+                self.redefined(function.name, "function");
+            }
+        }
+    }
+
+    fn function(&mut self, function: &'t Function<'a>) {
+        let Some(block) = &function.body else { return };
+        self.body = Body::of(function);
+        self.reported.clear();
+        self.scopes.open();
+        for param in function.returns.iter().chain(&function.params) {
+            let symbol = self.variable(param);
+            self.body.params.push(symbol);
+        }
+        self.block(block);
+        self.scopes.close();
+        let finished = std::mem::replace(&mut self.body, Body::of(&EMPTY));
+        self.checked.bodies.push(finished);
+    }
+
+    fn block(&mut self, block: &'t Block<'a>) {
+        self.scopes.open();
+        self.labels(block);
+        for statement in &block.statements {
+            match statement {
+                Statement::Registers(registers) => self.registers(registers),
+                Statement::Variable(variable) => {
+                    let symbol = self.variable(variable);
+                    self.body.symbols.push(symbol);
+                }
+                Statement::Label(name) => {
+                    if let Some(Meaning::Label(label)) = self.scopes.get(name.text) {
+                        self.body.code.push(Step::Label(label));
+                    }
+                }
+                Statement::Instruction(instruction) => self.instruction(instruction),
+                Statement::Block(inner) => self.block(inner),
+                Statement::Targets(_, targets) => {
+                    for target in targets {
+                        self.label(*target);
+                    }
+                }
+                Statement::Loc(..) | Statement::Prototype(_) => {}
+            }
+        }
+        self.scopes.close();
+    }
+
+    /// Labels are known in all of their block, before and behind the place that they name.
+    fn labels(&mut self, block: &'t Block<'a>) {
+        for statement in &block.statements {
+            let (name, meaning) = match statement {
+                Statement::Label(name) => {
+                    let label = LabelId(self.body.n_labels);
+                    self.body.n_labels += 1;
+                    (*name, Meaning::Label(label))
+                }
+                Statement::Prototype(name) | Statement::Targets(name, _) => (*name, Meaning::Table),
+                _ => continue,
+            };
+            if !self.scopes.declare(name.text, meaning) {
+                self.redefined(name, "label");
+            }
+        }
+    }
+
+    fn variable(&mut self, variable: &'t Variable<'a>) -> SymbolId {
+        let symbol = SymbolId(self.checked.symbols.len() as u32);
+        self.checked.symbols.push(variable);
+        let fresh = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
+        // A symbol declared `.extern` or `.common` may be declared again.
+        let repeatable = matches!(variable.linkage, Linkage::Extern | Linkage::Common | Linkage::Weak);
+        if !fresh && !repeatable && variable.name.text != "_" {
+            self.redefined(variable.name, "variable");
+        }
+        symbol
+    }
+
+    fn registers(&mut self, registers: &Registers<'a>) {
+        for &(name, count) in &registers.names {
+            let first = RegId(self.body.registers.len() as u32);
+            let n = count.unwrap_or(1) * registers.vector;
+            self.body
+                .registers
+                .extend(std::iter::repeat_n(registers.ty, n as usize));
+            if registers.vector != 1 {
+                self.findings.push(
+                    Diagnostic::unsupported(name.span, "vector registers").help("use scalar registers and `{ }` lists"),
+                );
+            }
+            let fresh = match count {
+                Some(count) => self.scopes.declare_family(name.text, first, count),
+                None => self.scopes.declare(name.text, Meaning::Register(first)),
+            };
+            if !fresh {
+                self.redefined(name, "register");
+            }
+        }
+    }
+
+    fn label(&mut self, name: Name<'a>) -> Option<LabelId> {
+        match self.scopes.get(name.text) {
+            Some(Meaning::Label(label)) => Some(label),
+            Some(_) => {
+                self.find(name.span, format!("`{}` is not a label", name.text));
+                None
+            }
+            None => {
+                self.undefined(name, "label");
+                None
+            }
+        }
+    }
+
+    fn find(&mut self, span: Span, message: String) {
+        self.findings.push(Diagnostic::malformed(span, message));
+    }
+
+    fn redefined(&mut self, name: Name<'a>, what: &str) {
+        let finding = Diagnostic::malformed(name.span, format!("{what} `{}` is defined twice", name.text));
+        self.findings
+            .push(finding.help("give one of them another name, or a scope of its own"));
+    }
+
+    /// Reports a name once in a function.
+    fn undefined(&mut self, name: Name<'a>, what: &str) {
+        if !self.reported.insert(name.text) {
+            return;
+        }
+        let finding = Diagnostic::malformed(name.span, format!("undefined {what} `{}`", name.text));
+        self.findings.push(match what {
+            "register" if is_special(name.text, ".x") => finding.help(format!("name a component: `{}.x`", name.text)),
+            "register" => finding.help(format!(
+                "declare it in this function: `.reg {} {};`",
+                usual_type(name.text),
+                name.text
+            )),
+            _ => finding,
+        });
+    }
+}
+
+/// The type that compilers give registers of this name.
+fn usual_type(register: &str) -> &'static str {
+    match register.trim_end_matches(|c: char| c.is_ascii_digit()) {
+        "%p" => ".pred",
+        "%rs" => ".b16",
+        "%rd" => ".b64",
+        "%f" => ".f32",
+        "%fd" => ".f64",
+        _ => ".b32",
+    }
+}
+
+impl<'t, 'a> Body<'t, 'a> {
+    fn of(function: &'t Function<'a>) -> Self {
+        Body {
+            function,
+            params: Vec::new(),
+            symbols: Vec::new(),
+            registers: Vec::new(),
+            n_labels: 0,
+            code: Vec::new(),
+        }
+    }
+}
+
+/// What a checker works on between functions.
+static EMPTY: Function<'static> = Function {
+    linkage: Linkage::Internal,
+    is_entry: false,
+    name: Name {
+        text: "",
+        span: Span { start: 0, end: 0 },
+    },
+    returns: Vec::new(),
+    params: Vec::new(),
+    limits: Vec::new(),
+    body: None,
+};

@@ -1,0 +1,373 @@
+//! Operands resolved and held against their instruction's signature.
+
+use super::scope::Meaning;
+use super::signature::{needs_type, signature};
+use super::{Checker, Op, RegId, Step, Value};
+use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
+use crate::diag::{Diagnostic, Span};
+
+impl<'t, 'a> Checker<'t, 'a> {
+    pub(super) fn instruction(&mut self, instruction: &'t Instruction<'a>) {
+        let guard = self.guard(instruction);
+        let is_branch = matches!(instruction.opcode.text, "bra");
+        let before = self.findings.len();
+        let operands = instruction
+            .operands
+            .iter()
+            .map(|operand| self.value(operand, is_branch))
+            .collect();
+        // An operand that is undefined has no width to complain about.
+        if self.findings.len() == before {
+            self.shape(instruction, &operands);
+        }
+        let op = Op {
+            instruction,
+            guard,
+            operands,
+        };
+        self.body.code.push(Step::Op(op));
+    }
+
+    fn guard(&mut self, instruction: &Instruction<'a>) -> Option<(RegId, bool)> {
+        let (name, negated) = instruction.guard?;
+        match self.scopes.get(name.text) {
+            Some(Meaning::Register(reg)) if self.type_of(reg) == Type::Pred => Some((reg, negated)),
+            Some(_) => {
+                self.find(name.span, format!("guard `{}` is not a predicate register", name.text));
+                None
+            }
+            None => {
+                self.undefined(name, "register");
+                None
+            }
+        }
+    }
+
+    fn type_of(&self, reg: RegId) -> Type {
+        self.body.registers[reg.0 as usize]
+    }
+
+    fn value(&mut self, operand: &Operand<'a>, is_branch: bool) -> Value<'a> {
+        let name = |text| Name {
+            text,
+            span: operand.span,
+        };
+        match &operand.kind {
+            OperandKind::Name(text) if is_branch => self.label(name(text)).map_or(Value::Sink, Value::Label),
+            OperandKind::Name(text) => self.named(name(text), 0),
+            OperandKind::Offset(text, offset) => self.named(name(text), *offset),
+            OperandKind::Component(text, component) => self.component(name(text), component),
+            OperandKind::Int(value) => Value::Int(*value),
+            OperandKind::Float(float) => Value::Float(*float),
+            OperandKind::Not(inner) => Value::Not(Box::new(self.value(inner, false))),
+            OperandKind::Pair(first, second) => {
+                Value::Pair(Box::new(self.value(first, false)), Box::new(self.value(second, false)))
+            }
+            OperandKind::Address(base, offset) => Value::Address(Box::new(self.value(base, false)), *offset),
+            OperandKind::Handle(parts) => Value::Handle(self.values(parts)),
+            OperandKind::Vector(parts) => Value::Vector(self.values(parts)),
+            OperandKind::List(parts) => Value::List(self.values(parts)),
+        }
+    }
+
+    fn values(&mut self, operands: &[Operand<'a>]) -> Vec<Value<'a>> {
+        operands.iter().map(|operand| self.value(operand, false)).collect()
+    }
+
+    fn named(&mut self, name: Name<'a>, offset: i64) -> Value<'a> {
+        match self.scopes.get(name.text) {
+            Some(Meaning::Register(reg)) => Value::Register(reg),
+            Some(Meaning::Symbol(symbol)) => Value::Symbol(symbol, offset),
+            Some(Meaning::Label(label)) => Value::Label(label),
+            Some(Meaning::Table) => Value::Table,
+            None if name.text == "_" => Value::Sink,
+            None if self.functions.contains(name.text) => Value::Function(name.text),
+            None if name.text == "WARP_SZ" => Value::Int(32),
+            None if is_special(name.text, "") => Value::Special(name.text, ""),
+            None => {
+                self.undefined(
+                    name,
+                    if name.text.starts_with('%') {
+                        "register"
+                    } else {
+                        "symbol"
+                    },
+                );
+                Value::Sink
+            }
+        }
+    }
+
+    fn component(&mut self, name: Name<'a>, component: &'a str) -> Value<'a> {
+        if is_special(name.text, component) {
+            return Value::Special(name.text, component);
+        }
+        if self.scopes.get(name.text).is_some() {
+            self.find(name.span, format!("`{}` has no component `{component}`", name.text));
+        } else {
+            self.undefined(name, "register");
+        }
+        Value::Sink
+    }
+
+    /// Opcode known, operands as many and as wide as its signature says.
+    fn shape(&mut self, instruction: &Instruction<'a>, operands: &Vec<Value<'a>>) {
+        let opcode = instruction.opcode;
+        let has = |qualifier: &str| instruction.qualifiers.iter().any(|name| name.text == qualifier);
+        let Some(letters) = signature(opcode.text, has) else {
+            self.find(opcode.span, format!("unknown instruction `{}`", opcode.text));
+            return;
+        };
+        if !self.count(instruction, letters) {
+            return;
+        }
+        let types: Vec<Type> = instruction
+            .qualifiers
+            .iter()
+            .filter_map(|name| Type::from_dotted(name.text))
+            .collect();
+        if needs_type(letters) && types.is_empty() {
+            let finding = Diagnostic::malformed(opcode.span, format!("`{}` says no type", opcode.text));
+            self.findings
+                .push(finding.help(format!("write one, as in `{}.b32`", opcode.text)));
+            return;
+        }
+        // Mixed precision (`sub.f32.f16`) gives each operand a type of its own.
+        let mixed = types.len() > 1 && !letters.contains('v');
+        let Some(&ty) = types.last().filter(|_| !mixed) else {
+            return;
+        };
+        let slots = Slots {
+            ty,
+            wide: has(".wide"),
+            vector: vector_width(instruction),
+        };
+        for ((letter, value), operand) in letters
+            .chars()
+            .filter(|&c| c != '?')
+            .zip(operands)
+            .zip(&instruction.operands)
+        {
+            self.slot(&slots, letter, value, operand.span);
+        }
+        if opcode.text == "mov" {
+            self.packing(ty, operands, instruction);
+        }
+    }
+
+    fn count(&mut self, instruction: &Instruction<'a>, letters: &str) -> bool {
+        let most = letters.bytes().filter(|&c| c != b'?').count();
+        let least = letters.find('?').unwrap_or(most);
+        let found = instruction.operands.len();
+        if (least..=most).contains(&found) {
+            return true;
+        }
+        let wanted = match (least, most) {
+            (0, 0) => "no operands".to_owned(),
+            (1, 1) => "1 operand".to_owned(),
+            _ if least == most => format!("{least} operands"),
+            _ => format!("{least} to {most} operands"),
+        };
+        let message = format!("`{}` takes {wanted}, found {found}", instruction.opcode.text);
+        self.find(instruction.span, message);
+        false
+    }
+
+    fn slot(&mut self, slots: &Slots, letter: char, value: &Value<'a>, span: Span) {
+        match letter {
+            'd' | 'a' => self.typed(slots.ty, slots.ty.bits(), value, span),
+            'D' | 'A' => self.typed(slots.ty, slots.ty.bits() << u32::from(slots.wide), value, span),
+            'u' => self.typed(Type::B32, 32, value, span),
+            'p' => self.predicate(value, span),
+            'P' => match value {
+                Value::Pair(first, second) => {
+                    self.predicate(first, span);
+                    self.predicate(second, span);
+                }
+                _ => self.predicate(value, span),
+            },
+            'v' => self.in_memory(slots, value, span),
+            'm' if !matches!(value, Value::Address(..) | Value::Handle(_)) => {
+                let finding = Diagnostic::malformed(span, "expected an address");
+                self.findings.push(finding.help("write it in brackets: `[%rd1+4]`"));
+            }
+            'l' if !matches!(value, Value::Label(_)) => self.find(span, "expected a label".to_owned()),
+            _ => {}
+        }
+    }
+
+    /// A register of exactly `bits` bits, of a kind that agrees with `ty`; or an immediate.
+    fn typed(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
+        match value {
+            Value::Register(reg) => {
+                let found = self.type_of(*reg);
+                if found.bits() != bits {
+                    self.mismatch(found, bits, span);
+                } else if kind_clash(ty, found) {
+                    let message = format!(
+                        "{} register where the instruction works on {}",
+                        dotted(found),
+                        dotted(ty)
+                    );
+                    self.find(span, message);
+                }
+            }
+            Value::Float(_) if !ty.is_float() && !ty.is_bits() => {
+                self.find(
+                    span,
+                    format!("float literal where the instruction works on {}", dotted(ty)),
+                );
+            }
+            Value::Vector(_) | Value::Address(..) | Value::Handle(_) | Value::List(_) => {
+                self.find(span, "expected a register or a literal".to_owned());
+            }
+            Value::Not(inner) | Value::Pair(inner, _) => self.typed(ty, bits, inner, span),
+            _ => {}
+        }
+    }
+
+    fn mismatch(&mut self, found: Type, bits: u32, span: Span) {
+        let found = match found {
+            Type::Pred => "a predicate".to_owned(),
+            _ => format!("{} bits", found.bits()),
+        };
+        let wanted = if bits == 1 {
+            "a predicate".to_owned()
+        } else {
+            format!("{bits} bits")
+        };
+        self.find(
+            span,
+            format!("this register holds {found}, the instruction needs {wanted}"),
+        );
+    }
+
+    fn predicate(&mut self, value: &Value<'a>, span: Span) {
+        match value {
+            Value::Register(reg) if self.type_of(*reg) != Type::Pred => {
+                let found = self.type_of(*reg);
+                self.mismatch(found, 1, span);
+            }
+            Value::Not(inner) => self.predicate(inner, span),
+            _ => {}
+        }
+    }
+
+    /// A register, or a vector of as many as `.v2` or `.v4` says, each wide enough for the element.
+    fn in_memory(&mut self, slots: &Slots, value: &Value<'a>, span: Span) {
+        let elements = match value {
+            Value::Vector(parts) => parts.as_slice(),
+            single => std::slice::from_ref(single),
+        };
+        if elements.len() != slots.vector {
+            let message = format!("expected {} elements, found {}", slots.vector, elements.len());
+            let finding = Diagnostic::malformed(span, message);
+            self.findings
+                .push(finding.help("`.v2` and `.v4` say how many; without them it is one"));
+            return;
+        }
+        for element in elements {
+            let Value::Register(reg) = element else {
+                continue;
+            };
+            let found = self.type_of(*reg);
+            let exact = slots.ty.is_float() && slots.ty.bits() >= 32;
+            if found.bits() < slots.ty.bits() || (exact && found.bits() != slots.ty.bits()) {
+                self.mismatch(found, slots.ty.bits(), span);
+            }
+        }
+    }
+
+    /// `mov.b64 {%lo, %hi}, %rd`: the parts fill the whole.
+    fn packing(&mut self, ty: Type, operands: &[Value<'a>], instruction: &Instruction<'a>) {
+        for (value, operand) in operands.iter().zip(&instruction.operands) {
+            match value {
+                Value::Vector(parts) => {
+                    if !parts.is_empty() && !ty.bits().is_multiple_of(parts.len() as u32) {
+                        self.find(
+                            operand.span,
+                            format!("{} parts do not fill {} bits", parts.len(), ty.bits()),
+                        );
+                        continue;
+                    }
+                    let each = ty.bits() / (parts.len() as u32).max(1);
+                    for part in parts {
+                        self.typed(Type::B8, each, part, operand.span);
+                    }
+                }
+                Value::Register(reg) if self.type_of(*reg).bits() != ty.bits() => {
+                    let found = self.type_of(*reg);
+                    self.mismatch(found, ty.bits(), operand.span);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What an instruction's qualifiers say of its operands.
+struct Slots {
+    ty: Type,
+    wide: bool,
+    vector: usize,
+}
+
+fn vector_width(instruction: &Instruction<'_>) -> usize {
+    let width = |name: &Name<'_>| match name.text {
+        ".v2" => Some(2),
+        ".v4" => Some(4),
+        ".v8" => Some(8),
+        _ => None,
+    };
+    instruction.qualifiers.iter().find_map(width).unwrap_or(1)
+}
+
+/// Bits agree with everything of their width; integers and floats do not agree with each other.
+fn kind_clash(instruction: Type, register: Type) -> bool {
+    let is_integer = |ty: Type| ty.is_signed() || ty.is_unsigned();
+    // Packed and half types live in bit registers by rule, so only the plain floats can clash.
+    (is_integer(instruction) && matches!(register, Type::F32 | Type::F64))
+        || (matches!(instruction, Type::F32 | Type::F64) && is_integer(register))
+        || ((instruction == Type::Pred) != (register == Type::Pred) && instruction.bits() == register.bits())
+}
+
+fn dotted(ty: Type) -> String {
+    format!(".{}", format!("{ty:?}").to_lowercase())
+}
+
+/// Whether PTX has a special register of this name and component.
+pub(super) fn is_special(name: &str, component: &str) -> bool {
+    let xyz = matches!(component, ".x" | ".y" | ".z");
+    match name {
+        "%tid" | "%ntid" | "%ctaid" | "%nctaid" | "%clusterid" | "%nclusterid" | "%cluster_ctaid"
+        | "%cluster_nctaid" => xyz,
+        "%laneid"
+        | "%warpid"
+        | "%nwarpid"
+        | "%smid"
+        | "%nsmid"
+        | "%gridid"
+        | "%lanemask_eq"
+        | "%lanemask_le"
+        | "%lanemask_lt"
+        | "%lanemask_ge"
+        | "%lanemask_gt"
+        | "%clock"
+        | "%clock_hi"
+        | "%clock64"
+        | "%globaltimer"
+        | "%globaltimer_lo"
+        | "%globaltimer_hi"
+        | "%cluster_ctarank"
+        | "%cluster_nctarank"
+        | "%is_explicit_cluster"
+        | "%total_smem_size"
+        | "%aggr_smem_size"
+        | "%dynamic_smem_size"
+        | "%current_graph_exec" => component.is_empty(),
+        _ => {
+            component.is_empty()
+                && (name.starts_with("%envreg") || name.starts_with("%pm") || name.starts_with("%reserved_smem"))
+        }
+    }
+}

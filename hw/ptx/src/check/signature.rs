@@ -1,0 +1,122 @@
+//! What operands each PTX instruction takes: the checker's table.
+//!
+//! A signature has one letter an operand, in order; `?` says that those behind it may be left out.
+//!
+//! | letter | operand |
+//! |---|---|
+//! | `d` | result register of the instruction's type |
+//! | `a` | source of the instruction's type |
+//! | `D`, `A` | the same, twice as wide where the instruction says `.wide` |
+//! | `u` | 32-bit source, whatever the type |
+//! | `p` | predicate source; `P` predicate result, or `p\|q` |
+//! | `v` | register or vector of what memory holds; registers may be wider |
+//! | `m` | address in brackets |
+//! | `l` | label |
+//! | `x` | not looked at |
+
+/// The signature of an opcode with these qualifiers; `None` for an opcode that PTX does not have.
+pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'static str> {
+    Some(match opcode {
+        "add" | "sub" | "addc" | "subc" | "and" | "or" | "xor" | "rem" | "div" | "mul24" | "copysign" => "daa",
+        "min" | "max" => "daa?a",
+        "mul" => "Daa",
+        "mad" | "madc" => "DaaA",
+        "fma" | "mad24" | "sad" => "daaa",
+        "neg" | "abs" | "not" | "cnot" | "brev" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" => {
+            "da"
+        }
+        "popc" | "clz" | "bfind" => "ua",
+        "shl" | "shr" => "dau",
+        "shf" | "prmt" => "daau",
+        "bfe" => "dauu",
+        "bfi" => "daauu",
+        "bmsk" => "duu",
+        "lop3" => "xaaax?x",
+        "setp" if has(".f16x2") || has(".bf16x2") => "xaa?p",
+        "setp" => "Paa?p",
+        "selp" => "daap",
+        "slct" | "set" | "szext" | "testp" | "fns" => "xx?xxx",
+        "dp4a" | "dp2a" => "uuuu",
+        "mov" => "xx",
+        "cvt" => "xx?xx",
+        "cvta" => "xx",
+        "ld" | "ldu" => "vm?x",
+        "st" => "mv?x",
+        "atom" => "vmv?vx",
+        "red" => "mv?x",
+        "bra" => "l",
+        "brx" => "xx",
+        "call" => "x?xxx",
+        "ret" | "exit" | "trap" | "brkpt" => "",
+        "bar" | "barrier" => "?xxxx",
+        "membar" | "fence" => "?xxx",
+        "shfl" => "xuuu?u",
+        "vote" => "xx?x",
+        "match" => "xx?x",
+        "redux" => "xx?x",
+        "activemask" => "d",
+        "elect" => "xx",
+        "nanosleep" => "u",
+        "ldmatrix" => "xm",
+        "stmatrix" => "mx",
+        "movmatrix" => "uu",
+        "mma" => "xxxx?xxxxx",
+        "wmma" => "xx?xxxx",
+        "cp" => "?xxxxxxx",
+        "prefetch" | "prefetchu" | "discard" | "applypriority" => "m?x",
+        "isspacep" => "Px",
+        "alloca"
+        | "clusterlaunchcontrol"
+        | "createpolicy"
+        | "dp3a"
+        | "getctarank"
+        | "griddepcontrol"
+        | "istypep"
+        | "mapa"
+        | "mbarrier"
+        | "multimem"
+        | "pmevent"
+        | "setmaxnreg"
+        | "stackrestore"
+        | "stacksave"
+        | "suld"
+        | "sured"
+        | "sust"
+        | "suq"
+        | "tcgen05"
+        | "tensormap"
+        | "tex"
+        | "tld4"
+        | "txq"
+        | "vabsdiff"
+        | "vabsdiff2"
+        | "vabsdiff4"
+        | "vadd"
+        | "vadd2"
+        | "vadd4"
+        | "vavrg2"
+        | "vavrg4"
+        | "vmad"
+        | "vmax"
+        | "vmax2"
+        | "vmax4"
+        | "vmin"
+        | "vmin2"
+        | "vmin4"
+        | "vset"
+        | "vset2"
+        | "vset4"
+        | "vshl"
+        | "vshr"
+        | "vsub"
+        | "vsub2"
+        | "vsub4"
+        | "wgmma" => "?xxxxxxxxxxxxxxx",
+        _ => return None,
+    })
+}
+
+/// Opcodes whose meaning hangs on a type, so that one without is malformed.
+pub(super) fn needs_type(signature: &str) -> bool {
+    signature.contains(['d', 'a', 'v'])
+}

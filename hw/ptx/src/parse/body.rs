@@ -1,0 +1,221 @@
+//! Bodies: scopes, declarations, labels, instructions.
+
+use super::{Parsed, Parser};
+use crate::ast::{Block, Instruction, Name, Registers, Statement, Type};
+use crate::diag::Diagnostic;
+use crate::lex::Kind;
+
+impl<'a> Parser<'a> {
+    /// `{ … }`, with every finding inside noted.
+    pub(super) fn block(&mut self) -> Parsed<Block<'a>> {
+        self.nested(|parser| {
+            let open = parser.expect(b'{')?;
+            let mut statements = Vec::new();
+            loop {
+                match parser.token().kind {
+                    Kind::Punct(b'}') => {
+                        let end = parser.next().span;
+                        return Ok(Block { statements, end });
+                    }
+                    Kind::Punct(b';') => {
+                        parser.next();
+                    }
+                    Kind::End => {
+                        return Err(Diagnostic::malformed(open, "this `{` is never closed"));
+                    }
+                    first => {
+                        if let Err(finding) = parser.statement(&mut statements) {
+                            parser.lost_declarations |= first == Kind::Dotted;
+                            parser.recover(finding);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    fn statement(&mut self, out: &mut Vec<Statement<'a>>) -> Parsed<()> {
+        match self.token().kind {
+            Kind::Punct(b'{') => out.push(Statement::Block(self.block()?)),
+            Kind::Punct(b'@') => out.push(self.instruction()?),
+            Kind::Dotted => self.directive(out)?,
+            Kind::Word if self.peek(1).kind == Kind::Punct(b':') => {
+                let label = self.word("a label")?;
+                self.next();
+                out.push(self.labelled(label)?);
+            }
+            Kind::Word => out.push(self.instruction()?),
+            _ => return Err(self.unexpected("an instruction, a label or a directive")),
+        }
+        Ok(())
+    }
+
+    fn directive(&mut self, out: &mut Vec<Statement<'a>>) -> Parsed<()> {
+        let word = self.dotted().unwrap_or_default();
+        match word {
+            ".reg" => out.push(self.registers()?),
+            ".loc" => out.push(self.loc()?),
+            ".pragma" => self.pragma()?,
+            ".const" | ".global" | ".local" | ".param" | ".shared" | ".tex" | ".extern" | ".visible" | ".weak" => {
+                let linkage = self.linkage();
+                let variables = self.variables(linkage)?;
+                out.extend(variables.into_iter().map(Statement::Variable));
+            }
+            _ => {
+                let message = format!("unknown directive `{word}`");
+                return Err(Diagnostic::malformed(self.token().span, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// A label is a place, a prototype, or a table of targets.
+    fn labelled(&mut self, label: Name<'a>) -> Parsed<Statement<'a>> {
+        match self.dotted() {
+            Some(".callprototype") => {
+                self.next();
+                self.prototype()?;
+                Ok(Statement::Prototype(label))
+            }
+            Some(".branchtargets" | ".calltargets") => {
+                self.next();
+                let targets = self.list(b';', |parser| parser.word("a label"))?;
+                Ok(Statement::Targets(label, targets))
+            }
+            _ => Ok(Statement::Label(label)),
+        }
+    }
+
+    fn prototype(&mut self) -> Parsed<()> {
+        self.parameters()?;
+        self.word("`_`")?;
+        self.parameters()?;
+        while self.dotted().is_some() {
+            self.next();
+        }
+        self.expect(b';')?;
+        Ok(())
+    }
+
+    /// `.loc 1 17 9, function_name $L__info_string0, inlined_at 1 18 5`: ends with its line, not with a semicolon.
+    fn loc(&mut self) -> Parsed<Statement<'a>> {
+        self.next();
+        let file = self.small("a file index")?;
+        let line = self.small("a line")?;
+        let column = self.small("a column")?;
+        while self.eat(b',') {
+            self.word("`function_name` or `inlined_at`")?;
+            while matches!(self.token().kind, Kind::Int | Kind::Punct(b'+')) || self.is_info_label() {
+                self.next();
+            }
+        }
+        Ok(Statement::Loc(file, line, column))
+    }
+
+    /// The label behind `function_name` stands on the same line; a label of the code is followed by a colon.
+    fn is_info_label(&self) -> bool {
+        let before = self.last_span();
+        let name = self.slice(before);
+        name == "function_name" && self.token().kind == Kind::Word
+    }
+
+    /// `.reg .b32 %r<8>, x;`
+    fn registers(&mut self) -> Parsed<Statement<'a>> {
+        self.next();
+        let mut vector = 1;
+        let mut ty = None;
+        while let Some(word) = self.dotted() {
+            let place = self.next().span;
+            match word {
+                ".v2" => vector = 2,
+                ".v4" => vector = 4,
+                _ => {
+                    let found = Type::from_dotted(word);
+                    let unknown = || Diagnostic::malformed(place, format!("unknown type `{word}`"));
+                    ty = Some(found.ok_or_else(unknown)?);
+                }
+            }
+        }
+        let ty = ty.ok_or_else(|| self.unexpected("a type such as `.b32`"))?;
+        let names = self.list(b';', Self::register_name)?;
+        Ok(Statement::Registers(Registers { ty, vector, names }))
+    }
+
+    fn register_name(&mut self) -> Parsed<(Name<'a>, Option<u32>)> {
+        let name = self.word("a register name")?;
+        if !self.eat(b'<') {
+            return Ok((name, None));
+        }
+        let place = self.token().span;
+        let count = self.small("a number of registers")?;
+        if count > MAX_REGISTERS {
+            let message = format!("more than {MAX_REGISTERS} registers in one declaration");
+            return Err(Diagnostic::malformed(place, message));
+        }
+        self.expect(b'>')?;
+        Ok((name, Some(count)))
+    }
+
+    /// `@!%p1 ld.global.f32 %f1, [%rd1+4];`
+    fn instruction(&mut self) -> Parsed<Statement<'a>> {
+        let start = self.token().span;
+        let guard = if self.eat(b'@') {
+            let negated = self.eat(b'!');
+            Some((self.word("a predicate register")?, negated))
+        } else {
+            None
+        };
+        let opcode = self.word("an opcode")?;
+        let mut qualifiers = Vec::new();
+        while let Some(text) = self.dotted() {
+            let span = self.next().span;
+            qualifiers.push(Name { text, span });
+        }
+        let operands = self.operands()?;
+        let instruction = Instruction {
+            guard,
+            opcode,
+            qualifiers,
+            operands,
+            span: start.to(self.last_span()),
+        };
+        self.expect_end(&instruction)?;
+        Ok(Statement::Instruction(instruction))
+    }
+
+    fn operands(&mut self) -> Parsed<Vec<crate::ast::Operand<'a>>> {
+        let mut operands = Vec::new();
+        if self.is(b';') || self.is(b'}') {
+            return Ok(operands);
+        }
+        loop {
+            operands.push(self.operand()?);
+            if !self.eat(b',') {
+                return Ok(operands);
+            }
+        }
+    }
+
+    /// A forgotten semicolon is shown where it belongs, and the next line is still read.
+    fn expect_end(&mut self, instruction: &Instruction<'a>) -> Parsed<()> {
+        if self.eat(b';') {
+            return Ok(());
+        }
+        let finding = self.unexpected("`,` or `;`");
+        let between = &self.text[instruction.span.end as usize..self.token().span.start as usize];
+        if !between.contains('\n') {
+            return Err(finding);
+        }
+        let place = crate::diag::Span {
+            start: instruction.span.end,
+            end: instruction.span.end,
+        };
+        let missing = Diagnostic::malformed(place, "missing `;` behind this instruction");
+        self.findings
+            .push(missing.help("every instruction ends with a semicolon"));
+        Ok(())
+    }
+}
+
+/// No real kernel comes near; a slip of the finger must not ask for gigabytes.
+const MAX_REGISTERS: u32 = 1 << 20;

@@ -1,0 +1,169 @@
+//! Variables, parameters and initial values.
+
+use super::{Parsed, Parser};
+use crate::ast::{Init, Linkage, Space, Type, Variable};
+use crate::diag::Diagnostic;
+use crate::lex::Kind;
+
+/// What a declaration says before its names.
+struct Head {
+    linkage: Linkage,
+    space: Space,
+    align: Option<u32>,
+    vector: u32,
+    ty: Type,
+}
+
+impl<'a> Parser<'a> {
+    /// `.global .align 4 .b8 table[4] = {1, 2}, other;`
+    pub(super) fn variables(&mut self, linkage: Linkage) -> Parsed<Vec<Variable<'a>>> {
+        let head = self.head(linkage)?;
+        let mut variables = Vec::new();
+        loop {
+            let mut variable = self.declarator(&head)?;
+            if self.eat(b'=') {
+                variable.init = Some(self.init()?);
+            }
+            variables.push(variable);
+            if !self.eat(b',') {
+                self.expect(b';')?;
+                return Ok(variables);
+            }
+        }
+    }
+
+    /// `.param .u64 .ptr .global .align 1 name`; a `.func` may also take registers.
+    pub(super) fn parameter(&mut self) -> Parsed<Variable<'a>> {
+        if self.dotted() == Some(".reg") {
+            let place = self.token().span;
+            return Err(Diagnostic::unsupported(place, "parameters in registers").help("use `.param`"));
+        }
+        let head = self.head(Linkage::Internal)?;
+        self.declarator(&head)
+    }
+
+    fn head(&mut self, linkage: Linkage) -> Parsed<Head> {
+        let space = self.space()?;
+        let mut head = Head {
+            linkage,
+            space,
+            align: None,
+            vector: 1,
+            ty: Type::B8,
+        };
+        let mut typed = false;
+        while let Some(word) = self.dotted() {
+            let place = self.next().span;
+            match word {
+                ".align" => self.alignment(&mut head, typed)?,
+                ".v2" => head.vector = 2,
+                ".v4" => head.vector = 4,
+                ".attribute" => self.attribute()?,
+                // What the pointer points to is a promise to the optimiser.
+                ".ptr" | ".const" | ".global" | ".local" | ".shared" if typed => {}
+                _ => {
+                    head.ty = Type::from_dotted(word).ok_or_else(|| unknown_type(word, place))?;
+                    typed = true;
+                }
+            }
+        }
+        if !typed {
+            return Err(self.unexpected("a type such as `.b32`"));
+        }
+        Ok(head)
+    }
+
+    fn space(&mut self) -> Parsed<Space> {
+        let space = match self.dotted() {
+            Some(".const") => Space::Const,
+            Some(".global") => Space::Global,
+            Some(".local") => Space::Local,
+            Some(".param") => Space::Param,
+            Some(".shared") => Space::Shared,
+            Some(".tex") => Space::Tex,
+            _ => return Err(self.unexpected("a state space such as `.global`")),
+        };
+        self.next();
+        Ok(space)
+    }
+
+    /// An alignment before the type is the variable's; one behind `.ptr` is that of what it points to.
+    fn alignment(&mut self, head: &mut Head, typed: bool) -> Parsed<()> {
+        let place = self.token().span;
+        let align = self.small("an alignment")?;
+        if !align.is_power_of_two() {
+            return Err(Diagnostic::malformed(place, "an alignment is a power of two"));
+        }
+        if !typed {
+            head.align = Some(align);
+        }
+        Ok(())
+    }
+
+    fn attribute(&mut self) -> Parsed<()> {
+        self.expect(b'(')?;
+        while !self.eat(b')') {
+            if self.token().kind == Kind::End {
+                return Err(self.unexpected("`)`"));
+            }
+            self.next();
+        }
+        Ok(())
+    }
+
+    fn declarator(&mut self, head: &Head) -> Parsed<Variable<'a>> {
+        let name = self.word("a name")?;
+        let mut dims = Vec::new();
+        while self.eat(b'[') {
+            if self.eat(b']') {
+                dims.push(None);
+                continue;
+            }
+            dims.push(Some(u64::from(self.small("an array size")?)));
+            self.expect(b']')?;
+        }
+        Ok(Variable {
+            linkage: head.linkage,
+            space: head.space,
+            align: head.align,
+            vector: head.vector,
+            ty: head.ty,
+            name,
+            dims,
+            init: None,
+        })
+    }
+
+    fn init(&mut self) -> Parsed<Init<'a>> {
+        let start = self.token();
+        match start.kind {
+            Kind::Punct(b'{') => {
+                self.next();
+                let items = self.nested(|parser| parser.list(b'}', Self::init))?;
+                Ok(Init::List(items, start.span.to(self.last_span())))
+            }
+            Kind::Float => Ok(Init::Float(self.float()?, start.span)),
+            Kind::Word => self.init_symbol(),
+            _ => Ok(Init::Int(
+                self.integer("an initial value")?,
+                start.span.to(self.last_span()),
+            )),
+        }
+    }
+
+    fn init_symbol(&mut self) -> Parsed<Init<'a>> {
+        let mut name = self.word("a symbol")?;
+        let generic = name.text == "generic" && self.eat(b'(');
+        if generic {
+            name = self.word("a symbol")?;
+            self.expect(b')')?;
+        }
+        let signed = self.is(b'+') || self.is(b'-');
+        let offset = if signed { self.byte_offset()? } else { 0 };
+        Ok(Init::Symbol(name, offset, generic))
+    }
+}
+
+fn unknown_type(word: &str, place: crate::diag::Span) -> Diagnostic {
+    Diagnostic::malformed(place, format!("unknown type `{word}`"))
+}

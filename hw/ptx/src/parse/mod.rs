@@ -1,0 +1,245 @@
+//! Tokens to a syntax tree.
+//!
+//! Takes: the whole text. Promises: any opcode with any qualifiers and operands is accepted; what is not PTX becomes a
+//! finding, after which reading resumes behind the next `;` or at a `}`, so that one run shows several findings.
+//!
+//! [`Parser`] is the cursor; `module`, `body`, `operand` and `data` each read one part of the grammar.
+
+mod body;
+mod data;
+mod module;
+mod operand;
+
+use crate::ast::{Module, Name};
+use crate::diag::{Diagnostic, Span};
+use crate::lex::{Kind, Token, lex};
+
+/// What reading a text gives.
+pub(crate) struct Reading<'a> {
+    /// The tree, without what was skipped.
+    pub module: Module<'a>,
+    /// Why something was skipped.
+    pub findings: Vec<Diagnostic>,
+    /// Whether a declaration was skipped, so that names may seem undefined.
+    pub lost_declarations: bool,
+}
+
+/// Reads a module.
+pub(crate) fn parse(text: &str) -> Reading<'_> {
+    if u32::try_from(text.len()).is_err() {
+        let too_long = Diagnostic::malformed(Span::default(), "the text is longer than 4 GiB");
+        return Reading {
+            module: Module::default(),
+            findings: vec![too_long],
+            lost_declarations: true,
+        };
+    }
+    let mut findings = Vec::new();
+    let tokens = lex(text, &mut findings);
+    let mut parser = Parser {
+        text,
+        tokens,
+        at: 0,
+        depth: 0,
+        findings,
+        lost_declarations: false,
+    };
+    let module = parser.module();
+    Reading {
+        module,
+        findings: parser.findings,
+        lost_declarations: parser.lost_declarations,
+    }
+}
+
+/// A part of the tree, or the finding that explains its absence.
+type Parsed<T> = Result<T, Diagnostic>;
+
+/// Blocks, vectors and initialisers nest no deeper than this, so that no text overflows the stack.
+const MAX_DEPTH: u32 = 64;
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    at: usize,
+    depth: u32,
+    findings: Vec<Diagnostic>,
+    lost_declarations: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn token(&self) -> Token {
+        self.tokens[self.at]
+    }
+
+    fn peek(&self, ahead: usize) -> Token {
+        self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.token();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    /// The place of the token just taken.
+    fn last_span(&self) -> Span {
+        self.tokens[self.at.saturating_sub(1)].span
+    }
+
+    fn slice(&self, span: Span) -> &'a str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+
+    fn is(&self, punct: u8) -> bool {
+        self.token().kind == Kind::Punct(punct)
+    }
+
+    fn eat(&mut self, punct: u8) -> bool {
+        let found = self.is(punct);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    fn expect(&mut self, punct: u8) -> Parsed<Span> {
+        if self.is(punct) {
+            return Ok(self.next().span);
+        }
+        Err(self.unexpected(&format!("`{}`", punct as char)))
+    }
+
+    /// The finding that the current token is not `wanted`.
+    ///
+    /// A missing semicolon is best shown where it is missing: at the end of the line before.
+    fn unexpected(&self, wanted: &str) -> Diagnostic {
+        let token = self.token();
+        let found = match token.kind {
+            Kind::End => "the end of the text".to_owned(),
+            _ => format!("`{}`", self.slice(token.span)),
+        };
+        Diagnostic::malformed(token.span, format!("expected {wanted}, found {found}"))
+    }
+
+    fn word(&mut self, wanted: &str) -> Parsed<Name<'a>> {
+        if self.token().kind != Kind::Word {
+            return Err(self.unexpected(wanted));
+        }
+        let span = self.next().span;
+        Ok(Name {
+            text: self.slice(span),
+            span,
+        })
+    }
+
+    /// The current dotted word, without taking it.
+    fn dotted(&self) -> Option<&'a str> {
+        let token = self.token();
+        (token.kind == Kind::Dotted).then(|| self.slice(token.span))
+    }
+
+    /// An integer with an optional sign; `wanted` names it in the finding.
+    fn integer(&mut self, wanted: &str) -> Parsed<i128> {
+        let negative = if self.eat(b'-') {
+            true
+        } else {
+            self.eat(b'+') && self.eat(b'-')
+        };
+        if self.token().kind != Kind::Int {
+            return Err(self.unexpected(wanted));
+        }
+        let span = self.next().span;
+        let value = integer_value(self.slice(span)).ok_or_else(|| {
+            Diagnostic::malformed(span, "not an integer of at most 64 bits")
+                .help("write decimal, `0x` hexadecimal, `0b` binary or `0` octal digits, with an optional `U`")
+        })?;
+        Ok(if negative { -value } else { value })
+    }
+
+    /// An integer from 0 to `u32::MAX`.
+    fn small(&mut self, wanted: &str) -> Parsed<u32> {
+        let place = self.token().span;
+        let value = self.integer(wanted)?;
+        u32::try_from(value).map_err(|_| Diagnostic::malformed(place, format!("{wanted} does not fit 32 bits")))
+    }
+
+    fn string(&mut self, wanted: &str) -> Parsed<&'a str> {
+        if self.token().kind != Kind::Text {
+            return Err(self.unexpected(wanted));
+        }
+        let span = self.next().span;
+        Ok(self.slice(span).trim_matches('"'))
+    }
+
+    /// Items separated by commas, up to and with `close`.
+    fn list<T>(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        if self.eat(close) {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if !self.eat(b',') {
+                self.expect(close)?;
+                return Ok(items);
+            }
+        }
+    }
+
+    /// Runs `inner` one nesting level deeper.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            let message = format!("nested more than {MAX_DEPTH} levels deep");
+            return Err(Diagnostic::malformed(self.token().span, message));
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Notes a finding and resumes behind the next `;`, or before a brace.
+    fn recover(&mut self, finding: Diagnostic) {
+        self.findings.push(finding);
+        loop {
+            match self.token().kind {
+                Kind::End | Kind::Punct(b'}') => return,
+                Kind::Punct(b';') => {
+                    self.next();
+                    return;
+                }
+                _ => self.next(),
+            };
+        }
+    }
+}
+
+/// The value of an integer literal; `None` if it is none or has more than 64 bits.
+fn integer_value(literal: &str) -> Option<i128> {
+    let digits = literal.strip_suffix(['U', 'u']).unwrap_or(literal);
+    let value = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => u64::from_str_radix(&digits[2..], 16),
+        [b'0', b'b' | b'B', ..] => u64::from_str_radix(&digits[2..], 2),
+        [b'0', _, ..] => u64::from_str_radix(&digits[1..], 8),
+        _ => digits.parse(),
+    };
+    value.ok().map(i128::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integer_literals_of_each_base_have_their_value() {
+        assert_eq!(integer_value("42"), Some(42));
+        assert_eq!(integer_value("0x1F"), Some(31));
+        assert_eq!(integer_value("0b101U"), Some(5));
+        assert_eq!(integer_value("017"), Some(15));
+        assert_eq!(integer_value("0"), Some(0));
+        assert_eq!(integer_value("0xFFFFFFFFFFFFFFFF"), Some(u64::MAX.into()));
+        assert_eq!(integer_value("18446744073709551616"), None);
+        assert_eq!(integer_value("12ab"), None);
+    }
+}

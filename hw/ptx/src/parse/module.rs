@@ -1,0 +1,211 @@
+//! The module's directives, its variables and the heads of its functions.
+
+use super::{Parsed, Parser};
+use crate::ast::{Function, Linkage, Module, Name, Variable};
+use crate::diag::Diagnostic;
+use crate::lex::Kind;
+
+/// What may stand at module scope, for the finding that something else does.
+const ITEM: &str = "a directive such as `.entry`, `.func`, `.global` or `.version`";
+
+impl<'a> Parser<'a> {
+    pub(super) fn module(&mut self) -> Module<'a> {
+        let mut module = Module {
+            address_size: 64,
+            ..Module::default()
+        };
+        while self.token().kind != Kind::End {
+            if let Err(finding) = self.item(&mut module) {
+                self.lost_declarations = true;
+                self.recover(finding);
+                // A stray `}` would stop recovery for ever.
+                self.eat(b'}');
+            }
+        }
+        module
+    }
+
+    fn item(&mut self, module: &mut Module<'a>) -> Parsed<()> {
+        if self.eat(b';') {
+            return Ok(());
+        }
+        let Some(directive) = self.dotted() else {
+            return Err(self.unexpected(ITEM));
+        };
+        match directive {
+            ".version" => module.version = self.version()?,
+            ".target" => module.target = self.target()?,
+            ".address_size" => module.address_size = self.address_size()?,
+            ".file" => module.files.push(self.file()?),
+            ".section" => self.section()?,
+            ".pragma" => self.pragma()?,
+            ".alias" => self.alias()?,
+            _ => self.definition(module)?,
+        }
+        Ok(())
+    }
+
+    fn version(&mut self) -> Parsed<(u32, u32)> {
+        self.next();
+        let token = self.next();
+        let halves = self.slice(token.span).split_once('.');
+        let version = halves.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+        version.ok_or_else(|| {
+            Diagnostic::malformed(token.span, "not a PTX version").help("write major and minor: `.version 7.8`")
+        })
+    }
+
+    fn target(&mut self) -> Parsed<Vec<&'a str>> {
+        self.next();
+        let mut names = vec![self.word("a target such as `sm_80`")?.text];
+        while self.eat(b',') {
+            names.push(self.word("a target option")?.text);
+        }
+        Ok(names)
+    }
+
+    fn address_size(&mut self) -> Parsed<u32> {
+        self.next();
+        let place = self.token().span;
+        match self.small("an address size")? {
+            64 => Ok(64),
+            32 => Err(Diagnostic::unsupported(place, "32-bit addresses").help("compile for `.address_size 64`")),
+            _ => Err(Diagnostic::malformed(place, "an address has 32 or 64 bits")),
+        }
+    }
+
+    /// `.file 1 "saxpy.cu"`, optionally followed by a time and a size.
+    fn file(&mut self) -> Parsed<(u32, &'a str)> {
+        self.next();
+        let index = self.small("a file index")?;
+        let name = self.string("a file name in quotes")?;
+        while self.eat(b',') {
+            self.integer("a time or a size")?;
+        }
+        Ok((index, name))
+    }
+
+    /// Debug data: bytes and labels that no instruction reads.
+    fn section(&mut self) -> Parsed<()> {
+        self.next();
+        self.next();
+        self.expect(b'{')?;
+        while !self.is(b'}') {
+            if self.token().kind == Kind::End {
+                return Err(self.unexpected("`}`"));
+            }
+            self.next();
+        }
+        self.next();
+        Ok(())
+    }
+
+    pub(super) fn pragma(&mut self) -> Parsed<()> {
+        self.next();
+        self.string("a pragma in quotes")?;
+        while self.eat(b',') {
+            self.string("a pragma in quotes")?;
+        }
+        self.expect(b';')?;
+        Ok(())
+    }
+
+    fn alias(&mut self) -> Parsed<()> {
+        let directive = self.next().span;
+        self.word("a function name")?;
+        self.expect(b',')?;
+        let last = self.word("a function name")?.span;
+        self.expect(b';')?;
+        Err(Diagnostic::unsupported(directive.to(last), "function aliases"))
+    }
+
+    fn definition(&mut self, module: &mut Module<'a>) -> Parsed<()> {
+        let linkage = self.linkage();
+        match self.dotted() {
+            Some(".entry") => {
+                self.next();
+                let function = self.function(linkage, true)?;
+                module.functions.push(function);
+            }
+            Some(".func") => {
+                self.next();
+                let function = self.function(linkage, false)?;
+                module.functions.push(function);
+            }
+            Some(".const" | ".global" | ".shared" | ".local" | ".tex") => {
+                let variables = self.variables(linkage)?;
+                module.variables.extend(variables);
+            }
+            _ => return Err(self.unexpected(ITEM)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn linkage(&mut self) -> Linkage {
+        let mut linkage = Linkage::Internal;
+        loop {
+            linkage = match self.dotted() {
+                Some(".visible") => Linkage::Visible,
+                Some(".extern") => Linkage::Extern,
+                Some(".weak") => Linkage::Weak,
+                Some(".common") => Linkage::Common,
+                _ => return linkage,
+            };
+            self.next();
+        }
+    }
+
+    fn function(&mut self, linkage: Linkage, is_entry: bool) -> Parsed<Function<'a>> {
+        let returns = if is_entry { Vec::new() } else { self.parameters()? };
+        let name = self.word("the function's name")?;
+        let params = self.parameters()?;
+        let limits = self.limits()?;
+        let body = if self.eat(b';') {
+            None
+        } else {
+            Some(self.function_body(name)?)
+        };
+        Ok(Function {
+            linkage,
+            is_entry,
+            name,
+            returns,
+            params,
+            limits,
+            body,
+        })
+    }
+
+    fn function_body(&mut self, name: Name<'a>) -> Parsed<crate::ast::Block<'a>> {
+        if !self.is(b'{') {
+            return Err(self.unexpected(&format!("`{{` to open the body of `{}`", name.text)));
+        }
+        self.block()
+    }
+
+    pub(super) fn parameters(&mut self) -> Parsed<Vec<Variable<'a>>> {
+        if !self.eat(b'(') {
+            return Ok(Vec::new());
+        }
+        self.list(b')', Self::parameter)
+    }
+
+    /// `.maxntid 256, 1, 1`, `.noreturn`, … and a pragma between head and body.
+    fn limits(&mut self) -> Parsed<Vec<(&'a str, Vec<u64>)>> {
+        let mut limits = Vec::new();
+        while let Some(directive) = self.dotted() {
+            if directive == ".pragma" {
+                self.pragma()?;
+                continue;
+            }
+            self.next();
+            let mut numbers = Vec::new();
+            while self.token().kind == Kind::Int {
+                numbers.push(u64::from(self.small("a limit")?));
+                self.eat(b',');
+            }
+            limits.push((directive, numbers));
+        }
+        Ok(limits)
+    }
+}
