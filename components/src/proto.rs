@@ -3,3 +3,5 @@
 pub mod launch;
 
 pub mod mem;
+
+pub mod warp;

@@ -48,6 +48,7 @@ pub struct OutPort<T> {
     free_from: Places,
     place: usize,
     latency: u64,
+    last_visible: Cycle,
     receiver: Waker,
     monitor: Option<Box<dyn Monitor<T>>>,
 }
@@ -94,6 +95,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         free_from: free_from.clone(),
         place: 0,
         latency,
+        last_visible: Cycle::ZERO,
         receiver: to.waker(between_tiles),
         monitor: None,
     };
@@ -124,13 +126,28 @@ impl<T> OutPort<T> {
     /// If there is no room: ask [`OutPort::has_room`] first.
     #[inline]
     pub fn send(&mut self, now: Cycle, message: T) {
+        self.send_after(now, 0, message);
+    }
+
+    /// Sends a message that takes `extra` cycles more than the link's latency: a pipeline whose stages lie in the link.
+    /// Messages never overtake: one that would comes right behind the message before it.
+    ///
+    /// # Panics
+    /// If there is no room, or the message would come beyond the horizon of a tile.
+    #[inline]
+    pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         assert!(self.has_room(now), "cycle {now}: message sent without asking for room");
         if let Some(monitor) = &mut self.monitor {
             monitor.sent(now, &message);
         }
         self.free_from[self.place].store(TAKEN, Ordering::Relaxed);
         self.place = next(self.place, self.free_from.len());
-        let visible = now + self.latency;
+        let visible = self.last_visible.max(now + self.latency + extra);
+        assert!(
+            visible.since(now) < crate::tile::HORIZON,
+            "cycle {now}: a message visible only in cycle {visible}"
+        );
+        self.last_visible = visible;
         assert!(
             self.channel.try_send((visible, message)).is_ok(),
             "cycle {now}: a free place, but a full channel"

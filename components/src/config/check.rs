@@ -105,39 +105,16 @@ impl fmt::Display for ConfigFault {
             Self::NotPowerOfTwo { key, value } => {
                 write!(f, "`{key}` is {value}: it must be a power of two")
             }
-            Self::NotMultiple {
-                key,
-                value,
-                of,
-                unit,
-            } => {
-                write!(
-                    f,
-                    "`{key}` is {value}: it must be a multiple of {of} ({unit})"
-                )
+            Self::NotMultiple { key, value, of, unit } => {
+                write!(f, "`{key}` is {value}: it must be a multiple of {of} ({unit})")
             }
-            Self::NotDivisor {
-                key,
-                value,
-                of,
-                whole,
-            } => {
+            Self::NotDivisor { key, value, of, whole } => {
                 write!(f, "`{key}` is {value}: it must divide `{of}` ({whole})")
             }
-            Self::TooSmall {
-                key,
-                value,
-                least,
-                why,
-            } => {
+            Self::TooSmall { key, value, least, why } => {
                 write!(f, "`{key}` is {value}: it must be at least {least}, {why}")
             }
-            Self::TooLarge {
-                key,
-                value,
-                most,
-                why,
-            } => {
+            Self::TooLarge { key, value, most, why } => {
                 write!(f, "`{key}` is {value}: it must be at most {most}, {why}")
             }
             Self::WrongLength {
@@ -146,10 +123,7 @@ impl fmt::Display for ConfigFault {
                 count_key,
                 count,
             } => {
-                write!(
-                    f,
-                    "`{key}` has {len} entries: `{count_key}` asks for {count}"
-                )
+                write!(f, "`{key}` has {len} entries: `{count_key}` asks for {count}")
             }
             Self::NotAscending { key, values } => {
                 write!(
@@ -201,13 +175,7 @@ impl Faults {
         }
     }
 
-    fn multiple(
-        &mut self,
-        key: &'static str,
-        value: impl Into<u64>,
-        of: &str,
-        unit: impl Into<u64>,
-    ) {
+    fn multiple(&mut self, key: &'static str, value: impl Into<u64>, of: &str, unit: impl Into<u64>) {
         let (value, unit) = (value.into(), unit.into());
         if value % unit != 0 {
             self.0.push(ConfigFault::NotMultiple {
@@ -222,48 +190,21 @@ impl Faults {
     fn divisor(&mut self, key: &'static str, value: u32, of: &'static str, whole: u32) {
         if whole % value != 0 {
             let (value, whole) = (value.into(), whole.into());
-            self.0.push(ConfigFault::NotDivisor {
-                key,
-                value,
-                of,
-                whole,
-            });
+            self.0.push(ConfigFault::NotDivisor { key, value, of, whole });
         }
     }
 
-    fn at_least(
-        &mut self,
-        key: &'static str,
-        value: impl Into<u64>,
-        least: impl Into<u64>,
-        why: &'static str,
-    ) {
+    fn at_least(&mut self, key: &'static str, value: impl Into<u64>, least: impl Into<u64>, why: &'static str) {
         let (value, least) = (value.into(), least.into());
         if value < least {
-            self.0.push(ConfigFault::TooSmall {
-                key,
-                value,
-                least,
-                why,
-            });
+            self.0.push(ConfigFault::TooSmall { key, value, least, why });
         }
     }
 
-    fn at_most(
-        &mut self,
-        key: &'static str,
-        value: impl Into<u64>,
-        most: impl Into<u64>,
-        why: &'static str,
-    ) {
+    fn at_most(&mut self, key: &'static str, value: impl Into<u64>, most: impl Into<u64>, why: &'static str) {
         let (value, most) = (value.into(), most.into());
         if value > most {
-            self.0.push(ConfigFault::TooLarge {
-                key,
-                value,
-                most,
-                why,
-            });
+            self.0.push(ConfigFault::TooLarge { key, value, most, why });
         }
     }
 }
@@ -280,12 +221,7 @@ fn check_topology(config: &GpuConfig, faults: &mut Faults) {
         });
     }
     let fewest = topology.tpcs_per_gpc.iter().copied().min().unwrap_or(1);
-    faults.at_least(
-        "topology.tpcs_per_gpc",
-        fewest,
-        1u32,
-        "for a GPC without TPCs is none",
-    );
+    faults.at_least("topology.tpcs_per_gpc", fewest, 1u32, "for a GPC without TPCs is none");
 }
 
 fn check_limits(limits: &Limits, faults: &mut Faults) {
@@ -349,10 +285,7 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
         "the largest of `limits.shared_carveouts` less `limits.shared_reserved_per_block`",
     );
     let set_bytes = u64::from(config.sm.l1.line) * u64::from(config.sm.l1.associativity);
-    for &carveout in carveouts
-        .iter()
-        .filter(|&&carveout| carveout < config.sm.l1.size)
-    {
+    for &carveout in carveouts.iter().filter(|&&carveout| carveout < config.sm.l1.size) {
         let of = format!("`sm.l1.line` x `sm.l1.associativity` beyond the carve-out {carveout}");
         if !u64::from(config.l1_bytes(carveout)).is_multiple_of(set_bytes) {
             faults.0.push(ConfigFault::NotMultiple {
@@ -374,31 +307,11 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         sm.subcores,
     );
     let pipes = &sm.pipes;
-    check_pipe(
-        ["sm.pipes.int.latency", "sm.pipes.int.interval"],
-        pipes.int,
-        faults,
-    );
-    check_pipe(
-        ["sm.pipes.fp32.latency", "sm.pipes.fp32.interval"],
-        pipes.fp32,
-        faults,
-    );
-    check_pipe(
-        ["sm.pipes.half.latency", "sm.pipes.half.interval"],
-        pipes.half,
-        faults,
-    );
-    check_pipe(
-        ["sm.pipes.fp64.latency", "sm.pipes.fp64.interval"],
-        pipes.fp64,
-        faults,
-    );
-    check_pipe(
-        ["sm.pipes.sfu.latency", "sm.pipes.sfu.interval"],
-        pipes.sfu,
-        faults,
-    );
+    check_pipe(["sm.pipes.int.latency", "sm.pipes.int.interval"], pipes.int, faults);
+    check_pipe(["sm.pipes.fp32.latency", "sm.pipes.fp32.interval"], pipes.fp32, faults);
+    check_pipe(["sm.pipes.half.latency", "sm.pipes.half.interval"], pipes.half, faults);
+    check_pipe(["sm.pipes.fp64.latency", "sm.pipes.fp64.interval"], pipes.fp64, faults);
+    check_pipe(["sm.pipes.sfu.latency", "sm.pipes.sfu.interval"], pipes.sfu, faults);
     check_pipe(
         ["sm.pipes.tensor.latency", "sm.pipes.tensor.interval"],
         pipes.tensor,
@@ -408,11 +321,7 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         latency: pipes.imad_latency,
         interval: pipes.imad_interval,
     };
-    check_pipe(
-        ["sm.pipes.imad_latency", "sm.pipes.imad_interval"],
-        imad,
-        faults,
-    );
+    check_pipe(["sm.pipes.imad_latency", "sm.pipes.imad_interval"], imad, faults);
     let why = "the stages from issue to write-back";
     faults.at_least(
         "sm.pipes.predicate_latency",
@@ -420,30 +329,15 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         MIN_PIPE_LATENCY,
         why,
     );
-    faults.at_least(
-        "sm.pipes.shuffle_latency",
-        pipes.shuffle_latency,
-        MIN_PIPE_LATENCY,
-        why,
-    );
-    faults.at_least(
-        "sm.shared.latency",
-        sm.shared.latency,
-        MIN_PIPE_LATENCY,
-        why,
-    );
+    faults.at_least("sm.pipes.shuffle_latency", pipes.shuffle_latency, MIN_PIPE_LATENCY, why);
+    faults.at_least("sm.shared.latency", sm.shared.latency, MIN_PIPE_LATENCY, why);
     faults.at_least(
         "sm.shared.atomic_latency",
         sm.shared.atomic_latency,
         MIN_PIPE_LATENCY,
         why,
     );
-    faults.at_least(
-        "sm.constant.latency",
-        sm.constant.latency,
-        MIN_PIPE_LATENCY,
-        why,
-    );
+    faults.at_least("sm.constant.latency", sm.constant.latency, MIN_PIPE_LATENCY, why);
     faults.power_of_two("sm.register_banks", sm.register_banks);
     faults.power_of_two("sm.shared.banks", sm.shared.banks);
     faults.power_of_two("sm.shared.bank_bytes", sm.shared.bank_bytes);
@@ -485,12 +379,7 @@ fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     faults.power_of_two("l2.line", l2.line);
     faults.power_of_two("l2.sector", l2.sector);
     faults.multiple("l2.line", l2.line, "`l2.sector`", l2.sector);
-    faults.multiple(
-        "l2.sector",
-        l2.sector,
-        "`sm.l1.sector`",
-        config.sm.l1.sector,
-    );
+    faults.multiple("l2.sector", l2.sector, "`sm.l1.sector`", config.sm.l1.sector);
     faults.divisor("l2.partitions", l2.partitions, "l2.slices", l2.slices);
     let way_bytes = u64::from(l2.slices) * u64::from(l2.line) * u64::from(l2.associativity);
     faults.multiple(
@@ -500,12 +389,7 @@ fn check_l2(config: &GpuConfig, faults: &mut Faults) {
         way_bytes,
     );
     if l2.partitions == 1 {
-        faults.at_most(
-            "l2.far_latency",
-            l2.far_latency,
-            0u32,
-            "with one of `l2.partitions`",
-        );
+        faults.at_most("l2.far_latency", l2.far_latency, 0u32, "with one of `l2.partitions`");
     }
 }
 
@@ -514,30 +398,15 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
     faults.power_of_two("hbm.row_bytes", hbm.row_bytes);
     faults.power_of_two("hbm.burst_bytes", hbm.burst_bytes);
     faults.multiple("hbm.banks", hbm.banks, "`hbm.bank_groups`", hbm.bank_groups);
-    faults.multiple(
-        "hbm.row_bytes",
-        hbm.row_bytes,
-        "`hbm.burst_bytes`",
-        hbm.burst_bytes,
-    );
-    faults.multiple(
-        "hbm.burst_bytes",
-        hbm.burst_bytes,
-        "`l2.sector`",
-        config.l2.sector,
-    );
+    faults.multiple("hbm.row_bytes", hbm.row_bytes, "`hbm.burst_bytes`", hbm.burst_bytes);
+    faults.multiple("hbm.burst_bytes", hbm.burst_bytes, "`l2.sector`", config.l2.sector);
     faults.multiple(
         "hbm.burst_bytes",
         hbm.burst_bytes,
         "`hbm.bus_bytes_per_command_cycle`",
         hbm.bus_bytes_per_command_cycle,
     );
-    faults.multiple(
-        "memory_bytes",
-        config.memory_bytes,
-        "`l2.line`",
-        config.l2.line,
-    );
+    faults.multiple("memory_bytes", config.memory_bytes, "`l2.line`", config.l2.line);
     let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
     faults.at_least(
         "hbm.timing.t_ccd_s",
@@ -545,18 +414,8 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
         burst,
         "the cycles that a burst holds the data bus",
     );
-    faults.at_least(
-        "hbm.timing.t_ccd_l",
-        t.t_ccd_l,
-        t.t_ccd_s,
-        "as `hbm.timing.t_ccd_s`",
-    );
-    faults.at_least(
-        "hbm.timing.t_ras",
-        t.t_ras,
-        t.t_rcd,
-        "as `hbm.timing.t_rcd`",
-    );
+    faults.at_least("hbm.timing.t_ccd_l", t.t_ccd_l, t.t_ccd_s, "as `hbm.timing.t_ccd_s`");
+    faults.at_least("hbm.timing.t_ras", t.t_ras, t.t_rcd, "as `hbm.timing.t_rcd`");
     faults.at_least(
         "hbm.timing.t_rc",
         t.t_rc,
@@ -574,8 +433,7 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
 /// A total must have room for the stages that sum to it.
 fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
     let (l2, hbm, clocks) = (&config.l2, &config.hbm, &config.clocks);
-    let core_cycles =
-        |cycles: u64, khz: u32| (cycles * u64::from(clocks.core_khz)).div_ceil(khz.into());
+    let core_cycles = |cycles: u64, khz: u32| (cycles * u64::from(clocks.core_khz)).div_ceil(khz.into());
     let l2_cycles = 2 * u64::from(config.xbar.latency) + u64::from(l2.slice_latency);
     faults.at_least(
         "l2.hit_latency",

@@ -22,14 +22,23 @@ pub struct Grid {
     pub dynamic_shared_bytes: u32,
     /// Registers of a thread, as allocated.
     pub registers: u32,
-    /// First device address of the local memory of all resident threads, and bytes per thread.
-    pub local: (u64, u32),
     /// First address and bytes of each device allocation, ascending: what global accesses may touch.
     pub allocations: Vec<(u64, u64)>,
     /// Constant banks, in words. Bank 0 holds launch values and parameters.
     pub constants: Vec<Vec<u32>>,
     /// CTAs that fit on one SM at a time.
     pub ctas_per_sm: u32,
+    /// Cycles that each instruction takes on this machine, by program counter; the machine fills it in at launch.
+    pub timing: Vec<Timing>,
+}
+
+/// Cycles of one instruction, from the machine's configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// Issue to the issue of an instruction that reads the result.
+    pub latency: u32,
+    /// Issue cycles that it takes of its pipe.
+    pub interval: u32,
 }
 
 impl Grid {

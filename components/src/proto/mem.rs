@@ -24,6 +24,17 @@ pub enum PacketKind {
     Atomic,
     /// As an atomic, answered without values.
     Reduction,
+    /// LSU to L1 only: drop every line, as at the start of a grid. Takes effect in order; comes back as an answer.
+    Invalidate,
+}
+
+/// The host to an L2 slice, between launches. Not timed traffic: it keeps device memory as the host sees it true.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SliceCommand {
+    /// Write every dirty sector back to memory and keep it as clean.
+    WriteBack,
+    /// Forget every (clean) line: the host has written to memory.
+    Invalidate,
 }
 
 /// Stages that a packet passes, in order. A stage's stamp is the cycle in which the packet entered it.

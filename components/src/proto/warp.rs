@@ -1,0 +1,202 @@
+//! Inside an SM: warps started and ended, instructions issued, operands and results on their way.
+
+use std::sync::Arc;
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::{Operands, Results};
+use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
+use warpwave_isa::program::{Decoded, MAX_RESULT_WORDS, MAX_SOURCE_WORDS};
+
+use crate::proto::launch::{Grid, Timing};
+
+/// A warp to be: from the CTA manager to scheduler and dispatch unit of its sub-core.
+#[derive(Clone, Debug)]
+pub struct WarpStart {
+    /// Slot in the sub-core.
+    pub warp: u8,
+    /// Slot of its CTA in the SM.
+    pub cta: u8,
+    /// Index of the warp in its CTA: thread 32 * this is lane 0.
+    pub index: u32,
+    /// Position of its CTA in the grid.
+    pub block: [u32; 3],
+    /// First byte of its CTA's shared memory.
+    pub shared_base: u32,
+    /// Lanes that hold a thread.
+    pub lanes: LaneMask,
+    /// What it runs.
+    pub grid: Arc<Grid>,
+}
+
+/// The CTA manager to a scheduler.
+#[derive(Clone, Debug)]
+pub enum WarpCommand {
+    /// Begin.
+    Start(Box<WarpStart>),
+    /// These warps' barrier is open, bit i for slot i.
+    Release(u32),
+}
+
+/// A scheduler to the CTA manager.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WarpEvent {
+    /// The warp has arrived at a barrier of its CTA.
+    Arrive {
+        /// Slot in the sub-core.
+        warp: u8,
+        /// Barrier number.
+        barrier: u8,
+        /// Threads that the barrier waits for; 0 for all of the CTA.
+        threads: u32,
+        /// Whether the warp goes on without waiting (`bar.arrive`).
+        pass: bool,
+    },
+    /// Every lane has ended, and nothing of the warp is in flight.
+    Done {
+        /// Slot in the sub-core.
+        warp: u8,
+    },
+    /// The warp executed a trap instruction.
+    Trap {
+        /// Slot in the sub-core.
+        warp: u8,
+        /// The instruction.
+        pc: u32,
+        /// The lanes.
+        lanes: LaneMask,
+    },
+}
+
+/// A scheduler to its dispatch unit: this warp's instruction is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Issue {
+    /// Slot in the sub-core.
+    pub warp: u8,
+    /// The instruction.
+    pub pc: u32,
+    /// Running lanes, the guard not yet applied.
+    pub active: LaneMask,
+}
+
+/// A dispatch unit to its scheduler: the results of an instruction are stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Release {
+    /// Slot in the sub-core.
+    pub warp: u8,
+    /// The instruction.
+    pub pc: u32,
+}
+
+/// The branch unit to its scheduler.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Slot in the sub-core.
+    pub warp: u8,
+    /// The instruction.
+    pub pc: u32,
+    /// Lanes in which its guard holds.
+    pub lanes: LaneMask,
+    /// Its operand A (barrier number, mask, target) in the lowest of these lanes.
+    pub a: u32,
+    /// Its operand B likewise.
+    pub b: u32,
+}
+
+/// The LSU to a scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryNote {
+    /// A place in the sub-core's memory queue is free again.
+    Credit,
+    /// All bytes of a store or reduction of this warp are in the L2.
+    Stored {
+        /// Slot in the sub-core.
+        warp: u8,
+    },
+}
+
+/// An instruction on its way through a pipe: its operands, later its results. The same box goes round, from the dispatch unit
+/// through a pipe and back, so that nothing is allocated.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    /// Sub-core that it belongs to.
+    pub subcore: u8,
+    /// Slot in the sub-core.
+    pub warp: u8,
+    /// The instruction.
+    pub pc: u32,
+    /// Cycle of issue.
+    pub issued: Cycle,
+    /// Lanes in which it takes effect: running, and the guard holds.
+    pub lanes: LaneMask,
+    /// Position of the CTA in the grid.
+    pub block: [u32; 3],
+    /// Index of the warp in its CTA.
+    pub index: u32,
+    /// First byte of the CTA's shared memory.
+    pub shared_base: u32,
+    /// What the warp runs.
+    pub grid: Arc<Grid>,
+    /// What it reads.
+    pub operands: Operands,
+    /// What it writes.
+    pub results: Results,
+}
+
+impl Flight {
+    /// A box for a dispatch unit's pool.
+    pub fn blank(subcore: u8, grid: Arc<Grid>) -> Self {
+        Flight {
+            subcore,
+            warp: 0,
+            pc: 0,
+            issued: Cycle::ZERO,
+            lanes: LaneMask::NONE,
+            block: [0; 3],
+            index: 0,
+            shared_base: 0,
+            grid,
+            operands: Operands {
+                words: [Lanes::ZERO; MAX_SOURCE_WORDS],
+                preds: [LaneMask::NONE; 2],
+                file: [LaneMask::NONE; 7],
+            },
+            results: Results {
+                words: [Lanes::ZERO; MAX_RESULT_WORDS],
+                preds: [LaneMask::NONE; 7],
+            },
+        }
+    }
+
+    /// The instruction itself.
+    #[inline]
+    pub fn inst(&self) -> &Inst {
+        &self.grid.program.code()[self.pc as usize]
+    }
+
+    /// Its facts.
+    #[inline]
+    pub fn decoded(&self) -> &Decoded {
+        &self.grid.program.decoded()[self.pc as usize]
+    }
+
+    /// Its cycles.
+    #[inline]
+    pub fn timing(&self) -> Timing {
+        self.grid.timing[self.pc as usize]
+    }
+
+    /// Position in the block of the thread in `lane`.
+    pub fn thread(&self, lane: usize) -> [u32; 3] {
+        thread_position(self.grid.block, self.index * WARP_SIZE as u32 + lane as u32)
+    }
+}
+
+/// Position in its block of the thread with this linear index: x first, then y, then z.
+pub fn thread_position(block: [u32; 3], linear: u32) -> [u32; 3] {
+    [
+        linear % block[0],
+        linear / block[0] % block[1],
+        linear / (block[0] * block[1]),
+    ]
+}
