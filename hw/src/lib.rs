@@ -1,6 +1,7 @@
 //! The ground of the GPU model: time, links, components, statistics. It knows no GPU block.
 //!
-//! Read in this order: [`time`], [`path`], [`component`], [`link`], [`tile`], [`clock`], then the furniture.
+//! Read in this order: [`time`], [`path`], [`component`], [`link`], [`tile`], [`clock`], then the furniture
+//! ([`queue`], [`pipe`], [`arbiter`], [`lru`]).
 //!
 //! # Promises
 //! - What is sent in a cycle is seen in a later one; the order in which components tick never changes a result.
@@ -17,6 +18,14 @@ pub mod link;
 pub mod tile;
 
 pub mod clock;
+
+pub mod queue;
+
+pub mod pipe;
+
+pub mod arbiter;
+
+pub mod lru;
 
 pub mod probe;
 
