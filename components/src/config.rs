@@ -8,11 +8,12 @@
 //! an instruction and the earliest issue of one that reads its result.
 
 mod check;
+mod fault;
 pub(crate) mod keys;
 mod memory;
 mod sm;
 
-pub use check::ConfigFault;
+pub use fault::ConfigFault;
 pub use memory::{Hbm, L2, Timing, Xbar};
 pub use sm::{Barrier, Constant, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm};
 

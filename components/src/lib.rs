@@ -4,6 +4,10 @@
 
 pub mod config;
 
+pub mod preset;
+
+pub mod occupancy;
+
 pub mod proto;
 
 pub mod sm;

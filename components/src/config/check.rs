@@ -1,10 +1,8 @@
 //! What a configuration must fulfil before cycle 0. Every fault is reported, not the first alone.
 
-use std::fmt;
-
 use toml::Value;
 
-use super::{GpuConfig, Limits, Pipe, keys};
+use super::{ConfigFault, GpuConfig, Limits, Pipe, keys};
 
 /// Issue, operand read, execute, write-back: no pipe answers faster.
 const MIN_PIPE_LATENCY: u64 = 4;
@@ -18,122 +16,6 @@ const MAY_BE_ZERO: [&str; 6] = [
     "sm.barrier.per_warp",
     "sm.shared.conflict_latency_per_pass",
 ];
-
-/// One thing wrong with a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ConfigFault {
-    /// A number that counts something is 0.
-    Zero {
-        /// Dotted key.
-        key: String,
-    },
-    /// A number by which addresses are split is no power of two.
-    NotPowerOfTwo {
-        /// Dotted key.
-        key: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// A number does not hold a whole count of a smaller one.
-    NotMultiple {
-        /// Dotted key.
-        key: &'static str,
-        /// Its value.
-        value: u64,
-        /// What it must be a multiple of, in words.
-        of: String,
-        /// The value of that.
-        unit: u64,
-    },
-    /// A number does not divide another.
-    NotDivisor {
-        /// Dotted key.
-        key: &'static str,
-        /// Its value.
-        value: u64,
-        /// Dotted key of what it must divide.
-        of: &'static str,
-        /// The value of that.
-        whole: u64,
-    },
-    /// A number is below its least sensible value.
-    TooSmall {
-        /// Dotted key.
-        key: &'static str,
-        /// Its value.
-        value: u64,
-        /// Least value.
-        least: u64,
-        /// Where the bound comes from.
-        why: &'static str,
-    },
-    /// A number is above its greatest sensible value.
-    TooLarge {
-        /// Dotted key.
-        key: &'static str,
-        /// Its value.
-        value: u64,
-        /// Greatest value.
-        most: u64,
-        /// Where the bound comes from.
-        why: &'static str,
-    },
-    /// A list is not as long as the number that counts it.
-    WrongLength {
-        /// Dotted key of the list.
-        key: &'static str,
-        /// Its length.
-        len: u64,
-        /// Dotted key of the count.
-        count_key: &'static str,
-        /// The count.
-        count: u64,
-    },
-    /// A list is empty, or not in strictly ascending order.
-    NotAscending {
-        /// Dotted key of the list.
-        key: &'static str,
-        /// The list.
-        values: Vec<u32>,
-    },
-}
-
-impl fmt::Display for ConfigFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zero { key } => write!(f, "`{key}` is 0: it must be at least 1"),
-            Self::NotPowerOfTwo { key, value } => {
-                write!(f, "`{key}` is {value}: it must be a power of two")
-            }
-            Self::NotMultiple { key, value, of, unit } => {
-                write!(f, "`{key}` is {value}: it must be a multiple of {of} ({unit})")
-            }
-            Self::NotDivisor { key, value, of, whole } => {
-                write!(f, "`{key}` is {value}: it must divide `{of}` ({whole})")
-            }
-            Self::TooSmall { key, value, least, why } => {
-                write!(f, "`{key}` is {value}: it must be at least {least}, {why}")
-            }
-            Self::TooLarge { key, value, most, why } => {
-                write!(f, "`{key}` is {value}: it must be at most {most}, {why}")
-            }
-            Self::WrongLength {
-                key,
-                len,
-                count_key,
-                count,
-            } => {
-                write!(f, "`{key}` has {len} entries: `{count_key}` asks for {count}")
-            }
-            Self::NotAscending { key, values } => {
-                write!(
-                    f,
-                    "`{key}` is {values:?}: it must have entries, each above the one before"
-                )
-            }
-        }
-    }
-}
 
 impl GpuConfig {
     /// Every fault of this configuration; empty when the machine can be built from it.
@@ -177,7 +59,7 @@ impl Faults {
 
     fn multiple(&mut self, key: &'static str, value: impl Into<u64>, of: &str, unit: impl Into<u64>) {
         let (value, unit) = (value.into(), unit.into());
-        if value % unit != 0 {
+        if !value.is_multiple_of(unit) {
             self.0.push(ConfigFault::NotMultiple {
                 key,
                 value,
@@ -188,7 +70,7 @@ impl Faults {
     }
 
     fn divisor(&mut self, key: &'static str, value: u32, of: &'static str, whole: u32) {
-        if whole % value != 0 {
+        if !whole.is_multiple_of(value) {
             let (value, whole) = (value.into(), whole.into());
             self.0.push(ConfigFault::NotDivisor { key, value, of, whole });
         }
@@ -242,6 +124,19 @@ fn check_limits(limits: &Limits, faults: &mut Faults) {
     );
     faults.power_of_two("limits.register_unit", limits.register_unit);
     faults.power_of_two("limits.shared_unit", limits.shared_unit);
+    let unit = "`limits.shared_unit`";
+    faults.multiple(
+        "limits.shared_per_block_max",
+        limits.shared_per_block_max,
+        unit,
+        limits.shared_unit,
+    );
+    faults.multiple(
+        "limits.shared_reserved_per_block",
+        limits.shared_reserved_per_block,
+        unit,
+        limits.shared_unit,
+    );
     faults.multiple(
         "limits.registers_per_sm",
         limits.registers_per_sm,
@@ -274,8 +169,8 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
     };
     faults.at_most(
         "limits.shared_carveouts",
-        u64::from(largest) + 1,
-        config.sm.l1.size,
+        largest,
+        config.sm.l1.size - 1,
         "so that the L1 keeps part of `sm.l1.size`",
     );
     faults.at_most(
@@ -451,3 +346,6 @@ fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
         "`l2.hit_latency` + activate, read, burst and `hbm.latency_extra` in core cycles",
     );
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+use crate::config::GpuConfig;
+use crate::preset;
+
+fn tiny() -> GpuConfig {
+    preset::load("tiny", &[]).unwrap().config
+}
+
+/// The faults of `tiny` after `spoil`, as a user reads them.
+fn faults(spoil: impl FnOnce(&mut GpuConfig)) -> Vec<String> {
+    let mut config = tiny();
+    spoil(&mut config);
+    config.check().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_built_in_preset_checks_clean() {
+    for name in preset::names() {
+        assert_eq!(preset::load(name, &[]).unwrap().config.check(), [], "{name}");
+    }
+}
+
+#[test]
+fn zero_counts_are_all_named() {
+    let found = faults(|gpu| {
+        gpu.l2.slices = 0;
+        gpu.sm.subcores = 0;
+    });
+    assert_eq!(
+        found,
+        [
+            "`l2.slices` is 0: it must be at least 1",
+            "`sm.subcores` is 0: it must be at least 1"
+        ]
+    );
+}
+
+#[test]
+fn numbers_that_may_be_zero_are_no_fault() {
+    let found = faults(|gpu| {
+        gpu.hbm.latency_extra = 0;
+        gpu.sm.barrier.per_warp = 0;
+        gpu.sm.shared.conflict_latency_per_pass = 0;
+    });
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn any_slice_and_channel_count_is_no_fault() {
+    let found = faults(|gpu| {
+        gpu.l2.slices = 7;
+        gpu.l2.size = 7 * 64 * 1024;
+        gpu.hbm.channels = 11;
+    });
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn gpc_list_shorter_than_gpc_count_is_named() {
+    let found = faults(|gpu| gpu.topology.gpcs = 2);
+    assert_eq!(
+        found,
+        ["`topology.tpcs_per_gpc` has 1 entries: `topology.gpcs` asks for 2"]
+    );
+}
+
+#[test]
+fn gpc_without_tpcs_is_named() {
+    let found = faults(|gpu| {
+        gpu.topology.gpcs = 2;
+        gpu.topology.tpcs_per_gpc = vec![1, 0];
+    });
+    let expected = "`topology.tpcs_per_gpc` is 0: it must be at least 1, for a GPC without TPCs is none";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn address_fields_must_be_powers_of_two() {
+    let found = faults(|gpu| {
+        gpu.sm.shared.banks = 24;
+        gpu.sm.l1.tag_banks = 3;
+        gpu.sm.register_banks = 3;
+    });
+    assert_eq!(
+        found,
+        [
+            "`sm.register_banks` is 3: it must be a power of two",
+            "`sm.shared.banks` is 24: it must be a power of two",
+            "`sm.l1.tag_banks` is 3: it must be a power of two",
+        ]
+    );
+}
+
+#[test]
+fn cache_of_no_whole_sets_is_named() {
+    let found = faults(|gpu| gpu.l2.size = 65_537);
+    let expected = "`l2.size` is 65537: it must be a multiple of `l2.slices` x `l2.line` x `l2.associativity` (2048)";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn carveout_that_leaves_no_whole_l1_sets_is_named() {
+    let found = faults(|gpu| gpu.limits.shared_carveouts = vec![0, 512, 49_152]);
+    let expected = "`sm.l1.size` is 65536: it must be a multiple of \
+        `sm.l1.line` x `sm.l1.associativity` beyond the carve-out 512 (1024)";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn carveouts_out_of_order_or_absent_are_named() {
+    let rule = "it must have entries, each above the one before";
+    let found = faults(|gpu| gpu.limits.shared_carveouts = vec![49_152, 0]);
+    assert_eq!(found, [format!("`limits.shared_carveouts` is [49152, 0]: {rule}")]);
+    let found = faults(|gpu| gpu.limits.shared_carveouts.clear());
+    assert_eq!(found, [format!("`limits.shared_carveouts` is []: {rule}")]);
+}
+
+#[test]
+fn carveout_of_the_whole_array_is_named() {
+    let found = faults(|gpu| gpu.limits.shared_carveouts = vec![0, 65_536]);
+    let expected = "`limits.shared_carveouts` is 65536: it must be at most 65535, \
+        so that the L1 keeps part of `sm.l1.size`";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn block_with_more_shared_memory_than_the_largest_carveout_is_named() {
+    let found = faults(|gpu| gpu.limits.shared_reserved_per_block = 1024);
+    let expected = "`limits.shared_per_block_max` is 49152: it must be at most 48128, \
+        the largest of `limits.shared_carveouts` less `limits.shared_reserved_per_block`";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn interval_that_does_not_divide_a_warp_is_named() {
+    let found = faults(|gpu| gpu.sm.pipes.fp64.interval = 3);
+    assert_eq!(
+        found,
+        ["`sm.pipes.fp64.interval` is 3: it must divide `limits.warp_size` (32)"]
+    );
+}
+
+#[test]
+fn pipe_faster_than_its_stages_is_named() {
+    let found = faults(|gpu| gpu.sm.pipes.int.latency = 3);
+    let expected = "`sm.pipes.int.latency` is 3: it must be at least 4, the stages from issue to write-back";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn warp_of_other_than_32_lanes_is_named() {
+    let found = faults(|gpu| gpu.limits.warp_size = 64);
+    assert_eq!(
+        found,
+        ["`limits.warp_size` is 64: it must be at most 32, as on every part"]
+    );
+}
+
+#[test]
+fn block_with_more_warps_than_an_sm_is_named() {
+    let found = faults(|gpu| gpu.limits.max_warps_per_sm = 16);
+    let expected = "`limits.max_threads_per_block` is 1024: it must be at most 512, \
+        the threads of `limits.max_warps_per_sm` warps";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn far_latency_with_one_partition_is_named() {
+    let found = faults(|gpu| gpu.l2.far_latency = 200);
+    assert_eq!(
+        found,
+        ["`l2.far_latency` is 200: it must be at most 0, with one of `l2.partitions`"]
+    );
+}
+
+#[test]
+fn partitions_must_share_the_slices_evenly() {
+    let found = faults(|gpu| gpu.l2.partitions = 4);
+    assert_eq!(found, ["`l2.partitions` is 4: it must divide `l2.slices` (2)"]);
+}
+
+#[test]
+fn bank_timing_that_contradicts_itself_is_named() {
+    let found = faults(|gpu| {
+        gpu.hbm.bus_bytes_per_command_cycle = 16;
+        gpu.hbm.timing.t_rc = 46;
+        gpu.hbm.timing.t_refi = 350;
+    });
+    assert_eq!(
+        found,
+        [
+            "`hbm.timing.t_ccd_s` is 1: it must be at least 2, the cycles that a burst holds the data bus",
+            "`hbm.timing.t_rc` is 46: it must be at least 47, `hbm.timing.t_ras` + `hbm.timing.t_rp`",
+            "`hbm.timing.t_refi` is 350: it must be at least 351, \
+             or the banks do nothing but refresh (`hbm.timing.t_rfc`)",
+            // 14 + 14 + 2 + 30 cycles beyond the 112 of an L2 hit.
+            "`hbm.access_latency` is 171: it must be at least 172, \
+             `l2.hit_latency` + activate, read, burst and `hbm.latency_extra` in core cycles",
+        ]
+    );
+}
+
+#[test]
+fn l2_total_shorter_than_its_stages_is_named() {
+    // 32 in the SM, 2 x 20 on the way, 40 in the slice.
+    let found = faults(|gpu| gpu.l2.hit_latency = 111);
+    let expected = "`l2.hit_latency` is 111: it must be at least 112, \
+        `sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency` in core cycles";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn slower_l2_clock_stretches_its_stages_in_core_cycles() {
+    // 80 cycles at half the core clock are 160, and 32 in the SM.
+    let found = faults(|gpu| {
+        gpu.clocks.l2_khz = 500_000;
+        gpu.hbm.access_latency = 500;
+    });
+    let expected = "`l2.hit_latency` is 112: it must be at least 192, \
+        `sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency` in core cycles";
+    assert_eq!(found, [expected]);
+}

@@ -1,0 +1,256 @@
+//! How many CTAs of a launch one SM holds, and what limits them.
+//!
+//! Takes the shape of a CTA and what it asks for; gives the resident CTAs and warps, the resource
+//! that runs out first and the shared-memory carve-out the driver picks, or says which limit a
+//! launch breaks. The rules are those of the vendor's occupancy calculator (`occ_header` in
+//! [`crate::preset::source_titles`]):
+//!
+//! | resource | CTAs per SM, with W = ceil(threads / 32) |
+//! |---|---|
+//! | warps | floor(max warps / W) |
+//! | CTA slots | max CTAs |
+//! | shared memory | floor(carve-out / allocated bytes); no limit when 0 bytes are allocated |
+//! | registers | floor(warps that fit a part of the register file x parts / W); no limit without registers |
+//!
+//! ```
+//! use warpwave_components::{occupancy, preset};
+//!
+//! let v100 = preset::load("v100-sxm2", &[]).unwrap().config;
+//! let found = occupancy::occupancy(&v100, 256, 64, 0).unwrap();
+//! assert_eq!((found.blocks, found.warps, found.percent), (4, 32, 50.0));
+//! assert_eq!(found.limiter, occupancy::Limiter::Registers);
+//! ```
+
+use std::fmt;
+
+use crate::config::GpuConfig;
+
+/// What one SM holds of a launch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Occupancy {
+    /// Resident CTAs.
+    pub blocks: u32,
+    /// Resident warps.
+    pub warps: u32,
+    /// Resident warps in per cent of the most an SM can hold.
+    pub percent: f64,
+    /// The resource that runs out first; of several, the first in the order of [`Limiter`].
+    pub limiter: Limiter,
+    /// CTAs that each resource alone would allow.
+    pub allowed: Allowed,
+    /// Bytes of the unified array that serve as shared memory.
+    pub carveout: u32,
+}
+
+/// CTAs that each resource alone would allow on one SM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowed {
+    /// By warps.
+    pub warps: u32,
+    /// By CTA slots.
+    pub blocks: u32,
+    /// By shared memory at the largest carve-out; `None` where no shared memory is allocated.
+    pub shared: Option<u32>,
+    /// By registers; `None` where none is used.
+    pub registers: Option<u32>,
+}
+
+/// A resource of an SM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limiter {
+    /// Resident warps.
+    Warps,
+    /// CTA slots.
+    Blocks,
+    /// Shared memory.
+    SharedMemory,
+    /// Registers.
+    Registers,
+}
+
+impl fmt::Display for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warps => "warps",
+            Self::Blocks => "block slots",
+            Self::SharedMemory => "shared memory",
+            Self::Registers => "registers",
+        })
+    }
+}
+
+/// Why a launch cannot fit, with the need and the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OccupancyError {
+    /// A CTA without threads.
+    NoThreads,
+    /// Threads of a CTA.
+    Threads {
+        /// Threads asked for.
+        need: u32,
+        /// Threads a CTA may have.
+        limit: u32,
+    },
+    /// Registers of a thread.
+    RegistersPerThread {
+        /// Registers asked for.
+        need: u32,
+        /// Registers a thread may have.
+        limit: u32,
+    },
+    /// Registers of a CTA, as allocated.
+    RegistersPerBlock {
+        /// Registers its warps would be allocated.
+        need: u64,
+        /// Registers a CTA may have.
+        limit: u32,
+    },
+    /// Shared memory of a CTA.
+    SharedMemory {
+        /// Bytes asked for.
+        need: u32,
+        /// Bytes a CTA may have.
+        limit: u32,
+    },
+}
+
+impl fmt::Display for OccupancyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoThreads => write!(f, "a block of 0 threads cannot be launched"),
+            Self::Threads { need, limit } => {
+                write!(f, "threads: a block needs {need}, the limit is {limit}")
+            }
+            Self::RegistersPerThread { need, limit } => {
+                write!(f, "registers: a thread needs {need}, the limit is {limit}")
+            }
+            Self::RegistersPerBlock { need, limit } => {
+                write!(f, "registers: a block needs {need} as allocated, the limit is {limit}")
+            }
+            Self::SharedMemory { need, limit } => {
+                write!(f, "shared memory: a block needs {need} bytes, the limit is {limit}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OccupancyError {}
+
+/// What one SM of `config` holds of CTAs of `block_threads` threads, `regs_per_thread` registers
+/// each and `shared_bytes` of static and dynamic shared memory.
+///
+/// # Errors
+///
+/// The first limit that not even one CTA keeps.
+pub fn occupancy(
+    config: &GpuConfig,
+    block_threads: u32,
+    regs_per_thread: u32,
+    shared_bytes: u32,
+) -> Result<Occupancy, OccupancyError> {
+    let limits = &config.limits;
+    check_launch(config, block_threads, regs_per_thread, shared_bytes)?;
+    let warps = block_threads.div_ceil(limits.warp_size);
+    let shared = shared_per_block(config, shared_bytes);
+    let largest = limits.shared_carveouts.last().copied().unwrap_or(0);
+    let allowed = Allowed {
+        warps: limits.max_warps_per_sm / warps,
+        blocks: limits.max_blocks_per_sm,
+        shared: largest.checked_div(shared),
+        registers: (regs_per_thread > 0).then(|| blocks_by_registers(config, warps, regs_per_thread)),
+    };
+    let (blocks, limiter) = allowed.least();
+    Ok(Occupancy {
+        blocks,
+        warps: blocks * warps,
+        percent: f64::from(blocks * warps) * 100.0 / f64::from(limits.max_warps_per_sm),
+        limiter,
+        allowed,
+        carveout: carveout(config, blocks * shared),
+    })
+}
+
+impl Allowed {
+    /// CTAs that all resources allow, and the first that allows no more.
+    fn least(&self) -> (u32, Limiter) {
+        let ranked = [
+            (Some(self.warps), Limiter::Warps),
+            (Some(self.blocks), Limiter::Blocks),
+            (self.shared, Limiter::SharedMemory),
+            (self.registers, Limiter::Registers),
+        ];
+        let some = ranked
+            .into_iter()
+            .filter_map(|(blocks, limiter)| Some((blocks?, limiter)));
+        some.min_by_key(|(blocks, _)| *blocks)
+            .expect("two of the four are always there")
+    }
+}
+
+fn check_launch(config: &GpuConfig, threads: u32, registers: u32, shared: u32) -> Result<(), OccupancyError> {
+    let limits = &config.limits;
+    if threads == 0 {
+        return Err(OccupancyError::NoThreads);
+    }
+    if threads > limits.max_threads_per_block {
+        let limit = limits.max_threads_per_block;
+        return Err(OccupancyError::Threads { need: threads, limit });
+    }
+    if registers > limits.max_registers_per_thread {
+        let limit = limits.max_registers_per_thread;
+        return Err(OccupancyError::RegistersPerThread { need: registers, limit });
+    }
+    let warps = threads
+        .div_ceil(limits.warp_size)
+        .next_multiple_of(limits.warp_allocation_granularity);
+    let need = u64::from(registers_per_warp(config, registers)) * u64::from(warps);
+    if need > limits.registers_per_block.into() {
+        return Err(OccupancyError::RegistersPerBlock {
+            need,
+            limit: limits.registers_per_block,
+        });
+    }
+    if shared > limits.shared_per_block_max {
+        let limit = limits.shared_per_block_max;
+        return Err(OccupancyError::SharedMemory { need: shared, limit });
+    }
+    Ok(())
+}
+
+/// Registers that a warp is allocated for `regs_per_thread` of each lane.
+pub fn registers_per_warp(config: &GpuConfig, regs_per_thread: u32) -> u32 {
+    let limits = &config.limits;
+    // Fermi doubles its unit for some counts.
+    let doubled = config.cc_major == 2 && matches!(regs_per_thread, 21 | 22 | 29 | 30 | 37 | 38 | 45 | 46);
+    let unit = limits.register_unit << u32::from(doubled);
+    (regs_per_thread * limits.warp_size).next_multiple_of(unit)
+}
+
+/// Bytes of shared memory that a CTA is allocated for `shared_bytes` of its own.
+pub fn shared_per_block(config: &GpuConfig, shared_bytes: u32) -> u32 {
+    let limits = &config.limits;
+    (shared_bytes + limits.shared_reserved_per_block).next_multiple_of(limits.shared_unit)
+}
+
+/// The carve-out that the driver picks for `bytes` of shared memory resident on one SM: from Volta
+/// on the smallest that holds them, before that the largest.
+fn carveout(config: &GpuConfig, bytes: u32) -> u32 {
+    let carveouts = &config.limits.shared_carveouts;
+    let fixed = config.cc_major < 7;
+    let fitting = carveouts.iter().find(|&&carveout| !fixed && carveout >= bytes);
+    fitting.or(carveouts.last()).copied().unwrap_or(0)
+}
+
+fn blocks_by_registers(config: &GpuConfig, warps: u32, regs_per_thread: u32) -> u32 {
+    let per_warp = registers_per_warp(config, regs_per_thread);
+    let in_parts = |parts: u32| config.limits.registers_per_sm / parts / per_warp * parts / warps;
+    let parts = config.limits.warp_allocation_granularity;
+    match (config.cc_major, config.cc_minor) {
+        // The vendor's calculator evaluates GP100 a second time, with four parts.
+        (6, 0) => in_parts(parts).min(in_parts(4)),
+        _ => in_parts(parts),
+    }
+}
+
+#[cfg(test)]
+mod tests;

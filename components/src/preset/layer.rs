@@ -1,0 +1,121 @@
+//! One preset file, before inheritance: dotted keys, each with a value and where it comes from.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::{ASSUMED, EntryFault, PresetError};
+use crate::config::keys::join;
+
+/// The entries of one file.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    /// Name of the part, where the file gives one.
+    pub name: Option<String>,
+    /// One line about the part.
+    pub summary: Option<String>,
+    /// The preset whose entries hold where this file has none.
+    pub base: Option<String>,
+    /// Value and source by dotted key.
+    pub entries: BTreeMap<String, Entry>,
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub value: Value,
+    pub src: String,
+    pub grade: String,
+    pub note: String,
+}
+
+impl Layer {
+    /// Reads `text`, the file of the preset `id`, and reports every fault of its form at once.
+    pub fn parse(id: &str, text: &str) -> Result<Self, PresetError> {
+        let mut table: Table = text.parse().map_err(|error: toml::de::Error| PresetError::Syntax {
+            preset: id.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let mut faults = Vec::new();
+        let mut head = |key: &str| match table.remove(key)? {
+            Value::String(text) => Some(text),
+            other => {
+                let reason = format!("{other} is not a text in quotes");
+                faults.push(EntryFault::Value {
+                    key: key.to_owned(),
+                    reason,
+                });
+                None
+            }
+        };
+        let mut layer = Self {
+            name: head("name"),
+            summary: head("summary"),
+            base: head("base"),
+            entries: BTreeMap::new(),
+        };
+        layer.collect("", table, &mut faults);
+        if faults.is_empty() {
+            return Ok(layer);
+        }
+        Err(PresetError::Entries {
+            preset: id.to_owned(),
+            faults,
+        })
+    }
+
+    fn collect(&mut self, prefix: &str, table: Table, faults: &mut Vec<EntryFault>) {
+        for (key, value) in table {
+            let key = join(prefix, &key);
+            match value {
+                Value::Table(leaf) if leaf.contains_key("value") => {
+                    let entry = Entry::parse(&key, leaf, faults);
+                    self.entries.insert(key, entry);
+                }
+                Value::Table(inner) => self.collect(&key, inner, faults),
+                _ => faults.push(EntryFault::NoSource { key }),
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn parse(key: &str, table: Table, faults: &mut Vec<EntryFault>) -> Self {
+        let blank = String::new();
+        let mut entry = Self {
+            value: Value::Boolean(false),
+            src: blank.clone(),
+            grade: blank.clone(),
+            note: blank,
+        };
+        for (field, value) in table {
+            match (field.as_str(), value) {
+                ("value", value) => entry.value = value,
+                ("src", Value::String(text)) => entry.src = text,
+                ("grade", Value::String(text)) => entry.grade = text,
+                ("note", Value::String(text)) => entry.note = text,
+                _ => faults.push(EntryFault::Field {
+                    key: key.to_owned(),
+                    field,
+                }),
+            }
+        }
+        entry.check_source(key, faults);
+        entry
+    }
+
+    fn check_source(&self, key: &str, faults: &mut Vec<EntryFault>) {
+        let key = key.to_owned();
+        let graded = ["A", "B", "C"].contains(&self.grade.as_str());
+        let ungraded = self.grade.is_empty();
+        match self.src.as_str() {
+            "" => faults.push(EntryFault::NoSource { key }),
+            ASSUMED if ungraded => {}
+            src if graded && src != ASSUMED => {}
+            src => {
+                let (src, grade) = (src.to_owned(), self.grade.clone());
+                faults.push(EntryFault::Grade { key, src, grade });
+            }
+        }
+    }
+}

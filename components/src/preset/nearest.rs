@@ -1,0 +1,64 @@
+//! Which known names are nearest to a name that is not known.
+
+/// At most three of `known` that `given` may be a slip of, the nearest first.
+///
+/// A dotted key is compared whole and by its last part, so that `queue_depth` finds
+/// `sm.lsu.queue_depth`; a key that ends in what was given comes before all others.
+pub(super) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let limit = 2 + given.len() / 4;
+    let rank = |name: &'a str| {
+        let whole = distance(given, name);
+        let part = 1 + distance(last(given), last(name));
+        let score = if name.ends_with(given) { 0 } else { whole.min(part) };
+        (score, whole, name)
+    };
+    let mut ranked: Vec<_> = known.map(rank).filter(|(score, ..)| *score <= limit).collect();
+    ranked.sort_unstable();
+    ranked.into_iter().take(3).map(|(.., name)| name.to_owned()).collect()
+}
+
+fn last(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// Least insertions, deletions and replacements of characters that turn `a` into `b`.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distance_counts_single_edits() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("l2.slices", "l2.slices"), 0);
+    }
+
+    #[test]
+    fn last_part_alone_finds_its_keys() {
+        let known = ["l2.queue_depth", "sm.lsu.queue_depth", "sm.subcores"];
+        assert_eq!(
+            nearest("queue_depht", known.into_iter()),
+            ["l2.queue_depth", "sm.lsu.queue_depth"]
+        );
+    }
+
+    #[test]
+    fn far_name_finds_nothing() {
+        assert!(nearest("xyz", ["sm.subcores"].into_iter()).is_empty());
+    }
+}

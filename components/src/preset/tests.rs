@@ -1,0 +1,288 @@
+use super::*;
+use crate::config::SchedulerPolicy;
+
+/// A folder for preset files that is removed when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("warpwave-{test}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn set(key: &str, value: &str) -> Vec<(String, String)> {
+    vec![(key.to_owned(), value.to_owned())]
+}
+
+/// What a user reads when the file `text` is loaded, less the folder's name.
+fn refused(test: &str, text: &str) -> String {
+    let folder = Folder::new(test);
+    let path = folder.write("mine.toml", text);
+    let error = load(&path, &[]).unwrap_err().to_string();
+    let shown = fs::canonicalize(&path).unwrap().display().to_string();
+    error.replace(&shown, "mine.toml").replace(&path, "mine.toml")
+}
+
+#[test]
+fn every_built_in_preset_loads_under_its_own_name() {
+    for name in names() {
+        let preset = load(name, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(preset.config.name, name);
+        assert!(!preset.summary.is_empty(), "{name} has no summary");
+    }
+}
+
+#[test]
+fn every_number_of_every_preset_has_a_known_source() {
+    let titles = source_titles();
+    for name in names() {
+        let preset = load(name, &[]).unwrap();
+        let keys: Vec<_> = preset.sources.iter().map(|sourced| sourced.key.clone()).collect();
+        assert_eq!(
+            keys,
+            keys::flatten(&preset.config).into_keys().collect::<Vec<_>>(),
+            "{name}"
+        );
+        for SourcedValue { key, source, .. } in &preset.sources {
+            assert!(
+                source == ASSUMED || titles.contains_key(source),
+                "{name}: {key}: {source}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_listed_source_is_named_by_some_preset() {
+    let presets: Vec<_> = names().into_iter().map(|name| load(name, &[]).unwrap()).collect();
+    for title in source_titles().keys() {
+        let named = presets
+            .iter()
+            .flat_map(|preset| &preset.sources)
+            .any(|one| one.source == *title);
+        assert!(named, "no preset names {title}");
+    }
+}
+
+#[test]
+fn gpc_layouts_sum_to_the_published_sm_counts() {
+    let published = [
+        ("tiny", 2),
+        ("v100-sxm2", 80),
+        ("a100-sxm4-80", 108),
+        ("h100-sxm5", 132),
+    ];
+    for (name, n_sms) in published {
+        assert_eq!(load(name, &[]).unwrap().config.n_sms(), n_sms, "{name}");
+    }
+}
+
+/// Channels x bytes per command cycle x command clock, against the data sheets' GB/s.
+#[test]
+fn memory_clock_and_bus_give_the_published_bandwidth() {
+    for (name, gbs) in [("v100-sxm2", 900.0), ("a100-sxm4-80", 2039.0), ("h100-sxm5", 3352.0)] {
+        let config = load(name, &[]).unwrap().config;
+        let bytes = config.hbm.channels * config.hbm.bus_bytes_per_command_cycle;
+        let found = f64::from(bytes) * f64::from(config.clocks.memory_khz) * 1e-6;
+        assert!((found / gbs - 1.0).abs() < 0.005, "{name}: {found} GB/s");
+    }
+}
+
+/// SMs x sub-cores x 32 lanes / interval x 2 x core clock, against the data sheets' TFLOPS.
+#[test]
+fn fp32_and_fp64_intervals_give_the_published_peaks() {
+    let published = [
+        ("v100-sxm2", 15.7, 7.8),
+        ("a100-sxm4-80", 19.5, 9.7),
+        ("h100-sxm5", 66.9, 33.5),
+    ];
+    for (name, fp32, fp64) in published {
+        let config = load(name, &[]).unwrap().config;
+        let issue = f64::from(config.n_sms() * config.sm.subcores) * f64::from(config.clocks.core_khz);
+        let peak = |interval: u32| issue * 32.0 / f64::from(interval) * 2.0 * 1e-9;
+        let pipes = config.sm.pipes;
+        assert!((peak(pipes.fp32.interval) / fp32 - 1.0).abs() < 0.01, "{name}: FP32");
+        assert!((peak(pipes.fp64.interval) / fp64 - 1.0).abs() < 0.01, "{name}: FP64");
+    }
+}
+
+#[test]
+fn file_with_base_inherits_key_by_key_and_keeps_sources() {
+    let folder = Folder::new("inherits");
+    folder.write(
+        "half.toml",
+        "base = \"h100-sxm5\"\n[l2]\nsize = { value = 26_214_400, src = \"assumed\" }",
+    );
+    let path = folder.write(
+        "quarter.toml",
+        "base = \"half.toml\"\n[sm.lsu]\nqueue_depth = { value = 8, src = \"huerta25\", grade = \"B\", note = \"twice\" }",
+    );
+    let preset = load(&path, &[]).unwrap();
+    let mut expected = load("h100-sxm5", &[]).unwrap().config;
+    expected.name = "quarter".to_owned();
+    expected.l2.size = 26_214_400;
+    expected.sm.lsu.queue_depth = 8;
+    assert_eq!(preset.config, expected);
+    let depth = preset
+        .sources
+        .iter()
+        .find(|sourced| sourced.key == "sm.lsu.queue_depth")
+        .unwrap();
+    let [value, source, grade, note] = [&depth.value, &depth.source, &depth.grade, &depth.note];
+    assert_eq!([value, source, grade, note], ["8", "huerta25", "B", "twice"]);
+    let line = preset.sources.iter().find(|sourced| sourced.key == "l2.line").unwrap();
+    assert_eq!((line.source.as_str(), line.grade.as_str()), ("khairy20", "A"));
+}
+
+#[test]
+fn files_that_inherit_in_a_circle_are_refused_with_the_chain() {
+    let folder = Folder::new("circle");
+    let a = folder.write("a.toml", "base = \"b.toml\"");
+    let b = folder.write("b.toml", "base = \"a.toml\"");
+    let [a, b] = [a, b].map(|path| fs::canonicalize(path).unwrap().display().to_string());
+    let error = load(&a, &[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("a preset inherits from itself: {a} -> {b} -> {a}")
+    );
+}
+
+#[test]
+fn set_changes_numbers_lists_and_words_and_is_their_source() {
+    assert_eq!(
+        load("tiny", &set("l2.size", "131_072")).unwrap().config.l2.size,
+        131_072
+    );
+    let carveouts = load("tiny", &set("limits.shared_carveouts", "[16384, 49152]")).unwrap();
+    assert_eq!(carveouts.config.limits.shared_carveouts, [16_384, 49_152]);
+    for word in ["oldest-first", "\"oldest-first\""] {
+        let preset = load("tiny", &set("sm.scheduler", word)).unwrap();
+        assert_eq!(preset.config.sm.scheduler, SchedulerPolicy::OldestFirst);
+        let sourced = preset
+            .sources
+            .iter()
+            .find(|sourced| sourced.key == "sm.scheduler")
+            .unwrap();
+        assert_eq!((sourced.source.as_str(), sourced.grade.as_str()), ("--set", ""));
+    }
+}
+
+#[test]
+fn set_of_an_unknown_key_names_the_nearest() {
+    let error = load("tiny", &set("lsu.queue_depth", "8")).unwrap_err().to_string();
+    let expected = "preset `--set` has 1 fault:\n  `lsu.queue_depth` is no key of a preset: \
+        did you mean `sm.lsu.queue_depth`, `l2.queue_depth`, `hbm.queue_depth`?";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn set_of_a_wrong_value_names_key_and_reason() {
+    let refused = |key: &str, value: &str| load("tiny", &set(key, value)).unwrap_err().to_string();
+    assert_eq!(
+        refused("sm.subcores", "many"),
+        "preset `tiny` has 1 fault:\n  `sm.subcores` cannot have this value: \
+         invalid type: string \"many\", expected u32"
+    );
+    assert_eq!(
+        refused("sm.subcores", "-1"),
+        "preset `tiny` has 1 fault:\n  `sm.subcores` cannot have this value: \
+         invalid value: integer `-1`, expected u32"
+    );
+    assert_eq!(
+        refused("sm.scheduler", "random"),
+        "preset `tiny` has 1 fault:\n  `sm.scheduler` cannot have this value: unknown variant `random`, \
+         expected one of `loose-round-robin`, `greedy-then-oldest`, `oldest-first`"
+    );
+}
+
+#[test]
+fn unknown_name_names_the_nearest_or_all() {
+    let refused = |name: &str| load(name, &[]).unwrap_err().to_string();
+    assert_eq!(
+        refused("h100-sxm"),
+        "no preset `h100-sxm`: did you mean `h100-sxm5`, `v100-sxm2`?"
+    );
+    assert_eq!(
+        refused("riva128"),
+        "no preset `riva128`: the built-in ones are `tiny`, `v100-sxm2`, `a100-sxm4-80`, `h100-sxm5`; \
+         a file is named by its path, ending in .toml"
+    );
+}
+
+#[test]
+fn missing_file_is_named() {
+    let error = load("nowhere/mine.toml", &[]).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read preset `nowhere/mine.toml`: "), "{error}");
+}
+
+#[test]
+fn text_that_is_not_toml_is_refused_with_its_place() {
+    let error = refused("syntax", "base = \n");
+    assert!(error.starts_with("preset `mine.toml` is not TOML: "), "{error}");
+    assert!(error.contains("line 1"), "{error}");
+}
+
+#[test]
+fn all_faults_of_a_file_are_reported_at_once() {
+    let text = r#"
+        base = 5
+        [sm]
+        subcores = 4
+        fetch_latency = { value = 4, src = "assumed", grade = "A" }
+        branch_latency = { value = 4, src = "jia18" }
+        ibuffer_entries = { value = 4, src = "jia18", grade = "D" }
+        collector_entries = { value = 4, src = "assumed", comment = "why" }
+        register_banks = { value = 4 }
+    "#;
+    let expected = "preset `mine.toml` has 7 faults:
+  `base` cannot have this value: 5 is not a text in quotes
+  `sm.branch_latency` has the source `jia18` without a grade: add grade = \"A\", \"B\" or \"C\"
+  `sm.collector_entries` cannot have this field `comment`: there are value, and the texts src, grade and note
+  `sm.fetch_latency` is assumed and has the grade `A`: leave the grade out
+  `sm.ibuffer_entries` has the source `jia18` with the grade `D`: it must be A, B or C
+  `sm.register_banks` has no source: write { value = .., src = \"assumed\" }, or a source with its grade
+  `sm.subcores` has no source: write { value = .., src = \"assumed\" }, or a source with its grade";
+    assert_eq!(refused("form", text), expected);
+}
+
+#[test]
+fn key_that_no_preset_has_is_refused() {
+    let text = "base = \"tiny\"\n[l2]\nslice = { value = 4, src = \"assumed\" }";
+    let expected = "preset `mine.toml` has 1 fault:\n  `l2.slice` is no key of a preset: did you mean `l2.slices`, `l2.line`, `l2.size`?";
+    assert_eq!(refused("unknown", text), expected);
+}
+
+#[test]
+fn file_without_base_must_have_every_key() {
+    let Err(PresetError::Entries { faults, .. }) = build("empty", &BTreeMap::new()) else {
+        panic!("an empty preset is complete");
+    };
+    assert_eq!(faults.len(), PATTERN.len());
+    assert_eq!(
+        faults[0].to_string(),
+        "`cc_major` has no value: give it one, or name a `base` that has it"
+    );
+}
+
+#[test]
+fn configuration_that_cannot_be_built_is_refused_with_every_fault() {
+    let sets = [set("sm.l1.tag_banks", "3"), set("hbm.bank_groups", "3")].concat();
+    let expected = "preset `tiny` has 2 faults:
+  `sm.l1.tag_banks` is 3: it must be a power of two
+  `hbm.banks` is 16: it must be a multiple of `hbm.bank_groups` (3)";
+    assert_eq!(load("tiny", &sets).unwrap_err().to_string(), expected);
+}
