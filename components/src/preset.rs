@@ -49,12 +49,14 @@ pub const ASSUMED: &str = "assumed";
 /// The source of a number changed by the user.
 pub const SET: &str = "--set";
 
-/// Built-in presets, the smallest first.
-const BUILT_IN: [(&str, &str); 4] = [
+/// Built-in presets, from the smallest to the latest; the first is complete in itself.
+const BUILT_IN: [(&str, &str); 6] = [
     ("tiny", include_str!("../presets/tiny.toml")),
     ("v100-sxm2", include_str!("../presets/v100-sxm2.toml")),
     ("a100-sxm4-80", include_str!("../presets/a100-sxm4-80.toml")),
+    ("h100-pcie", include_str!("../presets/h100-pcie.toml")),
     ("h100-sxm5", include_str!("../presets/h100-sxm5.toml")),
+    ("h200", include_str!("../presets/h200.toml")),
 ];
 
 const SOURCES: &str = include_str!("../presets/sources.toml");

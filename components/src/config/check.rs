@@ -238,7 +238,7 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
     faults.power_of_two("sm.shared.bank_bytes", sm.shared.bank_bytes);
 }
 
-/// An interval is 32 lanes over the width of the unit, so it divides the warp.
+/// An interval is 32 lanes over the width of the unit; both are powers of two.
 fn check_pipe([latency, interval]: [&'static str; 2], pipe: Pipe, faults: &mut Faults) {
     faults.at_least(
         latency,
@@ -246,7 +246,7 @@ fn check_pipe([latency, interval]: [&'static str; 2], pipe: Pipe, faults: &mut F
         MIN_PIPE_LATENCY,
         "the stages from issue to write-back",
     );
-    faults.divisor(interval, pipe.interval, "limits.warp_size", 32);
+    faults.power_of_two(interval, pipe.interval);
 }
 
 fn check_l1(config: &GpuConfig, faults: &mut Faults) {

@@ -94,7 +94,14 @@ fn gpc_layouts_sum_to_the_published_sm_counts() {
 /// Channels x bytes per command cycle x command clock, against the data sheets' GB/s.
 #[test]
 fn memory_clock_and_bus_give_the_published_bandwidth() {
-    for (name, gbs) in [("v100-sxm2", 900.0), ("a100-sxm4-80", 2039.0), ("h100-sxm5", 3352.0)] {
+    let published = [
+        ("v100-sxm2", 900.0),
+        ("a100-sxm4-80", 2039.0),
+        ("h100-pcie", 2039.0),
+        ("h100-sxm5", 3352.0),
+        ("h200", 4800.0),
+    ];
+    for (name, gbs) in published {
         let config = load(name, &[]).unwrap().config;
         let bytes = config.hbm.channels * config.hbm.bus_bytes_per_command_cycle;
         let found = f64::from(bytes) * f64::from(config.clocks.memory_khz) * 1e-6;
@@ -214,11 +221,11 @@ fn unknown_name_names_the_nearest_or_all() {
     let refused = |name: &str| load(name, &[]).unwrap_err().to_string();
     assert_eq!(
         refused("h100-sxm"),
-        "no preset `h100-sxm`: did you mean `h100-sxm5`, `v100-sxm2`?"
+        "no preset `h100-sxm`: did you mean `h100-sxm5`, `v100-sxm2`, `h100-pcie`?"
     );
     assert_eq!(
         refused("riva128"),
-        "no preset `riva128`: the built-in ones are `tiny`, `v100-sxm2`, `a100-sxm4-80`, `h100-sxm5`; \
+        "no preset `riva128`: the built-in ones are `tiny`, `v100-sxm2`, `a100-sxm4-80`, `h100-pcie`, `h100-sxm5`, `h200`; \
          a file is named by its path, ending in .toml"
     );
 }

@@ -131,12 +131,9 @@ fn block_with_more_shared_memory_than_the_largest_carveout_is_named() {
 }
 
 #[test]
-fn interval_that_does_not_divide_a_warp_is_named() {
+fn interval_of_no_whole_unit_width_is_named() {
     let found = faults(|gpu| gpu.sm.pipes.fp64.interval = 3);
-    assert_eq!(
-        found,
-        ["`sm.pipes.fp64.interval` is 3: it must divide `limits.warp_size` (32)"]
-    );
+    assert_eq!(found, ["`sm.pipes.fp64.interval` is 3: it must be a power of two"]);
 }
 
 #[test]
