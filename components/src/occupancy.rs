@@ -222,7 +222,7 @@ pub fn registers_per_warp(config: &GpuConfig, regs_per_thread: u32) -> u32 {
     let limits = &config.limits;
     // Fermi doubles its unit for some counts.
     let doubled = config.cc_major == 2 && matches!(regs_per_thread, 21 | 22 | 29 | 30 | 37 | 38 | 45 | 46);
-    let unit = limits.register_unit << u32::from(doubled);
+    let unit = limits.register_unit.saturating_mul(if doubled { 2 } else { 1 });
     (regs_per_thread * limits.warp_size).next_multiple_of(unit)
 }
 

@@ -7,6 +7,9 @@ use super::{ConfigFault, GpuConfig, Limits, Pipe, keys};
 /// Issue, operand read, execute, write-back: no pipe answers faster.
 const MIN_PIPE_LATENCY: u64 = 4;
 
+/// Far more than any part has, and few enough to count with.
+const MAX_SMS: u64 = 4096;
+
 /// Keys that may be zero.
 const MAY_BE_ZERO: [&str; 6] = [
     "cc_minor",
@@ -102,6 +105,13 @@ fn check_topology(config: &GpuConfig, faults: &mut Faults) {
             count: topology.gpcs.into(),
         });
     }
+    let total = topology.tpcs_per_gpc.iter().copied().map(u64::from).sum::<u64>();
+    faults.at_most(
+        "topology.tpcs_per_gpc",
+        total.saturating_mul(topology.sms_per_tpc.into()),
+        MAX_SMS,
+        "counted in SMs",
+    );
     let fewest = topology.tpcs_per_gpc.iter().copied().min().unwrap_or(1);
     faults.at_least("topology.tpcs_per_gpc", fewest, 1u32, "for a GPC without TPCs is none");
 }
@@ -276,7 +286,7 @@ fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     faults.multiple("l2.line", l2.line, "`l2.sector`", l2.sector);
     faults.multiple("l2.sector", l2.sector, "`sm.l1.sector`", config.sm.l1.sector);
     faults.divisor("l2.partitions", l2.partitions, "l2.slices", l2.slices);
-    let way_bytes = u64::from(l2.slices) * u64::from(l2.line) * u64::from(l2.associativity);
+    let way_bytes = (u64::from(l2.slices) * u64::from(l2.line)).saturating_mul(l2.associativity.into());
     faults.multiple(
         "l2.size",
         l2.size,

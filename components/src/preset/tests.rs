@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::SchedulerPolicy;
+use crate::occupancy::occupancy;
 
 /// A folder for preset files that is removed when the test ends.
 struct Folder(PathBuf);
@@ -292,4 +293,26 @@ fn configuration_that_cannot_be_built_is_refused_with_every_fault() {
   `sm.l1.tag_banks` is 3: it must be a power of two
   `hbm.banks` is 16: it must be a multiple of `hbm.bank_groups` (3)";
     assert_eq!(load("tiny", &sets).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn any_value_of_any_key_is_refused_or_has_an_occupancy() {
+    for key in PATTERN.keys() {
+        for value in [
+            "0",
+            "1",
+            "3",
+            "65536",
+            "2147483648",
+            "4294967295",
+            "[]",
+            "[0, 4294967295]",
+            "word",
+        ] {
+            if let Ok(preset) = load("tiny", &set(key, value)) {
+                let found = occupancy(&preset.config, 256, 21, 1024);
+                assert!(found.is_err() || found.is_ok_and(|it| it.blocks > 0), "{key}={value}");
+            }
+        }
+    }
 }

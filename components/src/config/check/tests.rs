@@ -74,6 +74,15 @@ fn gpc_without_tpcs_is_named() {
 }
 
 #[test]
+fn chip_of_more_sms_than_can_be_counted_is_named() {
+    let found = faults(|gpu| gpu.topology.tpcs_per_gpc = vec![u32::MAX]);
+    assert_eq!(
+        found,
+        ["`topology.tpcs_per_gpc` is 8589934590: it must be at most 4096, counted in SMs"]
+    );
+}
+
+#[test]
 fn address_fields_must_be_powers_of_two() {
     let found = faults(|gpu| {
         gpu.sm.shared.banks = 24;
