@@ -1,7 +1,59 @@
 //! The meaning of an instruction: bits in, bits out, for a whole warp at once. No clock, no memory.
+//!
+//! [`execute`] covers every row that is neither a memory access nor control; accesses get their arithmetic from [`access`] and
+//! [`atomic`], control has [`crate::flow`]. Results are computed in all 32 lanes: the caller keeps those of the active ones.
+//! What a row does to its lanes is decided once, outside the loop over them, so that the loops become vector code.
+//!
+//! NaN results are canonical, as NVIDIA's are: 0x7fff (half), 0x7fffffff (f32), 0xfff8000000000000 (f64).
+//!
+//! ```
+//! use warpwave_isa::exec::{Operands, Results, execute};
+//! use warpwave_isa::inst::{Inst, Operand};
+//! use warpwave_isa::lane::{LaneMask, Lanes};
+//! use warpwave_isa::opcode::Opcode;
+//! use warpwave_isa::program::Decoded;
+//! use warpwave_isa::reg::Reg;
+//! let mut add = Inst::new(Opcode::Iadd3);
+//! add.src[0] = Operand::reg(Reg(0));
+//! add.src[1] = Operand::imm(2);
+//! let mut operands = Operands::default();
+//! operands.words[0] = Lanes::splat(40);
+//! operands.words[1] = Lanes::splat(2); // the caller gathers immediates too
+//! let mut results = Results::default();
+//! execute(&add, &Decoded::of(&add), LaneMask::ALL, &operands, &mut results);
+//! assert_eq!(results.words[0].0[31], 42);
+//! ```
 
+use crate::inst::Inst;
 use crate::lane::{LaneMask, Lanes};
-use crate::program::{MAX_RESULT_WORDS, MAX_SOURCE_WORDS};
+use crate::opcode::Opcode;
+use crate::program::{Decoded, MAX_RESULT_WORDS, MAX_SOURCE_WORDS};
+use crate::reg::{Guard, Pred};
+
+mod map;
+mod modifier;
+
+mod compare;
+mod int;
+mod moves;
+mod product;
+mod shift;
+
+mod fp32;
+mod fp64;
+mod half;
+mod soft;
+
+mod convert;
+mod mufu;
+mod tensor;
+mod warp;
+
+pub(crate) use modifier::is_plain;
+
+pub mod access;
+pub mod atomic;
+pub mod special;
 
 /// What an instruction reads, gathered: source words in the order of [`crate::program::Decoded::sources`], before negation and the like.
 #[derive(Clone, PartialEq, Debug)]
@@ -10,8 +62,19 @@ pub struct Operands {
     pub words: [Lanes; MAX_SOURCE_WORDS],
     /// Lanes in which each predicate source holds, negation applied.
     pub preds: [LaneMask; 2],
-    /// All seven predicates as they are (P2R alone reads them).
+    /// All seven predicates as they are (P2R and R2P alone read them).
     pub file: [LaneMask; 7],
+}
+
+impl Default for Operands {
+    /// Zero words, predicates true as PT is, an empty file.
+    fn default() -> Self {
+        Operands {
+            words: [Lanes::ZERO; MAX_SOURCE_WORDS],
+            preds: [LaneMask::ALL; 2],
+            file: [LaneMask::NONE; 7],
+        }
+    }
 }
 
 /// What an instruction writes.
@@ -21,4 +84,154 @@ pub struct Results {
     pub words: [Lanes; MAX_RESULT_WORDS],
     /// Result predicates (R2P: all seven).
     pub preds: [LaneMask; 7],
+}
+
+impl Default for Results {
+    /// Zero words, no predicate.
+    fn default() -> Self {
+        Results {
+            words: [Lanes::ZERO; MAX_RESULT_WORDS],
+            preds: [LaneMask::NONE; 7],
+        }
+    }
+}
+
+/// Lanes in which a predicate, perhaps negated, holds.
+#[inline]
+pub fn holds(guard: Guard, file: &[LaneMask; Pred::COUNT]) -> LaneMask {
+    let lanes = if guard.pred.is_true() {
+        LaneMask::ALL
+    } else {
+        file[guard.pred.0 as usize]
+    };
+    if guard.negated { !lanes } else { lanes }
+}
+
+/// The active lanes in which the instruction takes effect.
+#[inline]
+pub fn guard(inst: &Inst, file: &[LaneMask; Pred::COUNT], active: LaneMask) -> LaneMask {
+    holds(inst.guard, file) & active
+}
+
+/// The predicate sources, as [`Operands::preds`] wants them.
+#[inline]
+pub fn predicate_sources(inst: &Inst, file: &[LaneMask; Pred::COUNT]) -> [LaneMask; 2] {
+    [holds(inst.psrc[0], file), holds(inst.psrc[1], file)]
+}
+
+/// One instruction at work: its sources, modifiers applied.
+struct Step<'a> {
+    inst: &'a Inst,
+    words: &'a [Lanes],
+    first_word: [u8; 4],
+    operands: &'a Operands,
+    /// Lanes that take part in votes and exchanges.
+    active: LaneMask,
+}
+
+impl<'a> Step<'a> {
+    /// Word `n` of the operand in a slot.
+    #[inline]
+    fn word(&self, slot: usize, n: usize) -> &'a Lanes {
+        &self.words[self.first_word[slot] as usize + n]
+    }
+
+    #[inline]
+    fn a(&self) -> &'a Lanes {
+        self.word(0, 0)
+    }
+
+    #[inline]
+    fn b(&self) -> &'a Lanes {
+        self.word(1, 0)
+    }
+
+    #[inline]
+    fn c(&self) -> &'a Lanes {
+        self.word(2, 0)
+    }
+
+    /// Low and high word of a two-word operand.
+    #[inline]
+    fn pair(&self, slot: usize) -> [&'a Lanes; 2] {
+        [self.word(slot, 0), self.word(slot, 1)]
+    }
+}
+
+/// Computes what the instruction writes; `active` are the lanes in which its guard holds, operand modifiers are applied here.
+///
+/// Of `results`, only what the row defines is written. Memory and control rows have no meaning of this kind and panic.
+pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Operands, results: &mut Results) {
+    let changed;
+    let words = if decoded.plain {
+        &operands.words[..]
+    } else {
+        changed = modifier::apply(inst, decoded, operands);
+        &changed[..]
+    };
+    let step = &Step {
+        inst,
+        words,
+        first_word: decoded.first_word,
+        operands,
+        active,
+    };
+    match inst.op {
+        Opcode::Mov | Opcode::S2r => results.words[0] = *step.a(),
+        Opcode::Sel => moves::sel(step, results),
+        Opcode::Prmt => moves::prmt(step, results),
+        Opcode::P2r => moves::p2r(step, results),
+        Opcode::R2p => moves::r2p(step, results),
+
+        Opcode::Iadd3 => int::iadd3(step, results),
+        Opcode::Lea => int::lea(step, results),
+        Opcode::Lop3 => int::lop3(step, results),
+        Opcode::Imnmx => int::imnmx(step, results),
+        Opcode::Iabs => int::iabs(step, results),
+        Opcode::Popc => int::popc(step, results),
+        Opcode::Flo => int::flo(step, results),
+        Opcode::Brev => int::brev(step, results),
+        Opcode::Plop3 => int::plop3(step, results),
+        Opcode::Shf => shift::shf(step, results),
+        Opcode::Bfe => shift::bfe(step, results),
+        Opcode::Bfi => shift::bfi(step, results),
+        Opcode::Imad => product::imad(step, results),
+        Opcode::ImadWide => product::imad_wide(step, results),
+        Opcode::Idp4a => product::idp4a(step, results),
+        Opcode::Idiv => product::idiv(step, results),
+        Opcode::Isetp => compare::isetp(step, results),
+
+        Opcode::Fadd => fp32::fadd(step, results),
+        Opcode::Fmul => fp32::fmul(step, results),
+        Opcode::Ffma => fp32::ffma(step, results),
+        Opcode::Fmnmx => fp32::fmnmx(step, results),
+        Opcode::Fsetp => compare::fsetp(step, results),
+        Opcode::Mufu => mufu::mufu(step, results),
+        Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp => fp64::exact(step, results),
+
+        Opcode::Hadd2 | Opcode::Hmul2 | Opcode::Hfma2 => half::arithmetic(step, results),
+        Opcode::Hmnmx2 => half::hmnmx2(step, results),
+        Opcode::Hsetp2 => compare::hsetp2(step, results),
+
+        Opcode::Dadd | Opcode::Dmul | Opcode::Dfma => fp64::arithmetic(step, results),
+        Opcode::Dmnmx => fp64::dmnmx(step, results),
+        Opcode::Dsetp => compare::dsetp(step, results),
+
+        Opcode::I2i => convert::i2i(step, results),
+        Opcode::I2f => convert::i2f(step, results),
+        Opcode::F2i => convert::f2i(step, results),
+        Opcode::F2f => convert::f2f(step, results),
+        Opcode::F2fp => convert::f2fp(step, results),
+
+        Opcode::Vote => warp::vote(step, results),
+        Opcode::Match => warp::match_lanes(step, results),
+        Opcode::Redux => warp::redux(step, results),
+        Opcode::Shfl => warp::shfl(step, results),
+        Opcode::Mma => tensor::mma(step, results),
+
+        op => panic!(
+            "{} accesses memory or steers the warp: it has no result to compute",
+            op.row().name
+        ),
+    }
 }

@@ -136,7 +136,7 @@ opcodes! {
     Prmt "PRMT" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// d = the predicates P0 to P6 as bits 0 to 6.
     P2r "P2R" Int (Words(1), 0) <- ([], 0);
-    /// P0 to P6 = bits 0 to 6 of a, where mask b has a bit.
+    /// P0 to P6 = bits 0 to 6 of a, where mask b has a bit; the others keep their value (of the predicate file).
     R2p "R2P" Int (Words(0), 0) <- ([Words(1), Words(1)], 0);
 
     // ---- integer and logic

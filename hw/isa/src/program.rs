@@ -2,6 +2,7 @@
 //!
 //! A [`Program`] never changes once built. [`Decoded`] is worked out once per instruction, so that nothing is derived in a cycle.
 
+use crate::exec;
 use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
 use crate::reg::{Pred, Reg, Special};
@@ -89,6 +90,8 @@ pub struct Decoded {
     pub pred_defs: u8,
     /// Pipe.
     pub pipe: Pipe,
+    /// Whether the sources go into the arithmetic as gathered: none is negated, inverted, made absolute or flushed.
+    pub plain: bool,
 }
 
 impl Decoded {
@@ -105,6 +108,7 @@ impl Decoded {
             pred_uses: 0,
             pred_defs: 0,
             pipe: row.pipe,
+            plain: exec::is_plain(inst),
         };
         for (slot, width) in row.src.iter().enumerate() {
             decoded.add_source(slot, inst.src[slot].source, width.of(inst));
@@ -147,7 +151,10 @@ impl Decoded {
         }
         match inst.op {
             Opcode::P2r => self.pred_uses |= VALUES,
-            Opcode::R2p => self.pred_defs |= VALUES,
+            Opcode::R2p => {
+                self.pred_uses |= VALUES;
+                self.pred_defs |= VALUES;
+            }
             _ => {}
         }
     }

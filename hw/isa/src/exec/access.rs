@@ -1,0 +1,118 @@
+//! Memory accesses without a memory: where each lane points, and how bytes and registers correspond.
+
+use super::Operands;
+use crate::inst::Inst;
+use crate::lane::{Lanes, WARP_SIZE};
+use crate::opcode::{Opcode, Width};
+use crate::program::Decoded;
+use crate::space::Access;
+
+/// Each lane's address: base plus offset, modulo the width of the space's addresses.
+///
+/// For LDGSTS this is the address in global memory that is read; [`copy_destinations`] gives the other.
+///
+/// ```
+/// use warpwave_isa::exec::{Operands, access::addresses};
+/// use warpwave_isa::inst::{Inst, Operand};
+/// use warpwave_isa::lane::Lanes;
+/// use warpwave_isa::opcode::Opcode;
+/// use warpwave_isa::program::Decoded;
+/// use warpwave_isa::reg::Reg;
+/// let mut load = Inst::new(Opcode::Ld);
+/// load.src[0] = Operand::reg(Reg(2));
+/// load.mods.offset = -16;
+/// let mut operands = Operands::default();
+/// operands.words[1] = Lanes::splat(1); // the base is 0x1_0000_0000
+/// assert_eq!(addresses(&load, &Decoded::of(&load), &operands)[0], 0xffff_fff0);
+/// ```
+pub fn addresses(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [u64; WARP_SIZE] {
+    let slot = if inst.op == Opcode::Ldgsts { 1 } else { 0 };
+    let first = decoded.first_word[slot] as usize;
+    let base = &operands.words[first..];
+    if address_width(inst, slot) == 2 {
+        wide(&base[0], &base[1], inst.mods.offset)
+    } else {
+        narrow(&base[0], inst.mods.offset)
+    }
+}
+
+/// Words of the address in a slot.
+fn address_width(inst: &Inst, slot: usize) -> u8 {
+    inst.op.row().src.get(slot).copied().unwrap_or(Width::Words(1)).of(inst)
+}
+
+/// Where LDGSTS writes in shared memory.
+pub fn copy_destinations(operands: &Operands) -> [u64; WARP_SIZE] {
+    narrow(&operands.words[0], 0)
+}
+
+fn wide(low: &Lanes, high: &Lanes, offset: i32) -> [u64; WARP_SIZE] {
+    let mut out = [0; WARP_SIZE];
+    for (lane, address) in out.iter_mut().enumerate() {
+        let base = u64::from(high.0[lane]) << 32 | u64::from(low.0[lane]);
+        *address = base.wrapping_add(offset as i64 as u64);
+    }
+    out
+}
+
+fn narrow(base: &Lanes, offset: i32) -> [u64; WARP_SIZE] {
+    let mut out = [0; WARP_SIZE];
+    for (lane, address) in out.iter_mut().enumerate() {
+        *address = base.0[lane].wrapping_add(offset as u32).into();
+    }
+    out
+}
+
+/// Registers from the bytes of one lane's access, little-endian; `bytes` has [`Access::total`] of them, 16 at most.
+/// Elements of 1 and 2 bytes take a register each, extended as the access says.
+///
+/// ```
+/// use warpwave_isa::exec::access::load_words;
+/// use warpwave_isa::space::Access;
+/// let signed = Access { bytes: 1, count: 2, signed: true };
+/// assert_eq!(load_words(signed, &[0x7f, 0x80]), [0x7f, 0xffff_ff80, 0, 0]);
+/// ```
+#[inline]
+pub fn load_words(access: Access, bytes: &[u8]) -> [u32; 4] {
+    let mut words = [0; 4];
+    match (access.bytes, access.signed) {
+        (1, false) => words
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(word, &byte)| *word = byte.into()),
+        (1, true) => words
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(word, &byte)| *word = byte as i8 as u32),
+        (2, signed) => {
+            for (word, pair) in words.iter_mut().zip(bytes.chunks_exact(2)) {
+                let value = u16::from_le_bytes([pair[0], pair[1]]);
+                *word = if signed { value as i16 as u32 } else { value.into() };
+            }
+        }
+        _ => {
+            for (word, quad) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+                *word = u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]]);
+            }
+        }
+    }
+    words
+}
+
+/// The bytes that a lane's registers become; the first [`Access::total`] of them count.
+///
+/// ```
+/// use warpwave_isa::exec::access::store_bytes;
+/// use warpwave_isa::space::Access;
+/// let halves = Access { bytes: 2, count: 2, signed: false };
+/// assert_eq!(store_bytes(halves, [0x1234, 0xabcd, 0, 0])[..4], [0x34, 0x12, 0xcd, 0xab]);
+/// ```
+#[inline]
+pub fn store_bytes(access: Access, words: [u32; 4]) -> [u8; 16] {
+    let each = usize::from(access.bytes.min(4));
+    let mut bytes = [0; 16];
+    for (chunk, word) in bytes.chunks_exact_mut(each).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes()[..each]);
+    }
+    bytes
+}

@@ -1,0 +1,82 @@
+//! What an atomic makes of the value it finds. The L2, shared memory and the timeless reference all use this one function.
+
+use super::half::{is_brain, narrow, widen};
+use super::{fp32, fp64};
+use crate::inst::{AtomOp, Ty};
+
+/// The new value, in as many low bits as the type has; for CAS, `operand` is what is stored and `compare` what must be found.
+///
+/// Floats add (rounded to nearest, denormals kept) and take part in nothing else but EXCH and CAS, as bits.
+/// INC and DEC are PTX's: they wrap at `operand`.
+///
+/// ```
+/// use warpwave_isa::exec::atomic::atomic;
+/// use warpwave_isa::inst::{AtomOp, Ty};
+/// assert_eq!(atomic(AtomOp::Add, Ty::U32, 0xffff_ffff, 2, 0), 1);
+/// assert_eq!(atomic(AtomOp::Min, Ty::S32, 5, 0xffff_ffff, 0), 0xffff_ffff);
+/// assert_eq!(atomic(AtomOp::Cas, Ty::U32, 7, 9, 7), 9);
+/// ```
+pub fn atomic(op: AtomOp, ty: Ty, old: u64, operand: u64, compare: u64) -> u64 {
+    let (old, operand, compare) = (value(ty, old), value(ty, operand), value(ty, compare));
+    let new = match op {
+        AtomOp::Add => add(ty, old, operand),
+        AtomOp::Min if less(ty, operand, old) => operand,
+        AtomOp::Max if less(ty, old, operand) => operand,
+        AtomOp::Min | AtomOp::Max => old,
+        AtomOp::Inc => {
+            if old >= operand {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomOp::Dec => {
+            if old == 0 || old > operand {
+                operand
+            } else {
+                old - 1
+            }
+        }
+        AtomOp::And => old & operand,
+        AtomOp::Or => old | operand,
+        AtomOp::Xor => old ^ operand,
+        AtomOp::Exch => operand,
+        AtomOp::Cas => {
+            if old == compare {
+                operand
+            } else {
+                old
+            }
+        }
+    };
+    value(ty, new)
+}
+
+/// The bits that belong to the type.
+fn value(ty: Ty, bits: u64) -> u64 {
+    bits & (u64::MAX >> (64 - 8 * u32::from(ty.bytes())))
+}
+
+fn less(ty: Ty, a: u64, b: u64) -> bool {
+    let signed = |bits: u64| {
+        let spare = 64 - 8 * u32::from(ty.bytes());
+        (bits << spare) as i64 >> spare
+    };
+    if ty.is_signed() { signed(a) < signed(b) } else { a < b }
+}
+
+fn add(ty: Ty, a: u64, b: u64) -> u64 {
+    let half = |shift: u32| {
+        let brain = is_brain(ty);
+        let number = |bits: u64| widen(brain, (bits >> shift) as u32 & 0xffff);
+        // A sum of two halves in f32 has enough bits to be rounded a second time.
+        u64::from(narrow(brain, number(a) + number(b))) << shift
+    };
+    match ty {
+        Ty::F32 => fp32::bits(f32::from_bits(a as u32) + f32::from_bits(b as u32)).into(),
+        Ty::F64 => fp64::bits(f64::from_bits(a) + f64::from_bits(b)),
+        Ty::F16 | Ty::Bf16 => half(0),
+        Ty::F16x2 | Ty::Bf16x2 => half(0) | half(16),
+        _ => a.wrapping_add(b),
+    }
+}

@@ -1,0 +1,107 @@
+//! Comparisons into predicates.
+
+use super::half::widen;
+use super::map::{lanes_where, wide};
+use super::{Results, Step};
+use crate::inst::{Cmp, Join, Ty};
+use crate::lane::{LaneMask, Lanes};
+
+fn join(join: Join, value: LaneMask, with: LaneMask) -> LaneMask {
+    match join {
+        Join::And => value & with,
+        Join::Or => value | with,
+        Join::Xor => LaneMask(value.0 ^ with.0),
+    }
+}
+
+/// The comparison and its complement, each joined.
+fn write(step: &Step, value: LaneMask, results: &mut Results) {
+    let with = step.operands.preds[0];
+    results.preds[0] = join(step.inst.mods.join, value, with);
+    results.preds[1] = join(step.inst.mods.join, !value, with);
+}
+
+pub(super) fn isetp(step: &Step, results: &mut Results) {
+    let mods = &step.inst.mods;
+    // Unsigned order is signed order with the top bit turned.
+    let turn = if mods.ty.is_signed() { 0 } else { 1 << 31 };
+    let (a, b) = (step.a(), step.b());
+    let mut value = match mods.cmp {
+        Cmp::Eq => equal(a, b),
+        Cmp::Ne => !equal(a, b),
+        Cmp::Lt => below(a, b, turn),
+        Cmp::Ge => !below(a, b, turn),
+        Cmp::Gt => below(b, a, turn),
+        Cmp::Le => !below(b, a, turn),
+        Cmp::Num => LaneMask::ALL,
+        Cmp::Nan => LaneMask::NONE,
+    };
+    if mods.extended {
+        // Where the upper words are equal, the low step has decided.
+        let equal = equal(a, b);
+        value = (value & !equal) | (step.operands.preds[1] & equal);
+    }
+    write(step, value, results);
+}
+
+#[inline(always)]
+fn equal(a: &Lanes, b: &Lanes) -> LaneMask {
+    lanes_where(|lane| a.0[lane] == b.0[lane])
+}
+
+#[inline(always)]
+fn below(a: &Lanes, b: &Lanes, turn: u32) -> LaneMask {
+    lanes_where(|lane| ((a.0[lane] ^ turn) as i32) < ((b.0[lane] ^ turn) as i32))
+}
+
+pub(super) fn fsetp(step: &Step, results: &mut Results) {
+    let (a, b) = (step.a(), step.b());
+    let value = floats(step, |lane| f32::from_bits(a.0[lane]), |lane| f32::from_bits(b.0[lane]));
+    write(step, value, results);
+}
+
+pub(super) fn dsetp(step: &Step, results: &mut Results) {
+    let (a, b) = (step.pair(0), step.pair(1));
+    let value = floats(
+        step,
+        |lane| f64::from_bits(wide(a, lane)),
+        |lane| f64::from_bits(wide(b, lane)),
+    );
+    write(step, value, results);
+}
+
+pub(super) fn hsetp2(step: &Step, results: &mut Results) {
+    let (a, b) = (step.a(), step.b());
+    let brain = matches!(step.inst.mods.ty, Ty::Bf16 | Ty::Bf16x2);
+    let half = |shift: u32| {
+        let number = move |lanes: &Lanes, lane: usize| widen(brain, lanes.0[lane] >> shift & 0xffff);
+        floats(step, |lane| number(a, lane), |lane| number(b, lane))
+    };
+    let (low, high) = (half(0), half(16));
+    let with = step.operands.preds[0];
+    results.preds[0] = join(step.inst.mods.join, low, with);
+    results.preds[1] = join(step.inst.mods.join, high, with);
+}
+
+/// An unordered comparison is the complement of the opposite ordered one.
+#[inline(always)]
+fn floats<T: PartialOrd>(step: &Step, a: impl Fn(usize) -> T + Copy, b: impl Fn(usize) -> T + Copy) -> LaneMask {
+    let equal = || lanes_where(|lane| a(lane) == b(lane));
+    let numbers = || lanes_where(|lane| a(lane).partial_cmp(&b(lane)).is_some());
+    match (step.inst.mods.cmp, step.inst.mods.unordered) {
+        (Cmp::Eq, false) => equal(),
+        (Cmp::Eq, true) => equal() | !numbers(),
+        (Cmp::Ne, false) => !equal() & numbers(),
+        (Cmp::Ne, true) => !equal(),
+        (Cmp::Lt, false) => lanes_where(|lane| a(lane) < b(lane)),
+        (Cmp::Lt, true) => !lanes_where(|lane| a(lane) >= b(lane)),
+        (Cmp::Le, false) => lanes_where(|lane| a(lane) <= b(lane)),
+        (Cmp::Le, true) => !lanes_where(|lane| a(lane) > b(lane)),
+        (Cmp::Gt, false) => lanes_where(|lane| a(lane) > b(lane)),
+        (Cmp::Gt, true) => !lanes_where(|lane| a(lane) <= b(lane)),
+        (Cmp::Ge, false) => lanes_where(|lane| a(lane) >= b(lane)),
+        (Cmp::Ge, true) => !lanes_where(|lane| a(lane) < b(lane)),
+        (Cmp::Num, _) => numbers(),
+        (Cmp::Nan, _) => !numbers(),
+    }
+}

@@ -1,0 +1,214 @@
+//! Conversions between integers and floats of all widths. The common ones are host instructions, the others go through exact arithmetic.
+
+use super::map::{map1, map2, put_wide, wide};
+use super::product::extend;
+use super::soft::{self, Finite, Format, Value};
+use super::{Results, Step, fp32, fp64, half};
+use crate::inst::{Inst, Mods, Round, Ty};
+
+/// The source as an integer of `from`, sign-extended where it is signed.
+fn integer(step: &Step, lane: usize) -> i128 {
+    let from = step.inst.mods.from;
+    let bits = if from.words() == 2 {
+        wide(step.pair(0), lane)
+    } else {
+        extend(from, step.a().0[lane])
+    };
+    if from.is_signed() {
+        i128::from(bits as i64)
+    } else {
+        i128::from(bits)
+    }
+}
+
+/// Writes each lane's result in as many words as the type has.
+fn put(inst: &Inst, results: &mut Results, f: impl Fn(usize) -> u64) {
+    if inst.mods.ty.words() == 2 {
+        put_wide(&mut results.words, f);
+    } else {
+        results.words[0].0 = std::array::from_fn(|lane| f(lane) as u32);
+    }
+}
+
+/// Least and greatest value of an integer type.
+fn range(ty: Ty) -> (i128, i128) {
+    let bits = 8 * u32::from(ty.bytes());
+    if ty.is_signed() {
+        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    } else {
+        (0, (1 << bits) - 1)
+    }
+}
+
+/// The bits of an integer in registers: narrow types are extended to a word.
+fn encode(ty: Ty, value: i128) -> u64 {
+    if ty.words() == 2 {
+        value as u64
+    } else {
+        extend(ty, value as u32) as u32 as u64
+    }
+}
+
+pub(super) fn i2i(step: &Step, results: &mut Results) {
+    let Mods { ty, sat, .. } = step.inst.mods;
+    let (least, greatest) = range(ty);
+    put(step.inst, results, |lane| {
+        let value = integer(step, lane);
+        encode(ty, if sat { value.clamp(least, greatest) } else { value })
+    });
+}
+
+pub(super) fn i2f(step: &Step, results: &mut Results) {
+    let Mods { ty, from, round, .. } = step.inst.mods;
+    match (from, ty, round) {
+        (Ty::S32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], step.a(), |a| (a as i32 as f32).to_bits()),
+        (Ty::U32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], step.a(), |a| (a as f32).to_bits()),
+        (Ty::S32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(step.a().0[lane] as i32).to_bits()),
+        (Ty::U32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(step.a().0[lane]).to_bits()),
+        _ => {
+            let format = Format::of(ty);
+            put(step.inst, results, |lane| {
+                format.pack(Value::integer(integer(step, lane)), round)
+            });
+        }
+    }
+}
+
+/// The source as a float of `from`.
+fn float(step: &Step, lane: usize) -> Value {
+    let from = step.inst.mods.from;
+    let bits = match from {
+        Ty::F64 => wide(step.pair(0), lane),
+        Ty::F16 | Ty::Bf16 => u64::from(step.a().0[lane] & 0xffff),
+        _ => u64::from(step.a().0[lane]),
+    };
+    Format::of(from).unpack(bits)
+}
+
+/// Out of range, the nearest value of the type.
+pub(super) fn f2i(step: &Step, results: &mut Results) {
+    let Mods { ty, from, round, .. } = step.inst.mods;
+    match (from, ty, round) {
+        (Ty::F32, Ty::S32, Round::Zero) => map1(&mut results.words[0], step.a(), |a| f32::from_bits(a) as i32 as u32),
+        (Ty::F32, Ty::U32, Round::Zero) => map1(&mut results.words[0], step.a(), |a| f32::from_bits(a) as u32),
+        _ => put(step.inst, results, |lane| {
+            encode(ty, to_integer(float(step, lane), ty, from, round))
+        }),
+    }
+}
+
+/// PTX: a NaN becomes zero, but the top bit alone where the source is f64 or the result has 64 bits.
+fn to_integer(value: Value, ty: Ty, from: Ty, round: Round) -> i128 {
+    let (least, greatest) = range(ty);
+    match value {
+        Value::Nan if from == Ty::F64 || ty.words() == 2 => 1 << (8 * u32::from(ty.bytes()) - 1),
+        Value::Nan => 0,
+        Value::Infinite { negative: true } => least,
+        Value::Infinite { negative: false } => greatest,
+        // From 2^64 on every type is exceeded, and no shift can overflow.
+        Value::Finite(finite) if finite.mantissa != 0 && finite.exponent + finite.mantissa.ilog2() as i32 > 64 => {
+            if finite.negative {
+                least
+            } else {
+                greatest
+            }
+        }
+        Value::Finite(finite) => signed(finite, round).clamp(least, greatest),
+    }
+}
+
+fn signed(
+    Finite {
+        negative,
+        mantissa,
+        exponent,
+    }: Finite,
+    round: Round,
+) -> i128 {
+    let magnitude = soft::round_to(mantissa, -exponent, negative, round) as i128;
+    if negative { -magnitude } else { magnitude }
+}
+
+pub(super) fn f2f(step: &Step, results: &mut Results) {
+    let Mods {
+        ty,
+        from,
+        round,
+        integral,
+        ..
+    } = step.inst.mods;
+    match (from, ty, round, integral) {
+        (Ty::F16 | Ty::Bf16, Ty::F32, _, false) => {
+            let brain = half::is_brain(from);
+            map1(&mut results.words[0], step.a(), |a| {
+                fp32::bits(half::widen(brain, a & 0xffff))
+            });
+        }
+        (Ty::F32, Ty::F16 | Ty::Bf16, Round::Nearest, false) => {
+            let brain = half::is_brain(ty);
+            map1(&mut results.words[0], step.a(), |a| {
+                half::narrow(brain, f32::from_bits(a))
+            });
+        }
+        (Ty::F32, Ty::F64, _, false) => {
+            put_wide(&mut results.words, |lane| {
+                fp64::bits(f32::from_bits(step.a().0[lane]).into())
+            });
+        }
+        (Ty::F64, Ty::F32, Round::Nearest, false) => {
+            let pair = step.pair(0);
+            results.words[0].0 = std::array::from_fn(|lane| fp32::bits(f64::from_bits(wide(pair, lane)) as f32));
+        }
+        _ => put(step.inst, results, |lane| {
+            let value = float(step, lane);
+            let value = if integral { whole(value, round) } else { value };
+            Format::of(ty).pack(value, round)
+        }),
+    }
+    finish(step.inst, results);
+}
+
+/// The integral value next to a value, of the same sign even if zero.
+fn whole(value: Value, round: Round) -> Value {
+    match value {
+        Value::Finite(finite) if finite.exponent < 0 => Value::Finite(Finite {
+            mantissa: soft::round_to(finite.mantissa, -finite.exponent, finite.negative, round),
+            exponent: 0,
+            ..finite
+        }),
+        _ => value,
+    }
+}
+
+/// Flushes and saturates a result of any float type.
+fn finish(inst: &Inst, results: &mut Results) {
+    match inst.mods.ty {
+        Ty::F32 => fp32::finish(inst, &mut results.words[0]),
+        Ty::F64 if inst.mods.sat => {
+            let [low, high, ..] = results.words;
+            put_wide(&mut results.words, |lane| {
+                let value = f64::from_bits(wide([&low, &high], lane));
+                if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
+            });
+        }
+        Ty::F16 | Ty::Bf16 => half::saturate(&inst.mods, &mut results.words[0]),
+        _ => {}
+    }
+}
+
+/// a into the upper half, b into the lower.
+pub(super) fn f2fp(step: &Step, results: &mut Results) {
+    let Mods { ty, round, .. } = step.inst.mods;
+    let out = &mut results.words[0];
+    match round {
+        Round::Nearest => {
+            let brain = half::is_brain(ty);
+            let one = |word: u32| half::narrow(brain, f32::from_bits(word));
+            map2(out, step.a(), step.b(), |a, b| one(a) << 16 | one(b));
+        }
+        round => {
+            let one = |word: u32| Format::of(ty).pack(soft::F32.unpack(word.into()), round) as u32;
+            map2(out, step.a(), step.b(), |a, b| one(a) << 16 | one(b));
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! FP32 sums, products, fused products, least and greatest.
+//!
+//! FFMA has to round once. The host's fused instruction cannot be relied on, and a call of the C library per lane is slow, so the
+//! product is made in f64, where it is exact, and the sum is rounded twice: to f64, then to f32. That is wrong only where the f64
+//! sum lies half-way between two f32, or where the result is denormal and so has fewer bits; a warp with such a lane takes the
+//! slow road, on which the f64 sum is rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+
+use super::map::{map2, map2_where, map3, update};
+use super::soft::{self, F32};
+use super::{Results, Step};
+use crate::inst::{Inst, Round};
+use crate::lane::{Lanes, WARP_SIZE};
+
+/// The NaN of every f32 result.
+pub(super) const NAN: u32 = 0x7fff_ffff;
+
+const SIGN: u32 = 0x8000_0000;
+/// The least normal f32, 2^-126.
+const LEAST_NORMAL: u32 = 0x0080_0000;
+
+/// The bits of a result, any NaN made the canonical one.
+#[inline(always)]
+pub(super) fn bits(value: f32) -> u32 {
+    if value.is_nan() { NAN } else { value.to_bits() }
+}
+
+#[inline(always)]
+fn number(bits: u32) -> f32 {
+    f32::from_bits(bits)
+}
+
+/// Makes denormals zeros of their sign.
+pub(super) fn flush_denormals(words: &mut Lanes) {
+    update(
+        words,
+        |word| if word & !SIGN < LEAST_NORMAL { word & SIGN } else { word },
+    );
+}
+
+/// Flushes and saturates a result, as the modifiers say. NaN saturates to zero.
+pub(super) fn finish(inst: &Inst, out: &mut Lanes) {
+    if inst.mods.ftz {
+        flush_denormals(out);
+    }
+    if inst.mods.sat {
+        update(out, |word| {
+            let value = number(word);
+            if value >= 1.0 {
+                1.0f32.to_bits()
+            } else if value > 0.0 {
+                word
+            } else {
+                0
+            }
+        });
+    }
+}
+
+pub(super) fn fadd(step: &Step, results: &mut Results) {
+    let out = &mut results.words[0];
+    match step.inst.mods.round {
+        Round::Nearest => map2(out, step.a(), step.b(), |a, b| bits(number(a) + number(b))),
+        round => map2(out, step.a(), step.b(), |a, b| {
+            F32.pack(soft::add(F32.unpack(a.into()), F32.unpack(b.into()), round), round) as u32
+        }),
+    }
+    finish(step.inst, out);
+}
+
+pub(super) fn fmul(step: &Step, results: &mut Results) {
+    let out = &mut results.words[0];
+    match step.inst.mods.round {
+        Round::Nearest => map2(out, step.a(), step.b(), |a, b| bits(number(a) * number(b))),
+        round => map2(out, step.a(), step.b(), |a, b| {
+            F32.pack(soft::multiply(F32.unpack(a.into()), F32.unpack(b.into())), round) as u32
+        }),
+    }
+    finish(step.inst, out);
+}
+
+pub(super) fn ffma(step: &Step, results: &mut Results) {
+    let out = &mut results.words[0];
+    let [a, b, c] = [step.a(), step.b(), step.c()];
+    match step.inst.mods.round {
+        Round::Nearest => {
+            if !fused_if_safe(out, a, b, c) {
+                map3(out, a, b, c, |a, b, c| {
+                    bits(fused(number(a), number(b), number(c)) as f32)
+                });
+            }
+        }
+        round => map3(out, a, b, c, |a, b, c| {
+            let product = soft::multiply(F32.unpack(a.into()), F32.unpack(b.into()));
+            F32.pack(soft::add(product, F32.unpack(c.into()), round), round) as u32
+        }),
+    }
+    finish(step.inst, out);
+}
+
+/// a * b + c with two roundings; false if a lane is one in which that may differ from one rounding.
+#[inline(always)]
+fn fused_if_safe(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
+    /// The bits of an f64 that an f32 lacks, and their half-way pattern.
+    const LOST: u64 = 0x1fff_ffff;
+    const HALF_WAY: u64 = 0x1000_0000;
+    let mut unsafe_lanes = 0u32;
+    for lane in 0..WARP_SIZE {
+        let sum = f64::from(number(a.0[lane])) * f64::from(number(b.0[lane])) + f64::from(number(c.0[lane]));
+        let rounded = bits(sum as f32);
+        // Zero wraps around and is safe; the least normal number may have been a denormal before rounding.
+        let tiny = (rounded & !SIGN).wrapping_sub(1) < LEAST_NORMAL;
+        let half_way = sum.to_bits() & LOST == HALF_WAY;
+        unsafe_lanes |= u32::from(tiny) | u32::from(half_way);
+        out.0[lane] = rounded;
+    }
+    unsafe_lanes == 0
+}
+
+/// a * b + c, whose product must be exact in f64, rounded to odd: where the sum is not exact, its last bit is one.
+/// Such a value rounds to any format at least two bits shorter as the exact sum does.
+#[inline(always)]
+pub(super) fn fused(a: f32, b: f32, c: f32) -> f64 {
+    let (x, y) = (f64::from(a) * f64::from(b), f64::from(c));
+    let sum = x + y;
+    let back = sum - x;
+    let error = (x - (sum - back)) + (y - back);
+    let even = sum.to_bits() & 1 == 0;
+    // An infinite sum or a NaN has no error to speak of.
+    let inexact = sum.is_finite() && error != 0.0;
+    if inexact && even {
+        nudge(sum, (error > 0.0) == (sum > 0.0))
+    } else {
+        sum
+    }
+}
+
+/// The neighbour of a value away from zero, or toward it.
+#[inline(always)]
+fn nudge(value: f64, away: bool) -> f64 {
+    f64::from_bits(if away {
+        value.to_bits() + 1
+    } else {
+        value.to_bits().wrapping_sub(1)
+    })
+}
+
+pub(super) fn fmnmx(step: &Step, results: &mut Results) {
+    let nan_wins = step.inst.mods.unordered;
+    map2_where(
+        &mut results.words[0],
+        step.operands.preds[0],
+        step.a(),
+        step.b(),
+        |least, a, b| choose(least, nan_wins, a, b),
+    );
+    finish(step.inst, &mut results.words[0]);
+}
+
+/// The lesser or greater of two f32; minus zero is below zero. A NaN loses, or wins.
+#[inline(always)]
+pub(super) fn choose(least: bool, nan_wins: bool, a: u32, b: u32) -> u32 {
+    // As integers, floats of either sign are in order once the negatives are turned.
+    let key = |word: u32| (word ^ (((word as i32) >> 31) as u32 >> 1)) as i32;
+    let (a_is_nan, b_is_nan) = (number(a).is_nan(), number(b).is_nan());
+    let chosen = if (key(a) < key(b)) == least { a } else { b };
+    if a_is_nan && b_is_nan || nan_wins && (a_is_nan || b_is_nan) {
+        NAN
+    } else if a_is_nan {
+        b
+    } else if b_is_nan {
+        a
+    } else {
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EDGES: [u32; 22] = [
+        0,
+        SIGN,
+        1,
+        0x8000_0001,
+        0x007f_ffff,
+        0x0080_0000,
+        0x8080_0000,
+        0x0080_0001,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x3f80_0001,
+        0x3f7f_ffff,
+        0x7f7f_ffff,
+        0xff7f_ffff,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0x7f80_0001,
+        0x3380_0000,
+        0x4b80_0000,
+        0x1f80_0000,
+        0x2000_0001,
+    ];
+
+    fn check(a: u32, b: u32, c: u32) {
+        let expected = bits(number(a).mul_add(number(b), number(c)));
+        let slow = bits(fused(number(a), number(b), number(c)) as f32);
+        assert_eq!(slow, expected, "{a:#x} * {b:#x} + {c:#x}, rounded to odd");
+        let mut out = Lanes::ZERO;
+        if fused_if_safe(&mut out, &Lanes::splat(a), &Lanes::splat(b), &Lanes::splat(c)) {
+            assert_eq!(out.0[0], expected, "{a:#x} * {b:#x} + {c:#x}, rounded twice");
+        }
+    }
+
+    #[test]
+    fn edge_values_fused_product_is_the_c_librarys() {
+        for a in EDGES {
+            for b in EDGES {
+                EDGES.iter().for_each(|&c| check(a, b, c));
+            }
+        }
+    }
+
+    #[test]
+    fn two_million_random_values_fused_product_is_the_c_librarys() {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 16) as u32
+        };
+        for n in 0..2_000_000 {
+            let [a, b, c] = [next(), next(), next()];
+            match n % 4 {
+                0 => check(a, b, c),
+                // Few bits: sums that are exact or half-way are common.
+                1 => check(
+                    a & 0xc1ff_0000 | 0x3e00_0000,
+                    b & 0xc1f8_0000 | 0x3e00_0000,
+                    c & 0xc1ff_f003 | 0x3e00_0000,
+                ),
+                // Products near the least normal number.
+                2 => check(
+                    a & 0x81ff_ffff | 0x1e00_0000,
+                    b & 0x81ff_ffff | 0x1e00_0000,
+                    c & 0x81ff_ffff,
+                ),
+                // The addend cancels the product.
+                _ => check(
+                    a & 0x807f_ffff | 0x3f80_0000,
+                    0x3f80_0000 | b & 0xf,
+                    a & 0x807f_ffff | 0xbf80_0000 & !(a & SIGN),
+                ),
+            }
+        }
+    }
+}

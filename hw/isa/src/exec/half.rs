@@ -1,0 +1,258 @@
+//! Half precision, one number or two to a word, in either format: f16 (11 bits of significand) and bf16 (8).
+//!
+//! Both widen to f32 without loss. Sums and products are made in f64 rounded to odd and narrowed by way of an f32 rounded to odd,
+//! so every result is rounded once.
+
+use super::fp32::{self, fused};
+use super::map::{map1, map2_where, update};
+use super::{Results, Step};
+use crate::inst::{Mods, Ty};
+use crate::lane::{Lanes, WARP_SIZE};
+use crate::opcode::Opcode;
+
+/// The NaN of every half result, of either format.
+pub(super) const NAN: u32 = 0x7fff;
+
+/// Whether the type is bf16, packed or not.
+pub(super) fn is_brain(ty: Ty) -> bool {
+    matches!(ty, Ty::Bf16 | Ty::Bf16x2)
+}
+
+/// Whether the type fills both halves of a word.
+fn is_packed(ty: Ty) -> bool {
+    matches!(ty, Ty::F16x2 | Ty::Bf16x2)
+}
+
+/// The value of 16 bits; those above are ignored.
+#[inline(always)]
+pub(super) fn widen(brain: bool, half: u32) -> f32 {
+    if brain {
+        f32::from_bits(half << 16)
+    } else {
+        widen_f16(half)
+    }
+}
+
+/// Moves exponent and fraction into place and corrects the bias by a product, which makes denormals right too.
+#[inline(always)]
+fn widen_f16(half: u32) -> f32 {
+    const BIAS: f32 = f32::from_bits((127 + 127 - 15) << 23);
+    let magnitude = (half & 0x7fff) << 13;
+    let scaled = (f32::from_bits(magnitude) * BIAS).to_bits();
+    let special = if magnitude >= 0x7c00 << 13 { 0x7f80_0000 } else { 0 };
+    f32::from_bits(scaled | special | (half & 0x8000) << 16)
+}
+
+/// The nearest half of an f32, ties to even.
+#[inline(always)]
+pub(super) fn narrow(brain: bool, value: f32) -> u32 {
+    if brain { narrow_bf16(value) } else { narrow_f16(value) }
+}
+
+#[inline(always)]
+fn narrow_bf16(value: f32) -> u32 {
+    let word = value.to_bits();
+    let rounded = word.wrapping_add(0x7fff + (word >> 16 & 1)) >> 16;
+    if value.is_nan() { NAN } else { rounded }
+}
+
+#[inline(always)]
+fn narrow_f16(value: f32) -> u32 {
+    /// Its last place is that of a denormal f16, so adding it rounds there.
+    const HALF: f32 = 0.5;
+    let word = value.to_bits();
+    let magnitude = word & 0x7fff_ffff;
+    let denormal = (f32::from_bits(magnitude) + HALF)
+        .to_bits()
+        .wrapping_sub(HALF.to_bits());
+    let normal = magnitude
+        .wrapping_sub((127 - 15) << 23)
+        .wrapping_add(0xfff + (magnitude >> 13 & 1))
+        >> 13;
+    let finite = if magnitude < 0x3880_0000 { denormal } else { normal };
+    let bounded = if magnitude >= 0x4780_0000 { 0x7c00 } else { finite };
+    if value.is_nan() {
+        NAN
+    } else {
+        bounded | (word >> 16 & 0x8000)
+    }
+}
+
+/// An f64 as an f32 whose last bit is one where the value is not exact.
+#[inline(always)]
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let back = f64::from(nearest);
+    let bits = nearest.to_bits();
+    if back == value || value.is_nan() || bits & 1 == 1 {
+        nearest
+    } else if back.abs() > value.abs() {
+        f32::from_bits(bits - 1)
+    } else {
+        f32::from_bits(bits + 1)
+    }
+}
+
+/// Flushes and saturates 16 result bits.
+#[inline(always)]
+fn finish(mods: &Mods, brain: bool, half: u32) -> u32 {
+    let exponent = if brain { 0x7f80 } else { 0x7c00 };
+    let half = if mods.ftz && half & exponent == 0 {
+        half & 0x8000
+    } else {
+        half
+    };
+    if !mods.sat {
+        return half;
+    }
+    let value = widen(brain, half);
+    let one = if brain { 0x3f80 } else { 0x3c00 };
+    if value >= 1.0 {
+        one
+    } else if value > 0.0 {
+        half
+    } else {
+        0
+    }
+}
+
+/// Saturates words of one half each, as a conversion's `sat` says; its `ftz` concerns f32 alone.
+pub(super) fn saturate(mods: &Mods, out: &mut Lanes) {
+    let kept = Mods { ftz: false, ..*mods };
+    update(out, |half| finish(&kept, is_brain(mods.ty), half));
+}
+
+/// HADD2, HMUL2 and HFMA2: a sum is a product with one, a product is a sum with the zero that does not change its sign.
+pub(super) fn arithmetic(step: &Step, results: &mut Results) {
+    let (a, b) = (step.a(), step.b());
+    let out = &mut results.words[0];
+    match step.inst.op {
+        Opcode::Hadd2 => each_half(
+            step,
+            out,
+            |lane| [a.0[lane], b.0[lane], 0],
+            |[a, b, _]| fused(a, 1.0, b),
+        ),
+        Opcode::Hmul2 => each_half(
+            step,
+            out,
+            |lane| [a.0[lane], b.0[lane], 0],
+            |[a, b, _]| f64::from(a) * f64::from(b),
+        ),
+        _ => {
+            let c = step.c();
+            each_half(
+                step,
+                out,
+                |lane| [a.0[lane], b.0[lane], c.0[lane]],
+                |[a, b, c]| fused(a, b, c),
+            );
+        }
+    }
+}
+
+#[inline(always)]
+fn each_half(step: &Step, out: &mut Lanes, words: impl Fn(usize) -> [u32; 3], f: impl Fn([f32; 3]) -> f64 + Copy) {
+    let mods = &step.inst.mods;
+    let brain = is_brain(mods.ty);
+    let one = |halves: [u32; 3]| {
+        finish(
+            mods,
+            brain,
+            narrow(brain, to_odd(f(halves.map(|half| widen(brain, half))))),
+        )
+    };
+    for lane in 0..WARP_SIZE {
+        let words = words(lane);
+        let low = one(words.map(|word| word & 0xffff));
+        let high = if is_packed(mods.ty) {
+            one(words.map(|word| word >> 16))
+        } else {
+            0
+        };
+        out.0[lane] = high << 16 | low;
+    }
+}
+
+pub(super) fn hmnmx2(step: &Step, results: &mut Results) {
+    let mods = &step.inst.mods;
+    let brain = is_brain(mods.ty);
+    let one = |least: bool, a: u32, b: u32| {
+        let word = |half: u32| widen(brain, half).to_bits();
+        let chosen = fp32::choose(least, mods.unordered, word(a), word(b));
+        finish(mods, brain, narrow(brain, f32::from_bits(chosen)))
+    };
+    map2_where(
+        &mut results.words[0],
+        step.operands.preds[0],
+        step.a(),
+        step.b(),
+        |least, a, b| {
+            let low = one(least, a & 0xffff, b & 0xffff);
+            let high = if is_packed(mods.ty) {
+                one(least, a >> 16, b >> 16)
+            } else {
+                0
+            };
+            high << 16 | low
+        },
+    );
+}
+
+/// Applies a function of f32 to each half of a word.
+pub(super) fn by_halves(step: &Step, results: &mut Results, f: impl Fn(f32) -> f64) {
+    let mods = &step.inst.mods;
+    let brain = is_brain(mods.ty);
+    let one = |half: u32| finish(mods, brain, narrow(brain, to_odd(f(widen(brain, half)))));
+    map1(&mut results.words[0], step.a(), |a| {
+        let high = if is_packed(mods.ty) { one(a >> 16) } else { 0 };
+        high << 16 | one(a & 0xffff)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::soft::{self, Format, Value};
+    use crate::inst::Round;
+
+    #[test]
+    fn every_f16_widened_and_narrowed_is_itself() {
+        for half in 0..0x1_0000u32 {
+            let value = widen(false, half);
+            let expected = ::half::f16::from_bits(half as u16).to_f32();
+            assert!(
+                value.to_bits() == expected.to_bits() || value.is_nan() && expected.is_nan(),
+                "{half:#x}"
+            );
+            assert_eq!(narrow(false, value), if value.is_nan() { NAN } else { half });
+            let brain = widen(true, half);
+            assert_eq!(narrow(true, brain), if brain.is_nan() { NAN } else { half });
+        }
+    }
+
+    #[test]
+    fn random_halves_fused_once_agree_with_exact_arithmetic() {
+        let mut state = 88_172_645_463_325_252u64;
+        for _ in 0..200_000 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let halves = [
+                state as u32 & 0xffff,
+                (state >> 16) as u32 & 0xffff,
+                (state >> 32) as u32 & 0xffff,
+            ];
+            for (brain, format) in [(false, soft::F16), (true, soft::BF16)] {
+                let [a, b, c] = halves.map(|half| widen(brain, half));
+                let got = narrow(brain, to_odd(fused(a, b, c)));
+                assert_eq!(u64::from(got), exact(format, halves), "{halves:x?} in {format:?}");
+            }
+        }
+    }
+
+    fn exact(format: Format, halves: [u32; 3]) -> u64 {
+        let [a, b, c]: [Value; 3] = halves.map(|half| format.unpack(half.into()));
+        format.pack(soft::add(soft::multiply(a, b), c, Round::Nearest), Round::Nearest)
+    }
+}

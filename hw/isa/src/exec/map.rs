@@ -1,0 +1,95 @@
+//! Loops over the lanes of a warp, in forms that the compiler turns into vector code: no early exit, no lane left out.
+
+use crate::lane::{LaneMask, Lanes, WARP_SIZE};
+
+/// The bit of each lane. A table, because a shift by the lane number is no vector operation on every host.
+const BIT: [u32; WARP_SIZE] = {
+    let mut bits = [0; WARP_SIZE];
+    let mut lane = 0;
+    while lane < WARP_SIZE {
+        bits[lane] = 1 << lane;
+        lane += 1;
+    }
+    bits
+};
+
+#[inline(always)]
+fn bit(lane: usize) -> u32 {
+    BIT[lane]
+}
+
+#[inline(always)]
+pub(super) fn map1(out: &mut Lanes, a: &Lanes, f: impl Fn(u32) -> u32) {
+    for lane in 0..WARP_SIZE {
+        out.0[lane] = f(a.0[lane]);
+    }
+}
+
+#[inline(always)]
+pub(super) fn map2(out: &mut Lanes, a: &Lanes, b: &Lanes, f: impl Fn(u32, u32) -> u32) {
+    for lane in 0..WARP_SIZE {
+        out.0[lane] = f(a.0[lane], b.0[lane]);
+    }
+}
+
+#[inline(always)]
+pub(super) fn map3(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes, f: impl Fn(u32, u32, u32) -> u32) {
+    for lane in 0..WARP_SIZE {
+        out.0[lane] = f(a.0[lane], b.0[lane], c.0[lane]);
+    }
+}
+
+/// As `map2`, told in each lane whether it is in `mask`.
+#[inline(always)]
+pub(super) fn map2_where(out: &mut Lanes, mask: LaneMask, a: &Lanes, b: &Lanes, f: impl Fn(bool, u32, u32) -> u32) {
+    for lane in 0..WARP_SIZE {
+        out.0[lane] = f(mask.0 & bit(lane) != 0, a.0[lane], b.0[lane]);
+    }
+}
+
+/// The same change to every lane, in place.
+#[inline(always)]
+pub(super) fn update(lanes: &mut Lanes, f: impl Fn(u32) -> u32) {
+    for word in &mut lanes.0 {
+        *word = f(*word);
+    }
+}
+
+/// One in the lanes of `mask`, zero in the others.
+#[inline(always)]
+pub(super) fn ones(mask: LaneMask) -> Lanes {
+    let mut out = Lanes::ZERO;
+    for lane in 0..WARP_SIZE {
+        out.0[lane] = u32::from(mask.0 & bit(lane) != 0);
+    }
+    out
+}
+
+/// The lanes in which `f` holds.
+#[inline(always)]
+pub(super) fn lanes_where(f: impl Fn(usize) -> bool) -> LaneMask {
+    let mut mask = 0;
+    for lane in 0..WARP_SIZE {
+        mask |= if f(lane) { bit(lane) } else { 0 };
+    }
+    LaneMask(mask)
+}
+
+/// A 64-bit value per lane from its two words.
+#[inline(always)]
+pub(super) fn wide([low, high]: [&Lanes; 2], lane: usize) -> u64 {
+    u64::from(high.0[lane]) << 32 | u64::from(low.0[lane])
+}
+
+/// Writes a 64-bit value per lane as two words.
+#[inline(always)]
+pub(super) fn put_wide(out: &mut [Lanes], f: impl Fn(usize) -> u64) {
+    let [low, high, ..] = out else {
+        unreachable!("a wide result has two words")
+    };
+    for lane in 0..WARP_SIZE {
+        let value = f(lane);
+        low.0[lane] = value as u32;
+        high.0[lane] = (value >> 32) as u32;
+    }
+}

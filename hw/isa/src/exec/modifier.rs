@@ -1,0 +1,145 @@
+//! Operand modifiers: what happens to a source between the register file and the arithmetic.
+//!
+//! Floats change their sign bit, packed halves both of them; integers are inverted or negated in two's complement over their whole
+//! width. `ftz` makes denormal inputs zeros of the same sign. IADD3 and LEA do it themselves, because the one that completes a
+//! negation takes part in their carry.
+
+use super::Operands;
+use crate::inst::{Inst, Operand, Ty};
+use crate::lane::Lanes;
+use crate::opcode::Opcode;
+use crate::program::Decoded;
+
+/// Most source words of a row whose operands can be modified (DFMA: three pairs).
+const MAX_WORDS: usize = 6;
+
+/// What the bits of the sources of a row are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing that can be modified here.
+    Raw,
+    Int,
+    Half,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl Kind {
+    fn of(inst: &Inst) -> Kind {
+        use Opcode::*;
+        match inst.op {
+            Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts => Kind::Raw,
+            Fadd | Fmul | Ffma | Fmnmx | Fsetp | F2fp => Kind::F32,
+            Dadd | Dmul | Dfma | Dmnmx | Dsetp => Kind::F64,
+            Fdiv | Fsqrt | Frcp | Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => Kind::float(inst.mods.ty),
+            F2i | F2f => Kind::float(inst.mods.from),
+            Mufu => match inst.mods.ty {
+                Ty::F16 | Ty::F16x2 => Kind::Half,
+                Ty::Bf16 | Ty::Bf16x2 => Kind::Bf16,
+                _ => Kind::F32,
+            },
+            _ => Kind::Int,
+        }
+    }
+
+    fn float(ty: Ty) -> Kind {
+        match ty {
+            Ty::F16 | Ty::F16x2 => Kind::Half,
+            Ty::Bf16 | Ty::Bf16x2 => Kind::Bf16,
+            Ty::F64 => Kind::F64,
+            _ => Kind::F32,
+        }
+    }
+}
+
+/// Whether denormal sources become zero. The `ftz` of a conversion concerns f32 alone.
+fn flushes(inst: &Inst, kind: Kind) -> bool {
+    let is_conversion = matches!(inst.op, Opcode::F2f | Opcode::F2i | Opcode::F2fp);
+    inst.mods.ftz && (kind == Kind::F32 || !is_conversion)
+}
+
+/// Whether the sources go into the arithmetic as they are.
+pub(crate) fn is_plain(inst: &Inst) -> bool {
+    let kind = Kind::of(inst);
+    let slots = inst.op.row().src.len();
+    let changes = inst.src[..slots]
+        .iter()
+        .any(|operand| operand.neg || operand.abs || operand.not);
+    kind == Kind::Raw || !(flushes(inst, kind) || changes)
+}
+
+/// The source words with every modifier applied.
+#[cold]
+pub(super) fn apply(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [Lanes; MAX_WORDS] {
+    let mut words = [Lanes::ZERO; MAX_WORDS];
+    let kind = Kind::of(inst);
+    for (slot, width) in inst.op.row().src.iter().enumerate() {
+        let first = decoded.first_word[slot] as usize;
+        let all = first..first + width.of(inst) as usize;
+        words[all.clone()].copy_from_slice(&operands.words[all.clone()]);
+        change(kind, inst.src[slot], flushes(inst, kind), &mut words[all]);
+    }
+    words
+}
+
+fn change(kind: Kind, operand: Operand, ftz: bool, words: &mut [Lanes]) {
+    let Some(last) = words.last_mut() else { return };
+    match kind {
+        Kind::Raw => {}
+        Kind::Int => change_int(operand, words),
+        Kind::F64 => change_sign(operand, 0x8000_0000, last),
+        Kind::Half => {
+            if ftz {
+                flush(last, [0xffff, 0xffff_0000], [0x7c00, 0x7c00_0000]);
+            }
+            change_sign(operand, 0x8000_8000, last);
+        }
+        Kind::Bf16 => {
+            if ftz {
+                flush(last, [0xffff, 0xffff_0000], [0x7f80, 0x7f80_0000]);
+            }
+            change_sign(operand, 0x8000_8000, last);
+        }
+        Kind::F32 => {
+            if ftz {
+                super::fp32::flush_denormals(last);
+            }
+            change_sign(operand, 0x8000_0000, last);
+        }
+    }
+}
+
+fn change_sign(operand: Operand, signs: u32, word: &mut Lanes) {
+    let keep = if operand.abs { !signs } else { u32::MAX };
+    let flip = if operand.neg { signs } else { 0 };
+    super::map::update(word, |bits| (bits & keep) ^ flip);
+}
+
+/// Makes a half zero, except for its sign, where its exponent is.
+fn flush(word: &mut Lanes, halves: [u32; 2], exponents: [u32; 2]) {
+    const SIGNS: u32 = 0x8000_8000;
+    super::map::update(word, |bits| {
+        let keep = |n: usize| {
+            if bits & exponents[n] == 0 {
+                halves[n] & SIGNS
+            } else {
+                halves[n]
+            }
+        };
+        bits & (keep(0) | keep(1))
+    });
+}
+
+fn change_int(operand: Operand, words: &mut [Lanes]) {
+    let flip = if operand.neg != operand.not { u32::MAX } else { 0 };
+    for lane in 0..crate::lane::WARP_SIZE {
+        let negative = words[words.len() - 1].0[lane] >> 31 == 1;
+        let absolute = operand.abs && negative;
+        let flip = if absolute { !flip } else { flip };
+        let mut carry = operand.neg != absolute;
+        for word in words.iter_mut() {
+            (word.0[lane], carry) = (word.0[lane] ^ flip).overflowing_add(u32::from(carry));
+        }
+    }
+}

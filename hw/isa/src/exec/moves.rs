@@ -1,0 +1,72 @@
+//! Moves and selection.
+
+use super::map::{lanes_where, map2_where, map3};
+use super::{Results, Step};
+use crate::reg::Pred;
+
+pub(super) fn sel(step: &Step, results: &mut Results) {
+    map2_where(
+        &mut results.words[0],
+        step.operands.preds[0],
+        step.a(),
+        step.b(),
+        |holds, a, b| {
+            if holds { a } else { b }
+        },
+    );
+}
+
+/// The modes are numbered as PTX lists them: f4e, b4e, rc8, ecl, ecr, rc16.
+pub(super) fn prmt(step: &Step, results: &mut Results) {
+    let mode = step.inst.mods.lut;
+    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, selector| {
+        let selector = if mode == 0 {
+            selector
+        } else {
+            mode_selector(mode, selector & 3)
+        };
+        permute(u64::from(b) << 32 | u64::from(a), selector)
+    });
+}
+
+/// The selector that a special mode stands for, byte 0 in the lowest digit.
+fn mode_selector(mode: u8, position: u32) -> u32 {
+    let digits = |digit: &dyn Fn(u32) -> u32| (0..4).fold(0, |all, n| all | digit(n) << (4 * n));
+    match mode {
+        1 => digits(&|n| position + n),
+        2 => digits(&|n| (position + 8 - n) % 8),
+        3 => digits(&|_| position),
+        4 => digits(&|n| n.max(position)),
+        5 => digits(&|n| n.min(position)),
+        _ => digits(&|n| 2 * (position & 1) + n % 2),
+    }
+}
+
+fn permute(bytes: u64, selector: u32) -> u32 {
+    (0..4).fold(0, |all, n| {
+        let digit = selector >> (4 * n) & 0xf;
+        let byte = (bytes >> (8 * (digit & 7))) as u8;
+        let byte = if digit & 8 != 0 {
+            ((byte as i8) >> 7) as u8
+        } else {
+            byte
+        };
+        all | u32::from(byte) << (8 * n)
+    })
+}
+
+pub(super) fn p2r(step: &Step, results: &mut Results) {
+    let file = &step.operands.file;
+    for (lane, word) in results.words[0].0.iter_mut().enumerate() {
+        *word = (0..Pred::COUNT).fold(0, |all, n| all | (file[n].0 >> lane & 1) << n);
+    }
+}
+
+pub(super) fn r2p(step: &Step, results: &mut Results) {
+    let (values, mask) = (&step.a().0, &step.b().0);
+    for n in 0..Pred::COUNT {
+        let set = lanes_where(|lane| values[lane] & mask[lane] & (1 << n) != 0);
+        let kept = lanes_where(|lane| mask[lane] & (1 << n) == 0);
+        results.preds[n] = set | (kept & step.operands.file[n]);
+    }
+}

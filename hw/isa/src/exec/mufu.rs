@@ -1,0 +1,48 @@
+//! The special functions, within the errors that PTX documents for its `.approx` forms: computed in f64 and rounded to f32, so
+//! mostly better than the hardware's tables. Angles are in radians.
+
+use super::map::map1;
+use super::{Results, Step, fp32, fp64, half};
+use crate::inst::{Mufu, Ty};
+
+pub(super) fn mufu(step: &Step, results: &mut Results) {
+    let function = step.inst.mods.mufu;
+    match step.inst.mods.ty {
+        Ty::F64 => upper_word(step, function, results),
+        Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2 => half::by_halves(step, results, |x| value(function, x.into())),
+        _ => {
+            let out = &mut results.words[0];
+            match function {
+                Mufu::Rcp => map1(out, step.a(), |a| fp32::bits(1.0 / f32::from_bits(a))),
+                Mufu::Sqrt => map1(out, step.a(), |a| fp32::bits(f32::from_bits(a).sqrt())),
+                _ => map1(out, step.a(), |a| {
+                    fp32::bits(value(function, f32::from_bits(a).into()) as f32)
+                }),
+            }
+            fp32::finish(step.inst, out);
+        }
+    }
+}
+
+/// RCP64H and RSQ64H: the upper word of an f64 in, that of the result out; the lower words are taken as zero, and denormals too.
+fn upper_word(step: &Step, function: Mufu, results: &mut Results) {
+    const SIGN: u64 = 1 << 63;
+    let flush = |bits: u64| if bits & !SIGN < 1 << 52 { bits & SIGN } else { bits };
+    map1(&mut results.words[0], step.a(), |a| {
+        let x = f64::from_bits(flush(u64::from(a) << 32));
+        (flush(fp64::bits(value(function, x))) >> 32) as u32
+    });
+}
+
+fn value(function: Mufu, x: f64) -> f64 {
+    match function {
+        Mufu::Rcp => 1.0 / x,
+        Mufu::Rsq => 1.0 / x.sqrt(),
+        Mufu::Sqrt => x.sqrt(),
+        Mufu::Ex2 => x.exp2(),
+        Mufu::Lg2 => x.log2(),
+        Mufu::Sin => x.sin(),
+        Mufu::Cos => x.cos(),
+        Mufu::Tanh => x.tanh(),
+    }
+}

@@ -1,0 +1,110 @@
+//! Integer products and quotients.
+
+use super::map::{map2, map3, put_wide, wide};
+use super::{Results, Step};
+use crate::inst::Ty;
+use crate::lane::WARP_SIZE;
+
+pub(super) fn imad(step: &Step, results: &mut Results) {
+    let mods = &step.inst.mods;
+    let [a, b, c] = [step.a(), step.b(), step.c()];
+    let out = &mut results.words[0];
+    match (mods.high, mods.ty.is_signed()) {
+        (false, _) => map3(out, a, b, c, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
+        (true, false) => map3(out, a, b, c, |a, b, c| high(a, b).wrapping_add(c)),
+        (true, true) if mods.sat => map3(out, a, b, c, |a, b, c| {
+            (high_signed(a, b) as i32).saturating_add(c as i32) as u32
+        }),
+        (true, true) => map3(out, a, b, c, |a, b, c| high_signed(a, b).wrapping_add(c)),
+    }
+}
+
+#[inline(always)]
+fn high(a: u32, b: u32) -> u32 {
+    ((u64::from(a) * u64::from(b)) >> 32) as u32
+}
+
+/// The unsigned product, less what the signs counted too much: hosts without a signed vector product still run it as vectors.
+#[inline(always)]
+fn high_signed(a: u32, b: u32) -> u32 {
+    let sign = |v: u32| ((v as i32) >> 31) as u32;
+    high(a, b).wrapping_sub(sign(a) & b).wrapping_sub(sign(b) & a)
+}
+
+pub(super) fn imad_wide(step: &Step, results: &mut Results) {
+    if step.inst.mods.ty.is_signed() {
+        multiply_add_wide(step, results, high_signed);
+    } else {
+        multiply_add_wide(step, results, high);
+    }
+}
+
+#[inline(always)]
+fn multiply_add_wide(step: &Step, results: &mut Results, high: impl Fn(u32, u32) -> u32) {
+    let [a, b] = [step.a(), step.b()];
+    let [c_low, c_high] = step.pair(2);
+    let [low, top, ..] = &mut results.words;
+    map3(low, a, b, c_low, |a, b, c| a.wrapping_mul(b).wrapping_add(c));
+    map2(top, a, b, high);
+    for lane in 0..WARP_SIZE {
+        let carry = u32::from(low.0[lane] < c_low.0[lane]);
+        top.0[lane] = top.0[lane].wrapping_add(c_high.0[lane]).wrapping_add(carry);
+    }
+}
+
+pub(super) fn idp4a(step: &Step, results: &mut Results) {
+    let (a_signed, b_signed) = (step.inst.mods.from.is_signed(), step.inst.mods.ty.is_signed());
+    let byte = |word: u32, n: u32, signed: bool| {
+        let byte = (word >> (8 * n)) as u8;
+        if signed { i32::from(byte as i8) } else { i32::from(byte) }
+    };
+    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, c| {
+        (0..4).fold(c, |sum, n| {
+            sum.wrapping_add((byte(a, n, a_signed) * byte(b, n, b_signed)) as u32)
+        })
+    });
+}
+
+/// Division by zero, which PTX leaves open, gives all ones (quotient and remainder), as the compiled sequences do.
+pub(super) fn idiv(step: &Step, results: &mut Results) {
+    let ty = step.inst.mods.ty;
+    let remainder = step.inst.mods.high;
+    if ty.words() == 2 {
+        let (a, b) = (step.pair(0), step.pair(1));
+        put_wide(&mut results.words, |lane| {
+            divide(ty, remainder, wide(a, lane), wide(b, lane))
+        });
+    } else {
+        map2(&mut results.words[0], step.a(), step.b(), |a, b| {
+            divide(ty, remainder, extend(ty, a), extend(ty, b)) as u32
+        });
+    }
+}
+
+/// The low bits of a word as a 64-bit value of the type.
+#[inline]
+pub(super) fn extend(ty: Ty, word: u32) -> u64 {
+    match ty {
+        Ty::U8 => u64::from(word as u8),
+        Ty::S8 => word as i8 as u64,
+        Ty::U16 => u64::from(word as u16),
+        Ty::S16 => word as i16 as u64,
+        Ty::S32 => word as i32 as u64,
+        _ => u64::from(word),
+    }
+}
+
+fn divide(ty: Ty, remainder: bool, a: u64, b: u64) -> u64 {
+    let result = match (b, ty.is_signed(), remainder) {
+        (0, ..) => u64::MAX,
+        (_, false, false) => a / b,
+        (_, false, true) => a % b,
+        (_, true, false) => (a as i64).wrapping_div(b as i64) as u64,
+        (_, true, true) => (a as i64).wrapping_rem(b as i64) as u64,
+    };
+    if ty.words() == 2 {
+        result
+    } else {
+        extend(ty, result as u32)
+    }
+}

@@ -1,0 +1,83 @@
+//! Shifts and bit fields.
+
+use super::map::{map2, map3};
+use super::{Results, Step};
+use crate::inst::{Source, Ty};
+use crate::lane::WARP_SIZE;
+
+/// Counts clamp at the width of `ty` (32 or 64), or wrap at it.
+pub(super) fn shf(step: &Step, results: &mut Results) {
+    let mods = &step.inst.mods;
+    let width = if matches!(mods.ty, Ty::U64 | Ty::S64) { 64 } else { 32 };
+    let (wrap, signed) = (mods.wrap, mods.ty.is_signed());
+    let count = move |b: u32| if wrap { b & (width - 1) } else { b.min(width) };
+    match (mods.right, mods.high, signed) {
+        (false, false, _) => funnel(step, results, |v, b| left(v, count(b)) as u32),
+        (false, true, _) => funnel(step, results, |v, b| (left(v, count(b)) >> 32) as u32),
+        (true, false, false) => funnel(step, results, |v, b| right(v, count(b)) as u32),
+        (true, true, false) => funnel(step, results, |v, b| (right(v, count(b)) >> 32) as u32),
+        (true, false, true) => funnel(step, results, |v, b| right_signed(v, count(b)) as u32),
+        (true, true, true) => funnel(step, results, |v, b| (right_signed(v, count(b)) >> 32) as u32),
+    }
+}
+
+/// A count that is the same in all lanes makes the loop a vector loop on hosts without shifts by lane.
+#[inline(always)]
+fn funnel(step: &Step, results: &mut Results, f: impl Fn(u64, u32) -> u32) {
+    let (a, b, c) = (step.a(), step.b(), step.c());
+    let out = &mut results.words[0];
+    if matches!(step.inst.src[1].source, Source::Imm(_) | Source::Const { .. }) {
+        let count = b.0[0];
+        map2(out, a, c, |a, c| f(u64::from(c) << 32 | u64::from(a), count));
+    } else {
+        map3(out, a, b, c, |a, b, c| f(u64::from(c) << 32 | u64::from(a), b));
+    }
+}
+
+#[inline(always)]
+fn left(value: u64, count: u32) -> u64 {
+    if count < 64 { value << count } else { 0 }
+}
+
+#[inline(always)]
+fn right(value: u64, count: u32) -> u64 {
+    if count < 64 { value >> count } else { 0 }
+}
+
+#[inline(always)]
+fn right_signed(value: u64, count: u32) -> u64 {
+    (value as i64 >> count.min(63)) as u64
+}
+
+/// PTX bfe: position and length are the low bytes of b and c; bits past the word repeat the sign, or are zero.
+pub(super) fn bfe(step: &Step, results: &mut Results) {
+    let signed = step.inst.mods.ty.is_signed();
+    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, c| {
+        let (position, length) = (b & 0xff, c & 0xff);
+        if length == 0 {
+            return 0;
+        }
+        let extended = if signed { i64::from(a as i32) } else { i64::from(a) };
+        let field = extended >> position.min(63);
+        let spare = 64 - length.min(64);
+        let top = (position + length - 1).min(31);
+        let sign = signed && a >> top & 1 == 1;
+        let low = ((field as u64) << spare >> spare) as u32;
+        if sign && length < 32 {
+            low | u32::MAX << length
+        } else {
+            low
+        }
+    });
+}
+
+/// PTX bfi: position and length are the low bytes of c and d; nothing changes for a length of 0 or a position past the word.
+pub(super) fn bfi(step: &Step, results: &mut Results) {
+    let (a, b, c, d) = (step.a(), step.b(), step.c(), step.word(3, 0));
+    for lane in 0..WARP_SIZE {
+        let (position, length) = (c.0[lane] & 0xff, (d.0[lane] & 0xff).min(32));
+        let mask = (((1u64 << length) - 1) << position.min(32)) as u32;
+        let field = (u64::from(a.0[lane]) << position.min(32)) as u32;
+        results.words[0].0[lane] = (field & mask) | (b.0[lane] & !mask);
+    }
+}

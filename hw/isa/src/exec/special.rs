@@ -1,0 +1,113 @@
+//! What S2R reads: where a warp stands in its launch and in the machine.
+
+use crate::lane::{Lanes, WARP_SIZE};
+use crate::reg::Special;
+
+/// A warp's place: what the special registers of its lanes are worked out from.
+///
+/// ```
+/// use warpwave_isa::exec::special::Place;
+/// use warpwave_isa::reg::Special;
+/// let place = Place { block_size: [8, 4, 2], first_thread: 32, ..Place::default() };
+/// assert_eq!(place.word(Special::TidX, 9), 1); // thread 41 = 1 + 8 * (1 + 4 * 1)
+/// assert_eq!(place.word(Special::TidY, 9), 1);
+/// assert_eq!(place.word(Special::TidZ, 9), 1);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Threads of the CTA in x, y, z.
+    pub block_size: [u32; 3],
+    /// Number within the CTA of the thread in lane 0.
+    pub first_thread: u32,
+    /// The CTA's position in the grid.
+    pub cta: [u32; 3],
+    /// Warp slot on the SM.
+    pub warp: u32,
+    /// Warp slots of the SM.
+    pub n_warps: u32,
+    /// The SM's number.
+    pub sm: u32,
+    /// SMs of the machine.
+    pub n_sms: u32,
+    /// The launch's number.
+    pub grid: u32,
+    /// Cycles of the SM's clock since the launch.
+    pub clock: u64,
+    /// Nanoseconds.
+    pub globaltimer: u64,
+    /// The CTA's rank in its cluster.
+    pub cluster_rank: u32,
+    /// CTAs of the cluster.
+    pub cluster_ctas: u32,
+    /// Shared memory asked for at launch, in bytes.
+    pub dynamic_shared_bytes: u32,
+    /// All shared memory of the CTA, in bytes.
+    pub total_shared_bytes: u32,
+}
+
+impl Default for Place {
+    /// The only warp of a CTA of one thread, alone in its grid, on a machine of one SM with one warp.
+    fn default() -> Self {
+        Place {
+            block_size: [1; 3],
+            first_thread: 0,
+            cta: [0; 3],
+            warp: 0,
+            n_warps: 1,
+            sm: 0,
+            n_sms: 1,
+            grid: 0,
+            clock: 0,
+            globaltimer: 0,
+            cluster_rank: 0,
+            cluster_ctas: 1,
+            dynamic_shared_bytes: 0,
+            total_shared_bytes: 0,
+        }
+    }
+}
+
+impl Place {
+    /// The special register in one lane.
+    pub fn word(&self, special: Special, lane: usize) -> u32 {
+        let thread = self.first_thread + lane as u32;
+        let [width, height, _] = self.block_size;
+        let bit = 1u32 << lane;
+        match special {
+            Special::TidX => thread % width,
+            Special::TidY => thread / width % height,
+            Special::TidZ => thread / width / height,
+            Special::CtaidX => self.cta[0],
+            Special::CtaidY => self.cta[1],
+            Special::CtaidZ => self.cta[2],
+            Special::LaneId => lane as u32,
+            Special::WarpId => self.warp,
+            Special::NWarpId => self.n_warps,
+            Special::SmId => self.sm,
+            Special::NSmId => self.n_sms,
+            Special::GridId => self.grid,
+            Special::LanemaskEq => bit,
+            Special::LanemaskLt => bit - 1,
+            Special::LanemaskLe => (bit - 1) | bit,
+            Special::LanemaskGt => !((bit - 1) | bit),
+            Special::LanemaskGe => !(bit - 1),
+            Special::ClockLo => self.clock as u32,
+            Special::ClockHi => (self.clock >> 32) as u32,
+            Special::GlobaltimerLo => self.globaltimer as u32,
+            Special::GlobaltimerHi => (self.globaltimer >> 32) as u32,
+            Special::ClusterCtarank => self.cluster_rank,
+            Special::ClusterNctarank => self.cluster_ctas,
+            Special::DynamicSharedSize => self.dynamic_shared_bytes,
+            Special::TotalSharedSize => self.total_shared_bytes,
+        }
+    }
+
+    /// The special register in every lane.
+    pub fn lanes(&self, special: Special) -> Lanes {
+        let mut out = Lanes::ZERO;
+        for lane in 0..WARP_SIZE {
+            out.0[lane] = self.word(special, lane);
+        }
+        out
+    }
+}
