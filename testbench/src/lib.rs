@@ -1,1 +1,6 @@
 //! The host and the laboratory: scenarios, the reference, reports.
+//!
+//! Read in this order: [`scenario`] (the input), [`host`] (what a driver does), [`reference`](mod@reference) (the program without time),
+//! [`lockstep`] (compares the two).
+
+pub mod scenario;

@@ -1,0 +1,83 @@
+//! The scenarios built into the program: every TOML file below `scenarios`, named by its stem.
+
+use std::path::Path;
+
+use include_dir::{Dir, DirEntry};
+
+use super::error::{Fault, ScenarioError, nearest};
+use super::files::{BUILT_IN, Files};
+use super::{Scenario, format, read_format};
+
+/// What a list of scenarios shows of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its title; may be empty.
+    pub title: String,
+    /// The sentence that it proves; may be empty.
+    pub claim: String,
+}
+
+/// Names of the built-in scenarios, sorted.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = files().into_iter().filter_map(stem).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Loads a built-in scenario.
+///
+/// # Errors
+/// If none has the name, or if it cannot be used.
+pub fn load(name: &str) -> Result<Scenario, ScenarioError> {
+    let path = find(name)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    Scenario::build(name, parse(name, path)?, &Files::BuiltIn(folder.to_owned()))
+}
+
+/// Title and claim of a built-in scenario.
+///
+/// # Errors
+/// If none has the name, or if its text is not a scenario.
+pub fn entry(name: &str) -> Result<Entry, ScenarioError> {
+    let file = parse(name, find(name)?)?;
+    Ok(Entry {
+        name: name.to_owned(),
+        title: file.title.unwrap_or_default(),
+        claim: file.claim.unwrap_or_default(),
+    })
+}
+
+fn parse(name: &str, path: &Path) -> Result<format::File, ScenarioError> {
+    let text = BUILT_IN.get_file(path).and_then(|file| file.contents_utf8());
+    read_format(name, text.unwrap_or_default())
+}
+
+fn find(name: &str) -> Result<&'static Path, ScenarioError> {
+    let path = files().into_iter().find(|path| stem(path) == Some(name));
+    path.ok_or_else(|| {
+        let nearest = nearest(name, names());
+        ScenarioError::new(name, "", Fault::NoScenario { nearest })
+    })
+}
+
+fn stem(path: &'static Path) -> Option<&'static str> {
+    path.file_stem()?.to_str()
+}
+
+fn files() -> Vec<&'static Path> {
+    let mut found = Vec::new();
+    collect(&BUILT_IN, &mut found);
+    found
+}
+
+fn collect(folder: &'static Dir<'static>, found: &mut Vec<&'static Path>) {
+    for entry in folder.entries() {
+        match entry {
+            DirEntry::Dir(inner) => collect(inner, found),
+            DirEntry::File(file) if file.path().extension().is_some_and(|end| end == "toml") => found.push(file.path()),
+            DirEntry::File(_) => {}
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Where the elements of a buffer come from: written out, counted, drawn, or read from a file.
+//!
+//! Random elements are the same on every machine: element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood,
+//! 2014) started at *s*; its upper 53 bits over 2^53 are *u* in [0, 1), and the element is low + u (high - low) in f64,
+//! rounded to the buffer's type, downwards for integers.
+
+use super::dtype::{Dtype, Number};
+use super::error::Fault;
+use super::files::Files;
+use super::format::{Iota, Source, Uniform};
+use super::npy;
+
+/// Most bytes of one buffer.
+const MAX_BYTES: u64 = 64 << 30;
+
+/// Element type and shape of a buffer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Sizes, slowest first.
+    pub shape: Vec<u64>,
+}
+
+impl Layout {
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> u64 {
+        self.elements() * self.dtype.bytes() as u64
+    }
+
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        let bytes = self
+            .shape
+            .iter()
+            .try_fold(self.dtype.bytes() as u64, |bytes, &n| bytes.checked_mul(n));
+        match bytes {
+            Some(1..=MAX_BYTES) => Ok(()),
+            _ => Err(Fault::BadShape {
+                shape: self.shape.clone(),
+            }),
+        }
+    }
+}
+
+/// The bytes of a buffer.
+pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<Vec<u8>, Fault> {
+    let dtype = layout.dtype;
+    match source {
+        Source::Npy(path) => npy::read(path, &files.read(path)?, dtype, &layout.shape),
+        Source::Zeros => Ok(vec![0; layout.bytes() as usize]),
+        Source::Fill(number) => fill(layout, *number),
+        Source::Iota(iota) => collect(layout, |i| iota_element(iota, i)),
+        Source::Uniform(uniform) => collect(layout, |i| uniform_element(uniform, dtype, i)),
+        Source::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
+            found: values.len(),
+            want: layout.elements(),
+        }),
+        Source::Values(values) => collect(layout, |i| values[i as usize]),
+    }
+}
+
+fn fill(layout: &Layout, number: Number) -> Result<Vec<u8>, Fault> {
+    let mut one = Vec::new();
+    append(layout.dtype, &mut one, number)?;
+    Ok(one.repeat(layout.elements() as usize))
+}
+
+fn collect(layout: &Layout, element: impl Fn(u64) -> Number) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::with_capacity(layout.bytes() as usize);
+    for i in 0..layout.elements() {
+        append(layout.dtype, &mut bytes, element(i))?;
+    }
+    Ok(bytes)
+}
+
+/// Appends a number, or says that the type cannot hold it.
+pub(super) fn append(dtype: Dtype, to: &mut Vec<u8>, number: Number) -> Result<(), Fault> {
+    if dtype.append(to, number) {
+        Ok(())
+    } else {
+        Err(Fault::OutOfRange { number, dtype })
+    }
+}
+
+fn iota_element(iota: &Iota, i: u64) -> Number {
+    match (iota.start, iota.step) {
+        (Number::Int(start), Number::Int(step)) => {
+            Number::Int(start.saturating_add(step.saturating_mul(i128::from(i))))
+        }
+        (start, step) => Number::Float(start.value() + step.value() * i as f64),
+    }
+}
+
+fn uniform_element(uniform: &Uniform, dtype: Dtype, i: u64) -> Number {
+    let u = (split_mix(uniform.seed, i) >> 11) as f64 / (1u64 << 53) as f64;
+    let (low, high) = (uniform.low.value(), uniform.high.value());
+    let value = low + u * (high - low);
+    if dtype.is_float() {
+        Number::Float(value)
+    } else {
+        Number::Int(value.floor() as i128)
+    }
+}
+
+/// Output `i` of SplitMix64 started at `seed`.
+fn split_mix(seed: u64, i: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i.wrapping_add(1)));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(source: Source, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
+        let layout = Layout {
+            dtype,
+            shape: shape.to_vec(),
+        };
+        bytes(&source, &layout, &Files::Disk(".".into()))
+    }
+
+    #[test]
+    fn split_mix_of_seed_1234567_gives_the_published_outputs() {
+        // The test vector of the reference implementation.
+        let outputs = [0, 1, 2, 3, 4].map(|i| split_mix(1234567, i));
+        assert_eq!(
+            outputs,
+            [
+                6457827717110365317,
+                3203168211198807973,
+                9817491932198370423,
+                4593380528125082431,
+                16408922859458223821
+            ]
+        );
+    }
+
+    #[test]
+    fn integers_are_counted_and_overflow_is_found() {
+        let iota = |start, step| {
+            Source::Iota(Iota {
+                start: Number::Int(start),
+                step: Number::Int(step),
+            })
+        };
+        assert_eq!(made(iota(5, -2), Dtype::I8, &[2, 2]), Ok(vec![5, 3, 1, 0xff]));
+        assert_eq!(
+            made(iota(254, 1), Dtype::U8, &[3]),
+            Err(Fault::OutOfRange {
+                number: Number::Int(256),
+                dtype: Dtype::U8
+            })
+        );
+    }
+
+    #[test]
+    fn uniform_integers_stay_below_high_and_reach_both_ends() {
+        let dice = Source::Uniform(Uniform {
+            low: Number::Int(1),
+            high: Number::Int(7),
+            seed: 7,
+        });
+        let mut seen = made(dice, Dtype::U8, &[1000]).unwrap();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn list_of_another_length_is_refused() {
+        let values = Source::Values(vec![Number::Int(1), Number::Int(2)]);
+        assert_eq!(made(values.clone(), Dtype::U16, &[2]), Ok(vec![1, 0, 2, 0]));
+        assert_eq!(
+            made(values, Dtype::U16, &[3]),
+            Err(Fault::WrongCount { found: 2, want: 3 })
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! Element types of buffers and arguments, and numbers on their way into and out of bytes.
+
+use std::fmt;
+
+use half::{bf16, f16};
+use serde::de::{Deserialize, Deserializer, Visitor};
+
+/// An element type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "each is the type of that name")]
+pub enum Dtype {
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+/// A number as a scenario writes it. Integers beyond 64 signed bits are written as text: `"0xffffffffffffffff"`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Number {
+    /// An integer.
+    Int(i128),
+    /// Any other number.
+    Float(f64),
+}
+
+impl Dtype {
+    /// Every type.
+    pub const ALL: [Dtype; 12] = [
+        Dtype::I8,
+        Dtype::U8,
+        Dtype::I16,
+        Dtype::U16,
+        Dtype::I32,
+        Dtype::U32,
+        Dtype::I64,
+        Dtype::U64,
+        Dtype::F16,
+        Dtype::Bf16,
+        Dtype::F32,
+        Dtype::F64,
+    ];
+
+    /// The type of this name.
+    pub fn of_name(name: &str) -> Option<Dtype> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Bytes of one element.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Dtype::I8 | Dtype::U8 => 1,
+            Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::Bf16 => 2,
+            Dtype::I32 | Dtype::U32 | Dtype::F32 => 4,
+            Dtype::I64 | Dtype::U64 | Dtype::F64 => 8,
+        }
+    }
+
+    /// Name as a scenario writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dtype::I8 => "i8",
+            Dtype::U8 => "u8",
+            Dtype::I16 => "i16",
+            Dtype::U16 => "u16",
+            Dtype::I32 => "i32",
+            Dtype::U32 => "u32",
+            Dtype::I64 => "i64",
+            Dtype::U64 => "u64",
+            Dtype::F16 => "f16",
+            Dtype::Bf16 => "bf16",
+            Dtype::F32 => "f32",
+            Dtype::F64 => "f64",
+        }
+    }
+
+    /// Whether it is a floating-point type.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64)
+    }
+
+    /// The least and the greatest integer of an integer type.
+    fn range(self) -> (i128, i128) {
+        let bits = 8 * self.bytes() as u32;
+        match self {
+            Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64 => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            _ => (0, (1 << bits) - 1),
+        }
+    }
+
+    /// Appends one element; false where the type cannot hold the number.
+    ///
+    /// ```
+    /// use warpwave::scenario::dtype::{Dtype, Number};
+    /// let mut bytes = Vec::new();
+    /// assert!(Dtype::U16.append(&mut bytes, Number::Int(258)));
+    /// assert!(!Dtype::U16.append(&mut bytes, Number::Int(-1)));
+    /// assert_eq!(bytes, [2, 1]);
+    /// ```
+    #[must_use]
+    pub fn append(self, to: &mut Vec<u8>, number: Number) -> bool {
+        if self.is_float() {
+            self.append_float(to, number.value());
+            return true;
+        }
+        let (Number::Int(value), (least, greatest)) = (number, self.range()) else {
+            return false;
+        };
+        let fits = (least..=greatest).contains(&value);
+        if fits {
+            to.extend_from_slice(&value.to_le_bytes()[..self.bytes()]);
+        }
+        fits
+    }
+
+    fn append_float(self, to: &mut Vec<u8>, value: f64) {
+        match self {
+            Dtype::F16 => to.extend(f16::from_f64(value).to_le_bytes()),
+            Dtype::Bf16 => to.extend(bf16::from_f64(value).to_le_bytes()),
+            Dtype::F32 => to.extend((value as f32).to_le_bytes()),
+            _ => to.extend(value.to_le_bytes()),
+        }
+    }
+
+    /// The number that the first bytes of `bytes` hold.
+    pub fn read(self, bytes: &[u8]) -> Number {
+        let mut word = [0; 8];
+        word[..self.bytes()].copy_from_slice(&bytes[..self.bytes()]);
+        let bits = u64::from_le_bytes(word);
+        match self {
+            Dtype::F16 => Number::Float(f16::from_bits(bits as u16).to_f64()),
+            Dtype::Bf16 => Number::Float(bf16::from_bits(bits as u16).to_f64()),
+            Dtype::F32 => Number::Float(f64::from(f32::from_bits(bits as u32))),
+            Dtype::F64 => Number::Float(f64::from_bits(bits)),
+            Dtype::I8 => Number::Int(i128::from(bits as i8)),
+            Dtype::I16 => Number::Int(i128::from(bits as i16)),
+            Dtype::I32 => Number::Int(i128::from(bits as i32)),
+            Dtype::I64 => Number::Int(i128::from(bits as i64)),
+            Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64 => Number::Int(i128::from(bits)),
+        }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Number {
+    /// As a float, rounded where need be.
+    pub fn value(self) -> f64 {
+        match self {
+            Number::Int(value) => value as f64,
+            Number::Float(value) => value,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Int(value) => write!(f, "{value}"),
+            Number::Float(value) => write!(f, "{value:?}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, or an integer as text such as \"0xffffffffffffffff\"")
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
+        Ok(Number::Int(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
+        Ok(Number::Int(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
+        Ok(Number::Float(value))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Number, E> {
+        let digits = text.replace('_', "");
+        let parsed = match digits.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).map(i128::from),
+            None => digits.parse::<i128>(),
+        };
+        parsed
+            .map(Number::Int)
+            .map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(dtype: Dtype, number: Number) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        assert!(dtype.append(&mut bytes, number), "{dtype} holds {number}");
+        bytes
+    }
+
+    #[test]
+    fn extreme_integers_of_each_type_come_back_and_the_next_ones_are_refused() {
+        let types = [
+            (Dtype::I8, -128, 127),
+            (Dtype::U8, 0, 255),
+            (Dtype::I16, -32768, 32767),
+            (Dtype::U16, 0, 65535),
+            (Dtype::I32, -2147483648, 2147483647),
+            (Dtype::U32, 0, 4294967295),
+            (Dtype::I64, -9223372036854775808, 9223372036854775807),
+            (Dtype::U64, 0, 18446744073709551615),
+        ];
+        for (dtype, least, greatest) in types {
+            for value in [least, greatest] {
+                assert_eq!(dtype.read(&encoded(dtype, Number::Int(value))), Number::Int(value));
+            }
+            for value in [least - 1, greatest + 1] {
+                assert!(
+                    !dtype.append(&mut Vec::new(), Number::Int(value)),
+                    "{dtype} holds {value}"
+                );
+            }
+            assert!(!dtype.append(&mut Vec::new(), Number::Float(1.0)));
+        }
+    }
+
+    #[test]
+    fn one_as_each_float_type_has_the_bits_of_ieee_754() {
+        assert_eq!(encoded(Dtype::F16, Number::Int(1)), 0x3c00u16.to_le_bytes());
+        assert_eq!(encoded(Dtype::Bf16, Number::Int(1)), 0x3f80u16.to_le_bytes());
+        assert_eq!(encoded(Dtype::F32, Number::Float(1.0)), 0x3f80_0000u32.to_le_bytes());
+        assert_eq!(
+            encoded(Dtype::F64, Number::Float(1.0)),
+            0x3ff0_0000_0000_0000u64.to_le_bytes()
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! The text of a scenario, key by key; nothing is resolved or checked against anything else here.
+//!
+//! ```toml
+//! title = "y = a x + y"              # optional
+//! claim = "…"                        # optional: one sentence that the scenario proves
+//! ptx = "saxpy.ptx"                  # relative to this file
+//! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins
+//!
+//! [buffers.x]                        # device buffers by name; [globals.NAME] likewise for module variables
+//! dtype = "f32"                      # i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64
+//! shape = [1024]
+//! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
+//!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }; zeros if left out
+//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact where rtol and atol are left out
+//!
+//! [[launch]]                         # one or more, in order
+//! entry = "saxpy"                    # optional where the module has one entry
+//! grid = [4, 1, 1]                   # one to three sizes, or one integer
+//! block = 256
+//! dynamic_shared_bytes = 0           # optional
+//! cluster = [1, 1, 1]                # optional
+//! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # { bytes = "00ff" } or { struct = ["x", { u64 = 500 }] } by value
+//!
+//! [[assert]]
+//! metric = "smsp__inst_executed.sum"
+//! max = 1000                         # min, max, equal; launch = 0 (index) for one launch alone
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::dtype::{Dtype, Number};
+
+/// A scenario file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub title: Option<String>,
+    pub claim: Option<String>,
+    pub ptx: String,
+    pub gpu: Option<String>,
+    #[serde(default)]
+    pub buffers: BTreeMap<String, Buffer>,
+    #[serde(default)]
+    pub globals: BTreeMap<String, Buffer>,
+    #[serde(default)]
+    pub launch: Vec<Launch>,
+    #[serde(default)]
+    pub assert: Vec<super::Assert>,
+}
+
+/// A `[buffers.NAME]` or `[globals.NAME]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Buffer {
+    pub dtype: Dtype,
+    pub shape: Vec<u64>,
+    pub init: Option<Source>,
+    pub expect: Option<Expect>,
+}
+
+/// Where elements come from.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Source {
+    Npy(String),
+    Zeros,
+    Fill(Number),
+    Iota(Iota),
+    Uniform(Uniform),
+    Values(Vec<Number>),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Iota {
+    #[serde(default = "zero")]
+    pub start: Number,
+    #[serde(default = "one")]
+    pub step: Number,
+}
+
+fn zero() -> Number {
+    Number::Int(0)
+}
+
+fn one() -> Number {
+    Number::Int(1)
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Uniform {
+    #[serde(default = "zero")]
+    pub low: Number,
+    #[serde(default = "one")]
+    pub high: Number,
+    #[serde(default)]
+    pub seed: u64,
+}
+
+/// A source with tolerances beside it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Expect {
+    npy: Option<String>,
+    fill: Option<Number>,
+    iota: Option<Iota>,
+    uniform: Option<Uniform>,
+    values: Option<Vec<Number>>,
+    #[serde(default)]
+    pub rtol: f64,
+    #[serde(default)]
+    pub atol: f64,
+}
+
+impl Expect {
+    /// The one source, if it is exactly one.
+    pub fn source(self) -> Option<Source> {
+        let mut sources = [
+            self.npy.map(Source::Npy),
+            self.fill.map(Source::Fill),
+            self.iota.map(Source::Iota),
+            self.uniform.map(Source::Uniform),
+            self.values.map(Source::Values),
+        ]
+        .into_iter()
+        .flatten();
+        let first = sources.next();
+        if sources.next().is_none() { first } else { None }
+    }
+}
+
+/// A `[[launch]]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Launch {
+    pub entry: Option<String>,
+    pub grid: Sizes,
+    pub block: Sizes,
+    #[serde(default)]
+    pub dynamic_shared_bytes: u32,
+    #[serde(default)]
+    pub cluster: Sizes,
+    #[serde(default)]
+    pub args: Vec<Arg>,
+}
+
+/// Sizes in x, y, z.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes(pub [u32; 3]);
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes([1; 3])
+    }
+}
+
+impl<'de> Deserialize<'de> for Sizes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SizesVisitor)
+    }
+}
+
+struct SizesVisitor;
+
+impl<'de> Visitor<'de> for SizesVisitor {
+    type Value = Sizes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one size or a list of one to three, each from 1 to 4294967295")
+    }
+
+    fn visit_i64<E: Error>(self, size: i64) -> Result<Sizes, E> {
+        let x = u32::try_from(size).ok().filter(|&x| x > 0);
+        let x = x.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Signed(size), &self))?;
+        Ok(Sizes([x, 1, 1]))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sizes, A::Error> {
+        let mut sizes = [1; 3];
+        let mut n = 0;
+        while let Some(size) = list.next_element::<u32>()? {
+            if n == 3 || size == 0 {
+                return Err(A::Error::custom(format!("expected {}", Expecting(&self))));
+            }
+            sizes[n] = size;
+            n += 1;
+        }
+        if n == 0 {
+            return Err(A::Error::invalid_length(0, &self));
+        }
+        Ok(Sizes(sizes))
+    }
+}
+
+/// A visitor's expectation as text.
+struct Expecting<'a, V>(&'a V);
+
+impl<'de, V: Visitor<'de>> fmt::Display for Expecting<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+}
+
+/// An argument: a buffer's name, or a value.
+pub(super) enum Arg {
+    Buffer(String),
+    Scalar(Dtype, Number),
+    Bytes(String),
+    Struct(Vec<Arg>),
+}
+
+/// The keys of an argument that is no buffer.
+const KINDS: &[&str] = &[
+    "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64", "bytes", "struct",
+];
+
+impl<'de> Deserialize<'de> for Arg {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ArgVisitor)
+    }
+}
+
+struct ArgVisitor;
+
+impl<'de> Visitor<'de> for ArgVisitor {
+    type Value = Arg;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a buffer's name, { dtype = value }, { bytes = \"00ff\" } or { struct = [...] }")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Arg, E> {
+        Ok(Arg::Buffer(name.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Arg, A::Error> {
+        let kind = map.next_key::<String>()?;
+        let kind = kind.ok_or_else(|| A::Error::invalid_length(0, &self))?;
+        let arg = match kind.as_str() {
+            "bytes" => Arg::Bytes(map.next_value()?),
+            "struct" => Arg::Struct(map.next_value()?),
+            name => {
+                let dtype = Dtype::of_name(name).ok_or_else(|| A::Error::unknown_variant(name, KINDS))?;
+                Arg::Scalar(dtype, map.next_value()?)
+            }
+        };
+        match map.next_key::<IgnoredAny>()? {
+            None => Ok(arg),
+            Some(_) => Err(A::Error::invalid_length(2, &self)),
+        }
+    }
+}

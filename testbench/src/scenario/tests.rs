@@ -1,0 +1,230 @@
+//! Scenario texts accepted and refused, each with its whole message.
+
+use super::dtype::Number;
+use super::*;
+
+/// A folder with these files and `k.ptx`; gives what loading its `s.toml` gives, with the folder's path cut out of messages.
+fn load(text: &str, files: &[(&str, &[u8])]) -> Result<Scenario, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write("k.ptx", b".version 7.0");
+    write("s.toml", text.as_bytes());
+    files.iter().for_each(|(name, bytes)| write(name, bytes));
+    let shown = format!("{}/", folder.path().display());
+    Scenario::load(&folder.path().join("s.toml")).map_err(|error| error.to_string().replace(&shown, ""))
+}
+
+/// The message for a scenario of one buffer `x` with this body and one launch.
+fn refused(buffer: &str) -> String {
+    load(
+        &format!("ptx = \"k.ptx\"\n[buffers.x]\n{buffer}\n[[launch]]\ngrid = 1\nblock = 1\n"),
+        &[],
+    )
+    .unwrap_err()
+}
+
+#[test]
+fn every_key_given_everything_is_resolved() {
+    let text = r#"
+        title = "all keys"
+        claim = "a scenario may say all this"
+        ptx = "k.ptx"
+        gpu = "tiny"
+
+        [buffers.x]
+        dtype = "f32"
+        shape = [2, 1]
+        init = { npy = "x.npy" }
+        expect = { values = [1, 2.5], rtol = 1e-5, atol = 1e-6 }
+
+        [buffers.a]
+        dtype = "u8"
+        shape = [3]
+        init = { iota = { start = 7 } }
+        expect = { fill = 0 }
+
+        [globals.table]
+        dtype = "bf16"
+        shape = [2]
+        init = { fill = 1 }
+
+        [[launch]]
+        entry = "k"
+        grid = [4, 2]
+        block = 256
+        dynamic_shared_bytes = 64
+        cluster = [2, 1, 1]
+        args = ["x", { f32 = 2 }, { u64 = "0xffff_ffff_ffff_ffff" }, { bytes = "00fF" }, { struct = ["a", { i8 = -1 }] }]
+
+        [[launch]]
+        grid = 1
+        block = [8, 8, 8]
+
+        [[assert]]
+        metric = "smsp__inst_executed.sum"
+        max = 0
+        launch = 1
+    "#;
+    let mut npy = Vec::new();
+    npy::write(&mut npy, Dtype::F32, &[2, 1], &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    let scenario = load(text, &[("x.npy", &npy)]).unwrap();
+
+    assert_eq!((scenario.name.as_str(), scenario.gpu.as_deref()), ("s", Some("tiny")));
+    assert_eq!(scenario.ptx, ".version 7.0");
+    let [a, x] = &scenario.buffers[..] else {
+        panic!("two buffers, by name")
+    };
+    assert_eq!((a.name.as_str(), &a.init), ("a", &vec![7, 8, 9]));
+    assert_eq!(
+        a.expect,
+        Some(Expect {
+            bytes: vec![0; 3],
+            rtol: 0.0,
+            atol: 0.0
+        })
+    );
+    assert_eq!(x.init, [1, 2, 3, 4, 5, 6, 7, 8]);
+    let values = [1f32.to_le_bytes(), 2.5f32.to_le_bytes()].concat();
+    assert_eq!(
+        x.expect,
+        Some(Expect {
+            bytes: values,
+            rtol: 1e-5,
+            atol: 1e-6
+        })
+    );
+    assert_eq!(scenario.globals[0].init, [0x80, 0x3f, 0x80, 0x3f]);
+    assert_eq!(
+        scenario.launches[0],
+        Launch {
+            entry: Some("k".into()),
+            grid: [4, 2, 1],
+            block: [256, 1, 1],
+            dynamic_shared_bytes: 64,
+            cluster: [2, 1, 1],
+            args: vec![
+                Arg::Buffer(1),
+                Arg::Scalar(Dtype::F32, 2f32.to_le_bytes().to_vec()),
+                Arg::Scalar(Dtype::U64, vec![0xff; 8]),
+                Arg::Bytes(vec![0, 0xff]),
+                Arg::Struct(vec![Arg::Buffer(0), Arg::Scalar(Dtype::I8, vec![0xff])]),
+            ],
+        }
+    );
+    assert_eq!(
+        (scenario.launches[1].grid, scenario.launches[1].block),
+        ([1, 1, 1], [8, 8, 8])
+    );
+    assert_eq!(
+        (scenario.asserts[0].max, scenario.asserts[0].launch),
+        (Some(0.0), Some(1))
+    );
+}
+
+#[test]
+fn misspelt_key_is_named_with_its_line_and_the_key_that_was_meant() {
+    assert_eq!(
+        refused("dytpe = \"f32\"\nshape = [1]"),
+        "s.toml: buffers.x.dytpe: TOML parse error at line 3, column 1\n  \
+           |\n3 | dytpe = \"f32\"\n  | ^^^^^\n\
+         unknown field `dytpe`, expected one of `dtype`, `shape`, `init`, `expect`; did you mean `dtype`?"
+    );
+    let init = refused("dtype = \"f32\"\nshape = [1]\ninit = \"zeroes\"");
+    assert!(init.starts_with("s.toml: buffers.x.init: "), "{init}");
+    assert!(init.ends_with("did you mean `zeros`?"), "{init}");
+}
+
+#[test]
+fn value_that_does_not_fit_is_refused_with_key_and_remedy() {
+    let cases = [
+        (
+            "dtype = \"u8\"\nshape = [2]\ninit = { fill = 300 }",
+            "s.toml: buffers.x.init: u8 cannot hold 300; change the number or the dtype",
+        ),
+        (
+            "dtype = \"u8\"\nshape = [2]\ninit = { values = [1] }",
+            "s.toml: buffers.x.init: 1 values for a buffer of 2 elements; give one per element",
+        ),
+        (
+            "dtype = \"u8\"\nshape = [0]",
+            "s.toml: buffers.x.shape: a shape is one or more sizes above 0, together at most 64 GiB, not [0]",
+        ),
+        (
+            "dtype = \"u8\"\nshape = [2]\nexpect = { rtol = 1.0 }",
+            "s.toml: buffers.x.expect: needs exactly one of npy, fill, iota, uniform, values; rtol and atol may stand beside it",
+        ),
+        (
+            "dtype = \"f32\"\nshape = [2]\nexpect = { fill = 0, rtol = -1.0 }",
+            "s.toml: buffers.x.expect: a tolerance is a number from 0 on, not -1",
+        ),
+    ];
+    for (buffer, message) in cases {
+        assert_eq!(refused(buffer), message);
+    }
+    let missing = refused("dtype = \"f32\"\nshape = [2]\ninit = { npy = \"no.npy\" }");
+    assert!(
+        missing.starts_with("s.toml: buffers.x.init: cannot read no.npy: "),
+        "{missing}"
+    );
+}
+
+#[test]
+fn argument_that_names_no_buffer_is_refused_with_the_nearest_one() {
+    let text = "ptx = \"k.ptx\"\n[buffers.input]\ndtype = \"u8\"\nshape = [1]\n[[launch]]\ngrid = 1\nblock = 1\nargs = [\"imput\"]";
+    assert_eq!(
+        load(text, &[]).unwrap_err(),
+        "s.toml: launch[0].args: no buffer is named `imput`; declare it as [buffers.imput]; did you mean `input`?"
+    );
+    let unknown = load(&text.replace("\"imput\"", "{ f31 = 1.0 }"), &[]).unwrap_err();
+    assert!(unknown.ends_with("did you mean `f32`?"), "{unknown}");
+    let two = load(&text.replace("\"imput\"", "{ f32 = 1.0, u32 = 1 }"), &[]).unwrap_err();
+    assert!(two.contains("expected a buffer's name, { dtype = value }"), "{two}");
+}
+
+#[test]
+fn scenario_without_launch_or_with_an_idle_assertion_is_refused() {
+    assert_eq!(
+        load("ptx = \"k.ptx\"", &[]).unwrap_err(),
+        "s.toml: nothing is launched; add a [[launch]]"
+    );
+    let launch = "ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\n[[assert]]\nmetric = \"m\"\n";
+    assert_eq!(
+        load(launch, &[]).unwrap_err(),
+        "s.toml: assert[0]: asserts nothing; add min, max or equal"
+    );
+    assert_eq!(
+        load(&format!("{launch}max = 1\nlaunch = 1"), &[]).unwrap_err(),
+        "s.toml: assert[0]: launch 1 does not exist; the 1 launches are counted from 0"
+    );
+    let zero = load("ptx = \"k.ptx\"\n[[launch]]\ngrid = 0\nblock = 1\n", &[]).unwrap_err();
+    assert!(zero.contains("each from 1 to 4294967295"), "{zero}");
+}
+
+#[test]
+fn name_of_no_scenario_is_refused_with_what_to_do() {
+    assert_eq!(
+        Scenario::find("no-such-thing").unwrap_err().to_string(),
+        "no-such-thing: neither a file nor a built-in scenario; `warpwave list` shows those built in"
+    );
+    let missing = Scenario::find("missing.toml").unwrap_err().to_string();
+    assert!(
+        missing.starts_with("missing.toml: cannot read missing.toml: "),
+        "{missing}"
+    );
+}
+
+#[test]
+fn integer_as_text_is_read_with_prefix_and_separators() {
+    #[derive(serde::Deserialize)]
+    struct One {
+        n: Number,
+    }
+    let read = |text: &str| toml::from_str::<One>(text).map(|one| one.n).ok();
+    assert_eq!(
+        read("n = \"18_446_744_073_709_551_615\""),
+        Some(Number::Int(u64::MAX.into()))
+    );
+    assert_eq!(read("n = -3"), Some(Number::Int(-3)));
+    assert_eq!(read("n = 1e3"), Some(Number::Float(1000.0)));
+    assert_eq!(read("n = \"many\""), None);
+}
