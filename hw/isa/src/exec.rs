@@ -162,12 +162,15 @@ impl<'a> Step<'a> {
 ///
 /// Of `results`, only what the row defines is written. Memory and control rows have no meaning of this kind and panic.
 pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Operands, results: &mut Results) {
-    let changed;
+    let (narrow, wide);
     let words = if decoded.plain {
         &operands.words[..]
+    } else if decoded.words as usize == inst.op.row().src.len() && decoded.words <= 3 {
+        narrow = modifier::apply_narrow(inst, operands);
+        &narrow[..]
     } else {
-        changed = modifier::apply(inst, decoded, operands);
-        &changed[..]
+        wide = modifier::apply(inst, decoded, operands);
+        &wide[..]
     };
     let step = &Step {
         inst,

@@ -124,24 +124,12 @@ pub(super) fn fused(a: f32, b: f32, c: f32) -> f64 {
     let sum = x + y;
     let back = sum - x;
     let error = (x - (sum - back)) + (y - back);
-    let even = sum.to_bits() & 1 == 0;
-    // An infinite sum or a NaN has no error to speak of.
-    let inexact = sum.is_finite() && error != 0.0;
-    if inexact && even {
-        nudge(sum, (error > 0.0) == (sum > 0.0))
-    } else {
-        sum
-    }
-}
-
-/// The neighbour of a value away from zero, or toward it.
-#[inline(always)]
-fn nudge(value: f64, away: bool) -> f64 {
-    f64::from_bits(if away {
-        value.to_bits() + 1
-    } else {
-        value.to_bits().wrapping_sub(1)
-    })
+    // The error of an infinite sum is no number, and so not above zero.
+    let inexact = error.abs() > 0.0;
+    let bits = sum.to_bits();
+    let step = if inexact { !bits & 1 } else { 0 };
+    let toward_zero = (error.to_bits() ^ bits) >> 63;
+    f64::from_bits(bits.wrapping_add(step).wrapping_sub(2 * (step & toward_zero)))
 }
 
 pub(super) fn fmnmx(step: &Step, results: &mut Results) {

@@ -33,14 +33,17 @@ pub(super) fn widen(brain: bool, half: u32) -> f32 {
     }
 }
 
-/// Moves exponent and fraction into place and corrects the bias by a product, which makes denormals right too.
+/// Moves exponent and fraction into place and corrects the bias; a denormal gets a hidden bit, which is then subtracted.
 #[inline(always)]
 fn widen_f16(half: u32) -> f32 {
-    const BIAS: f32 = f32::from_bits((127 + 127 - 15) << 23);
+    const BIAS: u32 = (127 - 15) << 23;
+    const HIDDEN: u32 = BIAS + (1 << 23);
     let magnitude = (half & 0x7fff) << 13;
-    let scaled = (f32::from_bits(magnitude) * BIAS).to_bits();
+    let denormal = (f32::from_bits(magnitude | HIDDEN) - f32::from_bits(HIDDEN)).to_bits();
+    let normal = magnitude + BIAS;
+    let finite = if magnitude < 1 << 23 { denormal } else { normal };
     let special = if magnitude >= 0x7c00 << 13 { 0x7f80_0000 } else { 0 };
-    f32::from_bits(scaled | special | (half & 0x8000) << 16)
+    f32::from_bits(finite | special | (half & 0x8000) << 16)
 }
 
 /// The nearest half of an f32, ties to even.
@@ -84,13 +87,11 @@ fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let back = f64::from(nearest);
     let bits = nearest.to_bits();
-    if back == value || value.is_nan() || bits & 1 == 1 {
-        nearest
-    } else if back.abs() > value.abs() {
-        f32::from_bits(bits - 1)
-    } else {
-        f32::from_bits(bits + 1)
-    }
+    // No number, for an infinite value, and so not above zero.
+    let inexact = (back - value).abs() > 0.0;
+    let step = if inexact { !bits & 1 } else { 0 };
+    let beyond = u32::from(back.abs() > value.abs());
+    f32::from_bits(bits.wrapping_add(step).wrapping_sub(2 * (step & beyond)))
 }
 
 /// Flushes and saturates 16 result bits.
@@ -122,55 +123,46 @@ pub(super) fn saturate(mods: &Mods, out: &mut Lanes) {
     update(out, |half| finish(&kept, is_brain(mods.ty), half));
 }
 
-/// HADD2, HMUL2 and HFMA2: a sum is a product with one, a product is a sum with the zero that does not change its sign.
+/// HADD2, HMUL2 and HFMA2.
 pub(super) fn arithmetic(step: &Step, results: &mut Results) {
-    let (a, b) = (step.a(), step.b());
+    let mods = &step.inst.mods;
     let out = &mut results.words[0];
+    if is_brain(mods.ty) {
+        arithmetic_in::<true>(step, out);
+    } else {
+        arithmetic_in::<false>(step, out);
+    }
+    if mods.ftz || mods.sat {
+        let brain = is_brain(mods.ty);
+        update(out, |word| {
+            finish(mods, brain, word >> 16) << 16 | finish(mods, brain, word & 0xffff)
+        });
+    }
+}
+
+/// A sum of two halves is rounded a second time without harm, f32 having more than twice their bits; so is a product of f16, exact in f32.
+fn arithmetic_in<const BRAIN: bool>(step: &Step, out: &mut Lanes) {
+    let packed = is_packed(step.inst.mods.ty);
+    let (a, b) = (step.a(), step.b());
     match step.inst.op {
-        Opcode::Hadd2 => each_half(
-            step,
-            out,
-            |lane| [a.0[lane], b.0[lane], 0],
-            |[a, b, _]| fused(a, 1.0, b),
-        ),
-        Opcode::Hmul2 => each_half(
-            step,
-            out,
-            |lane| [a.0[lane], b.0[lane], 0],
-            |[a, b, _]| f64::from(a) * f64::from(b),
-        ),
-        _ => {
-            let c = step.c();
-            each_half(
-                step,
-                out,
-                |lane| [a.0[lane], b.0[lane], c.0[lane]],
-                |[a, b, c]| fused(a, b, c),
-            );
+        Opcode::Hadd2 => by_half::<BRAIN>(packed, out, [a, b, a], |[a, b, _]| a + b),
+        Opcode::Hmul2 if BRAIN => {
+            by_half::<BRAIN>(packed, out, [a, b, a], |[a, b, _]| to_odd(f64::from(a) * f64::from(b)))
         }
+        Opcode::Hmul2 => by_half::<BRAIN>(packed, out, [a, b, a], |[a, b, _]| a * b),
+        _ => by_half::<BRAIN>(packed, out, [a, b, step.c()], |[a, b, c]| to_odd(fused(a, b, c))),
     }
 }
 
 #[inline(always)]
-fn each_half(step: &Step, out: &mut Lanes, words: impl Fn(usize) -> [u32; 3], f: impl Fn([f32; 3]) -> f64 + Copy) {
-    let mods = &step.inst.mods;
-    let brain = is_brain(mods.ty);
-    let one = |halves: [u32; 3]| {
-        finish(
-            mods,
-            brain,
-            narrow(brain, to_odd(f(halves.map(|half| widen(brain, half))))),
-        )
-    };
+fn by_half<const BRAIN: bool>(packed: bool, out: &mut Lanes, words: [&Lanes; 3], f: impl Fn([f32; 3]) -> f32) {
     for lane in 0..WARP_SIZE {
-        let words = words(lane);
-        let low = one(words.map(|word| word & 0xffff));
-        let high = if is_packed(mods.ty) {
-            one(words.map(|word| word >> 16))
-        } else {
-            0
-        };
-        out.0[lane] = high << 16 | low;
+        out.0[lane] = narrow(BRAIN, f(words.map(|word| widen(BRAIN, word.0[lane] & 0xffff))));
+    }
+    if packed {
+        for lane in 0..WARP_SIZE {
+            out.0[lane] |= narrow(BRAIN, f(words.map(|word| widen(BRAIN, word.0[lane] >> 16)))) << 16;
+        }
     }
 }
 

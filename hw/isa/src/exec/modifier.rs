@@ -5,8 +5,9 @@
 //! negation takes part in their carry.
 
 use super::Operands;
+use super::map::{map1, update};
 use crate::inst::{Inst, Operand, Ty};
-use crate::lane::Lanes;
+use crate::lane::{Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
 use crate::program::Decoded;
 
@@ -43,6 +44,15 @@ impl Kind {
         }
     }
 
+    /// Sign bits of a word (of the upper one, where there are two).
+    fn signs(self) -> u32 {
+        match self {
+            Kind::Raw | Kind::Int => 0,
+            Kind::Half | Kind::Bf16 => 0x8000_8000,
+            Kind::F32 | Kind::F64 => 0x8000_0000,
+        }
+    }
+
     fn float(ty: Ty) -> Kind {
         match ty {
             Ty::F16 | Ty::F16x2 => Kind::Half,
@@ -69,8 +79,57 @@ pub(crate) fn is_plain(inst: &Inst) -> bool {
     kind == Kind::Raw || !(flushes(inst, kind) || changes)
 }
 
-/// The source words with every modifier applied.
-#[cold]
+/// The sources of a row whose operands have one word each and are three at most, with every modifier applied.
+pub(super) fn apply_narrow(inst: &Inst, operands: &Operands) -> [Lanes; 3] {
+    let kind = Kind::of(inst);
+    let ftz = flushes(inst, kind);
+    let mut words = [Lanes::ZERO; 3];
+    for (slot, word) in words.iter_mut().enumerate() {
+        let operand = inst.src[slot];
+        let Masks { keep, flip, add } = Masks::of(kind, operand);
+        if kind == Kind::Int && operand.abs {
+            map1(word, &operands.words[slot], |bits| {
+                ((bits as i32).unsigned_abs() ^ flip).wrapping_add(add)
+            });
+        } else {
+            map1(word, &operands.words[slot], |bits| {
+                ((bits & keep) ^ flip).wrapping_add(add)
+            });
+        }
+        if ftz {
+            flush(kind, word);
+        }
+    }
+    words
+}
+
+/// A modifier of one-word operands as arithmetic: `((word & keep) ^ flip) + add`.
+struct Masks {
+    keep: u32,
+    flip: u32,
+    add: u32,
+}
+
+impl Masks {
+    fn of(kind: Kind, operand: Operand) -> Masks {
+        if kind == Kind::Int {
+            let flip = if operand.neg != operand.not { u32::MAX } else { 0 };
+            return Masks {
+                keep: u32::MAX,
+                flip,
+                add: operand.neg.into(),
+            };
+        }
+        let signs = kind.signs();
+        Masks {
+            keep: if operand.abs { !signs } else { u32::MAX },
+            flip: if operand.neg { signs } else { 0 },
+            add: 0,
+        }
+    }
+}
+
+/// The source words of any row with every modifier applied.
 pub(super) fn apply(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [Lanes; MAX_WORDS] {
     let mut words = [Lanes::ZERO; MAX_WORDS];
     let kind = Kind::of(inst);
@@ -85,55 +144,47 @@ pub(super) fn apply(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [Lan
 
 fn change(kind: Kind, operand: Operand, ftz: bool, words: &mut [Lanes]) {
     let Some(last) = words.last_mut() else { return };
-    match kind {
-        Kind::Raw => {}
-        Kind::Int => change_int(operand, words),
-        Kind::F64 => change_sign(operand, 0x8000_0000, last),
-        Kind::Half => {
-            if ftz {
-                flush(last, [0xffff, 0xffff_0000], [0x7c00, 0x7c00_0000]);
-            }
-            change_sign(operand, 0x8000_8000, last);
-        }
-        Kind::Bf16 => {
-            if ftz {
-                flush(last, [0xffff, 0xffff_0000], [0x7f80, 0x7f80_0000]);
-            }
-            change_sign(operand, 0x8000_8000, last);
-        }
-        Kind::F32 => {
-            if ftz {
-                super::fp32::flush_denormals(last);
-            }
-            change_sign(operand, 0x8000_0000, last);
-        }
+    if kind == Kind::Int {
+        change_int(operand, words);
+        return;
+    }
+    let Masks { keep, flip, .. } = Masks::of(kind, operand);
+    update(last, |bits| (bits & keep) ^ flip);
+    if ftz {
+        flush(kind, last);
     }
 }
 
-fn change_sign(operand: Operand, signs: u32, word: &mut Lanes) {
-    let keep = if operand.abs { !signs } else { u32::MAX };
-    let flip = if operand.neg { signs } else { 0 };
-    super::map::update(word, |bits| (bits & keep) ^ flip);
-}
-
-/// Makes a half zero, except for its sign, where its exponent is.
-fn flush(word: &mut Lanes, halves: [u32; 2], exponents: [u32; 2]) {
-    const SIGNS: u32 = 0x8000_8000;
-    super::map::update(word, |bits| {
-        let keep = |n: usize| {
-            if bits & exponents[n] == 0 {
-                halves[n] & SIGNS
+/// Makes denormals zeros of their sign, in both halves of a packed word.
+#[inline(always)]
+fn flush(kind: Kind, word: &mut Lanes) {
+    let signs = kind.signs();
+    let mut flush_number = |number: u32, exponent: u32| {
+        update(word, |bits| {
+            if bits & exponent == 0 {
+                bits & (!number | signs)
             } else {
-                halves[n]
+                bits
             }
-        };
-        bits & (keep(0) | keep(1))
-    });
+        });
+    };
+    match kind {
+        Kind::F32 => flush_number(u32::MAX, 0x7f80_0000),
+        Kind::Half => {
+            flush_number(0xffff, 0x7c00);
+            flush_number(0xffff_0000, 0x7c00_0000);
+        }
+        Kind::Bf16 => {
+            flush_number(0xffff, 0x7f80);
+            flush_number(0xffff_0000, 0x7f80_0000);
+        }
+        Kind::Raw | Kind::Int | Kind::F64 => {}
+    }
 }
 
 fn change_int(operand: Operand, words: &mut [Lanes]) {
     let flip = if operand.neg != operand.not { u32::MAX } else { 0 };
-    for lane in 0..crate::lane::WARP_SIZE {
+    for lane in 0..WARP_SIZE {
         let negative = words[words.len() - 1].0[lane] >> 31 == 1;
         let absolute = operand.abs && negative;
         let flip = if absolute { !flip } else { flip };

@@ -1,7 +1,8 @@
 //! Moves and selection.
 
-use super::map::{lanes_where, map2_where, map3};
+use super::map::{lanes_where, map2, map2_where, map3};
 use super::{Results, Step};
+use crate::inst::Source;
 use crate::reg::Pred;
 
 pub(super) fn sel(step: &Step, results: &mut Results) {
@@ -19,6 +20,13 @@ pub(super) fn sel(step: &Step, results: &mut Results) {
 /// The modes are numbered as PTX lists them: f4e, b4e, rc8, ecl, ecr, rc16.
 pub(super) fn prmt(step: &Step, results: &mut Results) {
     let mode = step.inst.mods.lut;
+    if let (0, Source::Imm(selector)) = (mode, step.inst.src[2].source) {
+        // The same bytes in every lane: a vector loop.
+        map2(&mut results.words[0], step.a(), step.b(), |a, b| {
+            permute(u64::from(b) << 32 | u64::from(a), selector as u32)
+        });
+        return;
+    }
     map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, selector| {
         let selector = if mode == 0 {
             selector

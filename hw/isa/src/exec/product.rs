@@ -32,22 +32,24 @@ fn high_signed(a: u32, b: u32) -> u32 {
 }
 
 pub(super) fn imad_wide(step: &Step, results: &mut Results) {
-    if step.inst.mods.ty.is_signed() {
-        multiply_add_wide(step, results, high_signed);
-    } else {
-        multiply_add_wide(step, results, high);
-    }
-}
-
-#[inline(always)]
-fn multiply_add_wide(step: &Step, results: &mut Results, high: impl Fn(u32, u32) -> u32) {
     let [a, b] = [step.a(), step.b()];
     let [c_low, c_high] = step.pair(2);
     let [low, top, ..] = &mut results.words;
-    map3(low, a, b, c_low, |a, b, c| a.wrapping_mul(b).wrapping_add(c));
-    map2(top, a, b, high);
+    // All ones where signs count: the unsigned product is corrected as in `high_signed`.
+    let signed = if step.inst.mods.ty.is_signed() { u32::MAX } else { 0 };
+    let sign = |v: u32| ((v as i32) >> 31) as u32 & signed;
     for lane in 0..WARP_SIZE {
-        let carry = u32::from(low.0[lane] < c_low.0[lane]);
+        let (x, y) = (a.0[lane], b.0[lane]);
+        let product = u64::from(x) * u64::from(y);
+        low.0[lane] = product as u32;
+        top.0[lane] = ((product >> 32) as u32)
+            .wrapping_sub(sign(x) & y)
+            .wrapping_sub(sign(y) & x);
+    }
+    for lane in 0..WARP_SIZE {
+        let sum = low.0[lane].wrapping_add(c_low.0[lane]);
+        let carry = u32::from(sum < low.0[lane]);
+        low.0[lane] = sum;
         top.0[lane] = top.0[lane].wrapping_add(c_high.0[lane]).wrapping_add(carry);
     }
 }

@@ -68,34 +68,30 @@ pub(super) fn redux(step: &Step, results: &mut Results) {
 /// PTX shfl: bits 0 to 4 of c are the clamp, bits 8 to 12 the bits of the lane number that stay within a segment.
 /// A lane that reads past the clamp keeps its own word; so does one that reads a lane which is not active.
 pub(super) fn shfl(step: &Step, results: &mut Results) {
+    match step.inst.mods.shfl {
+        ShflMode::Up => exchange(step, results, |lane, b, _, bound| (lane - b, lane - b >= bound)),
+        ShflMode::Down => exchange(step, results, |lane, b, _, bound| (lane + b, lane + b <= bound)),
+        ShflMode::Bfly => exchange(step, results, |lane, b, _, bound| (lane ^ b, lane ^ b <= bound)),
+        ShflMode::Idx => exchange(step, results, |lane, b, segment, bound| {
+            let from = (lane & segment) | (b & !segment);
+            (from, from <= bound)
+        }),
+    }
+}
+
+/// `source` gives lane and validity from the lane, b, the segment's bits and the furthest lane that may be read.
+#[inline(always)]
+fn exchange(step: &Step, results: &mut Results, source: impl Fn(i32, i32, i32, i32) -> (i32, bool)) {
     let (a, b, c) = (step.a(), step.b(), step.c());
     let mut in_range = 0;
     for lane in 0..WARP_SIZE {
-        let (from, valid) = source_lane(step.inst.mods.shfl, lane as i32, b.0[lane], c.0[lane]);
-        let from = if valid && step.active.contains(from) {
-            from
-        } else {
-            lane
-        };
-        results.words[0].0[lane] = a.0[from];
+        let (clamp, segment) = ((c.0[lane] & 31) as i32, (c.0[lane] >> 8 & 31) as i32);
+        let bound = (lane as i32 & segment) | (clamp & !segment);
+        let (from, valid) = source(lane as i32, (b.0[lane] & 31) as i32, segment, bound);
+        let from = (from & 31) as usize;
+        let taken = valid && step.active.contains(from);
+        results.words[0].0[lane] = a.0[if taken { from } else { lane }];
         in_range |= u32::from(valid) << lane;
     }
     results.preds[0] = LaneMask(in_range);
-}
-
-fn source_lane(mode: ShflMode, lane: i32, b: u32, c: u32) -> (usize, bool) {
-    let (b, clamp, segment) = ((b & 31) as i32, (c & 31) as i32, (c >> 8 & 31) as i32);
-    let least = lane & segment;
-    let bound = least | (clamp & !segment);
-    let (from, valid) = match mode {
-        ShflMode::Up => (lane - b, lane - b >= bound),
-        ShflMode::Down => (lane + b, lane + b <= bound),
-        ShflMode::Bfly => (lane ^ b, lane ^ b <= bound),
-        ShflMode::Idx => (least | (b & !segment), least | (b & !segment) <= bound),
-    };
-    if valid {
-        (from as usize, true)
-    } else {
-        (lane as usize, false)
-    }
 }
