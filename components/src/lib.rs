@@ -19,3 +19,5 @@ pub mod l2;
 pub mod hbm;
 
 pub mod storage;
+
+mod waiting;

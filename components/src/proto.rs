@@ -4,4 +4,6 @@ pub mod launch;
 
 pub mod mem;
 
+pub mod noc;
+
 pub mod warp;

@@ -1,9 +1,13 @@
 //! The bytes of device memory, and which of them are allocated.
 //!
-//! Every byte belongs to one memory channel, so a run never touches a word from two threads at once; relaxed atomics say so in
-//! safe Rust and cost what plain loads and stores cost. The host allocates and copies between launches.
+//! A fixed table of chunks, each made of zeros when it is first written. Every byte belongs to one memory channel, so a run
+//! never touches a word from two threads at once; relaxed atomics say so in safe Rust and cost what plain loads and stores
+//! cost. The host allocates and copies between launches, through the same shared reference that the channels hold.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use crate::proto::mem::SECTOR;
 
 /// Device addresses begin here, so that 0 and small numbers are never valid.
 pub const BASE: u64 = 0x1000_0000;
@@ -11,76 +15,274 @@ pub const BASE: u64 = 0x1000_0000;
 /// Allocations are aligned to this many bytes, as cudaMalloc's are.
 pub const ALIGN: u64 = 256;
 
-/// Device memory from [`BASE`] on, grown by allocation.
-#[derive(Debug, Default)]
+/// Bytes that come into being together.
+const CHUNK: u64 = 1 << 20;
+
+type Chunk = OnceLock<Box<[AtomicU32]>>;
+
+/// Device memory of a fixed size, from [`BASE`] on.
+///
+/// ```
+/// use warpwave_components::storage::Storage;
+/// let memory = Storage::new(1 << 20);
+/// let at = memory.allocate(100).unwrap();
+/// memory.write(at + 1, b"warp");
+/// let mut bytes = [0; 6];
+/// memory.read(at, &mut bytes);
+/// assert_eq!(&bytes, b"\0warp\0");
+/// assert_eq!(memory.allocate(1 << 20), None);
+/// ```
+#[derive(Debug)]
 pub struct Storage {
-    words: Vec<AtomicU32>,
+    chunks: Box<[Chunk]>,
     /// First address and bytes of each allocation, ascending.
-    allocations: Vec<(u64, u64)>,
+    allocations: Mutex<Vec<(u64, u64)>>,
 }
 
 impl Storage {
-    /// No memory allocated.
-    pub fn new() -> Self {
-        Self::default()
+    /// Memory of `capacity` bytes, rounded up to whole chunks, nothing allocated.
+    pub fn new(capacity: u64) -> Self {
+        Storage {
+            chunks: (0..capacity.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect(),
+            allocations: Mutex::default(),
+        }
     }
 
-    /// Allocates `bytes` bytes of zeros and gives their address. Allocations never touch: at least one byte lies between them,
-    /// so that a run over an end is found.
-    pub fn allocate(&mut self, bytes: u64) -> u64 {
-        let address = BASE + (self.words.len() as u64 * 4).next_multiple_of(ALIGN);
-        let end = (address - BASE + bytes + 1).next_multiple_of(ALIGN);
-        self.words.resize_with((end / 4) as usize, || AtomicU32::new(0));
-        self.allocations.push((address, bytes));
-        address
+    /// Bytes in all, allocated or not.
+    pub fn capacity(&self) -> u64 {
+        self.chunks.len() as u64 * CHUNK
+    }
+
+    /// Allocates `bytes` bytes of zeros and gives their address, or nothing if they do not fit. Allocations never touch: at
+    /// least one byte lies between them, so that a run over an end is found.
+    pub fn allocate(&self, bytes: u64) -> Option<u64> {
+        let mut allocations = self.list();
+        let free = allocations.last().map_or(BASE, |&(first, size)| first + size + 1);
+        let address = free.next_multiple_of(ALIGN);
+        let end = address.checked_add(bytes)?.checked_add(1)?;
+        if end - BASE > self.capacity() {
+            return None;
+        }
+        allocations.push((address, bytes));
+        Some(address)
     }
 
     /// First address and bytes of each allocation, ascending.
-    pub fn allocations(&self) -> &[(u64, u64)] {
-        &self.allocations
+    pub fn allocations(&self) -> Vec<(u64, u64)> {
+        self.list().clone()
     }
 
     /// The allocation that holds all of `bytes` bytes at `address`, if one does.
     pub fn allocation_of(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
-        let n = self.allocations.partition_point(|&(first, _)| first <= address);
-        let (first, size) = *self.allocations.get(n.checked_sub(1)?)?;
-        (address - first + bytes <= size).then_some((first, size))
+        let allocations = self.list();
+        let n = allocations.partition_point(|&(first, _)| first <= address);
+        let (first, size) = *allocations.get(n.checked_sub(1)?)?;
+        ((address - first).checked_add(bytes)? <= size).then_some((first, size))
     }
 
     /// The word at an address that is a multiple of 4; zero outside all memory.
     #[inline]
     pub fn load(&self, address: u64) -> u32 {
-        self.word(address).map_or(0, |word| word.load(Ordering::Relaxed))
+        self.written(address)
+            .map_or(0, |(chunk, word)| chunk[word].load(Ordering::Relaxed))
     }
 
     /// Writes the word at an address that is a multiple of 4; outside all memory nothing happens.
     #[inline]
     pub fn store(&self, address: u64, value: u32) {
-        if let Some(word) = self.word(address) {
-            word.store(value, Ordering::Relaxed);
+        if let Some((chunk, word)) = self.writable(address) {
+            chunk[word].store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Copies a sector from device memory; `address` is a multiple of [`SECTOR`].
+    #[inline]
+    pub fn read_sector(&self, address: u64, to: &mut [u8]) {
+        match self.written(address) {
+            Some((chunk, word)) => copy_out(&chunk[word..], &mut to[..SECTOR]),
+            None => to[..SECTOR].fill(0),
+        }
+    }
+
+    /// Copies the bytes of a sector whose bit is set in `mask` to device memory; `address` is a multiple of [`SECTOR`].
+    #[inline]
+    pub fn write_sector(&self, address: u64, from: &[u8], mask: u32) {
+        let Some((chunk, first)) = self.writable(address) else {
+            return;
+        };
+        for (n, bytes) in from[..SECTOR].chunks_exact(4).enumerate() {
+            let keep = !spread(mask >> (4 * n) & 0xf);
+            let word = &chunk[first + n];
+            let old = word.load(Ordering::Relaxed);
+            let new = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            word.store(old & keep | new & !keep, Ordering::Relaxed);
         }
     }
 
     /// Copies from device memory.
     pub fn read(&self, address: u64, to: &mut [u8]) {
-        for (n, byte) in to.iter_mut().enumerate() {
-            let at = address + n as u64;
-            *byte = self.load(at & !3).to_le_bytes()[(at & 3) as usize];
+        let (head, body) = to.split_at_mut(unaligned(address, to.len()));
+        self.read_bytes(address, head);
+        let mut at = address + head.len() as u64;
+        for part in pieces_mut(body, at) {
+            let whole = part.len() & !3;
+            let (words, tail) = part.split_at_mut(whole);
+            match self.written(at) {
+                Some((chunk, word)) => copy_out(&chunk[word..], words),
+                None => words.fill(0),
+            }
+            self.read_bytes(at + whole as u64, tail);
+            at += part.len() as u64;
         }
     }
 
     /// Copies to device memory.
     pub fn write(&self, address: u64, from: &[u8]) {
-        for (n, &byte) in from.iter().enumerate() {
-            let at = address + n as u64;
+        let (head, mut body) = from.split_at(unaligned(address, from.len()));
+        self.write_bytes(address, head);
+        let mut at = address + head.len() as u64;
+        while !body.is_empty() {
+            let (part, rest) = body.split_at(body.len().min(to_chunk_end(at)));
+            let (words, tail) = part.split_at(part.len() & !3);
+            if let Some((chunk, word)) = self.writable(at) {
+                for (to, bytes) in chunk[word..].iter().zip(words.chunks_exact(4)) {
+                    to.store(
+                        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+                        Ordering::Relaxed,
+                    );
+                }
+            }
+            self.write_bytes(at + words.len() as u64, tail);
+            at += part.len() as u64;
+            body = rest;
+        }
+    }
+
+    fn read_bytes(&self, address: u64, to: &mut [u8]) {
+        for (at, byte) in (address..).zip(to) {
+            *byte = self.load(at & !3).to_le_bytes()[(at & 3) as usize];
+        }
+    }
+
+    fn write_bytes(&self, address: u64, from: &[u8]) {
+        for (at, &byte) in (address..).zip(from) {
             let mut word = self.load(at & !3).to_le_bytes();
             word[(at & 3) as usize] = byte;
             self.store(at & !3, u32::from_le_bytes(word));
         }
     }
 
+    /// The chunk of an address and the word in it, if anything was ever written to the chunk.
     #[inline]
-    fn word(&self, address: u64) -> Option<&AtomicU32> {
-        self.words.get((address.wrapping_sub(BASE) / 4) as usize)
+    fn written(&self, address: u64) -> Option<(&[AtomicU32], usize)> {
+        let offset = address.wrapping_sub(BASE);
+        let chunk = self.chunks.get((offset / CHUNK) as usize)?.get()?;
+        Some((chunk, (offset % CHUNK / 4) as usize))
+    }
+
+    /// The same for writing: the chunk comes into being.
+    #[inline]
+    fn writable(&self, address: u64) -> Option<(&[AtomicU32], usize)> {
+        let offset = address.wrapping_sub(BASE);
+        let chunk = self.chunks.get((offset / CHUNK) as usize)?;
+        let chunk = chunk.get_or_init(|| (0..CHUNK / 4).map(|_| AtomicU32::new(0)).collect());
+        Some((chunk, (offset % CHUNK / 4) as usize))
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
+        self.allocations.lock().expect("nothing panics while it holds the list")
+    }
+}
+
+/// Bytes before the first whole word.
+fn unaligned(address: u64, len: usize) -> usize {
+    ((address.wrapping_neg() & 3) as usize).min(len)
+}
+
+fn to_chunk_end(address: u64) -> usize {
+    (CHUNK - address.wrapping_sub(BASE) % CHUNK) as usize
+}
+
+/// `bytes`, which begin at `address`, cut at the ends of chunks.
+fn pieces_mut(mut bytes: &mut [u8], mut address: u64) -> impl Iterator<Item = &mut [u8]> {
+    std::iter::from_fn(move || {
+        let n = bytes.len().min(to_chunk_end(address));
+        let part = std::mem::take(&mut bytes);
+        let (part, rest) = part.split_at_mut(n);
+        address += n as u64;
+        bytes = rest;
+        (n > 0).then_some(part)
+    })
+}
+
+#[inline]
+fn copy_out(words: &[AtomicU32], to: &mut [u8]) {
+    for (bytes, word) in to.chunks_exact_mut(4).zip(words) {
+        bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+    }
+}
+
+/// A mask of 4 bytes as a mask of their 32 bits.
+#[inline]
+fn spread(bytes: u32) -> u32 {
+    (bytes & 1) * 0xff | (bytes >> 1 & 1) * 0xff00 | (bytes >> 2 & 1) * 0xff_0000 | (bytes >> 3 & 1) * 0xff00_0000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_across_a_chunk_end_read_back_as_written() {
+        let memory = Storage::new(2 * CHUNK);
+        let bytes: Vec<u8> = (0..CHUNK as u32 + 9).map(|n| (n * 7 >> 3) as u8).collect();
+        for shift in 0..4 {
+            let at = BASE + CHUNK / 2 + shift;
+            memory.write(at, &bytes);
+            let mut back = vec![0; bytes.len()];
+            memory.read(at, &mut back);
+            assert!(back == bytes, "shift {shift}");
+        }
+    }
+
+    #[test]
+    fn masked_sector_keeps_the_other_bytes() {
+        let memory = Storage::new(CHUNK);
+        memory.write(BASE + 32, &[0xaa; 32]);
+        memory.write_sector(BASE + 32, &[0x55; 32], 0x8000_0021);
+        let mut back = [0; 32];
+        memory.read_sector(BASE + 32, &mut back);
+        for (n, byte) in back.into_iter().enumerate() {
+            assert_eq!(byte, if [0, 5, 31].contains(&n) { 0x55 } else { 0xaa }, "byte {n}");
+        }
+    }
+
+    #[test]
+    fn address_outside_all_memory_reads_zero_and_ignores_writes() {
+        let memory = Storage::new(CHUNK);
+        for at in [0, 4, BASE - 4, BASE + CHUNK, u64::MAX - 3] {
+            memory.store(at, 1);
+            assert_eq!(memory.load(at), 0);
+        }
+    }
+
+    #[test]
+    fn allocations_are_aligned_apart_and_found_by_address() {
+        let memory = Storage::new(CHUNK);
+        let (a, b) = (memory.allocate(256).unwrap(), memory.allocate(1).unwrap());
+        assert_eq!((a, b), (BASE, BASE + 512));
+        assert_eq!(memory.allocation_of(a + 252, 4), Some((a, 256)));
+        assert_eq!(memory.allocation_of(a + 253, 4), None);
+        assert_eq!(memory.allocation_of(BASE - 1, 1), None);
+        assert_eq!(memory.allocations(), [(a, 256), (b, 1)]);
+    }
+
+    #[test]
+    fn memory_is_full_allocation_gives_nothing() {
+        let memory = Storage::new(CHUNK);
+        assert_eq!(memory.allocate(CHUNK), None);
+        assert_eq!(memory.allocate(u64::MAX), None);
+        assert!(memory.allocate(CHUNK - 1).is_some());
+        assert_eq!(memory.allocate(1), None);
     }
 }

@@ -178,3 +178,49 @@ impl Packet {
         u32::from(self.sectors).count_ones()
     }
 }
+
+/// Bits of the sectors in a mask of bytes of a line.
+#[inline]
+pub fn byte_mask(sectors: u8) -> u128 {
+    (0..SECTORS)
+        .filter(|n| sectors >> n & 1 == 1)
+        .fold(0, |mask, n| mask | 0xffff_ffff << (SECTOR * n))
+}
+
+/// The sectors whose bits are set in `sectors`, lowest first.
+#[inline]
+pub fn each_sector(mut sectors: u8) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let sector = sectors.trailing_zeros() as usize;
+        sectors &= sectors.wrapping_sub(1);
+        (sector < SECTORS).then_some(sector)
+    })
+}
+
+/// Copies the bytes of `sectors`.
+#[inline]
+pub fn copy_sectors(from: &[u8; LINE], to: &mut [u8; LINE], sectors: u8) {
+    for sector in each_sector(sectors) {
+        let bytes = sector * SECTOR..(sector + 1) * SECTOR;
+        to[bytes.clone()].copy_from_slice(&from[bytes]);
+    }
+}
+
+/// Copies the bytes whose bit is set in `mask`.
+#[inline]
+pub fn copy_bytes(from: &[u8; LINE], to: &mut [u8; LINE], mask: u128) {
+    for sector in 0..SECTORS {
+        let first = sector * SECTOR;
+        match (mask >> first) as u32 {
+            0 => {}
+            u32::MAX => to[first..first + SECTOR].copy_from_slice(&from[first..first + SECTOR]),
+            mut some => {
+                while some != 0 {
+                    let byte = first + some.trailing_zeros() as usize;
+                    to[byte] = from[byte];
+                    some &= some - 1;
+                }
+            }
+        }
+    }
+}

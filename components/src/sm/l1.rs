@@ -1,1 +1,577 @@
-//! The SM's first-level data cache.
+//! The first-level data cache of an SM: lines of 128 bytes in sectors of 32, filled and written sector by sector.
+//!
+//! ```text
+//!                    +--------------------------------------------+
+//!   LSU  requests -->| tag --hit--> data ----- hit pipe ----+      |
+//!                    |  |                                   v      |--> answers  LSU
+//!                    |  +--miss--> MSHR    returned packets-+      |
+//!                    |  +--store, atomic--> store queue            |--> requests crossbar
+//!                    |                fill, wake <-----------------|<-- answers  crossbar
+//!                    +--------------------------------------------+
+//! ```
+//!
+//! | Port | Carries |
+//! |---|---|
+//! | `requests` from the LSU | one packet per warp instruction and line |
+//! | `answers` to the LSU | the same packets: loads with bytes, atomics with old values, stores as acknowledgement |
+//! | `below` to the crossbar | the L1's own load packets; the LSU's stores, atomics and uncached loads themselves |
+//! | `returns` from the crossbar | the same packets, answered |
+//!
+//! | Operation | Cycles |
+//! |---|---|
+//! | tag lookup | one packet per cycle |
+//! | load, every sector there | answer sent `latency` cycles after the request was taken |
+//! | load, a sector missing | request to the crossbar 1 cycle after the lookup; answer 1 cycle after the last fill |
+//! | store, atomic, uncached load | to the crossbar 1 cycle after the lookup; answer 1 cycle after it is back |
+//! | [`PacketKind::Invalidate`] | every line forgotten in the cycle of its lookup; answered as a hit |
+//! | answers | one packet per ceil(bytes / `data_bytes_per_cycle`) cycles |
+//!
+//! Policy: a line is allocated when its first sector is filled; stores write through and change a sector that is there, but
+//! bring none in; an atomic drops its line; loads with [`CacheOp::Global`] or [`CacheOp::Volatile`] pass by. Nothing keeps L1s
+//! coherent with each other.
+//!
+//! # Invariants
+//! - What one SM sends for one line reaches the L2 in the order of the LSU's packets.
+//! - A load never gets bytes older than a store of the same SM that passed the L1 before it (see `mshr`).
+//! - Each packet taken from the LSU is answered once; nothing is allocated once the pool has grown to the load.
+//!
+//! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for allocation on fill and write-through; Jia et al., "Dissecting the NVIDIA
+//! Volta GPU architecture via microbenchmarking" (2018), for latency.
+
+mod data;
+mod mshr;
+mod store;
+mod tag;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::CacheOp;
+
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage, Stamps, byte_mask, each_sector};
+use crate::proto::noc::AddressMap;
+use crate::waiting::Waiting;
+use data::Data;
+use mshr::Mshr;
+use store::{StoreQueue, written};
+use tag::Tags;
+
+/// Packets that wait for the LSU before no more are taken from the crossbar.
+const RETURN_DEPTH: usize = 8;
+
+/// Shape of an L1.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Number of its SM.
+    pub sm: u16,
+    /// Bytes of lines: what the shared-memory carve-out leaves.
+    pub bytes: u32,
+    /// Ways of a set.
+    pub associativity: u32,
+    /// Cycles from taking a request to sending its answer on a hit, at least 1.
+    pub latency: u32,
+    /// Sectors in flight to the L2, at least those of one line.
+    pub mshr_entries: u32,
+    /// Packets that may wait for one sector, the first included.
+    pub mshr_merges: u32,
+    /// LSU packets that may wait for sectors.
+    pub waiting: u32,
+    /// Bytes that a hit delivers per cycle.
+    pub data_bytes_per_cycle: u32,
+    /// Sectors written that wait for the crossbar.
+    pub store_queue: u32,
+    /// Where lines live.
+    pub map: Arc<AddressMap>,
+}
+
+/// What an L1 is joined to.
+pub struct Ports {
+    /// From the LSU.
+    pub requests: InPort<Box<Packet>>,
+    /// To the LSU.
+    pub answers: OutPort<Box<Packet>>,
+    /// To the crossbar.
+    pub below: OutPort<Box<Packet>>,
+    /// From the crossbar.
+    pub returns: InPort<Box<Packet>>,
+}
+
+/// Events of an L1. A sector that merges counts as missed too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "the unit is in the name")]
+pub struct Stats {
+    pub load_requests: u64,
+    pub store_requests: u64,
+    pub atomic_requests: u64,
+    pub reduction_requests: u64,
+    pub load_sectors: u64,
+    pub load_sectors_hit: u64,
+    pub load_sectors_missed: u64,
+    pub load_sectors_merged: u64,
+    pub load_sectors_bypassed: u64,
+    pub store_sectors: u64,
+    pub store_sectors_hit: u64,
+    pub atomic_sectors: u64,
+    pub reduction_sectors: u64,
+    pub invalidations: u64,
+    /// Sectors of loads that came back from the crossbar.
+    pub sectors_read_below: u64,
+    /// Sectors of stores sent to the crossbar.
+    pub sectors_written_below: u64,
+    pub lines_evicted: u64,
+    /// Cycles in which a request was looked up.
+    pub tag_cycles: u64,
+    /// Cycles of the path to the LSU that answers took.
+    pub data_cycles: u64,
+    pub mshr_stall_cycles: u64,
+    pub store_stall_cycles: u64,
+    pub answer_stall_cycles: u64,
+}
+
+/// What the tag stage did last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum TagState {
+    Idle,
+    Hit,
+    Miss,
+    Pass,
+    StallMshr,
+    StallStore,
+    StallAnswer,
+}
+
+const TAG_STATES: [&str; 7] = [
+    "idle",
+    "hit",
+    "miss",
+    "pass",
+    "stall_mshr",
+    "stall_store",
+    "stall_answer",
+];
+
+/// The first-level data cache.
+pub struct L1 {
+    path: Path,
+    config: Config,
+    ports: Ports,
+    tags: Tags,
+    data: Data,
+    mshr: Mshr,
+    waiting: Waiting,
+    store_queue: StoreQueue,
+    /// Hits on their way, with the cycle of their answer.
+    hits: VecDeque<(Cycle, Box<Packet>)>,
+    /// Packets that are back from below.
+    returned: VecDeque<Box<Packet>>,
+    /// When the path to the LSU is free again.
+    data_free: Cycle,
+    pool: Vec<Box<Packet>>,
+    state: TagState,
+    line: u64,
+    stats: Stats,
+}
+
+impl L1 {
+    /// An empty cache.
+    ///
+    /// # Panics
+    /// If the latency is 0 or a line's sectors could not be in flight together.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
+        assert!(
+            config.mshr_entries as usize >= SECTORS,
+            "{path}: {} sectors in flight are less than a line's {SECTORS}",
+            config.mshr_entries
+        );
+        let tags = Tags::new(config.bytes, config.associativity);
+        L1 {
+            data: Data::new(tags.places()),
+            tags,
+            mshr: Mshr::new(config.mshr_entries, config.mshr_merges),
+            waiting: Waiting::new(config.waiting),
+            store_queue: StoreQueue::new(config.store_queue),
+            hits: VecDeque::with_capacity(config.latency as usize + 1),
+            returned: VecDeque::new(),
+            data_free: Cycle::ZERO,
+            pool: Vec::new(),
+            state: TagState::Idle,
+            line: 0,
+            stats: Stats::default(),
+            path,
+            config,
+            ports,
+        }
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Sends one answer to the LSU; what came from below goes before hits.
+    fn answer(&mut self, now: Cycle) {
+        let hit_due = self.hits.front().is_some_and(|&(due, _)| due <= now);
+        if self.data_free > now || (self.returned.is_empty() && !hit_due) {
+            return;
+        }
+        if !self.ports.answers.has_room(now) {
+            self.stats.answer_stall_cycles += 1;
+            return;
+        }
+        let packet = self.returned.pop_front().or_else(|| Some(self.hits.pop_front()?.1));
+        let mut packet = packet.expect("one of the two queues has a packet");
+        packet.stamps.note(Stage::Return, now);
+        let cycles = match packet.kind {
+            PacketKind::Load => (packet.n_sectors() * SECTOR as u32).div_ceil(self.config.data_bytes_per_cycle),
+            _ => 1,
+        };
+        self.data_free = now + u64::from(cycles);
+        self.stats.data_cycles += u64::from(cycles);
+        self.ports.answers.send(now, packet);
+    }
+
+    /// Sends one packet to the crossbar.
+    fn send_below(&mut self, now: Cycle) {
+        if self.store_queue.len() == 0 || !self.ports.below.has_room(now) {
+            return;
+        }
+        let mut packet = self.store_queue.pop().expect("the queue is not empty");
+        packet.stamps.note(Stage::Request, now);
+        packet.sm = self.config.sm;
+        packet.slice = self.config.map.home(packet.line).slice;
+        if packet.kind == PacketKind::Store {
+            self.stats.sectors_written_below += u64::from(packet.n_sectors());
+        }
+        self.ports.below.send(now, packet);
+    }
+
+    /// Takes one packet from the crossbar.
+    fn take_return(&mut self, now: Cycle) {
+        if self.returned.len() >= RETURN_DEPTH {
+            return;
+        }
+        let Some(mut packet) = self.ports.returns.recv(now) else {
+            return;
+        };
+        packet.stamps.note(Stage::Response, now);
+        if packet.kind == PacketKind::Load {
+            self.stats.sectors_read_below += u64::from(packet.n_sectors());
+        }
+        if is_passed_on(&packet) {
+            self.returned.push_back(packet);
+        } else {
+            self.fill(&packet, now);
+            self.pool.push(packet);
+        }
+    }
+
+    /// Installs the fresh sectors of an answered miss and gives all of them to the packets that wait.
+    fn fill(&mut self, fill: &Packet, now: Cycle) {
+        let n = fill.tag;
+        let fresh = self.mshr.fresh(n);
+        if fresh != 0 {
+            let (place, evicted) = self.tags.install(line_number(fill), fresh, now.0);
+            self.data.fill(place, fresh, &fill.bytes);
+            self.stats.lines_evicted += u64::from(evicted);
+        }
+        for sector in each_sector(fill.sectors) {
+            while let Some(slot) = self.mshr.next_waiter(n, sector, &mut self.waiting) {
+                let bytes = sector * SECTOR..(sector + 1) * SECTOR;
+                let packet = self.waiting.packet(slot);
+                packet.bytes[bytes.clone()].copy_from_slice(&fill.bytes[bytes]);
+                packet.l2_hit &= fill.l2_hit;
+                if let Some(mut packet) = self.waiting.arrived(slot, sector) {
+                    inherit_stamps(&mut packet, fill);
+                    self.returned.push_back(packet);
+                }
+            }
+        }
+        self.mshr.close(n);
+    }
+
+    /// Looks one request up.
+    fn take_request(&mut self, now: Cycle) {
+        self.state = TagState::Idle;
+        let Some(packet) = self.ports.requests.peek(now) else {
+            return;
+        };
+        self.line = packet.line;
+        self.state = match packet.kind {
+            PacketKind::Load if !is_passed_on(packet) => self.look_up_load(now),
+            PacketKind::Invalidate => self.invalidate(now),
+            _ => self.pass_on(now),
+        };
+        match self.state {
+            TagState::StallMshr => self.stats.mshr_stall_cycles += 1,
+            TagState::StallStore => self.stats.store_stall_cycles += 1,
+            TagState::StallAnswer => self.stats.answer_stall_cycles += 1,
+            _ => self.stats.tag_cycles += 1,
+        }
+    }
+
+    fn look_up_load(&mut self, now: Cycle) -> TagState {
+        let packet = self.ports.requests.peek(now).expect("a request was seen");
+        let (line, wanted) = (line_number(packet), packet.sectors);
+        let found = self.tags.find(line);
+        let here = found.map_or(0, |(_, sectors)| sectors & wanted);
+        let missing = wanted & !here;
+        if missing == 0 {
+            return self.hit(now);
+        }
+        let Some(merged) = self.mshr.mergeable(line, missing) else {
+            return TagState::StallMshr;
+        };
+        let fetched = missing & !merged;
+        if self.waiting.is_full() || !self.mshr.has_room(fetched.count_ones()) {
+            return TagState::StallMshr;
+        }
+        let mut packet = self.take(now);
+        if let Some((place, _)) = found {
+            self.tags.touch(place, now.0);
+            self.data.read(place, here, &mut packet.bytes);
+        }
+        self.stats.load_sectors_hit += u64::from(here.count_ones());
+        self.stats.load_sectors_missed += u64::from(missing.count_ones());
+        self.stats.load_sectors_merged += u64::from(merged.count_ones());
+        packet.l1_hit = false;
+        packet.l2_hit = true;
+        let cache = packet.cache;
+        let slot = self.waiting.add(packet, missing);
+        if merged != 0 {
+            self.mshr.merge(line, merged, slot, &mut self.waiting);
+        }
+        if fetched != 0 {
+            let n = self.mshr.open(line, fetched, slot, &mut self.waiting);
+            self.request(line, fetched, n, cache);
+        }
+        TagState::Miss
+    }
+
+    fn hit(&mut self, now: Cycle) -> TagState {
+        if self.hits.len() > self.config.latency as usize {
+            return TagState::StallAnswer;
+        }
+        let mut packet = self.take(now);
+        let (place, _) = self.tags.find(line_number(&packet)).expect("the line was found");
+        self.tags.touch(place, now.0);
+        self.data.read(place, packet.sectors, &mut packet.bytes);
+        self.stats.load_sectors_hit += u64::from(packet.n_sectors());
+        packet.l1_hit = true;
+        self.hits.push_back((now + u64::from(self.config.latency), packet));
+        TagState::Hit
+    }
+
+    /// Forgets every line, those under way too; the answer is a hit's.
+    fn invalidate(&mut self, now: Cycle) -> TagState {
+        if self.hits.len() > self.config.latency as usize {
+            return TagState::StallAnswer;
+        }
+        let packet = self.take(now);
+        self.tags.clear();
+        self.mshr.spoil_all();
+        self.hits.push_back((now + u64::from(self.config.latency), packet));
+        TagState::Hit
+    }
+
+    /// A store, an atomic or an uncached load: goes down itself.
+    fn pass_on(&mut self, now: Cycle) -> TagState {
+        let packet = self.ports.requests.peek(now).expect("a request was seen");
+        if !self.store_queue.has_room(written(packet)) {
+            return TagState::StallStore;
+        }
+        let mut packet = self.take(now);
+        packet.l1_hit = false;
+        let line = line_number(&packet);
+        match packet.kind {
+            PacketKind::Load => {
+                self.stats.load_sectors_missed += u64::from(packet.n_sectors());
+                self.stats.load_sectors_bypassed += u64::from(packet.n_sectors());
+            }
+            PacketKind::Store => {
+                if let Some((place, sectors)) = self.tags.find(line) {
+                    let mask = packet.byte_mask & byte_mask(sectors);
+                    self.data.write(place, mask, &packet.bytes);
+                    self.stats.store_sectors_hit += u64::from((sectors & packet.sectors).count_ones());
+                }
+                self.mshr.spoil(line, packet.sectors);
+            }
+            PacketKind::Atomic | PacketKind::Reduction => {
+                self.tags.drop_line(line);
+                self.mshr.spoil(line, packet.sectors);
+            }
+            PacketKind::Invalidate => unreachable!("{}: an invalidation stays in the L1", self.path),
+        }
+        self.store_queue.push(packet);
+        TagState::Pass
+    }
+
+    /// Takes the request that was looked at, and counts it.
+    fn take(&mut self, now: Cycle) -> Box<Packet> {
+        let mut packet = self.ports.requests.recv(now).expect("a request was seen");
+        packet.stamps.note(Stage::L1, now);
+        let (requests, sectors) = match packet.kind {
+            PacketKind::Load => (&mut self.stats.load_requests, &mut self.stats.load_sectors),
+            PacketKind::Store => (&mut self.stats.store_requests, &mut self.stats.store_sectors),
+            PacketKind::Atomic => (&mut self.stats.atomic_requests, &mut self.stats.atomic_sectors),
+            PacketKind::Reduction => (&mut self.stats.reduction_requests, &mut self.stats.reduction_sectors),
+            PacketKind::Invalidate => {
+                self.stats.invalidations += 1;
+                return packet;
+            }
+        };
+        *requests += 1;
+        *sectors += u64::from(packet.n_sectors());
+        packet
+    }
+
+    /// Asks the L2 for sectors.
+    fn request(&mut self, line: u32, sectors: u8, n: u32, cache: CacheOp) {
+        let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
+        packet.kind = PacketKind::Load;
+        packet.line = u64::from(line) * LINE as u64;
+        packet.sectors = sectors;
+        packet.cache = cache;
+        packet.tag = n;
+        packet.stamps = Stamps::NONE;
+        self.store_queue.push(packet);
+    }
+
+    fn activity(&mut self, now: Cycle) -> Activity {
+        let busy = self.state != TagState::Idle
+            || self.store_queue.len() != 0
+            || !self.returned.is_empty()
+            || self.ports.requests.is_ready(now)
+            || self.ports.returns.is_ready(now);
+        match self.hits.front() {
+            _ if busy => Activity::Busy,
+            Some(&(due, _)) => Activity::Until(due.max(self.data_free).max(now + 1)),
+            None => Activity::Idle,
+        }
+    }
+}
+
+impl Component for L1 {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.answer(now);
+        self.send_below(now);
+        self.take_return(now);
+        self.take_request(now);
+        self.activity(now)
+    }
+
+    fn reset(&mut self) {
+        self.ports.requests.clear();
+        self.ports.returns.clear();
+        self.tags.clear();
+        self.mshr.clear();
+        self.waiting.clear();
+        self.store_queue.clear();
+        self.hits.clear();
+        self.returned.clear();
+        self.data_free = Cycle::ZERO;
+        self.state = TagState::Idle;
+        self.line = 0;
+        self.stats = Stats::default();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.waiting.len() == 0
+            && self.mshr.in_flight() == 0
+            && self.store_queue.len() == 0
+            && self.hits.is_empty()
+            && self.returned.is_empty()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.state("tag", &TAG_STATES, Some(self.state as usize));
+        let known = self.state != TagState::Idle;
+        probe.vector("line", 48, known.then_some(self.line));
+        probe.vector("hits", 8, Some(self.hits.len() as u64));
+        probe.vector("mshr_sectors", 16, Some(u64::from(self.mshr.in_flight())));
+        probe.vector("waiting", 16, Some(self.waiting.len() as u64));
+        probe.vector("returned", 16, Some(self.returned.len() as u64));
+        probe.vector("below", 16, Some(self.store_queue.len() as u64));
+        probe.vector("store_sectors", 16, Some(u64::from(self.store_queue.sectors())));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        let s = &self.stats;
+        for (name, value) in [
+            ("load_requests", s.load_requests),
+            ("store_requests", s.store_requests),
+            ("atomic_requests", s.atomic_requests),
+            ("reduction_requests", s.reduction_requests),
+            ("load_sectors", s.load_sectors),
+            ("load_sectors_hit", s.load_sectors_hit),
+            ("load_sectors_missed", s.load_sectors_missed),
+            ("load_sectors_merged", s.load_sectors_merged),
+            ("load_sectors_bypassed", s.load_sectors_bypassed),
+            ("store_sectors", s.store_sectors),
+            ("store_sectors_hit", s.store_sectors_hit),
+            ("atomic_sectors", s.atomic_sectors),
+            ("reduction_sectors", s.reduction_sectors),
+            ("invalidations", s.invalidations),
+            ("sectors_read_below", s.sectors_read_below),
+            ("sectors_written_below", s.sectors_written_below),
+            ("lines_evicted", s.lines_evicted),
+            ("tag_cycles", s.tag_cycles),
+            ("data_cycles", s.data_cycles),
+            ("mshr_stall_cycles", s.mshr_stall_cycles),
+            ("store_stall_cycles", s.store_stall_cycles),
+            ("answer_stall_cycles", s.answer_stall_cycles),
+        ] {
+            report.count(name, value);
+        }
+    }
+
+    fn waits(&self, say: &mut dyn FnMut(String)) {
+        if self.waiting.len() > 0 {
+            let (packets, sectors) = (self.waiting.len(), self.mshr.in_flight());
+            say(format!(
+                "{}: {packets} packets wait for {sectors} sectors from the L2",
+                self.path
+            ));
+        }
+        if self.store_queue.len() > 0 {
+            say(format!(
+                "{}: {} packets wait for the crossbar",
+                self.path,
+                self.store_queue.len()
+            ));
+        }
+    }
+}
+
+/// Whether a packet goes to the L2 itself and comes back to the LSU: all but loads that the L1 may keep.
+fn is_passed_on(packet: &Packet) -> bool {
+    packet.kind != PacketKind::Load || matches!(packet.cache, CacheOp::Global | CacheOp::Volatile)
+}
+
+fn line_number(packet: &Packet) -> u32 {
+    (packet.line / LINE as u64) as u32
+}
+
+/// A packet that waited passed the stages of the fill that completed it, as far as they came after its own lookup.
+fn inherit_stamps(packet: &mut Packet, fill: &Packet) {
+    let looked_up = packet.stamps.0[Stage::L1 as usize];
+    for stage in [Stage::Request, Stage::L2, Stage::Hbm, Stage::L2Data, Stage::Response] {
+        match fill.stamps.at(stage) {
+            Some(at) if at >= looked_up => packet.stamps.note(stage, at),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! What waits for the crossbar: misses, stores and atomics in one line, so that a load never overtakes the store before it.
+
+use std::collections::VecDeque;
+
+use crate::proto::mem::{Packet, PacketKind};
+
+/// Packets on their way down, with a limit on the sectors that stores among them write.
+pub(super) struct StoreQueue {
+    packets: VecDeque<Box<Packet>>,
+    sectors: u32,
+    depth: u32,
+}
+
+impl StoreQueue {
+    /// At most `depth` written sectors may wait; one packet always may.
+    pub(super) fn new(depth: u32) -> Self {
+        StoreQueue {
+            packets: VecDeque::with_capacity(depth as usize),
+            sectors: 0,
+            depth,
+        }
+    }
+
+    /// Packets waiting.
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Written sectors waiting.
+    pub(super) fn sectors(&self) -> u32 {
+        self.sectors
+    }
+
+    /// Whether a packet that the LSU waits for may follow: one that writes so many sectors, or none.
+    pub(super) fn has_room(&self, sectors: u32) -> bool {
+        self.sectors == 0 || self.sectors + sectors <= self.depth
+    }
+
+    /// Puts a packet at the end.
+    pub(super) fn push(&mut self, packet: Box<Packet>) {
+        self.sectors += written(&packet);
+        self.packets.push_back(packet);
+    }
+
+    /// Takes the oldest packet.
+    pub(super) fn pop(&mut self) -> Option<Box<Packet>> {
+        let packet = self.packets.pop_front()?;
+        self.sectors -= written(&packet);
+        Some(packet)
+    }
+
+    /// Drops all.
+    pub(super) fn clear(&mut self) {
+        self.packets.clear();
+        self.sectors = 0;
+    }
+}
+
+/// Sectors that a packet changes.
+pub(super) fn written(packet: &Packet) -> u32 {
+    match packet.kind {
+        PacketKind::Store | PacketKind::Atomic | PacketKind::Reduction => packet.n_sectors(),
+        PacketKind::Load | PacketKind::Invalidate => 0,
+    }
+}
