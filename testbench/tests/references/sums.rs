@@ -1,0 +1,33 @@
+//! Sums, prefix sums and counts.
+
+/// Sums of consecutive chunks, taken in f64.
+pub fn chunk_sums(input: &[f32], chunk: usize) -> Vec<f32> {
+    let sum = |chunk: &[f32]| chunk.iter().copied().map(f64::from).sum::<f64>() as f32;
+    input.chunks(chunk).map(sum).collect()
+}
+
+/// Inclusive prefix sums, starting afresh every `block` elements.
+pub fn prefix_sums(input: &[i32], block: usize) -> Vec<i32> {
+    let scan = |sum: &mut i32, v: &i32| {
+        *sum += v;
+        Some(*sum)
+    };
+    input
+        .chunks(block)
+        .flat_map(|chunk| chunk.iter().scan(0, scan))
+        .collect()
+}
+
+/// Sums of consecutive blocks.
+pub fn block_sums(input: &[i32], block: usize) -> Vec<i32> {
+    input.chunks(block).map(|chunk| chunk.iter().sum()).collect()
+}
+
+/// How often each byte occurs.
+pub fn histogram(bytes: impl Iterator<Item = u8>) -> Vec<u32> {
+    let mut bins = vec![0; 256];
+    for byte in bytes {
+        bins[byte as usize] += 1;
+    }
+    bins
+}
