@@ -10,6 +10,8 @@ pub mod occupancy;
 
 pub mod proto;
 
+pub mod front;
+
 pub mod sm;
 
 pub mod xbar;

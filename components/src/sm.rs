@@ -1,3 +1,22 @@
 //! The streaming multiprocessor and its parts.
+//!
+//! ```text
+//!   GigaThread -> cta (with barriers) <-> 4 x subcore: scheduler -> dispatch -> pipes -> dispatch
+//!                                                          ^            |
+//!                                                          |            v
+//!                                                          +-- notes -- lsu -> shared, l1 -> crossbar
+//! ```
+
+pub mod timing;
+
+pub mod cta;
+
+pub mod barrier;
 
 pub mod l1;
+
+pub mod subcore;
+
+pub mod pipe;
+
+pub mod lsu;

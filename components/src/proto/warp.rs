@@ -33,7 +33,7 @@ pub struct WarpStart {
 #[derive(Clone, Debug)]
 pub enum WarpCommand {
     /// Begin.
-    Start(Box<WarpStart>),
+    Start(WarpStart),
     /// These warps' barrier is open, bit i for slot i.
     Release(u32),
 }
@@ -137,6 +137,8 @@ pub struct Flight {
     pub shared_base: u32,
     /// What the warp runs.
     pub grid: Arc<Grid>,
+    /// Address of each lane's access, once the LSU has worked them out.
+    pub addresses: [u64; WARP_SIZE],
     /// What it reads.
     pub operands: Operands,
     /// What it writes.
@@ -156,6 +158,7 @@ impl Flight {
             index: 0,
             shared_base: 0,
             grid,
+            addresses: [0; WARP_SIZE],
             operands: Operands {
                 words: [Lanes::ZERO; MAX_SOURCE_WORDS],
                 preds: [LaneMask::NONE; 2],

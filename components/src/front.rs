@@ -1,0 +1,3 @@
+//! The front end of the chip: who gets which CTA.
+
+pub mod gigathread;

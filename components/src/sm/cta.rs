@@ -1,0 +1,419 @@
+//! The CTA manager of an SM: admits CTAs, hands their warps to the sub-cores, keeps their barriers, reports their end.
+//!
+//! ```text
+//!   GigaThread --CtaLaunch--> [cta] --WarpCommand--> scheduler (and dispatch) of each sub-core
+//!              <--SmEvent----       <--WarpEvent----
+//!                                   <--Trap--------- lsu
+//! ```
+//!
+//! | what | cycles |
+//! |---|---|
+//! | a CTA admitted | one per cycle at most; its warps start in the next |
+//! | barrier, from the last arrival to the release | `base_latency` + `per_warp` x warps, less the way there and back |
+//!
+//! A warp goes to the sub-core with the most free slots, the lowest first. Registers need no manager: all warps on an SM are of
+//! one grid, so slot i's registers begin at i times the registers of a warp.
+//!
+//! Invariants: CTAs resident never exceed what GigaThread was told; a CTA's slot is free only when all its warps have ended.
+
+use std::sync::Arc;
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+
+use crate::config;
+use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap, TrapKind};
+use crate::proto::warp::{WarpCommand, WarpEvent, WarpStart, thread_position};
+use crate::sm::barrier::Barriers;
+
+/// Most warp slots of one sub-core.
+pub const MAX_WARPS: usize = 32;
+
+/// Cycles of a barrier's latency that pass outside this component: from the issue of the last arrival to its coming here.
+const BARRIER_WAY: u64 = 1;
+
+/// Numbers of a CTA manager.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Sub-cores of the SM.
+    pub subcores: usize,
+    /// Warp slots of each.
+    pub warps_per_subcore: usize,
+    /// CTA slots of the SM.
+    pub max_ctas: usize,
+    /// Barrier latencies.
+    pub barrier: config::Barrier,
+    /// A CTA's shared memory is rounded up to this many bytes.
+    pub shared_unit: u32,
+}
+
+/// The links of a CTA manager.
+pub struct Ports {
+    /// CTAs to run.
+    pub launch: InPort<CtaLaunch>,
+    /// What became of them.
+    pub event: OutPort<SmEvent>,
+    /// To each sub-core's scheduler.
+    pub command: Vec<OutPort<WarpCommand>>,
+    /// To each sub-core's dispatch unit.
+    pub start: Vec<OutPort<WarpStart>>,
+    /// From each sub-core's scheduler.
+    pub warp: Vec<InPort<WarpEvent>>,
+    /// From the LSU.
+    pub trap: InPort<Box<Trap>>,
+}
+
+/// A CTA on the SM.
+#[derive(Clone, Debug)]
+struct Resident {
+    grid: Arc<Grid>,
+    index: u64,
+    /// Warps handed to sub-cores so far.
+    started: u32,
+    live: u32,
+    barriers: Barriers,
+    /// Sub-core and slot of each warp.
+    places: [(u8, u8); 64],
+    since: Cycle,
+}
+
+/// A barrier that opens later.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    at: Cycle,
+    /// Slots per sub-core.
+    warps: [u32; 8],
+}
+
+/// What a CTA manager counts.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// CTAs admitted.
+    pub ctas: u64,
+    /// Warps started.
+    pub warps: u64,
+    /// Threads started.
+    pub threads: u64,
+    /// Cycles with at least one warp resident.
+    pub active_cycles: u64,
+    /// Barriers opened.
+    pub barriers: u64,
+    /// From a barrier's last arrival to its release.
+    pub barrier_latency: Latency,
+    /// From a CTA's arrival to its end.
+    pub cta_latency: Latency,
+}
+
+/// The CTA manager.
+pub struct CtaManager {
+    path: Path,
+    config: Config,
+    ports: Ports,
+    residents: Vec<Option<Resident>>,
+    /// Free warp slots of each sub-core, bit i for slot i.
+    free: Vec<u32>,
+    /// CTA slot and warp index of each warp slot of each sub-core.
+    owners: Vec<[(u8, u8); MAX_WARPS]>,
+    openings: Vec<Opening>,
+    active_since: Option<Cycle>,
+    stats: Stats,
+}
+
+impl CtaManager {
+    /// A manager without CTAs.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        assert!(
+            config.warps_per_subcore <= MAX_WARPS && config.subcores <= 8,
+            "{path}: too many warps or sub-cores"
+        );
+        let free = vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores];
+        CtaManager {
+            residents: vec![None; config.max_ctas],
+            owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
+            openings: Vec::with_capacity(config.max_ctas),
+            free,
+            active_since: None,
+            stats: Stats::default(),
+            path,
+            config,
+            ports,
+        }
+    }
+
+    fn take_events(&mut self, now: Cycle) {
+        for subcore in 0..self.config.subcores {
+            while let Some(event) = self.ports.warp[subcore].recv(now) {
+                self.on_event(subcore, event, now);
+            }
+        }
+    }
+
+    fn on_event(&mut self, subcore: usize, event: WarpEvent, now: Cycle) {
+        let slot = match event {
+            WarpEvent::Arrive { warp, .. } | WarpEvent::Done { warp } | WarpEvent::Trap { warp, .. } => warp,
+        };
+        let (cta, index) = self.owners[subcore][slot as usize];
+        let resident = self.residents[cta as usize].as_mut().expect("a warp's CTA is resident");
+        match event {
+            WarpEvent::Arrive {
+                barrier, threads, pass, ..
+            } => {
+                resident.barriers.arrive(barrier, u32::from(index), threads, pass);
+            }
+            WarpEvent::Done { .. } => {
+                resident.live -= 1;
+                self.free[subcore] |= 1 << slot;
+            }
+            WarpEvent::Trap { pc, lanes, .. } => {
+                let trap = trapped(resident, u32::from(index), pc, lanes);
+                self.report_trap(trap, now);
+                return;
+            }
+        }
+        self.open_barriers(cta as usize, now);
+    }
+
+    fn open_barriers(&mut self, cta: usize, now: Cycle) {
+        let Some(resident) = &mut self.residents[cta] else {
+            return;
+        };
+        while let Some(waiting) = resident.barriers.open(resident.live) {
+            let mut warps = [0; 8];
+            for index in (0..64).filter(|index| waiting >> index & 1 == 1) {
+                let (subcore, slot) = resident.places[index];
+                warps[subcore as usize] |= 1 << slot;
+            }
+            let total = self.config.barrier.base_latency + self.config.barrier.per_warp * resident.grid.warps();
+            let wait = u64::from(total).saturating_sub(BARRIER_WAY).max(1);
+            self.stats.barriers += 1;
+            self.stats.barrier_latency.record(u64::from(total));
+            self.openings.push(Opening {
+                at: now + (wait - 1),
+                warps,
+            });
+        }
+    }
+
+    fn release(&mut self, now: Cycle) {
+        let ports = &mut self.ports;
+        self.openings.retain(|opening| {
+            let ready = opening.at <= now
+                && (0..ports.command.len()).all(|s| opening.warps[s] == 0 || ports.command[s].has_room(now));
+            if ready {
+                for (port, &warps) in ports.command.iter_mut().zip(&opening.warps) {
+                    if warps != 0 {
+                        port.send(now, WarpCommand::Release(warps));
+                    }
+                }
+            }
+            !ready
+        });
+    }
+
+    fn finish(&mut self, now: Cycle) {
+        for slot in &mut self.residents {
+            if let Some(resident) = slot
+                && resident.live == 0
+                && resident.started == resident.grid.warps()
+                && self.ports.event.has_room(now)
+            {
+                self.stats.cta_latency.record(now.since(resident.since));
+                self.ports.event.send(now, SmEvent::CtaDone { index: resident.index });
+                *slot = None;
+            }
+        }
+    }
+
+    fn admit(&mut self, now: Cycle) {
+        let Some(slot) = self.residents.iter().position(Option::is_none) else {
+            return;
+        };
+        let Some(CtaLaunch { grid, index }) = self.ports.launch.recv(now) else {
+            return;
+        };
+        self.stats.ctas += 1;
+        self.stats.threads += u64::from(grid.threads());
+        let live = grid.warps();
+        let barriers = Barriers::default();
+        let resident = Resident {
+            grid,
+            index,
+            started: 0,
+            live,
+            barriers,
+            places: [(0, 0); 64],
+            since: now,
+        };
+        self.residents[slot] = Some(resident);
+    }
+
+    /// Starts as many warps as sub-cores have room for commands: one each per cycle.
+    fn start_warps(&mut self, now: Cycle) {
+        let mut used = 0u32;
+        for cta in 0..self.residents.len() {
+            loop {
+                let Some(resident) = &mut self.residents[cta] else {
+                    break;
+                };
+                if resident.started == resident.grid.warps() {
+                    break;
+                }
+                let free = |s: &usize| self.free[*s].count_ones();
+                let emptiest = (0..self.config.subcores).max_by_key(|s| (free(s), self.config.subcores - s));
+                let Some(subcore) = emptiest.filter(|s| self.free[*s] != 0) else {
+                    return;
+                };
+                if used >> subcore & 1 == 1
+                    || !self.ports.command[subcore].has_room(now)
+                    || !self.ports.start[subcore].has_room(now)
+                {
+                    return;
+                }
+                used |= 1 << subcore;
+                let slot = self.free[subcore].trailing_zeros() as u8;
+                self.free[subcore] &= !(1 << slot);
+                let index = resident.started;
+                resident.places[index as usize] = (subcore as u8, slot);
+                resident.started += 1;
+                self.owners[subcore][slot as usize] = (cta as u8, index as u8);
+                let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
+                self.stats.warps += 1;
+                self.ports.start[subcore].send(now, start.clone());
+                self.ports.command[subcore].send(now, WarpCommand::Start(start));
+            }
+        }
+    }
+
+    fn report_trap(&mut self, trap: Trap, now: Cycle) {
+        if self.ports.event.has_room(now) {
+            self.ports.event.send(now, SmEvent::Trap(Box::new(trap)));
+        }
+    }
+
+    fn count_activity(&mut self, now: Cycle) {
+        let busy = self.residents.iter().any(Option::is_some);
+        match (self.active_since, busy) {
+            (None, true) => self.active_since = Some(now),
+            (Some(since), false) => {
+                self.stats.active_cycles += now.since(since);
+                self.active_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn is_starting(&self) -> bool {
+        self.residents.iter().flatten().any(|r| r.started < r.grid.warps())
+    }
+}
+
+/// What a sub-core must know of a warp.
+fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
+    let grid = &resident.grid;
+    let shared = grid.shared_bytes.next_multiple_of(shared_unit);
+    WarpStart {
+        warp: slot,
+        cta: cta as u8,
+        index,
+        block: grid.cta_position(resident.index),
+        shared_base: cta as u32 * shared,
+        lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
+        grid: grid.clone(),
+    }
+}
+
+fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask) -> Trap {
+    let lane = lanes.lowest().unwrap_or(0) as u32;
+    Trap {
+        kind: TrapKind::Trapped,
+        pc,
+        line: resident.grid.program.code()[pc as usize].line,
+        block: resident.grid.cta_position(resident.index),
+        thread: thread_position(resident.grid.block, index * WARP_SIZE as u32 + lane),
+        address: None,
+        bytes: 0,
+        space: "none",
+    }
+}
+
+impl Component for CtaManager {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        if let Some(trap) = self.ports.trap.recv(now) {
+            self.report_trap(*trap, now);
+        }
+        self.take_events(now);
+        self.release(now);
+        self.finish(now);
+        self.start_warps(now);
+        self.admit(now);
+        self.count_activity(now);
+        let next_opening = self
+            .openings
+            .iter()
+            .map(|o| o.at)
+            .min()
+            .map_or(Activity::Idle, Activity::Until);
+        let waiting = self.residents.iter().any(Option::is_none) && self.ports.launch.is_ready(now);
+        let finishing = self
+            .residents
+            .iter()
+            .flatten()
+            .any(|r| r.live == 0 && r.started == r.grid.warps());
+        Activity::busy_if(self.is_starting() || waiting || finishing).or(next_opening)
+    }
+
+    fn reset(&mut self) {
+        self.residents.fill(None);
+        self.free
+            .fill((u64::MAX >> (64 - self.config.warps_per_subcore)) as u32);
+        self.openings.clear();
+        self.active_since = None;
+        self.stats = Stats::default();
+        self.ports.launch.clear();
+        self.ports.trap.clear();
+        self.ports.warp.iter_mut().for_each(InPort::clear);
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.residents.iter().all(Option::is_none) && self.openings.is_empty()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let resident = self.residents.iter().flatten();
+        probe.vector("ctas", 6, Some(resident.clone().count() as u64));
+        probe.vector("live_warps", 7, Some(resident.map(|r| u64::from(r.live)).sum()));
+        probe.vector("barriers_opening", 6, Some(self.openings.len() as u64));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        report.count("ctas", self.stats.ctas);
+        report.count("warps", self.stats.warps);
+        report.count("threads", self.stats.threads);
+        report.count("active_cycles", self.stats.active_cycles);
+        report.count("barriers", self.stats.barriers);
+        report.latency("barrier", &self.stats.barrier_latency);
+        report.latency("cta", &self.stats.cta_latency);
+    }
+
+    fn waits(&self, say: &mut dyn FnMut(String)) {
+        for resident in self.residents.iter().flatten() {
+            let [x, y, z] = resident.grid.cta_position(resident.index);
+            for (number, arrived, expected) in resident.barriers.pending() {
+                let wanted = if expected == 0 { resident.live } else { expected };
+                say(format!(
+                    "{}: block ({x}, {y}, {z}): barrier {number} has {arrived} of {wanted} warps",
+                    self.path
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Shared memory: 32 banks of words behind a crossbar, which shuffles use too.
+//!
+//! ```text
+//!   lsu --Flight--> [shared] --Flight, later--> dispatch of the sub-core
+//! ```
+//!
+//! An access takes as many passes as its worst bank has words to give (see [`super::banks`]); the banks are its own for that
+//! long. The next access waits.
+//!
+//! | what | cycles, issue to dependent issue |
+//! |---|---|
+//! | load without conflict | `latency` |
+//! | each further pass | `conflict_latency_per_pass`, of which the banks are busy for one |
+//! | atomic | `atomic_latency`, plus its further passes |
+//! | shuffle | `shuffle_latency` |
+//!
+//! Invariant: accesses take effect in the order in which they come.
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::tile::HORIZON;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::access::{load_words, store_bytes};
+use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::execute;
+use warpwave_isa::inst::AtomOp;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::Decoded;
+
+use crate::config;
+use crate::proto::warp::Flight;
+use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
+
+/// Numbers of shared memory.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes: the largest carve-out.
+    pub bytes: u32,
+    /// Latencies.
+    pub shared: config::Shared,
+}
+
+/// The links of shared memory.
+pub struct Ports {
+    /// Accesses and shuffles.
+    pub input: InPort<Box<Flight>>,
+    /// Their ends, to each sub-core.
+    pub output: Vec<OutPort<Box<Flight>>>,
+}
+
+/// One kind of access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Accesses {
+    /// Warp instructions.
+    pub instructions: u64,
+    /// Passes that they took.
+    pub passes: u64,
+    /// Passes beyond those that they would have taken without conflicts.
+    pub conflicts: u64,
+}
+
+/// What shared memory counts.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Loads, matrix loads among them.
+    pub loads: Accesses,
+    /// Stores.
+    pub stores: Accesses,
+    /// Atomics and reductions.
+    pub atomics: Accesses,
+    /// Shuffles.
+    pub shuffles: u64,
+    /// Cycles in which the banks were taken.
+    pub busy_cycles: u64,
+    /// Issue to use, shuffles left out.
+    pub latency: Latency,
+}
+
+/// Shared memory.
+pub struct SharedMemory {
+    path: Path,
+    config: Config,
+    ports: Ports,
+    bytes: Vec<u8>,
+    /// The access that has the banks, and its last cycle there.
+    current: Option<(Cycle, Box<Flight>, u32)>,
+    stats: Stats,
+}
+
+impl SharedMemory {
+    /// Shared memory of zeros.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        let bytes = vec![0; config.bytes as usize];
+        SharedMemory {
+            path,
+            config,
+            ports,
+            bytes,
+            current: None,
+            stats: Stats::default(),
+        }
+    }
+
+    fn finish(&mut self, now: Cycle) {
+        let Some((last, flight, _)) = &self.current else { return };
+        if *last > now || !self.ports.output[flight.subcore as usize].has_room(now) {
+            return;
+        }
+        if let Some((_, mut flight, passes)) = self.current.take() {
+            self.perform(&mut flight);
+            let spent = now.since(flight.issued) + 2;
+            // Bank time beyond the first pass has been spent; what each pass adds beyond that comes on top.
+            let further = u64::from(passes - 1);
+            let slower = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
+            let wanted = u64::from(flight.timing().latency) + further + slower;
+            let extra = wanted.saturating_sub(spent).min(HORIZON - 2);
+            if flight.inst().op != Opcode::Shfl {
+                self.stats.latency.record(spent + extra);
+            }
+            self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
+        }
+    }
+
+    fn begin(&mut self, now: Cycle) {
+        if self.current.is_some() {
+            return;
+        }
+        let Some(flight) = self.ports.input.recv(now) else {
+            return;
+        };
+        let passes = self.count(&flight);
+        self.stats.busy_cycles += u64::from(passes);
+        self.current = Some((now + u64::from(passes - 1), flight, passes));
+    }
+
+    /// Passes of an access, counted.
+    fn count(&mut self, flight: &Flight) -> u32 {
+        let inst = flight.inst();
+        let bytes = inst.mods.access.total();
+        let (kind, n, least) = match inst.op {
+            Opcode::Shfl => {
+                self.stats.shuffles += 1;
+                return 1;
+            }
+            Opcode::Ldsm => {
+                let rows = crate::sm::lsu::agu::accessing_lanes(flight);
+                (
+                    &mut self.stats.loads,
+                    passes(&flight.addresses, rows, 16),
+                    u32::from(inst.mods.count),
+                )
+            }
+            Opcode::Ld => (
+                &mut self.stats.loads,
+                passes(&flight.addresses, flight.lanes, bytes),
+                least_passes(flight.lanes, bytes),
+            ),
+            Opcode::St => (
+                &mut self.stats.stores,
+                passes(&flight.addresses, flight.lanes, bytes),
+                least_passes(flight.lanes, bytes),
+            ),
+            _ => (
+                &mut self.stats.atomics,
+                atomic_passes(&flight.addresses, flight.lanes, bytes),
+                least_passes(flight.lanes, bytes),
+            ),
+        };
+        kind.instructions += 1;
+        kind.passes += u64::from(n);
+        kind.conflicts += u64::from(n.saturating_sub(least));
+        n
+    }
+
+    fn perform(&mut self, flight: &mut Flight) {
+        match flight.inst().op {
+            Opcode::Shfl => {
+                let inst = &flight.grid.program.code()[flight.pc as usize];
+                let decoded = &flight.grid.program.decoded()[flight.pc as usize];
+                execute(inst, decoded, flight.lanes, &flight.operands, &mut flight.results);
+            }
+            Opcode::Ldsm => self.load_matrices(flight),
+            Opcode::Ld => self.load(flight),
+            Opcode::St => self.store(flight),
+            _ => self.atomics(flight),
+        }
+    }
+
+    fn at(&self, flight: &Flight, lane: usize) -> usize {
+        flight.shared_base as usize + flight.addresses[lane] as usize
+    }
+
+    fn load(&self, flight: &mut Flight) {
+        let access = flight.inst().mods.access;
+        let (total, words) = (access.total() as usize, access.words() as usize);
+        for lane in flight.lanes.iter() {
+            let at = self.at(flight, lane);
+            if access.bytes == 4 && access.count == 1 {
+                let bytes = &self.bytes[at..at + 4];
+                flight.results.words[0].0[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                continue;
+            }
+            let values = load_words(access, &self.bytes[at..at + total]);
+            for (result, &value) in flight.results.words.iter_mut().zip(&values).take(words) {
+                result.0[lane] = value;
+            }
+        }
+    }
+
+    fn store(&mut self, flight: &Flight) {
+        let access = flight.inst().mods.access;
+        let first = flight.decoded().first_word[1] as usize;
+        let (total, words) = (access.total() as usize, access.words() as usize);
+        for lane in flight.lanes.iter() {
+            let at = self.at(flight, lane);
+            let value = std::array::from_fn(|n| {
+                if n < words {
+                    flight.operands.words[first + n].0[lane]
+                } else {
+                    0
+                }
+            });
+            self.bytes[at..at + total].copy_from_slice(&store_bytes(access, value)[..total]);
+        }
+    }
+
+    fn atomics(&mut self, flight: &mut Flight) {
+        let Decoded { first_word, .. } = *flight.decoded();
+        let mods = flight.inst().mods;
+        let (total, words) = (mods.access.total() as usize, mods.access.words() as usize);
+        let cas = flight.inst().op == Opcode::Atom && mods.atom == AtomOp::Cas;
+        for lane in flight.lanes.iter() {
+            let at = self.at(flight, lane);
+            let source = |slot: usize| wide_word(flight, first_word[slot] as usize, lane, words);
+            let (operand, compare) = if cas { (source(2), source(1)) } else { (source(1), 0) };
+            let mut old = [0; 8];
+            old[..total].copy_from_slice(&self.bytes[at..at + total]);
+            let old = u64::from_le_bytes(old);
+            let new = atomic(mods.atom, mods.ty, old, operand, compare);
+            self.bytes[at..at + total].copy_from_slice(&new.to_le_bytes()[..total]);
+            for n in 0..words {
+                flight.results.words[n].0[lane] = (old >> (32 * n)) as u32;
+            }
+        }
+    }
+
+    /// Row r of matrix m is at the address of lane 8 m + r; lane l gets elements 2 (l mod 4) and the next of row l / 4
+    /// (PTX ISA, ldmatrix), or of column l / 4 if transposed.
+    fn load_matrices(&self, flight: &mut Flight) {
+        let mods = flight.inst().mods;
+        let element = |matrix: usize, row: usize, column: usize| {
+            let at = self.at(flight, 8 * matrix + row) + 2 * column;
+            u32::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
+        };
+        let mut loaded = flight.results.words;
+        for (matrix, words) in loaded.iter_mut().enumerate().take(mods.count as usize) {
+            for (lane, word) in words.0.iter_mut().enumerate() {
+                let (major, minor) = (lane / 4, 2 * (lane % 4));
+                *word = if mods.trans {
+                    element(matrix, minor, major) | element(matrix, minor + 1, major) << 16
+                } else {
+                    element(matrix, major, minor) | element(matrix, major, minor + 1) << 16
+                };
+            }
+        }
+        flight.results.words = loaded;
+    }
+}
+
+/// A source of one or two words.
+fn wide_word(flight: &Flight, first: usize, lane: usize, words: usize) -> u64 {
+    let high = if words > 1 {
+        flight.operands.words[first + 1].0[lane]
+    } else {
+        0
+    };
+    u64::from(flight.operands.words[first].0[lane]) | u64::from(high) << 32
+}
+
+impl Component for SharedMemory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.finish(now);
+        self.begin(now);
+        // An access without conflicts has the banks for this one cycle.
+        self.finish(now);
+        match &self.current {
+            Some((last, ..)) if *last > now => Activity::Until(*last),
+            Some(_) => Activity::Busy,
+            None => Activity::busy_if(self.ports.input.is_ready(now)),
+        }
+    }
+
+    fn reset(&mut self) {
+        self.bytes.fill(0);
+        self.current = None;
+        self.stats = Stats::default();
+        self.ports.input.clear();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.current.is_none()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let current = self.current.as_ref();
+        probe.bit("busy", Some(current.is_some()));
+        probe.vector("warp", 5, current.map(|(_, flight, _)| u64::from(flight.warp)));
+        probe.vector("pc", 32, current.map(|(_, flight, _)| u64::from(flight.pc)));
+        probe.vector("passes", 6, current.map(|&(.., passes)| u64::from(passes)));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        let stats = &self.stats;
+        for (names, accesses) in [
+            (LOADS, &stats.loads),
+            (STORES, &stats.stores),
+            (ATOMICS, &stats.atomics),
+        ] {
+            let values = [accesses.instructions, accesses.passes, accesses.conflicts];
+            names
+                .iter()
+                .zip(values)
+                .for_each(|(name, value)| report.count(name, value));
+        }
+        report.count("shuffles", stats.shuffles);
+        report.count("busy_cycles", stats.busy_cycles);
+        report.latency("shared", &stats.latency);
+    }
+}
+
+const LOADS: [&str; 3] = ["shared_ld_inst", "shared_ld_passes", "shared_ld_conflicts"];
+const STORES: [&str; 3] = ["shared_st_inst", "shared_st_passes", "shared_st_conflicts"];
+const ATOMICS: [&str; 3] = ["shared_atom_inst", "shared_atom_passes", "shared_atom_conflicts"];

@@ -1,0 +1,607 @@
+//! The load-store unit: takes memory instructions from the sub-cores in turn, and brings back what they load.
+//!
+//! ```text
+//!   dispatch --Flight--> [lsu] --Packet--> l1
+//!            <--Flight--       <--Packet--
+//!   scheduler <-MemoryNote-    --Flight--> shared (shared memory and shuffles, which use its crossbar)
+//!   cta       <-Trap-------
+//! ```
+//!
+//! | what | cycles |
+//! |---|---|
+//! | between two instructions of the SM, of one sub-core | `accept_interval`, `issue_interval` |
+//! | packets to the L1 | one per cycle |
+//! | constant load | `constant_latency`, plus one for each further address of the warp |
+//!
+//! A store or reduction is over for its warp once accepted; the scheduler hears when all its bytes are in the L2. Before the
+//! first access of a grid the L1 is told to drop its lines: L1s are not coherent, and an earlier grid may have written elsewhere.
+//!
+//! # Invariants
+//! - Every packet sent is answered once, and comes back to the pool.
+//! - Packets of one warp leave in program order.
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::access::{load_words, store_bytes};
+use warpwave_isa::inst::AtomOp;
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Space;
+
+use crate::config;
+use crate::proto::launch::Trap;
+use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, Stage, Stamps};
+use crate::proto::warp::{Flight, MemoryNote};
+use crate::sm::lsu::agu;
+use crate::sm::lsu::coalescer::{Part, Parts};
+use crate::sm::lsu::pending::{Pending, PendingTable};
+use crate::sm::timing;
+
+/// Tag of the packet that tells the L1 to drop its lines.
+const INVALIDATION: u32 = u32::MAX;
+
+/// Numbers of an LSU.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Number of its SM.
+    pub sm: u16,
+    /// Intervals and table size.
+    pub lsu: config::Lsu,
+    /// Issue to dependent issue of a constant load.
+    pub constant_latency: u32,
+}
+
+/// The links of an LSU.
+pub struct Ports {
+    /// Memory instructions from each sub-core.
+    pub input: Vec<InPort<Box<Flight>>>,
+    /// Their ends, to each sub-core.
+    pub output: Vec<OutPort<Box<Flight>>>,
+    /// To each scheduler.
+    pub note: Vec<OutPort<MemoryNote>>,
+    /// What concerns shared memory, and shuffles.
+    pub shared: OutPort<Box<Flight>>,
+    /// To the L1.
+    pub l1: OutPort<Box<Packet>>,
+    /// From the L1.
+    pub answer: InPort<Box<Packet>>,
+    /// To the CTA manager.
+    pub trap: OutPort<Box<Trap>>,
+}
+
+/// What an LSU counts, by kind of global access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Accesses {
+    /// Warp instructions with at least one lane.
+    pub instructions: u64,
+    /// Requests (an 8-byte access is two, a 16-byte one four).
+    pub requests: u64,
+    /// Sectors wanted.
+    pub sectors: u64,
+    /// Bytes wanted by lanes.
+    pub lane_bytes: u64,
+}
+
+/// What an LSU counts.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Instructions taken from the sub-cores.
+    pub instructions: u64,
+    /// Loads from global memory.
+    pub loads: Accesses,
+    /// Stores to global memory.
+    pub stores: Accesses,
+    /// Atomics and reductions on global memory.
+    pub atomics: Accesses,
+    /// Constant loads, and their passes.
+    pub constant_loads: (u64, u64),
+    /// Packets sent to the L1.
+    pub packets: u64,
+    /// Issue to use, of packets found in the L1, in the L2, in memory, and of atomics.
+    pub l1_hit: Latency,
+    /// As above, from the L2.
+    pub l2_hit: Latency,
+    /// As above, from memory.
+    pub hbm: Latency,
+    /// As above, of atomics that return a value.
+    pub atomic: Latency,
+}
+
+/// An access whose packets are being made.
+struct Making {
+    parts: Parts,
+    tag: u32,
+}
+
+/// The load-store unit.
+pub struct Lsu {
+    path: Path,
+    config: Config,
+    ports: Ports,
+    pending: PendingTable,
+    making: Option<Making>,
+    /// Finished instructions that wait for their link.
+    finished: Vec<Box<Flight>>,
+    pool: Vec<Box<Packet>>,
+    /// Grid of the last global access, and whether the L1 must be told of it.
+    grid: Option<u32>,
+    invalidate: bool,
+    next_accept: Cycle,
+    subcore_free: Vec<Cycle>,
+    last: usize,
+    accepted: Option<(u8, u8, u32)>,
+    sent: Option<u64>,
+    stats: Stats,
+}
+
+impl Lsu {
+    /// An LSU with nothing under way.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        let subcores = ports.input.len();
+        Lsu {
+            pending: PendingTable::new(config.lsu.pending_requests),
+            making: None,
+            finished: Vec::with_capacity(config.lsu.pending_requests as usize),
+            pool: Vec::new(),
+            grid: None,
+            invalidate: false,
+            next_accept: Cycle::ZERO,
+            subcore_free: vec![Cycle::ZERO; subcores],
+            last: 0,
+            accepted: None,
+            sent: None,
+            stats: Stats::default(),
+            path,
+            config,
+            ports,
+        }
+    }
+
+    // ---- stage: answers of the L1
+
+    fn take_answers(&mut self, now: Cycle) {
+        while let Some(mut packet) = self.ports.answer.recv(now) {
+            packet.stamps.note(Stage::Return, now);
+            if packet.tag != INVALIDATION {
+                self.take_answer(&packet, now);
+            }
+            self.pool.push(packet);
+        }
+    }
+
+    fn take_answer(&mut self, packet: &Packet, now: Cycle) {
+        let pending = self.pending.get(packet.tag);
+        if let Some(flight) = &mut pending.flight {
+            match packet.kind {
+                PacketKind::Load => fill_loaded(flight, packet),
+                _ => fill_atomic(flight, packet),
+            }
+            let latency = match packet.kind {
+                PacketKind::Load if packet.l1_hit => &mut self.stats.l1_hit,
+                PacketKind::Load if packet.l2_hit => &mut self.stats.l2_hit,
+                PacketKind::Load => &mut self.stats.hbm,
+                _ => &mut self.stats.atomic,
+            };
+            // Two cycles more bring the value to the write port and the release to the scheduler.
+            latency.record(now.since(flight.issued) + 2);
+        }
+        if let Some(Pending {
+            flight, subcore, warp, ..
+        }) = self.pending.answered(packet.tag)
+        {
+            match flight {
+                Some(flight) => self.finished.push(flight),
+                None => self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp }),
+            }
+        }
+    }
+
+    fn send_finished(&mut self, now: Cycle) {
+        let ports = &mut self.ports;
+        let mut n = 0;
+        while n < self.finished.len() {
+            let port = &mut ports.output[self.finished[n].subcore as usize];
+            if port.has_room(now) {
+                port.send(now, self.finished.remove(n));
+            } else {
+                n += 1;
+            }
+        }
+    }
+
+    // ---- stage: packets to the L1
+
+    fn send_packet(&mut self, now: Cycle) {
+        self.sent = None;
+        if !self.ports.l1.has_room(now) {
+            return;
+        }
+        if std::mem::take(&mut self.invalidate) {
+            let mut packet = self.blank();
+            packet.kind = PacketKind::Invalidate;
+            packet.tag = INVALIDATION;
+            self.ports.l1.send(now, packet);
+            return;
+        }
+        let Some(making) = &mut self.making else { return };
+        let tag = making.tag;
+        if let Some(part) = making.parts.take() {
+            let last = making.parts.is_done();
+            self.send_part(part, tag, now);
+            if last {
+                self.making = None;
+                self.let_store_go(tag);
+            }
+        }
+    }
+
+    fn send_part(&mut self, part: Part, tag: u32, now: Cycle) {
+        let mut packet = self.blank();
+        let flight = self
+            .pending
+            .get(tag)
+            .flight
+            .as_ref()
+            .expect("a flight stays until its packets are made");
+        packet.line = part.line;
+        packet.sectors = part.sectors;
+        packet.tag = tag;
+        packet.cache = flight.inst().mods.cache;
+        packet.stamps = Stamps::NONE;
+        packet.stamps.note(Stage::Issue, flight.issued);
+        packet.stamps.note(Stage::Lsu, now);
+        packet.l1_hit = false;
+        packet.l2_hit = false;
+        match flight.inst().op {
+            Opcode::St => fill_store(&mut packet, flight, part.lanes),
+            Opcode::Atom => fill_lanes(&mut packet, flight, part.lanes, PacketKind::Atomic),
+            Opcode::Red => fill_lanes(&mut packet, flight, part.lanes, PacketKind::Reduction),
+            _ => packet.kind = PacketKind::Load,
+        }
+        self.stats.packets += 1;
+        self.sent = Some(part.line);
+        self.ports.l1.send(now, packet);
+    }
+
+    /// A store's box goes back once its packets carry the data.
+    fn let_store_go(&mut self, tag: u32) {
+        let pending = self.pending.get(tag);
+        let posted = pending
+            .flight
+            .as_ref()
+            .is_some_and(|f| matches!(f.inst().op, Opcode::St | Opcode::Red));
+        if posted && let Some(flight) = pending.flight.take() {
+            self.finished.push(flight);
+        }
+    }
+
+    fn blank(&mut self) -> Box<Packet> {
+        let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
+        packet.sm = self.config.sm;
+        packet
+    }
+
+    // ---- stage: instructions of the sub-cores
+
+    fn accept(&mut self, now: Cycle) {
+        self.accepted = None;
+        if now < self.next_accept || self.making.is_some() || self.invalidate || !self.pending.has_room() {
+            return;
+        }
+        let subcores = self.ports.input.len();
+        for n in 1..=subcores {
+            let subcore = (self.last + n) % subcores;
+            if self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
+                self.last = subcore;
+                self.take(subcore, now);
+                return;
+            }
+        }
+    }
+
+    fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
+        let to_shared = match self.ports.input[subcore].peek(now) {
+            None => return false,
+            Some(flight) => goes_to_shared(flight),
+        };
+        self.ports.note[subcore].has_room(now)
+            && self.ports.output[subcore].has_room(now)
+            && (!to_shared || self.ports.shared.has_room(now))
+    }
+
+    fn take(&mut self, subcore: usize, now: Cycle) {
+        let Some(mut flight) = self.ports.input[subcore].recv(now) else {
+            return;
+        };
+        self.next_accept = now + u64::from(self.config.lsu.accept_interval);
+        self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
+        self.ports.note[subcore].send(now, MemoryNote::Credit);
+        self.accepted = Some((flight.subcore, flight.warp, flight.pc));
+        self.stats.instructions += 1;
+        if flight.inst().op != Opcode::Shfl
+            && let Some(trap) = agu::generate(&mut flight)
+        {
+            if self.ports.trap.has_room(now) {
+                self.ports.trap.send(now, trap);
+            }
+            return;
+        }
+        if goes_to_shared(&flight) {
+            self.ports.shared.send(now, flight);
+        } else if flight.inst().op == Opcode::Ldc {
+            self.load_constants(flight, now);
+        } else {
+            self.start_access(flight, now);
+        }
+    }
+
+    fn load_constants(&mut self, mut flight: Box<Flight>, now: Cycle) {
+        let access = flight.inst().mods.access;
+        let bank = flight.inst().mods.bank;
+        let mut passes = 0;
+        for lane in flight.lanes.iter() {
+            let address = flight.addresses[lane];
+            let words: [u32; 5] = std::array::from_fn(|n| flight.grid.constant(bank, (address / 4) as u16 + n as u16));
+            let bytes: [u8; 20] = std::array::from_fn(|n| words[n / 4].to_le_bytes()[n % 4]);
+            let values = load_words(access, &bytes[(address % 4) as usize..]);
+            for (n, &value) in values.iter().enumerate().take(access.words() as usize) {
+                flight.results.words[n].0[lane] = value;
+            }
+            let new = (0..lane).all(|other| !flight.lanes.contains(other) || flight.addresses[other] != address);
+            passes += u64::from(new);
+        }
+        self.stats.constant_loads.0 += 1;
+        self.stats.constant_loads.1 += passes;
+        let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
+        let spent = now.since(flight.issued) + 2;
+        self.ports.output[flight.subcore as usize].send_after(now, latency.saturating_sub(spent), flight);
+    }
+
+    fn start_access(&mut self, flight: Box<Flight>, now: Cycle) {
+        if self.grid != Some(flight.grid.id) {
+            self.grid = Some(flight.grid.id);
+            self.invalidate = true;
+        }
+        let inst = flight.inst();
+        let bytes = inst.mods.access.total();
+        let parts = Parts::of(&flight.addresses, flight.lanes, bytes);
+        let accesses = match inst.op {
+            Opcode::Ld => &mut self.stats.loads,
+            Opcode::St => &mut self.stats.stores,
+            _ => &mut self.stats.atomics,
+        };
+        accesses.instructions += u64::from(!flight.lanes.is_empty());
+        accesses.requests += u64::from(parts.requests);
+        accesses.sectors += parts
+            .all()
+            .iter()
+            .map(|part| u64::from(part.sectors.count_ones()))
+            .sum::<u64>();
+        accesses.lane_bytes += u64::from(flight.lanes.count() * bytes);
+        let (subcore, warp, left) = (flight.subcore, flight.warp, parts.all().len() as u32);
+        if left > 0 {
+            let tag = self.pending.add(Pending {
+                flight: Some(flight),
+                subcore,
+                warp,
+                left,
+            });
+            self.making = Some(Making { parts, tag });
+            return;
+        }
+        // No lane takes part: nothing to ask for, but the scheduler of a store still waits to hear of it.
+        if timing::is_posted(flight.inst()) {
+            self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });
+        }
+        self.finished.push(flight);
+    }
+}
+
+/// Whether an instruction is for the shared-memory component.
+fn goes_to_shared(flight: &Flight) -> bool {
+    let inst = flight.inst();
+    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || inst.op != Opcode::Ldc && inst.mods.space == Space::Shared
+}
+
+/// The lanes of an access whose bytes the packet carries.
+fn lanes_of(flight: &Flight, packet: &Packet) -> impl Iterator<Item = (usize, usize)> {
+    let (line, sectors) = (packet.line, packet.sectors);
+    flight.lanes.iter().filter_map(move |lane| {
+        let offset = flight.addresses[lane].wrapping_sub(line) as usize;
+        (offset < LINE && sectors >> (offset / SECTOR) & 1 == 1).then_some((lane, offset))
+    })
+}
+
+fn fill_loaded(flight: &mut Flight, packet: &Packet) {
+    let access = flight.inst().mods.access;
+    let results = &mut flight.results.words;
+    if access.bytes == 4 && access.count == 1 {
+        let (line, sectors) = (packet.line, packet.sectors);
+        for lane in flight.lanes.iter() {
+            let offset = flight.addresses[lane].wrapping_sub(line) as usize;
+            if offset < LINE && sectors >> (offset / SECTOR) & 1 == 1 {
+                let bytes = &packet.bytes[offset..offset + 4];
+                results[0].0[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            }
+        }
+        return;
+    }
+    let mut values = [(0usize, [0u32; 4]); WARP_SIZE];
+    let mut n = 0;
+    for (lane, offset) in lanes_of(flight, packet) {
+        values[n] = (
+            lane,
+            load_words(access, &packet.bytes[offset..offset + access.total() as usize]),
+        );
+        n += 1;
+    }
+    for (lane, words) in &values[..n] {
+        for (result, &word) in flight.results.words.iter_mut().zip(words).take(access.words() as usize) {
+            result.0[*lane] = word;
+        }
+    }
+}
+
+fn fill_atomic(flight: &mut Flight, packet: &Packet) {
+    let words = flight.inst().mods.access.words() as usize;
+    let Some(atomic) = &packet.atomic else { return };
+    for part in &atomic.lanes[..atomic.n] {
+        for n in 0..words {
+            flight.results.words[n].0[part.lane as usize] = (part.value >> (32 * n)) as u32;
+        }
+    }
+}
+
+fn fill_store(packet: &mut Packet, flight: &Flight, lanes: LaneMask) {
+    let access = flight.inst().mods.access;
+    let first = flight.decoded().first_word[1] as usize;
+    packet.kind = PacketKind::Store;
+    packet.byte_mask = 0;
+    let bytes = access.total() as usize;
+    let mask = (1u128 << bytes) - 1;
+    for lane in lanes.iter() {
+        let offset = (flight.addresses[lane] - packet.line) as usize;
+        let words = std::array::from_fn(|n| source_word(flight, first + n, lane, n < access.words() as usize));
+        packet.bytes[offset..offset + bytes].copy_from_slice(&store_bytes(access, words)[..bytes]);
+        packet.byte_mask |= mask << offset;
+    }
+}
+
+fn fill_lanes(packet: &mut Packet, flight: &Flight, lanes: LaneMask, kind: PacketKind) {
+    let inst = flight.inst();
+    let decoded = flight.decoded();
+    let wide = inst.mods.access.words() > 1;
+    let value = |slot: usize, lane: usize| {
+        let first = decoded.first_word[slot] as usize;
+        let low = u64::from(source_word(flight, first, lane, true));
+        low | u64::from(source_word(flight, first + 1, lane, wide)) << 32
+    };
+    packet.kind = kind;
+    let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
+    atomic.op = inst.mods.atom;
+    atomic.ty = inst.mods.ty;
+    atomic.n = 0;
+    let exchange = inst.op.row().src.len() > 2 && inst.mods.atom == AtomOp::Cas;
+    for lane in lanes.iter() {
+        let offset = (flight.addresses[lane] - packet.line) as u8;
+        // CAS compares with B and stores C; the others take B.
+        let (value, compare) = if exchange {
+            (value(2, lane), value(1, lane))
+        } else {
+            (value(1, lane), 0)
+        };
+        atomic.lanes[atomic.n] = AtomicLane {
+            lane: lane as u8,
+            offset,
+            value,
+            compare,
+        };
+        atomic.n += 1;
+    }
+}
+
+/// A source word of a lane, or zero where the source has no such word.
+fn source_word(flight: &Flight, word: usize, lane: usize, exists: bool) -> u32 {
+    if exists { flight.operands.words[word].0[lane] } else { 0 }
+}
+
+impl Component for Lsu {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.take_answers(now);
+        self.send_finished(now);
+        self.send_packet(now);
+        self.accept(now);
+        let waiting = self.ports.input.iter_mut().any(|port| port.is_ready(now));
+        let shown = self.accepted.is_some() || self.sent.is_some();
+        Activity::busy_if(waiting || shown || self.making.is_some() || self.invalidate || !self.finished.is_empty())
+    }
+
+    fn reset(&mut self) {
+        self.pending.clear();
+        self.making = None;
+        self.finished.clear();
+        self.grid = None;
+        self.invalidate = false;
+        self.next_accept = Cycle::ZERO;
+        self.subcore_free.fill(Cycle::ZERO);
+        self.last = 0;
+        self.accepted = None;
+        self.sent = None;
+        self.stats = Stats::default();
+        self.ports.answer.clear();
+        self.ports.input.iter_mut().for_each(InPort::clear);
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.pending.n_used() == 0 && self.finished.is_empty() && self.making.is_none()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.bit("accept_valid", Some(self.accepted.is_some()));
+        probe.vector(
+            "accept_subcore",
+            3,
+            self.accepted.map(|(subcore, ..)| u64::from(subcore)),
+        );
+        probe.vector("accept_warp", 5, self.accepted.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector("accept_pc", 32, self.accepted.map(|(.., pc)| u64::from(pc)));
+        probe.bit("packet_valid", Some(self.sent.is_some()));
+        probe.vector("packet_line", 48, self.sent);
+        probe.vector("pending", 10, Some(self.pending.n_used() as u64));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        let stats = &self.stats;
+        report.count("instructions", stats.instructions);
+        for (names, accesses) in [
+            (LOADS, &stats.loads),
+            (STORES, &stats.stores),
+            (ATOMICS, &stats.atomics),
+        ] {
+            let values = [
+                accesses.instructions,
+                accesses.requests,
+                accesses.sectors,
+                accesses.lane_bytes,
+            ];
+            names
+                .iter()
+                .zip(values)
+                .for_each(|(name, value)| report.count(name, value));
+        }
+        report.count("constant_loads", stats.constant_loads.0);
+        report.count("constant_passes", stats.constant_loads.1);
+        report.count("packets", stats.packets);
+        report.latency("l1_hit", &stats.l1_hit);
+        report.latency("l2_hit", &stats.l2_hit);
+        report.latency("hbm", &stats.hbm);
+        report.latency("atomic", &stats.atomic);
+    }
+}
+
+const LOADS: [&str; 4] = [
+    "global_ld_inst",
+    "global_ld_requests",
+    "global_ld_sectors",
+    "global_ld_lane_bytes",
+];
+const STORES: [&str; 4] = [
+    "global_st_inst",
+    "global_st_requests",
+    "global_st_sectors",
+    "global_st_lane_bytes",
+];
+const ATOMICS: [&str; 4] = [
+    "global_atom_inst",
+    "global_atom_requests",
+    "global_atom_sectors",
+    "global_atom_lane_bytes",
+];

@@ -1,0 +1,105 @@
+//! The branch unit of a sub-core: tells the scheduler in which lanes a control instruction's guard holds, and its operands.
+//!
+//! ```text
+//!   dispatch --Flight--> [branch] --Resolved, later--> scheduler
+//!                                 --Flight (spent)---> dispatch
+//! ```
+//!
+//! | what | cycles |
+//! |---|---|
+//! | issue to the scheduler's knowing | `branch_latency`, at least 3 |
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::Cycle;
+
+use crate::proto::warp::{Flight, Resolved};
+
+/// The links of a branch unit.
+pub struct Ports {
+    /// Control instructions with their operands.
+    pub input: InPort<Box<Flight>>,
+    /// What is known of them.
+    pub resolved: OutPort<Resolved>,
+    /// The boxes, back to the pool.
+    pub spent: OutPort<Box<Flight>>,
+}
+
+/// The branch unit.
+pub struct BranchUnit {
+    path: Path,
+    ports: Ports,
+    entered: Option<Resolved>,
+    instructions: u64,
+}
+
+impl BranchUnit {
+    /// A branch unit with nothing to do.
+    pub fn new(path: Path, ports: Ports) -> Self {
+        BranchUnit {
+            path,
+            ports,
+            entered: None,
+            instructions: 0,
+        }
+    }
+}
+
+impl Component for BranchUnit {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.entered = None;
+        while self.ports.resolved.has_room(now)
+            && self.ports.spent.has_room(now)
+            && let Some(flight) = self.ports.input.recv(now)
+        {
+            let lane = flight.lanes.lowest().unwrap_or(0);
+            let word = |slot: usize| flight.operands.words[flight.decoded().first_word[slot] as usize].0[lane];
+            let n_sources = flight.inst().op.row().src.len();
+            let [a, b] = [0, 1].map(|slot| if slot < n_sources { word(slot) } else { 0 });
+            let resolved = Resolved {
+                warp: flight.warp,
+                pc: flight.pc,
+                lanes: flight.lanes,
+                a,
+                b,
+            };
+            self.instructions += 1;
+            self.entered = Some(resolved.clone());
+            let spent = now.since(flight.issued) + self.ports.resolved.latency();
+            self.ports
+                .resolved
+                .send_after(now, u64::from(flight.timing().latency).saturating_sub(spent), resolved);
+            self.ports.spent.send(now, flight);
+        }
+        Activity::busy_if(self.entered.is_some() || self.ports.input.is_ready(now))
+    }
+
+    fn reset(&mut self) {
+        self.entered = None;
+        self.instructions = 0;
+        self.ports.input.clear();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let entered = self.entered.as_ref();
+        probe.bit("valid", Some(entered.is_some()));
+        probe.vector("warp", 5, entered.map(|r| u64::from(r.warp)));
+        probe.vector("pc", 32, entered.map(|r| u64::from(r.pc)));
+        probe.vector("lanes", 32, entered.map(|r| u64::from(r.lanes.0)));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        report.count("instructions", self.instructions);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a control instruction does to its warp, once the lanes in which its guard holds are known.
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
+use warpwave_isa::opcode::Opcode;
+
+use crate::proto::warp::WarpEvent;
+use crate::sm::subcore::scheduler::Scheduler;
+
+impl Scheduler {
+    /// Carries out the control instruction at `pc` in `lanes`, with operands A and B.
+    pub(super) fn resolve(&mut self, slot: usize, pc: u32, lanes: LaneMask, [a, b]: [u32; 2], now: Cycle) {
+        let warp = self.warps[slot]
+            .as_mut()
+            .expect("control instructions belong to resident warps");
+        let inst = &warp.grid.program.code()[pc as usize];
+        let flow = &mut warp.flow;
+        match inst.op {
+            Opcode::Bra => {
+                self.stats.branches += 1;
+                let taken = lanes & flow.active();
+                self.stats.divergent_branches += u64::from(!taken.is_empty() && taken != flow.active());
+                flow.branch(lanes, inst.target);
+            }
+            Opcode::Bssy => flow.bssy(inst.conv),
+            Opcode::Bsync => flow.bsync(inst.conv),
+            Opcode::Break => flow.break_from(inst.conv, lanes),
+            Opcode::Warpsync => flow.warpsync(LaneMask(a)),
+            Opcode::Bar if inst.mods.count == 1 => {
+                flow.step();
+                self.outbox.push(WarpEvent::Arrive {
+                    warp: slot as u8,
+                    barrier: a as u8,
+                    threads: b,
+                    pass: true,
+                });
+            }
+            Opcode::Bar => {
+                warp.barrier = (a as u8, b);
+                if warp.flow.arrive() {
+                    self.arrive(slot);
+                }
+            }
+            Opcode::Exit => {
+                if flow.exit(lanes) {
+                    self.arrive(slot);
+                }
+            }
+            Opcode::Membar => {
+                flow.step();
+                warp.at_fence = warp.stores > 0;
+            }
+            Opcode::Nanosleep => {
+                flow.step();
+                let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
+                warp.resume_at = now + cycles.max(1);
+                warp.asleep = true;
+                self.timers |= 1 << slot;
+            }
+            Opcode::Trap if !lanes.is_empty() => {
+                self.outbox.push(WarpEvent::Trap {
+                    warp: slot as u8,
+                    pc,
+                    lanes,
+                });
+                // The launch is about to be given up; until then the warp stands still.
+                warp.at_barrier = true;
+            }
+            _ => flow.step(),
+        }
+    }
+
+    /// All live lanes of the warp are at its block barrier.
+    fn arrive(&mut self, slot: usize) {
+        let warp = self.warp(slot);
+        warp.at_barrier = true;
+        let (barrier, threads) = warp.barrier;
+        self.outbox.push(WarpEvent::Arrive {
+            warp: slot as u8,
+            barrier,
+            threads,
+            pass: false,
+        });
+    }
+}

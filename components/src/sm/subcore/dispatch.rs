@@ -1,0 +1,312 @@
+//! The dispatch unit of a sub-core: reads operands for what the scheduler chose, sends it into its pipe, and stores results.
+//!
+//! ```text
+//!   scheduler --Issue--> [dispatch] --Flight--> int fma half fp64 sfu tensor | lsu | branch
+//!             <-Release-           <--Flight--  int fma half fp64 sfu tensor | lsu, shared
+//! ```
+//!
+//! Results are stored before operands are read, so what is stored in a cycle is read in the same one (the bypass).
+//!
+//! | what | cycles |
+//! |---|---|
+//! | issue to operands in the pipe's latch | 2, plus one for each further turn of the fullest register bank |
+//! | result at the write port to the scheduler's release | 1 |
+//!
+//! Every result of a math pipe is stored when it comes: such pipes never lose the port. Of the units behind queues, the LSU and
+//! shared memory, each stores one result a cycle (huerta25).
+//!
+//! # Invariants
+//! - One instruction at a time gathers operands; sources are read in the order of issue.
+//! - Boxes go round: as many exist as were ever in flight at once.
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::special::Place;
+use warpwave_isa::lane::WARP_SIZE;
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::reg::Pred;
+
+use crate::proto::warp::{Flight, Issue, Release, WarpStart};
+use crate::sm::subcore::collector::{bank_cycles, gather};
+use crate::sm::subcore::regfile::RegFile;
+use crate::sm::subcore::scheduler::PIPES;
+use crate::sm::timing;
+
+/// Numbers of a dispatch unit.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Sub-core in its SM.
+    pub subcore: u8,
+    /// Sub-cores of the SM.
+    pub subcores: u32,
+    /// Warp slots.
+    pub warps: usize,
+    /// Warp-wide registers.
+    pub rows: usize,
+    /// Register banks.
+    pub banks: u32,
+    /// Registers read per bank and cycle.
+    pub read_ports: u32,
+    /// Number of the SM, and SMs of the machine.
+    pub sm: (u32, u32),
+    /// Core clock.
+    pub core_khz: u32,
+}
+
+/// The links of a dispatch unit.
+pub struct Ports {
+    /// Warps to come.
+    pub start: InPort<WarpStart>,
+    /// Chosen instructions.
+    pub issue: InPort<Issue>,
+    /// Stored results.
+    pub release: OutPort<Release>,
+    /// To each pipe, in the order of [`Pipe`].
+    pub pipes: Vec<OutPort<Box<Flight>>>,
+    /// Results of the math pipes.
+    pub results: Vec<InPort<Box<Flight>>>,
+    /// Results of the units behind queues: LSU, shared memory.
+    pub queued: Vec<InPort<Box<Flight>>>,
+}
+
+/// What a dispatch unit counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Instructions sent on.
+    pub instructions: u64,
+    /// Their lanes in which the guard holds.
+    pub thread_instructions: u64,
+    /// Cycles lost to register-bank conflicts.
+    pub bank_conflict_cycles: u64,
+    /// Results stored.
+    pub writebacks: u64,
+}
+
+/// The dispatch unit.
+pub struct Dispatch {
+    path: Path,
+    config: Config,
+    ports: Ports,
+    file: RegFile,
+    warps: Vec<Option<WarpStart>>,
+    pool: Vec<Box<Flight>>,
+    /// The instruction that gathers operands, and when it has them.
+    gathering: Option<(Cycle, Box<Flight>)>,
+    /// What the last tick did, for the waveform.
+    sent: Option<(Pipe, u8, u32)>,
+    stored: Option<(u8, u32)>,
+    stats: Stats,
+}
+
+impl Dispatch {
+    /// A dispatch unit with all registers zero.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        assert_eq!(ports.pipes.len(), PIPES, "{path}: one link per pipe");
+        Dispatch {
+            file: RegFile::new(config.rows, config.warps),
+            warps: vec![None; config.warps],
+            pool: Vec::new(),
+            gathering: None,
+            sent: None,
+            stored: None,
+            stats: Stats::default(),
+            path,
+            config,
+            ports,
+        }
+    }
+
+    fn take_results(&mut self, now: Cycle) {
+        for n in 0..self.ports.results.len() {
+            while self.ports.release.has_room(now)
+                && let Some(flight) = self.ports.results[n].recv(now)
+            {
+                self.store(flight, now);
+            }
+        }
+        for n in 0..self.ports.queued.len() {
+            if self.ports.release.has_room(now)
+                && let Some(flight) = self.ports.queued[n].recv(now)
+            {
+                self.store(flight, now);
+            }
+        }
+    }
+
+    fn store(&mut self, flight: Box<Flight>, now: Cycle) {
+        let (warp, lanes) = (flight.warp as usize, flight.lanes);
+        let inst = flight.inst();
+        for n in 0..flight.decoded().result_words {
+            if !inst.dst.is_zero() {
+                self.file
+                    .write(warp, inst.dst.offset(n), &flight.results.words[n as usize], lanes);
+            }
+        }
+        if inst.op == Opcode::R2p {
+            for n in 0..Pred::COUNT {
+                self.file
+                    .write_predicate(warp, Pred(n as u8), flight.results.preds[n], lanes);
+            }
+        } else {
+            for n in 0..inst.op.row().pdst as usize {
+                self.file
+                    .write_predicate(warp, inst.pdst[n], flight.results.preds[n], lanes);
+            }
+        }
+        self.stats.writebacks += 1;
+        self.stored = Some((flight.warp, flight.pc));
+        self.finish(flight, now);
+    }
+
+    /// The instruction is over: its scheduler may know, its box is free. Posted stores report their end through the LSU,
+    /// control instructions through the branch unit.
+    fn finish(&mut self, flight: Box<Flight>, now: Cycle) {
+        if flight.decoded().pipe != Pipe::Control && !timing::is_posted(flight.inst()) {
+            self.ports.release.send(
+                now,
+                Release {
+                    warp: flight.warp,
+                    pc: flight.pc,
+                },
+            );
+        }
+        self.pool.push(flight);
+    }
+
+    fn send_gathered(&mut self, now: Cycle) {
+        self.sent = None;
+        let Some((ready, flight)) = &self.gathering else { return };
+        let pipe = flight.decoded().pipe;
+        if *ready > now || !self.ports.pipes[pipe as usize].has_room(now) {
+            return;
+        }
+        if let Some((_, flight)) = self.gathering.take() {
+            self.stats.instructions += 1;
+            self.stats.thread_instructions += u64::from(flight.lanes.count());
+            self.sent = Some((pipe, flight.warp, flight.pc));
+            let skipped = flight.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
+            if skipped && self.ports.release.has_room(now) {
+                self.finish(flight, now);
+            } else {
+                self.ports.pipes[pipe as usize].send(now, flight);
+            }
+        }
+    }
+
+    fn gather_next(&mut self, now: Cycle) {
+        if self.gathering.is_some() {
+            return;
+        }
+        let Some(Issue { warp, pc, active }) = self.ports.issue.recv(now) else {
+            return;
+        };
+        let start = self.warps[warp as usize].as_ref().expect("an issued warp has started");
+        let mut flight = match self.pool.pop() {
+            Some(flight) => flight,
+            None => Box::new(Flight::blank(self.config.subcore, start.grid.clone())),
+        };
+        if !std::sync::Arc::ptr_eq(&flight.grid, &start.grid) {
+            flight.grid = start.grid.clone();
+        }
+        flight.warp = warp;
+        flight.pc = pc;
+        flight.issued = Cycle(now.0 - 1);
+        flight.block = start.block;
+        flight.index = start.index;
+        flight.shared_base = start.shared_base;
+        gather(&mut flight, active, &self.file, || place(&self.config, start, now));
+        let cycles = bank_cycles(flight.decoded(), self.config.banks, self.config.read_ports);
+        self.stats.bank_conflict_cycles += cycles - 1;
+        self.gathering = Some((now + (cycles - 1), flight));
+    }
+}
+
+/// What special registers read.
+fn place(config: &Config, start: &WarpStart, now: Cycle) -> Place {
+    let grid = &start.grid;
+    Place {
+        block_size: grid.block,
+        first_thread: start.index * WARP_SIZE as u32,
+        cta: start.block,
+        warp: u32::from(start.warp) * config.subcores + u32::from(config.subcore),
+        n_warps: config.warps as u32 * config.subcores,
+        sm: config.sm.0,
+        n_sms: config.sm.1,
+        grid: grid.id,
+        clock: now.0,
+        globaltimer: (u128::from(now.0) * 1_000_000 / u128::from(config.core_khz)) as u64,
+        dynamic_shared_bytes: grid.dynamic_shared_bytes,
+        total_shared_bytes: grid.shared_bytes,
+        ..Place::default()
+    }
+}
+
+impl Component for Dispatch {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.stored = None;
+        while let Some(start) = self.ports.start.recv(now) {
+            let slot = start.warp as usize;
+            self.file.assign(slot, start.grid.registers as usize);
+            self.warps[slot] = Some(start);
+        }
+        self.take_results(now);
+        self.send_gathered(now);
+        self.gather_next(now);
+        // A free latch sends in the cycle in which it gathers, so operands are under way after one cycle.
+        if self.sent.is_none() {
+            self.send_gathered(now);
+        }
+        let waiting = self.ports.queued.iter_mut().any(|port| port.is_ready(now)) || self.ports.issue.is_ready(now);
+        let shown = self.sent.is_some() || self.stored.is_some();
+        Activity::busy_if(self.gathering.is_some() || waiting || shown)
+    }
+
+    fn reset(&mut self) {
+        self.file = RegFile::new(self.config.rows, self.config.warps);
+        self.warps.fill(None);
+        self.gathering = None;
+        self.sent = None;
+        self.stored = None;
+        self.stats = Stats::default();
+        self.ports.start.clear();
+        self.ports.issue.clear();
+        self.ports
+            .results
+            .iter_mut()
+            .chain(&mut self.ports.queued)
+            .for_each(InPort::clear);
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.gathering.is_none()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.bit("dispatch_valid", Some(self.sent.is_some()));
+        probe.state("dispatch_pipe", &PIPE_NAMES, self.sent.map(|(pipe, ..)| pipe as usize));
+        probe.vector("dispatch_warp", 5, self.sent.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector("dispatch_pc", 32, self.sent.map(|(.., pc)| u64::from(pc)));
+        probe.bit("collector_busy", Some(self.gathering.is_some()));
+        probe.bit("writeback_valid", Some(self.stored.is_some()));
+        probe.vector("writeback_warp", 5, self.stored.map(|(warp, _)| u64::from(warp)));
+        probe.vector("writeback_pc", 32, self.stored.map(|(_, pc)| u64::from(pc)));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        report.count("inst_executed", self.stats.instructions);
+        report.count("thread_inst_pred_on", self.stats.thread_instructions);
+        report.count("bank_conflict_cycles", self.stats.bank_conflict_cycles);
+        report.count("writebacks", self.stats.writebacks);
+    }
+}
+
+/// Names of the pipes in waveforms, in the order of [`Pipe`].
+const PIPE_NAMES: [&str; PIPES] = ["int", "fma", "half", "fp64", "sfu", "tensor", "lsu", "control"];

@@ -1,0 +1,188 @@
+//! Instruction buffers of a sub-core's warps, and the fetch that fills them.
+//!
+//! One instruction is fetched per cycle, for the warp fetched last while it has room, else for the youngest that has
+//! (huerta25); it is in the buffer `latency` cycles later. A jump empties the warp's buffer, and what was under way for it is
+//! dropped on arrival. Every fetch hits: instruction-cache misses are not modelled.
+
+use warpwave_hw::time::Cycle;
+
+/// One fetch under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Fetch {
+    arrives: Cycle,
+    warp: u8,
+    jumps: u8,
+}
+
+/// One warp's buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Buffer {
+    ready: u8,
+    coming: u8,
+    /// Jumps so far, to tell apart what was fetched before the last one.
+    jumps: u8,
+}
+
+/// The buffers of all warps of a sub-core.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IBuffers {
+    entries: u8,
+    latency: u64,
+    buffers: Vec<Buffer>,
+    /// Ring of fetches, oldest first.
+    ring: Vec<Fetch>,
+    first: usize,
+    n: usize,
+    /// Warps with room, bit i for slot i.
+    wanting: u32,
+    last: u8,
+}
+
+impl IBuffers {
+    /// Empty buffers of `entries` instructions for `warps` warps.
+    pub fn new(warps: usize, entries: u32, latency: u32) -> Self {
+        let none = Fetch {
+            arrives: Cycle::ZERO,
+            warp: 0,
+            jumps: 0,
+        };
+        IBuffers {
+            entries: entries as u8,
+            latency: u64::from(latency),
+            buffers: vec![Buffer::default(); warps],
+            ring: vec![none; latency as usize + 1],
+            first: 0,
+            n: 0,
+            wanting: 0,
+            last: 0,
+        }
+    }
+
+    /// Whether the warp's next instruction is here.
+    #[inline]
+    pub fn has_instruction(&self, warp: usize) -> bool {
+        self.buffers[warp].ready > 0
+    }
+
+    /// The warp's next instruction is issued.
+    #[inline]
+    pub fn take(&mut self, warp: usize) {
+        self.buffers[warp].ready -= 1;
+        self.wanting |= 1 << warp;
+    }
+
+    /// The warp goes on somewhere else: its buffer is empty, and fetching starts there.
+    pub fn jump(&mut self, warp: usize) {
+        let buffer = &mut self.buffers[warp];
+        *buffer = Buffer {
+            ready: 0,
+            coming: 0,
+            jumps: buffer.jumps.wrapping_add(1),
+        };
+        self.wanting |= 1 << warp;
+    }
+
+    /// Nothing more is fetched for the warp: it has ended, or does not know yet where to go on.
+    pub fn stop(&mut self, warp: usize) {
+        self.jump(warp);
+        self.wanting &= !(1 << warp);
+    }
+
+    /// Takes the fetches that have arrived; gives the warps whose buffer was empty until now.
+    #[inline]
+    pub fn arrive(&mut self, now: Cycle) -> u32 {
+        let mut filled = 0;
+        while self.n > 0 && self.ring[self.first].arrives <= now {
+            let Fetch { warp, jumps, .. } = self.ring[self.first];
+            self.first = (self.first + 1) % self.ring.len();
+            self.n -= 1;
+            let buffer = &mut self.buffers[warp as usize];
+            if buffer.jumps == jumps {
+                buffer.coming -= 1;
+                filled |= u32::from(buffer.ready == 0) << warp;
+                buffer.ready += 1;
+            }
+        }
+        filled
+    }
+
+    /// Starts this cycle's fetch. `youngest` gives the youngest of a set of warps.
+    #[inline]
+    pub fn fetch(&mut self, now: Cycle, youngest: impl Fn(u32) -> usize) {
+        if self.wanting == 0 || self.n == self.ring.len() {
+            return;
+        }
+        let warp = if self.wanting >> self.last & 1 == 1 {
+            self.last as usize
+        } else {
+            youngest(self.wanting)
+        };
+        let buffer = &mut self.buffers[warp];
+        buffer.coming += 1;
+        if buffer.ready + buffer.coming >= self.entries {
+            self.wanting &= !(1 << warp);
+        }
+        let place = (self.first + self.n) % self.ring.len();
+        self.ring[place] = Fetch {
+            arrives: now + self.latency,
+            warp: warp as u8,
+            jumps: buffer.jumps,
+        };
+        self.n += 1;
+        self.last = warp as u8;
+    }
+
+    /// Whether any buffer has room.
+    pub fn is_fetching(&self) -> bool {
+        self.wanting != 0
+    }
+
+    /// When the oldest fetch under way arrives.
+    pub fn next_arrival(&self) -> Option<Cycle> {
+        (self.n > 0).then(|| self.ring[self.first].arrives)
+    }
+
+    /// Instructions of a warp that are here.
+    pub fn ready(&self, warp: usize) -> u8 {
+        self.buffers[warp].ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fetched_at_t_is_here_at_t_plus_latency() {
+        let mut buffers = IBuffers::new(1, 3, 2);
+        buffers.jump(0);
+        buffers.fetch(Cycle(5), |_| 0);
+        assert_eq!(buffers.arrive(Cycle(6)), 0);
+        assert_eq!(buffers.arrive(Cycle(7)), 1);
+        assert!(buffers.has_instruction(0));
+    }
+
+    #[test]
+    fn full_buffer_is_not_fetched_for_until_one_is_taken() {
+        let mut buffers = IBuffers::new(1, 2, 1);
+        buffers.jump(0);
+        for now in 0..4 {
+            buffers.arrive(Cycle(now));
+            buffers.fetch(Cycle(now), |_| 0);
+        }
+        assert_eq!(buffers.ready(0), 2);
+        assert!(!buffers.is_fetching());
+        buffers.take(0);
+        assert!(buffers.is_fetching());
+    }
+
+    #[test]
+    fn jump_under_way_drops_what_was_fetched_before() {
+        let mut buffers = IBuffers::new(1, 2, 2);
+        buffers.jump(0);
+        buffers.fetch(Cycle(0), |_| 0);
+        buffers.jump(0);
+        assert_eq!(buffers.arrive(Cycle(2)), 0);
+        assert!(!buffers.has_instruction(0));
+    }
+}

@@ -1,0 +1,591 @@
+//! The warp scheduler of a sub-core: each cycle it chooses one warp whose next instruction can go, and sends it to dispatch.
+//!
+//! ```text
+//!   cta --WarpCommand--> [scheduler] --Issue--> dispatch --> pipes
+//!       <--WarpEvent---              <--Release--/
+//!                                    <--Resolved-- branch unit
+//!                                    <--MemoryNote-- lsu
+//! ```
+//!
+//! A warp may go when it has an instruction in its buffer, no pending write concerns it, its pipe's issue interval is over
+//! (or the memory queue has a place), and the dispatch unit takes one. Control instructions that need no register are resolved
+//! here, at issue; the others go to the branch unit and the warp waits.
+//!
+//! | what | cycles |
+//! |---|---|
+//! | issue to dispatch | 1 |
+//! | result stored to dependent issue | 1 |
+//! | taken branch, from issue to the fetch at its target | `branch_latency` |
+//!
+//! # Invariants
+//! - Each resident warp is charged one state per cycle: the states' sum is the warps' resident cycles.
+//! - `ready` holds just the warps without a wait; each of them wants one pipe.
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::{Inst, Source};
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::reg::Guard;
+
+use crate::config::SchedulerPolicy;
+use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, WarpEvent, WarpStart};
+use crate::sm::subcore::ibuffer::IBuffers;
+use crate::sm::subcore::policy::Policy;
+use crate::sm::subcore::stall::{NAMES, StallCycles, State};
+use crate::sm::subcore::warp::Warp;
+use crate::sm::timing;
+
+/// Pipes, for masks by pipe.
+pub const PIPES: usize = Pipe::Control as usize + 1;
+
+/// Counter names of instructions issued by pipe, in the order of [`Pipe`].
+const BY_PIPE: [&str; PIPES] = [
+    "inst_int",
+    "inst_fma",
+    "inst_half",
+    "inst_fp64",
+    "inst_sfu",
+    "inst_tensor",
+    "inst_lsu",
+    "inst_control",
+];
+
+/// Numbers of a scheduler.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Warp slots.
+    pub warps: usize,
+    /// Which ready warp goes.
+    pub policy: SchedulerPolicy,
+    /// Instructions of a warp's buffer.
+    pub ibuffer_entries: u32,
+    /// Cycles of a fetch.
+    pub fetch_latency: u32,
+    /// Cycles from a branch's issue to the fetch at its target.
+    pub branch_latency: u32,
+    /// Places of the sub-core's memory queue.
+    pub memory_queue: u32,
+    /// Core clock, for sleeps.
+    pub core_khz: u32,
+}
+
+/// The links of a scheduler.
+pub struct Ports {
+    /// Warps to start, barriers that open.
+    pub command: InPort<WarpCommand>,
+    /// Arrivals and ends.
+    pub event: OutPort<WarpEvent>,
+    /// Chosen instructions.
+    pub issue: OutPort<Issue>,
+    /// Stored results.
+    pub release: InPort<Release>,
+    /// Branches that are known.
+    pub resolved: InPort<Resolved>,
+    /// Places and stores that are done.
+    pub note: InPort<MemoryNote>,
+}
+
+/// What a scheduler counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Warp instructions issued.
+    pub instructions: u64,
+    /// Their running lanes, guards not applied.
+    pub thread_instructions: u64,
+    /// Instructions by pipe.
+    pub by_pipe: [u64; PIPES],
+    /// Branches (BRA) issued.
+    pub branches: u64,
+    /// Branches on which the running lanes disagreed.
+    pub divergent_branches: u64,
+    /// Cycles with at least one warp resident.
+    pub active_cycles: u64,
+    /// Warps that could have gone, summed over cycles.
+    pub eligible_warps: u64,
+    /// Warps started.
+    pub warps: u64,
+    /// Warp-cycles by state.
+    pub stalls: StallCycles,
+}
+
+/// The scheduler.
+pub struct Scheduler {
+    pub(super) path: Path,
+    pub(super) config: Config,
+    pub(super) ports: Ports,
+    pub(super) warps: Vec<Option<Warp>>,
+    pub(super) ibuffers: IBuffers,
+    policy: Policy,
+    /// Warps that could go but for pipes, bit i for slot i.
+    ready: u32,
+    /// Of these, by the pipe that they want.
+    wanted: [u32; PIPES],
+    /// Of those that want the LSU, the ones for local and global memory.
+    wanted_global: u32,
+    /// From when each pipe takes another instruction.
+    pipe_free: [Cycle; PIPES],
+    credits: u32,
+    /// Warps whose state must be looked at again.
+    dirty: u32,
+    /// Warps whose lanes have all ended.
+    ending: u32,
+    /// Warps that go on at a known cycle.
+    pub(super) timers: u32,
+    /// Events that wait for room.
+    pub(super) outbox: Vec<WarpEvent>,
+    active_since: Option<Cycle>,
+    issued: Option<(usize, u32)>,
+    pub(super) stats: Stats,
+}
+
+impl Scheduler {
+    /// A scheduler without warps.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        let n = config.warps;
+        assert!(n <= 32, "{path}: at most 32 warp slots, not {n}");
+        Scheduler {
+            warps: vec![None; n],
+            ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
+            policy: Policy::new(config.policy, n),
+            ready: 0,
+            wanted: [0; PIPES],
+            wanted_global: 0,
+            pipe_free: [Cycle::ZERO; PIPES],
+            credits: config.memory_queue,
+            dirty: 0,
+            ending: 0,
+            timers: 0,
+            outbox: Vec::with_capacity(2 * n),
+            active_since: None,
+            issued: None,
+            stats: Stats::default(),
+            path,
+            config,
+            ports,
+        }
+    }
+
+    pub(super) fn warp(&mut self, warp: usize) -> &mut Warp {
+        self.warps[warp]
+            .as_mut()
+            .expect("messages come for resident warps only")
+    }
+
+    pub(super) fn look_again(&mut self, warp: usize) {
+        self.dirty |= 1 << warp;
+    }
+
+    // ---- stage: what has come
+
+    fn take_messages(&mut self, now: Cycle) {
+        while let Some(command) = self.ports.command.recv(now) {
+            match command {
+                WarpCommand::Start(start) => self.start(start, now),
+                WarpCommand::Release(warps) => self.open_barrier(warps, now),
+            }
+        }
+        while let Some(note) = self.ports.note.recv(now) {
+            match note {
+                MemoryNote::Credit => self.credits += 1,
+                MemoryNote::Stored { warp } => self.stored(warp as usize),
+            }
+        }
+        while let Some(Release { warp, pc }) = self.ports.release.recv(now) {
+            let warp = warp as usize;
+            let w = self.warps[warp].as_mut().expect("results come for resident warps only");
+            w.board.release(
+                &w.grid.program.code()[pc as usize],
+                &w.grid.program.decoded()[pc as usize],
+            );
+            w.in_flight -= 1;
+            self.look_again(warp);
+        }
+        while let Some(resolved) = self.ports.resolved.recv(now) {
+            let Resolved { warp, pc, lanes, a, b } = resolved;
+            let w = self.warp(warp as usize);
+            w.resolving = false;
+            w.in_flight -= 1;
+            self.resolve(warp as usize, pc, lanes, [a, b], now);
+            self.follow(warp as usize, None);
+        }
+    }
+
+    fn start(&mut self, start: WarpStart, now: Cycle) {
+        let slot = start.warp as usize;
+        assert!(
+            self.warps[slot].is_none(),
+            "{} {now}: a warp starts in slot {slot}, which is taken",
+            self.path
+        );
+        self.warps[slot] = Some(Warp::new(start, now));
+        self.policy.add(slot);
+        self.ibuffers.jump(slot);
+        self.stats.warps += 1;
+        self.active_since.get_or_insert(now);
+    }
+
+    fn open_barrier(&mut self, warps: u32, now: Cycle) {
+        for slot in bits(warps) {
+            let warp = self.warp(slot);
+            assert!(
+                warp.at_barrier,
+                "barrier opened in cycle {now} for warp {slot}, which does not wait"
+            );
+            warp.flow.release();
+            warp.at_barrier = false;
+            self.follow(slot, None);
+        }
+    }
+
+    fn stored(&mut self, slot: usize) {
+        let warp = self.warp(slot);
+        warp.stores -= 1;
+        if warp.stores == 0 {
+            warp.at_fence = false;
+            self.look_again(slot);
+        }
+    }
+
+    fn run_timers(&mut self, now: Cycle) {
+        for slot in bits(self.timers) {
+            let warp = self.warp(slot);
+            if warp.resume_at <= now {
+                let slept = std::mem::take(&mut warp.asleep);
+                self.timers &= !(1 << slot);
+                if !slept {
+                    self.ibuffers.jump(slot);
+                }
+                self.look_again(slot);
+            }
+        }
+    }
+
+    /// After a control instruction: if the warp goes on elsewhere, its buffer starts anew there, now or in cycle `from`.
+    pub(super) fn follow(&mut self, slot: usize, from: Option<Cycle>) {
+        self.look_again(slot);
+        let warp = self.warp(slot);
+        if warp.flow.is_done() {
+            self.ibuffers.stop(slot);
+            return;
+        }
+        let pc = warp.flow.pc();
+        if warp.flow.active().is_empty() || pc == warp.buffered_pc {
+            return;
+        }
+        warp.buffered_pc = pc;
+        match from {
+            None => self.ibuffers.jump(slot),
+            Some(from) => {
+                warp.resume_at = from;
+                self.timers |= 1 << slot;
+                self.ibuffers.stop(slot);
+            }
+        }
+    }
+
+    // ---- stage: states
+
+    fn look_at_changed(&mut self, now: Cycle) {
+        for slot in bits(std::mem::take(&mut self.dirty)) {
+            self.refresh(slot, now);
+        }
+    }
+
+    /// Finds what the warp waits for from cycle `at` on.
+    fn refresh(&mut self, slot: usize, at: Cycle) {
+        let has_instruction = self.ibuffers.has_instruction(slot);
+        let Some(warp) = &mut self.warps[slot] else { return };
+        let state = warp.wait(at, has_instruction);
+        if let Some(old) = warp.state {
+            if state == Some(old) {
+                return;
+            }
+            self.stats.stalls.charge(old, at.since(warp.since));
+        }
+        warp.state = state;
+        warp.since = at;
+        let bit = 1u32 << slot;
+        self.ready &= !bit;
+        self.ending |= u32::from(state == Some(State::Drain)) << slot;
+        self.wanted.iter_mut().for_each(|wanted| *wanted &= !bit);
+        if state.is_none() {
+            let pc = warp.flow.pc();
+            self.ready |= bit;
+            self.wanted[warp.decoded(pc).pipe as usize] |= bit;
+            self.wanted_global &= !bit;
+            self.wanted_global |= u32::from(timing::is_local_or_global(warp.inst(pc))) << slot;
+        }
+    }
+
+    fn reap(&mut self, now: Cycle) {
+        for slot in bits(self.ending) {
+            let Some(warp) = &self.warps[slot] else { continue };
+            if warp.in_flight > 0 || warp.stores > 0 {
+                continue;
+            }
+            self.ending &= !(1 << slot);
+            if let Some(state) = warp.state {
+                self.stats.stalls.charge(state, now.since(warp.since));
+            }
+            self.warps[slot] = None;
+            self.ready &= !(1 << slot);
+            self.policy.remove(slot);
+            self.outbox.push(WarpEvent::Done { warp: slot as u8 });
+            if self.warps.iter().all(Option::is_none)
+                && let Some(since) = self.active_since.take()
+            {
+                self.stats.active_cycles += now.since(since);
+            }
+        }
+    }
+
+    // ---- stage: issue
+
+    fn issue(&mut self, now: Cycle) {
+        self.issued = None;
+        if self.ready == 0 {
+            return;
+        }
+        let mut eligible = self.ready;
+        for pipe in 0..PIPES {
+            let wanted = self.wanted[pipe];
+            if wanted != 0 && self.is_taken(pipe, now) {
+                eligible &= !wanted;
+                self.charge_throttle(pipe, wanted);
+            }
+        }
+        if !self.ports.issue.has_room(now) {
+            self.stats
+                .stalls
+                .charge(State::DispatchStall, u64::from(eligible.count_ones()));
+            return;
+        }
+        if eligible == 0 {
+            return;
+        }
+        let candidates = u64::from(eligible.count_ones());
+        let slot = self.policy.choose(eligible);
+        self.stats.eligible_warps += candidates;
+        self.stats.stalls.charge(State::Selected, 1);
+        self.stats.stalls.charge(State::NotSelected, candidates - 1);
+        self.send(slot, now);
+        self.refresh(slot, now + 1);
+    }
+
+    fn is_taken(&self, pipe: usize, now: Cycle) -> bool {
+        if pipe == Pipe::Lsu as usize {
+            self.credits == 0
+        } else {
+            self.pipe_free[pipe] > now
+        }
+    }
+
+    fn charge_throttle(&mut self, pipe: usize, wanted: u32) {
+        let stalls = &mut self.stats.stalls;
+        if pipe == Pipe::Lsu as usize {
+            let global = wanted & self.wanted_global;
+            stalls.charge(State::LgThrottle, u64::from(global.count_ones()));
+            stalls.charge(State::MioThrottle, u64::from((wanted & !global).count_ones()));
+        } else {
+            stalls.charge(State::MathPipeThrottle, u64::from(wanted.count_ones()));
+        }
+    }
+
+    fn send(&mut self, slot: usize, now: Cycle) {
+        let warp = self.warps[slot].as_mut().expect("the chosen warp is resident");
+        let (pc, active) = (warp.flow.pc(), warp.flow.active());
+        let inst = &warp.grid.program.code()[pc as usize];
+        let decoded = &warp.grid.program.decoded()[pc as usize];
+        let pipe = decoded.pipe;
+        self.stats.instructions += 1;
+        self.stats.thread_instructions += u64::from(active.count());
+        self.stats.by_pipe[pipe as usize] += 1;
+        self.issued = Some((slot, pc));
+        self.ibuffers.take(slot);
+        warp.buffered_pc = pc + 1;
+        if pipe == Pipe::Control
+            && let Some(operands) = immediate_operands(inst)
+        {
+            let branch = inst.op == Opcode::Bra;
+            self.resolve(slot, pc, active, operands, now);
+            self.follow(slot, branch.then_some(now + u64::from(self.config.branch_latency)));
+            self.dirty &= !(1 << slot);
+            return;
+        }
+        warp.in_flight += 1;
+        match pipe {
+            Pipe::Control => warp.resolving = true,
+            Pipe::Lsu => {
+                self.credits -= 1;
+                if timing::is_posted(inst) {
+                    warp.in_flight -= 1;
+                    warp.stores += 1;
+                }
+                warp.board.issue(inst, decoded);
+                warp.flow.step();
+            }
+            _ => {
+                self.pipe_free[pipe as usize] = now + u64::from(warp.grid.timing[pc as usize].interval);
+                warp.board.issue(inst, decoded);
+                warp.flow.step();
+            }
+        }
+        self.ports.issue.send(
+            now,
+            Issue {
+                warp: slot as u8,
+                pc,
+                active,
+            },
+        );
+    }
+
+    fn flush_outbox(&mut self, now: Cycle) {
+        while !self.outbox.is_empty() && self.ports.event.has_room(now) {
+            self.ports.event.send(now, self.outbox.remove(0));
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        let busy = self.ready != 0
+            || self.issued.is_some()
+            || self.ibuffers.is_fetching()
+            || !self.outbox.is_empty()
+            || self.dirty != 0;
+        let timer = bits(self.timers)
+            .filter_map(|slot| Some(self.warps[slot].as_ref()?.resume_at))
+            .min();
+        let next = timer.into_iter().chain(self.ibuffers.next_arrival()).min();
+        Activity::busy_if(busy).or(next.map_or(Activity::Idle, Activity::Until))
+    }
+}
+
+/// Operands A and B of a control instruction that needs no register and no guard.
+fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
+    if inst.guard != Guard::ALWAYS {
+        return None;
+    }
+    let mut operands = [0; 2];
+    for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.row().src.len()) {
+        match inst.src[slot].source {
+            Source::Imm(bits) => *operand = bits as u32,
+            Source::Reg(reg) if reg.is_zero() => {}
+            _ => return None,
+        }
+    }
+    Some(operands)
+}
+
+/// Indices of the set bits, lowest first.
+pub(super) fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (set != 0).then(|| set.trailing_zeros() as usize)?;
+        set &= set - 1;
+        Some(lowest)
+    })
+}
+
+impl Component for Scheduler {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.take_messages(now);
+        self.run_timers(now);
+        self.dirty |= self.ibuffers.arrive(now);
+        self.look_at_changed(now);
+        self.issue(now);
+        let policy = &self.policy;
+        self.ibuffers.fetch(now, |set| policy.youngest(set));
+        self.reap(now + 1);
+        self.flush_outbox(now);
+        self.activity()
+    }
+
+    fn reset(&mut self) {
+        self.warps.fill(None);
+        self.ibuffers = IBuffers::new(
+            self.config.warps,
+            self.config.ibuffer_entries,
+            self.config.fetch_latency,
+        );
+        self.policy.clear();
+        self.ready = 0;
+        self.wanted = [0; PIPES];
+        self.pipe_free = [Cycle::ZERO; PIPES];
+        self.credits = self.config.memory_queue;
+        self.dirty = 0;
+        self.ending = 0;
+        self.timers = 0;
+        self.outbox.clear();
+        self.active_since = None;
+        self.issued = None;
+        self.stats = Stats::default();
+        self.ports.command.clear();
+        self.ports.release.clear();
+        self.ports.resolved.clear();
+        self.ports.note.clear();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.warps.iter().all(Option::is_none) && self.outbox.is_empty()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.bit("issue_valid", Some(self.issued.is_some()));
+        probe.vector("issue_warp", 5, self.issued.map(|(slot, _)| slot as u64));
+        probe.vector("issue_pc", 32, self.issued.map(|(_, pc)| u64::from(pc)));
+        probe.vector("ready", self.config.warps as u32, Some(u64::from(self.ready)));
+        probe.vector("memory_credits", 8, Some(u64::from(self.credits)));
+        for (slot, warp) in self.warps.iter().enumerate() {
+            let selected = self.issued.is_some_and(|(issued, _)| issued == slot);
+            let waiting = warp.as_ref().and_then(|w| w.state).unwrap_or(State::NotSelected);
+            let state = if selected { State::Selected } else { waiting };
+            probe.enter("warp", slot);
+            probe.bit("resident", Some(warp.is_some()));
+            probe.state("state", &NAMES, warp.as_ref().map(|_| state as usize));
+            probe.vector("pc", 32, warp.as_ref().map(|w| u64::from(w.flow.pc())));
+            probe.vector("active", 32, warp.as_ref().map(|w| u64::from(w.flow.active().0)));
+            probe.vector(
+                "ibuffer",
+                4,
+                warp.as_ref().map(|_| u64::from(self.ibuffers.ready(slot))),
+            );
+            probe.vector("in_flight", 8, warp.as_ref().map(|w| u64::from(w.in_flight)));
+            probe.leave();
+        }
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        report.count("inst_issued", self.stats.instructions);
+        report.count("thread_inst", self.stats.thread_instructions);
+        for (name, &count) in BY_PIPE.iter().zip(&self.stats.by_pipe) {
+            report.count(name, count);
+        }
+        report.count("branches", self.stats.branches);
+        report.count("divergent_branches", self.stats.divergent_branches);
+        report.count("active_cycles", self.stats.active_cycles);
+        report.count("eligible_warps", self.stats.eligible_warps);
+        report.count("warps", self.stats.warps);
+        report.count("warp_cycles", self.stats.stalls.total());
+        self.stats.stalls.report(report);
+    }
+
+    fn waits(&self, say: &mut dyn FnMut(String)) {
+        for warp in self.warps.iter().flatten() {
+            let [x, y, z] = warp.block;
+            let state = warp.state.map_or("nothing", |state| NAMES[state as usize]);
+            let pc = warp.flow.pc();
+            let line = warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
+            say(format!(
+                "{}: block ({x}, {y}, {z}) warp {}: waits for {state} at instruction {pc} (line {line})",
+                self.path, warp.index
+            ));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A warp as its scheduler keeps it.
+
+use std::sync::Arc;
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::flow::Flow;
+use warpwave_isa::inst::Inst;
+use warpwave_isa::program::Decoded;
+
+use crate::proto::launch::{Grid, Timing};
+use crate::proto::warp::WarpStart;
+use crate::sm::subcore::scoreboard::Scoreboard;
+use crate::sm::subcore::stall::State;
+
+/// One resident warp.
+#[derive(Clone, Debug)]
+pub struct Warp {
+    /// What it runs.
+    pub grid: Arc<Grid>,
+    /// Position of its CTA in the grid.
+    pub block: [u32; 3],
+    /// Its index in the CTA.
+    pub index: u32,
+    /// Where its lanes stand.
+    pub flow: Flow,
+    /// Its pending writes.
+    pub board: Scoreboard,
+    /// Instructions issued whose end has not been reported back.
+    pub in_flight: u32,
+    /// Stores and reductions not yet in the L2.
+    pub stores: u32,
+    /// Whether a control instruction is under way to the branch unit.
+    pub resolving: bool,
+    /// Whether it waits at a block barrier.
+    pub at_barrier: bool,
+    /// Whether it waits for its stores at a fence.
+    pub at_fence: bool,
+    /// Cycle from which it goes on fetching after a jump; a sleep sets it too.
+    pub resume_at: Cycle,
+    /// Whether `resume_at` is the end of a sleep.
+    pub asleep: bool,
+    /// State since `since`; nothing while it could issue.
+    pub state: Option<State>,
+    /// First cycle not yet charged.
+    pub since: Cycle,
+    /// Program counter of the instruction at the head of its buffer.
+    pub buffered_pc: u32,
+    /// The block barrier that it waits at, and the threads that the barrier waits for.
+    pub barrier: (u8, u32),
+}
+
+impl Warp {
+    /// A warp at its first instruction.
+    pub fn new(start: WarpStart, now: Cycle) -> Self {
+        Warp {
+            flow: Flow::new(0, start.lanes),
+            grid: start.grid,
+            block: start.block,
+            index: start.index,
+            board: Scoreboard::default(),
+            in_flight: 0,
+            stores: 0,
+            resolving: false,
+            at_barrier: false,
+            at_fence: false,
+            resume_at: now,
+            asleep: false,
+            state: Some(State::NoInstruction),
+            since: now,
+            buffered_pc: 0,
+            barrier: (0, 0),
+        }
+    }
+
+    /// The instruction at a program counter.
+    #[inline]
+    pub fn inst(&self, pc: u32) -> &Inst {
+        &self.grid.program.code()[pc as usize]
+    }
+
+    /// Its facts.
+    #[inline]
+    pub fn decoded(&self, pc: u32) -> &Decoded {
+        &self.grid.program.decoded()[pc as usize]
+    }
+
+    /// Its cycles.
+    #[inline]
+    pub fn timing(&self, pc: u32) -> Timing {
+        self.grid.timing[pc as usize]
+    }
+
+    /// What keeps it from issuing, whatever the pipes do; nothing if it could.
+    #[inline]
+    pub fn wait(&self, now: Cycle, has_instruction: bool) -> Option<State> {
+        if self.flow.is_done() {
+            Some(State::Drain)
+        } else if self.asleep && self.resume_at > now {
+            Some(State::Sleeping)
+        } else if self.at_barrier || self.flow.active().is_empty() {
+            Some(State::Barrier)
+        } else if self.at_fence {
+            Some(State::Membar)
+        } else if self.resolving || self.resume_at > now {
+            Some(State::BranchResolving)
+        } else if !has_instruction {
+            Some(State::NoInstruction)
+        } else {
+            self.board.wait(self.decoded(self.flow.pc()))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! How many cycles an instruction takes on this machine: the one place where a row of the table meets a preset's numbers.
+//!
+//! Rows that stand for a sequence (division, exact square root) are charged as one long stay in the special-function pipe.
+//! The counts are assumed from the lengths of the sequences that compilers emit (kernel corpus: div.rn.f32 some 10 instructions
+//! on its fast path, integer division some 20), until lowering expands them.
+
+use warpwave_isa::inst::{Inst, MmaShape};
+use warpwave_isa::opcode::{Opcode, Pipe as Kind};
+use warpwave_isa::program::Program;
+use warpwave_isa::space::Space;
+
+use crate::config::{Pipe, Sm};
+use crate::proto::launch::Timing;
+
+/// Longest latency of a pipe: what a link can hold beside the stages before and after it.
+pub const LONGEST: u32 = 58;
+
+/// Cycles of every instruction of a program, by program counter.
+pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
+    program.code().iter().map(|inst| timing(inst, sm)).collect()
+}
+
+/// Cycles of one instruction.
+pub fn timing(inst: &Inst, sm: &Sm) -> Timing {
+    let pipes = &sm.pipes;
+    let Pipe { latency, interval } = match inst.op.row().pipe {
+        Kind::Int => pipes.int,
+        Kind::Fma if is_imad(inst.op) => Pipe {
+            latency: pipes.imad_latency,
+            interval: pipes.imad_interval,
+        },
+        Kind::Fma => pipes.fp32,
+        Kind::Half => pipes.half,
+        Kind::Fp64 => pipes.fp64,
+        Kind::Sfu => special(inst, pipes.sfu),
+        Kind::Tensor => tensor(inst.mods.mma, pipes.tensor),
+        Kind::Lsu => Pipe {
+            latency: memory_latency(inst, sm),
+            interval: 1,
+        },
+        Kind::Control => Pipe {
+            latency: sm.branch_latency,
+            interval: 1,
+        },
+    };
+    let latency = if writes_only_predicates(inst) {
+        latency.max(pipes.predicate_latency)
+    } else {
+        latency
+    };
+    Timing {
+        latency: latency.min(LONGEST),
+        interval: interval.min(LONGEST),
+    }
+}
+
+fn is_imad(op: Opcode) -> bool {
+    matches!(op, Opcode::Imad | Opcode::ImadWide | Opcode::Idp4a)
+}
+
+fn writes_only_predicates(inst: &Inst) -> bool {
+    let row = inst.op.row();
+    row.pdst > 0 && row.dst.of(inst) == 0
+}
+
+/// Sequences, as so many turns of the pipe.
+fn special(inst: &Inst, sfu: Pipe) -> Pipe {
+    let wide = inst.mods.ty.words() == 2;
+    let turns = match inst.op {
+        Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp if wide => 6,
+        Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp => 3,
+        Opcode::Idiv if wide => 7,
+        Opcode::Idiv => 5,
+        _ => 1,
+    };
+    Pipe {
+        latency: sfu.latency + (turns - 1) * 8,
+        interval: sfu.interval * turns,
+    }
+}
+
+/// In proportion to the multiply-adds of m16n8k16 with 16-bit inputs; 32-bit inputs run at half the rate, 8-bit at twice.
+fn tensor(shape: MmaShape, unit: Pipe) -> Pipe {
+    let halves = match shape {
+        MmaShape::M16n8k16F16 | MmaShape::M16n8k16Bf16 | MmaShape::M16n8k8Tf32 | MmaShape::M16n8k32S8 => 2,
+        MmaShape::M16n8k32U8 => 2,
+        MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 => 1,
+        MmaShape::M8n8k4F64 => 4,
+    };
+    Pipe {
+        latency: unit.latency,
+        interval: (unit.interval * halves / 2).max(1),
+    }
+}
+
+/// Issue to dependent issue where it is fixed; the others take what the memory system takes.
+fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
+    match (inst.op, inst.mods.space) {
+        (Opcode::Shfl, _) => sm.pipes.shuffle_latency,
+        (Opcode::Ldc, _) => sm.constant.latency,
+        (Opcode::Atom, Space::Shared) => sm.shared.atomic_latency,
+        (Opcode::Ldsm, _) | (_, Space::Shared) => sm.shared.latency,
+        _ => sm.l1.hit_latency,
+    }
+}
+
+/// Whether a result of this instruction comes from beyond the L1 (long scoreboard) rather than from inside the SM.
+pub fn is_long(inst: &Inst) -> bool {
+    matches!(inst.op, Opcode::Ld | Opcode::Atom)
+        && matches!(inst.mods.space, Space::Global | Space::Generic | Space::Local)
+}
+
+/// Whether a result comes from a unit behind a queue (short scoreboard) rather than after a fixed time.
+pub fn is_short(inst: &Inst) -> bool {
+    matches!(inst.op.row().pipe, Kind::Lsu | Kind::Sfu) && !is_long(inst)
+}
+
+/// Whether the instruction uses the queue for local and global accesses.
+pub fn is_local_or_global(inst: &Inst) -> bool {
+    matches!(
+        inst.op,
+        Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts
+    ) && inst.mods.space != Space::Shared
+}
+
+/// Whether the instruction is over for its warp once it is sent, though its bytes are still on the way: a store or reduction that
+/// leaves the SM.
+pub fn is_posted(inst: &Inst) -> bool {
+    matches!(inst.op, Opcode::St | Opcode::Red) && inst.mods.space != Space::Shared
+}
