@@ -1,7 +1,7 @@
 //! What software and machine agree on: instructions, registers, programs and their meaning. There is no time in here.
 //!
 //! Read in this order: [`opcode`] (THE table), [`inst`], [`reg`], [`space`], [`lane`], [`program`], [`flow`] (lanes that split
-//! and meet), [`exec`] (bits in, bits out).
+//! and meet), [`exec`] (bits in, bits out), [`text`] (what a person reads).
 //!
 //! The table does not assume PTX: its rows are the operations that compilers select from, so machine code can become a second
 //! front end.
@@ -21,3 +21,5 @@ pub mod program;
 pub mod flow;
 
 pub mod exec;
+
+pub mod text;
