@@ -4,3 +4,5 @@
 //! [`lockstep`] (compares the two).
 
 pub mod scenario;
+
+pub mod reference;

@@ -1,0 +1,96 @@
+//! The same program without time: what a launch must leave in memory, whatever the machine's pipes and caches do.
+//!
+//! It shares with the machine the meaning of instructions (`warpwave_isa`) and the description of a launch, and nothing else:
+//! it has its own registers, shared and local memory, barriers and copy of device memory, and writes every result at once.
+//!
+//! CTAs run one after the other; one that waits for another (a spin on device memory) gives way after a turn, and its
+//! successors begin. Within a CTA, warps take turns likewise, so that one may wait for another outside a barrier.
+//!
+//! Invariant: what it leaves in memory depends on the launch alone, also where the order of atomics is open; the machine may
+//! then differ in the last bits of float sums.
+
+mod access;
+
+mod cta;
+
+mod memory;
+
+mod step;
+
+mod warp;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use warpwave_components::proto::launch::{Grid, Trap};
+
+use cta::{Cta, Turn};
+
+pub use memory::Memory;
+
+/// Warp instructions that a CTA runs before another one gets a turn.
+const CTA_TURN: u64 = 1 << 16;
+
+/// CTAs begun and not ended, at most: as many as the largest chips hold of CTAs that wait for each other.
+const MAX_RESIDENT: usize = 2048;
+
+/// A launch that does not come to its end.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ReferenceError {
+    /// A thread did what it must not.
+    Trap(Box<Trap>),
+    /// No warp of a CTA can go on.
+    Deadlock {
+        /// Who waits for what, one sentence each.
+        waits: Vec<String>,
+    },
+    /// The limit of warp instructions was reached.
+    StepLimit {
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl fmt::Display for ReferenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReferenceError::Trap(trap) => write!(f, "{} at line {} of the program", trap.kind, trap.line),
+            ReferenceError::Deadlock { waits } => {
+                write!(f, "no warp of the block can go on")?;
+                waits.iter().try_for_each(|wait| write!(f, "\n  {wait}"))
+            }
+            ReferenceError::StepLimit { limit } => write!(f, "the limit of {limit} warp instructions is reached"),
+        }
+    }
+}
+
+impl std::error::Error for ReferenceError {}
+
+/// Runs a launch to its end on `memory` and gives the number of warp instructions, at most `limit`.
+///
+/// # Errors
+/// A trap, a deadlock, or the limit; `memory` is then what it was at that point.
+pub fn run(grid: &Grid, memory: &mut Memory, limit: u64) -> Result<u64, ReferenceError> {
+    let mut resident = VecDeque::new();
+    let mut next = 0;
+    let mut steps = 0;
+    loop {
+        if next < grid.ctas() && resident.len() < MAX_RESIDENT {
+            resident.push_back(Cta::new(grid, next));
+            next += 1;
+        }
+        let Some(mut cta) = resident.pop_front() else {
+            return Ok(steps);
+        };
+        if steps >= limit {
+            return Err(ReferenceError::StepLimit { limit });
+        }
+        match cta.run(memory, CTA_TURN.min(limit - steps), &mut steps)? {
+            Turn::Ended => {}
+            Turn::Unfinished => resident.push_back(cta),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Memory instructions of the reference, lane by lane, in lane order.
+
+use warpwave_components::proto::launch::{Trap, TrapKind};
+use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
+use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::{Operands, Results};
+use warpwave_isa::inst::{AtomOp, Inst};
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::Decoded;
+use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+
+use super::cta::Cta;
+use super::memory::Memory;
+use super::step;
+
+/// Whether a row accesses memory or constants.
+pub(super) fn is_access(op: Opcode) -> bool {
+    use Opcode::{Atom, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St};
+    matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar)
+}
+
+/// One memory instruction at work.
+pub(super) struct Lsu<'a, 'g> {
+    pub cta: &'a mut Cta<'g>,
+    pub warp: usize,
+    pub memory: &'a mut Memory,
+    pub inst: &'a Inst,
+    pub decoded: &'a Decoded,
+    pub operands: &'a Operands,
+}
+
+impl Lsu<'_, '_> {
+    /// Runs the instruction in `lanes`.
+    pub fn run(mut self, lanes: LaneMask, results: &mut Results) -> Result<(), Box<Trap>> {
+        let at = addresses(self.inst, self.decoded, self.operands);
+        match self.inst.op {
+            Opcode::Ldgdepbar => Ok(()),
+            Opcode::Ldsm => self.load_matrices(lanes, &at, results),
+            Opcode::Ldgsts => self.copy(lanes, &at),
+            _ => lanes.iter().try_for_each(|lane| self.one(lane, at[lane], results)),
+        }
+    }
+
+    /// A load, store or atomic of one lane.
+    fn one(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
+        let access = self.inst.mods.access;
+        let n = access.total() as usize;
+        match self.inst.op {
+            Opcode::Ld if self.inst.mods.space == Space::Const => self.load_constant(lane, address, results),
+            Opcode::Ldc => self.load_constant(lane, address, results),
+            Opcode::Ld => {
+                let words = load_words(access, self.bytes(lane, self.inst.mods.space, address, n)?);
+                set_words(results, lane, access, words);
+            }
+            Opcode::St => {
+                let bytes = store_bytes(access, self.words(1, lane, access));
+                self.bytes(lane, self.inst.mods.space, address, n)?
+                    .copy_from_slice(&bytes[..n]);
+            }
+            _ => self.atomic(lane, address, results)?,
+        }
+        Ok(())
+    }
+
+    /// ATOM and RED of one lane.
+    fn atomic(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
+        let (access, mods) = (self.inst.mods.access, self.inst.mods);
+        let value = |words: [u32; 4]| u64::from(words[1]) << 32 | u64::from(words[0]);
+        let b = value(self.words(1, lane, access));
+        let (operand, compare) = match mods.atom {
+            AtomOp::Cas => (value(self.words(2, lane, access)), b),
+            _ => (b, 0),
+        };
+        let place = self.bytes(lane, mods.space, address, access.total() as usize)?;
+        let mut old = [0; 8];
+        old[..place.len()].copy_from_slice(place);
+        let new = atomic(mods.atom, mods.ty, u64::from_le_bytes(old), operand, compare);
+        let n = place.len();
+        place.copy_from_slice(&new.to_le_bytes()[..n]);
+        set_words(results, lane, access, load_words(access, &old[..n]));
+        Ok(())
+    }
+
+    fn load_constant(&mut self, lane: usize, address: u64, results: &mut Results) {
+        let access = self.inst.mods.access;
+        let byte = |at: u64| {
+            let word = u16::try_from(at / 4).map_or(0, |word| self.cta.grid.constant(self.inst.mods.bank, word));
+            word.to_le_bytes()[(at % 4) as usize]
+        };
+        let mut bytes = [0; 16];
+        for (at, to) in (address..).zip(&mut bytes[..access.total() as usize]) {
+            *to = byte(at);
+        }
+        set_words(
+            results,
+            lane,
+            access,
+            load_words(access, &bytes[..access.total() as usize]),
+        );
+    }
+
+    /// LDSM: row r of matrix m is at the address of lane 8 m + r; lane l gets the two elements at row l / 4, columns 2 (l mod 4)
+    /// and one more, or those of the transposed matrix (PTX ISA, `ldmatrix`).
+    fn load_matrices(
+        &mut self,
+        lanes: LaneMask,
+        at: &[u64; WARP_SIZE],
+        results: &mut Results,
+    ) -> Result<(), Box<Trap>> {
+        for matrix in 0..self.inst.mods.count as usize {
+            let mut elements = [[[0u8; 2]; 8]; 8];
+            for (row, elements) in elements.iter_mut().enumerate() {
+                let lane = 8 * matrix + row;
+                let bytes = self.bytes(lane, Space::Shared, at[lane], 16)?;
+                for (element, bytes) in elements.iter_mut().zip(bytes.chunks_exact(2)) {
+                    element.copy_from_slice(bytes);
+                }
+            }
+            for lane in lanes.iter() {
+                let (row, column) = (lane / 4, 2 * (lane % 4));
+                let [low, high] = if self.inst.mods.trans {
+                    [elements[column][row], elements[column + 1][row]]
+                } else {
+                    [elements[row][column], elements[row][column + 1]]
+                };
+                results.words[matrix].0[lane] = u32::from_le_bytes([low[0], low[1], high[0], high[1]]);
+            }
+        }
+        Ok(())
+    }
+
+    /// LDGSTS: copies as many bytes as operand C says and fills up with zeros.
+    fn copy(&mut self, lanes: LaneMask, from: &[u64; WARP_SIZE]) -> Result<(), Box<Trap>> {
+        let to = copy_destinations(self.operands);
+        let n = self.inst.mods.access.total() as usize;
+        for lane in lanes.iter() {
+            let size = (self.word(2, 0, lane) as usize).min(n);
+            let mut bytes = [0; 16];
+            if size > 0 {
+                let source = self.bytes(lane, Space::Global, from[lane], n)?;
+                bytes[..size].copy_from_slice(&source[..size]);
+            }
+            self.bytes(lane, Space::Shared, to[lane], n)?
+                .copy_from_slice(&bytes[..n]);
+        }
+        Ok(())
+    }
+
+    /// The bytes that a lane accesses, or why it must not.
+    fn bytes(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
+        let (space, at) = resolve(space, address);
+        if !address.is_multiple_of(n as u64) {
+            return Err(self.trap(lane, TrapKind::Misaligned, space, address, n));
+        }
+        if self.reach(lane, space, at, n).is_none() {
+            return Err(self.trap(lane, TrapKind::OutOfBounds, space, address, n));
+        }
+        Ok(self.reach(lane, space, at, n).expect("just found"))
+    }
+
+    fn reach(&mut self, lane: usize, space: Space, at: u64, n: usize) -> Option<&mut [u8]> {
+        match space {
+            Space::Shared => {
+                let at = usize::try_from(at).ok()?;
+                self.cta.shared.get_mut(at..at.checked_add(n)?)
+            }
+            Space::Local => self.cta.warps[self.warp].local_mut(lane, at, n),
+            _ => self.memory.get_mut(at, n),
+        }
+    }
+
+    fn trap(&self, lane: usize, kind: TrapKind, space: Space, address: u64, n: usize) -> Box<Trap> {
+        Box::new(Trap {
+            address: Some(address),
+            bytes: n as u32,
+            space: match space {
+                Space::Shared => "shared",
+                Space::Local => "local",
+                _ => "global",
+            },
+            ..*step::trap(self.cta, self.warp, self.inst, LaneMask::lane(lane), kind)
+        })
+    }
+
+    /// Word `n` of the operand in a slot.
+    fn word(&self, slot: usize, n: usize, lane: usize) -> u32 {
+        self.operands.words[self.decoded.first_word[slot] as usize + n].0[lane]
+    }
+
+    fn words(&self, slot: usize, lane: usize, access: Access) -> [u32; 4] {
+        let mut words = [0; 4];
+        for (n, word) in words[..access.words() as usize].iter_mut().enumerate() {
+            *word = self.word(slot, n, lane);
+        }
+        words
+    }
+}
+
+/// The space that an address points into, and the address there.
+fn resolve(space: Space, address: u64) -> (Space, u64) {
+    let inside = |window: u64| (window..window + WINDOW_BYTES).contains(&address);
+    match space {
+        Space::Generic if inside(SHARED_WINDOW) => (Space::Shared, address - SHARED_WINDOW),
+        Space::Generic if inside(LOCAL_WINDOW) => (Space::Local, address - LOCAL_WINDOW),
+        Space::Generic => (Space::Global, address),
+        space => (space, address),
+    }
+}
+
+fn set_words(results: &mut Results, lane: usize, access: Access, words: [u32; 4]) {
+    for (to, word) in results.words[..access.words() as usize].iter_mut().zip(words) {
+        to.0[lane] = word;
+    }
+}

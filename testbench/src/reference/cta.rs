@@ -1,0 +1,130 @@
+//! A CTA of the reference: its warps by turns, its shared memory, its barriers.
+
+use warpwave_components::proto::launch::Grid;
+
+use super::memory::Memory;
+use super::warp::Warp;
+use super::{ReferenceError, step};
+
+/// Block barriers of a CTA (PTX ISA, `bar`).
+const BARRIERS: usize = 16;
+
+/// Warp instructions that a warp runs before the next one gets its turn.
+const WARP_TURN: u64 = 256;
+
+/// How far a CTA has come.
+pub(super) enum Turn {
+    /// Every warp has ended.
+    Ended,
+    /// It has work left.
+    Unfinished,
+}
+
+/// Warps that have come to a block barrier.
+#[derive(Clone, Copy, Default)]
+struct Barrier {
+    arrived: u32,
+    /// Warps that it opens for; 0 for all that have not ended.
+    expected: u32,
+}
+
+/// A CTA on its way.
+pub(super) struct Cta<'a> {
+    pub grid: &'a Grid,
+    pub position: [u32; 3],
+    pub shared: Vec<u8>,
+    pub warps: Vec<Warp>,
+    barriers: [Barrier; BARRIERS],
+}
+
+impl<'a> Cta<'a> {
+    /// The CTA of this linear index, before its first instruction.
+    pub fn new(grid: &'a Grid, index: u64) -> Self {
+        let position = grid.cta_position(index);
+        Cta {
+            grid,
+            position,
+            shared: vec![0; grid.shared_bytes as usize],
+            warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
+            barriers: [Barrier::default(); BARRIERS],
+        }
+    }
+
+    /// Runs until every warp has ended, or for about `turn` warp instructions; adds them to `steps`.
+    pub fn run(&mut self, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<Turn, ReferenceError> {
+        let end = *steps + turn;
+        while *steps < end {
+            let before = *steps;
+            for warp in 0..self.warps.len() {
+                self.run_warp(warp, memory, WARP_TURN.min(end.saturating_sub(*steps)), steps)?;
+            }
+            if self.warps.iter().all(|warp| warp.flow.is_done()) {
+                return Ok(Turn::Ended);
+            }
+            if *steps == before {
+                return Err(ReferenceError::Deadlock { waits: self.waits() });
+            }
+        }
+        Ok(Turn::Unfinished)
+    }
+
+    fn run_warp(&mut self, warp: usize, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<(), ReferenceError> {
+        for _ in 0..turn {
+            if self.warps[warp].flow.active().is_empty() {
+                return Ok(());
+            }
+            step::step(self, warp, memory).map_err(ReferenceError::Trap)?;
+            *steps += 1;
+        }
+        Ok(())
+    }
+
+    /// A warp has come to a barrier, which `threads` threads share (0: all of the CTA).
+    pub fn arrive(&mut self, barrier: usize, threads: u32) {
+        let barrier = &mut self.barriers[barrier % BARRIERS];
+        barrier.arrived += 1;
+        barrier.expected = threads.div_ceil(32);
+        self.open();
+    }
+
+    /// Opens every barrier that has all its warps.
+    pub fn open(&mut self) {
+        let live = self.warps.iter().filter(|warp| !warp.flow.is_done()).count() as u32;
+        for (number, barrier) in self.barriers.iter_mut().enumerate() {
+            let expected = if barrier.expected == 0 { live } else { barrier.expected };
+            if barrier.arrived == 0 || barrier.arrived < expected {
+                continue;
+            }
+            *barrier = Barrier::default();
+            for warp in self.warps.iter_mut().filter(|warp| warp.waits_at == Some(number)) {
+                warp.waits_at = None;
+                warp.flow.release();
+            }
+        }
+    }
+
+    /// Number of a barrier as its instruction gives it.
+    pub fn barrier_number(word: u32) -> usize {
+        word as usize % BARRIERS
+    }
+
+    fn waits(&self) -> Vec<String> {
+        let waiting = self.warps.iter().enumerate().filter(|(_, warp)| !warp.flow.is_done());
+        let say = |(n, warp): (usize, &Warp)| match warp.waits_at {
+            Some(barrier) => {
+                let Barrier { arrived, expected } = self.barriers[barrier];
+                let expected = if expected == 0 {
+                    "all".to_owned()
+                } else {
+                    expected.to_string()
+                };
+                format!(
+                    "block {:?} warp {n} waits at barrier {barrier}: {arrived} of {expected} warps have arrived",
+                    self.position
+                )
+            }
+            None => format!("block {:?} warp {n} waits for its own lanes to meet", self.position),
+        };
+        waiting.map(say).collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! One warp instruction of the reference: what it does to lanes, barriers and registers.
+
+use warpwave_components::proto::launch::{Trap, TrapKind};
+use warpwave_isa::exec::{self, Operands, Results};
+use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::program::Decoded;
+
+use super::access::{self, Lsu};
+use super::cta::Cta;
+use super::memory::Memory;
+
+/// Runs the next instruction of a warp that has running lanes.
+pub(super) fn step(cta: &mut Cta<'_>, warp: usize, memory: &mut Memory) -> Result<(), Box<Trap>> {
+    let grid = cta.grid;
+    let state = &mut cta.warps[warp];
+    let pc = state.flow.pc() as usize;
+    let inst = &grid.program.code()[pc];
+    let decoded = &grid.program.decoded()[pc];
+    let lanes = state.guard(inst);
+    let operands = state.operands(grid, inst, decoded);
+    if decoded.pipe == Pipe::Control {
+        return control(cta, warp, inst, decoded, lanes, &operands);
+    }
+    let mut results = Results::default();
+    if access::is_access(inst.op) {
+        let lsu = Lsu {
+            cta,
+            warp,
+            memory,
+            inst,
+            decoded,
+            operands: &operands,
+        };
+        lsu.run(lanes, &mut results)?;
+    } else {
+        exec::execute(inst, decoded, lanes, &operands, &mut results);
+    }
+    let state = &mut cta.warps[warp];
+    state.write(inst, decoded, lanes, &results);
+    state.flow.step();
+    Ok(())
+}
+
+fn control(
+    cta: &mut Cta<'_>,
+    warp: usize,
+    inst: &Inst,
+    decoded: &Decoded,
+    lanes: LaneMask,
+    operands: &Operands,
+) -> Result<(), Box<Trap>> {
+    let flow = &mut cta.warps[warp].flow;
+    // Masks and barrier numbers are the same in all lanes that give them.
+    let uniform = |slot: usize| {
+        let lane = lanes.lowest().unwrap_or(0);
+        operands.words[decoded.first_word[slot] as usize].0[lane]
+    };
+    match inst.op {
+        Opcode::Bra => flow.branch(lanes, inst.target),
+        Opcode::Brx => flow.branch_indirect(lanes, &operands.words[0].0),
+        Opcode::Bssy => flow.bssy(inst.conv),
+        Opcode::Bsync => flow.bsync(inst.conv),
+        Opcode::Break => flow.break_from(inst.conv, lanes),
+        Opcode::Warpsync => flow.warpsync(LaneMask(uniform(0))),
+        Opcode::Exit => {
+            let arrived = flow.exit(lanes);
+            let barrier = cta.warps[warp].last_barrier;
+            if arrived && let Some((number, threads)) = barrier {
+                cta.warps[warp].waits_at = Some(number);
+                cta.arrive(number, threads);
+            }
+            cta.open();
+        }
+        Opcode::Bar if !lanes.is_empty() => bar(cta, warp, inst, Cta::barrier_number(uniform(0)), uniform(1)),
+        Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
+        _ => flow.step(),
+    }
+    Ok(())
+}
+
+fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32) {
+    let state = &mut cta.warps[warp];
+    if inst.mods.count == 1 {
+        state.flow.step();
+        cta.arrive(number, threads);
+        return;
+    }
+    state.last_barrier = Some((number, threads));
+    if state.flow.arrive() {
+        state.waits_at = Some(number);
+        cta.arrive(number, threads);
+    }
+}
+
+/// A trap of the lowest of `lanes`, without an address.
+pub(super) fn trap(cta: &Cta<'_>, warp: usize, inst: &Inst, lanes: LaneMask, kind: TrapKind) -> Box<Trap> {
+    let state = &cta.warps[warp];
+    let lane = lanes.lowest().unwrap_or(WARP_SIZE - 1);
+    Box::new(Trap {
+        kind,
+        pc: state.flow.pc(),
+        line: inst.line,
+        block: cta.position,
+        thread: state.thread(lane),
+        address: None,
+        bytes: 0,
+        space: "",
+    })
+}
