@@ -22,4 +22,6 @@ pub mod hbm;
 
 pub mod storage;
 
+mod pool;
+
 mod waiting;

@@ -225,7 +225,9 @@ fn copy_out(words: &[AtomicU32], to: &mut [u8]) {
 /// A mask of 4 bytes as a mask of their 32 bits.
 #[inline]
 fn spread(bytes: u32) -> u32 {
-    (bytes & 1) * 0xff | (bytes >> 1 & 1) * 0xff00 | (bytes >> 2 & 1) * 0xff_0000 | (bytes >> 3 & 1) * 0xff00_0000
+    (0..4)
+        .filter(|n| bytes >> n & 1 == 1)
+        .fold(0, |bits, n| bits | 0xff << (8 * n))
 }
 
 #[cfg(test)]
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn bytes_across_a_chunk_end_read_back_as_written() {
         let memory = Storage::new(2 * CHUNK);
-        let bytes: Vec<u8> = (0..CHUNK as u32 + 9).map(|n| (n * 7 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..CHUNK as u32 + 9).map(|n| ((n * 7) >> 3) as u8).collect();
         for shift in 0..4 {
             let at = BASE + CHUNK / 2 + shift;
             memory.write(at, &bytes);

@@ -54,7 +54,8 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage, Stamps, byte_mask, each_sector};
+use crate::pool::Pool;
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage, byte_mask, each_sector};
 use crate::proto::noc::AddressMap;
 use crate::waiting::Waiting;
 use data::Data;
@@ -172,7 +173,7 @@ pub struct L1 {
     returned: VecDeque<Box<Packet>>,
     /// When the path to the LSU is free again.
     data_free: Cycle,
-    pool: Vec<Box<Packet>>,
+    pool: Pool,
     state: TagState,
     line: u64,
     stats: Stats,
@@ -200,7 +201,7 @@ impl L1 {
             hits: VecDeque::with_capacity(config.latency as usize + 1),
             returned: VecDeque::new(),
             data_free: Cycle::ZERO,
-            pool: Vec::new(),
+            pool: Pool::default(),
             state: TagState::Idle,
             line: 0,
             stats: Stats::default(),
@@ -268,7 +269,7 @@ impl L1 {
             self.returned.push_back(packet);
         } else {
             self.fill(&packet, now);
-            self.pool.push(packet);
+            self.pool.give(packet);
         }
     }
 
@@ -433,13 +434,9 @@ impl L1 {
 
     /// Asks the L2 for sectors.
     fn request(&mut self, line: u32, sectors: u8, n: u32, cache: CacheOp) {
-        let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
-        packet.kind = PacketKind::Load;
-        packet.line = u64::from(line) * LINE as u64;
-        packet.sectors = sectors;
+        let line = u64::from(line) * LINE as u64;
+        let mut packet = self.pool.take(PacketKind::Load, line, sectors, n);
         packet.cache = cache;
-        packet.tag = n;
-        packet.stamps = Stamps::NONE;
         self.store_queue.push(packet);
     }
 

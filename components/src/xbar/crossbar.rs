@@ -1,0 +1,292 @@
+//! One network of the crossbar: every input reaches every output, one packet at a time through each.
+//!
+//! ```text
+//!   in[0] --head--+                      +--> out[0]   round robin per output
+//!   in[1] --head--+--- destination ------+--> out[1]
+//!    ...          |                      |     ...
+//!   in[n] --head--+                      +--> out[m]
+//! ```
+//!
+//! Requests go from SMs to slices ([`Packet::slice`]), responses from slices to SMs ([`Packet::sm`]).
+//!
+//! | Operation | Cycles of the crossbar's clock |
+//! |---|---|
+//! | through an idle crossbar | 0: the links before and behind it carry the latency |
+//! | a packet holds its input and its output | ceil(data bytes / `bytes_per_cycle`), at least 1; the header travels beside the data |
+//!
+//! A packet is sent on when it gets its output; the cycles that the rest of it takes delay what follows.
+//!
+//! # Invariants
+//! - Packets from one input to one output stay in order.
+//! - An output that several inputs want serves each before it serves one twice.
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::{Cycle, Domain};
+use warpwave_isa::inst::AtomOp;
+
+use super::arbiter::RoundRobin;
+use crate::proto::mem::{Packet, PacketKind, SECTOR};
+
+/// Which way packets go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From SMs to slices.
+    Request,
+    /// From slices to SMs.
+    Response,
+}
+
+/// Shape of a network.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which way packets go.
+    pub direction: Direction,
+    /// Data bytes that a port moves per cycle.
+    pub bytes_per_cycle: u32,
+    /// Its clock.
+    pub clock: Domain,
+}
+
+/// Events of a network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "the unit is in the name")]
+pub struct Stats {
+    pub packets: u64,
+    pub data_bytes: u64,
+    /// Cycles that packets held an output, all outputs together.
+    pub output_cycles: u64,
+    /// Cycles in which an output was wanted and free, but the link behind it was full.
+    pub blocked_cycles: u64,
+    /// Cycles that packets at the head of an input waited for an output that another held or got.
+    pub conflict_cycles: u64,
+}
+
+struct Input {
+    port: InPort<Box<Packet>>,
+    /// Edge from which it may send again.
+    free: u64,
+    /// Whether its head is known to an output.
+    waits: bool,
+}
+
+struct Output {
+    port: OutPort<Box<Packet>>,
+    free: u64,
+    arbiter: RoundRobin,
+    blocked: bool,
+}
+
+/// One network of the crossbar.
+pub struct Crossbar {
+    path: Path,
+    config: Config,
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    /// Outputs that an input wants.
+    wanted: Box<[u64]>,
+    /// First edge not seen yet.
+    next_edge: u64,
+    /// The last edge at which an input becomes free.
+    last_free: u64,
+    stats: Stats,
+}
+
+impl Crossbar {
+    /// Nothing under way. Inputs and outputs are numbered as packets name them.
+    pub fn new(
+        path: Path,
+        config: Config,
+        inputs: Vec<InPort<Box<Packet>>>,
+        outputs: Vec<OutPort<Box<Packet>>>,
+    ) -> Self {
+        let n = inputs.len();
+        let input = |port| Input {
+            port,
+            free: 0,
+            waits: false,
+        };
+        let output = |port| Output {
+            port,
+            free: 0,
+            arbiter: RoundRobin::new(n),
+            blocked: false,
+        };
+        Crossbar {
+            wanted: vec![0; outputs.len().div_ceil(64)].into(),
+            inputs: inputs.into_iter().map(input).collect(),
+            outputs: outputs.into_iter().map(output).collect(),
+            next_edge: 0,
+            last_free: 0,
+            stats: Stats::default(),
+            path,
+            config,
+        }
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Serves every output that is wanted.
+    fn serve(&mut self, now: Cycle, edge: u64) {
+        for word in 0..self.wanted.len() {
+            let mut outputs = self.wanted[word];
+            while outputs != 0 {
+                let output = word * 64 + outputs.trailing_zeros() as usize;
+                outputs &= outputs - 1;
+                self.serve_output(output, now, edge);
+            }
+        }
+    }
+
+    fn serve_output(&mut self, n: usize, now: Cycle, edge: u64) {
+        let output = &mut self.outputs[n];
+        let free = output.free <= edge;
+        output.blocked = free && !output.port.has_room(now);
+        if output.blocked {
+            self.stats.blocked_cycles += 1;
+        } else if free {
+            let input = output.arbiter.grant().expect("an output in `wanted` is wanted");
+            let input = &mut self.inputs[input];
+            let packet = input.port.recv(now).expect("the head of an input stays");
+            let bytes = data_bytes(&packet, self.config.direction);
+            let cycles = u64::from(bytes.div_ceil(self.config.bytes_per_cycle).max(1));
+            input.free = edge + cycles;
+            input.waits = false;
+            output.free = edge + cycles;
+            output.port.send(now, packet);
+            self.last_free = self.last_free.max(edge + cycles);
+            self.stats.packets += 1;
+            self.stats.data_bytes += u64::from(bytes);
+            self.stats.output_cycles += cycles;
+        }
+        if output.arbiter.n_wanted() == 0 {
+            self.wanted[n / 64] &= !(1 << (n % 64));
+        } else if !output.blocked {
+            self.stats.conflict_cycles += u64::from(output.arbiter.n_wanted());
+        }
+    }
+
+    /// Makes the heads of free inputs known to their outputs.
+    fn look(&mut self, now: Cycle, edge: u64) {
+        for (n, input) in self.inputs.iter_mut().enumerate() {
+            if input.waits || input.free > edge {
+                continue;
+            }
+            if let Some(packet) = input.port.peek(now) {
+                let output = match self.config.direction {
+                    Direction::Request => packet.slice,
+                    Direction::Response => packet.sm,
+                } as usize;
+                input.waits = true;
+                self.outputs[output].arbiter.want(n);
+                self.wanted[output / 64] |= 1 << (output % 64);
+            }
+        }
+    }
+
+    fn n_waiting(&self) -> usize {
+        self.inputs.iter().filter(|input| input.waits).count()
+    }
+}
+
+impl Component for Crossbar {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        let edges = self.config.clock.edges(now);
+        self.next_edge = edges.end;
+        for edge in edges {
+            self.look(now, edge);
+            self.serve(now, edge);
+        }
+        let busy = self.next_edge <= self.last_free || self.wanted.iter().any(|&word| word != 0);
+        Activity::busy_if(busy || self.inputs.iter_mut().any(|input| input.port.is_ready(now)))
+    }
+
+    fn reset(&mut self) {
+        let n = self.inputs.len();
+        for input in &mut self.inputs {
+            input.port.clear();
+            input.free = 0;
+            input.waits = false;
+        }
+        for output in &mut self.outputs {
+            output.free = 0;
+            output.arbiter = RoundRobin::new(n);
+            output.blocked = false;
+        }
+        self.wanted.fill(0);
+        self.next_edge = 0;
+        self.last_free = 0;
+        self.stats = Stats::default();
+    }
+
+    /// Packets are in the links alone.
+    fn is_quiescent(&self) -> bool {
+        self.inputs.iter().all(|input| !input.waits)
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.vector("inputs_waiting", 16, Some(self.n_waiting() as u64));
+        for (n, input) in self.inputs.iter().enumerate() {
+            probe.enter("in", n);
+            probe.bit("waits", Some(input.waits));
+            probe.bit("sends", Some(input.free >= self.next_edge && input.free > 0));
+            probe.leave();
+        }
+        for (n, output) in self.outputs.iter().enumerate() {
+            probe.enter("out", n);
+            probe.vector("wanted", 16, Some(u64::from(output.arbiter.n_wanted())));
+            probe.bit("busy", Some(output.free >= self.next_edge && output.free > 0));
+            probe.bit("blocked", Some(output.blocked));
+            probe.leave();
+        }
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        let s = &self.stats;
+        report.count("packets", s.packets);
+        report.count("data_bytes", s.data_bytes);
+        report.count("output_cycles", s.output_cycles);
+        report.count("blocked_cycles", s.blocked_cycles);
+        report.count("conflict_cycles", s.conflict_cycles);
+    }
+
+    fn waits(&self, say: &mut dyn FnMut(String)) {
+        for (n, output) in self.outputs.iter().enumerate() {
+            let wanted = output.arbiter.n_wanted();
+            if wanted > 0 {
+                say(format!("{}: {wanted} packets wait for output {n}", self.path));
+            }
+        }
+    }
+}
+
+/// Bytes beside the header.
+fn data_bytes(packet: &Packet, direction: Direction) -> u32 {
+    let sectors = packet.n_sectors() * SECTOR as u32;
+    let words = |per_lane: u32| {
+        packet
+            .atomic
+            .as_ref()
+            .map_or(0, |atomic| atomic.n as u32 * u32::from(atomic.ty.bytes()) * per_lane)
+    };
+    let compares = || matches!(&packet.atomic, Some(atomic) if atomic.op == AtomOp::Cas);
+    match (packet.kind, direction) {
+        (PacketKind::Load, Direction::Response) | (PacketKind::Store, Direction::Request) => sectors,
+        (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) => words(if compares() { 2 } else { 1 }),
+        (PacketKind::Atomic, Direction::Response) => words(1),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;
