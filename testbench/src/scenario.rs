@@ -134,6 +134,25 @@ impl Scenario {
         }
     }
 
+    /// Loads all that a name stands for: a file or a built-in scenario as [`Scenario::find`] does, else every built-in scenario of
+    /// the folder of that name.
+    ///
+    /// ```
+    /// use warpwave::scenario::Scenario;
+    /// let n = |name| Scenario::find_all(name).unwrap().len();
+    /// assert_eq!((n("saxpy"), n("transpose_naive"), n("transpose")), (1, 1, 3));
+    /// ```
+    ///
+    /// # Errors
+    /// If there is none, or if one cannot be used.
+    pub fn find_all(name_or_path: &str) -> Result<Vec<Scenario>, ScenarioError> {
+        let folder = builtin::in_folder(name_or_path);
+        if folder.is_empty() || folder.contains(&name_or_path) || Path::new(name_or_path).is_file() {
+            return Ok(vec![Self::find(name_or_path)?]);
+        }
+        folder.into_iter().map(builtin::load).collect()
+    }
+
     /// Loads a scenario file.
     ///
     /// # Errors

@@ -26,6 +26,20 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
+/// Names of the built-in scenarios in a folder such as `transpose`, sorted; none where there is no such folder.
+///
+/// ```
+/// use warpwave::scenario::builtin;
+/// assert_eq!(builtin::in_folder("gelu"), ["gelu_erf", "gelu_tanh"]);
+/// assert!(builtin::in_folder("no_such_folder").is_empty());
+/// ```
+pub fn in_folder(folder: &str) -> Vec<&'static str> {
+    let inside = |path: &&Path| path.parent() == Some(Path::new(folder));
+    let mut names: Vec<_> = files().into_iter().filter(inside).filter_map(stem).collect();
+    names.sort_unstable();
+    names
+}
+
 /// Loads a built-in scenario.
 ///
 /// # Errors
