@@ -4,19 +4,32 @@
 //! branch goes on first, the other is kept. BSSY notes the lanes that will meet at a join, BSYNC holds a group there until the
 //! others have come, left (BREAK) or ended (EXIT). When a group is held, the group kept last goes on.
 //! This is the convergence of Volta and later (reference rules §5), so it takes no stack discipline from the program.
+//! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
 //!
 //! Invariants: groups are disjoint; kept, held and running lanes together are the live lanes.
 
 use crate::lane::{LaneMask, WARP_SIZE};
 use crate::reg::Conv;
 
-/// Lanes that wait at the same place.
+/// A meeting of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Held {
-    /// Lanes that have arrived.
+struct Meeting {
+    /// Lanes that are to come.
+    members: LaneMask,
+    /// Lanes that wait.
     arrived: LaneMask,
-    /// Where they go on.
-    pc: u32,
+}
+
+impl Meeting {
+    /// Whether the lanes that come are all that are to come, so that nobody need wait.
+    fn is_open_to(&self, coming: LaneMask, live: LaneMask) -> bool {
+        self.arrived.is_empty() && (self.members & live & !coming).is_empty()
+    }
+
+    /// Whether lanes wait, and none of the live members is missing.
+    fn is_complete(&self, live: LaneMask) -> bool {
+        !self.arrived.is_empty() && (self.members & live & !self.arrived).is_empty()
+    }
 }
 
 /// The control state of one warp.
@@ -40,10 +53,11 @@ pub struct Flow {
     live: LaneMask,
     kept: [(u32, LaneMask); WARP_SIZE],
     n_kept: usize,
-    members: [LaneMask; Conv::COUNT],
-    held: [Held; Conv::COUNT],
-    warpsync: Held,
-    barrier: Held,
+    joins: [Meeting; Conv::COUNT],
+    warpsync: Meeting,
+    barrier: LaneMask,
+    /// Where each lane that waits goes on.
+    resume_at: [u32; WARP_SIZE],
 }
 
 impl Flow {
@@ -55,10 +69,10 @@ impl Flow {
             live: lanes,
             kept: [(0, LaneMask::NONE); WARP_SIZE],
             n_kept: 0,
-            members: [LaneMask::NONE; Conv::COUNT],
-            held: [Held::default(); Conv::COUNT],
-            warpsync: Held::default(),
-            barrier: Held::default(),
+            joins: [Meeting::default(); Conv::COUNT],
+            warpsync: Meeting::default(),
+            barrier: LaneMask::NONE,
+            resume_at: [0; WARP_SIZE],
         }
     }
 
@@ -107,84 +121,68 @@ impl Flow {
 
     /// Each running lane goes to its own target (BRX).
     pub fn branch_indirect(&mut self, taken: LaneMask, targets: &[u32; WARP_SIZE]) {
-        let mut rest = taken & self.active;
-        let stay = self.active & !rest;
+        let taken = taken & self.active;
+        let stay = self.active & !taken;
         if !stay.is_empty() {
             self.keep(self.pc + 1, stay);
         }
-        while let Some(lane) = rest.lowest() {
-            let target = targets[lane];
-            let same = LaneMask(rest.iter().filter(|&l| targets[l] == target).fold(0, |m, l| m | 1 << l));
-            self.keep(target, same);
-            rest &= !same;
-        }
+        self.keep_each(taken, targets);
         self.resume_kept();
     }
 
     /// Notes the running lanes as those that meet at `conv`.
     pub fn bssy(&mut self, conv: Conv) {
-        self.members[conv.0 as usize] = self.active;
+        self.joins[conv.0 as usize].members = self.active;
         self.pc += 1;
     }
 
     /// Holds the running lanes until all members of `conv` have come or gone.
     pub fn bsync(&mut self, conv: Conv) {
         let n = conv.0 as usize;
-        self.held[n] = Held {
-            arrived: self.held[n].arrived | self.active,
-            pc: self.pc + 1,
-        };
-        self.active = LaneMask::NONE;
+        if self.joins[n].is_open_to(self.active, self.live) {
+            self.pc += 1;
+            return;
+        }
+        let lanes = self.wait();
+        self.joins[n].arrived |= lanes;
         self.settle();
     }
 
     /// The lanes of `leaving` no longer meet at `conv`.
     pub fn break_from(&mut self, conv: Conv, leaving: LaneMask) {
-        self.members[conv.0 as usize] &= !(leaving & self.active);
+        self.joins[conv.0 as usize].members &= !(leaving & self.active);
         self.pc += 1;
     }
 
-    /// Holds the running lanes until the live lanes of `mask` are here.
+    /// Holds the running lanes until the live lanes of `mask` wait like them, here or at another WARPSYNC.
     pub fn warpsync(&mut self, mask: LaneMask) {
-        let arrived = self.warpsync.arrived | self.active;
-        self.warpsync = Held {
-            arrived,
-            pc: self.pc + 1,
-        };
-        self.active = LaneMask::NONE;
-        if (mask & self.live & !arrived).is_empty() {
-            self.active = arrived;
-            self.pc = self.warpsync.pc;
-            self.warpsync = Held::default();
-        } else {
-            self.settle();
+        self.warpsync.members = mask;
+        if self.warpsync.is_open_to(self.active, self.live) {
+            self.pc += 1;
+            return;
         }
+        let lanes = self.wait();
+        self.warpsync.arrived |= lanes;
+        self.settle();
     }
 
     /// Holds the running lanes at a block barrier; true when every live lane is there, so that the warp has arrived.
     pub fn arrive(&mut self) -> bool {
-        self.barrier = Held {
-            arrived: self.barrier.arrived | self.active,
-            pc: self.pc + 1,
-        };
-        self.active = LaneMask::NONE;
-        if self.barrier.arrived == self.live {
-            return true;
-        }
+        let lanes = self.wait();
+        self.barrier |= lanes;
         self.settle();
-        false
+        self.is_at_barrier()
     }
 
     /// Whether every live lane waits at the block barrier.
     pub fn is_at_barrier(&self) -> bool {
-        !self.live.is_empty() && self.barrier.arrived == self.live
+        !self.live.is_empty() && self.barrier == self.live
     }
 
-    /// The block barrier opens: all lanes held there go on together.
+    /// The block barrier opens: the lanes held there go on, together if they came to the same place.
     pub fn release(&mut self) {
-        self.active = self.barrier.arrived;
-        self.pc = self.barrier.pc;
-        self.barrier = Held::default();
+        let lanes = std::mem::take(&mut self.barrier);
+        self.go_on(lanes);
     }
 
     /// The lanes of `ending` are done; the others of the group go on.
@@ -205,24 +203,51 @@ impl Flow {
         self.n_kept += 1;
     }
 
+    /// Keeps lanes in one group for each place they go to; that of the lowest lane first.
+    fn keep_each(&mut self, lanes: LaneMask, targets: &[u32; WARP_SIZE]) {
+        let mut rest = lanes;
+        while let Some(lane) = rest.lowest() {
+            let target = targets[lane];
+            let same = LaneMask(rest.iter().filter(|&l| targets[l] == target).fold(0, |m, l| m | 1 << l));
+            self.keep(target, same);
+            rest &= !same;
+        }
+    }
+
     fn resume_kept(&mut self) {
         self.n_kept -= 1;
         (self.pc, self.active) = self.kept[self.n_kept];
     }
 
-    /// With no group running: opens the joins that are complete, else resumes the group kept last.
-    fn settle(&mut self) {
-        for n in 0..Conv::COUNT {
-            let Held { arrived, pc } = self.held[n];
-            if !arrived.is_empty() && (self.members[n] & self.live & !arrived).is_empty() {
-                self.active = arrived;
-                self.pc = pc;
-                self.held[n] = Held::default();
-                return;
-            }
+    /// Stops the running lanes, which will go on at the next instruction.
+    fn wait(&mut self) -> LaneMask {
+        for lane in self.active.iter() {
+            self.resume_at[lane] = self.pc + 1;
         }
-        if self.n_kept > 0 {
+        std::mem::take(&mut self.active)
+    }
+
+    /// Lanes that waited run again.
+    fn go_on(&mut self, lanes: LaneMask) {
+        let targets = self.resume_at;
+        self.keep_each(lanes, &targets);
+        self.resume_kept();
+    }
+
+    /// With no group running: opens a meeting that is complete, else resumes the group kept last.
+    fn settle(&mut self) {
+        if let Some(lanes) = self.complete_meeting() {
+            self.go_on(lanes);
+        } else if self.n_kept > 0 {
             self.resume_kept();
         }
+    }
+
+    /// Takes the lanes of a meeting for which nobody is missing, if there is one.
+    fn complete_meeting(&mut self) -> Option<LaneMask> {
+        let live = self.live;
+        let mut meetings = self.joins.iter_mut().chain([&mut self.warpsync]);
+        let meeting = meetings.find(|meeting| meeting.is_complete(live))?;
+        Some(std::mem::take(&mut meeting.arrived))
     }
 }

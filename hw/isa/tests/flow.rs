@@ -1,0 +1,228 @@
+//! Lanes that part and meet, told as dialogues: what the program does, and which lanes then stand where.
+
+use warpwave_isa::flow::Flow;
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+use warpwave_isa::reg::Conv;
+
+const OUTER: Conv = Conv(0);
+const INNER: Conv = Conv(1);
+
+/// A warp of four lanes at instruction 0.
+fn four_lanes() -> Flow {
+    Flow::new(0, LaneMask(0b1111))
+}
+
+/// Asserts which lanes run, and where.
+#[track_caller]
+fn stands(flow: &Flow, pc: u32, lanes: u32) {
+    assert_eq!((flow.pc(), flow.active()), (pc, LaneMask(lanes)), "of {flow:?}");
+}
+
+/// Steps until the running group stands at `pc`.
+fn walk_to(flow: &mut Flow, pc: u32) {
+    while flow.pc() < pc {
+        flow.step();
+    }
+}
+
+#[test]
+fn agreeing_lanes_branch_nobody_is_left_behind() {
+    let mut flow = four_lanes();
+    flow.branch(LaneMask::ALL, 7);
+    stands(&flow, 7, 0b1111);
+    flow.branch(LaneMask::NONE, 0);
+    stands(&flow, 8, 0b1111);
+    assert!(flow.is_converged());
+}
+
+#[test]
+fn branches_nest_each_join_gathers_its_own_lanes() {
+    let mut flow = four_lanes();
+    flow.bssy(OUTER); // 0
+    flow.branch(LaneMask(0b1100), 10); // 1: lanes 2, 3 to the outer else
+    stands(&flow, 2, 0b0011);
+    flow.bssy(INNER); // 2
+    flow.branch(LaneMask(0b0010), 6); // 3: lane 1 to the inner else
+    stands(&flow, 4, 0b0001);
+    flow.step(); // 4
+    flow.branch(LaneMask::ALL, 7); // 5: past the inner else
+    stands(&flow, 7, 0b0001);
+    flow.bsync(INNER); // 7: lane 0 waits, lane 1 runs the inner else
+    stands(&flow, 6, 0b0010);
+    flow.step();
+    flow.bsync(INNER); // 7: both are there
+    stands(&flow, 8, 0b0011);
+    flow.branch(LaneMask::ALL, 12);
+    flow.bsync(OUTER); // 12: lanes 0, 1 wait for the outer else
+    stands(&flow, 10, 0b1100);
+    walk_to(&mut flow, 12);
+    flow.bsync(OUTER);
+    stands(&flow, 13, 0b1111);
+    assert!(flow.is_converged());
+}
+
+#[test]
+fn uneven_trip_counts_early_lanes_wait_for_the_last() {
+    // 0: BSSY; 1: body; 2: lanes that have trips left go to 1; 3: BSYNC. Lane n has n + 1 trips.
+    let mut flow = four_lanes();
+    let mut trips_of = [0; 4];
+    flow.bssy(OUTER);
+    for _ in 0..100 {
+        if flow.pc() == 1 {
+            flow.active().iter().for_each(|lane| trips_of[lane] += 1);
+            flow.step();
+        } else if flow.pc() == 2 {
+            let again = (0..4)
+                .filter(|&lane| trips_of[lane] <= lane)
+                .fold(0, |mask, lane| mask | 1 << lane);
+            flow.branch(LaneMask(again), 1);
+        } else if flow.pc() == 3 {
+            flow.bsync(OUTER);
+        } else {
+            break;
+        }
+    }
+    stands(&flow, 4, 0b1111);
+    assert_eq!(trips_of, [1, 2, 3, 4]);
+}
+
+#[test]
+fn lanes_break_out_of_a_loop_the_join_does_not_wait_for_them() {
+    let mut flow = four_lanes();
+    flow.bssy(INNER); // 0
+    flow.break_from(INNER, LaneMask(0b0001)); // 1: lane 0 leaves the loop for good
+    flow.branch(LaneMask(0b0001), 20); // 2
+    stands(&flow, 3, 0b1110);
+    flow.bsync(INNER); // 3: lanes 1 to 3 are all that are left
+    stands(&flow, 4, 0b1110);
+}
+
+#[test]
+fn diverged_lane_exits_the_join_opens_without_it() {
+    let mut flow = four_lanes();
+    flow.bssy(OUTER); // 0
+    flow.branch(LaneMask(0b0111), 5); // 1
+    stands(&flow, 2, 0b1000);
+    assert!(!flow.exit(LaneMask(0b1000))); // 2: lane 3 is done
+    stands(&flow, 5, 0b0111);
+    flow.bsync(OUTER);
+    stands(&flow, 6, 0b0111);
+    assert_eq!(flow.live(), LaneMask(0b0111));
+}
+
+#[test]
+fn others_wait_last_member_exits_they_go_on() {
+    let mut flow = four_lanes();
+    flow.bssy(OUTER); // 0
+    flow.branch(LaneMask(0b1000), 5); // 1
+    flow.bsync(OUTER); // 2: lanes 0 to 2 wait, lane 3 runs
+    stands(&flow, 5, 0b1000);
+    flow.exit(LaneMask::ALL);
+    stands(&flow, 3, 0b0111);
+}
+
+#[test]
+fn guarded_exit_part_of_the_group_goes_on() {
+    let mut flow = four_lanes();
+    assert!(!flow.exit(LaneMask(0b0110)));
+    stands(&flow, 1, 0b1001);
+    assert!(!flow.exit(LaneMask::ALL));
+    assert!(flow.is_done());
+    assert_eq!(flow.active(), LaneMask::NONE);
+}
+
+#[test]
+fn converged_warp_at_barrier_arrives_and_is_released() {
+    let mut flow = four_lanes();
+    assert!(flow.arrive());
+    assert!(flow.is_at_barrier());
+    assert_eq!(flow.active(), LaneMask::NONE);
+    flow.release();
+    stands(&flow, 1, 0b1111);
+    assert!(!flow.is_at_barrier());
+}
+
+#[test]
+fn split_warp_at_one_barrier_arrives_when_the_last_group_comes() {
+    let mut flow = four_lanes();
+    flow.branch(LaneMask(0b0011), 3); // 0
+    walk_to(&mut flow, 3);
+    assert!(!flow.arrive()); // 3: lanes 2, 3
+    stands(&flow, 3, 0b0011);
+    assert!(flow.arrive());
+    flow.release();
+    stands(&flow, 4, 0b1111);
+}
+
+#[test]
+fn a_barrier_in_either_arm_each_group_goes_on_in_its_own() {
+    let mut flow = four_lanes();
+    flow.bssy(OUTER); // 0
+    flow.branch(LaneMask(0b0011), 10); // 1
+    assert!(!flow.arrive()); // 2: lanes 2, 3
+    stands(&flow, 10, 0b0011);
+    assert!(flow.arrive()); // 10
+    flow.release();
+    let first = (flow.pc(), flow.active().0);
+    walk_to(&mut flow, 20);
+    flow.bsync(OUTER); // 20
+    let second = (flow.pc(), flow.active().0);
+    let mut groups = [first, second];
+    groups.sort_unstable();
+    assert_eq!(groups, [(3, 0b1100), (11, 0b0011)]);
+    walk_to(&mut flow, 20);
+    flow.bsync(OUTER);
+    stands(&flow, 21, 0b1111);
+}
+
+#[test]
+fn others_at_barrier_last_running_lane_exits_counts_as_arrival() {
+    let mut flow = four_lanes();
+    flow.branch(LaneMask(0b0001), 9); // 0
+    assert!(!flow.arrive()); // 1: lanes 1 to 3
+    stands(&flow, 9, 0b0001);
+    assert!(flow.exit(LaneMask::ALL));
+    flow.release();
+    stands(&flow, 2, 0b1110);
+}
+
+#[test]
+fn diverged_lanes_at_warpsync_wait_for_its_members() {
+    let mut flow = four_lanes();
+    flow.branch(LaneMask(0b1100), 8); // 0
+    flow.warpsync(LaneMask(0b0101)); // 1: lanes 0, 1 wait for lane 2
+    stands(&flow, 8, 0b1100);
+    flow.warpsync(LaneMask(0b0101)); // 8: lane 2 is there
+    let first = (flow.pc(), flow.active().0);
+    flow.exit(LaneMask::ALL);
+    let second = (flow.pc(), flow.active().0);
+    let mut groups = [first, second];
+    groups.sort_unstable();
+    assert_eq!(groups, [(2, 0b0011), (9, 0b1100)]);
+}
+
+#[test]
+fn lanes_at_warpsync_missing_member_exits_they_go_on() {
+    let mut flow = four_lanes();
+    flow.branch(LaneMask(0b1000), 8); // 0
+    flow.warpsync(LaneMask(0b1111)); // 1: lanes 0 to 2 wait
+    stands(&flow, 8, 0b1000);
+    flow.exit(LaneMask::ALL);
+    stands(&flow, 2, 0b0111);
+}
+
+#[test]
+fn indirect_branch_equal_targets_stay_together() {
+    let mut flow = four_lanes();
+    let mut targets = [0; WARP_SIZE];
+    targets[..4].copy_from_slice(&[30, 40, 30, 50]);
+    flow.branch_indirect(LaneMask(0b0111), &targets); // lane 3 does not branch
+    let mut groups = Vec::new();
+    for _ in 0..3 {
+        groups.push((flow.pc(), flow.active().0));
+        flow.exit(LaneMask::ALL);
+    }
+    groups.sort_unstable();
+    assert_eq!(groups, [(1, 0b1000), (30, 0b0101), (40, 0b0010)]);
+    assert!(flow.is_done());
+}
