@@ -1,1 +1,209 @@
-//! Builds the whole machine from its configuration and wires it; the only file that knows everyone.
+//! Builds the whole machine from its configuration, wires it, and runs grids on it; the only part that knows everyone.
+//!
+//! ```text
+//!   host <-> front tile: gigathread
+//!               |  one tile per SM: cta, 4 x subcore, lsu, shared, l1
+//!               |     crossbar tile: request and response networks
+//!               |        one tile per memory partition: L2 slices, HBM channels
+//! ```
+
+mod build;
+mod ideal;
+mod sm;
+
+use std::fmt;
+use std::sync::Arc;
+
+use warpwave_hw::clock::{Clock, Stop};
+use warpwave_hw::component::Component;
+use warpwave_hw::error::SimError;
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::time::Cycle;
+
+use crate::config::GpuConfig;
+use crate::proto::launch::{Grid, GridEvent, Trap};
+use crate::proto::mem::SliceCommand;
+use crate::sm::timing;
+use crate::storage::Storage;
+
+/// Launches begin at multiples of this many cycles: the host sees the end of a grid only when a quantum is over, and what comes
+/// next must not depend on where quanta end. Longer than any quantum and the host's links together.
+const LAUNCH_GRID: u64 = 64;
+
+/// A machine.
+pub struct Gpu {
+    config: GpuConfig,
+    clock: Clock,
+    storage: Arc<Storage>,
+    grids: OutPort<Arc<Grid>>,
+    events: InPort<GridEvent>,
+    slices: Vec<OutPort<SliceCommand>>,
+}
+
+/// A grid that ran to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Launched {
+    /// Cycle in which the host gave the grid.
+    pub start: Cycle,
+    /// Cycle in which its last CTA was known to have ended.
+    pub end: Cycle,
+}
+
+impl Launched {
+    /// Cycles from start to end.
+    pub fn cycles(&self) -> u64 {
+        self.end.since(self.start)
+    }
+}
+
+/// A grid that did not run to its end.
+#[derive(Clone, PartialEq, Debug)]
+pub enum LaunchError {
+    /// A thread did what it must not.
+    Trap(Box<Trap>),
+    /// Nothing could happen any more, or the cycle limit was reached.
+    Sim(SimError),
+    /// The caller asked to stop.
+    Cancelled(Cycle),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchError::Trap(trap) => write!(f, "{} at instruction {} (line {})", trap.kind, trap.pc, trap.line),
+            LaunchError::Sim(error) => error.fmt(f),
+            LaunchError::Cancelled(at) => write!(f, "cancelled in cycle {at}"),
+        }
+    }
+}
+
+impl std::error::Error for LaunchError {}
+
+impl Gpu {
+    /// Builds the machine. The configuration must be free of faults ([`GpuConfig::check`]).
+    pub fn new(config: GpuConfig) -> Self {
+        build::machine(config)
+    }
+
+    /// The machine's numbers.
+    pub fn config(&self) -> &GpuConfig {
+        &self.config
+    }
+
+    /// Device memory, for the host between launches.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The clock, to set threads and quantum, and to watch components.
+    pub fn clock_mut(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
+    /// Every component, in the order in which the machine was built.
+    pub fn components(&self) -> impl Iterator<Item = &dyn Component> {
+        self.clock
+            .tiles()
+            .iter()
+            .flat_map(|tile| tile.components())
+            .map(|component| component.as_ref())
+    }
+
+    /// Runs one grid to its end, with at most `limit` cycles. `each_quantum` is told the time after every quantum; it stops the
+    /// run by answering false.
+    ///
+    /// After it device memory holds all that the grid wrote. After an error the machine is reset, and device memory is as far as
+    /// the write-backs had come.
+    pub fn launch(
+        &mut self,
+        mut grid: Grid,
+        limit: Option<u64>,
+        each_quantum: &mut dyn FnMut(Cycle) -> bool,
+    ) -> Result<Launched, LaunchError> {
+        grid.timing = timing::table(&grid.program, &self.config.sm);
+        self.command_slices(SliceCommand::Invalidate);
+        let start = self.clock.now();
+        let end = limit.map_or(Cycle::NEVER, |cycles| start + cycles);
+        self.grids.send(start, Arc::new(grid));
+        let mut event = None;
+        let mut cancelled = false;
+        let stop = self.clock.run(end, |now| {
+            event = self.events.recv(now);
+            cancelled = !each_quantum(now);
+            event.is_some() || cancelled
+        });
+        let result = match (event, stop) {
+            (Some(GridEvent::Done { at, .. }), _) => Ok(Launched { start, end: at }),
+            (Some(GridEvent::Trap(trap)), _) => Err(LaunchError::Trap(trap)),
+            (None, Stop::Asked) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
+            (None, Stop::Limit) => Err(LaunchError::Sim(SimError::CycleLimit {
+                limit: end,
+                waits: self.waits(),
+            })),
+            (None, _) => Err(LaunchError::Sim(SimError::Deadlock {
+                at: self.clock.now(),
+                waits: self.waits(),
+            })),
+        };
+        match &result {
+            Ok(launched) => self.settle(launched.end),
+            Err(_) => self.reset(),
+        }
+        result
+    }
+
+    /// Lets everything under way arrive, writes the L2 back, and goes on to a cycle at which the next launch may begin.
+    /// From `end` on all steps are multiples of [`LAUNCH_GRID`], so that no quantum shows.
+    fn settle(&mut self, end: Cycle) {
+        self.run_to(Cycle((end.0 + LAUNCH_GRID).next_multiple_of(LAUNCH_GRID)));
+        self.drain();
+        self.command_slices(SliceCommand::WriteBack);
+    }
+
+    fn command_slices(&mut self, command: SliceCommand) {
+        let now = self.clock.now();
+        self.slices.iter_mut().for_each(|slice| slice.send(now, command));
+        self.drain();
+    }
+
+    /// Runs until nothing has been under way for a whole step.
+    fn drain(&mut self) {
+        let mut quiet = false;
+        loop {
+            let can_change = self.run_to(self.clock.now() + LAUNCH_GRID);
+            let was_quiet = std::mem::replace(&mut quiet, self.is_quiescent());
+            if !can_change || (was_quiet && quiet) {
+                return;
+            }
+        }
+    }
+
+    /// Runs or waits until a cycle; whether anything can still happen.
+    fn run_to(&mut self, at: Cycle) -> bool {
+        let stop = self.clock.run(at, |_| false);
+        self.clock.wait_until(at);
+        stop != Stop::Quiet
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.components().all(|component| component.is_quiescent())
+    }
+
+    fn waits(&self) -> Vec<String> {
+        let mut waits = Vec::new();
+        self.components()
+            .for_each(|component| component.waits(&mut |wait| waits.push(wait)));
+        waits
+    }
+
+    fn reset(&mut self) {
+        let next = Cycle(self.clock.now().0.next_multiple_of(LAUNCH_GRID) + LAUNCH_GRID);
+        self.events.clear();
+        self.clock.reset(next);
+    }
+}

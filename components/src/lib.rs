@@ -22,6 +22,7 @@ pub mod hbm;
 
 pub mod storage;
 
+pub mod gpu;
 mod pool;
 
 mod waiting;

@@ -83,6 +83,26 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
+    /// Moves on to a cycle before which nothing is due; an earlier one is no move.
+    ///
+    /// # Panics
+    /// If something is due before.
+    pub fn wait_until(&mut self, at: Cycle) {
+        let now = self.now;
+        let is_free = self
+            .tiles
+            .iter()
+            .all(|tile| !tile.is_skipping() || tile.next_due(now) >= at);
+        assert!(at <= now || is_free, "cycle {now}: something is due before cycle {at}");
+        self.now = now.max(at);
+    }
+
+    /// Every component is back to its first state, and due in cycle `at`, which is the next to run.
+    pub fn reset(&mut self, at: Cycle) {
+        self.tiles.iter_mut().for_each(|tile| tile.reset(at));
+        self.now = at;
+    }
+
     /// Runs until `stop` holds (asked after every quantum), until `limit`, or until nothing can happen any more.
     pub fn run(&mut self, limit: Cycle, stop: impl FnMut(Cycle) -> bool) -> Stop {
         if self.threads == 1 {

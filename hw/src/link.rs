@@ -83,7 +83,8 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         u64::from(*latency) <= longest,
         "{path}: latency {latency} is beyond the horizon of {longest} cycles"
     );
-    if between_tiles {
+    // What is outside acts between quanta, so it bounds none.
+    if between_tiles && !from.is_outside() && !to.is_outside() {
         from.note_remote_latency(*latency);
         to.note_remote_latency(*latency);
     }
@@ -206,8 +207,10 @@ impl<T> InPort<T> {
 
     /// Drops everything under way, as a reset does; all places are free at once.
     pub fn clear(&mut self) {
-        self.head = None;
-        while self.channel.try_recv().is_ok() {}
+        while self.head.take().is_some() || self.channel.try_recv().is_ok() {
+            // Both ends keep counting places from where the other does.
+            self.place = next(self.place, self.free_from.len());
+        }
         for place in self.free_from.iter() {
             place.store(0, Ordering::Release);
         }

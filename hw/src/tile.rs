@@ -99,12 +99,20 @@ struct Shared {
 pub struct Slot {
     shared: Arc<Shared>,
     index: usize,
+    outside: bool,
 }
 
 impl Slot {
     /// The end of a link that no component holds: the host's, which acts between quanta.
     pub fn outside() -> Slot {
-        TileBuilder::new().slot()
+        Slot {
+            outside: true,
+            ..TileBuilder::new().slot()
+        }
+    }
+
+    pub(crate) fn is_outside(&self) -> bool {
+        self.outside
     }
 
     pub(crate) fn same_tile(&self, other: &Slot) -> bool {
@@ -176,6 +184,7 @@ impl TileBuilder {
         Slot {
             shared: self.shared.clone(),
             index,
+            outside: false,
         }
     }
 
@@ -262,6 +271,11 @@ impl Tile {
     /// Whether components with nothing to do are left out (the default). No result may depend on it.
     pub fn set_skipping(&mut self, skip: bool) {
         self.skip = skip;
+    }
+
+    /// Whether components with nothing to do are left out.
+    pub fn is_skipping(&self) -> bool {
+        self.skip
     }
 
     /// Watches the components whose bit is set in `watched`.

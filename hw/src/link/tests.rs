@@ -76,3 +76,18 @@ fn sending_without_room_panics() {
     out.send(Cycle(0), 1);
     out.send(Cycle(0), 2);
 }
+
+#[test]
+fn cleared_link_goes_on_with_the_places_of_both_ends_in_step() {
+    let (mut out, mut inp) = joined(1, 3);
+    out.send(Cycle(0), 1);
+    out.send(Cycle(0), 2);
+    assert_eq!(inp.peek(Cycle(1)), Some(&1));
+    inp.clear();
+    for n in 3..6 {
+        out.send(Cycle(10), n);
+    }
+    assert!(!out.has_room(Cycle(10)));
+    assert_eq!(inp.recv(Cycle(11)), Some(3));
+    assert!(out.has_room(Cycle(12)));
+}

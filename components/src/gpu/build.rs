@@ -1,0 +1,89 @@
+//! Makes all tiles and the links between them.
+
+use std::sync::Arc;
+
+use warpwave_hw::clock::Clock;
+use warpwave_hw::path::Path;
+use warpwave_hw::tile::{Slot, TileBuilder};
+
+use crate::config::GpuConfig;
+use crate::front::gigathread;
+use crate::gpu::sm::{Outside, SmSlots, join};
+use crate::gpu::{Gpu, sm};
+use crate::proto::noc::AddressMap;
+use crate::storage::Storage;
+
+/// The whole machine.
+pub(super) fn machine(config: GpuConfig) -> Gpu {
+    let storage = Arc::new(Storage::new(config.memory_bytes));
+    let map = Arc::new(AddressMap::new(config.l2.slices, config.hbm.channels));
+    let root = Path::root("gpu");
+    let mut front = TileBuilder::new();
+    let giga = front.slot();
+    let mut xbar = TileBuilder::new();
+    let request = xbar.slot();
+    let host = Slot::outside();
+    let giga_path = root.child("gigathread");
+    let (grids, grid) = join(giga_path.child("grid"), 1, 2, &host, &giga);
+    let (event, events) = join(giga_path.child("event"), 1, 4, &giga, &host);
+    let mut ports = gigathread::Ports {
+        grid,
+        event,
+        launch: Vec::new(),
+        sm: Vec::new(),
+    };
+    let mut tiles = Vec::new();
+    let (mut input, mut output) = (Vec::new(), Vec::new());
+    let way = config.gigathread.link_latency;
+    for (number, path) in sm_paths(&config, &root).into_iter().enumerate() {
+        let slots = SmSlots::new();
+        let (launch, launches) = join(path.child("cta.launch"), way, 2, &giga, &slots.cta);
+        let (event, sm_events) = join(path.child("cta.event"), way, 8, &slots.cta, &giga);
+        let (below, requests) = join(path.child("xbar.request"), 16, 40, &slots.l1, &request);
+        let (answers, returns) = join(path.child("xbar.answer"), 16, 40, &request, &slots.l1);
+        ports.launch.push(launch);
+        ports.sm.push(sm_events);
+        input.push(requests);
+        output.push(answers);
+        let outside = Outside {
+            launch: launches,
+            event,
+            below,
+            returns,
+        };
+        tiles.push(sm::fill(&config, &path, number as u16, &map, slots, outside).build());
+    }
+    front.fill(&giga, gigathread::GigaThread::new(giga_path, config.gigathread, ports));
+    xbar.fill(
+        &request,
+        crate::gpu::ideal::Ideal {
+            path: root.child("ideal"),
+            latency: 200,
+            storage: storage.clone(),
+            input,
+            output,
+            queue: Default::default(),
+        },
+    );
+    tiles.insert(0, front.build());
+    tiles.push(xbar.build());
+    Gpu {
+        clock: Clock::new(tiles),
+        storage,
+        grids,
+        events,
+        slices: Vec::new(),
+        config,
+    }
+}
+
+/// Instance names of the SMs, in GPC, TPC order: gpu.gpc[g].sm[n], n counted over the chip.
+fn sm_paths(config: &GpuConfig, root: &Path) -> Vec<Path> {
+    let mut paths = Vec::new();
+    for (gpc, &tpcs) in config.topology.tpcs_per_gpc.iter().enumerate() {
+        for _ in 0..tpcs * config.topology.sms_per_tpc {
+            paths.push(root.at("gpc", gpc).at("sm", paths.len()));
+        }
+    }
+    paths
+}

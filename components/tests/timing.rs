@@ -1,0 +1,159 @@
+//! Documented latencies and throughputs of the SM, measured from outside: programs written by hand, cycles counted by hand.
+//!
+//! A chain of n dependent instructions and one of 2 n differ by n times the latency, whatever surrounds them.
+
+use std::sync::Arc;
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::gpu::{Gpu, LaunchError, Launched};
+use warpwave_components::preset;
+use warpwave_components::proto::launch::Grid;
+use warpwave_isa::inst::Inst;
+use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::space::bank0;
+
+/// A machine of preset `tiny` and one buffer of `words` words.
+struct Bench {
+    gpu: Gpu,
+    buffer: u64,
+}
+
+impl Bench {
+    fn new(words: u64) -> Self {
+        let preset = preset::load("tiny", &[]).expect("tiny is built in");
+        let gpu = Gpu::new(preset.config);
+        let buffer = gpu.storage().allocate(4 * words).expect("a small buffer fits");
+        Bench { gpu, buffer }
+    }
+
+    fn config(&self) -> &GpuConfig {
+        self.gpu.config()
+    }
+
+    /// Runs a program of one instruction per line; its only parameter is the buffer's address.
+    fn run(&mut self, text: &str, ctas: u32, threads: u32) -> Result<Launched, LaunchError> {
+        let grid = self.grid(text, ctas, threads);
+        self.gpu.launch(grid, Some(100_000), &mut |_| true)
+    }
+
+    fn grid(&self, text: &str, ctas: u32, threads: u32) -> Grid {
+        let code: Vec<Inst> = text.lines().map(|line| line.trim().parse().expect(line)).collect();
+        let needs = Needs {
+            registers: 32,
+            shared_bytes: 4096,
+            ..Needs::default()
+        };
+        let mut bank = vec![0; 0x200 / 4];
+        bank[bank0::BLOCK_SIZE as usize / 4] = threads;
+        bank[bank0::PARAMS as usize / 4] = self.buffer as u32;
+        bank[bank0::PARAMS as usize / 4 + 1] = (self.buffer >> 32) as u32;
+        Grid {
+            id: 0,
+            program: Arc::new(Program::new("test", code, needs)),
+            grid: [ctas, 1, 1],
+            block: [threads, 1, 1],
+            shared_bytes: 4096,
+            dynamic_shared_bytes: 0,
+            registers: 32,
+            allocations: self.gpu.storage().allocations(),
+            constants: vec![bank],
+            ctas_per_sm: 4,
+            timing: Vec::new(),
+        }
+    }
+
+    fn words(&self, n: usize) -> Vec<u32> {
+        (0..n as u64)
+            .map(|i| self.gpu.storage().load(self.buffer + 4 * i))
+            .collect()
+    }
+
+    /// Cycles that one more repetition of `line` takes for a lone warp.
+    fn marginal(&mut self, before: &str, line: &str) -> u64 {
+        let mut cycles = |n: usize| {
+            let text = format!("{before}{}EXIT", format!("{line}\n").repeat(n));
+            self.run(&text, 1, 32).expect("a straight program ends").cycles()
+        };
+        let (few, many) = (cycles(16), cycles(48));
+        assert_eq!((many - few) % 32, 0, "a steady state: {few} {many}");
+        (many - few) / 32
+    }
+}
+
+#[test]
+fn dependent_chain_takes_the_latency_of_its_pipe() {
+    let mut bench = Bench::new(64);
+    let pipes = bench.config().sm.pipes;
+    for (line, latency) in [
+        ("FFMA R0, R0, R0, R0", pipes.fp32.latency),
+        ("FADD R0, R0, R0", pipes.fp32.latency),
+        ("IADD3 R0, PT, R0, R0, RZ, PT", pipes.int.latency),
+        ("IMAD R0, R0, R0, R0", pipes.imad_latency),
+        ("DADD R0, R0, R0", pipes.fp64.latency),
+        ("MUFU.RCP R0, R0", pipes.sfu.latency),
+        ("SHFL.IDX R0, PT, R0, 0x0, 0x1f", pipes.shuffle_latency),
+    ] {
+        assert_eq!(bench.marginal("", line), u64::from(latency), "{line}");
+    }
+}
+
+#[test]
+fn shared_load_chain_takes_the_shared_latency() {
+    let mut bench = Bench::new(64);
+    let latency = bench.config().sm.shared.latency;
+    assert_eq!(
+        bench.marginal("MOV R0, RZ\n", "LD.SHARED.B32 R0, [R0]"),
+        u64::from(latency)
+    );
+}
+
+#[test]
+fn vector_add_of_uneven_length_gives_the_sums() {
+    let mut bench = Bench::new(256);
+    for i in 0..256 {
+        bench.gpu.storage().store(bench.buffer + 4 * i, i as u32 * 3);
+    }
+    // y[i] += 5 for i < 100 of 2 blocks of 64 threads.
+    let text = "S2R R0, SR_CTAID.X
+        S2R R1, SR_TID.X
+        IMAD R0, R0, c[0][0x0], R1
+        ISETP.GE.AND.S32 P0, PT, R0, 0x64, PT, PT
+        @P0 EXIT
+        IMAD.WIDE.S32 R2, R0, 0x4, c[0][0x160]
+        LD.B32 R4, [R2]
+        IADD3 R4, PT, R4, 0x5, RZ, PT
+        ST.B32 [R2], R4
+        EXIT";
+    bench.run(text, 2, 64).expect("it ends");
+    let wanted: Vec<u32> = (0..256).map(|i| if i < 100 { i * 3 + 5 } else { i * 3 }).collect();
+    assert_eq!(bench.words(256), wanted);
+}
+
+#[test]
+fn barrier_costs_its_base_and_each_warp() {
+    let mut bench = Bench::new(64);
+    let barrier = bench.config().sm.barrier;
+    for warps in [1, 4, 8] {
+        let mut cycles = |n: usize| {
+            let text = format!("{}EXIT", "BAR 0x0, 0x0\n".repeat(n));
+            bench.run(&text, 1, 32 * warps).expect("it ends").cycles()
+        };
+        let marginal = (cycles(48) - cycles(16)) as f64 / 32.0;
+        // Warps of one sub-core issue one after the other.
+        let wanted = f64::from(barrier.base_latency + barrier.per_warp * warps);
+        assert!(
+            (marginal - wanted).abs() <= 2.0,
+            "{warps} warps: {marginal} cycles, wanted {wanted}"
+        );
+    }
+}
+
+#[test]
+fn shared_loads_with_conflicts_take_a_pass_each() {
+    let mut bench = Bench::new(64);
+    let chain = |stride: u32| format!("S2R R1, SR_LANEID\nIMAD R1, R1, {stride:#x}, RZ\n");
+    let free = bench.marginal(&chain(4), "LD.SHARED.B32 R2, [R1]");
+    let conflict = bench.marginal(&chain(32), "LD.SHARED.B32 R2, [R1]");
+    let per_pass = u64::from(bench.config().sm.shared.conflict_latency_per_pass);
+    assert_eq!(conflict - free, 7 * per_pass, "8 passes against 1");
+}
