@@ -221,6 +221,18 @@ pub enum Float {
     Double(u64),
 }
 
+impl Float {
+    /// The bits of this number in a type of its own or another width; an integer type takes the bits as they are.
+    pub fn bits_as(self, ty: Type) -> u64 {
+        match (self, ty) {
+            (Float::Single(bits), Type::F64) => f64::from(f32::from_bits(bits)).to_bits(),
+            (Float::Double(bits), Type::F32) => (f64::from_bits(bits) as f32).to_bits().into(),
+            (Float::Single(bits), _) => bits.into(),
+            (Float::Double(bits), _) => bits,
+        }
+    }
+}
+
 /// An entry, a function, or a prototype.
 #[derive(Clone, Debug)]
 pub struct Function<'a> {

@@ -1,11 +1,12 @@
-//! PTX text to a program that the machine runs.
+//! PTX text to programs that the machine runs.
 //!
 //! ```text
-//! text ── lex ── parse ── check ──> syntax tree, names resolved, or findings
+//! text ── lex ── parse ── check ──> names resolved ── lower ──> one Program an entry
 //! ```
 //!
-//! Unsupported and malformed are different words: malformed text is not PTX, unsupported text is PTX that this machine
-//! does not run. Both are found when a text is loaded, all at once, each with its place ([`diag::Diagnostic`]).
+//! [`parse`] reads any PTX; [`compile`] makes programs of it. Unsupported and malformed are different words: malformed
+//! text is not PTX, unsupported text is PTX that this machine does not run. Both are found when a text is loaded, all at
+//! once, each with its place ([`Diagnostic`]). An entry that is unsupported does not keep the others from running.
 //! No clock and no I/O in here.
 
 pub mod diag;
@@ -16,10 +17,57 @@ mod lex;
 
 mod parse;
 
-#[expect(dead_code, reason = "the resolved form is what the lowering starts from")]
 mod check;
 
-use diag::Diagnostic;
+mod lower;
+
+pub use diag::{Diagnostic, Severity};
+pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
+
+use check::{Body, Checked};
+use diag::Lines;
+use lower::layout::ModuleLayout;
+use warpwave_isa::program::Program;
+
+/// A module ready to be loaded.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// Kernels in text order.
+    pub entries: Vec<Entry>,
+    /// The image of constant bank [`CONST_BANK`]: the module's `.const` variables.
+    pub constant: Vec<u8>,
+    /// Where each of them is.
+    pub constants: Vec<Constant>,
+    /// The module's `.global` variables. The host places them, and writes the address of number `n`, 8 bytes, little-endian,
+    /// to byte `8 * n` of constant bank [`ADDRESS_BANK`].
+    pub globals: Vec<Global>,
+    /// What the author may want to know, and what of the data is unsupported.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A kernel of a module.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Its program, or every instruction of it that cannot run.
+    pub program: Result<Program, Vec<Diagnostic>>,
+}
+
+impl Module {
+    /// The entry of a name.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// What keeps entries from running, all entries together.
+    pub fn unsupported(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.entries
+            .iter()
+            .filter_map(|entry| entry.program.as_ref().err())
+            .flatten()
+    }
+}
 
 /// Reads a PTX text of any kind, whatever its instructions.
 ///
@@ -44,5 +92,69 @@ pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
         Ok(reading.module)
     } else {
         Err(findings)
+    }
+}
+
+/// Makes programs of a PTX text.
+///
+/// # Errors
+///
+/// Every place where the text is not PTX, in text order. Unsupported instructions are not errors here: each entry has its
+/// own ([`Entry::program`]).
+///
+/// ```
+/// let text = ".version 7.8\n.target sm_80\n.entry k(.param .u64 p) { ret; }";
+/// let module = warpwave_ptx::compile(text).unwrap();
+/// let program = module.entries[0].program.as_ref().unwrap();
+/// assert_eq!(program.code().len(), 1);
+/// assert_eq!(program.needs().params[0].bytes, 8);
+/// ```
+pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
+    let module = parse(text)?;
+    let (checked, _) = check::check(&module);
+    let lines = Lines::new(text);
+    let mut findings = Vec::new();
+    let layout = ModuleLayout::of(&checked, &mut findings);
+    let (errors, warnings): (Vec<_>, _) = findings
+        .into_iter()
+        .partition(|finding| finding.severity == Severity::Malformed);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let entries = kernels(&checked)
+        .map(|body| entry(&checked, &layout, body, &lines))
+        .collect();
+    Ok(Module {
+        entries,
+        constant: layout.constant,
+        constants: layout.constants,
+        globals: layout.globals,
+        warnings,
+    })
+}
+
+/// The code of an entry behind each pass of the lowering, as text, with the pass's name: to see how it comes about.
+///
+/// # Errors
+///
+/// As [`compile`]; or the entry's unsupported instructions; nothing where there is no such entry.
+pub fn stages(text: &str, entry: &str) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
+    let module = parse(text)?;
+    let (checked, _) = check::check(&module);
+    let layout = ModuleLayout::of(&checked, &mut Vec::new());
+    let body = kernels(&checked).find(|body| body.function.name.text == entry);
+    body.map_or(Ok(Vec::new()), |body| {
+        lower::stages(&checked, &layout, body, &Lines::new(text))
+    })
+}
+
+fn kernels<'c, 't, 'a>(checked: &'c Checked<'t, 'a>) -> impl Iterator<Item = &'c Body<'t, 'a>> {
+    checked.bodies.iter().filter(|body| body.function.is_entry)
+}
+
+fn entry(checked: &Checked<'_, '_>, layout: &ModuleLayout, body: &Body<'_, '_>, lines: &Lines) -> Entry {
+    Entry {
+        name: body.function.name.text.to_owned(),
+        program: lower::lower(checked, layout, body, lines),
     }
 }

@@ -1,0 +1,102 @@
+//! Checked PTX to programs, pass by pass.
+//!
+//! [`PASSES`] is the list; each pass is one file that says what it takes and promises. `layout` places variables before,
+//! `registers` and `flags` give physical registers behind them, and `emit` writes the [`Program`].
+
+mod code;
+
+pub(crate) mod layout;
+
+mod select;
+
+mod graph;
+
+mod fold;
+
+mod addresses;
+
+mod dead;
+
+mod split;
+
+mod operands;
+
+mod jumps;
+
+mod uniform;
+
+mod reconverge;
+
+mod live;
+
+mod flags;
+
+mod registers;
+
+mod emit;
+
+mod print;
+
+use crate::check::{Body, Checked};
+use crate::diag::{Diagnostic, Lines};
+use code::Code;
+use layout::{Layout, ModuleLayout};
+use warpwave_isa::program::Program;
+
+/// A step of the lowering, and its name.
+type Pass = (&'static str, fn(&mut Code));
+
+/// What happens to the selected rows, in order.
+const PASSES: &[Pass] = &[
+    ("fold", fold::run),
+    ("addresses", addresses::run),
+    ("dead", dead::run),
+    ("split", split::run),
+    ("fold words", fold::run),
+    ("dead words", dead::run),
+    ("operands", operands::run),
+    ("jumps", jumps::run),
+    ("reconverge", reconverge::run),
+];
+
+/// A kernel's program, or every reason why it cannot run.
+pub(crate) fn lower(
+    checked: &Checked<'_, '_>,
+    module: &ModuleLayout,
+    body: &Body<'_, '_>,
+    lines: &Lines,
+) -> Result<Program, Vec<Diagnostic>> {
+    let layout = Layout::of(checked, module, body);
+    let mut code = select::run(body, &layout, lines)?;
+    for (_, pass) in PASSES {
+        pass(&mut code);
+    }
+    finish(&mut code, body, &layout)
+}
+
+fn finish(code: &mut Code, body: &Body<'_, '_>, layout: &Layout) -> Result<Program, Vec<Diagnostic>> {
+    let name = body.function.name;
+    let preds = flags::run(code);
+    let allocation = registers::run(code).map_err(|wanted| {
+        let message = format!("`{}` needs {wanted} registers a thread, the machine has 255", name.text);
+        vec![Diagnostic::unsupported(name.span, message).help("compile with fewer, for instance `--maxrregcount 255`")]
+    })?;
+    Ok(emit::run(code, body.function, layout, &allocation, &preds))
+}
+
+/// The code behind selection and behind each pass, with the name of the pass.
+pub(crate) fn stages(
+    checked: &Checked<'_, '_>,
+    module: &ModuleLayout,
+    body: &Body<'_, '_>,
+    lines: &Lines,
+) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
+    let layout = Layout::of(checked, module, body);
+    let mut code = select::run(body, &layout, lines)?;
+    let mut stages = vec![("select", print::text(&code))];
+    for (name, pass) in PASSES {
+        pass(&mut code);
+        stages.push((name, print::text(&code)));
+    }
+    Ok(stages)
+}

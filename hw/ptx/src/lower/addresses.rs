@@ -1,0 +1,207 @@
+//! Address arithmetic goes where hardware has it for nothing.
+//!
+//! Takes: folded code, 64-bit values whole. Promises: constants added to an address become the displacement of the access;
+//! `mul.wide` and `add.s64` become one IMAD.WIDE, `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. What nobody reads
+//! any more is left for `dead`.
+
+use super::code::{Arg, Bits, Code, Op, What, Wide, Word};
+use super::graph::{Graph, Values};
+use warpwave_isa::inst::Ty;
+use warpwave_isa::opcode::Opcode;
+
+/// Displacements have 24 bits, with their sign.
+const FARTHEST: i64 = 1 << 23;
+
+pub(super) fn run(code: &mut Code) {
+    let graph = Graph::of(code);
+    let values = Values::of(code, &graph);
+    let mut reads = vec![0u32; code.groups.len()];
+    for word in code.ops().flat_map(Op::uses) {
+        reads[word.0 as usize] += 1;
+    }
+    let context = Context { values, reads };
+    for block in 0..code.blocks.len() {
+        for index in 0..code.blocks[block].ops.len() {
+            let op = code.blocks[block].ops[index];
+            code.blocks[block].ops[index] = context.rewritten(code, op);
+        }
+    }
+}
+
+struct Context {
+    values: Values,
+    reads: Vec<u32>,
+}
+
+impl Context {
+    fn rewritten(&self, code: &Code, op: Op) -> Op {
+        match op.what {
+            What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldsm | Opcode::Ldc) => {
+                self.displaced(code, op, 0)
+            }
+            What::Row(Opcode::Ldgsts) => self.displaced(code, op, 1),
+            What::Wide(Wide::Add) => self.wide_sum(code, op),
+            What::Row(Opcode::Iadd3) => self.sum(code, op),
+            _ => op,
+        }
+    }
+
+    /// Constants added to the address, one after the other, join the displacement.
+    fn displaced(&self, code: &Code, mut op: Op, slot: usize) -> Op {
+        let words = op.shape().src[slot];
+        loop {
+            let offset = i64::from(op.mods.offset);
+            let (base, more) = match op.src[slot].known() {
+                Some(value) if words == 1 && value != 0 => (Arg::ZERO, i64::from(value as i32)),
+                _ => match self.sum_with_constant(code, op.src[slot], words) {
+                    Some(found) => found,
+                    None => return op,
+                },
+            };
+            let total = offset + more;
+            if !(-FARTHEST..FARTHEST).contains(&total) {
+                return op;
+            }
+            op.src[slot] = base;
+            op.mods.offset = total as i32;
+        }
+    }
+
+    /// The variable and the constant part of an address that is their sum.
+    fn sum_with_constant(&self, code: &Code, arg: Arg, words: u8) -> Option<(Arg, i64)> {
+        let def = self.definition(code, arg, words)?;
+        let adds = match def.what {
+            What::Wide(Wide::Add) => words == 2,
+            What::Row(Opcode::Iadd3) => words == 1 && def.src[2] == Arg::ZERO && def.pdst[0].is_none(),
+            _ => false,
+        };
+        let constant = |arg: Arg| {
+            let value = arg.known()?;
+            Some(if words == 2 {
+                value as i64
+            } else {
+                i64::from(value as u32 as i32)
+            })
+        };
+        let [a, b, ..] = def.src;
+        let (base, more) = match (constant(a), constant(b)) {
+            (None, Some(more)) => (a, more),
+            (Some(more), None) => (b, more),
+            _ => return None,
+        };
+        let fixed = || base.is_plain() && self.values.is_fixed_bits(base.bits, words);
+        (adds && fixed()).then_some((base, more))
+    }
+
+    /// x + y where x is a product, or a shifted word, of 32-bit values.
+    fn wide_sum(&self, code: &Code, op: Op) -> Op {
+        let [a, b, ..] = op.src;
+        let fused = [(a, b), (b, a)].into_iter().find_map(|(product, addend)| {
+            let (x, y, signed) = self.wide_product(code, product)?;
+            let mut fused = Op::row(Opcode::ImadWide).src(&[x, y, addend]).when(op.guard);
+            fused.mods.ty = if signed { Ty::S32 } else { Ty::U32 };
+            fused.dst = op.dst;
+            fused.line = op.line;
+            Some(fused)
+        });
+        fused.unwrap_or(op)
+    }
+
+    /// The factors of a 64-bit product without an addend, and whether they are signed.
+    fn wide_product(&self, code: &Code, arg: Arg) -> Option<(Arg, Arg, bool)> {
+        let def = self.definition(code, arg, 2)?;
+        let [a, b, c, _] = def.src;
+        let fixed = |arg: Arg| arg.is_plain() && self.values.is_fixed_bits(arg.bits, 1);
+        match def.what {
+            What::Row(Opcode::ImadWide) if c == Arg::ZERO && fixed(a) && fixed(b) => {
+                Some((a, b, def.mods.ty.is_signed()))
+            }
+            What::Wide(Wide::Shl) => {
+                let shift = b.known().filter(|&shift| shift < 31)?;
+                let (word, signed) = self.extended_word(code, a)?;
+                fixed(word).then_some((word, Arg::imm(1 << shift), signed))
+            }
+            _ => None,
+        }
+    }
+
+    /// The word of which a pair is the extension, and whether with its sign.
+    fn extended_word(&self, code: &Code, pair: Arg) -> Option<(Arg, bool)> {
+        let word = pair.as_word()?;
+        let low = self.values.definition(code, word)?;
+        let high = self.values.definition(code, word.offset(1))?;
+        if !low.is(Opcode::Mov) || !low.src[0].is_plain() {
+            return None;
+        }
+        let source = low.src[0];
+        if high.is(Opcode::Mov) && high.src[0].known() == Some(0) {
+            return Some((source, false));
+        }
+        let shift = high.is(Opcode::Shf) && high.mods.right && high.mods.high && high.mods.ty == Ty::S32;
+        let whole = high.src[1].known() == Some(31) && high.src[2] == source;
+        let copied = high
+            .is(Opcode::Mov)
+            .then(|| self.definition(code, high.src[0], 1))
+            .flatten();
+        let via = copied.is_some_and(|def| {
+            def.is(Opcode::Shf) && def.mods.ty == Ty::S32 && def.src[1].known() == Some(31) && def.src[2] == source
+        });
+        ((shift && whole) || via).then_some((source, true))
+    }
+
+    /// x + y where x is a 32-bit product or shift that nobody else reads.
+    fn sum(&self, code: &Code, op: Op) -> Op {
+        let [a, b, c, _] = op.src;
+        if c != Arg::ZERO || op.pdst[0].is_some() || op.mods.extended || !a.is_plain() || !b.is_plain() {
+            return op;
+        }
+        let fused = [(a, b), (b, a)]
+            .into_iter()
+            .find_map(|(part, addend)| self.fused_sum(code, op, part, addend));
+        fused.unwrap_or(op)
+    }
+
+    fn fused_sum(&self, code: &Code, op: Op, part: Arg, addend: Arg) -> Option<Op> {
+        let word = part.as_word().filter(|word| self.reads[word.0 as usize] == 1)?;
+        let def = self.values.definition(code, word)?;
+        let fixed = |arg: Arg| arg.is_plain() && self.values.is_fixed_bits(arg.bits, 1);
+        let [x, y, z, _] = def.src;
+        if !fixed(x) || !fixed(y) {
+            return None;
+        }
+        let mut fused = Op {
+            guard: op.guard,
+            line: op.line,
+            ..*def
+        };
+        match def.what {
+            What::Row(Opcode::Imad) if z == Arg::ZERO && !def.mods.high => fused.src[2] = addend,
+            What::Row(Opcode::Shf)
+                if !def.mods.right && !def.mods.high && z == Arg::ZERO && !addend_is_literal(addend) =>
+            {
+                let shift = y.known().filter(|&shift| shift < 32)?;
+                fused = Op::row(Opcode::Lea)
+                    .src(&[x, addend])
+                    .when(op.guard)
+                    .mods(|mods| mods.lut = shift as u8);
+                fused.line = op.line;
+            }
+            _ => return None,
+        }
+        fused.dst = op.dst;
+        Some(fused)
+    }
+
+    fn definition<'c>(&self, code: &'c Code, arg: Arg, words: u8) -> Option<&'c Op> {
+        let word: Word = arg.as_word().filter(|_| arg.is_plain())?;
+        match words {
+            1 => self.values.definition(code, word),
+            _ => self.values.pair_definition(code, word),
+        }
+    }
+}
+
+/// A literal stays with its sum: as an addend of a later address it is worth more.
+fn addend_is_literal(addend: Arg) -> bool {
+    matches!(addend.bits, Bits::Imm(_))
+}

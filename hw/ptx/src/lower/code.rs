@@ -1,0 +1,425 @@
+//! Code between PTX and the machine: rows of the table on as many registers as they like.
+//!
+//! A [`Word`] is a 32-bit virtual register. Words that belong together (the two of a 64-bit value, the four of a vector)
+//! are a group: neighbours in number, aligned when they get physical registers. A [`Flag`] is a virtual predicate.
+//! 64-bit integer operations stay whole ([`Wide`]) until the `split` pass, so that passes before it see a value and not
+//! its halves. A block ends behind a BRA or an EXIT; a block that does not jump goes on with the next in text order.
+
+use warpwave_isa::inst::{Inst, Mods, Source};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::{Conv, Special};
+
+/// A virtual 32-bit register.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Word(pub u32);
+
+impl Word {
+    pub fn offset(self, n: u8) -> Word {
+        Word(self.0 + u32::from(n))
+    }
+}
+
+/// A virtual predicate.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Flag(pub u32);
+
+/// The place of a block in [`Code::blocks`].
+pub(crate) type BlockId = usize;
+
+/// Where an operand's bits come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bits {
+    Zero,
+    Word(Word),
+    Imm(u64),
+    Const { bank: u8, offset: u16 },
+    Special(Special),
+}
+
+/// A source operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Arg {
+    pub bits: Bits,
+    pub neg: bool,
+    pub abs: bool,
+    pub not: bool,
+}
+
+impl Arg {
+    pub const ZERO: Arg = Arg::of(Bits::Zero);
+
+    pub const fn of(bits: Bits) -> Arg {
+        Arg {
+            bits,
+            neg: false,
+            abs: false,
+            not: false,
+        }
+    }
+
+    pub const fn word(word: Word) -> Arg {
+        Arg::of(Bits::Word(word))
+    }
+
+    pub const fn imm(bits: u64) -> Arg {
+        if bits == 0 { Arg::ZERO } else { Arg::of(Bits::Imm(bits)) }
+    }
+
+    pub fn negated(mut self) -> Arg {
+        self.neg = !self.neg;
+        self
+    }
+
+    pub fn inverted(mut self) -> Arg {
+        self.not = !self.not;
+        self
+    }
+
+    /// Whether the bits are taken as they are.
+    pub fn is_plain(self) -> bool {
+        !(self.neg || self.abs || self.not)
+    }
+
+    pub fn as_word(self) -> Option<Word> {
+        match self.bits {
+            Bits::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The value, where it is known and plain.
+    pub fn known(self) -> Option<u64> {
+        match self.bits {
+            Bits::Zero if self.is_plain() => Some(0),
+            Bits::Imm(value) if self.is_plain() => Some(value),
+            _ => None,
+        }
+    }
+
+    /// One word of a wider operand.
+    pub fn part(self, n: u8) -> Arg {
+        let bits = match self.bits {
+            Bits::Word(word) => Bits::Word(word.offset(n)),
+            Bits::Imm(value) => return Arg::imm((value >> (32 * u32::from(n))) & 0xffff_ffff).like(self),
+            Bits::Const { bank, offset } => Bits::Const {
+                bank,
+                offset: offset + 4 * u16::from(n),
+            },
+            other => other,
+        };
+        Arg { bits, ..self }
+    }
+
+    fn like(self, modifiers: Arg) -> Arg {
+        Arg {
+            bits: self.bits,
+            ..modifiers
+        }
+    }
+}
+
+/// A predicate operand: always, or a flag as it is or negated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct When {
+    pub flag: Option<Flag>,
+    pub negated: bool,
+}
+
+impl When {
+    pub const ALWAYS: When = When {
+        flag: None,
+        negated: false,
+    };
+    pub const NEVER: When = When {
+        flag: None,
+        negated: true,
+    };
+
+    pub fn flag(flag: Flag) -> When {
+        When {
+            flag: Some(flag),
+            negated: false,
+        }
+    }
+
+    pub fn negated(mut self) -> When {
+        self.negated = !self.negated;
+        self
+    }
+}
+
+/// A 64-bit integer operation, whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wide {
+    /// d = a.
+    Mov,
+    /// d = a + b.
+    Add,
+    /// d = a - b.
+    Sub,
+    /// d = truth table `lut` of a and b.
+    Lop,
+    /// d = a << b, b of 32 bits.
+    Shl,
+    /// d = a >> b, in a's sign where `ty` is signed.
+    Shr,
+    /// d = psrc0 ? a : b.
+    Sel,
+    /// pdst0 = (a cmp b) join psrc0, pdst1 its complement.
+    Setp,
+    /// d = low 64 bits of a * b + c.
+    Mad,
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    Row(Opcode),
+    Wide(Wide),
+}
+
+/// One operation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Op {
+    pub what: What,
+    pub guard: When,
+    /// First word of the result.
+    pub dst: Option<Word>,
+    pub pdst: [Option<Flag>; 2],
+    pub src: [Arg; 4],
+    pub psrc: [When; 2],
+    pub mods: Mods,
+    /// Where a BRA goes; for a BSSY, where its lanes meet.
+    pub target: Option<BlockId>,
+    pub conv: Conv,
+    /// Whether the text promises that all lanes agree (`bra.uni`).
+    pub uniform: bool,
+    /// Line of the PTX text.
+    pub line: u32,
+}
+
+/// How many words an operation reads and writes, and how many predicates it reads besides its guard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub dst: u8,
+    pub src: [u8; 4],
+    pub psrc: usize,
+}
+
+impl Op {
+    pub fn new(what: What) -> Op {
+        Op {
+            what,
+            guard: When::ALWAYS,
+            dst: None,
+            pdst: [None; 2],
+            src: [Arg::ZERO; 4],
+            psrc: [When::ALWAYS; 2],
+            mods: Mods::default(),
+            target: None,
+            conv: Conv(0),
+            uniform: false,
+            line: 0,
+        }
+    }
+
+    pub fn row(opcode: Opcode) -> Op {
+        Op::new(What::Row(opcode))
+    }
+
+    pub fn wide(wide: Wide) -> Op {
+        Op::new(What::Wide(wide))
+    }
+
+    pub fn dst(mut self, word: Word) -> Op {
+        self.dst = Some(word);
+        self
+    }
+
+    pub fn src(mut self, args: &[Arg]) -> Op {
+        self.src[..args.len()].copy_from_slice(args);
+        self
+    }
+
+    pub fn flags(mut self, flag: Flag) -> Op {
+        self.pdst[0] = Some(flag);
+        self
+    }
+
+    pub fn when(mut self, guard: When) -> Op {
+        self.guard = guard;
+        self
+    }
+
+    pub fn psrc(mut self, when: When) -> Op {
+        self.psrc[0] = when;
+        self
+    }
+
+    pub fn mods(mut self, set: impl FnOnce(&mut Mods)) -> Op {
+        set(&mut self.mods);
+        self
+    }
+
+    pub fn is(&self, opcode: Opcode) -> bool {
+        self.what == What::Row(opcode)
+    }
+
+    /// Whether control does not go on behind this operation.
+    pub fn ends_flow(&self) -> bool {
+        self.guard == When::ALWAYS && matches!(self.what, What::Row(Opcode::Bra | Opcode::Exit | Opcode::Trap))
+    }
+
+    /// Whether the operation does more than write its results.
+    pub fn has_effect(&self) -> bool {
+        use Opcode::*;
+        let What::Row(opcode) = self.what else { return false };
+        matches!(
+            opcode,
+            St | Atom
+                | Red
+                | Ldgsts
+                | Ldgdepbar
+                | Shfl
+                | Bra
+                | Brx
+                | Bssy
+                | Bsync
+                | Break
+                | Warpsync
+                | Exit
+                | Bar
+                | Membar
+                | Depbar
+                | Nanosleep
+                | Trap
+                | Vote
+                | Match
+                | Redux
+                | Mma
+                | Ldsm
+                | R2p
+        ) || (opcode == Ld && self.mods.cache == warpwave_isa::inst::CacheOp::Volatile)
+            || (opcode == S2r && matches!(self.src[0].bits, Bits::Special(Special::ClockLo | Special::ClockHi)))
+    }
+
+    pub fn shape(&self) -> Shape {
+        match self.what {
+            What::Row(opcode) => row_shape(opcode, self.mods),
+            What::Wide(wide) => wide_shape(wide),
+        }
+    }
+
+    /// Words read, the address of a group's every word.
+    pub fn uses(&self) -> impl Iterator<Item = Word> + use<> {
+        let shape = self.shape();
+        let src = self.src;
+        (0..4).flat_map(move |slot| {
+            let first = src[slot].as_word();
+            (0..shape.src[slot]).filter_map(move |n| first.map(|word| word.offset(n)))
+        })
+    }
+
+    /// Words written.
+    pub fn defs(&self) -> impl Iterator<Item = Word> + use<> {
+        let n = self.shape().dst;
+        let first = self.dst;
+        (0..n).filter_map(move |at| first.map(|word| word.offset(at)))
+    }
+
+    /// Predicates read, the guard's included.
+    pub fn flag_uses(&self) -> impl Iterator<Item = Flag> + use<> {
+        let n = self.shape().psrc;
+        let psrc = self.psrc;
+        self.guard
+            .flag
+            .into_iter()
+            .chain((0..n).filter_map(move |at| psrc[at].flag))
+    }
+
+    /// Predicates written.
+    pub fn flag_defs(&self) -> impl Iterator<Item = Flag> + use<> {
+        let pdst = self.pdst;
+        pdst.into_iter().flatten()
+    }
+}
+
+fn row_shape(opcode: Opcode, mods: Mods) -> Shape {
+    let row = opcode.row();
+    let mut inst = Inst::new(opcode);
+    inst.mods = mods;
+    let mut src = [0; 4];
+    for (words, width) in src.iter_mut().zip(row.src) {
+        *words = width.of(&inst);
+    }
+    Shape {
+        dst: row.dst.of(&inst),
+        src,
+        psrc: row.psrc.into(),
+    }
+}
+
+fn wide_shape(wide: Wide) -> Shape {
+    let (dst, src, psrc) = match wide {
+        Wide::Mov => (2, [2, 0, 0, 0], 0),
+        Wide::Add | Wide::Sub | Wide::Lop => (2, [2, 2, 0, 0], 0),
+        Wide::Shl | Wide::Shr => (2, [2, 1, 0, 0], 0),
+        Wide::Sel => (2, [2, 2, 0, 0], 1),
+        Wide::Setp => (0, [2, 2, 0, 0], 1),
+        Wide::Mad => (2, [2, 2, 2, 0], 0),
+    };
+    Shape { dst, src, psrc }
+}
+
+/// A run of operations with one way in, at its start.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Block {
+    pub ops: Vec<Op>,
+}
+
+/// A kernel's code.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Code {
+    pub blocks: Vec<Block>,
+    /// For each word: the first word of its group, and the group's length.
+    pub groups: Vec<(Word, u8)>,
+    pub n_flags: u32,
+}
+
+impl Code {
+    /// New words that belong together.
+    pub fn group(&mut self, words: u8) -> Word {
+        let first = Word(self.groups.len() as u32);
+        self.groups.extend((0..words).map(|_| (first, words)));
+        first
+    }
+
+    pub fn flag(&mut self) -> Flag {
+        self.n_flags += 1;
+        Flag(self.n_flags - 1)
+    }
+
+    /// Blocks to which control may go behind a block.
+    pub fn successors(&self, block: BlockId) -> impl Iterator<Item = BlockId> + use<> {
+        let last = self.blocks[block].ops.last();
+        let jump = last.filter(|op| op.is(Opcode::Bra)).and_then(|op| op.target);
+        let goes_on = !last.is_some_and(Op::ends_flow) && block + 1 < self.blocks.len();
+        let next = goes_on.then_some(block + 1);
+        next.into_iter().chain(jump.filter(|_| jump != next))
+    }
+
+    pub fn ops(&self) -> impl Iterator<Item = &Op> {
+        self.blocks.iter().flat_map(|block| &block.ops)
+    }
+}
+
+/// The machine's word for a source that needs no register.
+pub(crate) fn source(bits: Bits) -> Option<Source> {
+    match bits {
+        Bits::Zero => Some(Source::Reg(warpwave_isa::reg::Reg::ZERO)),
+        Bits::Word(_) => None,
+        Bits::Imm(value) => Some(Source::Imm(value)),
+        Bits::Const { bank, offset } => Some(Source::Const { bank, offset }),
+        Bits::Special(special) => Some(Source::Special(special)),
+    }
+}

@@ -1,0 +1,96 @@
+//! Virtual code with its registers to a [`Program`].
+
+use super::code::{Arg, Bits, Code, Op, What, When, source};
+use super::layout::Layout;
+use super::registers::Allocation;
+use crate::ast::Function;
+use warpwave_isa::inst::{Inst, Operand, Source};
+use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::reg::{Guard, Pred, Reg};
+
+pub(super) fn run(
+    code: &Code,
+    function: &Function<'_>,
+    layout: &Layout,
+    allocation: &Allocation,
+    preds: &[Pred],
+) -> Program {
+    let starts: Vec<u32> = code
+        .blocks
+        .iter()
+        .scan(0, |at, block| {
+            *at += block.ops.len() as u32;
+            Some(*at - block.ops.len() as u32)
+        })
+        .collect();
+    let emitter = Emitter {
+        registers: &allocation.registers,
+        preds,
+        starts: &starts,
+    };
+    let insts = code.ops().map(|op| emitter.inst(op)).collect();
+    let limit = |name| block_limit(function, name);
+    let needs = Needs {
+        registers: allocation.count,
+        shared_bytes: layout.shared_bytes,
+        local_bytes: layout.local_bytes,
+        params: layout.params.clone(),
+        required_block: limit(".reqntid"),
+        max_block: limit(".maxntid"),
+    };
+    Program::new(function.name.text, insts, needs)
+}
+
+/// `.maxntid 256, 1, 1`; dimensions left out are 1.
+fn block_limit(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
+    let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
+    let dimension = |n: usize| numbers.get(n).map_or(1, |&size| size as u32);
+    Some([dimension(0), dimension(1), dimension(2)])
+}
+
+struct Emitter<'e> {
+    registers: &'e [Reg],
+    preds: &'e [Pred],
+    starts: &'e [u32],
+}
+
+impl Emitter<'_> {
+    fn inst(&self, op: &Op) -> Inst {
+        let What::Row(opcode) = op.what else {
+            panic!("a 64-bit operation reached the end of lowering: {op:?}");
+        };
+        let mut inst = Inst::new(opcode);
+        inst.guard = self.guard(op.guard);
+        inst.dst = op.dst.map_or(Reg::ZERO, |word| self.registers[word.0 as usize]);
+        inst.pdst = op
+            .pdst
+            .map(|flag| flag.map_or(Pred::TRUE, |flag| self.preds[flag.0 as usize]));
+        inst.src = op.src.map(|arg| self.operand(arg));
+        inst.psrc = op.psrc.map(|when| self.guard(when));
+        inst.mods = op.mods;
+        inst.target = op.target.map_or(0, |block| self.starts[block]);
+        inst.conv = op.conv;
+        inst.line = op.line;
+        inst
+    }
+
+    fn operand(&self, arg: Arg) -> Operand {
+        let found = match arg.bits {
+            Bits::Word(word) => Source::Reg(self.registers[word.0 as usize]),
+            bits => source(bits).unwrap_or(Source::Reg(Reg::ZERO)),
+        };
+        Operand {
+            source: found,
+            neg: arg.neg,
+            abs: arg.abs,
+            not: arg.not,
+        }
+    }
+
+    fn guard(&self, when: When) -> Guard {
+        Guard {
+            pred: when.flag.map_or(Pred::TRUE, |flag| self.preds[flag.0 as usize]),
+            negated: when.negated,
+        }
+    }
+}

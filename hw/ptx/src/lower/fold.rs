@@ -1,0 +1,245 @@
+//! Copies and known values go into the operands that read them.
+//!
+//! Takes: code in which moves abound, as PTX has them. Promises: the same values; an operand that reads a copy reads the
+//! original, where both are fixed ([`Values`]); sign changes of 32-bit floats become operand modifiers. What nobody reads
+//! any more is left for `dead`.
+
+use super::code::{Arg, Bits, Code, Op, What, When, Wide, Word};
+use super::graph::{Graph, Values, places};
+use warpwave_isa::inst::Join;
+use warpwave_isa::opcode::Opcode;
+
+pub(super) fn run(code: &mut Code) {
+    let graph = Graph::of(code);
+    let values = Values::of(code, &graph);
+    loop {
+        let mut changed = false;
+        for block in 0..code.blocks.len() {
+            for index in 0..code.blocks[block].ops.len() {
+                let op = code.blocks[block].ops[index];
+                let folded = fold(code, &values, op);
+                changed |= folded != op;
+                code.blocks[block].ops[index] = folded;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    predicates(code);
+}
+
+fn fold(code: &Code, values: &Values, mut op: Op) -> Op {
+    let shape = op.shape();
+    for slot in 0..4 {
+        let arg = op.src[slot];
+        let new = match shape.src[slot] {
+            1 => single(code, values, &op, arg),
+            2 => pair(code, values, arg),
+            _ => None,
+        };
+        if let Some(new) = new {
+            op.src[slot] = new;
+        }
+    }
+    op
+}
+
+/// What a one-word operand reads instead.
+fn single(code: &Code, values: &Values, op: &Op, arg: Arg) -> Option<Arg> {
+    let def = values.definition(code, arg.as_word()?)?;
+    let source = def.src[0];
+    if !values.is_fixed_bits(source.bits, 1) {
+        return None;
+    }
+    match def.what {
+        What::Row(Opcode::Mov) if source.is_plain() => Some(Arg {
+            bits: source.bits,
+            ..arg
+        }),
+        What::Row(Opcode::Lop3) if takes_float_signs(op) && source.is_plain() => with_sign(def, arg),
+        _ => None,
+    }
+}
+
+/// Whether a row's 32-bit operands have float signs to change.
+fn takes_float_signs(op: &Op) -> bool {
+    matches!(
+        op.what,
+        What::Row(Opcode::Fadd | Opcode::Fmul | Opcode::Ffma | Opcode::Fmnmx | Opcode::Fsetp)
+    )
+}
+
+/// The sign bit turned or cleared by logic, as a modifier of the operand.
+fn with_sign(def: &Op, arg: Arg) -> Option<Arg> {
+    let bits = def.src[0].bits;
+    match (def.mods.lut, def.src[1].known()?) {
+        (0x3c, 0x8000_0000) if arg.abs => Some(Arg { bits, ..arg }),
+        (0x3c, 0x8000_0000) => Some(Arg { bits, ..arg }.negated()),
+        (0xc0, 0x7fff_ffff) => Some(Arg { bits, abs: true, ..arg }),
+        _ => None,
+    }
+}
+
+/// What a two-word operand reads instead.
+fn pair(code: &Code, values: &Values, arg: Arg) -> Option<Arg> {
+    let word = arg.as_word()?;
+    if let Some(def) = values.pair_definition(code, word) {
+        let source = def.src[0];
+        let copies = def.what == What::Wide(Wide::Mov) && values.is_fixed_bits(source.bits, 2);
+        return (copies && source.is_plain()).then_some(Arg {
+            bits: source.bits,
+            ..arg
+        });
+    }
+    let low = copied(code, values, word)?;
+    let high = copied(code, values, word.offset(1))?;
+    let bits = match (low, high) {
+        (Bits::Word(low), Bits::Word(high)) if is_pair(code, low, high) => Bits::Word(low),
+        (
+            Bits::Const { bank, offset },
+            Bits::Const {
+                bank: other,
+                offset: next,
+            },
+        ) if bank == other && next == offset + 4 && offset % 8 == 0 => low,
+        (low, high) => {
+            let value = Arg::of(low).known()? | Arg::of(high).known()? << 32;
+            Arg::imm(value).bits
+        }
+    };
+    Some(Arg { bits, ..arg })
+}
+
+/// What a word is a copy of.
+fn copied(code: &Code, values: &Values, word: Word) -> Option<Bits> {
+    let def = values.definition(code, word)?;
+    let source = def.src[0];
+    let copies = def.is(Opcode::Mov) && source.is_plain() && values.is_fixed_bits(source.bits, 1);
+    copies.then_some(source.bits)
+}
+
+/// Whether two words are an aligned pair of a group.
+fn is_pair(code: &Code, low: Word, high: Word) -> bool {
+    let (first, _) = code.groups[low.0 as usize];
+    high == low.offset(1) && code.groups[high.0 as usize].0 == first && (low.0 - first.0).is_multiple_of(2)
+}
+
+/// Copies of predicates, negated ones too, go into what reads them; a comparison takes in the `and` or `or` behind it.
+fn predicates(code: &mut Code) {
+    let graph = Graph::of(code);
+    let flags = Flags::of(code, &graph);
+    let values = Values::of(code, &graph);
+    for block in 0..code.blocks.len() {
+        for index in 0..code.blocks[block].ops.len() {
+            let mut op = code.blocks[block].ops[index];
+            let n = op.shape().psrc;
+            op.guard = flags.original(code, op.guard);
+            for when in &mut op.psrc[..n] {
+                *when = flags.original(code, *when);
+            }
+            code.blocks[block].ops[index] = flags.joined(code, &values, &op).unwrap_or(op);
+        }
+    }
+}
+
+/// Of each flag: the place of its only definition, if all its uses come behind it, and how often it is read.
+struct Flags {
+    places: Vec<Option<(usize, usize)>>,
+    reads: Vec<u32>,
+}
+
+impl Flags {
+    fn of(code: &Code, graph: &Graph) -> Flags {
+        let n = code.n_flags as usize;
+        let mut flags = Flags {
+            places: vec![None; n],
+            reads: vec![0; n],
+        };
+        let mut several = vec![false; n];
+        for (block, index, op) in places(code) {
+            for flag in op.flag_defs() {
+                let place = &mut flags.places[flag.0 as usize];
+                several[flag.0 as usize] |= place.is_some() || op.guard != When::ALWAYS;
+                *place = Some((block, index));
+            }
+        }
+        for (block, index, op) in places(code) {
+            for flag in op.flag_uses() {
+                flags.reads[flag.0 as usize] += 1;
+                let Some((at, n)) = flags.places[flag.0 as usize] else {
+                    continue;
+                };
+                let before = if at == block {
+                    n < index
+                } else {
+                    graph.dominates(at, block)
+                };
+                several[flag.0 as usize] |= !before;
+            }
+        }
+        for (place, several) in flags.places.iter_mut().zip(several) {
+            *place = place.filter(|_| !several);
+        }
+        flags
+    }
+
+    fn definition<'c>(&self, code: &'c Code, when: When) -> Option<&'c Op> {
+        let (block, index) = self.places[when.flag?.0 as usize]?;
+        code.blocks[block].ops.get(index)
+    }
+
+    /// What a predicate is a copy of.
+    fn original(&self, code: &Code, mut when: When) -> When {
+        // A chain of copies ends; the bound is for code that nobody reaches, where a definition may read itself.
+        for _ in 0..16 {
+            let Some(def) = self.definition(code, when) else {
+                return when;
+            };
+            let source = def.psrc[0];
+            let fixed = source.flag.is_none_or(|flag| self.places[flag.0 as usize].is_some());
+            let inverts = match def.mods.lut & 0xf {
+                0b1100 => false,
+                0b0011 => true,
+                _ => return when,
+            };
+            if !def.is(Opcode::Plop3) || !fixed || when.flag != def.pdst[0] {
+                return when;
+            }
+            when = When {
+                flag: source.flag,
+                negated: when.negated ^ source.negated ^ inverts,
+            };
+        }
+        when
+    }
+
+    /// `a and b` where b is a comparison that joins nothing yet: the comparison again, joining a.
+    fn joined(&self, code: &Code, values: &Values, op: &Op) -> Option<Op> {
+        let join = match op.mods.lut & 0xf {
+            0b1000 => Join::And,
+            0b1110 => Join::Or,
+            _ => return None,
+        };
+        if !op.is(Opcode::Plop3) || op.pdst[1].is_some() {
+            return None;
+        }
+        let candidates = [(op.psrc[1], op.psrc[0]), (op.psrc[0], op.psrc[1])];
+        candidates.into_iter().find_map(|(compared, other)| {
+            let def = self.definition(code, compared)?;
+            let plain = def.psrc[0] == When::ALWAYS && def.mods.join == Join::And && !compared.negated;
+            let compares = matches!(def.what, What::Row(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp));
+            let first = def.pdst[0] == compared.flag && self.reads[compared.flag?.0 as usize] == 1;
+            let fixed = def.uses().all(|word| values.is_fixed(word)) && !def.mods.extended;
+            if !(plain && compares && first && fixed) {
+                return None;
+            }
+            let mut fused = *def;
+            fused.guard = op.guard;
+            fused.pdst = op.pdst;
+            fused.psrc[0] = other;
+            fused.mods.join = join;
+            Some(fused)
+        })
+    }
+}

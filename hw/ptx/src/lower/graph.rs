@@ -1,0 +1,287 @@
+//! The control-flow graph: who follows whom, dominators, loops; and which words hold one value for ever.
+
+use super::code::{Bits, BlockId, Code, Op, When, Word};
+
+/// Edges and dominators of a kernel's blocks.
+pub(super) struct Graph {
+    pub successors: Vec<Vec<BlockId>>,
+    pub predecessors: Vec<Vec<BlockId>>,
+    /// Immediate dominator; `None` for the entry and for blocks that cannot be reached.
+    pub dominator: Vec<Option<BlockId>>,
+    /// Immediate post-dominator; `None` where lanes may end before they meet.
+    pub post_dominator: Vec<Option<BlockId>>,
+}
+
+impl Graph {
+    pub fn of(code: &Code) -> Graph {
+        let n = code.blocks.len();
+        let successors: Vec<Vec<BlockId>> = (0..n).map(|block| code.successors(block).collect()).collect();
+        let mut predecessors = vec![Vec::new(); n];
+        for (block, nexts) in successors.iter().enumerate() {
+            for &next in nexts {
+                predecessors[next].push(block);
+            }
+        }
+        let dominator = dominators(0, &successors, &predecessors);
+        let post_dominator = post_dominators(&successors, &predecessors);
+        Graph {
+            successors,
+            predecessors,
+            dominator,
+            post_dominator,
+        }
+    }
+
+    pub fn is_reachable(&self, block: BlockId) -> bool {
+        block == 0 || self.dominator[block].is_some()
+    }
+
+    /// Whether every path to `block` goes through `over`.
+    pub fn dominates(&self, over: BlockId, block: BlockId) -> bool {
+        climbs_to(&self.dominator, block, over)
+    }
+
+    /// Whether every path from `block` to the end goes through `over`.
+    pub fn post_dominates(&self, over: BlockId, block: BlockId) -> bool {
+        climbs_to(&self.post_dominator, block, over)
+    }
+
+    /// Blocks that can be reached from `starts` without entering `stop`.
+    pub fn reach(&self, starts: &[BlockId], stop: Option<BlockId>) -> Vec<bool> {
+        let mut seen = vec![false; self.successors.len()];
+        let mut open: Vec<BlockId> = starts.iter().copied().filter(|&block| Some(block) != stop).collect();
+        while let Some(block) = open.pop() {
+            if std::mem::replace(&mut seen[block], true) {
+                continue;
+            }
+            open.extend(
+                self.successors[block]
+                    .iter()
+                    .copied()
+                    .filter(|&next| Some(next) != stop),
+            );
+        }
+        seen
+    }
+
+    /// Whether a block can come back to itself without passing `stop`.
+    pub fn is_in_cycle(&self, block: BlockId, stop: Option<BlockId>) -> bool {
+        self.reach(&self.successors[block], stop)[block]
+    }
+}
+
+fn climbs_to(parent: &[Option<BlockId>], from: BlockId, to: BlockId) -> bool {
+    std::iter::successors(Some(from), |&block| parent[block]).any(|block| block == to)
+}
+
+/// Immediate dominators, by the iterative algorithm of Cooper, Harvey and Kennedy.
+fn dominators(root: BlockId, successors: &[Vec<BlockId>], predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
+    let order = post_order(root, successors);
+    let mut rank = vec![usize::MAX; successors.len()];
+    for (n, &block) in order.iter().enumerate() {
+        rank[block] = n;
+    }
+    let mut parent: Vec<Option<BlockId>> = vec![None; successors.len()];
+    parent[root] = Some(root);
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &block in order.iter().rev().filter(|&&block| block != root) {
+            let known = predecessors[block]
+                .iter()
+                .copied()
+                .filter(|&before| parent[before].is_some());
+            let common = known.reduce(|a, b| meet(&parent, &rank, a, b));
+            changed |= parent[block] != common;
+            parent[block] = common;
+        }
+    }
+    parent[root] = None;
+    parent
+}
+
+/// The nearest common ancestor of two blocks.
+fn meet(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, mut b: BlockId) -> BlockId {
+    while a != b {
+        while rank[a] < rank[b] {
+            a = parent[a].unwrap_or(a);
+        }
+        while rank[b] < rank[a] {
+            b = parent[b].unwrap_or(b);
+        }
+    }
+    a
+}
+
+fn post_order(root: BlockId, successors: &[Vec<BlockId>]) -> Vec<BlockId> {
+    let mut order = Vec::new();
+    let mut seen = vec![false; successors.len()];
+    let mut stack = vec![(root, 0)];
+    seen[root] = true;
+    while let Some((block, next)) = stack.pop() {
+        match successors[block].get(next) {
+            Some(&child) => {
+                stack.push((block, next + 1));
+                if !std::mem::replace(&mut seen[child], true) {
+                    stack.push((child, 0));
+                }
+            }
+            None => order.push(block),
+        }
+    }
+    order
+}
+
+/// Dominators of the reversed graph, with one more block behind all that end.
+fn post_dominators(successors: &[Vec<BlockId>], predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
+    let end = successors.len();
+    let ends = (0..end).filter(|&block| successors[block].is_empty());
+    let mut backward = predecessors.to_vec();
+    backward.push(ends.clone().collect());
+    let mut forward = successors.to_vec();
+    forward.push(Vec::new());
+    for block in ends {
+        forward[block].push(end);
+    }
+    let mut parent = dominators(end, &backward, &forward);
+    parent.pop();
+    parent
+        .into_iter()
+        .map(|block| block.filter(|&block| block != end))
+        .collect()
+}
+
+/// Where each word gets its value, for words that have one definition which all their uses come behind.
+///
+/// Such a word may be replaced by what defines it, as far as that is made of such words.
+pub(super) struct Values {
+    defs: Vec<Definitions>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Definitions {
+    None,
+    One(BlockId, usize),
+    Many,
+}
+
+impl Values {
+    pub fn of(code: &Code, graph: &Graph) -> Values {
+        let mut values = Values {
+            defs: vec![Definitions::None; code.groups.len()],
+        };
+        for (block, index, op) in places(code) {
+            for word in op.defs() {
+                let def = &mut values.defs[word.0 as usize];
+                let sole = *def == Definitions::None && op.guard == When::ALWAYS;
+                *def = if sole {
+                    Definitions::One(block, index)
+                } else {
+                    Definitions::Many
+                };
+            }
+        }
+        for (block, index, op) in places(code) {
+            for word in op.uses() {
+                let Definitions::One(at, n) = values.defs[word.0 as usize] else {
+                    continue;
+                };
+                let before = if at == block {
+                    n < index
+                } else {
+                    graph.dominates(at, block)
+                };
+                if !before {
+                    values.defs[word.0 as usize] = Definitions::Many;
+                }
+            }
+        }
+        values
+    }
+
+    /// The operation that alone defines a word.
+    pub fn definition<'c>(&self, code: &'c Code, word: Word) -> Option<&'c Op> {
+        match self.defs[word.0 as usize] {
+            Definitions::One(block, index) => code.blocks[block].ops.get(index),
+            _ => None,
+        }
+    }
+
+    /// The operation that defines the two words of a value as one.
+    pub fn pair_definition<'c>(&self, code: &'c Code, word: Word) -> Option<&'c Op> {
+        let low = self.definition(code, word)?;
+        self.is_fixed(word.offset(1))
+            .then_some(low)
+            .filter(|op| op.dst == Some(word) && op.shape().dst == 2)
+    }
+
+    /// Whether the word has its one value wherever it is read.
+    pub fn is_fixed(&self, word: Word) -> bool {
+        matches!(self.defs[word.0 as usize], Definitions::One(..))
+    }
+
+    /// Whether an operand of so many words has one value for ever.
+    pub fn is_fixed_bits(&self, bits: Bits, words: u8) -> bool {
+        match bits {
+            Bits::Word(word) => (0..words).all(|n| self.is_fixed(word.offset(n))),
+            Bits::Special(_) => false,
+            _ => true,
+        }
+    }
+}
+
+/// Every operation with its block and its place in it.
+pub(super) fn places(code: &Code) -> impl Iterator<Item = (BlockId, usize, &Op)> {
+    let blocks = code.blocks.iter().enumerate();
+    blocks.flat_map(|(block, body)| body.ops.iter().enumerate().map(move |(index, op)| (block, index, op)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::{Block, Flag};
+    use warpwave_isa::opcode::Opcode;
+
+    /// Blocks given by the block that their last operation jumps to, and whether it is conditional.
+    fn code(jumps: &[Option<(BlockId, bool)>]) -> Code {
+        let block = |jump: &Option<(BlockId, bool)>| {
+            let mut op = Op::row(Opcode::Exit);
+            if let Some((target, conditional)) = *jump {
+                op = Op::row(Opcode::Bra);
+                op.target = Some(target);
+                if conditional {
+                    op.guard = When::flag(Flag(0));
+                }
+            }
+            Block { ops: vec![op] }
+        };
+        Code {
+            blocks: jumps.iter().map(block).collect(),
+            ..Code::default()
+        }
+    }
+
+    #[test]
+    fn diamond_both_sides_meet_in_the_last_block() {
+        let code = code(&[Some((2, true)), Some((3, false)), Some((3, false)), None]);
+        let graph = Graph::of(&code);
+        assert_eq!(graph.dominator, [None, Some(0), Some(0), Some(0)]);
+        assert_eq!(graph.post_dominator, [Some(3), Some(3), Some(3), None]);
+    }
+
+    #[test]
+    fn loop_header_dominates_latch_and_exit() {
+        let code = code(&[Some((1, false)), Some((3, true)), Some((1, false)), None]);
+        let graph = Graph::of(&code);
+        assert_eq!(graph.dominator, [None, Some(0), Some(1), Some(1)]);
+        assert!(graph.is_in_cycle(2, None));
+        assert!(!graph.is_in_cycle(2, Some(1)));
+        assert!(!graph.is_in_cycle(3, None));
+    }
+
+    #[test]
+    fn endless_loop_has_no_post_dominator() {
+        let graph = Graph::of(&code(&[Some((0, false))]));
+        assert_eq!(graph.post_dominator, [None]);
+    }
+}

@@ -1,0 +1,221 @@
+//! Jumps that lead nowhere new go, and loops get a way in of their own.
+//!
+//! Promises: a jump to an EXIT is an EXIT; no jump to what follows anyway; a branch around a jump is one branch; the code that
+//! nobody reaches is empty. Each loop has one block before it that every way in goes through, and one block that every way
+//! back goes through where there were several: there `reconverge` finds room.
+
+use super::code::{Block, BlockId, Code, Op, When};
+use super::graph::Graph;
+use warpwave_isa::opcode::Opcode;
+
+pub(super) fn run(code: &mut Code) {
+    exits(code);
+    around(code);
+    unreachable(code);
+    to_next(code);
+    for latch in [true, false] {
+        gates(code, latch);
+    }
+}
+
+/// Jumps to a block that only ends.
+fn exits(code: &mut Code) {
+    let ends: Vec<bool> = code
+        .blocks
+        .iter()
+        .map(|block| matches!(block.ops.as_slice(), [op] if is_end(op)))
+        .collect();
+    for op in code.blocks.iter_mut().filter_map(|block| block.ops.last_mut()) {
+        if op.is(Opcode::Bra) && op.target.is_some_and(|target| ends[target]) {
+            *op = Op {
+                line: op.line,
+                ..Op::row(Opcode::Exit).when(op.guard)
+            };
+        }
+    }
+}
+
+fn is_end(op: &Op) -> bool {
+    op.is(Opcode::Exit) && op.guard == When::ALWAYS
+}
+
+/// `@p bra A; bra B; A:` is `@!p bra B`.
+fn around(code: &mut Code) {
+    for block in 0..code.blocks.len().saturating_sub(2) {
+        let skipped = match code.blocks[block + 1].ops.as_slice() {
+            [op] if op.is(Opcode::Bra) && op.guard == When::ALWAYS => *op,
+            _ => continue,
+        };
+        let Some(last) = code.blocks[block].ops.last_mut() else {
+            continue;
+        };
+        if last.is(Opcode::Bra) && last.guard.flag.is_some() && last.target == Some(block + 2) {
+            last.guard = last.guard.negated();
+            last.target = skipped.target;
+            last.uniform |= skipped.uniform && last.uniform;
+            // What else leads to the skipped jump still needs it; if nothing does, it is unreachable, unless it is fallen into.
+            code.blocks[block + 1].ops = Vec::new();
+            redirect(code, block + 1, skipped.target);
+        }
+    }
+}
+
+/// Jumps to a block go to another.
+fn redirect(code: &mut Code, from: BlockId, to: Option<BlockId>) {
+    for op in code.blocks.iter_mut().filter_map(|block| block.ops.last_mut()) {
+        if op.is(Opcode::Bra) && op.target == Some(from) {
+            op.target = to;
+        }
+    }
+}
+
+fn unreachable(code: &mut Code) {
+    let graph = Graph::of(code);
+    for block in 0..code.blocks.len() {
+        if !graph.is_reachable(block) {
+            code.blocks[block].ops.clear();
+        }
+    }
+}
+
+/// Jumps over nothing but empty blocks.
+fn to_next(code: &mut Code) {
+    for block in 0..code.blocks.len() {
+        let Some(target) = code.blocks[block]
+            .ops
+            .last()
+            .filter(|op| op.is(Opcode::Bra))
+            .and_then(|op| op.target)
+        else {
+            continue;
+        };
+        let between = block + 1..target.max(block + 1);
+        if target > block && code.blocks[between].iter().all(|block| block.ops.is_empty()) {
+            code.blocks[block].ops.pop();
+        }
+    }
+}
+
+/// Gives each loop header that needs one a gate: for the ways back (`latch`), or for the ways in.
+fn gates(code: &mut Code, latch: bool) {
+    let mut graph = Graph::of(code);
+    let mut header = 0;
+    while header < graph.successors.len() {
+        let (back, into): (Vec<BlockId>, Vec<BlockId>) = graph.predecessors[header]
+            .iter()
+            .partition(|&&before| graph.dominates(header, before));
+        let shared = |&before: &BlockId| graph.successors[before].len() > 1;
+        let needed = match latch {
+            true => back.len() > 1,
+            false => !back.is_empty() && (header == 0 || into.len() > 1 || into.iter().any(shared)),
+        };
+        if needed {
+            header += insert_gate(code, header, if latch { &back } else { &into });
+            graph = Graph::of(code);
+        }
+        header += 1;
+    }
+}
+
+/// Makes a block through which the blocks of `through` enter `header`. Returns by how much the header has moved.
+///
+/// The gate lies in front of the header, unless another block falls into the header: then at the end of the code.
+fn insert_gate(code: &mut Code, header: BlockId, through: &[BlockId]) -> usize {
+    let neighbour = header
+        .checked_sub(1)
+        .filter(|&before| falls_through(&code.blocks[before]));
+    let in_front = neighbour.is_none_or(|before| through.contains(&before)) && (header > 0 || through.is_empty());
+    let gate = if in_front { header } else { code.blocks.len() };
+    let moved = usize::from(in_front);
+    for (block, body) in code.blocks.iter_mut().enumerate() {
+        let Some(op) = body.ops.last_mut().filter(|op| op.is(Opcode::Bra)) else {
+            continue;
+        };
+        op.target = op.target.map(|target| match target {
+            _ if target == header && through.contains(&block) => gate,
+            _ if target >= header => target + moved,
+            _ => target,
+        });
+    }
+    let mut body = Block::default();
+    if !in_front {
+        let mut jump = Op::row(Opcode::Bra);
+        jump.target = Some(header);
+        body.ops.push(jump);
+    }
+    code.blocks.insert(gate, body);
+    moved
+}
+
+fn falls_through(block: &Block) -> bool {
+    !block.ops.last().is_some_and(Op::ends_flow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::Flag;
+
+    fn jump(target: BlockId) -> Op {
+        let mut op = Op::row(Opcode::Bra);
+        op.target = Some(target);
+        op
+    }
+
+    fn code(blocks: &[&[Op]]) -> Code {
+        Code {
+            blocks: blocks.iter().map(|ops| Block { ops: ops.to_vec() }).collect(),
+            n_flags: 1,
+            ..Code::default()
+        }
+    }
+
+    fn targets(code: &Code) -> Vec<Option<BlockId>> {
+        code.blocks
+            .iter()
+            .map(|block| block.ops.last().and_then(|op| op.target))
+            .collect()
+    }
+
+    const WHEN: When = When {
+        flag: Some(Flag(0)),
+        negated: false,
+    };
+
+    #[test]
+    fn branch_around_a_jump_becomes_one_branch() {
+        let nop = Op::row(Opcode::Nop);
+        let mut code = code(&[&[jump(2).when(WHEN)], &[jump(3)], &[nop], &[nop, Op::row(Opcode::Exit)]]);
+        run(&mut code);
+        assert_eq!(code.blocks[0].ops, [jump(3).when(WHEN.negated())]);
+        assert!(code.blocks[1].ops.is_empty());
+    }
+
+    #[test]
+    fn branch_to_an_exit_is_a_guarded_exit() {
+        let nop = Op::row(Opcode::Nop);
+        let mut code = code(&[&[jump(2).when(WHEN)], &[nop], &[Op::row(Opcode::Exit)]]);
+        run(&mut code);
+        assert_eq!(code.blocks[0].ops, [Op::row(Opcode::Exit).when(WHEN)]);
+    }
+
+    #[test]
+    fn loop_entered_by_a_branch_gets_a_block_before_it() {
+        let nop = Op::row(Opcode::Nop);
+        let end = Op::row(Opcode::Exit);
+        let mut code = code(&[&[jump(2).when(WHEN)], &[nop, jump(1).when(WHEN)], &[nop, end]]);
+        run(&mut code);
+        // 0 branches over the loop or falls into the gate (1), the loop is 2.
+        assert_eq!(targets(&code), [Some(3), None, Some(2), None]);
+        assert!(code.blocks[1].ops.is_empty());
+    }
+
+    #[test]
+    fn loop_with_two_ways_back_gets_one_block_for_both() {
+        let nop = Op::row(Opcode::Nop);
+        let end = Op::row(Opcode::Exit);
+        let mut code = code(&[&[nop], &[jump(1).when(WHEN)], &[nop, jump(1).when(WHEN)], &[nop, end]]);
+        run(&mut code);
+        assert_eq!(targets(&code), [None, Some(4), Some(4), None, Some(1)]);
+    }
+}

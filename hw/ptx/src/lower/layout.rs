@@ -1,0 +1,281 @@
+//! Where variables live: parameters in constant bank 0, shared and local offsets, the constant image, global variables.
+//!
+//! Takes: a checked module and one kernel of it. Promises: every variable that the kernel may name has a [`Place`].
+//! A global's address is not known before it is loaded: the host writes it to bank [`ADDRESS_BANK`], 8 bytes a variable.
+
+use crate::ast::{Init, Space, Variable};
+use crate::check::{Body, Checked, SymbolId};
+use crate::diag::Diagnostic;
+use std::collections::HashMap;
+use warpwave_isa::program::Param;
+use warpwave_isa::space::bank0;
+
+/// The constant bank of `.const` variables.
+pub const CONST_BANK: u8 = 3;
+/// The constant bank of global variables' addresses: variable `n` of [`crate::Module::globals`] at byte `8 * n`.
+pub const ADDRESS_BANK: u8 = 4;
+
+/// Where a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Offset in constant bank 0.
+    Param(u32),
+    /// Offset in the constant image.
+    Const(u32),
+    /// Index among the global variables.
+    Global(u32),
+    /// Offset in the CTA's shared memory.
+    Shared(u32),
+    /// Offset in the thread's local memory.
+    Local(u32),
+    /// A parameter or result of a call.
+    Call,
+    /// A handle of a texture or surface.
+    Handle,
+}
+
+/// Places of the variables that one kernel sees.
+pub(crate) struct Layout {
+    places: HashMap<SymbolId, Place>,
+    pub params: Vec<Param>,
+    pub shared_bytes: u32,
+    pub local_bytes: u32,
+}
+
+impl Layout {
+    pub fn of(checked: &Checked<'_, '_>, module: &ModuleLayout, body: &Body<'_, '_>) -> Layout {
+        let mut layout = Layout {
+            places: module.places.clone(),
+            params: Vec::new(),
+            shared_bytes: 0,
+            local_bytes: 0,
+        };
+        layout.place_params(checked, body);
+        layout.place_variables(checked, body);
+        layout
+    }
+
+    pub fn place(&self, symbol: SymbolId) -> Option<Place> {
+        self.places.get(&symbol).copied()
+    }
+
+    fn place_params(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
+        let mut end = 0;
+        for &symbol in &body.params {
+            let variable = checked.symbols[symbol.0 as usize];
+            let offset = advance(&mut end, variable);
+            self.places
+                .insert(symbol, Place::Param(u32::from(bank0::PARAMS) + offset));
+            self.params.push(Param {
+                name: variable.name.text.to_owned(),
+                offset,
+                bytes: variable.bytes() as u32,
+                align: variable.alignment() as u32,
+            });
+        }
+    }
+
+    /// Static shared variables in order, then the dynamic part: all `.extern .shared` names are its start.
+    fn place_variables(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
+        let module_scope = (0..checked.n_module_symbols as u32).map(SymbolId);
+        let all: Vec<SymbolId> = module_scope.chain(body.symbols.iter().copied()).collect();
+        let mut dynamic = Vec::new();
+        for &symbol in &all {
+            let variable = checked.symbols[symbol.0 as usize];
+            match variable.space {
+                Space::Shared if variable.dims.contains(&None) => dynamic.push(symbol),
+                Space::Shared => {
+                    let offset = advance(&mut self.shared_bytes, variable);
+                    self.places.insert(symbol, Place::Shared(offset));
+                }
+                Space::Local => {
+                    let offset = advance(&mut self.local_bytes, variable);
+                    self.places.insert(symbol, Place::Local(offset));
+                }
+                Space::Param => {
+                    self.places.insert(symbol, Place::Call);
+                }
+                _ => {}
+            }
+        }
+        let align = dynamic
+            .iter()
+            .map(|symbol| checked.symbols[symbol.0 as usize].alignment())
+            .max();
+        let start = self.shared_bytes.next_multiple_of(align.unwrap_or(1) as u32);
+        if !dynamic.is_empty() {
+            self.shared_bytes = start;
+        }
+        self.places
+            .extend(dynamic.into_iter().map(|symbol| (symbol, Place::Shared(start))));
+    }
+}
+
+/// Puts a variable behind `end` and returns its offset.
+fn advance(end: &mut u32, variable: &Variable<'_>) -> u32 {
+    let offset = end.next_multiple_of(variable.alignment() as u32);
+    *end = offset.saturating_add(u32::try_from(variable.bytes()).unwrap_or(u32::MAX));
+    offset
+}
+
+/// A module-scope variable in device memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Global {
+    /// Its symbol.
+    pub name: String,
+    /// Initial bytes; as many as the variable has.
+    pub bytes: Vec<u8>,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// Addresses that the host adds: byte offset in `bytes`, index of the global variable whose address is meant.
+    pub relocations: Vec<(u32, u32)>,
+}
+
+/// A module-scope variable in constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    /// Its symbol.
+    pub name: String,
+    /// First byte in the constant image.
+    pub offset: u32,
+    /// Size in bytes.
+    pub bytes: u32,
+}
+
+/// Bytes of constant bank 3.
+const CONST_BYTES: usize = 1 << 16;
+
+/// A module's own variables and their initial bytes.
+#[derive(Default)]
+pub(crate) struct ModuleLayout {
+    places: HashMap<SymbolId, Place>,
+    pub constant: Vec<u8>,
+    pub constants: Vec<Constant>,
+    pub globals: Vec<Global>,
+}
+
+impl ModuleLayout {
+    pub fn of(checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) -> ModuleLayout {
+        let mut layout = ModuleLayout::default();
+        let variables = &checked.symbols[..checked.n_module_symbols];
+        for (n, variable) in variables.iter().enumerate() {
+            layout.place(SymbolId(n as u32), variable);
+        }
+        let names: HashMap<&str, u32> = (0..)
+            .zip(&layout.globals)
+            .map(|(n, global)| (global.name.as_str(), n))
+            .collect();
+        let mut images = Images {
+            names: names.into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+            findings,
+        };
+        for (n, variable) in variables.iter().enumerate() {
+            let Some(init) = &variable.init else { continue };
+            match layout.places.get(&SymbolId(n as u32)) {
+                Some(&Place::Global(index)) => images.fill_global(&mut layout.globals[index as usize], variable, init),
+                Some(&Place::Const(offset)) => {
+                    images.fill_constant(&mut layout.constant[offset as usize..], variable, init)
+                }
+                _ => {}
+            }
+        }
+        if layout.constant.len() > CONST_BYTES {
+            let last = variables.iter().rfind(|variable| variable.space == Space::Const);
+            let span = last.map(|variable| variable.name.span).unwrap_or_default();
+            findings.push(Diagnostic::malformed(span, "the constant variables exceed 64 KiB"));
+        }
+        layout
+    }
+
+    fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) {
+        let place = match variable.space {
+            Space::Const => {
+                let mut end = self.constant.len() as u32;
+                let offset = advance(&mut end, variable);
+                let capped = (end as usize).min(2 * CONST_BYTES);
+                self.constant.resize(capped.max(self.constant.len()), 0);
+                self.constants.push(Constant {
+                    name: variable.name.text.to_owned(),
+                    offset,
+                    bytes: variable.bytes() as u32,
+                });
+                Place::Const(offset.min(CONST_BYTES as u32))
+            }
+            Space::Global if variable.ty == crate::ast::Type::Handle => Place::Handle,
+            Space::Tex => Place::Handle,
+            Space::Global => {
+                self.globals.push(Global {
+                    name: variable.name.text.to_owned(),
+                    bytes: vec![0; variable.bytes() as usize],
+                    align: variable.alignment() as u32,
+                    relocations: Vec::new(),
+                });
+                Place::Global(self.globals.len() as u32 - 1)
+            }
+            _ => return,
+        };
+        self.places.insert(symbol, place);
+    }
+}
+
+/// Writes initial values into images.
+struct Images<'f> {
+    names: HashMap<String, u32>,
+    findings: &'f mut Vec<Diagnostic>,
+}
+
+impl Images<'_> {
+    fn fill_global(&mut self, global: &mut Global, variable: &Variable<'_>, init: &Init<'_>) {
+        let mut relocations = Vec::new();
+        self.fill(&mut global.bytes, &mut 0, variable, init, &mut relocations);
+        global.relocations = relocations;
+    }
+
+    fn fill_constant(&mut self, image: &mut [u8], variable: &Variable<'_>, init: &Init<'_>) {
+        let mut relocations = Vec::new();
+        self.fill(image, &mut 0, variable, init, &mut relocations);
+        if !relocations.is_empty() {
+            let finding = Diagnostic::unsupported(variable.name.span, "addresses in constant variables");
+            self.findings.push(finding.help("put the table into `.global`"));
+        }
+    }
+
+    fn fill(
+        &mut self,
+        image: &mut [u8],
+        at: &mut usize,
+        variable: &Variable<'_>,
+        init: &Init<'_>,
+        relocations: &mut Vec<(u32, u32)>,
+    ) {
+        let each = variable.ty.bytes() as usize;
+        let (value, span) = match init {
+            Init::List(items, _) => {
+                for item in items {
+                    self.fill(image, at, variable, item, relocations);
+                }
+                return;
+            }
+            Init::Int(value, span) => (*value as u64, *span),
+            Init::Float(float, span) => (float.bits_as(variable.ty), *span),
+            Init::Symbol(name, offset, _) => {
+                match self.names.get(name.text) {
+                    Some(&index) => relocations.push((*at as u32, index)),
+                    None => self.findings.push(
+                        Diagnostic::unsupported(name.span, format!("the address of `{}` in data", name.text))
+                            .help("only global variables have an address that data can hold"),
+                    ),
+                }
+                (*offset as u64, name.span)
+            }
+        };
+        match image.get_mut(*at..*at + each) {
+            Some(bytes) => bytes.copy_from_slice(&value.to_le_bytes()[..each]),
+            None => self.findings.push(Diagnostic::malformed(
+                span,
+                "more initial values than the variable holds",
+            )),
+        }
+        *at += each;
+    }
+}

@@ -1,0 +1,225 @@
+//! When each register holds something that is still wanted.
+//!
+//! Operation *i* of the text reads at time 2*i* and writes at 2*i*+1, so that a result may take the place of a source.
+
+use super::code::{BlockId, Code, Op, When};
+use super::graph::{Graph, places};
+
+/// Times during which a value is wanted: sorted, apart, end excluded.
+pub(super) type Spans = Vec<(u32, u32)>;
+
+/// Whether two registers are wanted at the same time.
+pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
+    let (mut a, mut b) = (a, b);
+    while let ([first, rest @ ..], [other, others @ ..]) = (a, b) {
+        if first.1 <= other.0 {
+            a = rest;
+        } else if other.1 <= first.0 {
+            b = others;
+        } else {
+            return true;
+        }
+    }
+    false
+}
+
+/// Both sets of times as one.
+pub(super) fn union(a: &[(u32, u32)], b: &[(u32, u32)]) -> Spans {
+    let mut all: Spans = a.iter().chain(b).copied().collect();
+    all.sort_unstable();
+    let mut merged: Spans = Vec::with_capacity(all.len());
+    for (start, end) in all {
+        match merged.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+/// What a file of registers is: how operations read and write it.
+pub(super) trait File {
+    fn count(code: &Code) -> usize;
+    fn uses(op: &Op) -> impl Iterator<Item = usize>;
+    fn defs(op: &Op) -> impl Iterator<Item = usize>;
+}
+
+/// 32-bit registers.
+pub(super) struct Words;
+
+impl File for Words {
+    fn count(code: &Code) -> usize {
+        code.groups.len()
+    }
+    fn uses(op: &Op) -> impl Iterator<Item = usize> {
+        op.uses().map(|word| word.0 as usize)
+    }
+    fn defs(op: &Op) -> impl Iterator<Item = usize> {
+        op.defs().map(|word| word.0 as usize)
+    }
+}
+
+/// Predicates.
+pub(super) struct Flags;
+
+impl File for Flags {
+    fn count(code: &Code) -> usize {
+        code.n_flags as usize
+    }
+    fn uses(op: &Op) -> impl Iterator<Item = usize> {
+        op.flag_uses().map(|flag| flag.0 as usize)
+    }
+    fn defs(op: &Op) -> impl Iterator<Item = usize> {
+        op.flag_defs().map(|flag| flag.0 as usize)
+    }
+}
+
+/// The times of each register of a file.
+pub(super) fn spans<F: File>(code: &Code, graph: &Graph) -> Vec<Spans> {
+    let n = F::count(code);
+    let fresh = fresh_definitions::<F>(code, graph);
+    let out = live_out::<F>(code, graph, &fresh);
+    let starts: Vec<u32> = code
+        .blocks
+        .iter()
+        .scan(0, |at, block| {
+            *at += block.ops.len() as u32;
+            Some(*at - block.ops.len() as u32)
+        })
+        .collect();
+    let mut spans = vec![Spans::new(); n];
+    let mut until: Vec<Option<u32>> = vec![None; n];
+    for (block, body) in code.blocks.iter().enumerate().rev() {
+        let start = starts[block];
+        let end = start + body.ops.len() as u32;
+        for register in out[block].members() {
+            until[register] = Some(2 * end);
+        }
+        for (index, op) in (start..end).zip(&body.ops).rev() {
+            for register in F::defs(op) {
+                if op.guard == When::ALWAYS || fresh[register] {
+                    let wanted = until[register].take().unwrap_or(0).max(2 * index + 2);
+                    spans[register].push((2 * index + 1, wanted));
+                } else if until[register].is_none() {
+                    until[register] = Some(2 * index + 2);
+                }
+            }
+            for register in F::uses(op) {
+                until[register].get_or_insert(2 * index + 1);
+            }
+        }
+        for (register, wanted) in until.iter_mut().enumerate() {
+            if let Some(wanted) = wanted.take() {
+                spans[register].push((2 * start, wanted));
+            }
+        }
+    }
+    spans.into_iter().map(|list| union(&list, &[])).collect()
+}
+
+/// Registers with one definition, before all uses and in no loop: a guard on it keeps no older value.
+fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool> {
+    let mut place: Vec<Option<(BlockId, usize)>> = vec![None; F::count(code)];
+    let mut fresh = vec![true; F::count(code)];
+    for (block, index, op) in places(code) {
+        for register in F::defs(op) {
+            fresh[register] &= place[register].is_none();
+            place[register] = Some((block, index));
+        }
+    }
+    for (block, index, op) in places(code) {
+        for register in F::uses(op) {
+            let Some((at, n)) = place[register] else { continue };
+            fresh[register] &= if at == block {
+                n < index
+            } else {
+                graph.dominates(at, block)
+            };
+        }
+    }
+    let in_loop: Vec<bool> = (0..code.blocks.len())
+        .map(|block| graph.is_in_cycle(block, None))
+        .collect();
+    for (fresh, place) in fresh.iter_mut().zip(place) {
+        *fresh &= place.is_none_or(|(block, _)| !in_loop[block]);
+    }
+    fresh
+}
+
+/// A set of register numbers.
+#[derive(Clone, PartialEq)]
+struct Set(Vec<u64>);
+
+impl Set {
+    fn new(n: usize) -> Set {
+        Set(vec![0; n.div_ceil(64)])
+    }
+
+    fn insert(&mut self, n: usize) {
+        self.0[n / 64] |= 1 << (n % 64);
+    }
+
+    fn remove(&mut self, n: usize) {
+        self.0[n / 64] &= !(1 << (n % 64));
+    }
+
+    fn members(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().flat_map(|(at, &word)| {
+            let bits = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
+            bits.take_while(|&rest| rest != 0)
+                .map(move |rest| at * 64 + rest.trailing_zeros() as usize)
+        })
+    }
+}
+
+/// Registers wanted behind each block.
+fn live_out<F: File>(code: &Code, graph: &Graph, fresh: &[bool]) -> Vec<Set> {
+    let n = F::count(code);
+    let blocks = code.blocks.len();
+    let mut reads = vec![Set::new(n); blocks];
+    let mut writes = vec![Set::new(n); blocks];
+    for (block, body) in code.blocks.iter().enumerate() {
+        for op in body.ops.iter().rev() {
+            for register in F::defs(op) {
+                if op.guard == When::ALWAYS || fresh[register] {
+                    reads[block].remove(register);
+                    writes[block].insert(register);
+                }
+            }
+            for register in F::uses(op) {
+                reads[block].insert(register);
+            }
+        }
+    }
+    let mut into = reads.clone();
+    let mut out = vec![Set::new(n); blocks];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in (0..blocks).rev() {
+            for &next in &graph.successors[block] {
+                for (word, more) in out[block].0.iter_mut().zip(&into[next].0) {
+                    *word |= more;
+                }
+            }
+            for at in 0..into[block].0.len() {
+                let wanted = reads[block].0[at] | (out[block].0[at] & !writes[block].0[at]);
+                changed |= wanted != into[block].0[at];
+                into[block].0[at] = wanted;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_touch_do_not_overlap_and_join_into_one() {
+        assert!(!overlap(&[(1, 4)], &[(4, 6)]));
+        assert!(overlap(&[(1, 4), (8, 9)], &[(5, 6), (8, 12)]));
+        assert_eq!(union(&[(1, 4)], &[(4, 6), (8, 9)]), [(1, 6), (8, 9)]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Operands as the machine can encode them.
+//!
+//! Promises: memory and matrix rows read registers alone; any other row has at most one operand that is no register, and
+//! not as its first where it has several; no literal wider than a word. What does not fit is moved into a register, once a
+//! block for each value.
+
+use super::code::{Arg, Bits, Code, Op, What, Word};
+use std::collections::HashMap;
+use warpwave_isa::inst::Cmp;
+use warpwave_isa::opcode::{Opcode, Pipe};
+
+pub(super) fn run(code: &mut Code) {
+    for block in 0..code.blocks.len() {
+        let ops = std::mem::take(&mut code.blocks[block].ops);
+        let mut fitter = Fitter {
+            code,
+            known: HashMap::new(),
+            out: Vec::with_capacity(ops.len()),
+        };
+        for op in ops {
+            let fitted = fitter.fit(op);
+            fitter.out.push(fitted);
+        }
+        code.blocks[block].ops = fitter.out;
+    }
+}
+
+/// A value that is no register: its bits and its words.
+type Key = (u64, u64, u8);
+
+struct Fitter<'c> {
+    code: &'c mut Code,
+    known: HashMap<Key, Word>,
+    out: Vec<Op>,
+}
+
+impl Fitter<'_> {
+    fn fit(&mut self, op: Op) -> Op {
+        let What::Row(opcode) = op.what else { return op };
+        let mut op = with_register_first(op);
+        let shape = op.shape();
+        let pipe = opcode.row().pipe;
+        let registers_only = matches!(pipe, Pipe::Lsu | Pipe::Tensor) && !matches!(opcode, Opcode::Shfl);
+        if pipe == Pipe::Control || matches!(opcode, Opcode::S2r | Opcode::Shfl) {
+            return self.fit_shuffle(op);
+        }
+        let n_sources = shape.src.iter().filter(|&&words| words > 0).count();
+        let mut free = !registers_only;
+        for slot in (0..4).rev().filter(|&slot| shape.src[slot] > 0) {
+            let arg = op.src[slot];
+            if is_register(arg.bits) || is_copy_size(&op, slot) {
+                continue;
+            }
+            let first = slot == 0 && n_sources > 1;
+            let fits = free && !first && fits_word(opcode, arg.bits, shape.src[slot]);
+            if fits {
+                free = false;
+            } else {
+                op.src[slot].bits = Bits::Word(self.register(arg.bits, shape.src[slot], op.line));
+            }
+        }
+        op
+    }
+
+    /// The value that a shuffle exchanges is a register; lane and clamp may be literals.
+    fn fit_shuffle(&mut self, mut op: Op) -> Op {
+        let must_be_register = op.is(Opcode::Shfl) && !is_register(op.src[0].bits);
+        if must_be_register {
+            op.src[0].bits = Bits::Word(self.register(op.src[0].bits, 1, op.line));
+        }
+        op
+    }
+
+    /// A register that holds the value from here to the end of the block.
+    fn register(&mut self, bits: Bits, words: u8, line: u32) -> Word {
+        let key = match bits {
+            Bits::Const { bank, offset } => (u64::from(bank), u64::from(offset), words),
+            Bits::Imm(value) => (u64::MAX, value, words),
+            _ => (u64::MAX, 0, words),
+        };
+        if let Some(&word) = self.known.get(&key) {
+            return word;
+        }
+        let group = self.code.group(words);
+        for n in 0..words {
+            let mut op = Op::row(Opcode::Mov).dst(group.offset(n)).src(&[Arg::of(bits).part(n)]);
+            op.line = line;
+            self.out.push(op);
+        }
+        self.known.insert(key, group);
+        group
+    }
+}
+
+fn is_register(bits: Bits) -> bool {
+    matches!(bits, Bits::Word(_) | Bits::Zero | Bits::Special(_))
+}
+
+/// The size of an asynchronous copy is part of the instruction unless it varies.
+fn is_copy_size(op: &Op, slot: usize) -> bool {
+    op.is(Opcode::Ldgsts) && slot == 2
+}
+
+/// Whether a row can hold the value: a double is given by its upper word, any other literal has 32 bits.
+fn fits_word(opcode: Opcode, bits: Bits, words: u8) -> bool {
+    match bits {
+        Bits::Imm(value) if words == 2 => opcode.row().pipe == Pipe::Fp64 && value & 0xffff_ffff == 0,
+        _ => true,
+    }
+}
+
+/// Swaps the first two operands where that keeps the meaning and brings a register to the front.
+fn with_register_first(mut op: Op) -> Op {
+    let [a, b, ..] = op.src;
+    if is_register(a.bits) || !is_register(b.bits) {
+        return op;
+    }
+    match op.what {
+        What::Row(
+            Opcode::Iadd3
+            | Opcode::Imad
+            | Opcode::ImadWide
+            | Opcode::Imnmx
+            | Opcode::Fadd
+            | Opcode::Fmul
+            | Opcode::Ffma
+            | Opcode::Fmnmx
+            | Opcode::Hadd2
+            | Opcode::Hmul2
+            | Opcode::Hfma2
+            | Opcode::Dadd
+            | Opcode::Dmul
+            | Opcode::Dfma
+            | Opcode::Dmnmx,
+        ) => {}
+        What::Row(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp) => op.mods.cmp = mirrored(op.mods.cmp),
+        What::Row(Opcode::Sel) => op.psrc[0] = op.psrc[0].negated(),
+        What::Row(Opcode::Lop3) => op.mods.lut = swapped_table(op.mods.lut),
+        _ => return op,
+    }
+    op.src.swap(0, 1);
+    op
+}
+
+fn mirrored(cmp: Cmp) -> Cmp {
+    match cmp {
+        Cmp::Lt => Cmp::Gt,
+        Cmp::Gt => Cmp::Lt,
+        Cmp::Le => Cmp::Ge,
+        Cmp::Ge => Cmp::Le,
+        same => same,
+    }
+}
+
+/// The truth table with its first two inputs exchanged: bits 2, 3 and 4, 5 trade places.
+fn swapped_table(lut: u8) -> u8 {
+    (lut & 0xc3) | ((lut & 0x0c) << 2) | ((lut & 0x30) >> 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truth_table_inputs_exchanged_keeps_symmetric_tables() {
+        let and_not = 0xf0 & !0xcc;
+        assert_eq!(swapped_table(and_not), 0xcc & !0xf0);
+        assert_eq!(swapped_table(0xf0 ^ 0xcc ^ 0xaa), 0xf0 ^ 0xcc ^ 0xaa);
+    }
+}

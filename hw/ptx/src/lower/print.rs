@@ -1,0 +1,189 @@
+//! Virtual code as text: for tests, and for those who want to see a pass at work.
+//!
+//! `b0:` names a block, `%3` a word, `%3:2` a value of two words, `p1` a flag. Modifiers that a row does not use are not shown.
+
+use super::code::{Arg, Bits, Code, Op, What, When, Wide};
+use std::fmt::Write;
+use warpwave_isa::inst::{Mods, Round, Ty};
+use warpwave_isa::opcode::Opcode;
+
+/// The whole code, a block's name and its operations on lines of their own.
+pub(super) fn text(code: &Code) -> String {
+    let mut out = String::new();
+    for (block, body) in code.blocks.iter().enumerate() {
+        let _ = writeln!(out, "b{block}:");
+        for op in &body.ops {
+            let _ = writeln!(out, "    {}", line(op));
+        }
+    }
+    out
+}
+
+fn line(op: &Op) -> String {
+    let guard = if op.guard == When::ALWAYS {
+        String::new()
+    } else {
+        format!("@{} ", when(op.guard))
+    };
+    let results = results(op);
+    let arrow = if results.is_empty() { "" } else { " = " };
+    let sources = sources(op);
+    let gap = if sources.is_empty() { "" } else { " " };
+    format!("{guard}{results}{arrow}{}{gap}{sources}", name(op))
+}
+
+fn results(op: &Op) -> String {
+    let shape = op.shape();
+    let word = op
+        .dst
+        .filter(|_| shape.dst > 0)
+        .map(|word| sized(format!("%{}", word.0), shape.dst));
+    let flags = op.pdst.iter().flatten().map(|flag| format!("p{}", flag.0));
+    word.into_iter().chain(flags).collect::<Vec<_>>().join(", ")
+}
+
+fn sources(op: &Op) -> String {
+    let shape = op.shape();
+    let mut parts: Vec<String> = (0..4)
+        .filter(|&slot| shape.src[slot] > 0)
+        .map(|slot| arg(op, slot, shape.src[slot]))
+        .collect();
+    parts.extend(op.psrc[..shape.psrc].iter().map(|&source| when(source)));
+    parts.extend(op.target.map(|block| format!("b{block}")));
+    if matches!(op.what, What::Row(Opcode::Bssy | Opcode::Bsync)) {
+        parts.insert(0, op.conv.to_string());
+    }
+    parts.join(", ")
+}
+
+fn arg(op: &Op, slot: usize, words: u8) -> String {
+    let arg = op.src[slot];
+    let text = modified(arg, bits(arg.bits, words));
+    let is_address = matches!(
+        (op.what, slot),
+        (
+            What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldc | Opcode::Ldsm),
+            0
+        ) | (What::Row(Opcode::Ldgsts), 1)
+    );
+    match op.mods.offset {
+        0 if is_address => format!("[{text}]"),
+        offset if is_address => format!("[{text}{offset:+}]"),
+        _ => text,
+    }
+}
+
+fn bits(bits: Bits, words: u8) -> String {
+    match bits {
+        Bits::Zero => "0".to_owned(),
+        Bits::Word(word) => sized(format!("%{}", word.0), words),
+        Bits::Imm(value) => format!("{value:#x}"),
+        Bits::Const { bank, offset } => sized(format!("c[{bank:#x}][{offset:#x}]"), words),
+        Bits::Special(special) => format!("{special:?}"),
+    }
+}
+
+fn sized(name: String, words: u8) -> String {
+    if words == 1 { name } else { format!("{name}:{words}") }
+}
+
+fn modified(arg: Arg, text: String) -> String {
+    let text = if arg.abs { format!("|{text}|") } else { text };
+    let text = if arg.not { format!("~{text}") } else { text };
+    if arg.neg { format!("-{text}") } else { text }
+}
+
+fn when(when: When) -> String {
+    let sign = if when.negated { "!" } else { "" };
+    match when.flag {
+        Some(flag) => format!("{sign}p{}", flag.0),
+        None => format!("{sign}true"),
+    }
+}
+
+fn name(op: &Op) -> String {
+    let row = match op.what {
+        What::Row(opcode) => opcode.row().name.to_owned(),
+        What::Wide(wide) => format!("{}.64", wide_name(wide)),
+    };
+    row + &modifiers(op.what, &op.mods)
+}
+
+fn wide_name(wide: Wide) -> &'static str {
+    match wide {
+        Wide::Mov => "MOV",
+        Wide::Add => "ADD",
+        Wide::Sub => "SUB",
+        Wide::Lop => "LOP",
+        Wide::Shl => "SHL",
+        Wide::Shr => "SHR",
+        Wide::Sel => "SEL",
+        Wide::Setp => "SETP",
+        Wide::Mad => "MAD",
+    }
+}
+
+/// Modifiers that differ from their defaults, in the words of [`Mods`].
+fn modifiers(what: What, mods: &Mods) -> String {
+    let mut out = String::new();
+    let mut add = |shown: bool, text: String| {
+        if shown {
+            out.push('.');
+            out += &text;
+        }
+    };
+    let compares = matches!(
+        what,
+        What::Wide(Wide::Setp) | What::Row(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp | Opcode::Hsetp2)
+    );
+    let moves_data = matches!(
+        what,
+        What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldc | Opcode::Ldgsts)
+    );
+    add(compares, format!("{:?}", mods.cmp));
+    add(compares && mods.unordered, "U".to_owned());
+    add(compares && mods.join != Default::default(), format!("{:?}", mods.join));
+    add(moves_data, format!("{:?}", mods.space));
+    add(moves_data, access(mods));
+    add(
+        matches!(what, What::Row(Opcode::Atom | Opcode::Red | Opcode::Redux)),
+        format!("{:?}", mods.atom),
+    );
+    add(matches!(what, What::Row(Opcode::Mufu)), format!("{:?}", mods.mufu));
+    add(matches!(what, What::Row(Opcode::Shfl)), format!("{:?}", mods.shfl));
+    add(
+        matches!(what, What::Row(Opcode::Vote | Opcode::Match)),
+        format!("{:?}", mods.vote),
+    );
+    add(matches!(what, What::Row(Opcode::Mma)), format!("{:?}", mods.mma));
+    add(
+        matches!(what, What::Row(Opcode::I2f | Opcode::F2i | Opcode::F2f | Opcode::I2i)),
+        format!("{:?}", mods.from),
+    );
+    add(mods.ty != Ty::U32, format!("{:?}", mods.ty));
+    add(mods.round != Round::Nearest, format!("{:?}", mods.round));
+    for (set, text) in [
+        (mods.extended, "X"),
+        (mods.integral, "INT"),
+        (mods.ftz, "FTZ"),
+        (mods.sat, "SAT"),
+        (mods.high, "HI"),
+        (mods.right, "R"),
+        (mods.wrap, "W"),
+        (mods.trans, "T"),
+    ] {
+        add(set, text.to_owned());
+    }
+    add(mods.lut != 0, format!("{:#04x}", mods.lut));
+    add(mods.count != 0, mods.count.to_string());
+    out
+}
+
+fn access(mods: &Mods) -> String {
+    let sign = if mods.access.signed { "S" } else { "" };
+    let bits = 8 * u32::from(mods.access.bytes);
+    match mods.access.count {
+        1 => format!("{sign}{bits}"),
+        count => format!("{count}x{sign}{bits}"),
+    }
+}

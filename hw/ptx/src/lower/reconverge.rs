@@ -1,0 +1,108 @@
+//! Where lanes that parted meet again.
+//!
+//! Takes: split code whose loops have gates (`jumps`). Promises: for each branch on which lanes may disagree, a BSSY in a
+//! block that every lane of the branch has passed, outside the loops that the lanes leave one by one, and a BSYNC where
+//! they meet: the branch's immediate post-dominator, or the next one behind it that such a block exists for. Regions nest;
+//! each depth has a convergence barrier of its own. Where none is left the lanes stay apart, which is slower and no less
+//! right. WARPSYNC stays only where lanes may be apart or the mask is not all lanes.
+
+use super::code::{BlockId, Code, Op};
+use super::graph::Graph;
+use super::uniform::Uniform;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::Conv;
+
+pub(super) fn run(code: &mut Code) {
+    let graph = Graph::of(code);
+    let uniform = Uniform::of(code, &graph);
+    drop_idle_syncs(code, &uniform);
+    let regions = regions(&graph, &uniform);
+    let barriers = barriers(&graph, &regions);
+    for (region, conv) in regions.iter().zip(barriers) {
+        let Some(conv) = conv else { continue };
+        insert(code, region, conv);
+    }
+}
+
+/// Lanes that part behind `fork` meet at `join`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Region {
+    fork: BlockId,
+    join: BlockId,
+}
+
+fn drop_idle_syncs(code: &mut Code, uniform: &Uniform) {
+    for (block, body) in code.blocks.iter_mut().enumerate() {
+        body.ops.retain(|op| {
+            let all_lanes = op.src[0].known() == Some(0xffff_ffff);
+            !op.is(Opcode::Warpsync) || !all_lanes || uniform.divergent_block[block]
+        });
+    }
+}
+
+/// One region for each place where lanes meet, the widest; outer regions come before those inside.
+fn regions(graph: &Graph, uniform: &Uniform) -> Vec<Region> {
+    let branches = (0..uniform.divergent_branch.len()).filter(|&block| uniform.divergent_branch[block]);
+    let mut regions: Vec<Region> = Vec::new();
+    for region in branches.filter_map(|branch| region_of(graph, branch)) {
+        match regions.iter_mut().find(|other| other.join == region.join) {
+            Some(other) if graph.dominates(region.fork, other.fork) => *other = region,
+            Some(_) => {}
+            None => regions.push(region),
+        }
+    }
+    regions.sort_by_key(|region| std::iter::successors(Some(region.fork), |&block| graph.dominator[block]).count());
+    regions
+}
+
+fn region_of(graph: &Graph, branch: BlockId) -> Option<Region> {
+    let joins = std::iter::successors(graph.post_dominator[branch], |&join| graph.post_dominator[join]);
+    joins.into_iter().find_map(|join| {
+        Some(Region {
+            fork: fork(graph, branch, join)?,
+            join,
+        })
+    })
+}
+
+/// The nearest dominator of a branch that runs once for each time the lanes meet.
+fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
+    let mut candidates = std::iter::successors(Some(branch), |&block| graph.dominator[block]);
+    let fork = candidates.find(|&block| block != join && !graph.is_in_cycle(block, Some(join)))?;
+    let closed = graph.dominates(fork, join) && graph.post_dominates(join, fork);
+    closed.then_some(fork)
+}
+
+/// A barrier for each region that no region around it uses; `None` when all are taken.
+fn barriers(graph: &Graph, regions: &[Region]) -> Vec<Option<Conv>> {
+    let inside: Vec<Vec<bool>> = regions
+        .iter()
+        .map(|region| graph.reach(&[region.fork], Some(region.join)))
+        .collect();
+    let mut taken: Vec<Option<Conv>> = Vec::new();
+    for (n, region) in regions.iter().enumerate() {
+        let around = |m: usize| inside[m][region.fork] || inside[n][regions[m].fork];
+        let used: Vec<Conv> = (0..n).filter(|&m| around(m)).filter_map(|m| taken[m]).collect();
+        let free = (0..Conv::COUNT as u8).map(Conv).find(|conv| !used.contains(conv));
+        taken.push(free);
+    }
+    taken
+}
+
+/// BSSY before the fork's branch, behind the BSSYs of regions around it; BSYNC first thing at the join.
+fn insert(code: &mut Code, region: &Region, conv: Conv) {
+    let line = |ops: &[Op]| ops.first().map_or(0, |op| op.line);
+    let mut enter = Op::row(Opcode::Bssy);
+    enter.conv = conv;
+    enter.target = Some(region.join);
+    let fork = &mut code.blocks[region.fork].ops;
+    let ends = fork.last().is_some_and(|op| op.is(Opcode::Bra));
+    let at = fork.len() - usize::from(ends);
+    enter.line = line(&fork[at..]);
+    fork.insert(at, enter);
+    let join = &mut code.blocks[region.join].ops;
+    let mut leave = Op::row(Opcode::Bsync);
+    leave.conv = conv;
+    leave.line = line(join);
+    join.insert(0, leave);
+}

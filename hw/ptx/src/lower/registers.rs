@@ -1,0 +1,273 @@
+//! Virtual words to R0 to R254.
+//!
+//! Takes: final code. Promises: words that an instruction takes as one value are neighbours, aligned; two words wanted at
+//! the same time never share a register; the count of registers is that of the highest, plus one. Both ends of a move get
+//! one register where that is possible, and the move goes.
+//!
+//! A bundle is up to four neighbouring registers; words of several groups share its slots where their times allow.
+
+use super::code::{Bits, Code, Op, Word};
+use super::graph::Graph;
+use super::live::{self, Spans};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::Reg;
+
+/// What the allocation found.
+pub(super) struct Allocation {
+    /// The register of each word; the zero register for words that hold nothing.
+    pub registers: Vec<Reg>,
+    /// Registers per thread.
+    pub count: u32,
+}
+
+/// Assigns registers; `Err` with the number wanted when there are not enough.
+pub(super) fn run(code: &mut Code) -> Result<Allocation, usize> {
+    let spans = live::spans::<live::Words>(code, &Graph::of(code));
+    let mut bundles = Bundles::of(code, spans);
+    for mv in moves(code) {
+        bundles.join(mv);
+    }
+    let allocation = bundles.assign()?;
+    drop_moves(code, &allocation.registers);
+    Ok(allocation)
+}
+
+/// Widest bundle.
+const SLOTS: usize = 4;
+
+#[derive(Default)]
+struct Bundle {
+    /// When each slot is taken.
+    slots: [Spans; SLOTS],
+    /// Words, each with its slot.
+    words: Vec<(Word, usize)>,
+    /// Alignments that must hold: slot and power of two.
+    aligned: Vec<(usize, usize)>,
+}
+
+impl Bundle {
+    fn width(&self) -> usize {
+        self.words.iter().map(|&(_, slot)| slot + 1).max().unwrap_or(0)
+    }
+
+    fn alignment(&self) -> usize {
+        self.aligned.iter().map(|&(_, align)| align).max().unwrap_or(1)
+    }
+
+    fn start(&self) -> u32 {
+        self.slots
+            .iter()
+            .filter_map(|spans| spans.first())
+            .map(|span| span.0)
+            .min()
+            .unwrap_or(0)
+    }
+}
+
+struct Bundles {
+    bundles: Vec<Bundle>,
+    /// Bundle and slot of each word.
+    places: Vec<Option<(usize, usize)>>,
+}
+
+impl Bundles {
+    fn of(code: &Code, mut spans: Vec<Spans>) -> Bundles {
+        let joined = joined_words(code);
+        let mut bundles = Bundles {
+            bundles: Vec::new(),
+            places: vec![None; spans.len()],
+        };
+        for word in (0..spans.len() as u32).map(Word) {
+            let (first, words) = if joined[word.0 as usize] {
+                code.groups[word.0 as usize]
+            } else {
+                (word, 1)
+            };
+            if first != word || (0..words).all(|n| spans[word.offset(n).0 as usize].is_empty()) {
+                continue;
+            }
+            let mut bundle = Bundle {
+                aligned: vec![(0, usize::from(words).next_power_of_two())],
+                ..Bundle::default()
+            };
+            for n in 0..words {
+                let member = word.offset(n);
+                bundle.slots[usize::from(n)] = std::mem::take(&mut spans[member.0 as usize]);
+                bundle.words.push((member, n.into()));
+                bundles.places[member.0 as usize] = Some((bundles.bundles.len(), n.into()));
+            }
+            bundles.bundles.push(bundle);
+        }
+        bundles
+    }
+
+    /// Puts both words of a move into one slot of one bundle, if nothing stands against it.
+    fn join(&mut self, (to, from): (Word, Word)) {
+        let (Some((a, slot_a)), Some((b, slot_b))) = (self.places[to.0 as usize], self.places[from.0 as usize]) else {
+            return;
+        };
+        if a == b {
+            return;
+        }
+        let Some((shift_a, shift_b)) = self.fit(a, slot_a, b, slot_b) else {
+            return;
+        };
+        let gone = std::mem::take(&mut self.bundles[b]);
+        self.shift(a, shift_a);
+        let bundle = &mut self.bundles[a];
+        for (slot, spans) in gone.slots.iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
+            bundle.slots[slot + shift_b] = live::union(&bundle.slots[slot + shift_b], spans);
+        }
+        bundle
+            .aligned
+            .extend(gone.aligned.iter().map(|&(slot, align)| (slot + shift_b, align)));
+        for (word, slot) in gone.words {
+            bundle.words.push((word, slot + shift_b));
+            self.places[word.0 as usize] = Some((a, slot + shift_b));
+        }
+    }
+
+    /// By how many slots each bundle moves so that the two words meet.
+    fn fit(&self, a: usize, slot_a: usize, b: usize, slot_b: usize) -> Option<(usize, usize)> {
+        let (first, second) = (&self.bundles[a], &self.bundles[b]);
+        let least = slot_a.max(slot_b);
+        (least..SLOTS)
+            .map(|slot| (slot - slot_a, slot - slot_b))
+            .find(|&(shift_a, shift_b)| {
+                let narrow = first.width() + shift_a <= SLOTS && second.width() + shift_b <= SLOTS;
+                let shifted = |bundle: &Bundle, shift: usize| {
+                    bundle
+                        .aligned
+                        .iter()
+                        .all(|&(slot, align)| (slot + shift).is_multiple_of(align))
+                };
+                narrow && shifted(first, shift_a) && shifted(second, shift_b) && self.apart(a, shift_a, b, shift_b)
+            })
+    }
+
+    fn apart(&self, a: usize, shift_a: usize, b: usize, shift_b: usize) -> bool {
+        (0..SLOTS).all(|slot| {
+            let of =
+                |bundle: usize, shift: usize| slot.checked_sub(shift).map(|slot| &self.bundles[bundle].slots[slot]);
+            match (of(a, shift_a), of(b, shift_b)) {
+                (Some(first), Some(second)) => !live::overlap(first, second),
+                _ => true,
+            }
+        })
+    }
+
+    fn shift(&mut self, bundle: usize, by: usize) {
+        let moved = &mut self.bundles[bundle];
+        moved.slots.rotate_right(by);
+        for (slot, _) in &mut moved.aligned {
+            *slot += by;
+        }
+        for (word, slot) in &mut moved.words {
+            *slot += by;
+            self.places[word.0 as usize] = Some((bundle, *slot));
+        }
+    }
+
+    /// First fit, once in order of time and once with wide bundles first; the better of the two.
+    fn assign(&self) -> Result<Allocation, usize> {
+        let mut by_time: Vec<usize> = (0..self.bundles.len())
+            .filter(|&n| self.bundles[n].width() > 0)
+            .collect();
+        by_time.sort_by_key(|&n| self.bundles[n].start());
+        let mut by_width = by_time.clone();
+        by_width.sort_by_key(|&n| SLOTS - self.bundles[n].width().next_power_of_two());
+        let [first, second] = [by_time, by_width].map(|order| self.first_fit(&order));
+        let best = if second.1 < first.1 { second } else { first };
+        if best.1 > Reg::COUNT {
+            return Err(best.1);
+        }
+        let registers = best
+            .0
+            .into_iter()
+            .map(|place| place.map_or(Reg::ZERO, |n| Reg(n as u8)))
+            .collect();
+        Ok(Allocation {
+            registers,
+            count: best.1 as u32,
+        })
+    }
+
+    fn first_fit(&self, order: &[usize]) -> (Vec<Option<usize>>, usize) {
+        let mut file: Vec<Spans> = Vec::new();
+        let mut registers = vec![None; self.places.len()];
+        for &n in order {
+            let bundle = &self.bundles[n];
+            let mut base = 0;
+            while !fits(&file, bundle, base) {
+                base += bundle.alignment();
+            }
+            for (slot, spans) in bundle.slots.iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
+                file.resize(file.len().max(base + slot + 1), Spans::new());
+                file[base + slot] = live::union(&file[base + slot], spans);
+            }
+            for &(word, slot) in &bundle.words {
+                registers[word.0 as usize] = Some(base + slot);
+            }
+        }
+        let highest = registers.iter().flatten().max();
+        let count = highest.map_or(0, |highest| highest + 1);
+        (registers, count)
+    }
+}
+
+fn fits(file: &[Spans], bundle: &Bundle, base: usize) -> bool {
+    let taken = |slot: usize| file.get(base + slot).map_or(&[][..], Vec::as_slice);
+    bundle
+        .slots
+        .iter()
+        .enumerate()
+        .all(|(slot, spans)| !live::overlap(taken(slot), spans))
+}
+
+/// Words whose group an operation takes as one value.
+fn joined_words(code: &Code) -> Vec<bool> {
+    let mut joined = vec![false; code.groups.len()];
+    for op in code.ops() {
+        let shape = op.shape();
+        let sources = op.src.iter().map(|arg| arg.as_word()).zip(shape.src);
+        for (word, _) in sources.chain([(op.dst, shape.dst)]).filter(|&(_, words)| words > 1) {
+            let Some(word) = word else { continue };
+            let (first, length) = code.groups[word.0 as usize];
+            for n in 0..length {
+                joined[first.offset(n).0 as usize] = true;
+            }
+        }
+    }
+    joined
+}
+
+/// Moves between words: those in loops first, because they run most often.
+fn moves(code: &Code) -> Vec<(Word, Word)> {
+    let graph = Graph::of(code);
+    let mut found: Vec<(bool, Word, Word)> = Vec::new();
+    for (block, body) in code.blocks.iter().enumerate() {
+        let straight = !graph.is_in_cycle(block, None);
+        found.extend(body.ops.iter().filter_map(|op| Some((straight, op.dst?, moved(op)?))));
+    }
+    found.sort_by_key(|&(straight, ..)| straight);
+    found.into_iter().map(|(_, to, from)| (to, from)).collect()
+}
+
+fn moved(op: &Op) -> Option<Word> {
+    match op.src[0].bits {
+        Bits::Word(word) if op.is(Opcode::Mov) && op.src[0].is_plain() => Some(word),
+        _ => None,
+    }
+}
+
+/// A move from a register to itself is none.
+fn drop_moves(code: &mut Code, registers: &[Reg]) {
+    for block in &mut code.blocks {
+        block.ops.retain(|op| {
+            let (Some(to), Some(from)) = (op.dst, moved(op)) else {
+                return true;
+            };
+            registers[to.0 as usize] != registers[from.0 as usize]
+        });
+    }
+}

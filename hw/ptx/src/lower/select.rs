@@ -1,0 +1,248 @@
+//! PTX instructions to rows of the table.
+//!
+//! Takes: a kernel's checked body. Promises: one to a dozen operations for each PTX instruction, on virtual registers,
+//! 64-bit integers whole; and a finding, with its place, for each instruction that the machine cannot run.
+//! A guarded instruction guards what others can see of it; its intermediate values are computed anyway.
+
+mod control;
+mod convert;
+mod float;
+mod integer;
+mod memory;
+mod tensor;
+mod value;
+mod warp;
+
+use super::code::{Arg, Block, BlockId, Code, Flag, Op, When, Word};
+use super::layout::Layout;
+use crate::ast::{Name, Type};
+use crate::check::{self, Body, LabelId, Step, Value};
+use crate::diag::{Diagnostic, Lines};
+use warpwave_isa::opcode::Opcode;
+
+/// Selects rows for a whole kernel; on failure, every instruction that has none.
+pub(super) fn run(body: &Body<'_, '_>, layout: &Layout, lines: &Lines) -> Result<Code, Vec<Diagnostic>> {
+    let mut selector = Selector::new(body, layout);
+    for step in &body.code {
+        match step {
+            Step::Label(label) => selector.label(*label),
+            Step::Op(op) => {
+                selector.line = lines.line(op.instruction.span.start);
+                selector.guard = selector.guard_of(op);
+                if let Err(finding) = selector.instruction(op) {
+                    selector.findings.push(finding);
+                }
+            }
+        }
+    }
+    selector.finish()
+}
+
+type Selected = Result<(), Diagnostic>;
+
+/// A register of PTX here: the first of its words, or a flag.
+#[derive(Clone, Copy)]
+enum Home {
+    Words(Word),
+    Flag(Flag),
+}
+
+struct Selector<'s, 't, 'a> {
+    body: &'s Body<'t, 'a>,
+    layout: &'s Layout,
+    homes: Vec<Home>,
+    /// Words and flags below these belong to PTX registers; those above are temporary.
+    n_homes: (u32, u32),
+    code: Code,
+    /// The block at which each label stands.
+    places: Vec<Option<BlockId>>,
+    guard: When,
+    line: u32,
+    findings: Vec<Diagnostic>,
+}
+
+/// An instruction taken apart: what its qualifiers say.
+struct Form<'t, 'a> {
+    op: &'t check::Op<'t, 'a>,
+    types: Vec<Type>,
+}
+
+impl<'t, 'a> Form<'t, 'a> {
+    fn of(op: &'t check::Op<'t, 'a>) -> Self {
+        let qualifiers = &op.instruction.qualifiers;
+        Form {
+            op,
+            types: qualifiers
+                .iter()
+                .filter_map(|name| Type::from_dotted(name.text))
+                .collect(),
+        }
+    }
+
+    fn opcode(&self) -> &'a str {
+        self.op.instruction.opcode.text
+    }
+
+    fn has(&self, qualifier: &str) -> bool {
+        self.qualifiers().any(|name| name.text == qualifier)
+    }
+
+    fn qualifiers(&self) -> impl Iterator<Item = Name<'a>> + '_ {
+        self.op.instruction.qualifiers.iter().copied()
+    }
+
+    /// The type of the operation: the last one named.
+    fn ty(&self) -> Type {
+        self.types.last().copied().unwrap_or(Type::B32)
+    }
+
+    fn operands(&self) -> &'t [Value<'a>] {
+        &self.op.operands
+    }
+
+    /// Whether every qualifier that is not a type is among these.
+    fn only(&self, known: &[&str]) -> Selected {
+        let foreign = |name: &Name<'_>| Type::from_dotted(name.text).is_none() && !known.contains(&name.text);
+        match self.qualifiers().find(foreign) {
+            Some(name) => {
+                let message = format!("`{}` with `{}`", self.opcode(), name.text);
+                Err(Diagnostic::unsupported(name.span, message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The finding that this machine does not run the instruction.
+    fn unsupported(&self) -> Diagnostic {
+        let instruction = self.op.instruction;
+        let qualifiers: String = self.qualifiers().map(|name| name.text).collect();
+        Diagnostic::unsupported(
+            instruction.span,
+            format!("instruction `{}{qualifiers}`", instruction.opcode.text),
+        )
+    }
+
+    /// The finding that an operand is not of a kind that PTX allows here.
+    fn malformed(&self, message: &str) -> Diagnostic {
+        Diagnostic::malformed(self.op.instruction.span, message)
+    }
+}
+
+impl<'s, 't, 'a> Selector<'s, 't, 'a> {
+    fn new(body: &'s Body<'t, 'a>, layout: &'s Layout) -> Self {
+        let mut code = Code {
+            blocks: vec![Block::default()],
+            ..Code::default()
+        };
+        let home = |ty: &Type| match ty.bits() {
+            1 => Home::Flag(code.flag()),
+            bits => Home::Words(code.group(bits.div_ceil(32) as u8)),
+        };
+        let homes = body.registers.iter().map(home).collect();
+        Selector {
+            body,
+            layout,
+            homes,
+            n_homes: (code.groups.len() as u32, code.n_flags),
+            code,
+            places: vec![None; body.n_labels as usize],
+            guard: When::ALWAYS,
+            line: 0,
+            findings: Vec::new(),
+        }
+    }
+
+    fn guard_of(&self, op: &check::Op<'_, '_>) -> When {
+        let Some((reg, negated)) = op.guard else {
+            return When::ALWAYS;
+        };
+        When {
+            flag: self.flag_home(reg),
+            negated,
+        }
+    }
+
+    fn label(&mut self, label: LabelId) {
+        self.new_block();
+        self.places[label.0 as usize] = Some(self.code.blocks.len() - 1);
+    }
+
+    /// What follows starts a block of its own.
+    fn new_block(&mut self) {
+        if self.code.blocks.last().is_some_and(|block| !block.ops.is_empty()) {
+            self.code.blocks.push(Block::default());
+        }
+    }
+
+    /// Adds an operation; the instruction's guard holds for what others can see of it.
+    fn emit(&mut self, mut op: Op) {
+        op.line = self.line;
+        let seen = op.defs().any(|word| word.0 < self.n_homes.0) || op.flag_defs().any(|flag| flag.0 < self.n_homes.1);
+        if op.guard == When::ALWAYS && (seen || op.has_effect()) {
+            op.guard = self.guard;
+        }
+        let ends = matches!(
+            op.what,
+            super::code::What::Row(Opcode::Bra | Opcode::Exit | Opcode::Trap)
+        );
+        if let Some(block) = self.code.blocks.last_mut() {
+            block.ops.push(op);
+        }
+        if ends {
+            self.new_block();
+        }
+    }
+
+    fn temp(&mut self) -> Word {
+        self.code.group(1)
+    }
+
+    fn temp_pair(&mut self) -> Word {
+        self.code.group(2)
+    }
+
+    /// A value computed into a new word.
+    fn compute(&mut self, op: Op) -> Arg {
+        let words = op.shape().dst;
+        let word = self.code.group(words);
+        self.emit(op.dst(word));
+        Arg::word(word)
+    }
+
+    fn instruction(&mut self, op: &'t check::Op<'t, 'a>) -> Selected {
+        let form = Form::of(op);
+        match form.opcode() {
+            "mov" | "cvta" => self.moves(&form),
+            "ld" | "ldu" | "st" | "atom" | "red" | "cp" | "ldmatrix" | "prefetch" | "prefetchu" => self.memory(&form),
+            "cvt" => self.convert(&form),
+            "bra" | "ret" | "exit" | "trap" | "bar" | "barrier" | "membar" | "fence" | "nanosleep" | "call" | "brx" => {
+                self.control(&form)
+            }
+            "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
+            "mma" => self.mma(&form),
+            _ if form.ty().is_float() => self.float(&form),
+            _ => self.integer(&form),
+        }
+    }
+
+    /// Ends the code, and turns labels into blocks.
+    fn finish(mut self) -> Result<Code, Vec<Diagnostic>> {
+        self.guard = When::ALWAYS;
+        let last = self.code.blocks.last();
+        let open = last.is_none_or(|block| !block.ops.last().is_some_and(Op::ends_flow));
+        if open {
+            self.emit(Op::row(Opcode::Exit));
+        }
+        if self.code.blocks.last().is_some_and(|block| block.ops.is_empty()) {
+            self.code.blocks.pop();
+        }
+        for op in self.code.blocks.iter_mut().flat_map(|block| &mut block.ops) {
+            op.target = op.target.and_then(|label| self.places[label]);
+        }
+        if self.findings.is_empty() {
+            Ok(self.code)
+        } else {
+            Err(self.findings)
+        }
+    }
+}

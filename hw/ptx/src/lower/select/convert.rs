@@ -1,0 +1,174 @@
+//! `cvt`.
+
+use super::integer::{shift_right_signed, sign};
+use super::value::byte_permute;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, Word};
+use warpwave_isa::inst::{Round, Ty};
+use warpwave_isa::opcode::Opcode;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn convert(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[
+            ".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi", ".ftz", ".sat",
+        ])?;
+        let &[to, from] = form.types.as_slice() else {
+            return Err(form.unsupported());
+        };
+        match (to.is_float(), from.is_float()) {
+            (false, false) => self.integer_to_integer(form, to, from),
+            (true, false) => self.integer_to_float(form, to, from),
+            (false, true) => self.float_to_integer(form, to, from),
+            (true, true) => self.float_to_float(form, to, from),
+        }
+    }
+
+    fn integer_to_integer(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
+        let result = self.dst_of(form, &form.operands()[0], to)?;
+        let words = self.words_of(&form.operands()[0]);
+        let source = self.arg(form, &form.operands()[1], from)?;
+        if form.has(".sat") {
+            let value = self.extended(source, from);
+            let op = Op::row(Opcode::I2i).src(&[value]).mods(|mods| {
+                mods.from = sign(from);
+                mods.ty = isa_type(to).unwrap_or_default();
+                mods.sat = true;
+            });
+            self.emit(op.dst(result));
+            return Ok(());
+        }
+        // A narrower result than its register is extended to it; the bits above a 16-bit register's value are free.
+        let narrows = to.bits() < from.bits() || (to.bits() == from.bits() && to.bits() < 32);
+        let free = to.bits() == 16 && self.is_half_register(form);
+        let value = match (narrows, free) {
+            (_, true) if to.bits() <= from.bits() => source.part(0),
+            (true, false) => self.extended(source.part(0), to),
+            _ => self.extended(source, from),
+        };
+        let signed = if narrows { to.is_signed() } else { from.is_signed() };
+        self.widen(result, words, value, from.bits() == 64 && to.bits() == 64, signed);
+        Ok(())
+    }
+
+    fn is_half_register(&self, form: &Form<'t, 'a>) -> bool {
+        match &form.operands()[0] {
+            crate::check::Value::Register(reg) => self.body.registers[reg.0 as usize].bits() == 16,
+            _ => false,
+        }
+    }
+
+    /// A value of one word, or of two where `whole`, into a register of one or two words.
+    pub(super) fn widen(&mut self, result: Word, words: u8, value: Arg, whole: bool, signed: bool) {
+        if words == 1 {
+            self.copy(result, value.part(0), Type::B32);
+            return;
+        }
+        if whole {
+            self.copy(result, value, Type::B64);
+            return;
+        }
+        // The upper word first: the value may be the result's lower word.
+        let high = match value.known() {
+            Some(known) if signed => Arg::imm(u64::from((known as i32 >> 31) as u32)),
+            Some(_) => Arg::ZERO,
+            None if signed => self.compute(shift_right_signed(value, 31)),
+            None => Arg::ZERO,
+        };
+        self.copy(result, value, Type::B32);
+        self.copy(result.offset(1), high, Type::B32);
+    }
+
+    fn integer_to_float(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
+        let ty = isa_type(to).ok_or_else(|| form.unsupported())?;
+        let result = self.dst_of(form, &form.operands()[0], to)?;
+        let source = self.arg(form, &form.operands()[1], from)?;
+        let value = self.extended(source, from);
+        let op = Op::row(Opcode::I2f).dst(result).src(&[value]).mods(|mods| {
+            mods.ty = ty;
+            mods.from = sign(from);
+            mods.round = rounding(form);
+            mods.sat = form.has(".sat");
+        });
+        self.emit(op);
+        Ok(())
+    }
+
+    fn float_to_integer(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
+        let (ty, from_ty) = both(form, to, from)?;
+        let result = self.dst_of(form, &form.operands()[0], to)?;
+        let source = self.arg(form, &form.operands()[1], from)?;
+        let op = Op::row(Opcode::F2i).dst(result).src(&[source]).mods(|mods| {
+            mods.ty = ty;
+            mods.from = from_ty;
+            mods.round = rounding(form);
+            mods.ftz = form.has(".ftz");
+        });
+        self.emit(op);
+        Ok(())
+    }
+
+    fn float_to_float(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
+        let (ty, from_ty) = both(form, to, from)?;
+        let result = self.dst_of(form, &form.operands()[0], to)?;
+        let source = self.arg(form, &form.operands()[1], from)?;
+        let integral = [".rni", ".rzi", ".rmi", ".rpi"].iter().any(|&round| form.has(round));
+        let op = match (ty, from_ty) {
+            (Ty::F16x2 | Ty::Bf16x2, Ty::F32) if form.operands().len() == 3 => {
+                let low = self.arg(form, &form.operands()[2], from)?;
+                Op::row(Opcode::F2fp).src(&[source, low])
+            }
+            (Ty::F32, Ty::Bf16) => byte_permute(source, Arg::ZERO, 0x1044),
+            (Ty::F32, Ty::F32) if !integral => Op::row(Opcode::Fadd).src(&[source, Arg::ZERO.negated()]),
+            _ => Op::row(Opcode::F2f).src(&[source]),
+        };
+        let op = op.dst(result).mods(|mods| {
+            mods.ty = ty;
+            mods.from = from_ty;
+            mods.round = rounding(form);
+            mods.integral = integral;
+            mods.ftz = form.has(".ftz");
+            mods.sat = form.has(".sat");
+        });
+        self.emit(op);
+        Ok(())
+    }
+}
+
+fn both(form: &Form<'_, '_>, to: Type, from: Type) -> Result<(Ty, Ty), Diagnostic> {
+    let types = isa_type(to).zip(isa_type(from));
+    types.ok_or_else(|| form.unsupported())
+}
+
+/// The rounding that the qualifiers name; to nearest without one.
+pub(super) fn rounding(form: &Form<'_, '_>) -> Round {
+    let has = |names: [&str; 2]| names.iter().any(|&name| form.has(name));
+    match () {
+        () if has([".rz", ".rzi"]) => Round::Zero,
+        () if has([".rm", ".rmi"]) => Round::Down,
+        () if has([".rp", ".rpi"]) => Round::Up,
+        () => Round::Nearest,
+    }
+}
+
+/// The machine's word for a type, where it has one.
+pub(super) fn isa_type(ty: Type) -> Option<Ty> {
+    Some(match ty {
+        Type::B8 | Type::U8 => Ty::U8,
+        Type::S8 => Ty::S8,
+        Type::B16 | Type::U16 => Ty::U16,
+        Type::S16 => Ty::S16,
+        Type::B32 | Type::U32 => Ty::U32,
+        Type::S32 => Ty::S32,
+        Type::B64 | Type::U64 => Ty::U64,
+        Type::S64 => Ty::S64,
+        Type::F16 => Ty::F16,
+        Type::Bf16 => Ty::Bf16,
+        Type::F16x2 => Ty::F16x2,
+        Type::Bf16x2 => Ty::Bf16x2,
+        Type::F32 => Ty::F32,
+        Type::F64 => Ty::F64,
+        _ => return None,
+    })
+}

@@ -1,0 +1,310 @@
+//! Floating point: 16, 32 and 64 bits.
+//!
+//! Approximate functions without `.ftz` get the scaling around MUFU that real compilers emit, because MUFU itself takes
+//! denormal inputs for zero.
+
+use super::convert::{isa_type, rounding};
+use super::integer::{blend, comparison_of, lop};
+use super::value::number;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::lower::code::{Arg, Op, When, Word};
+use warpwave_isa::inst::{Cmp, Mufu, Ty};
+use warpwave_isa::opcode::Opcode;
+
+/// The least normal number of 32 bits.
+const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+/// 2^24, which makes any denormal number normal.
+const UP: f32 = 16_777_216.0;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn float(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.types.len() > 1 || isa_type(form.ty()).is_none() {
+            return Err(form.unsupported());
+        }
+        match form.opcode() {
+            "add" | "sub" | "mul" | "fma" | "mad" => self.multiply_add(form),
+            "neg" | "abs" => self.sign_bit(form),
+            "min" | "max" => self.float_extreme(form),
+            "setp" => self.float_compare(form),
+            "selp" => self.choose(form),
+            "copysign" => self.copy_sign(form),
+            "div" => self.float_divide(form),
+            "rcp" | "sqrt" | "rsqrt" | "ex2" | "lg2" | "sin" | "cos" | "tanh" => self.function(form),
+            _ => Err(form.unsupported()),
+        }
+    }
+
+    fn float_mods(&self, form: &Form<'t, 'a>, op: Op) -> Op {
+        op.mods(|mods| {
+            mods.ty = isa_type(form.ty()).unwrap_or_default();
+            mods.round = rounding(form);
+            mods.ftz = form.has(".ftz");
+            mods.sat = form.has(".sat");
+        })
+    }
+
+    fn multiply_add(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz", ".sat"])?;
+        let result = self.dst(form, 0)?;
+        let mut args = [Arg::ZERO; 3];
+        for n in 1..form.operands().len() {
+            args[n - 1] = self.src(form, n)?;
+        }
+        if form.opcode() == "sub" {
+            args[1] = args[1].negated();
+        }
+        let rows = match form.ty() {
+            Type::F64 => [Opcode::Dadd, Opcode::Dmul, Opcode::Dfma],
+            Type::F32 => [Opcode::Fadd, Opcode::Fmul, Opcode::Ffma],
+            _ => [Opcode::Hadd2, Opcode::Hmul2, Opcode::Hfma2],
+        };
+        let row = match form.opcode() {
+            "add" | "sub" => rows[0],
+            "mul" => rows[1],
+            _ => rows[2],
+        };
+        let op = self.float_mods(form, Op::row(row).dst(result).src(&args));
+        self.emit(op);
+        Ok(())
+    }
+
+    /// `neg` and `abs` only touch the sign bit.
+    fn sign_bit(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".ftz"])?;
+        let result = self.dst(form, 0)?;
+        let source = self.src(form, 1)?;
+        let signs = match form.ty() {
+            Type::F16 | Type::Bf16 => 0x8000,
+            Type::F16x2 | Type::Bf16x2 => 0x8000_8000,
+            _ => 0x8000_0000,
+        };
+        let last = form.ty().bits().div_ceil(32) as u8 - 1;
+        let (lut, mask) = if form.opcode() == "neg" {
+            (0x3c, signs)
+        } else {
+            (0xc0, !signs & 0xffff_ffff)
+        };
+        self.emit(lop(source.part(last), Arg::imm(mask), Arg::ZERO, lut).dst(result.offset(last)));
+        if last == 1 {
+            self.copy(result, source.part(0), Type::B32);
+        }
+        Ok(())
+    }
+
+    fn float_extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".ftz"])?;
+        if form.operands().len() > 3 {
+            return Err(form.unsupported());
+        }
+        let result = self.dst(form, 0)?;
+        let args = [self.src(form, 1)?, self.src(form, 2)?];
+        let row = match form.ty() {
+            Type::F64 => Opcode::Dmnmx,
+            Type::F32 => Opcode::Fmnmx,
+            _ => Opcode::Hmnmx2,
+        };
+        let when = if form.opcode() == "min" {
+            When::ALWAYS
+        } else {
+            When::NEVER
+        };
+        let op = self.float_mods(form, Op::row(row).dst(result).src(&args).psrc(when));
+        self.emit(op);
+        Ok(())
+    }
+
+    fn float_compare(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let (cmp, unordered) = comparison_of(form)?;
+        let args = [self.src(form, 1)?, self.src(form, 2)?];
+        let row = match form.ty() {
+            Type::F64 => Opcode::Dsetp,
+            Type::F32 => Opcode::Fsetp,
+            _ => Opcode::Hsetp2,
+        };
+        let op = Op::row(row).src(&args).mods(|mods| {
+            mods.cmp = cmp;
+            mods.unordered = unordered;
+            mods.ty = isa_type(form.ty()).unwrap_or_default();
+            mods.ftz = form.has(".ftz");
+        });
+        self.finish_compare(form, op)
+    }
+
+    /// The sign of the first source, everything else of the second.
+    fn copy_sign(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let last = form.ty().bits().div_ceil(32) as u8 - 1;
+        let result = self.dst(form, 0)?;
+        let (sign, value) = (self.src(form, 1)?, self.src(form, 2)?);
+        let mask = Arg::imm(0x8000_0000);
+        self.emit(blend(sign.part(last), mask, value.part(last)).dst(result.offset(last)));
+        if last == 1 {
+            self.copy(result, value.part(0), Type::B32);
+        }
+        Ok(())
+    }
+
+    fn float_divide(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let result = self.dst(form, 0)?;
+        let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
+        if form.has(".rn") {
+            form.only(&[".rn", ".ftz"])?;
+            let op = self.float_mods(form, Op::row(Opcode::Fdiv).dst(result).src(&[a, b]));
+            self.emit(op);
+            return Ok(());
+        }
+        form.only(&[".approx", ".full", ".ftz"])?;
+        if form.ty() != Type::F32 {
+            return Err(form.unsupported());
+        }
+        let (a, b) = if form.has(".ftz") {
+            (a, b)
+        } else {
+            self.scaled_quotient(a, b)
+        };
+        let reciprocal = self.compute(mufu(Mufu::Rcp, b));
+        let op = Op::row(Opcode::Fmul).dst(result).src(&[a, reciprocal]);
+        self.emit(op.mods(|mods| {
+            mods.ty = Ty::F32;
+            mods.ftz = form.has(".ftz");
+        }));
+        Ok(())
+    }
+
+    /// Brings a divisor whose reciprocal would be denormal, or which is so itself, into range; the dividend follows.
+    fn scaled_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
+        let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
+        let (a, b) = (self.scaled_where(huge, a, 0.25), self.scaled_where(huge, b, 0.25));
+        let tiny = self.magnitude_test(b, Cmp::Lt, LEAST_NORMAL);
+        (self.scaled_where(tiny, a, UP), self.scaled_where(tiny, b, UP))
+    }
+
+    /// A predicate: |a| cmp limit.
+    fn magnitude_test(&mut self, a: Arg, cmp: Cmp, limit: f32) -> When {
+        let magnitude = Arg {
+            abs: true,
+            neg: false,
+            ..a
+        };
+        self.float_test(magnitude, cmp, limit)
+    }
+
+    fn float_test(&mut self, a: Arg, cmp: Cmp, limit: f32) -> When {
+        let flag = self.code.flag();
+        let op = Op::row(Opcode::Fsetp).src(&[a, number(limit)]).flags(flag);
+        self.emit(op.mods(|mods| {
+            mods.cmp = cmp;
+            mods.ty = Ty::F32;
+        }));
+        When::flag(flag)
+    }
+
+    /// The value, times a factor where the predicate holds.
+    fn scaled_where(&mut self, when: When, value: Arg, factor: f32) -> Arg {
+        let scaled = self.compute(Op::row(Opcode::Mov).src(&[value]));
+        self.change_where(when, scaled, Op::row(Opcode::Fmul).src(&[scaled, number(factor)]));
+        scaled
+    }
+
+    /// Overwrites a temporary where the predicate holds.
+    fn change_where(&mut self, when: When, value: Arg, op: Op) {
+        let op = op.when(when).mods(|mods| mods.ty = Ty::F32);
+        self.emit(Op {
+            dst: value.as_word(),
+            ..op
+        });
+    }
+
+    fn function(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".approx", ".rn", ".ftz"])?;
+        let result = self.dst(form, 0)?;
+        let a = self.src(form, 1)?;
+        if form.has(".rn") {
+            return self.exact_function(form, result, a);
+        }
+        let function = match form.opcode() {
+            "rcp" => Mufu::Rcp,
+            "sqrt" => Mufu::Sqrt,
+            "rsqrt" => Mufu::Rsq,
+            "ex2" => Mufu::Ex2,
+            "lg2" => Mufu::Lg2,
+            "sin" => Mufu::Sin,
+            "cos" => Mufu::Cos,
+            _ => Mufu::Tanh,
+        };
+        match form.ty() {
+            Type::F32 if form.has(".ftz") => {
+                self.emit(mufu(function, a).dst(result).mods(|mods| mods.ftz = true));
+                Ok(())
+            }
+            Type::F32 => self.scaled_function(function, result, a),
+            Type::F64 => self.approximate_double(form, function, result, a),
+            _ => {
+                let op = self.float_mods(form, mufu(function, a).dst(result));
+                self.emit(op);
+                Ok(())
+            }
+        }
+    }
+
+    fn exact_function(&mut self, form: &Form<'t, 'a>, result: Word, a: Arg) -> Selected {
+        let row = match form.opcode() {
+            "rcp" => Opcode::Frcp,
+            "sqrt" => Opcode::Fsqrt,
+            _ => return Err(form.unsupported()),
+        };
+        let op = self.float_mods(form, Op::row(row).dst(result).src(&[a]));
+        self.emit(op);
+        Ok(())
+    }
+
+    /// Inputs or results near the denormal range are moved away from it and back.
+    fn scaled_function(&mut self, function: Mufu, result: Word, a: Arg) -> Selected {
+        let multiply = |value: Arg, factor: f32| Op::row(Opcode::Fmul).src(&[value, number(factor)]);
+        let value = match function {
+            Mufu::Ex2 => {
+                let small = self.float_test(a, Cmp::Lt, -126.0);
+                let scaled = self.scaled_where(small, a, 0.5);
+                let power = self.compute(mufu(function, scaled));
+                self.change_where(small, power, Op::row(Opcode::Fmul).src(&[power, power]));
+                power
+            }
+            Mufu::Lg2 | Mufu::Rsq | Mufu::Sqrt | Mufu::Rcp => {
+                let tiny = self.magnitude_test(a, Cmp::Lt, LEAST_NORMAL);
+                let scaled = self.scaled_where(tiny, a, UP);
+                let value = self.compute(mufu(function, scaled));
+                let back = match function {
+                    Mufu::Lg2 => Op::row(Opcode::Fadd).src(&[value, number(-24.0)]),
+                    Mufu::Rsq => multiply(value, 4096.0),
+                    Mufu::Sqrt => multiply(value, 1.0 / 4096.0),
+                    _ => multiply(value, UP),
+                };
+                self.change_where(tiny, value, back);
+                value
+            }
+            _ => self.compute(mufu(function, a)),
+        };
+        self.copy(result, value, Type::F32);
+        Ok(())
+    }
+
+    /// `rcp.approx.ftz.f64` and `rsqrt.approx.f64` are made in the nearest double of the exact result.
+    fn approximate_double(&mut self, form: &Form<'t, 'a>, function: Mufu, result: Word, a: Arg) -> Selected {
+        let double = |op: Op| op.mods(|mods| mods.ty = Ty::F64);
+        let root = match function {
+            Mufu::Rcp => a,
+            Mufu::Rsq => self.compute(double(Op::row(Opcode::Fsqrt).src(&[a]))),
+            _ => return Err(form.unsupported()),
+        };
+        self.emit(double(Op::row(Opcode::Frcp).dst(result).src(&[root])));
+        Ok(())
+    }
+}
+
+fn mufu(function: Mufu, a: Arg) -> Op {
+    Op::row(Opcode::Mufu).src(&[a]).mods(|mods| {
+        mods.mufu = function;
+        mods.ty = Ty::F32;
+    })
+}

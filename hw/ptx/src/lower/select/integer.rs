@@ -1,0 +1,521 @@
+//! Integer, logic, comparison and selection.
+
+use super::value::byte_permute;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::check::Value;
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, When, Wide, Word};
+use warpwave_isa::inst::{Cmp, Join, Ty};
+use warpwave_isa::opcode::Opcode;
+
+/// Truth tables of LOP3: a, b and c are these columns.
+const A: u8 = 0xf0;
+const B: u8 = 0xcc;
+const C: u8 = 0xaa;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn integer(&mut self, form: &Form<'t, 'a>) -> Selected {
+        match (form.opcode(), form.ty()) {
+            (_, Type::Pred) => self.predicate_logic(form),
+            ("setp", _) => self.compare(form),
+            ("selp", _) => self.choose(form),
+            ("add" | "sub" | "neg", _) => self.sum(form),
+            ("mul" | "mad" | "mul24" | "mad24", _) => self.product(form),
+            ("and" | "or" | "xor" | "not", _) => self.logic(form),
+            ("cnot", _) => self.zero_test(form),
+            ("shl" | "shr", _) => self.shift(form),
+            ("shf", _) => self.funnel(form),
+            ("min" | "max", _) => self.extreme(form),
+            ("abs", _) => self.absolute(form),
+            ("div" | "rem", _) => self.divide(form),
+            ("bfe" | "bfi" | "lop3" | "prmt" | "dp4a", _) => self.fields(form),
+            ("popc" | "clz" | "bfind" | "brev", _) => self.bit_counts(form),
+            _ => Err(form.unsupported()),
+        }
+    }
+
+    /// A source whose 8- or 16-bit value fills its word.
+    pub(super) fn extended(&mut self, source: Arg, ty: Type) -> Arg {
+        if source.known().is_some() {
+            return source;
+        }
+        let selector = match ty {
+            Type::S16 => 0x9910,
+            Type::U16 | Type::B16 => 0x4410,
+            Type::S8 => 0x8880,
+            Type::U8 | Type::B8 => 0x4440,
+            _ => return source,
+        };
+        self.compute(byte_permute(source, Arg::ZERO, selector))
+    }
+
+    fn extended_src(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
+        let source = self.src(form, n)?;
+        Ok(self.extended(source, form.ty()))
+    }
+
+    fn sum(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let result = self.dst(form, 0)?;
+        let first = self.src(form, 1)?;
+        let (first, second) = match form.opcode() {
+            "neg" => (Arg::ZERO, first),
+            _ => (first, self.src(form, 2)?),
+        };
+        let subtracts = form.opcode() != "add";
+        let op = match (form.ty().bits(), subtracts) {
+            (64, false) => Op::wide(Wide::Add).src(&[first, second]),
+            (64, true) => Op::wide(Wide::Sub).src(&[first, second]),
+            (_, false) => Op::row(Opcode::Iadd3).src(&[first, second]),
+            (_, true) => Op::row(Opcode::Iadd3).src(&[first, negated_integer(second)]),
+        };
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    fn product(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".lo", ".hi", ".wide"])?;
+        let ty = form.ty();
+        let wide = form.has(".wide");
+        if form.opcode().ends_with("24") || (wide && ty.bits() == 64) {
+            return Err(form.unsupported());
+        }
+        let result = if wide && ty.bits() == 32 {
+            self.dst_of(form, &form.operands()[0], Type::B64)?
+        } else {
+            self.dst(form, 0)?
+        };
+        let a = self.src(form, 1)?;
+        let b = self.src(form, 2)?;
+        let sum_type = if wide && ty.bits() == 32 { Type::B64 } else { ty };
+        let c = match form.operands().get(3) {
+            Some(value) => self.arg(form, value, sum_type)?,
+            None => Arg::ZERO,
+        };
+        match (ty.bits(), wide, form.has(".hi")) {
+            (16, true, _) => {
+                let (a, b) = (self.extended(a, ty), self.extended(b, ty));
+                self.emit(multiply_add(ty, a, b, c).dst(result));
+            }
+            (16, _, true) => self.high_half(ty, result, [a, b, c]),
+            (32, true, _) => {
+                self.emit(
+                    Op::row(Opcode::ImadWide)
+                        .dst(result)
+                        .src(&[a, b, c])
+                        .mods(|mods| mods.ty = sign(ty)),
+                );
+            }
+            (32, _, true) => {
+                self.emit(multiply_add(ty, a, b, c).dst(result).mods(|mods| mods.high = true));
+            }
+            (64, _, true) => self.high_64(form, result, [a, b, c])?,
+            (64, ..) => self.emit(Op::wide(Wide::Mad).dst(result).src(&[a, b, c])),
+            _ => self.emit(multiply_add(ty, a, b, c).dst(result)),
+        }
+        Ok(())
+    }
+
+    fn high_half(&mut self, ty: Type, result: Word, [a, b, c]: [Arg; 3]) {
+        let (a, b) = (self.extended(a, ty), self.extended(b, ty));
+        let product = self.compute(multiply_add(ty, a, b, Arg::ZERO));
+        let high = self.compute(byte_permute(product, Arg::ZERO, 0x4432));
+        self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[high, c]));
+    }
+
+    /// The upper 64 of 128 bits: four products, the middle ones carried.
+    fn high_64(&mut self, form: &Form<'t, 'a>, result: Word, [a, b, c]: [Arg; 3]) -> Selected {
+        let wide = |a: Arg, b: Arg, c: Arg| Op::row(Opcode::ImadWide).src(&[a, b, c]);
+        let upper = |arg: Arg| arg.part(1);
+        let low = self.compute(wide(a.part(0), b.part(0), Arg::ZERO));
+        let carried = self.zero_extended(upper(low));
+        let middle = self.compute(wide(a.part(1), b.part(0), carried));
+        let carried = self.zero_extended(middle.part(0));
+        let other = self.compute(wide(a.part(0), b.part(1), carried));
+        let carried = self.zero_extended(upper(middle));
+        let high = self.compute(wide(a.part(1), b.part(1), carried));
+        let carried = self.zero_extended(upper(other));
+        let mut value = self.compute(Op::wide(Wide::Add).src(&[high, carried]));
+        if form.ty().is_signed() {
+            for (number, other) in [(a, b), (b, a)] {
+                value = self.minus_where_negative(value, number, other);
+            }
+        }
+        self.emit(Op::wide(Wide::Add).dst(result).src(&[value, c]));
+        Ok(())
+    }
+
+    /// `value - (number < 0 ? other : 0)`: the correction of an unsigned product.
+    fn minus_where_negative(&mut self, value: Arg, number: Arg, other: Arg) -> Arg {
+        let mask = self.compute(shift_right_signed(number.part(1), 31));
+        let pair = self.temp_pair();
+        for n in 0..2 {
+            self.emit(lop(other.part(n), mask, Arg::ZERO, A & B).dst(pair.offset(n)));
+        }
+        self.compute(Op::wide(Wide::Sub).src(&[value, Arg::word(pair)]))
+    }
+
+    fn zero_extended(&mut self, low: Arg) -> Arg {
+        let pair = self.temp_pair();
+        self.emit(Op::row(Opcode::Mov).dst(pair).src(&[low]));
+        self.emit(Op::row(Opcode::Mov).dst(pair.offset(1)));
+        Arg::word(pair)
+    }
+
+    fn logic(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let result = self.dst(form, 0)?;
+        let a = self.src(form, 1)?;
+        let (b, lut) = match form.opcode() {
+            "not" => (Arg::ZERO, !A),
+            "and" => (self.src(form, 2)?, A & B),
+            "or" => (self.src(form, 2)?, A | B),
+            _ => (self.src(form, 2)?, A ^ B),
+        };
+        let op = match form.ty().bits() {
+            64 => Op::wide(Wide::Lop).src(&[a, b]).mods(|mods| mods.lut = lut),
+            _ => lop(a, b, Arg::ZERO, lut),
+        };
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    fn zero_test(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let result = self.dst(form, 0)?;
+        let source = self.extended_src(form, 1)?;
+        let flag = self.code.flag();
+        let ty = form.ty();
+        self.emit(self.comparison(ty, Cmp::Eq, source, Arg::ZERO).flags(flag));
+        let op = self.selection(ty).src(&[Arg::imm(1), Arg::ZERO]).psrc(When::flag(flag));
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    /// `and.pred` and its kin.
+    fn predicate_logic(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        const P: u8 = 0b1100;
+        const Q: u8 = 0b1010;
+        let operands = form.operands();
+        let first = self.when(form, &operands[1])?;
+        let (second, lut) = match form.opcode() {
+            "not" => (When::ALWAYS, !P & 0xf),
+            "and" => (self.when(form, &operands[2])?, P & Q),
+            "or" => (self.when(form, &operands[2])?, P | Q),
+            "xor" => (self.when(form, &operands[2])?, P ^ Q),
+            _ => return Err(form.unsupported()),
+        };
+        let mut op = Op::row(Opcode::Plop3).psrc(first).mods(|mods| mods.lut = lut);
+        op.psrc[1] = second;
+        op.pdst[0] = self.flag(form, &operands[0])?;
+        self.emit(op);
+        Ok(())
+    }
+
+    fn compare(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let (cmp, _) = comparison_of(form)?;
+        let a = self.extended_src(form, 1)?;
+        let b = self.extended_src(form, 2)?;
+        let op = self.comparison(form.ty(), cmp, a, b);
+        self.finish_compare(form, op)
+    }
+
+    /// The results of a `setp`, joined with its fourth operand.
+    pub(super) fn finish_compare(&mut self, form: &Form<'t, 'a>, mut op: Op) -> Selected {
+        op.mods.join = match () {
+            () if form.has(".or") => Join::Or,
+            () if form.has(".xor") => Join::Xor,
+            () => Join::And,
+        };
+        if let Some(value) = form.operands().get(3) {
+            op.psrc[0] = self.when(form, value)?;
+        }
+        op.pdst = self.flags(form, &form.operands()[0])?;
+        self.emit(op);
+        Ok(())
+    }
+
+    fn comparison(&self, ty: Type, cmp: Cmp, a: Arg, b: Arg) -> Op {
+        let op = if ty.bits() == 64 {
+            Op::wide(Wide::Setp)
+        } else {
+            Op::row(Opcode::Isetp)
+        };
+        op.src(&[a, b]).mods(|mods| {
+            mods.cmp = cmp;
+            mods.ty = sign(ty);
+        })
+    }
+
+    fn selection(&self, ty: Type) -> Op {
+        if ty.bits() == 64 {
+            Op::wide(Wide::Sel)
+        } else {
+            Op::row(Opcode::Sel)
+        }
+    }
+
+    /// `selp`, of floats too: a choice between bits.
+    pub(super) fn choose(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let result = self.dst(form, 0)?;
+        let a = self.src(form, 1)?;
+        let b = self.src(form, 2)?;
+        let when = self.when(form, &form.operands()[3])?;
+        self.emit(self.selection(form.ty()).dst(result).src(&[a, b]).psrc(when));
+        Ok(())
+    }
+
+    fn shift(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let ty = form.ty();
+        let result = self.dst(form, 0)?;
+        let right = form.opcode() == "shr";
+        let value = if right {
+            self.extended_src(form, 1)?
+        } else {
+            self.src(form, 1)?
+        };
+        let count = self.src32(form, 2)?;
+        let op = match (ty.bits(), right) {
+            (64, true) => Op::wide(Wide::Shr).src(&[value, count]).mods(|mods| mods.ty = sign(ty)),
+            (64, false) => Op::wide(Wide::Shl).src(&[value, count]),
+            (_, true) => shift_right(sign(ty), value, count),
+            (_, false) => Op::row(Opcode::Shf).src(&[value, count, Arg::ZERO]),
+        };
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    /// `shf.l`: the upper word of (b:a) << c; `shf.r`: the lower word of (b:a) >> c.
+    fn funnel(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".l", ".r", ".clamp", ".wrap"])?;
+        let result = self.dst(form, 0)?;
+        let (low, high, count) = (self.src(form, 1)?, self.src(form, 2)?, self.src(form, 3)?);
+        let right = form.has(".r");
+        let op = Op::row(Opcode::Shf).src(&[low, count, high]).mods(|mods| {
+            mods.right = right;
+            mods.high = !right;
+            mods.wrap = form.has(".wrap");
+        });
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    fn extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let ty = form.ty();
+        let result = self.dst(form, 0)?;
+        let a = self.extended_src(form, 1)?;
+        let b = self.extended_src(form, 2)?;
+        let least = form.opcode() == "min";
+        if ty.bits() != 64 {
+            let when = if least { When::ALWAYS } else { When::NEVER };
+            let op = Op::row(Opcode::Imnmx)
+                .src(&[a, b])
+                .psrc(when)
+                .mods(|mods| mods.ty = sign(ty));
+            self.emit(op.dst(result));
+            return Ok(());
+        }
+        let flag = self.code.flag();
+        let cmp = if least { Cmp::Lt } else { Cmp::Gt };
+        self.emit(self.comparison(ty, cmp, a, b).flags(flag));
+        self.emit(self.selection(ty).dst(result).src(&[a, b]).psrc(When::flag(flag)));
+        Ok(())
+    }
+
+    fn absolute(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let ty = form.ty();
+        let result = self.dst(form, 0)?;
+        let a = self.extended_src(form, 1)?;
+        if ty.bits() != 64 {
+            self.emit(Op::row(Opcode::Iabs).dst(result).src(&[a]));
+            return Ok(());
+        }
+        let flag = self.code.flag();
+        self.emit(self.comparison(ty, Cmp::Lt, a, Arg::ZERO).flags(flag));
+        let negated = self.compute(Op::wide(Wide::Sub).src(&[Arg::ZERO, a]));
+        self.emit(self.selection(ty).dst(result).src(&[negated, a]).psrc(When::flag(flag)));
+        Ok(())
+    }
+
+    fn divide(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let result = self.dst(form, 0)?;
+        let a = self.extended_src(form, 1)?;
+        let b = self.extended_src(form, 2)?;
+        let op = Op::row(Opcode::Idiv).dst(result).src(&[a, b]).mods(|mods| {
+            mods.ty = full_type(form.ty());
+            mods.high = form.opcode() == "rem";
+        });
+        self.emit(op);
+        Ok(())
+    }
+
+    fn fields(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let ty = form.ty();
+        if ty.bits() == 64 {
+            return Err(form.unsupported());
+        }
+        let first = usize::from(form.opcode() != "setp");
+        let mut args = [Arg::ZERO; 4];
+        let used = form.operands().len().min(5);
+        let result = self.dst(form, 0)?;
+        for n in first..used {
+            args[n - 1] = self.src32(form, n)?;
+        }
+        let op = match form.opcode() {
+            "bfe" => Op::row(Opcode::Bfe).src(&args).mods(|mods| mods.ty = sign(ty)),
+            "bfi" => Op::row(Opcode::Bfi).src(&args),
+            "prmt" => {
+                const MODES: [&str; 7] = ["", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"];
+                form.only(&MODES)?;
+                let mode = MODES.iter().position(|mode| form.has(mode)).unwrap_or(0);
+                Op::row(Opcode::Prmt).src(&args).mods(|mods| mods.lut = mode as u8)
+            }
+            "lop3" => {
+                form.only(&[])?;
+                let Some(lut) = args[3].known() else {
+                    return Err(form.malformed("the truth table is not a literal"));
+                };
+                lop(args[0], args[1], args[2], lut as u8)
+            }
+            _ => Op::row(Opcode::Idp4a).src(&args).mods(|mods| {
+                mods.from = sign(form.types[0]);
+                mods.ty = sign(ty);
+            }),
+        };
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    fn bit_counts(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".shiftamt"])?;
+        let ty = form.ty();
+        let wide = ty.bits() == 64;
+        let reverses = form.opcode() == "brev";
+        let result = self.dst_of(form, &form.operands()[0], if reverses { ty } else { Type::U32 })?;
+        let a = self.src(form, 1)?;
+        match (form.opcode(), wide) {
+            ("popc", false) => self.emit(Op::row(Opcode::Popc).dst(result).src(&[a])),
+            ("popc", true) => {
+                let low = self.compute(Op::row(Opcode::Popc).src(&[a.part(0)]));
+                let high = self.compute(Op::row(Opcode::Popc).src(&[a.part(1)]));
+                self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[low, high]));
+            }
+            ("brev", false) => self.emit(Op::row(Opcode::Brev).dst(result).src(&[a])),
+            ("brev", true) => {
+                let low = self.compute(Op::row(Opcode::Brev).src(&[a.part(1)]));
+                self.emit(Op::row(Opcode::Brev).dst(result.offset(1)).src(&[a.part(0)]));
+                self.copy(result, low, Type::B32);
+            }
+            ("clz", false) => {
+                // No leading bit gives all ones, and 31 minus that is 32.
+                let position = self.compute(leading(Ty::U32, a, false));
+                let from = Arg::imm(31);
+                self.emit(
+                    Op::row(Opcode::Iadd3)
+                        .dst(result)
+                        .src(&[from, negated_integer(position)]),
+                );
+            }
+            ("bfind", false) => self.emit(leading(sign(ty), a, form.has(".shiftamt")).dst(result)),
+            _ => return Err(form.unsupported()),
+        }
+        Ok(())
+    }
+}
+
+/// Position of the leading bit.
+fn leading(ty: Ty, a: Arg, as_shift: bool) -> Op {
+    Op::row(Opcode::Flo).src(&[a]).mods(|mods| {
+        mods.ty = ty;
+        mods.sat = as_shift;
+    })
+}
+
+pub(super) fn lop(a: Arg, b: Arg, c: Arg, lut: u8) -> Op {
+    Op::row(Opcode::Lop3).src(&[a, b, c]).mods(|mods| mods.lut = lut)
+}
+
+/// Bits of a where the mask has ones, of b elsewhere.
+pub(super) fn blend(a: Arg, mask: Arg, b: Arg) -> Op {
+    lop(a, mask, b, (A & B) | (C & !B))
+}
+
+/// A plain right shift is a funnel shift whose upper word is the value.
+pub(super) fn shift_right(ty: Ty, value: Arg, count: Arg) -> Op {
+    Op::row(Opcode::Shf).src(&[Arg::ZERO, count, value]).mods(|mods| {
+        mods.ty = ty;
+        mods.right = true;
+        mods.high = true;
+    })
+}
+
+pub(super) fn shift_right_signed(value: Arg, count: u64) -> Op {
+    shift_right(Ty::S32, value, Arg::imm(count))
+}
+
+fn multiply_add(ty: Type, a: Arg, b: Arg, c: Arg) -> Op {
+    Op::row(Opcode::Imad).src(&[a, b, c]).mods(|mods| mods.ty = sign(ty))
+}
+
+/// A literal is negated in place, a register by its operand.
+fn negated_integer(arg: Arg) -> Arg {
+    match arg.known() {
+        Some(value) => Arg::imm(u64::from((value as u32).wrapping_neg())),
+        None => arg.negated(),
+    }
+}
+
+/// Signed or unsigned at 32 bits, or at 64.
+pub(super) fn sign(ty: Type) -> Ty {
+    match (ty.bits(), ty.is_signed()) {
+        (64, true) => Ty::S64,
+        (64, false) => Ty::U64,
+        (_, true) => Ty::S32,
+        (_, false) => Ty::U32,
+    }
+}
+
+/// The type in which a value of at least a word is worked on.
+fn full_type(ty: Type) -> Ty {
+    sign(ty)
+}
+
+/// The comparison that a `setp` names, and whether it also holds for NaN.
+pub(super) fn comparison_of(form: &Form<'_, '_>) -> Result<(Cmp, bool), Diagnostic> {
+    for name in form.qualifiers() {
+        let found = match name.text {
+            ".eq" => (Cmp::Eq, false),
+            ".ne" => (Cmp::Ne, false),
+            ".lt" | ".lo" => (Cmp::Lt, false),
+            ".le" | ".ls" => (Cmp::Le, false),
+            ".gt" | ".hi" => (Cmp::Gt, false),
+            ".ge" | ".hs" => (Cmp::Ge, false),
+            ".equ" => (Cmp::Eq, true),
+            ".neu" => (Cmp::Ne, true),
+            ".ltu" => (Cmp::Lt, true),
+            ".leu" => (Cmp::Le, true),
+            ".gtu" => (Cmp::Gt, true),
+            ".geu" => (Cmp::Ge, true),
+            ".num" => (Cmp::Num, false),
+            ".nan" => (Cmp::Nan, false),
+            _ => continue,
+        };
+        return Ok(found);
+    }
+    Err(form.malformed("this comparison does not say which"))
+}
+
+/// Whether an operand is a vector of registers.
+pub(super) fn parts<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
+    match value {
+        Value::Vector(parts) => parts,
+        single => std::slice::from_ref(single),
+    }
+}

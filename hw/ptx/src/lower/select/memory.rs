@@ -1,0 +1,512 @@
+//! Loads, stores, atomics, asynchronous copies; address conversions.
+//!
+//! Parameters and constants at known places are operands, not loads. A guarded vector load goes through a group that
+//! already holds the old values, so that the lanes that do not load keep them and the allocator can let both be one.
+
+use super::convert::isa_type;
+use super::integer::parts;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::check::Value;
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Bits, Op, When, Wide, Word};
+use crate::lower::layout::{CONST_BANK, Place};
+use warpwave_isa::inst::{AtomOp, CacheOp, Mods, Scope};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+
+/// Displacements have 24 bits, with their sign.
+const FARTHEST: i64 = 1 << 23;
+
+/// Qualifiers that say nothing about the result: scopes and orders are looked at elsewhere, hints are hints.
+const MEMORY_WORDS: &[&str] = &[
+    ".global",
+    ".shared",
+    ".shared::cta",
+    ".local",
+    ".const",
+    ".param",
+    ".param::entry",
+    ".v2",
+    ".v4",
+    ".ca",
+    ".cg",
+    ".cs",
+    ".lu",
+    ".cv",
+    ".wb",
+    ".wt",
+    ".nc",
+    ".volatile",
+    ".relaxed",
+    ".acquire",
+    ".release",
+    ".acq_rel",
+    ".weak",
+    ".cta",
+    ".gpu",
+    ".sys",
+    ".add",
+    ".min",
+    ".max",
+    ".inc",
+    ".dec",
+    ".and",
+    ".or",
+    ".xor",
+    ".exch",
+    ".cas",
+    ".noftz",
+    ".async",
+    ".L1::evict_last",
+    ".L1::evict_first",
+    ".L1::evict_normal",
+    ".L1::evict_unchanged",
+    ".L1::no_allocate",
+    ".L2::64B",
+    ".L2::128B",
+    ".L2::256B",
+    ".L2::evict_last",
+    ".L2::evict_first",
+    ".L2::evict_normal",
+];
+
+/// A place in memory.
+struct Spot {
+    space: Space,
+    base: Arg,
+    offset: i64,
+}
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn memory(&mut self, form: &Form<'t, 'a>) -> Selected {
+        match form.opcode() {
+            // A hint: nothing that a program can see.
+            "prefetch" | "prefetchu" if !form.has(".tensormap") => Ok(()),
+            "ld" | "ldu" => self.load(form),
+            "st" => self.store(form),
+            "atom" | "red" => self.atomic(form),
+            "cp" => self.copy_async(form),
+            "ldmatrix" => self.load_matrix(form),
+            _ => Err(form.unsupported()),
+        }
+    }
+
+    /// The address in brackets of operand `n`.
+    fn spot(&mut self, form: &Form<'t, 'a>, n: usize, space: Space) -> Result<Spot, Diagnostic> {
+        let Value::Address(base, offset) = &form.operands()[n] else {
+            return Err(form.unsupported());
+        };
+        let wide = matches!(space, Space::Global | Space::Generic);
+        let (base, offset) = match &**base {
+            Value::Symbol(symbol, _) => match (self.layout.place(*symbol), space) {
+                (Some(Place::Shared(at)), Space::Shared) | (Some(Place::Local(at)), Space::Local) => {
+                    (Arg::ZERO, i64::from(at) + offset)
+                }
+                (Some(Place::Global(_)), Space::Global | Space::Generic) => {
+                    (self.address_of(form, *symbol, 0)?, *offset)
+                }
+                (Some(Place::Call), _) => {
+                    return Err(self
+                        .address_of(form, *symbol, 0)
+                        .err()
+                        .unwrap_or_else(|| form.unsupported()));
+                }
+                _ => return Err(form.malformed("this variable is not in the space that the instruction names")),
+            },
+            Value::Int(address) => (Arg::ZERO, (*address as i64).wrapping_add(*offset)),
+            base => {
+                if wide && self.words_of(base) != 2 {
+                    return Err(form.malformed("an address in this space has 64 bits"));
+                }
+                (self.arg(form, base, Type::U64)?, *offset)
+            }
+        };
+        let mut spot = Spot { space, base, offset };
+        self.keep_near(&mut spot, wide);
+        Ok(spot)
+    }
+
+    /// An offset that no instruction can hold is added.
+    fn keep_near(&mut self, spot: &mut Spot, wide: bool) {
+        if (-FARTHEST..FARTHEST).contains(&spot.offset) {
+            return;
+        }
+        let offset = Arg::imm(spot.offset as u64);
+        let sum = match wide {
+            true => Op::wide(Wide::Add).src(&[spot.base, offset]),
+            false => Op::row(Opcode::Iadd3).src(&[spot.base, offset.part(0)]),
+        };
+        spot.base = self.compute(sum);
+        spot.offset = 0;
+    }
+
+    fn load(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(MEMORY_WORDS)?;
+        let targets = parts(&form.operands()[0]);
+        let access = access_of(form, targets.len());
+        if form.has(".param") || form.has(".param::entry") || form.has(".const") {
+            return self.load_constant(form, targets, access);
+        }
+        let spot = self.spot(form, 1, space_of(form))?;
+        let op = Op::row(Opcode::Ld).src(&[spot.base]).mods(|mods| {
+            mods.space = spot.space;
+            mods.offset = spot.offset as i32;
+            mods.access = access;
+            mods.cache = cache_of(form);
+        });
+        self.load_into(form, op, targets, access)?;
+        if form.has(".acquire") {
+            self.emit(fence(scope_of(form)));
+        }
+        Ok(())
+    }
+
+    /// Emits a load and hands its words to the registers that want them.
+    fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
+        let each = (access.words() / access.count).max(1);
+        let op = op.when(self.guard);
+        if let [target @ Value::Register(_)] = targets
+            && self.words_of(target) == each
+        {
+            let result = self.dst_of(form, target, form.ty())?;
+            self.emit(op.dst(result));
+            return Ok(());
+        }
+        let group = self.code.group(access.words());
+        let guarded = self.guard != When::ALWAYS;
+        let registers: Vec<(u8, &Value<'a>)> = (0..)
+            .zip(targets)
+            .filter(|(_, target)| **target != Value::Sink)
+            .collect();
+        if guarded {
+            for &(n, target) in &registers {
+                let old = self.dst_of(form, target, form.ty())?;
+                self.move_words(group.offset(n * each), old, each);
+            }
+        }
+        self.emit(op.dst(group));
+        let guard = std::mem::replace(&mut self.guard, When::ALWAYS);
+        for (n, target) in registers {
+            let result = self.dst_of(form, target, form.ty())?;
+            let words = self.words_of(target);
+            let value = Arg::word(group.offset(n * each));
+            if words > each && guarded {
+                self.guard = guard;
+            }
+            self.widen(result, words, value, each == 2, access.signed);
+        }
+        self.guard = guard;
+        Ok(())
+    }
+
+    fn move_words(&mut self, to: Word, from: Word, words: u8) {
+        for n in 0..words {
+            self.emit(Op::row(Opcode::Mov).dst(to.offset(n)).src(&[Arg::word(from.offset(n))]));
+        }
+    }
+
+    /// `ld.param` and `ld.const`.
+    fn load_constant(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access) -> Selected {
+        let Value::Address(base, offset) = &form.operands()[1] else {
+            return Err(form.unsupported());
+        };
+        let place = match &**base {
+            Value::Symbol(symbol, _) => match self.layout.place(*symbol) {
+                Some(Place::Param(at)) => Some((0, i64::from(at) + offset)),
+                Some(Place::Const(at)) => Some((CONST_BANK, i64::from(at) + offset)),
+                _ => {
+                    return Err(self
+                        .address_of(form, *symbol, 0)
+                        .err()
+                        .unwrap_or_else(|| form.unsupported()));
+                }
+            },
+            _ => None,
+        };
+        let bank = if form.has(".const") { CONST_BANK } else { 0 };
+        match place {
+            Some((bank, at)) if access.bytes >= 4 && at % 4 == 0 && u16::try_from(at).is_ok() => {
+                self.constant_words(form, targets, access, bank, at as u16)
+            }
+            Some((bank, at)) => {
+                let op = constant_load(Arg::ZERO, bank, at, access);
+                self.load_into(form, op, targets, access)
+            }
+            None => {
+                let base = self.arg(form, base, Type::U64)?;
+                let op = constant_load(base.part(0), bank, *offset, access);
+                self.load_into(form, op, targets, access)
+            }
+        }
+    }
+
+    fn constant_words(
+        &mut self,
+        form: &Form<'t, 'a>,
+        targets: &[Value<'a>],
+        access: Access,
+        bank: u8,
+        at: u16,
+    ) -> Selected {
+        for (n, target) in (0u16..).zip(targets).filter(|(_, target)| **target != Value::Sink) {
+            let offset = at + n * u16::from(access.bytes);
+            let value = Arg::of(Bits::Const { bank, offset });
+            let result = self.dst_of(form, target, form.ty())?;
+            let words = self.words_of(target);
+            self.widen(result, words, value, access.bytes == 8, access.signed);
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(MEMORY_WORDS)?;
+        if form.has(".async") || form.has(".param") {
+            return Err(form.unsupported());
+        }
+        let values = parts(&form.operands()[1]);
+        let access = access_of(form, values.len());
+        let spot = self.spot(form, 0, space_of(form))?;
+        let value = self.gather(form, values, access)?;
+        if form.has(".release") {
+            self.emit(fence(scope_of(form)));
+        }
+        self.emit(Op::row(Opcode::St).src(&[spot.base, value]).mods(|mods| {
+            mods.space = spot.space;
+            mods.offset = spot.offset as i32;
+            mods.access = access;
+            mods.cache = cache_of(form);
+        }));
+        Ok(())
+    }
+
+    /// Values side by side in one group.
+    fn gather(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Access) -> Result<Arg, Diagnostic> {
+        let each = (access.words() / access.count).max(1);
+        if let [value] = values {
+            return self.arg(form, value, form.ty());
+        }
+        let group = self.code.group(access.words());
+        for (n, value) in (0..).zip(values) {
+            let value = self.arg(form, value, form.ty())?;
+            for word in 0..each {
+                let op = Op::row(Opcode::Mov)
+                    .dst(group.offset(n * each + word))
+                    .src(&[value.part(word)]);
+                self.emit(op);
+            }
+        }
+        Ok(Arg::word(group))
+    }
+
+    fn atomic(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(MEMORY_WORDS)?;
+        let ty = isa_type(form.ty()).filter(|ty| ty.bytes() >= 4 && !form.has(".v2") && !form.has(".v4"));
+        let ty = ty.ok_or_else(|| form.unsupported())?;
+        let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
+        let returns = form.opcode() == "atom";
+        let address = usize::from(returns);
+        let spot = self.spot(form, address, space_of(form))?;
+        let mut args = [spot.base, Arg::ZERO, Arg::ZERO];
+        for n in address + 1..form.operands().len().min(address + 3) {
+            args[n - address] = self.src(form, n)?;
+        }
+        let row = if returns { Opcode::Atom } else { Opcode::Red };
+        let mut atomic = Op::row(row).src(&args).mods(|mods| {
+            mods.atom = op;
+            mods.ty = ty;
+            mods.access = Access::one(ty.bytes());
+            mods.space = spot.space;
+            mods.offset = spot.offset as i32;
+            mods.scope = scope_of(form);
+        });
+        if returns {
+            atomic.dst = Some(self.dst(form, 0)?);
+        }
+        if form.has(".release") || form.has(".acq_rel") {
+            self.emit(fence(scope_of(form)));
+        }
+        self.emit(atomic);
+        if form.has(".acquire") || form.has(".acq_rel") {
+            self.emit(fence(scope_of(form)));
+        }
+        Ok(())
+    }
+
+    fn copy_async(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if !form.has(".async")
+            || form
+                .qualifiers()
+                .any(|name| name.text.starts_with(".bulk") || name.text.contains("mbarrier"))
+        {
+            return Err(form.unsupported());
+        }
+        if form.has(".commit_group") {
+            self.emit(Op::row(Opcode::Ldgdepbar));
+            return Ok(());
+        }
+        if form.has(".wait_group") || form.has(".wait_all") {
+            return self.wait_for_copies(form);
+        }
+        form.only(MEMORY_WORDS)?;
+        let operands = form.operands();
+        let size = match operands.get(2) {
+            Some(Value::Int(size @ (4 | 8 | 16))) => *size as u8,
+            _ => return Err(form.malformed("the size of a copy is 4, 8 or 16 bytes")),
+        };
+        let to = self.spot(form, 0, Space::Shared)?;
+        let from = self.spot(form, 1, Space::Global)?;
+        let to_address = match to.offset {
+            0 => to.base,
+            offset => self.compute(Op::row(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),
+        };
+        let valid = match operands.get(3) {
+            Some(value) => self.arg(form, value, Type::U32)?,
+            None => Arg::imm(size.into()),
+        };
+        self.emit(
+            Op::row(Opcode::Ldgsts)
+                .src(&[to_address, from.base, valid])
+                .mods(|mods| {
+                    mods.access = Access::one(size);
+                    mods.offset = from.offset as i32;
+                    mods.cache = cache_of(form);
+                }),
+        );
+        Ok(())
+    }
+
+    fn wait_for_copies(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let pending = match form.operands().first() {
+            Some(Value::Int(pending)) => u8::try_from(*pending).map_err(|_| form.malformed("at most 255 groups"))?,
+            _ => {
+                self.emit(Op::row(Opcode::Ldgdepbar));
+                0
+            }
+        };
+        self.emit(Op::row(Opcode::Depbar).mods(|mods| mods.count = pending));
+        Ok(())
+    }
+
+    fn load_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[
+            ".sync",
+            ".aligned",
+            ".m8n8",
+            ".x1",
+            ".x2",
+            ".x4",
+            ".trans",
+            ".shared",
+            ".shared::cta",
+        ])?;
+        let targets = parts(&form.operands()[0]);
+        let spot = self.spot(form, 1, Space::Shared)?;
+        let count = targets.len() as u8;
+        let group = self.code.group(count);
+        self.emit(Op::row(Opcode::Ldsm).dst(group).src(&[spot.base.part(0)]).mods(|mods| {
+            mods.space = Space::Shared;
+            mods.offset = spot.offset as i32;
+            mods.count = count;
+            mods.trans = form.has(".trans");
+        }));
+        for (n, target) in (0..).zip(targets) {
+            let result = self.dst_of(form, target, Type::B32)?;
+            self.copy(result, Arg::word(group.offset(n)), Type::B32);
+        }
+        Ok(())
+    }
+
+    /// `cvta`: global addresses are generic ones; shared and local memory have windows.
+    pub(super) fn address_conversion(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".to", ".global", ".shared", ".shared::cta", ".local", ".const"])?;
+        let window = match space_of(form) {
+            _ if form.ty().bits() != 64 => return Err(form.unsupported()),
+            Space::Global => 0,
+            Space::Shared => SHARED_WINDOW,
+            Space::Local => LOCAL_WINDOW,
+            _ => return Err(form.unsupported()),
+        };
+        let result = self.dst(form, 0)?;
+        let source = self.src(form, 1)?;
+        if window == 0 {
+            self.copy(result, source, Type::B64);
+        } else if form.has(".to") {
+            let mask = Arg::imm(WINDOW_BYTES - 1);
+            self.emit(super::integer::lop(source.part(0), mask, Arg::ZERO, 0xc0).dst(result));
+            self.copy(result.offset(1), Arg::ZERO, Type::B32);
+        } else {
+            self.emit(Op::wide(Wide::Add).dst(result).src(&[source, Arg::imm(window)]));
+        }
+        Ok(())
+    }
+}
+
+fn constant_load(base: Arg, bank: u8, offset: i64, access: Access) -> Op {
+    Op::row(Opcode::Ldc).src(&[base]).mods(|mods: &mut Mods| {
+        mods.space = Space::Const;
+        mods.bank = bank;
+        mods.offset = offset as i32;
+        mods.access = access;
+    })
+}
+
+fn fence(scope: Scope) -> Op {
+    Op::row(Opcode::Membar).mods(|mods| mods.scope = scope)
+}
+
+fn access_of(form: &Form<'_, '_>, count: usize) -> Access {
+    Access {
+        bytes: form.ty().bytes() as u8,
+        count: count as u8,
+        signed: form.ty().is_signed(),
+    }
+}
+
+fn space_of(form: &Form<'_, '_>) -> Space {
+    match () {
+        () if form.has(".global") => Space::Global,
+        () if form.has(".shared") || form.has(".shared::cta") => Space::Shared,
+        () if form.has(".local") => Space::Local,
+        () if form.has(".const") => Space::Const,
+        () => Space::Generic,
+    }
+}
+
+fn cache_of(form: &Form<'_, '_>) -> CacheOp {
+    let any = |names: &[&str]| names.iter().any(|&name| form.has(name));
+    match () {
+        () if any(&[".volatile", ".cv", ".wt", ".relaxed", ".acquire", ".release"]) => CacheOp::Volatile,
+        () if form.has(".nc") => CacheOp::ReadOnly,
+        () if form.has(".cg") => CacheOp::Global,
+        () if any(&[".cs", ".lu"]) => CacheOp::Streaming,
+        () => CacheOp::All,
+    }
+}
+
+pub(super) fn scope_of(form: &Form<'_, '_>) -> Scope {
+    match () {
+        () if form.has(".cta") => Scope::Cta,
+        () if form.has(".sys") => Scope::Sys,
+        () => Scope::Gpu,
+    }
+}
+
+fn atomic_operation(form: &Form<'_, '_>) -> Option<AtomOp> {
+    let operations = [
+        (".add", AtomOp::Add),
+        (".min", AtomOp::Min),
+        (".max", AtomOp::Max),
+        (".inc", AtomOp::Inc),
+        (".dec", AtomOp::Dec),
+        (".and", AtomOp::And),
+        (".or", AtomOp::Or),
+        (".xor", AtomOp::Xor),
+        (".exch", AtomOp::Exch),
+        (".cas", AtomOp::Cas),
+    ];
+    operations
+        .into_iter()
+        .find(|(name, _)| form.has(name))
+        .map(|(_, op)| op)
+}

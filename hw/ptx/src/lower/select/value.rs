@@ -1,0 +1,341 @@
+//! PTX operands as sources and results of rows.
+
+use super::{Form, Home, Selected, Selector};
+use crate::ast::{Float, Type};
+use crate::check::{RegId, SymbolId, Value};
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Bits, Flag, Op, When, Wide, Word};
+use crate::lower::layout::{ADDRESS_BANK, Place};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::Special;
+use warpwave_isa::space::bank0;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn flag_home(&self, reg: RegId) -> Option<Flag> {
+        match self.homes[reg.0 as usize] {
+            Home::Flag(flag) => Some(flag),
+            Home::Words(_) => None,
+        }
+    }
+
+    fn word_home(&self, reg: RegId) -> Option<Word> {
+        match self.homes[reg.0 as usize] {
+            Home::Words(word) => Some(word),
+            Home::Flag(_) => None,
+        }
+    }
+
+    /// How many words a register has.
+    pub(super) fn words_of(&self, value: &Value<'_>) -> u8 {
+        match value {
+            Value::Register(reg) => self.body.registers[reg.0 as usize].bits().div_ceil(32) as u8,
+            _ => 1,
+        }
+    }
+
+    /// A source of one or two words, as `ty` says; bits above 8- and 16-bit values are not defined.
+    pub(super) fn arg(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<Arg, Diagnostic> {
+        let wide = ty.bits() == 64;
+        Ok(match value {
+            Value::Register(reg) => match self.word_home(*reg) {
+                Some(word) => Arg::word(word),
+                None => return Err(form.malformed("a predicate where a number is wanted")),
+            },
+            Value::Int(number) => Arg::imm(literal(*number, ty)),
+            Value::Float(float) => Arg::imm(float.bits_as(ty)),
+            Value::Special(name, component) => self.special(form, name, component, wide)?,
+            Value::Symbol(symbol, offset) => self.address_of(form, *symbol, *offset)?,
+            Value::Sink => return Err(form.malformed("`_` is a result, not a source")),
+            Value::Function(_) => {
+                return Err(Diagnostic::unsupported(
+                    form.op.instruction.span,
+                    "a function's address",
+                ));
+            }
+            _ => return Err(form.malformed("an operand of this form does not belong here")),
+        })
+    }
+
+    /// Operand `n` as a source of the instruction's type.
+    pub(super) fn src(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
+        self.arg(form, &form.operands()[n], form.ty())
+    }
+
+    /// Operand `n` as a 32-bit source.
+    pub(super) fn src32(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
+        self.arg(form, &form.operands()[n], Type::U32)
+    }
+
+    /// The result register: operand `n`, or words that nobody reads for `_`.
+    pub(super) fn dst(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Word, Diagnostic> {
+        self.dst_of(form, &form.operands()[n], form.ty())
+    }
+
+    pub(super) fn dst_of(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<Word, Diagnostic> {
+        match value {
+            Value::Register(reg) => self
+                .word_home(*reg)
+                .ok_or_else(|| form.malformed("the result is a predicate")),
+            Value::Sink => Ok(self.code.group(ty.bits().div_ceil(32) as u8)),
+            Value::Pair(first, _) => self.dst_of(form, first, ty),
+            _ => Err(form.malformed("the result is not a register")),
+        }
+    }
+
+    /// A predicate source.
+    pub(super) fn when(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<When, Diagnostic> {
+        match value {
+            Value::Register(reg) => match self.flag_home(*reg) {
+                Some(flag) => Ok(When::flag(flag)),
+                None => Err(form.malformed("a number where a predicate is wanted")),
+            },
+            Value::Not(inner) => Ok(self.when(form, inner)?.negated()),
+            Value::Int(0) => Ok(When::NEVER),
+            Value::Int(_) => Ok(When::ALWAYS),
+            _ => Err(form.malformed("an operand of this form does not belong here")),
+        }
+    }
+
+    /// A result predicate; `None` for `_`.
+    pub(super) fn flag(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Option<Flag>, Diagnostic> {
+        match value {
+            Value::Sink => Ok(None),
+            Value::Register(reg) => match self.flag_home(*reg) {
+                Some(flag) => Ok(Some(flag)),
+                None => Err(form.malformed("the result is not a predicate")),
+            },
+            _ => Err(form.malformed("the result is not a predicate")),
+        }
+    }
+
+    /// The two results of `p|q`.
+    pub(super) fn flags(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<[Option<Flag>; 2], Diagnostic> {
+        match value {
+            Value::Pair(first, second) => Ok([self.flag(form, first)?, self.flag(form, second)?]),
+            single => Ok([self.flag(form, single)?, None]),
+        }
+    }
+
+    /// The address of a variable in its own space, 64 bits wide.
+    pub(super) fn address_of(&mut self, form: &Form<'t, 'a>, symbol: SymbolId, offset: i64) -> Result<Arg, Diagnostic> {
+        let span = form.op.instruction.span;
+        match self.layout.place(symbol) {
+            Some(Place::Shared(at) | Place::Local(at) | Place::Const(at) | Place::Param(at)) => {
+                Ok(Arg::imm(i64::from(at).wrapping_add(offset) as u64))
+            }
+            Some(Place::Global(index)) => {
+                let address = Arg::of(Bits::Const {
+                    bank: ADDRESS_BANK,
+                    offset: (8 * index) as u16,
+                });
+                if offset == 0 {
+                    return Ok(address);
+                }
+                Ok(self.compute(Op::wide(Wide::Add).src(&[address, Arg::imm(offset as u64)])))
+            }
+            Some(Place::Call) => Err(Diagnostic::unsupported(span, "calls of functions").help("inline the function")),
+            Some(Place::Handle) | None => Err(Diagnostic::unsupported(span, "textures and surfaces")),
+        }
+    }
+
+    fn special(&mut self, form: &Form<'t, 'a>, name: &str, component: &str, wide: bool) -> Result<Arg, Diagnostic> {
+        let axis = match component {
+            ".y" => 1,
+            ".z" => 2,
+            _ => 0,
+        };
+        let low = match (name, axis) {
+            ("%ntid", _) => return Ok(launch_word(bank0::BLOCK_SIZE, axis)),
+            ("%nctaid", _) => return Ok(launch_word(bank0::GRID_SIZE, axis)),
+            ("%clock64", _) => return Ok(self.special_pair(Special::ClockLo, Special::ClockHi)),
+            ("%globaltimer", _) => return Ok(self.special_pair(Special::GlobaltimerLo, Special::GlobaltimerHi)),
+            ("%tid", 0) => Special::TidX,
+            ("%tid", 1) => Special::TidY,
+            ("%tid", _) => Special::TidZ,
+            ("%ctaid", 0) => Special::CtaidX,
+            ("%ctaid", 1) => Special::CtaidY,
+            ("%ctaid", _) => Special::CtaidZ,
+            ("%laneid", _) => Special::LaneId,
+            ("%warpid", _) => Special::WarpId,
+            ("%nwarpid", _) => Special::NWarpId,
+            ("%smid", _) => Special::SmId,
+            ("%nsmid", _) => Special::NSmId,
+            ("%gridid", _) => Special::GridId,
+            ("%lanemask_eq", _) => Special::LanemaskEq,
+            ("%lanemask_le", _) => Special::LanemaskLe,
+            ("%lanemask_lt", _) => Special::LanemaskLt,
+            ("%lanemask_ge", _) => Special::LanemaskGe,
+            ("%lanemask_gt", _) => Special::LanemaskGt,
+            ("%clock", _) => Special::ClockLo,
+            ("%clock_hi", _) => Special::ClockHi,
+            ("%globaltimer_lo", _) => Special::GlobaltimerLo,
+            ("%globaltimer_hi", _) => Special::GlobaltimerHi,
+            ("%cluster_ctarank", _) => Special::ClusterCtarank,
+            ("%cluster_nctarank", _) => Special::ClusterNctarank,
+            ("%dynamic_smem_size", _) => Special::DynamicSharedSize,
+            ("%total_smem_size" | "%aggr_smem_size", _) => Special::TotalSharedSize,
+            _ => {
+                let message = format!("special register `{name}{component}`");
+                return Err(Diagnostic::unsupported(form.op.instruction.span, message));
+            }
+        };
+        let word = if wide { self.temp_pair() } else { self.temp() };
+        self.read_special(word, low);
+        if wide {
+            self.emit(Op::row(Opcode::Mov).dst(word.offset(1)));
+        }
+        Ok(Arg::word(word))
+    }
+
+    fn special_pair(&mut self, low: Special, high: Special) -> Arg {
+        let pair = self.temp_pair();
+        self.read_special(pair, low);
+        self.read_special(pair.offset(1), high);
+        Arg::word(pair)
+    }
+
+    fn read_special(&mut self, word: Word, special: Special) {
+        let op = Op::row(Opcode::S2r).dst(word).src(&[Arg::of(Bits::Special(special))]);
+        self.emit(op);
+    }
+
+    /// Copies a source into a result of one or two words.
+    pub(super) fn copy(&mut self, to: Word, from: Arg, ty: Type) {
+        let op = if ty.bits() == 64 {
+            Op::wide(Wide::Mov)
+        } else {
+            Op::row(Opcode::Mov)
+        };
+        self.emit(op.dst(to).src(&[from]));
+    }
+
+    /// `mov` in all its forms, and `cvta`.
+    pub(super) fn moves(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.opcode() == "cvta" {
+            return self.address_conversion(form);
+        }
+        form.only(&[])?;
+        match (&form.operands()[0], &form.operands()[1], form.ty()) {
+            (Value::Vector(parts), source, ty) => {
+                let source = self.arg(form, source, ty)?;
+                self.unpack(form, parts, source, ty)
+            }
+            (result, Value::Vector(parts), ty) => {
+                let result = self.dst_of(form, result, ty)?;
+                self.pack(form, result, parts, ty)
+            }
+            (result, source, Type::Pred) => {
+                let source = self.when(form, source)?;
+                let result = self.flag(form, result)?;
+                self.copy_flag(result, source);
+                Ok(())
+            }
+            (result, source, ty) => {
+                let result = self.dst_of(form, result, ty)?;
+                let source = self.arg(form, source, ty)?;
+                self.copy(result, source, ty);
+                Ok(())
+            }
+        }
+    }
+
+    /// A predicate copied: the truth table of its first input.
+    pub(super) fn copy_flag(&mut self, to: Option<Flag>, from: When) {
+        let mut op = Op::row(Opcode::Plop3).psrc(from).mods(|mods| mods.lut = 0b1100);
+        op.pdst[0] = to;
+        self.emit(op);
+    }
+
+    /// `mov.b64 {%lo, %hi}, %rd`.
+    fn unpack(&mut self, form: &Form<'t, 'a>, parts: &[Value<'a>], source: Arg, ty: Type) -> Selected {
+        let each = ty.bits() / parts.len().max(1) as u32;
+        for (n, part) in (0u32..).zip(parts).filter(|(_, part)| **part != Value::Sink) {
+            let result = self.dst_of(form, part, Type::B32)?;
+            let bit = n * each;
+            let word = source.part((bit / 32) as u8);
+            match each {
+                32 => self.copy(result, word, Type::B32),
+                64 => self.copy(result, source, Type::B64),
+                16 if bit.is_multiple_of(32) => self.copy(result, word, Type::B32),
+                16 => self.emit(byte_permute(word, Arg::ZERO, 0x4432).dst(result)),
+                8 => {
+                    let selector = 0x4440 | u64::from(bit % 32 / 8);
+                    self.emit(byte_permute(word, Arg::ZERO, selector).dst(result));
+                }
+                _ => return Err(form.unsupported()),
+            }
+        }
+        Ok(())
+    }
+
+    /// `mov.b64 %rd, {%lo, %hi}`.
+    fn pack(&mut self, form: &Form<'t, 'a>, result: Word, parts: &[Value<'a>], ty: Type) -> Selected {
+        let each = ty.bits() / parts.len().max(1) as u32;
+        let mut words = Vec::new();
+        for part in parts {
+            words.push(self.arg(form, part, Type::B32)?);
+        }
+        match each {
+            32 => self.pack_words(result, &words),
+            16 => {
+                let halves: Vec<Arg> = words
+                    .chunks(2)
+                    .map(|pair| self.compute(byte_permute(pair[0], pair[1], 0x5410)))
+                    .collect();
+                self.pack_words(result, &halves);
+            }
+            8 if parts.len() == 4 => {
+                let low = self.compute(byte_permute(words[0], words[1], 0x5540));
+                let high = self.compute(byte_permute(words[2], words[3], 0x5540));
+                self.emit(byte_permute(low, high, 0x5410).dst(result));
+            }
+            _ => return Err(form.unsupported()),
+        }
+        Ok(())
+    }
+
+    /// Words side by side; through temporaries, because a result may be one of the sources.
+    fn pack_words(&mut self, result: Word, words: &[Arg]) {
+        let [first, rest @ ..] = words else { return };
+        let rest: Vec<Arg> = rest
+            .iter()
+            .map(|&word| self.compute(Op::row(Opcode::Mov).src(&[word])))
+            .collect();
+        self.copy(result, *first, Type::B32);
+        for (n, &word) in (1..).zip(&rest) {
+            self.copy(result.offset(n), word, Type::B32);
+        }
+    }
+}
+
+/// Bytes of (b:a) by selector.
+pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
+    Op::row(Opcode::Prmt).src(&[a, b, Arg::imm(selector)])
+}
+
+fn launch_word(base: u16, axis: u16) -> Arg {
+    Arg::of(Bits::Const {
+        bank: 0,
+        offset: base + 4 * axis,
+    })
+}
+
+/// The bits of an integer literal in a register of the type.
+fn literal(number: i128, ty: Type) -> u64 {
+    let bits = number as u64;
+    match ty {
+        Type::S8 => bits as i8 as u32 as u64,
+        Type::S16 => bits as i16 as u32 as u64,
+        _ => match ty.bits() {
+            8 => bits & 0xff,
+            16 => bits & 0xffff,
+            64 => bits,
+            _ => bits & 0xffff_ffff,
+        },
+    }
+}
+
+/// The bits of 1.0, 0.5 and so on, for the expansions.
+pub(super) fn number(value: f32) -> Arg {
+    Arg::imm(Float::Single(value.to_bits()).bits_as(Type::F32))
+}

@@ -1,0 +1,114 @@
+//! Exchange between the lanes of a warp.
+//!
+//! Lanes that a mask names must be there together: where the mask is not all lanes, or lanes may have parted, a WARPSYNC
+//! comes first. The `reconverge` pass drops those that are not needed.
+
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::check::Value;
+use crate::lower::code::{Arg, Op, When};
+use warpwave_isa::inst::{AtomOp, ShflMode, VoteMode};
+use warpwave_isa::opcode::Opcode;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn warp(&mut self, form: &Form<'t, 'a>) -> Selected {
+        match form.opcode() {
+            "shfl" => self.shuffle(form),
+            "vote" => self.vote(form),
+            "match" => self.matching(form),
+            "redux" => self.reduction(form),
+            "activemask" => {
+                let result = self.dst(form, 0)?;
+                self.emit(Op::row(Opcode::Vote).dst(result).psrc(When::ALWAYS));
+                Ok(())
+            }
+            _ => Err(form.unsupported()),
+        }
+    }
+
+    fn gather_lanes(&mut self, form: &Form<'t, 'a>, mask: usize) -> Selected {
+        let Some(value) = form.operands().get(mask) else {
+            return Ok(());
+        };
+        let mask = self.arg(form, value, Type::U32)?;
+        self.emit(Op::row(Opcode::Warpsync).src(&[mask]));
+        Ok(())
+    }
+
+    fn shuffle(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".sync", ".up", ".down", ".bfly", ".idx"])?;
+        self.gather_lanes(form, 4)?;
+        let args = [self.src(form, 1)?, self.src32(form, 2)?, self.src32(form, 3)?];
+        let mode = match () {
+            () if form.has(".up") => ShflMode::Up,
+            () if form.has(".down") => ShflMode::Down,
+            () if form.has(".bfly") => ShflMode::Bfly,
+            () => ShflMode::Idx,
+        };
+        let mut op = Op::row(Opcode::Shfl).src(&args).mods(|mods| mods.shfl = mode);
+        if let Value::Pair(_, in_range) = &form.operands()[0] {
+            op.pdst[0] = self.flag(form, in_range)?;
+        }
+        op.dst = Some(self.dst(form, 0)?);
+        self.emit(op);
+        Ok(())
+    }
+
+    fn vote(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".sync", ".all", ".any", ".uni", ".ballot"])?;
+        self.gather_lanes(form, 2)?;
+        let when = self.when(form, &form.operands()[1])?;
+        let mode = match () {
+            () if form.has(".all") => VoteMode::All,
+            () if form.has(".any") => VoteMode::Any,
+            () if form.has(".uni") => VoteMode::Uni,
+            () => VoteMode::Ballot,
+        };
+        let mut op = Op::row(Opcode::Vote).psrc(when).mods(|mods| mods.vote = mode);
+        if mode == VoteMode::Ballot {
+            op.dst = Some(self.dst(form, 0)?);
+        } else {
+            op.pdst[0] = self.flag(form, &form.operands()[0])?;
+        }
+        self.emit(op);
+        Ok(())
+    }
+
+    fn matching(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".sync", ".any", ".all"])?;
+        self.gather_lanes(form, 2)?;
+        let value = self.src(form, 1)?;
+        let all = form.has(".all");
+        let mut op = Op::row(Opcode::Match).src(&[value]).mods(|mods| {
+            mods.vote = if all { VoteMode::All } else { VoteMode::Any };
+            mods.ty = super::integer::sign(form.ty());
+        });
+        if let Value::Pair(_, same) = &form.operands()[0] {
+            op.pdst[0] = self.flag(form, same)?;
+        }
+        op.dst = Some(self.dst_of(form, &form.operands()[0], Type::U32)?);
+        self.emit(op);
+        Ok(())
+    }
+
+    fn reduction(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".sync", ".add", ".min", ".max", ".and", ".or", ".xor"])?;
+        self.gather_lanes(form, 2)?;
+        let operations = [
+            (".min", AtomOp::Min),
+            (".max", AtomOp::Max),
+            (".and", AtomOp::And),
+            (".or", AtomOp::Or),
+            (".xor", AtomOp::Xor),
+        ];
+        let found = operations.into_iter().find(|(name, _)| form.has(name));
+        let result = self.dst(form, 0)?;
+        let value: Arg = self.src(form, 1)?;
+        let op = Op::row(Opcode::Redux).dst(result).src(&[value]).mods(|mods| {
+            mods.atom = found.map_or(AtomOp::Add, |(_, op)| op);
+            mods.ty = super::integer::sign(form.ty());
+        });
+        self.emit(op);
+        Ok(())
+    }
+}

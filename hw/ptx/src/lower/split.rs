@@ -1,0 +1,160 @@
+//! 64-bit integers as hardware does them: two words, with carries.
+//!
+//! Promises: no [`Wide`] operation is left. Where a result may be one of its own sources, the word that is still needed is
+//! written last.
+
+use super::code::{Arg, Code, Op, What, When, Wide, Word};
+use warpwave_isa::inst::{Cmp, Ty};
+use warpwave_isa::opcode::Opcode;
+
+pub(super) fn run(code: &mut Code) {
+    for block in 0..code.blocks.len() {
+        let ops = std::mem::take(&mut code.blocks[block].ops);
+        let mut out = Vec::with_capacity(ops.len());
+        for op in ops {
+            match op.what {
+                What::Wide(wide) => Splitter {
+                    code,
+                    op,
+                    out: &mut out,
+                }
+                .split(wide),
+                What::Row(_) => out.push(op),
+            }
+        }
+        code.blocks[block].ops = out;
+    }
+}
+
+struct Splitter<'c, 'o> {
+    code: &'c mut Code,
+    op: Op,
+    out: &'o mut Vec<Op>,
+}
+
+impl Splitter<'_, '_> {
+    fn split(&mut self, wide: Wide) {
+        match wide {
+            Wide::Mov => self.by_word(|op, n| Op::row(Opcode::Mov).src(&[op.src[0].part(n)])),
+            Wide::Lop => self.by_word(|op, n| {
+                let args = [op.src[0].part(n), op.src[1].part(n), Arg::ZERO];
+                Op::row(Opcode::Lop3).src(&args).mods(|mods| mods.lut = op.mods.lut)
+            }),
+            Wide::Sel => self.by_word(|op, n| {
+                Op::row(Opcode::Sel)
+                    .src(&[op.src[0].part(n), op.src[1].part(n)])
+                    .psrc(op.psrc[0])
+            }),
+            Wide::Add => self.sum(false),
+            Wide::Sub => self.sum(true),
+            Wide::Shl => self.shift_left(),
+            Wide::Shr => self.shift_right(),
+            Wide::Setp => self.compare(),
+            Wide::Mad => self.multiply_add(),
+        }
+    }
+
+    /// Adds an operation with the whole one's guard and line.
+    fn push(&mut self, dst: Option<Word>, mut op: Op) {
+        op.dst = dst;
+        op.line = self.op.line;
+        op.guard = self.op.guard;
+        self.out.push(op);
+    }
+
+    fn result(&self, n: u8) -> Option<Word> {
+        self.op.dst.map(|word| word.offset(n))
+    }
+
+    fn by_word(&mut self, word: impl Fn(&Op, u8) -> Op) {
+        let whole = self.op;
+        for n in 0..2 {
+            self.push(self.result(n), word(&whole, n));
+        }
+    }
+
+    /// The upper words add with the carry; for a difference, the subtrahend is negated below and inverted above.
+    fn sum(&mut self, subtract: bool) {
+        let [a, b, ..] = self.op.src;
+        let (low, high) = if subtract {
+            (b.part(0).negated(), b.part(1).inverted())
+        } else {
+            (b.part(0), b.part(1))
+        };
+        let carry = self.code.flag();
+        self.push(
+            self.result(0),
+            Op::row(Opcode::Iadd3).src(&[a.part(0), low]).flags(carry),
+        );
+        let upper = Op::row(Opcode::Iadd3).src(&[a.part(1), high]).psrc(When::flag(carry));
+        self.push(self.result(1), upper.mods(|mods| mods.extended = true));
+    }
+
+    fn shift_left(&mut self) {
+        let [a, count, ..] = self.op.src;
+        let shift = |above, high| {
+            Op::row(Opcode::Shf).src(&[a.part(0), count, above]).mods(|mods| {
+                mods.ty = Ty::U64;
+                mods.high = high;
+            })
+        };
+        self.push(self.result(1), shift(a.part(1), true));
+        self.push(self.result(0), shift(Arg::ZERO, false));
+    }
+
+    fn shift_right(&mut self) {
+        let [a, count, ..] = self.op.src;
+        let ty = if self.op.mods.ty.is_signed() { Ty::S64 } else { Ty::U64 };
+        let shift = |below, high| {
+            Op::row(Opcode::Shf).src(&[below, count, a.part(1)]).mods(|mods| {
+                mods.ty = ty;
+                mods.right = true;
+                mods.high = high;
+            })
+        };
+        self.push(self.result(0), shift(a.part(0), false));
+        self.push(self.result(1), shift(Arg::ZERO, true));
+    }
+
+    /// The upper words decide; where they are equal, the lower ones do, without a sign.
+    fn compare(&mut self) {
+        let [a, b, ..] = self.op.src;
+        let mods = self.op.mods;
+        let below = self.code.flag();
+        let low = Op::row(Opcode::Isetp)
+            .src(&[a.part(0), b.part(0)])
+            .flags(below)
+            .mods(|low| low.cmp = mods.cmp);
+        self.push(None, low);
+        let mut high = Op::row(Opcode::Isetp).src(&[a.part(1), b.part(1)]).mods(|high| {
+            high.cmp = mods.cmp;
+            high.ty = if mods.ty.is_signed() { Ty::S32 } else { Ty::U32 };
+            high.join = mods.join;
+            high.extended = true;
+        });
+        high.pdst = self.op.pdst;
+        high.psrc = [self.op.psrc[0], When::flag(below)];
+        debug_assert!(!matches!(mods.cmp, Cmp::Num | Cmp::Nan));
+        self.push(None, high);
+    }
+
+    /// (a1 b0 + a0 b1) 2^32 + a0 b0 + c.
+    fn multiply_add(&mut self) {
+        let [a, b, c, _] = self.op.src;
+        let product = self.code.group(2);
+        let unsigned = |op: Op| op.mods(|mods| mods.ty = Ty::U32);
+        let args = [a.part(0), b.part(0), c];
+        self.push(Some(product), unsigned(Op::row(Opcode::ImadWide).src(&args)));
+        let mut high = Arg::word(product.offset(1));
+        for (x, y) in [(a.part(1), b.part(0)), (a.part(0), b.part(1))] {
+            if x == Arg::ZERO || y == Arg::ZERO {
+                continue;
+            }
+            let sum = self.code.group(1);
+            self.push(Some(sum), unsigned(Op::row(Opcode::Imad).src(&[x, y, high])));
+            high = Arg::word(sum);
+        }
+        self.push(self.result(0), Op::row(Opcode::Mov).src(&[Arg::word(product)]));
+        self.push(self.result(1), Op::row(Opcode::Mov).src(&[high]));
+    }
+}

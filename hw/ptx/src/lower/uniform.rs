@@ -1,0 +1,108 @@
+//! Which branches all lanes of a warp take alike, and where lanes may have parted.
+//!
+//! Takes: split code. Promises: a branch that is called uniform is so for every input: its guard comes from parameters,
+//! constants, the block's index and sizes, through definitions that all lanes reach together. Everything else may diverge.
+
+use super::code::{Bits, BlockId, Code, Op, What, When};
+use super::graph::Graph;
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::reg::Special;
+
+/// What may differ between the lanes of a warp.
+pub(super) struct Uniform {
+    words: Vec<bool>,
+    flags: Vec<bool>,
+    /// Blocks whose last operation is a branch on which lanes may disagree.
+    pub divergent_branch: Vec<bool>,
+    /// Blocks that lanes may run through at different times.
+    pub divergent_block: Vec<bool>,
+}
+
+impl Uniform {
+    pub fn of(code: &Code, graph: &Graph) -> Uniform {
+        let n = code.blocks.len();
+        let mut uniform = Uniform {
+            words: vec![true; code.groups.len()],
+            flags: vec![true; code.n_flags as usize],
+            divergent_branch: vec![false; n],
+            divergent_block: vec![false; n],
+        };
+        while uniform.spread(code) | uniform.part(code, graph) {}
+        uniform
+    }
+
+    /// Results of what differs differ; so does what is written while lanes are apart.
+    fn spread(&mut self, code: &Code) -> bool {
+        let mut changed = false;
+        for (block, body) in code.blocks.iter().enumerate() {
+            for op in &body.ops {
+                if !self.divergent_block[block] && self.is_uniform(op) {
+                    continue;
+                }
+                for word in op.defs() {
+                    changed |= std::mem::replace(&mut self.words[word.0 as usize], false);
+                }
+                for flag in op.flag_defs() {
+                    changed |= std::mem::replace(&mut self.flags[flag.0 as usize], false);
+                }
+            }
+        }
+        changed
+    }
+
+    fn is_uniform(&self, op: &Op) -> bool {
+        let from_memory = match op.what {
+            What::Row(Opcode::Vote) => false,
+            What::Row(Opcode::Ldc) => false,
+            What::Row(opcode) => matches!(opcode.row().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
+            What::Wide(_) => false,
+        };
+        let special = |bits| match bits {
+            Bits::Special(special) => matches!(
+                special,
+                Special::CtaidX | Special::CtaidY | Special::CtaidZ | Special::GridId | Special::SmId | Special::NSmId
+            ),
+            _ => true,
+        };
+        !from_memory
+            && op.src.iter().all(|arg| special(arg.bits))
+            && op.uses().all(|word| self.words[word.0 as usize])
+            && op.flag_uses().all(|flag| self.flags[flag.0 as usize])
+    }
+
+    /// Behind a branch on which lanes disagree they are apart until they meet.
+    fn part(&mut self, code: &Code, graph: &Graph) -> bool {
+        let mut changed = false;
+        for block in 0..code.blocks.len() {
+            if self.divergent_branch[block] || !self.may_disagree(code, block, graph) {
+                continue;
+            }
+            changed = true;
+            self.divergent_branch[block] = true;
+            for (apart, seen) in self.divergent_block.iter_mut().zip(region(graph, block)) {
+                *apart |= seen;
+            }
+        }
+        changed
+    }
+
+    fn may_disagree(&self, code: &Code, block: BlockId, graph: &Graph) -> bool {
+        let Some(op) = code.blocks[block].ops.last() else {
+            return false;
+        };
+        let conditional = op.is(Opcode::Bra) && op.guard != When::ALWAYS && graph.successors[block].len() > 1;
+        let alike = op.uniform || op.guard.flag.is_none_or(|flag| self.flags[flag.0 as usize]);
+        conditional && !alike
+    }
+}
+
+/// Blocks that some lanes run through while others are elsewhere: from a branch to where its sides meet.
+fn region(graph: &Graph, branch: BlockId) -> Vec<bool> {
+    let join = graph.post_dominator[branch];
+    let mut sides = graph.successors[branch].iter().map(|&next| graph.reach(&[next], join));
+    let first = sides.next().unwrap_or_default();
+    let second = sides.next().unwrap_or_default();
+    let meet = join.is_some() || first.iter().zip(&second).any(|(a, b)| *a && *b);
+    // Sides that never meet again run on as if each were the whole warp.
+    first.iter().zip(&second).map(|(a, b)| meet && (*a || *b)).collect()
+}
