@@ -1,0 +1,221 @@
+//! Matrix products against the fragment tables of the PTX ISA ("Matrix fragments for mma.m16n8k..."), which are written out here
+//! element by element. The matrices hold small integers, whose sums are exact in every type, so the product is that of integers.
+
+use warpwave_isa::exec::{Operands, Results, execute};
+use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+use warpwave_isa::program::Decoded;
+
+/// Where an element of a fragment lies in its matrix, from group, position in the group, and the element's number in the lane.
+type Place = fn(usize, usize, usize) -> (usize, usize);
+
+/// A shape as the PTX ISA has it.
+struct Shape {
+    text: &'static str,
+    m: usize,
+    k: usize,
+    /// Bits of an element of A and B.
+    bits: usize,
+    /// Elements of A, B and C in a lane, and where they lie: A by row and k, B by k and column, C by row and column.
+    a: (usize, Place),
+    b: (usize, Place),
+    c: (usize, Place),
+    encode: fn(i64) -> u64,
+    /// Bits of an accumulator, and its encoding.
+    sum_bits: usize,
+    encode_sum: fn(i64) -> u64,
+}
+
+fn f16(value: i64) -> u64 {
+    half::f16::from_f32(value as f32).to_bits().into()
+}
+
+fn bf16(value: i64) -> u64 {
+    half::bf16::from_f32(value as f32).to_bits().into()
+}
+
+fn f32(value: i64) -> u64 {
+    (value as f32).to_bits().into()
+}
+
+/// A tf32 with rubbish in the bits that do not count.
+fn tf32(value: i64) -> u64 {
+    f32(value) | 0x1abc
+}
+
+fn f64(value: i64) -> u64 {
+    (value as f64).to_bits()
+}
+
+fn integer(value: i64) -> u64 {
+    value as u64
+}
+
+const ACCUMULATORS: (usize, Place) = (4, |g, p, i| (if i < 2 { g } else { g + 8 }, 2 * p + (i & 1)));
+
+/// Fills the words of an operand, from its first word on, with a fragment of the matrix.
+fn fill(
+    operands: &mut Operands,
+    first: usize,
+    bits: usize,
+    (n, place): (usize, Place),
+    element: impl Fn(usize, usize) -> u64,
+) {
+    for lane in 0..WARP_SIZE {
+        for i in 0..n {
+            let (x, y) = place(lane / 4, lane % 4, i);
+            let value = element(x, y) & (u64::MAX >> (64 - bits));
+            let (word, shift) = (first + i * bits / 32, i * bits % 32);
+            operands.words[word].0[lane] |= (value << shift) as u32;
+            if bits == 64 {
+                operands.words[word + 1].0[lane] = (value >> 32) as u32;
+            }
+        }
+    }
+}
+
+fn check(shape: &Shape) {
+    let a = |row: usize, k: usize| (3 * row + 5 * k) as i64 % 7 - if shape.text.contains("U8") { 0 } else { 3 };
+    let b = |k: usize, column: usize| (2 * k + 11 * column) as i64 % 5;
+    let c = |row: usize, column: usize| (8 * row + column) as i64 - 40;
+    let inst: Inst = shape.text.parse().expect("an instruction");
+    let decoded = Decoded::of(&inst);
+    let [first_a, first_b, first_c, _] = decoded.first_word.map(usize::from);
+    let mut operands = Operands::default();
+    let mut results = Results::default();
+    fill(&mut operands, first_a, shape.bits, shape.a, |row, k| {
+        (shape.encode)(a(row, k))
+    });
+    fill(&mut operands, first_b, shape.bits, shape.b, |k, column| {
+        (shape.encode)(b(k, column))
+    });
+    fill(&mut operands, first_c, shape.sum_bits, shape.c, |row, column| {
+        (shape.encode_sum)(c(row, column))
+    });
+    execute(&inst, &decoded, LaneMask::ALL, &operands, &mut results);
+
+    let mut expected = Operands::default();
+    fill(&mut expected, 0, shape.sum_bits, shape.c, |row, column| {
+        assert!(row < shape.m && column < 8);
+        let product: i64 = (0..shape.k).map(|k| a(row, k) * b(k, column)).sum();
+        (shape.encode_sum)(product + c(row, column))
+    });
+    assert_eq!(results.words[..], expected.words[..4], "{}", shape.text);
+}
+
+#[test]
+fn half_fragments_multiplied_give_the_matrix_product() {
+    let k16 = Shape {
+        text: "MMA.16816F16 R0, R4, R8, R12",
+        m: 16,
+        k: 16,
+        bits: 16,
+        a: (8, |g, p, i| {
+            let row = if i < 2 || (4..6).contains(&i) { g } else { g + 8 };
+            (row, 2 * p + (i & 1) + if i >= 4 { 8 } else { 0 })
+        }),
+        b: (4, |g, p, i| (2 * p + (i & 1) + if i >= 2 { 8 } else { 0 }, g)),
+        c: ACCUMULATORS,
+        encode: f16,
+        sum_bits: 32,
+        encode_sum: f32,
+    };
+    check(&k16);
+    check(&Shape {
+        text: "MMA.16816BF16 R0, R4, R8, R12",
+        encode: bf16,
+        ..k16
+    });
+    check(&Shape {
+        text: "MMA.1688F16 R0, R4, R8, R12",
+        k: 8,
+        a: (4, |g, p, i| (if i < 2 { g } else { g + 8 }, 2 * p + (i & 1))),
+        b: (2, |g, p, i| (2 * p + (i & 1), g)),
+        ..k16
+    });
+}
+
+#[test]
+fn tf32_fragments_multiplied_give_the_matrix_product() {
+    let k8 = Shape {
+        text: "MMA.1688TF32 R0, R4, R8, R12",
+        m: 16,
+        k: 8,
+        bits: 32,
+        a: (4, |g, p, i| {
+            (if i == 0 || i == 2 { g } else { g + 8 }, if i < 2 { p } else { p + 4 })
+        }),
+        b: (2, |g, p, i| (p + 4 * i, g)),
+        c: ACCUMULATORS,
+        encode: tf32,
+        sum_bits: 32,
+        encode_sum: f32,
+    };
+    check(&k8);
+    check(&Shape {
+        text: "MMA.1684TF32 R0, R4, R8, R12",
+        k: 4,
+        a: (2, |g, p, i| (g + 8 * i, p)),
+        b: (1, |g, p, _| (p, g)),
+        ..k8
+    });
+}
+
+#[test]
+fn byte_fragments_multiplied_give_the_matrix_product() {
+    let signed = Shape {
+        text: "MMA.16832S8 R0, R4, R8, R12",
+        m: 16,
+        k: 32,
+        bits: 8,
+        a: (16, |g, p, i| {
+            let row = if i < 4 || (8..12).contains(&i) { g } else { g + 8 };
+            (row, 4 * p + (i & 3) + if i < 8 { 0 } else { 16 })
+        }),
+        b: (8, |g, p, i| (4 * p + (i & 3) + if i < 4 { 0 } else { 16 }, g)),
+        c: ACCUMULATORS,
+        encode: integer,
+        sum_bits: 32,
+        encode_sum: integer,
+    };
+    check(&signed);
+    check(&Shape {
+        text: "MMA.16832U8 R0, R4, R8, R12",
+        ..signed
+    });
+}
+
+#[test]
+fn double_fragments_multiplied_give_the_matrix_product() {
+    check(&Shape {
+        text: "MMA.884F64 R0, R4, R8, R12",
+        m: 8,
+        k: 4,
+        bits: 64,
+        a: (1, |g, p, _| (g, p)),
+        b: (1, |g, p, _| (p, g)),
+        c: (2, |g, p, i| (g, 2 * p + i)),
+        encode: f64,
+        sum_bits: 64,
+        encode_sum: f64,
+    });
+}
+
+#[test]
+fn byte_sums_past_the_range_clamp_only_when_told() {
+    let run = |text: &str| {
+        let inst: Inst = text.parse().expect("an instruction");
+        let mut operands = Operands::default();
+        for word in 0..6 {
+            operands.words[word].0.fill(0x0101_0101);
+        }
+        for word in 6..10 {
+            operands.words[word].0.fill(i32::MAX as u32);
+        }
+        let mut results = Results::default();
+        execute(&inst, &Decoded::of(&inst), LaneMask::ALL, &operands, &mut results);
+        results.words[0].0[0]
+    };
+    assert_eq!(run("MMA.16832S8 R0, R4, R8, R12"), 0x7fff_ffffu32.wrapping_add(32));
+    assert_eq!(run("MMA.16832S8.SAT R0, R4, R8, R12"), 0x7fff_ffff);
+}
