@@ -37,15 +37,16 @@ pub struct LinkConfig {
     pub depth: u32,
 }
 
-/// For each place of the ring: the cycle from which it is free, or `u64::MAX` while it is taken.
+/// For each place of the ring: while a message is in it, [`TAKEN`] and the cycle from which the message is visible; else the
+/// cycle from which the place is free. One word answers both sides' questions without touching the channel.
 type Places = Arc<[AtomicU64]>;
 
-const TAKEN: u64 = u64::MAX;
+const TAKEN: u64 = 1 << 63;
 
 /// The sending end.
 pub struct OutPort<T> {
-    channel: Sender<(Cycle, T)>,
-    free_from: Places,
+    channel: Sender<T>,
+    places: Places,
     place: usize,
     latency: u64,
     last_visible: Cycle,
@@ -55,9 +56,9 @@ pub struct OutPort<T> {
 
 /// The receiving end.
 pub struct InPort<T> {
-    channel: Receiver<(Cycle, T)>,
-    head: Option<(Cycle, T)>,
-    free_from: Places,
+    channel: Receiver<T>,
+    head: Option<T>,
+    places: Places,
     place: usize,
     credit_latency: u64,
     monitor: Option<Box<dyn Monitor<T>>>,
@@ -89,11 +90,11 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         to.note_remote_latency(*latency);
     }
     let (sender, receiver) = bounded(*depth as usize);
-    let free_from: Places = (0..*depth).map(|_| AtomicU64::new(0)).collect();
+    let places: Places = (0..*depth).map(|_| AtomicU64::new(0)).collect();
     let latency = u64::from(*latency);
     let out = OutPort {
         channel: sender,
-        free_from: free_from.clone(),
+        places: places.clone(),
         place: 0,
         latency,
         last_visible: Cycle::ZERO,
@@ -106,7 +107,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         InPort {
             channel: receiver,
             head: None,
-            free_from,
+            places,
             place: 0,
             credit_latency,
             monitor: None,
@@ -118,7 +119,7 @@ impl<T> OutPort<T> {
     /// Whether a message may be sent in this cycle.
     #[inline]
     pub fn has_room(&self, now: Cycle) -> bool {
-        self.free_from[self.place].load(Ordering::Acquire) <= now.0
+        self.places[self.place].load(Ordering::Acquire) <= now.0
     }
 
     /// Sends a message; it is visible `latency` cycles later.
@@ -141,8 +142,6 @@ impl<T> OutPort<T> {
         if let Some(monitor) = &mut self.monitor {
             monitor.sent(now, &message);
         }
-        self.free_from[self.place].store(TAKEN, Ordering::Relaxed);
-        self.place = next(self.place, self.free_from.len());
         let visible = self.last_visible.max(now + self.latency + extra);
         assert!(
             visible.since(now) < crate::tile::HORIZON,
@@ -150,9 +149,12 @@ impl<T> OutPort<T> {
         );
         self.last_visible = visible;
         assert!(
-            self.channel.try_send((visible, message)).is_ok(),
+            self.channel.try_send(message).is_ok(),
             "cycle {now}: a free place, but a full channel"
         );
+        // Only now may the receiver know of it.
+        self.places[self.place].store(visible.0 | TAKEN, Ordering::Release);
+        self.place = next(self.place, self.places.len());
         self.receiver.wake(visible);
     }
 
@@ -171,17 +173,17 @@ impl<T> InPort<T> {
     /// The oldest visible message, left where it is.
     #[inline]
     pub fn peek(&mut self, now: Cycle) -> Option<&T> {
-        self.fill();
-        match &self.head {
-            Some((visible, message)) if *visible <= now => Some(message),
-            _ => None,
+        if self.head.is_none() && self.is_ready(now) {
+            self.head = self.channel.try_recv().ok();
         }
+        self.head.as_ref()
     }
 
     /// Whether a message is visible.
     #[inline]
-    pub fn is_ready(&mut self, now: Cycle) -> bool {
-        self.peek(now).is_some()
+    pub fn is_ready(&self, now: Cycle) -> bool {
+        // A free place's word is below TAKEN, so it wraps to something far beyond any cycle.
+        self.places[self.place].load(Ordering::Acquire).wrapping_sub(TAKEN) <= now.0
     }
 
     /// Takes the oldest visible message; its place is free again after the credit latency.
@@ -190,12 +192,18 @@ impl<T> InPort<T> {
         if !self.is_ready(now) {
             return None;
         }
-        let (_, message) = self.head.take()?;
+        let message = match self.head.take() {
+            Some(message) => message,
+            None => self
+                .channel
+                .try_recv()
+                .expect("a taken place's message is in the channel"),
+        };
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, &message);
         }
-        self.free_from[self.place].store(now.0 + self.credit_latency, Ordering::Release);
-        self.place = next(self.place, self.free_from.len());
+        self.places[self.place].store(now.0 + self.credit_latency, Ordering::Release);
+        self.place = next(self.place, self.places.len());
         Some(message)
     }
 
@@ -209,9 +217,9 @@ impl<T> InPort<T> {
     pub fn clear(&mut self) {
         while self.head.take().is_some() || self.channel.try_recv().is_ok() {
             // Both ends keep counting places from where the other does.
-            self.place = next(self.place, self.free_from.len());
+            self.place = next(self.place, self.places.len());
         }
-        for place in self.free_from.iter() {
+        for place in self.places.iter() {
             place.store(0, Ordering::Release);
         }
     }
@@ -219,14 +227,6 @@ impl<T> InPort<T> {
     /// Shows every message taken to `monitor`.
     pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
         self.monitor = Some(monitor);
-    }
-
-    #[inline]
-    fn fill(&mut self) {
-        // Asking costs a twentieth of a failed receive (measured, design §3).
-        if self.head.is_none() && !self.channel.is_empty() {
-            self.head = self.channel.try_recv().ok();
-        }
     }
 }
 

@@ -19,8 +19,8 @@ use crate::sm::{cta, l1};
 /// Messages of a link inside an SM that may wait, where nothing else bounds them.
 const DEPTH: u32 = 4;
 
-/// Results under way in a pipe: one for each cycle of the longest latency, so that a pipe never waits for its own stages.
-const PIPE_DEPTH: u32 = 64;
+/// Results that may be under way to a sub-core from a unit that starts one in several cycles.
+const RESULTS: u32 = 24;
 
 /// Cycles of an L1 hit that pass outside the L1: issue to dispatch, to the LSU, to the L1, and back to LSU, write port, scheduler.
 const OUTSIDE_L1: u32 = 6;
@@ -191,19 +191,19 @@ fn fill_subcore(
     let (event, events) = join(path.child("event"), 1, DEPTH, scheduler, meets.cta);
     let (issue, issued) = join(path.child("issue"), 1, 2, scheduler, dispatch);
     let (release, releases) = join(path.child("release"), 1, 2 * DEPTH, dispatch, scheduler);
-    let (resolved, branches) = join(path.child("resolved"), 1, PIPE_DEPTH, branch, scheduler);
+    let (resolved, branches) = join(path.child("resolved"), 1, RESULTS, branch, scheduler);
     let (note, notes) = join(path.child("note"), 1, 8 * DEPTH, meets.lsu, scheduler);
     let (to_branch, branch_input) = join(path.child("branch.in"), 1, DEPTH, dispatch, branch);
     let (spent, branch_spent) = join(path.child("branch.spent"), 1, DEPTH, branch, dispatch);
     let queue = config.sm.lsu.queue_depth;
     let (to_lsu, memory) = join(path.child("memory"), 1, queue + 2, dispatch, meets.lsu);
-    let (memory_done, from_lsu) = join(path.child("memory_done"), 1, PIPE_DEPTH, meets.lsu, dispatch);
-    let (shared_done, from_shared) = join(path.child("shared_done"), 1, PIPE_DEPTH, meets.shared_memory, dispatch);
+    let (memory_done, from_lsu) = join(path.child("memory_done"), 1, RESULTS, meets.lsu, dispatch);
+    let (shared_done, from_shared) = join(path.child("shared_done"), 1, RESULTS, meets.shared_memory, dispatch);
     let mut pipes = Vec::new();
     let mut results = Vec::new();
-    for (name, slot) in MATH_PIPES.iter().zip(&slots.math) {
+    for (n, (name, slot)) in MATH_PIPES.iter().zip(&slots.math).enumerate() {
         let (to_pipe, input) = join(path.child(name).child("in"), 1, DEPTH, dispatch, slot);
-        let (output, result) = join(path.child(name).child("out"), 1, PIPE_DEPTH, slot, dispatch);
+        let (output, result) = join(path.child(name).child("out"), 1, pipe_depth(config, n), slot, dispatch);
         tile.fill(
             slot,
             math::MathPipe::new(path.child(name), math::Ports { input, output }),
@@ -251,6 +251,24 @@ fn fill_subcore(
     shared.memory_done.push(memory_done);
     shared.shared_done.push(shared_done);
     shared.note.push(note);
+}
+
+/// Results under way in a pipe at once, so that it never waits for its own stages: as many as can start in the longest latency.
+/// Rings that are no longer than need be stay in the cache of the machine that simulates.
+fn pipe_depth(config: &GpuConfig, pipe: usize) -> u32 {
+    let pipes = &config.sm.pipes;
+    let (latency, interval) = match pipe {
+        0 => (pipes.int.latency.max(pipes.predicate_latency), pipes.int.interval),
+        1 => (
+            pipes.fp32.latency.max(pipes.imad_latency),
+            pipes.fp32.interval.min(pipes.imad_interval),
+        ),
+        2 => (pipes.half.latency.max(pipes.predicate_latency), pipes.half.interval),
+        3 => (pipes.fp64.latency.max(pipes.predicate_latency), pipes.fp64.interval),
+        4 => (pipes.sfu.latency, pipes.sfu.interval),
+        _ => (pipes.tensor.latency, 1),
+    };
+    latency / interval + DEPTH
 }
 
 fn cta_config(config: &GpuConfig) -> cta::Config {
