@@ -84,7 +84,7 @@ fn finish(code: &mut Code, body: &Body<'_, '_>, layout: &Layout) -> Result<Progr
     Ok(emit::run(code, body.function, layout, &allocation, &preds))
 }
 
-/// The code behind selection and behind each pass, with the name of the pass.
+/// The code behind selection and behind each pass, with the name of the pass; last the program.
 pub(crate) fn stages(
     checked: &Checked<'_, '_>,
     module: &ModuleLayout,
@@ -98,5 +98,6 @@ pub(crate) fn stages(
         pass(&mut code);
         stages.push((name, print::text(&code)));
     }
+    stages.push(("program", finish(&mut code, body, &layout)?.to_string()));
     Ok(stages)
 }

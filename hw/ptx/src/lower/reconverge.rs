@@ -68,9 +68,10 @@ fn region_of(graph: &Graph, branch: BlockId) -> Option<Region> {
 /// The nearest dominator of a branch that runs once for each time the lanes meet.
 fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
     let mut candidates = std::iter::successors(Some(branch), |&block| graph.dominator[block]);
-    let fork = candidates.find(|&block| block != join && !graph.is_in_cycle(block, Some(join)))?;
-    let closed = graph.dominates(fork, join) && graph.post_dominates(join, fork);
-    closed.then_some(fork)
+    candidates.find(|&block| {
+        let closed = block != join && graph.dominates(block, join) && graph.post_dominates(join, block);
+        closed && !graph.is_in_cycle(block, Some(join))
+    })
 }
 
 /// A barrier for each region that no region around it uses; `None` when all are taken.

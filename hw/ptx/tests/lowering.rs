@@ -1,0 +1,92 @@
+//! The lowering pass by pass, text to text: `tests/lower` holds PTX and, under a line `== pass`, the code behind that pass.
+
+use std::fs;
+use std::path::Path;
+
+/// A case: PTX, then sections of a pass's name and the code behind it.
+fn sections(text: &str) -> (&str, Vec<(&str, &str)>) {
+    let mut parts = text.split("== ");
+    let ptx = parts.next().unwrap();
+    (ptx, parts.map(|part| part.split_once('\n').unwrap()).collect())
+}
+
+#[test]
+fn each_pass_leaves_the_code_that_is_written_down() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lower");
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let text = fs::read_to_string(&path).unwrap();
+        let (ptx, expected) = sections(&text);
+        let stages = warpwave_ptx::stages(ptx, "k").unwrap_or_else(|findings| {
+            let shown: Vec<_> = findings.iter().map(|finding| finding.render("k", ptx)).collect();
+            panic!("{}: {}", path.display(), shown.join("\n"))
+        });
+        for (pass, code) in expected {
+            let (_, found) = stages.iter().find(|(name, _)| *name == pass).unwrap();
+            assert_eq!(found.trim_end(), code.trim_end(), "{}, behind {pass}", path.display());
+        }
+    }
+}
+
+#[test]
+fn two_compilations_of_one_text_are_equal() {
+    let ptx = include_str!("ok/triton_softmax.ptx");
+    let [first, second] = [(); 2].map(|()| warpwave_ptx::compile(ptx).unwrap());
+    let code = |module: &warpwave_ptx::Module| module.entries[0].program.as_ref().unwrap().code().to_vec();
+    assert_eq!(code(&first), code(&second));
+}
+
+#[test]
+fn unsupported_instructions_cost_only_the_entry_that_has_them() {
+    let ptx = ".version 7.8\n.target sm_80\n.entry a() { wgmma.fence.sync.aligned; tcgen05.wait::ld; ret; }\n.entry b() { ret; }\n";
+    let module = warpwave_ptx::compile(ptx).unwrap();
+    assert_eq!(module.unsupported().count(), 2);
+    assert!(module.entry("b").unwrap().program.is_ok());
+    let first = module.unsupported().next().unwrap().render("a.ptx", ptx);
+    let expected = "\
+unsupported: instruction `wgmma.fence.sync.aligned`
+  --> a.ptx:3:14
+  |
+3 | .entry a() { wgmma.fence.sync.aligned; tcgen05.wait::ld; ret; }
+  |              ^^^^^^^^^^^^^^^^^^^^^^^^^
+";
+    assert_eq!(first, expected);
+}
+
+#[test]
+fn module_data_is_placed_filled_and_relocated() {
+    let ptx = "\
+.version 7.8
+.target sm_80
+.const .align 8 .f64 half = 0d3FE0000000000000;
+.const .b8 bytes[6] = {1, 2, 3};
+.global .align 8 .u64 table[2] = {generic(data), data+4};
+.global .b32 data[2] = {7};
+.extern .shared .align 16 .b8 dynamic[];
+.entry k() .reqntid 32, 2 {
+    .shared .align 4 .b8 tile[20];
+    .reg .b32 %r<3>;
+    mov.u32 %r1, dynamic;
+    st.shared.u32 [tile+4], %r1;
+    ret;
+}
+";
+    let module = warpwave_ptx::compile(ptx).unwrap();
+    assert_eq!(module.constant, [0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 1, 2, 3, 0, 0, 0]);
+    assert_eq!((module.constants[1].offset, module.constants[1].bytes), (8, 6));
+    assert_eq!(
+        module.globals[0].bytes,
+        [0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]
+    );
+    assert_eq!(module.globals[0].relocations, [(0, 1), (8, 1)]);
+    assert_eq!(module.globals[1].bytes, [7, 0, 0, 0, 0, 0, 0, 0]);
+    let needs = module.entries[0].program.as_ref().unwrap().needs();
+    // 20 bytes of `tile`, then the dynamic part at the next multiple of 16.
+    assert_eq!(needs.shared_bytes, 32);
+    assert_eq!(needs.required_block, Some([32, 2, 1]));
+}
