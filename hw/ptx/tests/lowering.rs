@@ -53,7 +53,7 @@ unsupported: instruction `wgmma.fence.sync.aligned`
   --> a.ptx:3:14
   |
 3 | .entry a() { wgmma.fence.sync.aligned; tcgen05.wait::ld; ret; }
-  |              ^^^^^^^^^^^^^^^^^^^^^^^^^
+  |              ^^^^^^^^^^^^^^^^^^^^^^^^
 ";
     assert_eq!(first, expected);
 }
