@@ -6,3 +6,11 @@
 pub mod scenario;
 
 pub mod reference;
+
+pub mod host;
+
+pub mod lockstep;
+
+pub mod report;
+
+pub mod bench;

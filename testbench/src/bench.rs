@@ -1,0 +1,306 @@
+//! The bench: builds a machine around a scenario, runs its launches, collects what happened.
+//!
+//! ```text
+//! Scenario + GpuConfig ── Bench::new ──> placed and checked ── run ──> Run: launches, counters, differences
+//! ```
+//!
+//! Every launch is checked before the first one runs. A run that ends early still tells what is known by then.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::gpu::{Gpu, LaunchError};
+use warpwave_components::occupancy::{Occupancy, occupancy};
+use warpwave_components::proto::launch::Grid;
+use warpwave_hw::time::Cycle;
+use warpwave_ptx::{Diagnostic, Module};
+
+use crate::host::{self, HostError, Placement};
+use crate::lockstep::{self, Difference};
+use crate::report::counts::Counts;
+use crate::report::metrics::{Inputs, LaunchFacts, Metric, Value};
+use crate::scenario::{Assert, Buffer, Scenario};
+
+/// Why a scenario cannot be run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum BenchError {
+    /// Its text is not PTX.
+    Ptx(Vec<Diagnostic>),
+    /// It does not fit its program or the machine.
+    Host(HostError),
+    /// A launch of it does not.
+    Launch {
+        /// Its index.
+        index: usize,
+        /// Why.
+        error: HostError,
+    },
+}
+
+impl fmt::Display for BenchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BenchError::Ptx(findings) => write!(f, "the program is not PTX: {} findings", findings.len()),
+            BenchError::Host(error) => error.fmt(f),
+            BenchError::Launch { index, error } => write!(f, "launch[{index}]: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for BenchError {}
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Threads of the simulator.
+    pub threads: usize,
+    /// Most cycles of all launches together.
+    pub max_cycles: Option<u64>,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Progress {
+    /// The cycle.
+    pub now: Cycle,
+    /// Index of the launch that runs.
+    pub launch: usize,
+    /// Launches of the scenario.
+    pub n_launches: usize,
+}
+
+/// One launch that came to its end.
+#[derive(Clone, Debug)]
+pub struct LaunchRun {
+    /// The kernel.
+    pub entry: String,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// Core cycles from launch to end.
+    pub cycles: u64,
+    /// What was counted while it ran.
+    pub counts: Counts,
+    /// Its shape.
+    pub facts: LaunchFacts,
+}
+
+/// What a run showed.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The machine's numbers.
+    pub config: GpuConfig,
+    /// Launches that ended, in order.
+    pub launches: Vec<LaunchRun>,
+    /// Counters of all of them together, and latencies.
+    pub totals: Counts,
+    /// Why it ended early, if it did: index of the launch and what happened.
+    pub stopped: Option<(usize, LaunchError)>,
+    /// Buffers that do not hold what is expected.
+    pub differences: Vec<Difference>,
+    /// Time that the simulation took.
+    pub wall: Duration,
+    /// Threads of the simulator.
+    pub threads: usize,
+}
+
+/// A machine with a scenario's data in its memory.
+pub struct Bench<'a> {
+    scenario: &'a Scenario,
+    gpu: Gpu,
+    placement: Placement,
+    grids: Vec<Grid>,
+}
+
+impl<'a> Bench<'a> {
+    /// Compiles the program, builds the machine, places the data and checks every launch.
+    ///
+    /// # Errors
+    /// If the program is no PTX, or if anything does not fit.
+    pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
+        let module = warpwave_ptx::compile(&scenario.ptx).map_err(BenchError::Ptx)?;
+        let gpu = Gpu::new(config);
+        let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
+        let grids = grids(scenario, &module, &placement, &gpu)?;
+        Ok(Bench {
+            scenario,
+            gpu,
+            placement,
+            grids,
+        })
+    }
+
+    /// The machine, to set its quantum, to watch its components, or to look at its memory.
+    pub fn gpu_mut(&mut self) -> &mut Gpu {
+        &mut self.gpu
+    }
+
+    /// Everything in device memory that the scenario names, with its address.
+    pub fn data(&self) -> impl Iterator<Item = (&Buffer, u64)> {
+        self.placement.of(self.scenario)
+    }
+
+    /// The launches that are still to be run.
+    pub fn grids(&self) -> &[Grid] {
+        &self.grids
+    }
+
+    /// The machine as it is now.
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    /// Runs all launches in order. `observe` is told of progress now and then and stops the run by answering false.
+    pub fn run(&mut self, options: Options, observe: &mut dyn FnMut(Progress) -> bool) -> Run {
+        let begin = Instant::now();
+        self.gpu.clock_mut().set_threads(options.threads);
+        let n_launches = self.grids.len();
+        let first = self.counts();
+        let mut run = Run {
+            config: self.gpu.config().clone(),
+            launches: Vec::new(),
+            totals: first.clone(),
+            stopped: None,
+            differences: Vec::new(),
+            wall: Duration::ZERO,
+            threads: options.threads,
+        };
+        let mut left = options.max_cycles;
+        for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {
+            let mut tell = |now| {
+                observe(Progress {
+                    now,
+                    launch,
+                    n_launches,
+                })
+            };
+            match self.launch(grid, left, &run.totals, &mut tell) {
+                Ok((launched, totals)) => {
+                    left = left.map(|left| left.saturating_sub(launched.cycles));
+                    run.launches.push(launched);
+                    run.totals = totals;
+                }
+                Err(error) => {
+                    run.stopped = Some((launch, error));
+                    break;
+                }
+            }
+        }
+        run.totals = run.totals.since(&first);
+        if run.stopped.is_none() {
+            run.differences = self.differences();
+        }
+        run.wall = begin.elapsed();
+        run
+    }
+
+    fn launch(
+        &mut self,
+        grid: Grid,
+        limit: Option<u64>,
+        before: &Counts,
+        tell: &mut dyn FnMut(Cycle) -> bool,
+    ) -> Result<(LaunchRun, Counts), LaunchError> {
+        let facts = facts(&grid, self.gpu.config());
+        let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
+        let launched = self.gpu.launch(grid, limit, tell)?;
+        let counts = self.counts();
+        let run = LaunchRun {
+            entry,
+            grid: sizes,
+            block,
+            cycles: launched.cycles(),
+            counts: counts.since(before),
+            facts,
+        };
+        Ok((run, counts))
+    }
+
+    fn counts(&self) -> Counts {
+        Counts::of(self.gpu.components())
+    }
+
+    /// Every buffer that does not hold what the scenario expects.
+    fn differences(&self) -> Vec<Difference> {
+        let differs = |(buffer, address): (&Buffer, u64)| {
+            let found = lockstep::bytes_of(buffer, address, self.gpu.storage());
+            lockstep::compare(&buffer.name, buffer.layout.dtype, &found, buffer.expect.as_ref()?)
+        };
+        self.data().filter_map(differs).collect()
+    }
+}
+
+/// Every launch, checked.
+fn grids(scenario: &Scenario, module: &Module, placement: &Placement, gpu: &Gpu) -> Result<Vec<Grid>, BenchError> {
+    let grid = |(index, launch)| {
+        host::grid(index as u32, launch, module, placement, gpu.storage(), gpu.config())
+            .map_err(|error| BenchError::Launch { index, error })
+    };
+    scenario.launches.iter().enumerate().map(grid).collect()
+}
+
+fn facts(grid: &Grid, config: &GpuConfig) -> LaunchFacts {
+    LaunchFacts {
+        ctas: grid.ctas(),
+        threads: grid.threads(),
+        registers: grid.registers,
+        shared_bytes: grid.shared_bytes,
+        occupancy: fit(grid, config),
+    }
+}
+
+fn fit(grid: &Grid, config: &GpuConfig) -> Occupancy {
+    occupancy(config, grid.threads(), grid.registers, grid.shared_bytes).expect("checked when the bench was made")
+}
+
+impl LaunchRun {
+    /// What its metrics are computed from.
+    pub fn inputs<'a>(&'a self, config: &'a GpuConfig) -> Inputs<'a> {
+        Inputs {
+            counts: &self.counts,
+            config,
+            cycles: self.cycles,
+            launch: Some(self.facts),
+        }
+    }
+}
+
+impl Run {
+    /// Core cycles of all launches together.
+    pub fn cycles(&self) -> u64 {
+        self.launches.iter().map(|launch| launch.cycles).sum()
+    }
+
+    /// What the metrics of all launches together are computed from.
+    pub fn inputs(&self) -> Inputs<'_> {
+        let only = match &self.launches[..] {
+            [only] => Some(only.facts),
+            _ => None,
+        };
+        Inputs {
+            counts: &self.totals,
+            config: &self.config,
+            cycles: self.cycles(),
+            launch: only,
+        }
+    }
+
+    /// What an assertion finds, and whether it holds.
+    pub fn check(&self, assert: &Assert, metric: &Metric) -> (Value, bool) {
+        let found = match assert.launch {
+            Some(launch) => self
+                .launches
+                .get(launch)
+                .map_or(Value::NotReached, |run| metric.value(&run.inputs(&self.config))),
+            None => metric.value(&self.inputs()),
+        };
+        let holds = found.number().is_some_and(|value| {
+            assert.min.is_none_or(|min| value >= min)
+                && assert.max.is_none_or(|max| value <= max)
+                && assert.equal.is_none_or(|equal| value == equal)
+        });
+        (found, holds)
+    }
+}

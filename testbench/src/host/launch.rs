@@ -1,0 +1,190 @@
+//! A launch: which kernel, its arguments in constant bank 0, and whether it fits.
+
+use std::sync::Arc;
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::occupancy::occupancy;
+use warpwave_components::proto::launch::Grid;
+use warpwave_components::storage::Storage;
+use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::space::bank0;
+use warpwave_ptx::Module;
+
+use super::module::words;
+use super::{HostError, Placement};
+use crate::scenario::{Arg, Launch};
+
+/// Largest grid in x, y, z (CUDA programming guide, compute capability 3.0 and later).
+const MAX_GRID: [u32; 3] = [(1 << 31) - 1, 65535, 65535];
+/// Largest block in x, y, z.
+const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
+
+/// Launch `id` of a scenario, ready for the machine.
+///
+/// # Errors
+/// If kernel, arguments or sizes do not fit the module or the machine.
+pub fn grid(
+    id: u32,
+    launch: &Launch,
+    module: &Module,
+    placement: &Placement,
+    storage: &Storage,
+    config: &GpuConfig,
+) -> Result<Grid, HostError> {
+    let program = entry(launch, module)?;
+    let needs = program.needs();
+    check_sizes(launch, &program)?;
+    let shared_bytes = needs.shared_bytes.saturating_add(launch.dynamic_shared_bytes);
+    let threads = launch.block.iter().product();
+    let fit = occupancy(config, threads, needs.registers, shared_bytes).map_err(|reason| HostError::DoesNotFit {
+        entry: program.name().to_owned(),
+        gpu: config.name.clone(),
+        reason,
+    })?;
+    let mut constants = placement.banks.clone();
+    constants[0] = bank(launch, &program, placement)?;
+    Ok(Grid {
+        id,
+        grid: launch.grid,
+        block: launch.block,
+        shared_bytes,
+        dynamic_shared_bytes: launch.dynamic_shared_bytes,
+        registers: needs.registers,
+        program: program.clone(),
+        allocations: storage.allocations(),
+        constants,
+        ctas_per_sm: fit.blocks,
+        timing: Vec::new(),
+    })
+}
+
+/// The kernel that a launch means.
+fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
+    let entries = || module.entries.iter().map(|entry| entry.name.clone()).collect();
+    let entry = match (&launch.entry, &module.entries[..]) {
+        (None, [only]) => only,
+        (None, _) => return Err(HostError::WhichEntry { entries: entries() }),
+        (Some(name), _) => module.entry(name).ok_or_else(|| HostError::UnknownEntry {
+            entry: name.clone(),
+            entries: entries(),
+        })?,
+    };
+    let unsupported = |findings: &Vec<_>| HostError::Unsupported {
+        entry: entry.name.clone(),
+        findings: findings.clone(),
+    };
+    entry
+        .program
+        .as_ref()
+        .map(|program| Arc::new(program.clone()))
+        .map_err(unsupported)
+}
+
+fn check_sizes(launch: &Launch, program: &Program) -> Result<(), HostError> {
+    if launch.cluster != [1; 3] {
+        return Err(HostError::Cluster);
+    }
+    let limits = [
+        ("blocks in the grid", launch.grid, MAX_GRID),
+        ("threads of a block", launch.block, MAX_BLOCK),
+    ];
+    for (what, sizes, limits) in limits {
+        for ((size, limit), axis) in sizes.into_iter().zip(limits).zip(["x", "y", "z"]) {
+            if size > limit {
+                let what = format!("{what} in {axis}: {size} are asked for, the limit is {limit}");
+                return Err(HostError::TooMany { what });
+            }
+        }
+    }
+    check_block(launch, program.name(), program.needs())
+}
+
+/// `.reqntid` demands a block size, `.maxntid` bounds its threads.
+fn check_block(launch: &Launch, entry: &str, needs: &Needs) -> Result<(), HostError> {
+    let demand = |want, exact| HostError::BlockSize {
+        entry: entry.to_owned(),
+        found: launch.block,
+        want,
+        exact,
+    };
+    let threads = |block: [u32; 3]| block.iter().map(|&n| u64::from(n)).product::<u64>();
+    match (needs.required_block, needs.max_block) {
+        (Some(want), _) if want != launch.block => Err(demand(want, true)),
+        (_, Some(want)) if threads(launch.block) > threads(want) => Err(demand(want, false)),
+        _ => Ok(()),
+    }
+}
+
+/// Constant bank 0: block and grid sizes, then the arguments where the kernel wants them.
+fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec<u32>, HostError> {
+    let params = &program.needs().params;
+    if params.len() != launch.args.len() {
+        return Err(HostError::ArgumentCount {
+            entry: program.name().to_owned(),
+            found: launch.args.len(),
+            params: params.iter().map(|param| param.name.clone()).collect(),
+        });
+    }
+    let end = params.iter().map(|param| param.offset + param.bytes).max().unwrap_or(0);
+    let mut bytes = vec![0; usize::from(bank0::PARAMS) + end as usize];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    for (offset, sizes) in [(bank0::BLOCK_SIZE, launch.block), (bank0::GRID_SIZE, launch.grid)] {
+        for (n, size) in sizes.into_iter().enumerate() {
+            put(usize::from(offset) + 4 * n, &size.to_le_bytes());
+        }
+    }
+    for (index, (param, arg)) in params.iter().zip(&launch.args).enumerate() {
+        let value = value(arg, placement);
+        if value.len() != param.bytes as usize {
+            return Err(HostError::ArgumentSize {
+                entry: program.name().to_owned(),
+                index,
+                param: param.name.clone(),
+                found: describe(arg, value.len()),
+                want: param.bytes,
+            });
+        }
+        put(usize::from(bank0::PARAMS) + param.offset as usize, &value);
+    }
+    Ok(words(&bytes))
+}
+
+/// An argument's bytes.
+fn value(arg: &Arg, placement: &Placement) -> Vec<u8> {
+    match arg {
+        Arg::Buffer(index) => placement.buffers[*index].to_le_bytes().to_vec(),
+        Arg::Scalar(_, bytes) | Arg::Bytes(bytes) => bytes.clone(),
+        Arg::Struct(fields) => structure(fields, placement),
+    }
+}
+
+/// A structure as C lays it out: each field at a multiple of its size, the whole a multiple of the largest.
+fn structure(fields: &[Arg], placement: &Placement) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for field in fields {
+        let value = value(field, placement);
+        bytes.resize(bytes.len().next_multiple_of(alignment(field)), 0);
+        bytes.extend(value);
+    }
+    let whole = fields.iter().map(alignment).max().unwrap_or(1);
+    bytes.resize(bytes.len().next_multiple_of(whole), 0);
+    bytes
+}
+
+fn alignment(arg: &Arg) -> usize {
+    match arg {
+        Arg::Buffer(_) => 8,
+        Arg::Scalar(dtype, _) => dtype.bytes(),
+        Arg::Bytes(_) => 1,
+        Arg::Struct(fields) => fields.iter().map(alignment).max().unwrap_or(1),
+    }
+}
+
+fn describe(arg: &Arg, bytes: usize) -> String {
+    match arg {
+        Arg::Buffer(_) => "a buffer's address (8 bytes)".to_owned(),
+        Arg::Scalar(dtype, _) => format!("a scalar {dtype} ({bytes} bytes)"),
+        Arg::Bytes(_) => format!("{bytes} bytes"),
+        Arg::Struct(_) => format!("a structure of {bytes} bytes"),
+    }
+}

@@ -1,0 +1,55 @@
+//! Where buffers and module variables are in device memory.
+
+use warpwave_components::storage::Storage;
+use warpwave_ptx::Module;
+
+use super::HostError;
+use super::module;
+use crate::scenario::{Buffer, Scenario};
+
+/// Addresses of all that a scenario has in device memory, and the constant banks that go with every launch.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// Address of each buffer, by its index in the scenario.
+    pub buffers: Vec<u64>,
+    /// Address of each of the scenario's globals; none for constants.
+    pub globals: Vec<Option<u64>>,
+    /// Constant banks by number, in words; bank 0 is each launch's own.
+    pub(super) banks: Vec<Vec<u32>>,
+}
+
+impl Placement {
+    /// Allocates and fills buffers in the scenario's order, then the module's variables.
+    ///
+    /// # Errors
+    /// If memory is full, or if a variable of the scenario does not fit the module.
+    pub fn new(scenario: &Scenario, program: &Module, storage: &Storage) -> Result<Placement, HostError> {
+        let place = |buffer: &Buffer| {
+            let address = allocate(storage, &buffer.name, buffer.layout.bytes())?;
+            storage.write(address, &buffer.init);
+            Ok(address)
+        };
+        let buffers = scenario.buffers.iter().map(place).collect::<Result<_, _>>()?;
+        let (globals, banks) = module::place(&scenario.globals, program, storage)?;
+        Ok(Placement {
+            buffers,
+            globals,
+            banks,
+        })
+    }
+
+    /// Everything whose bytes a run may change: buffers, then globals in device memory, each with its address.
+    pub fn of<'a>(&'a self, scenario: &'a Scenario) -> impl Iterator<Item = (&'a Buffer, u64)> {
+        let buffers = scenario.buffers.iter().zip(self.buffers.iter().copied());
+        let globals = scenario.globals.iter().zip(&self.globals);
+        buffers.chain(globals.filter_map(|(global, address)| Some((global, (*address)?))))
+    }
+}
+
+pub(super) fn allocate(storage: &Storage, name: &str, bytes: u64) -> Result<u64, HostError> {
+    storage.allocate(bytes).ok_or_else(|| HostError::OutOfMemory {
+        name: name.to_owned(),
+        need: bytes,
+        limit: storage.capacity(),
+    })
+}

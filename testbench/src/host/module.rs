@@ -1,0 +1,96 @@
+//! Module variables: their initial bytes, the values that a scenario gives instead, and the constant banks.
+
+use warpwave_components::storage::Storage;
+use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module};
+
+use super::HostError;
+use super::memory::allocate;
+use crate::scenario::Buffer;
+
+/// Addresses of `given` (none for constants), and the constant banks.
+type Placed = (Vec<Option<u64>>, Vec<Vec<u32>>);
+
+/// Places all variables of the module.
+pub(super) fn place(given: &[Buffer], module: &Module, storage: &Storage) -> Result<Placed, HostError> {
+    let addresses = module
+        .globals
+        .iter()
+        .map(|global| allocate(storage, &global.name, global.bytes.len() as u64))
+        .collect::<Result<Vec<_>, _>>()?;
+    for (global, &address) in module.globals.iter().zip(&addresses) {
+        storage.write(address, &relocated(global, &addresses));
+    }
+    let mut constant = module.constant.clone();
+    let mut placed = Vec::new();
+    for buffer in given {
+        placed.push(give(buffer, module, storage, &addresses, &mut constant)?);
+    }
+    let mut banks = vec![Vec::new(); usize::from(CONST_BANK.max(ADDRESS_BANK)) + 1];
+    banks[usize::from(CONST_BANK)] = words(&constant);
+    banks[usize::from(ADDRESS_BANK)] = words(&addresses.iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<_>>());
+    Ok((placed, banks))
+}
+
+/// A variable's initial bytes with the addresses of other variables added in.
+fn relocated(global: &warpwave_ptx::Global, addresses: &[u64]) -> Vec<u8> {
+    let mut bytes = global.bytes.clone();
+    for &(at, index) in &global.relocations {
+        let place = &mut bytes[at as usize..at as usize + 8];
+        let offset = u64::from_le_bytes(place.try_into().expect("eight bytes"));
+        place.copy_from_slice(&offset.wrapping_add(addresses[index as usize]).to_le_bytes());
+    }
+    bytes
+}
+
+/// Gives a variable the scenario's value, in memory or in the constant image.
+fn give(
+    buffer: &Buffer,
+    module: &Module,
+    storage: &Storage,
+    addresses: &[u64],
+    constant: &mut [u8],
+) -> Result<Option<u64>, HostError> {
+    let check = |want: u64| match buffer.layout.bytes() {
+        found if found == want => Ok(()),
+        found => Err(HostError::GlobalSize {
+            name: buffer.name.clone(),
+            found,
+            want,
+        }),
+    };
+    if let Some(n) = module.globals.iter().position(|global| global.name == buffer.name) {
+        check(module.globals[n].bytes.len() as u64)?;
+        storage.write(addresses[n], &buffer.init);
+        return Ok(Some(addresses[n]));
+    }
+    let found = module.constants.iter().find(|constant| constant.name == buffer.name);
+    let variable = found.ok_or_else(|| HostError::UnknownGlobal {
+        name: buffer.name.clone(),
+        known: names(module),
+    })?;
+    check(u64::from(variable.bytes))?;
+    if buffer.expect.is_some() {
+        return Err(HostError::ConstantExpected {
+            name: buffer.name.clone(),
+        });
+    }
+    constant[variable.offset as usize..][..variable.bytes as usize].copy_from_slice(&buffer.init);
+    Ok(None)
+}
+
+fn names(module: &Module) -> Vec<String> {
+    let globals = module.globals.iter().map(|global| global.name.clone());
+    globals
+        .chain(module.constants.iter().map(|constant| constant.name.clone()))
+        .collect()
+}
+
+/// Bytes as little-endian words, the last one filled up with zeros.
+pub(super) fn words(bytes: &[u8]) -> Vec<u32> {
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u32::from_le_bytes(word)
+    };
+    bytes.chunks(4).map(word).collect()
+}

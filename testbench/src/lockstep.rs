@@ -1,0 +1,141 @@
+//! Machine against reference: the same launches, and then the same bytes, or the first difference.
+//!
+//! ```no_run
+//! use warpwave::bench::{Bench, Options};
+//! use warpwave::lockstep;
+//! use warpwave::scenario::builtin;
+//! use warpwave_components::preset;
+//! let scenario = builtin::load("saxpy").unwrap();
+//! let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+//! let reference = lockstep::reference(&bench, u64::MAX).unwrap();
+//! bench.run(Options { threads: 1, max_cycles: None }, &mut |_| true);
+//! assert_eq!(lockstep::difference(&bench, &reference), None);
+//! ```
+
+use std::fmt;
+
+use warpwave_components::storage::Storage;
+
+use crate::bench::Bench;
+use crate::reference::{self, Memory, ReferenceError};
+use crate::scenario::dtype::{Dtype, Number};
+use crate::scenario::{Buffer, Expect};
+
+/// The first element in which a buffer is not what it should be.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Difference {
+    /// The buffer.
+    pub buffer: String,
+    /// Index of the element, row by row.
+    pub index: u64,
+    /// What the buffer holds.
+    pub found: Number,
+    /// What it should hold.
+    pub want: Number,
+    /// Elements that differ in all.
+    pub n_different: u64,
+    /// Elements of the buffer.
+    pub n: u64,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Difference {
+            buffer,
+            index,
+            found,
+            want,
+            n_different,
+            n,
+        } = self;
+        write!(
+            f,
+            "{buffer}[{index}] is {found}, not {want}; {n_different} of {n} elements differ"
+        )
+    }
+}
+
+/// Compares `found` with what is expected of a buffer.
+///
+/// ```
+/// use warpwave::lockstep::compare;
+/// use warpwave::scenario::dtype::Dtype;
+/// use warpwave::scenario::Expect;
+/// let want = Expect { bytes: vec![1, 2, 3], rtol: 0.0, atol: 1.0 };
+/// assert_eq!(compare("b", Dtype::U8, &[2, 1, 3], &want), None);
+/// let difference = compare("b", Dtype::U8, &[1, 4, 9], &want).unwrap();
+/// assert_eq!(difference.to_string(), "b[1] is 4, not 2; 2 of 3 elements differ");
+/// ```
+pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Option<Difference> {
+    if found == want.bytes {
+        return None;
+    }
+    let pairs = || {
+        found
+            .chunks_exact(dtype.bytes())
+            .zip(want.bytes.chunks_exact(dtype.bytes()))
+    };
+    let differs = |(found, wanted): (&[u8], &[u8])| found != wanted && !agree(dtype, found, wanted, want);
+    let index = pairs().position(differs)?;
+    let (first_found, first_want) = pairs().nth(index).expect("just found");
+    Some(Difference {
+        buffer: buffer.to_owned(),
+        index: index as u64,
+        found: dtype.read(first_found),
+        want: dtype.read(first_want),
+        n_different: pairs().filter(|&pair| differs(pair)).count() as u64,
+        n: (found.len() / dtype.bytes()) as u64,
+    })
+}
+
+/// Whether two elements with different bits agree within the tolerances.
+fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
+    let (found, wanted) = (dtype.read(found).value(), dtype.read(wanted).value());
+    if found.is_nan() || wanted.is_nan() {
+        return found.is_nan() && wanted.is_nan();
+    }
+    if want.rtol == 0.0 && want.atol == 0.0 {
+        return false;
+    }
+    found == wanted || (found - wanted).abs() <= want.atol + want.rtol * wanted.abs()
+}
+
+/// Runs every launch of a bench without time, on a copy of its memory; to be done before the bench runs them itself.
+///
+/// # Errors
+/// The index of the launch that does not come to its end within `limit` warp instructions, and why.
+pub fn reference(bench: &Bench<'_>, limit: u64) -> Result<Memory, (usize, ReferenceError)> {
+    let mut memory = Memory::of(bench.gpu().storage());
+    for (index, grid) in bench.grids().iter().enumerate() {
+        reference::run(grid, &mut memory, limit).map_err(|error| (index, error))?;
+    }
+    Ok(memory)
+}
+
+/// The first difference between the machine's memory and the reference's, over all that a scenario names. A buffer that is
+/// expected within a tolerance, because the order of its float sums is open, is compared with the same tolerance.
+pub fn difference(bench: &Bench<'_>, reference: &Memory) -> Option<Difference> {
+    bench.data().find_map(|(buffer, address)| {
+        let found = bytes_of(buffer, address, bench.gpu().storage());
+        let tolerance = buffer
+            .expect
+            .as_ref()
+            .map_or((0.0, 0.0), |expect| (expect.rtol, expect.atol));
+        let want = Expect {
+            bytes: reference
+                .get(address, found.len())
+                .expect("the buffer is allocated")
+                .to_vec(),
+            rtol: tolerance.0,
+            atol: tolerance.1,
+        };
+        compare(&buffer.name, buffer.layout.dtype, &found, &want)
+    })
+}
+
+/// The bytes of a buffer as they are in device memory.
+pub fn bytes_of(buffer: &Buffer, address: u64, storage: &Storage) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.layout.bytes() as usize];
+    storage.read(address, &mut bytes);
+    bytes
+}

@@ -1,0 +1,114 @@
+//! The counters of all components at one moment, and what they counted between two.
+
+use std::collections::BTreeMap;
+
+use warpwave_hw::component::Component;
+use warpwave_hw::stats::{Latency, Report};
+
+/// Counters by kind of block and name, one value per instance of the block; latencies by path, all instances together.
+///
+/// The kind of a block is the last part of its path without an index: `scheduler`, `l1`, `slice`.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    counters: BTreeMap<(String, &'static str), Vec<u64>>,
+    latencies: BTreeMap<&'static str, Latency>,
+}
+
+impl Counts {
+    /// The counters as they are now.
+    pub fn of<'a>(components: impl Iterator<Item = &'a dyn Component>) -> Self {
+        let mut counts = Counts::default();
+        for component in components {
+            component.stats(&mut Collector {
+                block: kind(component.path().as_str()),
+                counts: &mut counts,
+            });
+        }
+        counts
+    }
+
+    /// What was counted after `earlier`. Latencies are those of the whole time.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        let mut counts = self.clone();
+        for (key, values) in &mut counts.counters {
+            if let Some(before) = earlier.counters.get(key) {
+                values.iter_mut().zip(before).for_each(|(now, before)| *now -= before);
+            }
+        }
+        counts
+    }
+
+    /// One value per instance, if a block of this kind counts this.
+    pub fn each(&self, block: &str, name: &'static str) -> Option<&[u64]> {
+        self.counters.get(&(block.to_owned(), name)).map(Vec::as_slice)
+    }
+
+    /// All instances together, if a block of this kind counts this.
+    pub fn sum(&self, block: &str, name: &'static str) -> Option<u64> {
+        self.each(block, name).map(|values| values.iter().sum())
+    }
+
+    /// Every latency path in which something was recorded.
+    pub fn latencies(&self) -> impl Iterator<Item = (&'static str, &Latency)> {
+        let recorded = |(_, latency): &(&&'static str, &Latency)| !latency.histogram().is_empty();
+        self.latencies
+            .iter()
+            .filter(recorded)
+            .map(|(name, latency)| (*name, latency))
+    }
+}
+
+/// The last part of a path, without index.
+fn kind(path: &str) -> String {
+    let last = path.rsplit('.').next().unwrap_or(path);
+    last.split('[').next().unwrap_or(last).to_owned()
+}
+
+struct Collector<'a> {
+    block: String,
+    counts: &'a mut Counts,
+}
+
+impl Report for Collector<'_> {
+    fn count(&mut self, name: &'static str, value: u64) {
+        self.counts
+            .counters
+            .entry((self.block.clone(), name))
+            .or_default()
+            .push(value);
+    }
+
+    fn latency(&mut self, name: &'static str, value: &Latency) {
+        self.counts.latencies.entry(name).or_default().add(value);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Counters given by hand.
+    pub fn counts(counters: &[(&str, &'static str, &[u64])]) -> Counts {
+        let counters = counters
+            .iter()
+            .map(|&(block, name, values)| ((block.to_owned(), name), values.to_vec()));
+        Counts {
+            counters: counters.collect(),
+            latencies: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn path_of_an_indexed_block_gives_its_kind() {
+        assert_eq!(kind("gpu.gpc[0].sm[1].subcore[2].scheduler"), "scheduler");
+        assert_eq!(kind("gpu.partition[1].slice[7]"), "slice");
+    }
+
+    #[test]
+    fn later_less_earlier_is_counted_per_instance() {
+        let later = counts(&[("l1", "load_sectors", &[5, 7])]).since(&counts(&[("l1", "load_sectors", &[2, 7])]));
+        assert_eq!(later.each("l1", "load_sectors"), Some(&[3, 0][..]));
+        assert_eq!(later.sum("l1", "load_sectors"), Some(3));
+        assert_eq!(later.sum("l1", "store_sectors"), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Latency distributions: a table for people, and the percentile text that HdrHistogram's plotters read.
+
+use std::io::{self, Write};
+
+use warpwave_hw::stats::Latency;
+
+/// The percentiles of the table.
+const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")];
+
+/// One row per path: count, least, mean, percentiles and greatest, in cycles.
+///
+/// # Errors
+/// What the writer gives.
+pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (&'a str, &'a Latency)>) -> io::Result<()> {
+    write!(to, "{:<12}{:>12}{:>8}{:>10}", "latency", "count", "min", "mean")?;
+    PERCENTILES.iter().try_for_each(|(_, name)| write!(to, "{name:>8}"))?;
+    writeln!(to, "{:>8}   cycles", "max")?;
+    for (path, latency) in paths {
+        let histogram = latency.histogram();
+        write!(
+            to,
+            "{path:<12}{:>12}{:>8}{:>10.1}",
+            histogram.len(),
+            histogram.min(),
+            histogram.mean()
+        )?;
+        for (percentile, _) in PERCENTILES {
+            write!(to, "{:>8}", histogram.value_at_percentile(percentile))?;
+        }
+        writeln!(to, "{:>8}", histogram.max())?;
+    }
+    Ok(())
+}
+
+/// The distribution in HdrHistogram's percentile format (`.hgrm`): value in cycles, percentile, count up to it, 1/(1-percentile).
+///
+/// # Errors
+/// What the writer gives.
+pub fn hgrm(to: &mut dyn Write, latency: &Latency) -> io::Result<()> {
+    let histogram = latency.histogram();
+    writeln!(
+        to,
+        "{:>12} {:>14} {:>10} {:>14}\n",
+        "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
+    )?;
+    let mut total = 0;
+    for step in histogram.iter_recorded() {
+        total += step.count_since_last_iteration();
+        let quantile = total as f64 / histogram.len() as f64;
+        write!(
+            to,
+            "{:>12.3} {quantile:>14.12} {total:>10}",
+            step.value_iterated_to() as f64
+        )?;
+        if total < histogram.len() {
+            write!(to, " {:>14.2}", 1.0 / (1.0 - quantile))?;
+        }
+        writeln!(to)?;
+    }
+    writeln!(
+        to,
+        "#[Mean    = {:>12.3}, StdDeviation   = {:>12.3}]",
+        histogram.mean(),
+        histogram.stdev()
+    )?;
+    writeln!(
+        to,
+        "#[Max     = {:>12.3}, Total count    = {:>12}]",
+        histogram.max() as f64,
+        histogram.len()
+    )?;
+    writeln!(
+        to,
+        "#[Buckets = {:>12}, SubBuckets     = {:>12}]",
+        histogram.buckets(),
+        2048
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(values: &[u64]) -> Latency {
+        let mut latency = Latency::new();
+        values.iter().for_each(|&value| latency.record(value));
+        latency
+    }
+
+    #[test]
+    fn four_loads_make_the_table_that_a_hand_count_gives() {
+        let loads = recorded(&[30, 30, 30, 410]);
+        let mut text = Vec::new();
+        table(&mut text, [("l1_hit", &loads)].into_iter()).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(row, ["l1_hit", "4", "30", "125.0", "30", "410", "410", "410", "410"]);
+    }
+
+    #[test]
+    fn percentile_file_has_a_line_per_value_and_no_fourth_column_in_the_last() {
+        let mut text = Vec::new();
+        hgrm(&mut text, &recorded(&[30, 30, 30, 410])).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let rows: Vec<Vec<_>> = text
+            .lines()
+            .skip(2)
+            .take(2)
+            .map(|row| row.split_whitespace().collect())
+            .collect();
+        assert_eq!(rows[0], ["30.000", "0.750000000000", "3", "4.00"]);
+        assert_eq!(rows[1], ["410.000", "1.000000000000", "4"]);
+        assert!(
+            text.contains("#[Max     =      410.000, Total count    =            4]"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,181 @@
+//! THE table of metrics: for each name its unit, the component that counts it, what it is and how it is computed.
+//!
+//! Names and units are the profiler's (`ncu`); definitions are our own words. A new metric is one more row.
+
+mod table;
+
+mod value;
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::occupancy::Occupancy;
+
+use super::counts::Counts;
+use super::stalls::STATES;
+
+pub use value::Value;
+
+/// What a metric is computed from.
+pub struct Inputs<'a> {
+    /// What components counted.
+    pub counts: &'a Counts,
+    /// The machine.
+    pub config: &'a GpuConfig,
+    /// Core cycles from launch to end; of all launches for totals.
+    pub cycles: u64,
+    /// The launch; none for totals over several.
+    pub launch: Option<LaunchFacts>,
+}
+
+/// The shape of one launch.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LaunchFacts {
+    /// CTAs of the grid.
+    pub ctas: u64,
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a CTA, in bytes.
+    pub shared_bytes: u32,
+    /// What fits on an SM.
+    pub occupancy: Occupancy,
+}
+
+/// One row of the table.
+#[derive(Clone)]
+pub struct Metric {
+    /// The profiler's name.
+    pub name: String,
+    /// Unit.
+    pub unit: &'static str,
+    /// The component that counts it.
+    pub component: &'static str,
+    /// What it is.
+    pub definition: String,
+    /// How it is computed from counters.
+    pub formula: String,
+    compute: Compute,
+}
+
+/// How a value is found.
+#[derive(Clone, Copy)]
+enum Compute {
+    With(fn(&Inputs<'_>) -> Value),
+    /// Warp-cycles in a state over issue cycles.
+    StallPerIssue(&'static str),
+    /// Warp-cycles in a state.
+    StallSum(&'static str),
+    /// Warp-cycles in a state in per cent of all.
+    StallPercent(&'static str),
+}
+
+impl Metric {
+    /// The metric's value for a launch, or for all together.
+    pub fn value(&self, inputs: &Inputs<'_>) -> Value {
+        let stall = |counter| inputs.sum("scheduler", counter);
+        match self.compute {
+            Compute::With(compute) => compute(inputs),
+            Compute::StallPerIssue(counter) => stall(counter) / inputs.sum("scheduler", "inst_issued"),
+            Compute::StallSum(counter) => stall(counter),
+            Compute::StallPercent(counter) => stall(counter) / inputs.sum("scheduler", "warp_cycles") * 100.0,
+        }
+    }
+}
+
+/// Every metric, in the order of reports.
+pub fn all() -> Vec<Metric> {
+    let mut metrics = table::rows();
+    for (state, counter) in STATES {
+        metrics.extend(stall_rows(state, counter));
+    }
+    metrics
+}
+
+/// The metric of this name.
+pub fn find(name: &str) -> Option<Metric> {
+    all().into_iter().find(|metric| metric.name == name)
+}
+
+fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {
+    let row = |name: String, unit, definition: String, formula: String, compute| Metric {
+        name,
+        unit,
+        component: "scheduler",
+        definition,
+        formula,
+        compute,
+    };
+    [
+        row(
+            format!("smsp__average_warps_issue_stalled_{state}_per_issue_active.ratio"),
+            "cycle/inst",
+            format!(
+                "Warp-cycles in the state {state} for each instruction issued: its share of a warp's time per instruction."
+            ),
+            format!("sum of {counter} / sum of inst_issued"),
+            Compute::StallPerIssue(counter),
+        ),
+        row(
+            format!("smsp__warps_issue_stalled_{state}.sum"),
+            "warp",
+            format!("Warp-cycles that resident warps spent in the state {state}."),
+            format!("sum of {counter}"),
+            Compute::StallSum(counter),
+        ),
+        row(
+            format!("smsp__warp_issue_stalled_{state}_per_warp_active.pct"),
+            "%",
+            format!("Share of all resident warp-cycles in the state {state}; the shares of all states add up to 100."),
+            format!("sum of {counter} / sum of warp_cycles x 100"),
+            Compute::StallPercent(counter),
+        ),
+    ]
+}
+
+impl Inputs<'_> {
+    /// A counter over all instances.
+    fn sum(&self, block: &str, name: &'static str) -> Value {
+        self.counts.sum(block, name).map_or(Value::NotModelled, Value::of)
+    }
+
+    /// A counter's mean over the instances.
+    fn mean(&self, block: &str, name: &'static str) -> Value {
+        let n = self.counts.each(block, name).map_or(0, <[u64]>::len);
+        self.sum(block, name) / Value::of(n as u64)
+    }
+
+    fn least(&self, block: &str, name: &'static str) -> Value {
+        let values = self.counts.each(block, name);
+        values
+            .and_then(|values| values.iter().min())
+            .map_or(Value::NotModelled, |&value| Value::of(value))
+    }
+
+    fn greatest(&self, block: &str, name: &'static str) -> Value {
+        let values = self.counts.each(block, name);
+        values
+            .and_then(|values| values.iter().max())
+            .map_or(Value::NotModelled, |&value| Value::of(value))
+    }
+
+    /// Instances of a block that count this, as a number.
+    fn instances(&self, block: &str, name: &'static str) -> Value {
+        self.counts
+            .each(block, name)
+            .map_or(Value::NotModelled, |values| Value::of(values.len() as u64))
+    }
+
+    fn cycles(&self) -> Value {
+        Value::of(self.cycles)
+    }
+
+    /// A fact of the launch; over several launches there is none.
+    fn launch(&self, fact: impl Fn(&LaunchFacts) -> f64) -> Value {
+        self.launch
+            .as_ref()
+            .map_or(Value::NotReached, |launch| Value::Number(fact(launch)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! Time, and what follows from the shape of a launch.
+
+use warpwave_components::config::GpuConfig;
+
+use super::Row;
+use crate::report::metrics::{Inputs, LaunchFacts, Value};
+
+fn seconds(i: &Inputs<'_>) -> f64 {
+    i.cycles as f64 / (f64::from(i.config.clocks.core_khz) * 1e3)
+}
+
+pub(super) const TIME: &[Row] = &[
+    (
+        "gpu__time_duration.sum",
+        "ns",
+        "gpu",
+        "Time of the launch at the preset's core clock.",
+        "gpc__cycles_elapsed.max / core clock",
+        |i| Value::Number(seconds(i) * 1e9),
+    ),
+    (
+        "gpc__cycles_elapsed.max",
+        "cycle",
+        "gpu",
+        "Core cycles from the launch until its last block is known to have ended, idle parts of the chip included.",
+        "end cycle - start cycle",
+        |i| i.cycles(),
+    ),
+    (
+        "gpc__cycles_elapsed.avg.per_second",
+        "Hz",
+        "gpu",
+        "Core clock, from the preset.",
+        "clocks.core_khz x 1000",
+        |i| Value::Number(f64::from(i.config.clocks.core_khz) * 1e3),
+    ),
+    (
+        "sm__cycles_active.avg",
+        "cycle",
+        "cta",
+        "Cycles in which an SM held at least one warp, mean over SMs.",
+        "mean of active_cycles",
+        |i| i.mean("cta", "active_cycles"),
+    ),
+    (
+        "sm__cycles_active.min",
+        "cycle",
+        "cta",
+        "The same of the SM that was active least.",
+        "least active_cycles",
+        |i| i.least("cta", "active_cycles"),
+    ),
+    (
+        "sm__cycles_active.max",
+        "cycle",
+        "cta",
+        "The same of the SM that was active most.",
+        "greatest active_cycles",
+        |i| i.greatest("cta", "active_cycles"),
+    ),
+    (
+        "smsp__cycles_active.avg",
+        "cycle",
+        "scheduler",
+        "Cycles in which a scheduler had at least one warp, mean over schedulers.",
+        "mean of active_cycles",
+        |i| i.mean("scheduler", "active_cycles"),
+    ),
+    (
+        "sm__ctas_launched.sum",
+        "block",
+        "cta",
+        "Blocks that SMs have admitted.",
+        "sum of ctas of the block dispatcher",
+        |i| i.sum("gigathread", "ctas"),
+    ),
+];
+
+fn limit(allowed: Option<u32>) -> Value {
+    allowed.map_or(Value::NotReached, |blocks| Value::of(blocks.into()))
+}
+
+/// Registers of a thread as its warp is allocated them.
+fn allocated_registers(launch: &LaunchFacts, config: &GpuConfig) -> u32 {
+    let warp = config.limits.warp_size;
+    (launch.registers * warp).next_multiple_of(config.limits.register_unit) / warp
+}
+
+pub(super) const SHAPE: &[Row] = &[
+    (
+        "launch__grid_size",
+        "block",
+        "host",
+        "Blocks of the grid.",
+        "x * y * z",
+        |i| i.launch(|launch| launch.ctas as f64),
+    ),
+    (
+        "launch__block_size",
+        "thread",
+        "host",
+        "Threads of a block.",
+        "x * y * z",
+        |i| i.launch(|launch| launch.threads.into()),
+    ),
+    (
+        "launch__thread_count",
+        "thread",
+        "host",
+        "Threads of the launch.",
+        "launch__grid_size x launch__block_size",
+        |i| i.launch(|launch| launch.ctas as f64 * f64::from(launch.threads)),
+    ),
+    (
+        "launch__registers_per_thread",
+        "register",
+        "host",
+        "Registers of a thread: the most that are live at once in the lowered PTX, not what the vendor's assembler would use.",
+        "from the program",
+        |i| i.launch(|launch| launch.registers.into()),
+    ),
+    (
+        "launch__registers_per_thread_allocated",
+        "register",
+        "host",
+        "The same, as whole allocation units of a warp.",
+        "registers x 32 rounded up to limits.register_unit, / 32",
+        |i| i.launch(|launch| allocated_registers(launch, i.config).into()),
+    ),
+    (
+        "launch__shared_mem_per_block",
+        "B",
+        "host",
+        "Shared memory of a block: declared, dynamic, and what the system takes.",
+        "static + dynamic + limits.shared_reserved_per_block",
+        |i| i.launch(|launch| f64::from(launch.shared_bytes + i.config.limits.shared_reserved_per_block)),
+    ),
+    (
+        "launch__shared_mem_config_size",
+        "B",
+        "host",
+        "Part of the unified array that serves as shared memory in this launch.",
+        "least carve-out that holds the resident blocks",
+        |i| i.launch(|launch| launch.occupancy.carveout.into()),
+    ),
+    (
+        "launch__waves_per_multiprocessor",
+        "wave",
+        "host",
+        "Size of the grid in fillings of the whole chip.",
+        "launch__grid_size / (SMs x blocks per SM)",
+        |i| i.launch(|launch| launch.ctas as f64 / f64::from(i.config.n_sms() * launch.occupancy.blocks)),
+    ),
+    (
+        "launch__occupancy_limit_registers",
+        "block",
+        "host",
+        "Blocks per SM that registers allow.",
+        "see `warpwave occupancy`",
+        |i| {
+            i.launch
+                .map_or(Value::NotReached, |launch| limit(launch.occupancy.allowed.registers))
+        },
+    ),
+    (
+        "launch__occupancy_limit_shared_mem",
+        "block",
+        "host",
+        "Blocks per SM that shared memory allows.",
+        "see `warpwave occupancy`",
+        |i| {
+            i.launch
+                .map_or(Value::NotReached, |launch| limit(launch.occupancy.allowed.shared))
+        },
+    ),
+    (
+        "launch__occupancy_limit_warps",
+        "block",
+        "host",
+        "Blocks per SM that warp slots allow.",
+        "limits.max_warps_per_sm / warps of a block",
+        |i| i.launch(|launch| launch.occupancy.allowed.warps.into()),
+    ),
+    (
+        "launch__occupancy_limit_blocks",
+        "block",
+        "host",
+        "Blocks per SM that block slots allow.",
+        "limits.max_blocks_per_sm",
+        |i| i.launch(|launch| launch.occupancy.allowed.blocks.into()),
+    ),
+    (
+        "sm__maximum_warps_per_active_cycle_pct",
+        "%",
+        "host",
+        "Theoretical occupancy: resident warps that the launch allows, of those that an SM can hold.",
+        "resident warps / limits.max_warps_per_sm x 100",
+        |i| i.launch(|launch| launch.occupancy.percent),
+    ),
+    (
+        "smsp__maximum_warps_avg_per_active_cycle",
+        "warp",
+        "host",
+        "Warps per scheduler that the launch allows.",
+        "resident warps / sm.subcores",
+        |i| i.launch(|launch| f64::from(launch.occupancy.warps) / f64::from(i.config.sm.subcores)),
+    ),
+];

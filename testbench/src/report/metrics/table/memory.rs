@@ -1,0 +1,248 @@
+//! The memory path: L1, shared memory, L2, device memory.
+
+use super::{Row, not_modelled};
+use crate::report::metrics::{Inputs, Value};
+
+pub(super) const L1: &[Row] = &[
+    (
+        "smsp__sass_inst_executed_op_global_ld.sum",
+        "inst",
+        "lsu",
+        "Global loads, as warp instructions.",
+        "sum of global_ld_inst",
+        |i| i.sum("lsu", "global_ld_inst"),
+    ),
+    (
+        "smsp__sass_inst_executed_op_global_st.sum",
+        "inst",
+        "lsu",
+        "Global stores, as warp instructions.",
+        "sum of global_st_inst",
+        |i| i.sum("lsu", "global_st_inst"),
+    ),
+    (
+        "smsp__sass_inst_executed_op_local_ld.sum",
+        "inst",
+        "none",
+        "Loads from local memory, as warp instructions.",
+        "not counted",
+        not_modelled,
+    ),
+    (
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+        "request",
+        "lsu",
+        "Requests that global loads became.",
+        "sum of global_ld_requests",
+        |i| i.sum("lsu", "global_ld_requests"),
+    ),
+    (
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "sector",
+        "lsu",
+        "32-byte sectors that global loads touched, after coalescing.",
+        "sum of global_ld_sectors",
+        |i| i.sum("lsu", "global_ld_sectors"),
+    ),
+    (
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+        "sector/request",
+        "lsu",
+        "Sectors per global load request: 4 is ideal for 4 bytes a lane, 32 is fully scattered.",
+        "sum of global_ld_sectors / sum of global_ld_requests",
+        |i| i.sum("lsu", "global_ld_sectors") / i.sum("lsu", "global_ld_requests"),
+    ),
+    (
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
+        "B/sector",
+        "lsu",
+        "Bytes that lanes wanted for each sector that global loads touched.",
+        "sum of global_ld_lane_bytes / sum of global_ld_sectors",
+        |i| i.sum("lsu", "global_ld_lane_bytes") / i.sum("lsu", "global_ld_sectors"),
+    ),
+    (
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
+        "sector",
+        "l1",
+        "Of those, sectors found in the L1.",
+        "sum of load_sectors_hit",
+        |i| i.sum("l1", "load_sectors_hit"),
+    ),
+    (
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum",
+        "sector",
+        "l1",
+        "Of those, sectors not found in the L1, joined to a pending miss or passed by included.",
+        "sum of load_sectors_missed",
+        |i| i.sum("l1", "load_sectors_missed"),
+    ),
+    (
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+        "request",
+        "lsu",
+        "Requests that global stores became.",
+        "sum of global_st_requests",
+        |i| i.sum("lsu", "global_st_requests"),
+    ),
+    (
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+        "sector",
+        "lsu",
+        "32-byte sectors that global stores touched.",
+        "sum of global_st_sectors",
+        |i| i.sum("lsu", "global_st_sectors"),
+    ),
+    (
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+        "sector/request",
+        "lsu",
+        "Sectors per global store request.",
+        "sum of global_st_sectors / sum of global_st_requests",
+        |i| i.sum("lsu", "global_st_sectors") / i.sum("lsu", "global_st_requests"),
+    ),
+    (
+        "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
+        "%",
+        "l1",
+        "Share of the sectors of loads found in the L1.",
+        "sum of load_sectors_hit / sum of load_sectors x 100",
+        |i| i.sum("l1", "load_sectors_hit") / i.sum("l1", "load_sectors") * 100.0,
+    ),
+    (
+        "l1tex__t_sector_hit_rate.pct",
+        "%",
+        "l1",
+        "Share of all sectors found in the L1.",
+        "(load_sectors_hit + store_sectors_hit) / (load, store, atomic and reduction sectors) x 100",
+        |i| {
+            let hits = i.sum("l1", "load_sectors_hit") + i.sum("l1", "store_sectors_hit");
+            let loads_and_stores = i.sum("l1", "load_sectors") + i.sum("l1", "store_sectors");
+            let others = i.sum("l1", "atomic_sectors") + i.sum("l1", "reduction_sectors");
+            hits / (loads_and_stores + others) * 100.0
+        },
+    ),
+    (
+        "l1tex__throughput.avg.pct_of_peak_sustained_active",
+        "%",
+        "l1, shared",
+        "How close the busiest stage of the L1 came to its peak while its SM was active.",
+        "greatest of tag_cycles, data_cycles and shared busy_cycles / sum of cta active_cycles x 100",
+        |i| l1_share(i, i.sum("cta", "active_cycles")),
+    ),
+];
+
+fn l1_share(i: &Inputs<'_>, cycles: Value) -> Value {
+    let stages = [("l1", "tag_cycles"), ("l1", "data_cycles"), ("shared", "busy_cycles")];
+    Value::greatest(stages.map(|(block, counter)| i.sum(block, counter) / cycles * 100.0))
+}
+
+fn shared(i: &Inputs<'_>, counters: [&'static str; 3]) -> Value {
+    let [loads, stores, atomics] = counters.map(|counter| i.sum("shared", counter));
+    loads + stores + atomics
+}
+
+const PASSES: [&str; 3] = ["shared_ld_passes", "shared_st_passes", "shared_atom_passes"];
+const CONFLICTS: [&str; 3] = ["shared_ld_conflicts", "shared_st_conflicts", "shared_atom_conflicts"];
+const SHARED_INST: [&str; 3] = ["shared_ld_inst", "shared_st_inst", "shared_atom_inst"];
+
+pub(super) const SHARED: &[Row] = &[
+    (
+        "smsp__sass_inst_executed_op_shared_ld.sum",
+        "inst",
+        "shared",
+        "Loads from shared memory, as warp instructions.",
+        "sum of shared_ld_inst",
+        |i| i.sum("shared", "shared_ld_inst"),
+    ),
+    (
+        "smsp__sass_inst_executed_op_shared_st.sum",
+        "inst",
+        "shared",
+        "Stores to shared memory, as warp instructions.",
+        "sum of shared_st_inst",
+        |i| i.sum("shared", "shared_st_inst"),
+    ),
+    (
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+        "wavefront",
+        "shared",
+        "Passes of shared memory: cycles in which its banks served an access.",
+        "sum of shared_ld_passes, shared_st_passes, shared_atom_passes",
+        |i| shared(i, PASSES),
+    ),
+    (
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+        "wavefront",
+        "shared",
+        "The same for loads.",
+        "sum of shared_ld_passes",
+        |i| i.sum("shared", "shared_ld_passes"),
+    ),
+    (
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+        "wavefront",
+        "shared",
+        "The same for stores.",
+        "sum of shared_st_passes",
+        |i| i.sum("shared", "shared_st_passes"),
+    ),
+    (
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+        "conflict",
+        "shared",
+        "Passes beyond those that the width of the access needs, because lanes wanted different words of a bank.",
+        "sum of shared_ld_conflicts, shared_st_conflicts, shared_atom_conflicts",
+        |i| shared(i, CONFLICTS),
+    ),
+    (
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "conflict",
+        "shared",
+        "The same for loads.",
+        "sum of shared_ld_conflicts",
+        |i| i.sum("shared", "shared_ld_conflicts"),
+    ),
+    (
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+        "conflict",
+        "shared",
+        "The same for stores.",
+        "sum of shared_st_conflicts",
+        |i| i.sum("shared", "shared_st_conflicts"),
+    ),
+    (
+        "derived__memory_l1_wavefronts_shared_excessive",
+        "wavefront",
+        "shared",
+        "Passes lost to bank conflicts.",
+        "as l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum: the model has no other cause",
+        |i| shared(i, CONFLICTS),
+    ),
+    (
+        "derived__memory_l1_conflicts_shared_nway",
+        "way",
+        "shared",
+        "Passes per shared-memory access.",
+        "passes / instructions",
+        |i| shared(i, PASSES) / shared(i, SHARED_INST),
+    ),
+];
+
+pub(super) const BELOW: &[Row] = &[
+    (
+        "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum",
+        "sector",
+        "l1",
+        "Sectors of loads that came to the L1 from the L2.",
+        "sum of sectors_read_below",
+        |i| i.sum("l1", "sectors_read_below"),
+    ),
+    (
+        "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum",
+        "sector",
+        "l1",
+        "Sectors of stores that the L1 sent to the L2.",
+        "sum of sectors_written_below",
+        |i| i.sum("l1", "sectors_written_below"),
+    ),
+];

@@ -1,0 +1,296 @@
+//! The SM: instructions, schedulers, pipes, branches.
+
+use super::{Row, not_modelled};
+use crate::report::metrics::{Inputs, Value};
+use crate::report::stalls::STATES;
+
+fn active(i: &Inputs<'_>) -> Value {
+    i.sum("scheduler", "active_cycles")
+}
+
+/// Issues to a pipe of each sub-core, as a share of what it can start in these cycles of one sub-core.
+fn issue_share(i: &Inputs<'_>, counter: &'static str, interval: u32, cycles: Value) -> Value {
+    i.sum("scheduler", counter) * f64::from(interval) / cycles * 100.0
+}
+
+/// The same of the load and store path, which the sub-cores share.
+fn lsu_share(i: &Inputs<'_>, cycles: Value) -> Value {
+    i.sum("lsu", "instructions") * f64::from(i.config.sm.lsu.accept_interval) / cycles * 100.0
+}
+
+fn issued_share(i: &Inputs<'_>, cycles: Value) -> Value {
+    i.sum("scheduler", "inst_issued") / cycles * 100.0
+}
+
+fn throughput(i: &Inputs<'_>) -> Value {
+    let pipes = &i.config.sm.pipes;
+    let elapsed = i.cycles() * i.instances("scheduler", "inst_issued").number().unwrap_or(0.0);
+    let sms = i.cycles() * f64::from(i.config.n_sms());
+    Value::greatest([
+        issued_share(i, elapsed),
+        issue_share(i, "inst_int", pipes.int.interval, elapsed),
+        issue_share(i, "inst_fma", pipes.fp32.interval, elapsed),
+        issue_share(i, "inst_half", pipes.half.interval, elapsed),
+        issue_share(i, "inst_fp64", pipes.fp64.interval, elapsed),
+        issue_share(i, "inst_sfu", pipes.sfu.interval, elapsed),
+        issue_share(i, "inst_tensor", pipes.tensor.interval, elapsed),
+        lsu_share(i, sms),
+    ])
+}
+
+fn unaccounted(i: &Inputs<'_>) -> Value {
+    let states = STATES
+        .iter()
+        .filter_map(|(_, counter)| i.sum("scheduler", counter).number());
+    i.sum("scheduler", "warp_cycles") - Value::Number(states.sum())
+}
+
+pub(super) const THROUGHPUT: &[Row] = &[(
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "%",
+    "scheduler, lsu",
+    "How close the busiest resource of the SMs came to its own peak over the whole launch.",
+    "greatest of issue slots and of each pipe: starts x interval / elapsed cycles x 100",
+    throughput,
+)];
+
+pub(super) const SCHEDULER: &[Row] = &[
+    (
+        "smsp__inst_executed.sum",
+        "inst",
+        "dispatch",
+        "Warp instructions executed.",
+        "sum of inst_executed",
+        |i| i.sum("dispatch", "inst_executed"),
+    ),
+    (
+        "smsp__inst_issued.sum",
+        "inst",
+        "scheduler",
+        "Warp instructions issued.",
+        "sum of inst_issued",
+        |i| i.sum("scheduler", "inst_issued"),
+    ),
+    (
+        "smsp__thread_inst_executed.sum",
+        "inst",
+        "scheduler",
+        "Instructions of single threads: lanes that run, summed over warp instructions.",
+        "sum of thread_inst",
+        |i| i.sum("scheduler", "thread_inst"),
+    ),
+    (
+        "sm__inst_executed.avg.per_cycle_active",
+        "inst/cycle",
+        "dispatch, cta",
+        "Warp instructions per cycle of an SM while it holds warps.",
+        "sum of inst_executed / sum of active_cycles",
+        |i| i.sum("dispatch", "inst_executed") / i.sum("cta", "active_cycles"),
+    ),
+    (
+        "sm__inst_executed.avg.per_cycle_elapsed",
+        "inst/cycle",
+        "dispatch",
+        "Warp instructions per cycle of an SM over the whole launch.",
+        "sum of inst_executed / (SMs x elapsed cycles)",
+        |i| i.sum("dispatch", "inst_executed") / (i.cycles() * f64::from(i.config.n_sms())),
+    ),
+    (
+        "sm__inst_issued.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Share of issue slots used while schedulers hold warps.",
+        "sum of inst_issued / sum of active_cycles x 100",
+        |i| issued_share(i, active(i)),
+    ),
+    (
+        "smsp__issue_active.avg.per_cycle_active",
+        "warp",
+        "scheduler",
+        "Warps issued per scheduler and active cycle, 0 to 1.",
+        "sum of inst_issued / sum of active_cycles",
+        |i| i.sum("scheduler", "inst_issued") / active(i),
+    ),
+    (
+        "smsp__issue_inst0.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Share of active cycles in which a scheduler issued nothing.",
+        "100 - issue slots used",
+        |i| Value::Number(100.0) - issued_share(i, active(i)),
+    ),
+    (
+        "smsp__warps_active.avg.per_cycle_active",
+        "warp",
+        "scheduler",
+        "Resident warps per scheduler and active cycle.",
+        "sum of warp_cycles / sum of active_cycles",
+        |i| i.sum("scheduler", "warp_cycles") / active(i),
+    ),
+    (
+        "smsp__warps_eligible.avg.per_cycle_active",
+        "warp",
+        "scheduler",
+        "Warps per scheduler and active cycle that could have issued.",
+        "sum of eligible_warps / sum of active_cycles",
+        |i| i.sum("scheduler", "eligible_warps") / active(i),
+    ),
+    (
+        "sm__warps_active.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler, cta",
+        "Achieved occupancy: resident warps of those that an SM can hold, while it holds any.",
+        "sum of warp_cycles / (limits.max_warps_per_sm x sum of active_cycles) x 100",
+        |i| {
+            let slots = i.sum("cta", "active_cycles") * f64::from(i.config.limits.max_warps_per_sm);
+            i.sum("scheduler", "warp_cycles") / slots * 100.0
+        },
+    ),
+    (
+        "smsp__average_warp_latency_per_inst_issued.ratio",
+        "cycle/inst",
+        "scheduler",
+        "Warp-cycles for each instruction issued; the stall ratios add up to it.",
+        "sum of warp_cycles / sum of inst_issued",
+        |i| i.sum("scheduler", "warp_cycles") / i.sum("scheduler", "inst_issued"),
+    ),
+    (
+        "smsp__average_warps_issue_stalled_misc_per_issue_active.ratio",
+        "cycle/inst",
+        "scheduler",
+        "Warp-cycles in no state for each instruction issued: 0, or the model is wrong.",
+        "(sum of warp_cycles - sum of all states) / sum of inst_issued",
+        |i| unaccounted(i) / i.sum("scheduler", "inst_issued"),
+    ),
+    (
+        "smsp__thread_inst_executed_per_inst_executed.ratio",
+        "thread/inst",
+        "scheduler",
+        "Lanes that run per warp instruction; 32 without divergence.",
+        "sum of thread_inst / sum of inst_issued",
+        |i| i.sum("scheduler", "thread_inst") / i.sum("scheduler", "inst_issued"),
+    ),
+    (
+        "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+        "thread/inst",
+        "dispatch",
+        "Lanes that run and whose guard holds per warp instruction.",
+        "sum of thread_inst_pred_on / sum of inst_executed",
+        |i| i.sum("dispatch", "thread_inst_pred_on") / i.sum("dispatch", "inst_executed"),
+    ),
+    (
+        "smsp__inst_executed_op_branch.sum",
+        "inst",
+        "scheduler",
+        "Branch instructions.",
+        "sum of branches",
+        |i| i.sum("scheduler", "branches"),
+    ),
+    (
+        "smsp__sass_branch_targets_threads_divergent.sum",
+        "branch",
+        "scheduler",
+        "Branches at which the lanes of a warp parted.",
+        "sum of divergent_branches",
+        |i| i.sum("scheduler", "divergent_branches"),
+    ),
+    (
+        "smsp__sass_average_branch_targets_threads_uniform.pct",
+        "%",
+        "scheduler",
+        "Share of branches at which all lanes went the same way.",
+        "(branches - divergent_branches) / branches x 100",
+        |i| {
+            let branches = i.sum("scheduler", "branches");
+            (branches - i.sum("scheduler", "divergent_branches")) / branches * 100.0
+        },
+    ),
+    (
+        "sm__icc_request_hit_rate.pct",
+        "%",
+        "none",
+        "Hit rate of the instruction cache.",
+        "hits / requests x 100",
+        not_modelled,
+    ),
+];
+
+const PIPE_FORMULA: &str = "starts x interval of the pipe / sum of scheduler active_cycles x 100";
+
+pub(super) const PIPES: &[Row] = &[
+    (
+        "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Use of the integer and logic pipe.",
+        PIPE_FORMULA,
+        |i| issue_share(i, "inst_int", i.config.sm.pipes.int.interval, active(i)),
+    ),
+    (
+        "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Use of the FP32 multiply-add pipe.",
+        PIPE_FORMULA,
+        |i| issue_share(i, "inst_fma", i.config.sm.pipes.fp32.interval, active(i)),
+    ),
+    (
+        "sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Use of the packed half-precision pipe.",
+        PIPE_FORMULA,
+        |i| issue_share(i, "inst_half", i.config.sm.pipes.half.interval, active(i)),
+    ),
+    (
+        "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Use of the double-precision pipe.",
+        PIPE_FORMULA,
+        |i| issue_share(i, "inst_fp64", i.config.sm.pipes.fp64.interval, active(i)),
+    ),
+    (
+        "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Use of the special-function and conversion pipe.",
+        PIPE_FORMULA,
+        |i| issue_share(i, "inst_sfu", i.config.sm.pipes.sfu.interval, active(i)),
+    ),
+    (
+        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+        "%",
+        "tensor",
+        "Share of active cycles in which the tensor pipe was occupied.",
+        "sum of busy_cycles / sum of scheduler active_cycles x 100",
+        |i| i.sum("tensor", "busy_cycles") / active(i) * 100.0,
+    ),
+    (
+        "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
+        "%",
+        "lsu",
+        "Use of the load and store path.",
+        "instructions x sm.lsu.accept_interval / sum of cta active_cycles x 100",
+        |i| lsu_share(i, i.sum("cta", "active_cycles")),
+    ),
+    (
+        "sm__inst_executed_pipe_cbu.avg.pct_of_peak_sustained_active",
+        "%",
+        "scheduler",
+        "Use of the control pipe: branches, convergence, barriers.",
+        "sum of inst_control / sum of active_cycles x 100",
+        |i| issue_share(i, "inst_control", 1, active(i)),
+    ),
+    (
+        "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
+        "inst/cycle",
+        "gpu",
+        "FP32 multiply-adds that the chip can start per cycle.",
+        "SMs x sm.subcores x 32 / sm.pipes.fp32.interval",
+        |i| {
+            let starts = i.config.n_sms() * i.config.sm.subcores * i.config.limits.warp_size;
+            Value::Number(f64::from(starts) / f64::from(i.config.sm.pipes.fp32.interval))
+        },
+    ),
+];

@@ -1,0 +1,115 @@
+//! Metrics of counters given by hand, against hand counts.
+
+use warpwave_components::occupancy::occupancy;
+use warpwave_components::preset;
+
+use super::*;
+use crate::report::counts::tests::counts;
+
+fn value(name: &str, inputs: &Inputs<'_>) -> Value {
+    find(name).unwrap_or_else(|| panic!("{name} is a row")).value(inputs)
+}
+
+#[test]
+fn names_are_unique_and_every_row_explains_itself() {
+    let mut names: Vec<_> = all().into_iter().map(|metric| metric.name).collect();
+    let n = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), n);
+    for metric in all() {
+        assert!(
+            metric.definition.ends_with('.') && !metric.formula.is_empty(),
+            "{}",
+            metric.name
+        );
+    }
+}
+
+#[test]
+fn two_schedulers_with_known_counters_give_the_ratios_of_a_hand_count() {
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let counts = counts(&[
+        ("scheduler", "inst_issued", &[60, 40]),
+        ("scheduler", "active_cycles", &[200, 200]),
+        ("scheduler", "warp_cycles", &[500, 300]),
+        ("scheduler", "stall_wait", &[200, 200]),
+        ("scheduler", "thread_inst", &[1920, 640]),
+        ("cta", "active_cycles", &[220, 180]),
+        ("lsu", "global_ld_requests", &[8]),
+        ("lsu", "global_ld_sectors", &[40]),
+        ("l1", "load_sectors", &[0]),
+        ("l1", "load_sectors_hit", &[0]),
+    ]);
+    let inputs = Inputs {
+        counts: &counts,
+        config: &config,
+        cycles: 500,
+        launch: None,
+    };
+    let number = |name| {
+        value(name, &inputs)
+            .number()
+            .unwrap_or_else(|| panic!("{name} is a number"))
+    };
+    assert_eq!(number("smsp__issue_active.avg.per_cycle_active"), 0.25);
+    assert_eq!(number("smsp__issue_inst0.avg.pct_of_peak_sustained_active"), 75.0);
+    assert_eq!(number("smsp__warps_active.avg.per_cycle_active"), 2.0);
+    assert_eq!(number("smsp__average_warp_latency_per_inst_issued.ratio"), 8.0);
+    assert_eq!(
+        number("smsp__average_warps_issue_stalled_wait_per_issue_active.ratio"),
+        4.0
+    );
+    assert_eq!(number("smsp__warp_issue_stalled_wait_per_warp_active.pct"), 50.0);
+    assert_eq!(number("smsp__warps_issue_stalled_wait.sum"), 400.0);
+    assert_eq!(number("smsp__thread_inst_executed_per_inst_executed.ratio"), 25.6);
+    assert_eq!(number("sm__cycles_active.avg"), 200.0);
+    assert_eq!(number("sm__cycles_active.max"), 220.0);
+    assert_eq!(
+        number("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"),
+        5.0
+    );
+    assert_eq!(number("gpc__cycles_elapsed.max"), 500.0);
+
+    let none = |name| value(name, &inputs);
+    assert_eq!(
+        none("l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct"),
+        Value::NotReached
+    );
+    assert_eq!(
+        none("smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio"),
+        Value::NotModelled
+    );
+    assert_eq!(none("sm__icc_request_hit_rate.pct"), Value::NotModelled);
+    assert_eq!(none("launch__grid_size"), Value::NotReached);
+}
+
+#[test]
+fn launch_of_v100_blocks_of_256_threads_with_64_registers_has_the_vendors_occupancy() {
+    let config = preset::load("v100-sxm2", &[]).unwrap().config;
+    let counts = counts(&[]);
+    let inputs = Inputs {
+        counts: &counts,
+        config: &config,
+        cycles: 1_530_000,
+        launch: Some(LaunchFacts {
+            ctas: 640,
+            threads: 256,
+            registers: 64,
+            shared_bytes: 0,
+            occupancy: occupancy(&config, 256, 64, 0).unwrap(),
+        }),
+    };
+    let number = |name| {
+        value(name, &inputs)
+            .number()
+            .unwrap_or_else(|| panic!("{name} is a number"))
+    };
+    // 4 blocks of 8 warps of 64 (DESIGN lessons 17), 80 SMs: 640 blocks are 2 waves.
+    assert_eq!(number("sm__maximum_warps_per_active_cycle_pct"), 50.0);
+    assert_eq!(number("smsp__maximum_warps_avg_per_active_cycle"), 8.0);
+    assert_eq!(number("launch__waves_per_multiprocessor"), 2.0);
+    assert_eq!(number("launch__thread_count"), 163_840.0);
+    assert_eq!(number("launch__occupancy_limit_registers"), 4.0);
+    assert_eq!(number("gpu__time_duration.sum"), 1e6);
+}

@@ -1,0 +1,112 @@
+//! A metric's value: a number, or why there is none.
+
+use std::fmt;
+use std::ops::{Add, Div, Mul, Sub};
+
+use serde::{Serialize, Serializer};
+
+/// A number, or the reason why there is none. Arithmetic keeps the reason.
+///
+/// ```
+/// use warpwave::report::metrics::Value;
+/// assert_eq!(Value::Number(6.0) / Value::Number(4.0) * 100.0, Value::Number(150.0));
+/// assert_eq!(Value::Number(6.0) / Value::Number(0.0), Value::NotReached);
+/// assert_eq!(Value::NotModelled + Value::Number(1.0), Value::NotModelled);
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value {
+    /// A number.
+    Number(f64),
+    /// No component counts it.
+    NotModelled,
+    /// Nothing happened that it could be a share of.
+    NotReached,
+}
+
+impl Value {
+    /// A count.
+    pub fn of(count: u64) -> Self {
+        Value::Number(count as f64)
+    }
+
+    /// The number, if it is one.
+    pub fn number(self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The greatest of those that are numbers.
+    pub fn greatest(values: impl IntoIterator<Item = Value>) -> Value {
+        let numbers = values.into_iter().filter_map(Value::number);
+        numbers.max_by(f64::total_cmp).map_or(Value::NotModelled, Value::Number)
+    }
+
+    fn with(self, other: Value, join: impl Fn(f64, f64) -> Value) -> Value {
+        match (self, other) {
+            (Value::Number(a), Value::Number(b)) => join(a, b),
+            (Value::NotModelled, _) | (_, Value::NotModelled) => Value::NotModelled,
+            _ => Value::NotReached,
+        }
+    }
+}
+
+impl Add for Value {
+    type Output = Value;
+    fn add(self, other: Value) -> Value {
+        self.with(other, |a, b| Value::Number(a + b))
+    }
+}
+
+impl Sub for Value {
+    type Output = Value;
+    fn sub(self, other: Value) -> Value {
+        self.with(other, |a, b| Value::Number(a - b))
+    }
+}
+
+impl Div for Value {
+    type Output = Value;
+    fn div(self, other: Value) -> Value {
+        self.with(other, |a, b| {
+            if b == 0.0 {
+                Value::NotReached
+            } else {
+                Value::Number(a / b)
+            }
+        })
+    }
+}
+
+impl Mul<f64> for Value {
+    type Output = Value;
+    fn mul(self, factor: f64) -> Value {
+        self.with(Value::Number(factor), |a, b| Value::Number(a * b))
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Value::Number(number) if is_whole(number) => write!(f, "{number:.0}"),
+            Value::Number(number) => write!(f, "{number:.4}"),
+            Value::NotModelled => f.write_str("not modelled"),
+            Value::NotReached => f.write_str("not reached"),
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Value::Number(number) if is_whole(number) => serializer.serialize_i64(number as i64),
+            Value::Number(number) => serializer.serialize_f64(number),
+            _ => serializer.collect_str(self),
+        }
+    }
+}
+
+fn is_whole(number: f64) -> bool {
+    number.fract() == 0.0 && number.abs() < 9e15
+}
