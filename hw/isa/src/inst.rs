@@ -264,7 +264,7 @@ pub struct Mods {
     pub from: Ty,
     /// Comparison.
     pub cmp: Cmp,
-    /// Whether the comparison is also true for NaN.
+    /// Whether the comparison is also true for NaN; for a least or greatest, whether a NaN wins.
     pub unordered: bool,
     /// How a comparison joins `psrc[0]`.
     pub join: Join,
@@ -278,13 +278,13 @@ pub struct Mods {
     pub ftz: bool,
     /// Result clamped to 0..1 (floats) or to the type's range (integers).
     pub sat: bool,
-    /// High half of the product (IMAD.HI), or the upper word (SHF.HI).
+    /// High half of the product (IMAD.HI), the upper word (SHF.HI, LEA.HI), or the remainder (IDIV).
     pub high: bool,
     /// Shift to the right (SHF).
     pub right: bool,
     /// Shift count modulo the width instead of clamped (SHF).
     pub wrap: bool,
-    /// Truth table of LOP3 and PLOP3; bit-reversal, byte order and so on of other rows.
+    /// Truth table of LOP3 and PLOP3, shift of LEA, mode of PRMT.
     pub lut: u8,
     /// Function of MUFU.
     pub mufu: Mufu,

@@ -132,7 +132,7 @@ opcodes! {
     Sel "SEL" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
     /// d = special register; a is `Source::Special`.
     S2r "S2R" Sfu (Words(1), 0) <- ([Words(1)], 0);
-    /// d = bytes of (b:a) chosen by the selector c; `lut` holds the mode (0 the generic one).
+    /// d = bytes of (b:a) chosen by the selector c; `lut` holds the mode: 0 generic, then f4e, b4e, rc8, ecl, ecr, rc16 from 1 to 6.
     Prmt "PRMT" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// d = the predicates P0 to P6 as bits 0 to 6.
     P2r "P2R" Int (Words(1), 0) <- ([], 0);
@@ -140,13 +140,15 @@ opcodes! {
     R2p "R2P" Int (Words(0), 0) <- ([Words(1), Words(1)], 0);
 
     // ---- integer and logic
-    /// d = a + b + c (+ carry psrc0 if `extended`); pdst0 = carry out of the 32-bit sum of two operands.
+    /// d = a + b + c (+ carry psrc0 if `extended`); pdst0 = whether the sum is 2^32 or more, a negated addend counting as its inversion
+    /// plus one. So a + b carries as usual, and the carry of a - b says a >= b; a 64-bit a - b goes on with ~b and that carry.
     Iadd3 "IADD3" Int (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 1);
-    /// d = (a << lut) + b; with `high`, the upper word of (c:a) << lut, plus b (+ carry psrc0 if `extended`); pdst0 = carry out.
+    /// d = (a << lut) + b; with `high`, the upper word of (c:a) << lut, plus b (+ carry psrc0 if `extended`); pdst0 = carry out as of IADD3, modifiers of a applied after the shift.
     Lea "LEA" Int (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 1);
-    /// d = truth table `lut` of a, b, c, bit by bit.
+    /// d = truth table `lut` of a, b, c, bit by bit (index 4*a + 2*b + c, so that a is 0xf0, b 0xcc, c 0xaa).
     Lop3 "LOP3" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
-    /// Funnel shift of (c:a) by b: `right`, `wrap`, `high`; `ty` S32 shifts in c's sign (plain shifts pass a zero or copied word).
+    /// Funnel shift of (c:a) by b, to the left or `right`: its low word, or its upper one (`high`). The count clamps at 32, or 64 for U64
+    /// and S64, or wraps there (`wrap`); signed types shift in c's sign.
     Shf "SHF" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// d = least or greatest of a, b: least where psrc0 holds.
     Imnmx "IMNMX" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
@@ -156,23 +158,23 @@ opcodes! {
     Iabs "IABS" Int (Words(1), 0) <- ([Words(1)], 0);
     /// d = a narrowed to `from` and extended to `ty`; `sat` clamps instead.
     I2i "I2I" Int (Ty, 0) <- ([From], 0);
-    /// d = field of a at bit b, length c, extended as `ty` says.
+    /// d = field of a at bit b, length c, extended as `ty` says (PTX bfe).
     Bfe "BFE" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
-    /// d = b with the low bits of a inserted at bit c, length d.
+    /// d = b with the low bits of a inserted at bit c, length d (PTX bfi).
     Bfi "BFI" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1), Words(1)], 0);
     /// pdst0 = truth table `lut` of psrc0, psrc1 (index 2*p + q); pdst1 its complement.
     Plop3 "PLOP3" Int (Words(0), 2) <- ([], 2);
-    /// d, pdst0 = vote over the active lanes of psrc0.
+    /// d = the active lanes in which psrc0 holds, in every mode; pdst0 = whether it holds in any, all, or all or none of them (ballot: as any).
     Vote "VOTE" Int (Words(1), 1) <- ([], 1);
     /// d = lanes whose a (width `ty`) equals this lane's (any), or all lanes if equal everywhere (all, pdst0).
     Match "MATCH" Sfu (Words(1), 1) <- ([Ty], 0);
     /// d = reduction `atom` of a over the active lanes.
     Redux "REDUX" Sfu (Words(1), 0) <- ([Words(1)], 0);
-    /// d = low word of a*b+c, or its high word (`high`); `ty` gives the sign.
+    /// d = low word of a*b+c, or the high word of a*b, plus c (`high`, as PTX mad.hi; `sat` clamps if signed); `ty` gives the sign.
     Imad "IMAD" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// (d+1:d) = 64-bit a*b + (c+1:c); `ty` gives the sign of a and b.
     ImadWide "IMAD.WIDE" Fma (Words(2), 0) <- ([Words(1), Words(1), Words(2)], 0);
-    /// d = c + dot product of the four bytes of a and b; `from` and `ty` give the signs of a and b.
+    /// d = c + dot product of the four bytes of a and b; whether a is signed is `from`, whether b is, `ty`.
     Idp4a "IDP.4A" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// Bits set in a.
     Popc "POPC" Sfu (Words(1), 0) <- ([Words(1)], 0);
@@ -180,7 +182,7 @@ opcodes! {
     Flo "FLO" Sfu (Words(1), 0) <- ([Words(1)], 0);
     /// Bits of a in reverse.
     Brev "BREV" Sfu (Words(1), 0) <- ([Words(1)], 0);
-    /// d = a / b (`high`: the remainder), of `ty`. One row for what hardware does in some 20 instructions; its cost is the preset's.
+    /// d = a / b (`high`: the remainder), of `ty`; all ones if b is zero. One row for what hardware does in some 20 instructions; its cost is the preset's.
     Idiv "IDIV" Sfu (Ty, 0) <- ([Ty, Ty], 0);
 
     // ---- FP32
@@ -190,11 +192,11 @@ opcodes! {
     Fmul "FMUL" Fma (Words(1), 0) <- ([Words(1), Words(1)], 0);
     /// d = a * b + c, rounded once.
     Ffma "FFMA" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
-    /// d = lesser or greater of a, b (lesser where psrc0 holds); a NaN loses.
+    /// d = lesser or greater of a, b (lesser where psrc0 holds); a NaN loses (`unordered`: wins).
     Fmnmx "FMNMX" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
     /// pdst0 = (a cmp b) join psrc0; pdst1 = complement joined likewise.
     Fsetp "FSETP" Int (Words(0), 2) <- ([Words(1), Words(1)], 1);
-    /// d = approximate function `mufu` of a.
+    /// d = approximate function `mufu` of a, in f32, halves (`ty` F16, F16x2, Bf16, Bf16x2) or on the upper word of an f64 (F64).
     Mufu "MUFU" Sfu (Words(1), 0) <- ([Words(1)], 0);
     /// d = a / b, correctly rounded. One row for a sequence, like IDIV.
     Fdiv "FDIV" Sfu (Ty, 0) <- ([Ty, Ty], 0);
@@ -210,7 +212,7 @@ opcodes! {
     Hmul2 "HMUL2" Half (Words(1), 0) <- ([Words(1), Words(1)], 0);
     /// d = a * b + c, rounded once.
     Hfma2 "HFMA2" Half (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
-    /// d = lesser or greater (lesser where psrc0 holds).
+    /// d = lesser or greater (lesser where psrc0 holds); a NaN loses (`unordered`: wins).
     Hmnmx2 "HMNMX2" Half (Words(1), 0) <- ([Words(1), Words(1)], 1);
     /// pdst0 = (low halves compare) join psrc0; pdst1 = (high halves compare) join psrc0.
     Hsetp2 "HSETP2" Half (Words(0), 2) <- ([Words(1), Words(1)], 1);
@@ -222,7 +224,7 @@ opcodes! {
     Dmul "DMUL" Fp64 (Words(2), 0) <- ([Words(2), Words(2)], 0);
     /// d = a * b + c, rounded once.
     Dfma "DFMA" Fp64 (Words(2), 0) <- ([Words(2), Words(2), Words(2)], 0);
-    /// d = lesser or greater (lesser where psrc0 holds).
+    /// d = lesser or greater (lesser where psrc0 holds); a NaN loses.
     Dmnmx "DMNMX" Fp64 (Words(2), 0) <- ([Words(2), Words(2)], 1);
     /// pdst0 = (a cmp b) join psrc0; pdst1 = complement joined likewise.
     Dsetp "DSETP" Fp64 (Words(0), 2) <- ([Words(2), Words(2)], 1);
@@ -230,7 +232,7 @@ opcodes! {
     // ---- conversions
     /// Integer `from` to float `ty`.
     I2f "I2F" Sfu (Ty, 0) <- ([From], 0);
-    /// Float `from` to integer `ty`, saturating; NaN gives 0.
+    /// Float `from` to integer `ty`, saturating; NaN gives 0, from F64 or to 64 bits the top bit alone (PTX cvt).
     F2i "F2I" Sfu (Ty, 0) <- ([From], 0);
     /// Float `from` to float `ty`; `integral` rounds to an integral value.
     F2f "F2F" Sfu (Ty, 0) <- ([From], 0);
@@ -238,7 +240,7 @@ opcodes! {
     F2fp "F2FP" Int (Words(1), 0) <- ([Words(1), Words(1)], 0);
 
     // ---- tensor
-    /// D = A * B + C for the shape `mma`; sources A, B, C.
+    /// D = A * B + C for the shape `mma`; sources A, B, C; `sat` clamps integers.
     Mma "MMA" Tensor (MmaC, 0) <- ([MmaA, MmaB, MmaC], 0);
 
     // ---- memory and exchange

@@ -107,10 +107,10 @@ fn fused_if_safe(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
     for lane in 0..WARP_SIZE {
         let sum = f64::from(number(a.0[lane])) * f64::from(number(b.0[lane])) + f64::from(number(c.0[lane]));
         let rounded = bits(sum as f32);
+        let half_way = sum.to_bits() & LOST == HALF_WAY;
         // Zero wraps around and is safe; the least normal number may have been a denormal before rounding.
         let tiny = (rounded & !SIGN).wrapping_sub(1) < LEAST_NORMAL;
-        let half_way = sum.to_bits() & LOST == HALF_WAY;
-        unsafe_lanes |= u32::from(tiny) | u32::from(half_way);
+        unsafe_lanes |= u32::from(half_way | tiny);
         out.0[lane] = rounded;
     }
     unsafe_lanes == 0

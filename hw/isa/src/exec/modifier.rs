@@ -84,7 +84,8 @@ pub(super) fn apply_narrow(inst: &Inst, operands: &Operands) -> [Lanes; 3] {
     let kind = Kind::of(inst);
     let ftz = flushes(inst, kind);
     let mut words = [Lanes::ZERO; 3];
-    for (slot, word) in words.iter_mut().enumerate() {
+    let slots = inst.op.row().src.len();
+    for (slot, word) in words[..slots].iter_mut().enumerate() {
         let operand = inst.src[slot];
         let Masks { keep, flip, add } = Masks::of(kind, operand);
         if kind == Kind::Int && operand.abs {

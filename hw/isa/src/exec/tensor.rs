@@ -26,33 +26,48 @@ pub(super) fn mma(step: &Step, results: &mut Results) {
         MmaShape::M16n8k16Bf16 => floats::<16>(step, results, 2, half(is_brain(Ty::Bf16))),
         MmaShape::M16n8k8Tf32 => floats::<8>(step, results, 1, tf32),
         MmaShape::M16n8k4Tf32 => floats::<4>(step, results, 1, tf32),
-        MmaShape::M16n8k32S8 => integers(step, results, |word, n| i32::from((word >> (8 * n)) as i8)),
-        MmaShape::M16n8k32U8 => integers(step, results, |word, n| i32::from((word >> (8 * n)) as u8)),
+        MmaShape::M16n8k32S8 => integers(step, results, |word, n| f32::from((word >> (8 * n)) as i8)),
+        MmaShape::M16n8k32U8 => integers(step, results, |word, n| f32::from((word >> (8 * n)) as u8)),
         MmaShape::M8n8k4F64 => doubles(step, results),
     }
 }
 
 /// A (16 x K) and B (K x 8) from the lanes' words, each of which holds `each` elements along K.
 #[inline(always)]
-fn gather<T: Copy + Default, const K: usize>(
+fn gather<const K: usize>(
     step: &Step,
     each: usize,
-    element: impl Fn(u32, usize) -> T,
-) -> ([[T; K]; M], [[T; N]; K]) {
-    let mut a = [[T::default(); K]; M];
-    let mut b = [[T::default(); N]; K];
-    for lane in 0..WARP_SIZE {
-        let (group, position) = (lane / 4, lane % 4);
-        for word in 0..K / (4 * each) {
-            for n in 0..each {
-                let k = position * each + n + word * 4 * each;
-                a[group][k] = element(step.word(0, 2 * word).0[lane], n);
-                a[group + 8][k] = element(step.word(0, 2 * word + 1).0[lane], n);
-                b[k][group] = element(step.word(1, word).0[lane], n);
+    element: impl Fn(u32, usize) -> f32,
+) -> ([[f32; K]; M], [[f32; N]; K]) {
+    let mut a = [[0.0; K]; M];
+    let mut b = [[0.0; N]; K];
+    for word in 0..K / (4 * each) {
+        for n in 0..each {
+            let elements = |slot, word| step.word(slot, word).0.map(|bits| element(bits, n));
+            let (upper, lower, right) = (elements(0, 2 * word), elements(0, 2 * word + 1), elements(1, word));
+            for lane in 0..WARP_SIZE {
+                let (group, k) = (lane / 4, lane % 4 * each + n + word * 4 * each);
+                a[group][k] = upper[lane];
+                a[group + 8][k] = lower[lane];
+                b[k][group] = right[lane];
             }
         }
     }
     (a, b)
+}
+
+/// Adds the products to the sums, in rising k.
+#[inline(always)]
+fn accumulate<const K: usize>(a: &[[f32; K]; M], b: &[[f32; N]; K], sums: &mut [[f32; N]; M]) {
+    for (sums, a) in sums.iter_mut().zip(a) {
+        let mut row = *sums;
+        for (a, b) in a.iter().zip(b) {
+            for (sum, b) in row.iter_mut().zip(b) {
+                *sum += *a * *b;
+            }
+        }
+        *sums = row;
+    }
 }
 
 /// Row and column of accumulator `n` of a lane.
@@ -62,16 +77,10 @@ fn accumulator(lane: usize, n: usize) -> (usize, usize) {
 
 #[inline(always)]
 fn floats<const K: usize>(step: &Step, results: &mut Results, each: usize, element: impl Fn(u32, usize) -> f32) {
-    let (a, b) = gather::<f32, K>(step, each, element);
+    let (a, b) = gather::<K>(step, each, element);
     let mut sums = [[0.0; N]; M];
     for_each_accumulator(|lane, n, row, column| sums[row][column] = f32::from_bits(step.word(2, n).0[lane]));
-    for k in 0..K {
-        for row in 0..M {
-            for column in 0..N {
-                sums[row][column] += a[row][k] * b[k][column];
-            }
-        }
-    }
+    accumulate(&a, &b, &mut sums);
     for_each_accumulator(|lane, n, row, column| results.words[n].0[lane] = fp32::bits(sums[row][column]));
 }
 
@@ -85,19 +94,21 @@ fn for_each_accumulator(mut f: impl FnMut(usize, usize, usize, usize)) {
     }
 }
 
+/// The sum of 32 products of bytes is below 2^24, and so exact in f32, which every host multiplies faster.
 #[inline(always)]
-fn integers(step: &Step, results: &mut Results, element: impl Fn(u32, usize) -> i32) {
-    let (a, b) = gather::<i32, 32>(step, 4, element);
+fn integers(step: &Step, results: &mut Results, element: impl Fn(u32, usize) -> f32) {
+    let (a, b) = gather::<32>(step, 4, element);
+    let mut sums = [[0.0; N]; M];
+    accumulate(&a, &b, &mut sums);
     let clamped = step.inst.mods.sat;
     for_each_accumulator(|lane, n, row, column| {
-        let start = i64::from(step.word(2, n).0[lane] as i32);
-        let sum = (0..32).fold(start, |sum, k| sum + i64::from(a[row][k] * b[k][column]));
-        let bounded = if clamped {
-            sum.clamp(i32::MIN.into(), i32::MAX.into())
+        let (start, sum) = (step.word(2, n).0[lane] as i32, sums[row][column] as i32);
+        let total = if clamped {
+            start.saturating_add(sum)
         } else {
-            sum
+            start.wrapping_add(sum)
         };
-        results.words[n].0[lane] = bounded as u32;
+        results.words[n].0[lane] = total as u32;
     });
 }
 
