@@ -2,7 +2,8 @@
 //!
 //! A warp runs one group of lanes at a time. A branch on which its lanes disagree splits the group; the part that does not
 //! branch goes on first, the other is kept. BSSY notes the lanes that will meet at a join, BSYNC holds a group there until the
-//! others have come, left (BREAK) or ended (EXIT). When a group is held, the group kept last goes on.
+//! others have come, left (BREAK) or ended (EXIT). When a group is held, the group kept last goes on; when all of it jumps back, the
+//! group kept longest, so that every lane gets its turn.
 //! This is the convergence of Volta and later (reference rules §5), so it takes no stack discipline from the program.
 //! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
 //!
@@ -112,7 +113,11 @@ impl Flow {
         let rest = self.active & !taken;
         self.pc += 1;
         if rest.is_empty() {
+            let is_backward = target <= self.pc;
             self.pc = target;
+            if is_backward && self.n_kept > 0 {
+                self.give_way();
+            }
         } else if !taken.is_empty() {
             self.keep(target, taken);
             self.active = rest;
@@ -201,6 +206,14 @@ impl Flow {
     fn keep(&mut self, pc: u32, lanes: LaneMask) {
         self.kept[self.n_kept] = (pc, lanes);
         self.n_kept += 1;
+    }
+
+    /// The group kept longest runs, and the running one is kept: who spins on a lock must not keep its holder from running.
+    fn give_way(&mut self) {
+        let spinning = (self.pc, self.active);
+        (self.pc, self.active) = self.kept[0];
+        self.kept.copy_within(1..self.n_kept, 0);
+        self.kept[self.n_kept - 1] = spinning;
     }
 
     /// Keeps lanes in one group for each place they go to; that of the lowest lane first.

@@ -87,6 +87,28 @@ fn uneven_trip_counts_early_lanes_wait_for_the_last() {
 }
 
 #[test]
+fn lanes_spin_on_a_lock_its_holder_gets_its_turn() {
+    // 0: who has the lock goes to 5; 1: the others jump back; 5: the holder works; 6: gives the lock to the next lane, ends.
+    let mut flow = four_lanes();
+    let mut holder = 0;
+    for _ in 0..100 {
+        match flow.pc() {
+            0 => flow.branch(LaneMask::lane(holder), 5),
+            1 => flow.branch(LaneMask::ALL, 0),
+            5 => flow.step(),
+            _ => {
+                holder += 1;
+                flow.exit(LaneMask::ALL);
+            }
+        }
+        if flow.is_done() {
+            break;
+        }
+    }
+    assert!(flow.is_done(), "lane {holder} never ran: {flow:?}");
+}
+
+#[test]
 fn lanes_break_out_of_a_loop_the_join_does_not_wait_for_them() {
     let mut flow = four_lanes();
     flow.bssy(INNER); // 0
