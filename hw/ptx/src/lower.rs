@@ -19,6 +19,8 @@ mod dead;
 
 mod split;
 
+mod common;
+
 mod operands;
 
 mod jumps;
@@ -26,6 +28,8 @@ mod jumps;
 mod uniform;
 
 mod reconverge;
+
+mod schedule;
 
 mod live;
 
@@ -53,10 +57,13 @@ const PASSES: &[Pass] = &[
     ("dead", dead::run),
     ("split", split::run),
     ("fold words", fold::run),
+    ("common", common::run),
+    ("fold copies", fold::run),
     ("dead words", dead::run),
     ("operands", operands::run),
     ("jumps", jumps::run),
     ("reconverge", reconverge::run),
+    ("schedule", schedule::run),
 ];
 
 /// A kernel's program, or every reason why it cannot run.

@@ -27,7 +27,7 @@ pub(crate) struct Flag(pub u32);
 pub(crate) type BlockId = usize;
 
 /// Where an operand's bits come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Bits {
     Zero,
     Word(Word),
@@ -37,7 +37,7 @@ pub(crate) enum Bits {
 }
 
 /// A source operand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Arg {
     pub bits: Bits,
     pub neg: bool,
@@ -119,7 +119,7 @@ impl Arg {
 }
 
 /// A predicate operand: always, or a flag as it is or negated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct When {
     pub flag: Option<Flag>,
     pub negated: bool,
@@ -149,7 +149,7 @@ impl When {
 }
 
 /// A 64-bit integer operation, whole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Wide {
     /// d = a.
     Mov,
@@ -172,7 +172,7 @@ pub(crate) enum Wide {
 }
 
 /// What an operation does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum What {
     Row(Opcode),
     Wide(Wide),

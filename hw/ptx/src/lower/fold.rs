@@ -4,7 +4,7 @@
 //! original, where both are fixed ([`Values`]); sign changes of 32-bit floats become operand modifiers. What nobody reads
 //! any more is left for `dead`.
 
-use super::code::{Arg, Bits, Code, Op, What, When, Wide, Word};
+use super::code::{Arg, Bits, Code, Flag, Op, What, When, Wide, Word};
 use super::graph::{Graph, Values, places};
 use warpwave_isa::inst::Join;
 use warpwave_isa::opcode::Opcode;
@@ -144,13 +144,13 @@ fn predicates(code: &mut Code) {
 }
 
 /// Of each flag: the place of its only definition, if all its uses come behind it, and how often it is read.
-struct Flags {
+pub(super) struct Flags {
     places: Vec<Option<(usize, usize)>>,
     reads: Vec<u32>,
 }
 
 impl Flags {
-    fn of(code: &Code, graph: &Graph) -> Flags {
+    pub fn of(code: &Code, graph: &Graph) -> Flags {
         let n = code.n_flags as usize;
         let mut flags = Flags {
             places: vec![None; n],
@@ -182,6 +182,11 @@ impl Flags {
             *place = place.filter(|_| !several);
         }
         flags
+    }
+
+    /// Whether the flag has its one value wherever it is read.
+    pub fn is_fixed(&self, flag: Flag) -> bool {
+        self.places[flag.0 as usize].is_some()
     }
 
     fn definition<'c>(&self, code: &'c Code, when: When) -> Option<&'c Op> {

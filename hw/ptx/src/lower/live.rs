@@ -117,6 +117,15 @@ pub(super) fn spans<F: File>(code: &Code, graph: &Graph) -> Vec<Spans> {
     spans.into_iter().map(|list| union(&list, &[])).collect()
 }
 
+/// The registers of a file that are wanted behind each block.
+pub(super) fn behind_blocks<F: File>(code: &Code, graph: &Graph) -> Vec<Vec<usize>> {
+    let fresh = fresh_definitions::<F>(code, graph);
+    live_out::<F>(code, graph, &fresh)
+        .iter()
+        .map(|set| set.members().collect())
+        .collect()
+}
+
 /// Registers with one definition, before all uses and in no loop: a guard on it keeps no older value.
 fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut place: Vec<Option<(BlockId, usize)>> = vec![None; F::count(code)];

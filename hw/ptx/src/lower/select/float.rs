@@ -174,10 +174,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Brings a divisor whose reciprocal would be denormal, or which is so itself, into range; the dividend follows.
     fn scaled_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
-        let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
-        let (a, b) = (self.scaled_where(huge, a, 0.25), self.scaled_where(huge, b, 0.25));
+        let choice = |x: f32, y: Arg, when| Op::row(Opcode::Sel).src(&[number(x), y]).psrc(when);
+        let product = |x: Arg, y: Arg| Op::row(Opcode::Fmul).src(&[x, y]).mods(|mods| mods.ty = Ty::F32);
         let tiny = self.magnitude_test(b, Cmp::Lt, LEAST_NORMAL);
-        (self.scaled_where(tiny, a, UP), self.scaled_where(tiny, b, UP))
+        let factor = self.compute(choice(UP, number(1.0), tiny));
+        let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
+        let factor = self.compute(choice(0.25, factor, huge));
+        (self.compute(product(a, factor)), self.compute(product(b, factor)))
     }
 
     /// A predicate: |a| cmp limit.

@@ -1,0 +1,398 @@
+//! The order of operations inside a block: long latencies begin early.
+//!
+//! Takes: final virtual code. Promises: the same operations in each block, every one behind those that it depends on;
+//! nothing crosses a branch, a barrier, a fence or a read of the clock. The order follows the longest path of latencies,
+//! as compilers for real hardware have it, as long as registers last: PTX itself leaves that to the assembler.
+//!
+//! The latencies weigh one path against another; they are no promise of the machine's.
+
+use super::code::{Bits, Code, Flag, Op, What, Word};
+use super::graph::Graph;
+use super::live;
+use std::collections::{HashMap, HashSet};
+use warpwave_isa::inst::CacheOp;
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::reg::Special;
+use warpwave_isa::space::Space;
+
+/// Words that a kernel may want at once without fewer warps fitting on an SM (64 K registers, 2048 threads), less what
+/// alignment may cost.
+const FREE_WORDS: usize = 28;
+/// Words more than the text's own order wants that hiding latency may cost.
+const MORE_WORDS: usize = 8;
+/// Predicates that may be wanted at once.
+const FREE_FLAGS: usize = 6;
+
+pub(super) fn run(code: &mut Code) {
+    let graph = Graph::of(code);
+    let words_out = live::behind_blocks::<live::Words>(code, &graph);
+    let flags_out = live::behind_blocks::<live::Flags>(code, &graph);
+    for (block, body) in code.blocks.iter_mut().enumerate() {
+        let mut wanted = Wanted {
+            words: words_out[block].iter().map(|&word| Word(word as u32)).collect(),
+            flags: flags_out[block].iter().map(|&flag| Flag(flag as u32)).collect(),
+        };
+        let ops = std::mem::take(&mut body.ops);
+        let mut regions: Vec<Vec<Op>> = Vec::new();
+        for region in ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b)).rev() {
+            regions.push(ordered(region, &wanted));
+            for op in region.iter().rev() {
+                wanted.before(op);
+            }
+        }
+        body.ops = regions.into_iter().rev().flatten().collect();
+    }
+}
+
+/// What later code reads.
+#[derive(Clone)]
+struct Wanted {
+    words: HashSet<Word>,
+    flags: HashSet<Flag>,
+}
+
+impl Wanted {
+    /// From behind an operation to before it.
+    fn before(&mut self, op: &Op) {
+        if op.guard.flag.is_none() {
+            op.defs().for_each(|word| _ = self.words.remove(&word));
+            op.flag_defs().for_each(|flag| _ = self.flags.remove(&flag));
+        }
+        self.words.extend(op.uses());
+        self.flags.extend(op.flag_uses());
+    }
+}
+
+/// Whether nothing may move across an operation.
+fn is_fence(op: &Op) -> bool {
+    let What::Row(opcode) = op.what else { return true };
+    let reads_clock = matches!(
+        op.src[0].bits,
+        Bits::Special(Special::ClockLo | Special::ClockHi | Special::GlobaltimerLo | Special::GlobaltimerHi)
+    );
+    opcode.row().pipe == Pipe::Control || reads_clock || matches!(opcode, Opcode::Ldgdepbar)
+}
+
+/// Cycles that a dependent operation waits, roughly.
+fn latency(op: &Op) -> u32 {
+    let What::Row(opcode) = op.what else { return 1 };
+    match (opcode, op.mods.space) {
+        (Opcode::Ld, Space::Shared) | (Opcode::Shfl | Opcode::Ldsm, _) => 25,
+        (Opcode::Atom, Space::Shared) => 60,
+        (Opcode::Ld | Opcode::Atom, _) => 300,
+        (Opcode::Idiv | Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp, _) => 60,
+        _ => match opcode.row().pipe {
+            Pipe::Sfu => 20,
+            Pipe::Tensor | Pipe::Lsu => 25,
+            Pipe::Fp64 => 10,
+            _ => 5,
+        },
+    }
+}
+
+/// The operations of a stretch without fences, in a better order.
+fn ordered(region: &[Op], wanted: &Wanted) -> Vec<Op> {
+    if region.len() < 3 {
+        return region.to_vec();
+    }
+    let mut list = List::of(region, wanted);
+    let mut order = Vec::with_capacity(region.len());
+    while let Some(next) = list.choose() {
+        list.take(next);
+        order.push(region[next]);
+    }
+    order
+}
+
+/// List scheduling: of the operations whose sources are there, the one with the longest path behind it comes next.
+struct List<'r> {
+    region: &'r [Op],
+    /// Dependents of each operation, with the cycles until they may issue.
+    edges: Vec<Vec<(usize, u32)>>,
+    /// Operations that each still waits for.
+    waits: Vec<usize>,
+    /// First cycle for each.
+    earliest: Vec<u32>,
+    /// Cycles from each to the end of the longest path.
+    path: Vec<u32>,
+    ready: Vec<usize>,
+    cycle: u32,
+    pressure: Pressure,
+}
+
+impl<'r> List<'r> {
+    fn of(region: &'r [Op], wanted: &Wanted) -> Self {
+        let edges = dependencies(region);
+        let n = region.len();
+        let mut waits = vec![0; n];
+        let mut path = vec![0; n];
+        for from in (0..n).rev() {
+            for &(to, cycles) in &edges[from] {
+                waits[to] += 1;
+                path[from] = path[from].max(path[to] + cycles);
+            }
+            path[from] = path[from].max(latency(&region[from]));
+        }
+        let ready = (0..n).filter(|&op| waits[op] == 0).collect();
+        List {
+            region,
+            edges,
+            waits,
+            earliest: vec![0; n],
+            path,
+            ready,
+            cycle: 0,
+            pressure: Pressure::of(region, wanted),
+        }
+    }
+
+    /// The next operation; `None` at the end.
+    fn choose(&self) -> Option<usize> {
+        let fits = |&&op: &&usize| self.pressure.fits(&self.region[op]);
+        let best = |candidates: &mut dyn Iterator<Item = &usize>| {
+            candidates.copied().min_by_key(|&op| {
+                let wait = self.earliest[op].saturating_sub(self.cycle);
+                (wait, std::cmp::Reverse(self.path[op]), op)
+            })
+        };
+        best(&mut self.ready.iter().filter(fits)).or_else(|| self.relief())
+    }
+
+    /// With no register free: what frees most, or else what comes first in the text.
+    fn relief(&self) -> Option<usize> {
+        self.ready
+            .iter()
+            .copied()
+            .min_by_key(|&op| (self.pressure.change(&self.region[op]).0.max(0), op))
+    }
+
+    fn take(&mut self, op: usize) {
+        self.ready.retain(|&ready| ready != op);
+        self.cycle = self.cycle.max(self.earliest[op]) + 1;
+        for &(to, cycles) in &self.edges[op] {
+            self.earliest[to] = self.earliest[to].max(self.cycle - 1 + cycles);
+            self.waits[to] -= 1;
+            if self.waits[to] == 0 {
+                self.ready.push(to);
+            }
+        }
+        self.pressure.take(&self.region[op]);
+    }
+}
+
+/// How many registers are wanted at the present place of the new order.
+struct Pressure {
+    /// Reads still to come in the region, and one for each word that later code reads.
+    word_reads: HashMap<Word, u32>,
+    flag_reads: HashMap<Flag, u32>,
+    words: HashSet<Word>,
+    flags: HashSet<Flag>,
+    most_words: usize,
+}
+
+impl Pressure {
+    fn of(region: &[Op], wanted: &Wanted) -> Pressure {
+        let mut word_reads: HashMap<Word, u32> = wanted.words.iter().map(|&word| (word, 1)).collect();
+        let mut flag_reads: HashMap<Flag, u32> = wanted.flags.iter().map(|&flag| (flag, 1)).collect();
+        let mut before = wanted.clone();
+        let mut peak = before.words.len();
+        for op in region.iter().rev() {
+            op.uses().for_each(|word| *word_reads.entry(word).or_default() += 1);
+            op.flag_uses()
+                .for_each(|flag| *flag_reads.entry(flag).or_default() += 1);
+            before.before(op);
+            peak = peak.max(before.words.len());
+        }
+        Pressure {
+            word_reads,
+            flag_reads,
+            words: before.words,
+            flags: before.flags,
+            most_words: (peak + MORE_WORDS).max(FREE_WORDS),
+        }
+    }
+
+    /// Words and flags that an operation adds, less those that it reads last.
+    fn change(&self, op: &Op) -> (isize, isize) {
+        let last = |reads: Option<&u32>, times: usize| reads.is_some_and(|&n| n as usize == times);
+        let uses: Vec<Word> = op.uses().collect();
+        let ends = |word: &Word| {
+            last(
+                self.word_reads.get(word),
+                uses.iter().filter(|other| *other == word).count(),
+            )
+        };
+        let freed = uses
+            .iter()
+            .enumerate()
+            .filter(|(n, word)| !uses[..*n].contains(word) && ends(word))
+            .count();
+        let made = op.defs().filter(|word| !self.words.contains(word)).count();
+        let flags_freed = op.flag_uses().filter(|flag| last(self.flag_reads.get(flag), 1)).count();
+        let flags_made = op.flag_defs().filter(|flag| !self.flags.contains(flag)).count();
+        (
+            made as isize - freed as isize,
+            flags_made as isize - flags_freed as isize,
+        )
+    }
+
+    fn fits(&self, op: &Op) -> bool {
+        let (words, flags) = self.change(op);
+        let within = |now: usize, change: isize, most: usize| change <= 0 || now as isize + change <= most as isize;
+        within(self.words.len(), words, self.most_words) && within(self.flags.len(), flags, FREE_FLAGS)
+    }
+
+    fn take(&mut self, op: &Op) {
+        for word in op.uses() {
+            let reads = self.word_reads.entry(word).or_default();
+            *reads = reads.saturating_sub(1);
+            if *reads == 0 {
+                self.words.remove(&word);
+            }
+        }
+        for flag in op.flag_uses() {
+            let reads = self.flag_reads.entry(flag).or_default();
+            *reads = reads.saturating_sub(1);
+            if *reads == 0 {
+                self.flags.remove(&flag);
+            }
+        }
+        self.words.extend(
+            op.defs()
+                .filter(|word| self.word_reads.get(word).is_some_and(|&reads| reads > 0)),
+        );
+        self.flags.extend(
+            op.flag_defs()
+                .filter(|flag| self.flag_reads.get(flag).is_some_and(|&reads| reads > 0)),
+        );
+    }
+}
+
+/// For each operation those that must come behind it, with the cycles between them.
+fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
+    let mut edges = vec![Vec::new(); region.len()];
+    let mut words = Accesses::default();
+    let mut flags = Accesses::default();
+    for (n, op) in region.iter().enumerate() {
+        op.uses().for_each(|word| words.read(&mut edges, region, n, word));
+        op.flag_uses().for_each(|flag| flags.read(&mut edges, region, n, flag));
+        // A guarded result keeps the old value where the guard fails: the old one must be there.
+        if op.guard.flag.is_some() {
+            op.defs().for_each(|word| words.read(&mut edges, region, n, word));
+            op.flag_defs().for_each(|flag| flags.read(&mut edges, region, n, flag));
+        }
+        // A copy behind the other readers of its source can have the source's register.
+        if op.is(Opcode::Mov) {
+            op.uses().for_each(|word| words.follow_readers(&mut edges, n, word));
+        }
+        op.defs().for_each(|word| words.write(&mut edges, n, word));
+        op.flag_defs().for_each(|flag| flags.write(&mut edges, n, flag));
+    }
+    memory_dependencies(region, &mut edges);
+    edges
+}
+
+/// Who wrote and who has read each register of a file so far.
+struct Accesses<R> {
+    writer: HashMap<R, usize>,
+    readers: HashMap<R, Vec<usize>>,
+}
+
+impl<R> Default for Accesses<R> {
+    fn default() -> Self {
+        Accesses {
+            writer: HashMap::new(),
+            readers: HashMap::new(),
+        }
+    }
+}
+
+impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
+    fn read(&mut self, edges: &mut [Vec<(usize, u32)>], region: &[Op], n: usize, register: R) {
+        if let Some(&writer) = self.writer.get(&register) {
+            edges[writer].push((n, latency(&region[writer])));
+        }
+        self.readers.entry(register).or_default().push(n);
+    }
+
+    fn follow_readers(&self, edges: &mut [Vec<(usize, u32)>], n: usize, register: R) {
+        let readers = self.readers.get(&register).map_or(&[][..], Vec::as_slice);
+        readers
+            .iter()
+            .filter(|&&other| other != n)
+            .for_each(|&other| edges[other].push((n, 1)));
+    }
+
+    fn write(&mut self, edges: &mut [Vec<(usize, u32)>], n: usize, register: R) {
+        let readers = self.readers.remove(&register).unwrap_or_default();
+        let before = readers.into_iter().chain(self.writer.insert(register, n));
+        before
+            .filter(|&other| other != n)
+            .for_each(|other| edges[other].push((n, 1)));
+    }
+}
+
+/// Accesses to the same memory stay in order, unless all of them read.
+fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
+    let written: HashSet<Word> = region.iter().flat_map(Op::defs).collect();
+    let accesses: Vec<(usize, Access)> = region
+        .iter()
+        .enumerate()
+        .filter_map(|(n, op)| Some((n, Access::of(op)?)))
+        .collect();
+    for (at, (n, access)) in accesses.iter().enumerate() {
+        for (before, other) in &accesses[..at] {
+            if access.meets(other) && !are_apart(&region[*n], &region[*before], &written) {
+                edges[*before].push((*n, 1));
+            }
+        }
+    }
+}
+
+/// What memory an operation touches: a bit for each space.
+struct Access {
+    spaces: u8,
+    writes: bool,
+}
+
+impl Access {
+    fn of(op: &Op) -> Option<Access> {
+        const GLOBAL: u8 = 1;
+        const SHARED: u8 = 2;
+        const LOCAL: u8 = 4;
+        let What::Row(opcode) = op.what else { return None };
+        let spaces = match op.mods.space {
+            _ if opcode == Opcode::Ldgsts => GLOBAL | SHARED,
+            Space::Global => GLOBAL,
+            Space::Shared => SHARED,
+            Space::Local => LOCAL,
+            Space::Generic => GLOBAL | SHARED | LOCAL,
+            Space::Const => return None,
+        };
+        let writes = match opcode {
+            Opcode::Ld => op.mods.cache == CacheOp::Volatile,
+            Opcode::Ldsm => false,
+            Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts => true,
+            _ => return None,
+        };
+        Some(Access { spaces, writes })
+    }
+
+    fn meets(&self, other: &Access) -> bool {
+        self.spaces & other.spaces != 0 && (self.writes || other.writes)
+    }
+}
+
+/// Whether two plain accesses have the same base, which does not change here, and displacements that keep them apart.
+fn are_apart(a: &Op, b: &Op, written: &HashSet<Word>) -> bool {
+    let plain = |op: &Op| {
+        let fixed = op.src[0]
+            .as_word()
+            .is_none_or(|word| !written.contains(&word) && !written.contains(&word.offset(1)));
+        (op.is(Opcode::Ld) || op.is(Opcode::St)) && op.mods.cache != CacheOp::Volatile && fixed
+    };
+    let ends = |op: &Op| i64::from(op.mods.offset) + i64::from(op.mods.access.total());
+    let same_base = a.src[0] == b.src[0] && a.mods.space == b.mods.space;
+    let disjoint = ends(a) <= b.mods.offset.into() || ends(b) <= a.mods.offset.into();
+    plain(a) && plain(b) && same_base && disjoint
+}
