@@ -22,7 +22,7 @@ use warpwave_hw::time::Cycle;
 
 use crate::config::GpuConfig;
 use crate::proto::launch::{Grid, GridEvent, Trap};
-use crate::proto::mem::SliceCommand;
+use crate::proto::mem::{LINE, SliceCommand};
 use crate::sm::timing;
 use crate::storage::Storage;
 
@@ -38,6 +38,8 @@ pub struct Gpu {
     grids: OutPort<Arc<Grid>>,
     events: InPort<GridEvent>,
     slices: Vec<OutPort<SliceCommand>>,
+    /// Address and bytes of local memory.
+    local: (u64, u64),
 }
 
 /// A grid that ran to its end.
@@ -63,6 +65,11 @@ pub enum LaunchError {
     Trap(Box<Trap>),
     /// Nothing could happen any more, or the cycle limit was reached.
     Sim(SimError),
+    /// Device memory has no room for the local memory of all threads that may be resident.
+    LocalMemory {
+        /// Bytes wanted.
+        bytes: u64,
+    },
     /// The caller asked to stop.
     Cancelled(Cycle),
 }
@@ -72,6 +79,9 @@ impl fmt::Display for LaunchError {
         match self {
             LaunchError::Trap(trap) => write!(f, "{} at instruction {} (line {})", trap.kind, trap.pc, trap.line),
             LaunchError::Sim(error) => error.fmt(f),
+            LaunchError::LocalMemory { bytes } => {
+                write!(f, "device memory has no room for {bytes} bytes of local memory")
+            }
             LaunchError::Cancelled(at) => write!(f, "cancelled in cycle {at}"),
         }
     }
@@ -126,6 +136,7 @@ impl Gpu {
         each_quantum: &mut dyn FnMut(Cycle) -> bool,
     ) -> Result<Launched, LaunchError> {
         grid.timing = timing::table(&grid.program, &self.config.sm);
+        grid.local_base = self.local_memory(grid.program.needs().local_bytes)?;
         self.command_slices(SliceCommand::Invalidate);
         let start = self.clock.now();
         let end = limit.map_or(Cycle::NEVER, |cycles| start + cycles);
@@ -155,6 +166,20 @@ impl Gpu {
             Err(_) => self.reset(),
         }
         result
+    }
+
+    /// Local memory of `bytes` for the threads of every warp slot of the chip: its address, in memory kept for later launches.
+    fn local_memory(&mut self, bytes: u32) -> Result<u64, LaunchError> {
+        let slots = u64::from(self.config.n_sms() * self.config.limits.max_warps_per_sm);
+        let wanted = slots * u64::from(bytes.div_ceil(4)) * LINE as u64;
+        if wanted > self.local.1 {
+            let address = self
+                .storage
+                .allocate(wanted)
+                .ok_or(LaunchError::LocalMemory { bytes: wanted })?;
+            self.local = (address, wanted);
+        }
+        Ok(self.local.0)
     }
 
     /// Lets everything under way arrive, writes the L2 back, and goes on to a cycle at which the next launch may begin.

@@ -56,6 +56,7 @@ impl Bench {
             dynamic_shared_bytes: 0,
             registers: 32,
             allocations: self.gpu.storage().allocations(),
+            local_base: 0,
             constants: vec![bank],
             ctas_per_sm: 4,
             timing: Vec::new(),

@@ -73,6 +73,7 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
         grids,
         events,
         slices: Vec::new(),
+        local: (0, 0),
         config,
     }
 }

@@ -129,6 +129,8 @@ pub(super) fn fill(
         sm,
         lsu: config.sm.lsu,
         constant_latency: config.sm.constant.latency,
+        first_local_slot: u32::from(sm) * config.limits.max_warps_per_sm,
+        warps_per_subcore: config.limits.max_warps_per_sm / config.sm.subcores,
     };
     tile.fill(&lsu, unit::Lsu::new(path.child("lsu"), lsu_config, ports));
     let ports = shared::Ports {

@@ -24,6 +24,8 @@ pub struct Grid {
     pub registers: u32,
     /// First address and bytes of each device allocation, ascending: what global accesses may touch.
     pub allocations: Vec<(u64, u64)>,
+    /// First device address of the local memory of all warp slots, a multiple of a line; the machine fills it in at launch.
+    pub local_base: u64,
     /// Constant banks, in words. Bank 0 holds launch values and parameters.
     pub constants: Vec<Vec<u32>>,
     /// CTAs that fit on one SM at a time.

@@ -77,6 +77,8 @@ pub struct Issue {
     pub pc: u32,
     /// Running lanes, the guard not yet applied.
     pub active: LaneMask,
+    /// Of an asynchronous copy, its group.
+    pub group: u8,
 }
 
 /// A dispatch unit to its scheduler: the results of an instruction are stored.
@@ -86,6 +88,8 @@ pub struct Release {
     pub warp: u8,
     /// The instruction.
     pub pc: u32,
+    /// Of an asynchronous copy, its group.
+    pub group: u8,
 }
 
 /// The branch unit to its scheduler.
@@ -137,8 +141,14 @@ pub struct Flight {
     pub shared_base: u32,
     /// What the warp runs.
     pub grid: Arc<Grid>,
-    /// Address of each lane's access, once the LSU has worked them out.
+    /// Of an asynchronous copy, its group.
+    pub group: u8,
+    /// Address of each lane's access, once the LSU has worked them out: in device memory, or in the CTA's shared memory.
     pub addresses: [u64; WARP_SIZE],
+    /// Lanes whose address is in shared memory.
+    pub shared_lanes: LaneMask,
+    /// Lanes whose address is in local memory, where each further word lies a line further.
+    pub local_lanes: LaneMask,
     /// What it reads.
     pub operands: Operands,
     /// What it writes.
@@ -158,7 +168,10 @@ impl Flight {
             index: 0,
             shared_base: 0,
             grid,
+            group: 0,
             addresses: [0; WARP_SIZE],
+            shared_lanes: LaneMask::NONE,
+            local_lanes: LaneMask::NONE,
             operands: Operands {
                 words: [Lanes::ZERO; MAX_SOURCE_WORDS],
                 preds: [LaneMask::NONE; 2],

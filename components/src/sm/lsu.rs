@@ -1,11 +1,14 @@
 //! The load-store unit of an SM, shared by its sub-cores, and shared memory beside it.
 //!
-//! [`unit`] is the component; [`agu`] checks addresses, [`coalescer`] makes packets of them, [`pending`] keeps what waits for
+//! [`unit`] is the component; [`agu`] checks addresses, [`coalescer`] makes packets of them, [`data`] moves
+//! bytes between registers and packets, [`pending`] keeps what waits for
 //! the L1; [`shared`] is the component that holds shared memory, with [`banks`] for its conflicts.
 
 pub mod agu;
 
 pub mod coalescer;
+
+pub mod data;
 
 pub mod pending;
 

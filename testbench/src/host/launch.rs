@@ -54,6 +54,7 @@ pub fn grid(
         allocations: storage.allocations(),
         constants,
         ctas_per_sm: fit.blocks,
+        local_base: 0,
         timing: Vec::new(),
     })
 }

@@ -1,38 +1,47 @@
 //! The address generation unit: where each lane's access lies, and whether it may.
 
-use warpwave_isa::exec::access::addresses;
-use warpwave_isa::lane::LaneMask;
+use warpwave_isa::exec::access::{addresses, copy_destinations};
+use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::Space;
+use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
 
 use crate::proto::launch::{Grid, Trap, TrapKind};
+use crate::proto::mem::LINE;
 use crate::proto::warp::Flight;
 
-/// Works out the lanes' addresses; the first fault, if any lane's access is misaligned or outside everything allocated.
-pub fn generate(flight: &mut Flight) -> Option<Box<Trap>> {
-    let inst = &flight.grid.program.code()[flight.pc as usize];
+/// What is wrong with a lane's access.
+struct Fault {
+    kind: TrapKind,
+    lane: usize,
+    address: u64,
+    bytes: u32,
+    space: &'static str,
+}
+
+/// Works out the lanes' addresses and the memory that each is in; the first fault, if any lane's access is misaligned or outside
+/// everything allocated. `local_slot` is the warp's place in local memory.
+pub fn generate(flight: &mut Flight, local_slot: u64) -> Option<Box<Trap>> {
+    let inst = *flight.inst();
     let decoded = &flight.grid.program.decoded()[flight.pc as usize];
-    flight.addresses = addresses(inst, decoded, &flight.operands);
+    flight.addresses = addresses(&inst, decoded, &flight.operands);
+    let lanes = accessing_lanes(flight);
     let bytes = if inst.op == Opcode::Ldsm {
         16
     } else {
         inst.mods.access.total()
     };
-    let lanes = accessing_lanes(flight);
-    let misaligned = lanes
-        .iter()
-        .find(|&lane| flight.addresses[lane] % u64::from(bytes) != 0);
-    if let Some(lane) = misaligned {
-        return Some(trap(flight, TrapKind::Misaligned, lane, bytes));
-    }
-    let outside = match inst.mods.space {
-        Space::Global => first_outside_memory(&flight.grid, &flight.addresses, lanes, bytes),
-        Space::Shared => lanes
-            .iter()
-            .find(|&l| flight.addresses[l] + u64::from(bytes) > u64::from(flight.grid.shared_bytes)),
-        Space::Const | Space::Local | Space::Generic => None,
+    sort_by_space(flight, inst.mods.space, lanes);
+    let fault = match inst.op {
+        Opcode::Ldc => None,
+        Opcode::Ldgsts => check_copy(flight, lanes, bytes),
+        _ => check(flight, lanes, bytes),
     };
-    outside.map(|lane| trap(flight, TrapKind::OutOfBounds, lane, bytes))
+    if let Some(fault) = fault {
+        return Some(trap(flight, &inst, &fault));
+    }
+    place_local(flight, local_slot);
+    None
 }
 
 /// The lanes whose addresses count: for a matrix load those that name its rows.
@@ -45,8 +54,98 @@ pub fn accessing_lanes(flight: &Flight) -> LaneMask {
     }
 }
 
+/// Notes which lanes are in shared and in local memory, and makes their addresses offsets there.
+fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) {
+    flight.shared_lanes = if space == Space::Shared { lanes } else { LaneMask::NONE };
+    flight.local_lanes = if space == Space::Local { lanes } else { LaneMask::NONE };
+    if space != Space::Generic {
+        return;
+    }
+    for lane in lanes.iter() {
+        let address = &mut flight.addresses[lane];
+        if address.wrapping_sub(SHARED_WINDOW) < WINDOW_BYTES {
+            *address -= SHARED_WINDOW;
+            flight.shared_lanes |= LaneMask::lane(lane);
+        } else if address.wrapping_sub(LOCAL_WINDOW) < WINDOW_BYTES {
+            *address -= LOCAL_WINDOW;
+            flight.local_lanes |= LaneMask::lane(lane);
+        }
+    }
+}
+
+fn check(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
+    let at = &flight.addresses;
+    let misaligned = lanes.iter().find(|&lane| at[lane] % u64::from(bytes) != 0);
+    if let Some(lane) = misaligned {
+        return Some(fault(flight, TrapKind::Misaligned, lane, bytes));
+    }
+    let within = |lane: &usize, size: u32| at[*lane] + u64::from(bytes) <= u64::from(size);
+    let shared = flight
+        .shared_lanes
+        .iter()
+        .find(|lane| !within(lane, flight.grid.shared_bytes));
+    let local = flight
+        .local_lanes
+        .iter()
+        .find(|lane| !within(lane, flight.grid.program.needs().local_bytes));
+    let global = lanes & !(flight.shared_lanes | flight.local_lanes);
+    let outside = shared
+        .or(local)
+        .or_else(|| first_outside_memory(&flight.grid, at, global, bytes));
+    outside.map(|lane| fault(flight, TrapKind::OutOfBounds, lane, bytes))
+}
+
+/// A copy reads as many bytes as its third operand says, and writes all of its size.
+fn check_copy(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
+    let to = copy_destinations(&flight.operands);
+    let size = flight.decoded().first_word[2] as usize;
+    for lane in lanes.iter() {
+        let read = flight.operands.words[size].0[lane].min(bytes);
+        let from = flight.addresses[lane];
+        let aligned = from % u64::from(bytes) == 0 && to[lane] % u64::from(bytes) == 0;
+        let inside = to[lane] + u64::from(bytes) <= u64::from(flight.grid.shared_bytes)
+            && (read == 0 || contains(&flight.grid.allocations, from, u64::from(read)));
+        if !aligned || !inside {
+            let kind = if aligned {
+                TrapKind::OutOfBounds
+            } else {
+                TrapKind::Misaligned
+            };
+            return Some(fault(flight, kind, lane, bytes));
+        }
+    }
+    None
+}
+
+fn fault(flight: &Flight, kind: TrapKind, lane: usize, bytes: u32) -> Fault {
+    let space = if flight.shared_lanes.contains(lane) {
+        "shared"
+    } else if flight.local_lanes.contains(lane) {
+        "local"
+    } else {
+        "global"
+    };
+    Fault {
+        kind,
+        lane,
+        address: flight.addresses[lane],
+        bytes,
+        space,
+    }
+}
+
+/// Local memory lies word by word: the same word of a warp's 32 lanes fills one line, so equal offsets coalesce.
+fn place_local(flight: &mut Flight, slot: u64) {
+    let words = u64::from(flight.grid.program.needs().local_bytes.div_ceil(4));
+    let base = flight.grid.local_base + slot * words * LINE as u64;
+    for lane in flight.local_lanes.iter() {
+        let offset = flight.addresses[lane];
+        flight.addresses[lane] = base + offset / 4 * LINE as u64 + lane as u64 * 4 + offset % 4;
+    }
+}
+
 /// The first lane whose bytes lie in no allocation. Lanes mostly lie in one: their least and greatest address decide.
-fn first_outside_memory(grid: &Grid, addresses: &[u64; 32], lanes: LaneMask, bytes: u32) -> Option<usize> {
+fn first_outside_memory(grid: &Grid, addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) -> Option<usize> {
     let bytes = u64::from(bytes);
     let first = addresses[lanes.lowest()?];
     let (least, greatest) = lanes.iter().fold((first, first), |(least, greatest), lane| {
@@ -68,24 +167,16 @@ fn contains(allocations: &[(u64, u64)], address: u64, bytes: u64) -> bool {
     }
 }
 
-fn trap(flight: &Flight, kind: TrapKind, lane: usize, bytes: u32) -> Box<Trap> {
-    let inst = flight.inst();
-    let space = match inst.mods.space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::Local => "local",
-        Space::Const => "const",
-        Space::Generic => "generic",
-    };
+fn trap(flight: &Flight, inst: &Inst, fault: &Fault) -> Box<Trap> {
     Box::new(Trap {
-        kind,
+        kind: fault.kind,
         pc: flight.pc,
         line: inst.line,
         block: flight.block,
-        thread: flight.thread(lane),
-        address: Some(flight.addresses[lane]),
-        bytes,
-        space,
+        thread: flight.thread(fault.lane),
+        address: Some(fault.address),
+        bytes: fault.bytes,
+        space: fault.space,
     })
 }
 

@@ -44,15 +44,20 @@ impl Parts {
     /// Coalesces an access of `bytes` aligned bytes in each of `lanes`.
     pub fn of(addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) -> Self {
         let mut parts = Parts::NONE;
+        parts.add(addresses, lanes, bytes);
+        parts
+    }
+
+    /// Adds the requests of an access of `bytes` aligned bytes in each of `lanes`, disjoint from those added before.
+    pub fn add(&mut self, addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) {
         let per_request = (128 / bytes.max(4)) as usize;
         for first in (0..WARP_SIZE).step_by(per_request) {
             let members = LaneMask(LaneMask::first(per_request as u32).0 << first) & lanes;
             if !members.is_empty() {
-                parts.requests += 1;
-                parts.add_request(addresses, members, bytes);
+                self.requests += 1;
+                self.add_request(addresses, members, bytes);
             }
         }
-        parts
     }
 
     fn add_request(&mut self, addresses: &[u64; WARP_SIZE], members: LaneMask, bytes: u32) {

@@ -11,8 +11,10 @@ pub struct Pending {
     pub subcore: u8,
     /// Slot in it.
     pub warp: u8,
-    /// Packets not yet answered.
+    /// Packets not yet answered, and one more while packets are still being made.
     pub left: u32,
+    /// Whether it is a store or reduction, of whose end the scheduler is told.
+    pub posted: bool,
 }
 
 /// A table with a fixed number of entries.

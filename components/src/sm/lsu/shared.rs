@@ -23,7 +23,7 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::access::{load_words, store_bytes};
+use warpwave_isa::exec::access::{copy_destinations, load_words, store_bytes};
 use warpwave_isa::exec::atomic::atomic;
 use warpwave_isa::exec::execute;
 use warpwave_isa::inst::AtomOp;
@@ -153,20 +153,28 @@ impl SharedMemory {
                     u32::from(inst.mods.count),
                 )
             }
+            Opcode::Ldgsts => {
+                let to = copy_destinations(&flight.operands);
+                (
+                    &mut self.stats.stores,
+                    passes(&to, flight.lanes, bytes),
+                    least_passes(flight.lanes, bytes),
+                )
+            }
             Opcode::Ld => (
                 &mut self.stats.loads,
-                passes(&flight.addresses, flight.lanes, bytes),
-                least_passes(flight.lanes, bytes),
+                passes(&flight.addresses, flight.shared_lanes, bytes),
+                least_passes(flight.shared_lanes, bytes),
             ),
             Opcode::St => (
                 &mut self.stats.stores,
-                passes(&flight.addresses, flight.lanes, bytes),
-                least_passes(flight.lanes, bytes),
+                passes(&flight.addresses, flight.shared_lanes, bytes),
+                least_passes(flight.shared_lanes, bytes),
             ),
             _ => (
                 &mut self.stats.atomics,
-                atomic_passes(&flight.addresses, flight.lanes, bytes),
-                least_passes(flight.lanes, bytes),
+                atomic_passes(&flight.addresses, flight.shared_lanes, bytes),
+                least_passes(flight.shared_lanes, bytes),
             ),
         };
         kind.instructions += 1;
@@ -185,6 +193,7 @@ impl SharedMemory {
             Opcode::Ldsm => self.load_matrices(flight),
             Opcode::Ld => self.load(flight),
             Opcode::St => self.store(flight),
+            Opcode::Ldgsts => self.copy(flight),
             _ => self.atomics(flight),
         }
     }
@@ -196,7 +205,7 @@ impl SharedMemory {
     fn load(&self, flight: &mut Flight) {
         let access = flight.inst().mods.access;
         let (total, words) = (access.total() as usize, access.words() as usize);
-        for lane in flight.lanes.iter() {
+        for lane in flight.shared_lanes.iter() {
             let at = self.at(flight, lane);
             if access.bytes == 4 && access.count == 1 {
                 let bytes = &self.bytes[at..at + 4];
@@ -214,7 +223,7 @@ impl SharedMemory {
         let access = flight.inst().mods.access;
         let first = flight.decoded().first_word[1] as usize;
         let (total, words) = (access.total() as usize, access.words() as usize);
-        for lane in flight.lanes.iter() {
+        for lane in flight.shared_lanes.iter() {
             let at = self.at(flight, lane);
             let value = std::array::from_fn(|n| {
                 if n < words {
@@ -227,12 +236,27 @@ impl SharedMemory {
         }
     }
 
+    /// The end of an asynchronous copy: what was read goes to its place; bytes beyond the size asked for are zero.
+    fn copy(&mut self, flight: &Flight) {
+        let to = copy_destinations(&flight.operands);
+        let total = flight.inst().mods.access.total() as usize;
+        let size = &flight.operands.words[flight.decoded().first_word[2] as usize];
+        for lane in flight.lanes.iter() {
+            let at = flight.shared_base as usize + to[lane] as usize;
+            let read = (size.0[lane] as usize).min(total);
+            for n in 0..total {
+                let word = flight.results.words[n / 4].0[lane];
+                self.bytes[at + n] = if n < read { word.to_le_bytes()[n % 4] } else { 0 };
+            }
+        }
+    }
+
     fn atomics(&mut self, flight: &mut Flight) {
         let Decoded { first_word, .. } = *flight.decoded();
         let mods = flight.inst().mods;
         let (total, words) = (mods.access.total() as usize, mods.access.words() as usize);
         let cas = flight.inst().op == Opcode::Atom && mods.atom == AtomOp::Cas;
-        for lane in flight.lanes.iter() {
+        for lane in flight.shared_lanes.iter() {
             let at = self.at(flight, lane);
             let source = |slot: usize| wide_word(flight, first_word[slot] as usize, lane, words);
             let (operand, compare) = if cas { (source(2), source(1)) } else { (source(1), 0) };

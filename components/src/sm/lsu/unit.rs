@@ -25,19 +25,19 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::access::{load_words, store_bytes};
-use warpwave_isa::inst::AtomOp;
-use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
 use crate::config;
 use crate::proto::launch::Trap;
-use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, Stage, Stamps};
+use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::agu;
 use crate::sm::lsu::coalescer::{Part, Parts};
+use crate::sm::lsu::data;
 use crate::sm::lsu::pending::{Pending, PendingTable};
 use crate::sm::timing;
 
@@ -53,6 +53,10 @@ pub struct Config {
     pub lsu: config::Lsu,
     /// Issue to dependent issue of a constant load.
     pub constant_latency: u32,
+    /// Place in local memory of the SM's first warp slot.
+    pub first_local_slot: u32,
+    /// Warp slots of a sub-core.
+    pub warps_per_subcore: u32,
 }
 
 /// The links of an LSU.
@@ -115,6 +119,8 @@ pub struct Stats {
 struct Making {
     parts: Parts,
     tag: u32,
+    /// Word of a wide local access that the parts are for: each lies in lines of its own.
+    word: u32,
 }
 
 /// The load-store unit.
@@ -177,8 +183,8 @@ impl Lsu {
         let pending = self.pending.get(packet.tag);
         if let Some(flight) = &mut pending.flight {
             match packet.kind {
-                PacketKind::Load => fill_loaded(flight, packet),
-                _ => fill_atomic(flight, packet),
+                PacketKind::Load => data::fill_loaded(flight, packet),
+                _ => data::fill_atomic(flight, packet),
             }
             let latency = match packet.kind {
                 PacketKind::Load if packet.l1_hit => &mut self.stats.l1_hit,
@@ -189,22 +195,38 @@ impl Lsu {
             // Two cycles more bring the value to the write port and the release to the scheduler.
             latency.record(now.since(flight.issued) + 2);
         }
+        self.answered(packet.tag, now);
+    }
+
+    /// One packet less to wait for, or all packets made.
+    fn answered(&mut self, tag: u32, now: Cycle) {
         if let Some(Pending {
-            flight, subcore, warp, ..
-        }) = self.pending.answered(packet.tag)
+            flight,
+            subcore,
+            warp,
+            posted,
+            ..
+        }) = self.pending.answered(tag)
         {
-            match flight {
-                Some(flight) => self.finished.push(flight),
-                None => self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp }),
+            self.finished.extend(flight);
+            if posted {
+                self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });
             }
         }
     }
 
+    /// Finished instructions leave, or go on to shared memory if that concerns them too.
     fn send_finished(&mut self, now: Cycle) {
         let ports = &mut self.ports;
         let mut n = 0;
         while n < self.finished.len() {
-            let port = &mut ports.output[self.finished[n].subcore as usize];
+            let flight = &self.finished[n];
+            let to_shared = !flight.shared_lanes.is_empty() || flight.inst().op == Opcode::Ldgsts;
+            let port = if to_shared {
+                &mut ports.shared
+            } else {
+                &mut ports.output[flight.subcore as usize]
+            };
             if port.has_room(now) {
                 port.send(now, self.finished.remove(n));
             } else {
@@ -228,22 +250,46 @@ impl Lsu {
             return;
         }
         let Some(making) = &mut self.making else { return };
-        let tag = making.tag;
+        let (tag, word) = (making.tag, making.word);
         if let Some(part) = making.parts.take() {
-            let last = making.parts.is_done();
-            self.send_part(part, tag, now);
-            if last {
-                self.making = None;
-                self.let_store_go(tag);
-            }
+            self.send_part(part, tag, word, now);
         }
+        self.make_more(now);
     }
 
-    fn send_part(&mut self, part: Part, tag: u32, now: Cycle) {
+    /// When all parts are sent: goes on to the next word of a wide local access, or ends the making.
+    fn make_more(&mut self, now: Cycle) {
+        let Some(making) = &mut self.making else { return };
+        if !making.parts.is_done() {
+            return;
+        }
+        let pending = self.pending.get(making.tag);
+        let flight = pending
+            .flight
+            .as_ref()
+            .expect("a flight stays until its packets are made");
+        making.word += 1;
+        if making.word < data::lines_apart(flight) {
+            let addresses = flight
+                .addresses
+                .map(|address| address + u64::from(making.word) * LINE as u64);
+            making.parts = Parts::of(&addresses, flight.local_lanes, 4);
+            return;
+        }
+        if pending.posted {
+            // The packets carry the data: the box goes back.
+            self.finished.extend(pending.flight.take());
+        }
+        let tag = making.tag;
+        self.making = None;
+        self.answered(tag, now);
+    }
+
+    fn send_part(&mut self, part: Part, tag: u32, word: u32, now: Cycle) {
         let mut packet = self.blank();
-        let flight = self
-            .pending
-            .get(tag)
+        let pending = self.pending.get(tag);
+        pending.left += 1;
+        let flight = pending
             .flight
             .as_ref()
             .expect("a flight stays until its packets are made");
@@ -256,27 +302,10 @@ impl Lsu {
         packet.stamps.note(Stage::Lsu, now);
         packet.l1_hit = false;
         packet.l2_hit = false;
-        match flight.inst().op {
-            Opcode::St => fill_store(&mut packet, flight, part.lanes),
-            Opcode::Atom => fill_lanes(&mut packet, flight, part.lanes, PacketKind::Atomic),
-            Opcode::Red => fill_lanes(&mut packet, flight, part.lanes, PacketKind::Reduction),
-            _ => packet.kind = PacketKind::Load,
-        }
+        data::fill_packet(&mut packet, flight, part.lanes, word as usize);
         self.stats.packets += 1;
         self.sent = Some(part.line);
         self.ports.l1.send(now, packet);
-    }
-
-    /// A store's box goes back once its packets carry the data.
-    fn let_store_go(&mut self, tag: u32) {
-        let pending = self.pending.get(tag);
-        let posted = pending
-            .flight
-            .as_ref()
-            .is_some_and(|f| matches!(f.inst().op, Opcode::St | Opcode::Red));
-        if posted && let Some(flight) = pending.flight.take() {
-            self.finished.push(flight);
-        }
     }
 
     fn blank(&mut self) -> Box<Packet> {
@@ -322,9 +351,12 @@ impl Lsu {
         self.ports.note[subcore].send(now, MemoryNote::Credit);
         self.accepted = Some((flight.subcore, flight.warp, flight.pc));
         self.stats.instructions += 1;
-        if flight.inst().op != Opcode::Shfl
-            && let Some(trap) = agu::generate(&mut flight)
-        {
+        let slot = u64::from(self.config.first_local_slot)
+            + u64::from(flight.subcore) * u64::from(self.config.warps_per_subcore)
+            + u64::from(flight.warp);
+        if flight.inst().op == Opcode::Shfl {
+            flight.shared_lanes = LaneMask::NONE;
+        } else if let Some(trap) = agu::generate(&mut flight, slot) {
             if self.ports.trap.has_room(now) {
                 self.ports.trap.send(now, trap);
             }
@@ -340,25 +372,13 @@ impl Lsu {
     }
 
     fn load_constants(&mut self, mut flight: Box<Flight>, now: Cycle) {
-        let access = flight.inst().mods.access;
-        let bank = flight.inst().mods.bank;
-        let mut passes = 0;
-        for lane in flight.lanes.iter() {
-            let address = flight.addresses[lane];
-            let words: [u32; 5] = std::array::from_fn(|n| flight.grid.constant(bank, (address / 4) as u16 + n as u16));
-            let bytes: [u8; 20] = std::array::from_fn(|n| words[n / 4].to_le_bytes()[n % 4]);
-            let values = load_words(access, &bytes[(address % 4) as usize..]);
-            for (n, &value) in values.iter().enumerate().take(access.words() as usize) {
-                flight.results.words[n].0[lane] = value;
-            }
-            let new = (0..lane).all(|other| !flight.lanes.contains(other) || flight.addresses[other] != address);
-            passes += u64::from(new);
-        }
+        let passes = data::load_constants(&mut flight);
         self.stats.constant_loads.0 += 1;
         self.stats.constant_loads.1 += passes;
         let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
         let spent = now.since(flight.issued) + 2;
-        self.ports.output[flight.subcore as usize].send_after(now, latency.saturating_sub(spent), flight);
+        let extra = latency.saturating_sub(spent).min(HORIZON - 2);
+        self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
     }
 
     fn start_access(&mut self, flight: Box<Flight>, now: Cycle) {
@@ -368,145 +388,42 @@ impl Lsu {
         }
         let inst = flight.inst();
         let bytes = inst.mods.access.total();
-        let parts = Parts::of(&flight.addresses, flight.lanes, bytes);
+        let lanes = data::device_lanes(&flight);
+        let mut parts = Parts::of(&flight.addresses, lanes & !flight.local_lanes, bytes);
+        parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
         let accesses = match inst.op {
-            Opcode::Ld => &mut self.stats.loads,
+            Opcode::Ld | Opcode::Ldgsts => &mut self.stats.loads,
             Opcode::St => &mut self.stats.stores,
             _ => &mut self.stats.atomics,
         };
-        accesses.instructions += u64::from(!flight.lanes.is_empty());
+        accesses.instructions += u64::from(!lanes.is_empty());
         accesses.requests += u64::from(parts.requests);
         accesses.sectors += parts
             .all()
             .iter()
             .map(|part| u64::from(part.sectors.count_ones()))
             .sum::<u64>();
-        accesses.lane_bytes += u64::from(flight.lanes.count() * bytes);
-        let (subcore, warp, left) = (flight.subcore, flight.warp, parts.all().len() as u32);
-        if left > 0 {
-            let tag = self.pending.add(Pending {
-                flight: Some(flight),
-                subcore,
-                warp,
-                left,
-            });
-            self.making = Some(Making { parts, tag });
-            return;
+        accesses.lane_bytes += u64::from(lanes.count() * bytes);
+        let (subcore, warp, posted) = (flight.subcore, flight.warp, timing::is_posted(inst));
+        let tag = self.pending.add(Pending {
+            flight: Some(flight),
+            subcore,
+            warp,
+            left: 1,
+            posted,
+        });
+        self.making = Some(Making { parts, tag, word: 0 });
+        if lanes.is_empty() {
+            self.make_more(now);
         }
-        // No lane takes part: nothing to ask for, but the scheduler of a store still waits to hear of it.
-        if timing::is_posted(flight.inst()) {
-            self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });
-        }
-        self.finished.push(flight);
     }
 }
 
 /// Whether an instruction is for the shared-memory component.
 fn goes_to_shared(flight: &Flight) -> bool {
     let inst = flight.inst();
-    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || inst.op != Opcode::Ldc && inst.mods.space == Space::Shared
-}
-
-/// The lanes of an access whose bytes the packet carries.
-fn lanes_of(flight: &Flight, packet: &Packet) -> impl Iterator<Item = (usize, usize)> {
-    let (line, sectors) = (packet.line, packet.sectors);
-    flight.lanes.iter().filter_map(move |lane| {
-        let offset = flight.addresses[lane].wrapping_sub(line) as usize;
-        (offset < LINE && sectors >> (offset / SECTOR) & 1 == 1).then_some((lane, offset))
-    })
-}
-
-fn fill_loaded(flight: &mut Flight, packet: &Packet) {
-    let access = flight.inst().mods.access;
-    let results = &mut flight.results.words;
-    if access.bytes == 4 && access.count == 1 {
-        let (line, sectors) = (packet.line, packet.sectors);
-        for lane in flight.lanes.iter() {
-            let offset = flight.addresses[lane].wrapping_sub(line) as usize;
-            if offset < LINE && sectors >> (offset / SECTOR) & 1 == 1 {
-                let bytes = &packet.bytes[offset..offset + 4];
-                results[0].0[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            }
-        }
-        return;
-    }
-    let mut values = [(0usize, [0u32; 4]); WARP_SIZE];
-    let mut n = 0;
-    for (lane, offset) in lanes_of(flight, packet) {
-        values[n] = (
-            lane,
-            load_words(access, &packet.bytes[offset..offset + access.total() as usize]),
-        );
-        n += 1;
-    }
-    for (lane, words) in &values[..n] {
-        for (result, &word) in flight.results.words.iter_mut().zip(words).take(access.words() as usize) {
-            result.0[*lane] = word;
-        }
-    }
-}
-
-fn fill_atomic(flight: &mut Flight, packet: &Packet) {
-    let words = flight.inst().mods.access.words() as usize;
-    let Some(atomic) = &packet.atomic else { return };
-    for part in &atomic.lanes[..atomic.n] {
-        for n in 0..words {
-            flight.results.words[n].0[part.lane as usize] = (part.value >> (32 * n)) as u32;
-        }
-    }
-}
-
-fn fill_store(packet: &mut Packet, flight: &Flight, lanes: LaneMask) {
-    let access = flight.inst().mods.access;
-    let first = flight.decoded().first_word[1] as usize;
-    packet.kind = PacketKind::Store;
-    packet.byte_mask = 0;
-    let bytes = access.total() as usize;
-    let mask = (1u128 << bytes) - 1;
-    for lane in lanes.iter() {
-        let offset = (flight.addresses[lane] - packet.line) as usize;
-        let words = std::array::from_fn(|n| source_word(flight, first + n, lane, n < access.words() as usize));
-        packet.bytes[offset..offset + bytes].copy_from_slice(&store_bytes(access, words)[..bytes]);
-        packet.byte_mask |= mask << offset;
-    }
-}
-
-fn fill_lanes(packet: &mut Packet, flight: &Flight, lanes: LaneMask, kind: PacketKind) {
-    let inst = flight.inst();
-    let decoded = flight.decoded();
-    let wide = inst.mods.access.words() > 1;
-    let value = |slot: usize, lane: usize| {
-        let first = decoded.first_word[slot] as usize;
-        let low = u64::from(source_word(flight, first, lane, true));
-        low | u64::from(source_word(flight, first + 1, lane, wide)) << 32
-    };
-    packet.kind = kind;
-    let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
-    atomic.op = inst.mods.atom;
-    atomic.ty = inst.mods.ty;
-    atomic.n = 0;
-    let exchange = inst.op.row().src.len() > 2 && inst.mods.atom == AtomOp::Cas;
-    for lane in lanes.iter() {
-        let offset = (flight.addresses[lane] - packet.line) as u8;
-        // CAS compares with B and stores C; the others take B.
-        let (value, compare) = if exchange {
-            (value(2, lane), value(1, lane))
-        } else {
-            (value(1, lane), 0)
-        };
-        atomic.lanes[atomic.n] = AtomicLane {
-            lane: lane as u8,
-            offset,
-            value,
-            compare,
-        };
-        atomic.n += 1;
-    }
-}
-
-/// A source word of a lane, or zero where the source has no such word.
-fn source_word(flight: &Flight, word: usize, lane: usize, exists: bool) -> u32 {
-    if exists { flight.operands.words[word].0[lane] } else { 0 }
+    let all_shared = inst.mods.space == Space::Shared && !matches!(inst.op, Opcode::Ldc | Opcode::Ldgsts);
+    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || all_shared
 }
 
 impl Component for Lsu {

@@ -50,6 +50,10 @@ impl Scheduler {
                 flow.step();
                 warp.at_fence = warp.stores > 0;
             }
+            Opcode::Depbar => {
+                flow.step();
+                warp.copies.wait(inst.mods.count);
+            }
             Opcode::Nanosleep => {
                 flow.step();
                 let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;

@@ -171,6 +171,7 @@ impl Dispatch {
                 Release {
                     warp: flight.warp,
                     pc: flight.pc,
+                    group: flight.group,
                 },
             );
         }
@@ -201,7 +202,13 @@ impl Dispatch {
         if self.gathering.is_some() {
             return;
         }
-        let Some(Issue { warp, pc, active }) = self.ports.issue.recv(now) else {
+        let Some(Issue {
+            warp,
+            pc,
+            active,
+            group,
+        }) = self.ports.issue.recv(now)
+        else {
             return;
         };
         let start = self.warps[warp as usize].as_ref().expect("an issued warp has started");
@@ -214,6 +221,7 @@ impl Dispatch {
         }
         flight.warp = warp;
         flight.pc = pc;
+        flight.group = group;
         flight.issued = Cycle(now.0 - 1);
         flight.block = start.block;
         flight.index = start.index;

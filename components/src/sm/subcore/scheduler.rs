@@ -194,7 +194,7 @@ impl Scheduler {
                 MemoryNote::Stored { warp } => self.stored(warp as usize),
             }
         }
-        while let Some(Release { warp, pc }) = self.ports.release.recv(now) {
+        while let Some(Release { warp, pc, group }) = self.ports.release.recv(now) {
             let warp = warp as usize;
             let w = self.warps[warp].as_mut().expect("results come for resident warps only");
             w.board.release(
@@ -202,6 +202,9 @@ impl Scheduler {
                 &w.grid.program.decoded()[pc as usize],
             );
             w.in_flight -= 1;
+            if w.grid.program.code()[pc as usize].op == Opcode::Ldgsts {
+                w.copies.end(group);
+            }
             self.look_again(warp);
         }
         while let Some(resolved) = self.ports.resolved.recv(now) {
@@ -416,7 +419,17 @@ impl Scheduler {
             self.dirty &= !(1 << slot);
             return;
         }
+        if inst.op == Opcode::Ldgdepbar {
+            warp.copies.close();
+            warp.flow.step();
+            return;
+        }
         warp.in_flight += 1;
+        let group = if inst.op == Opcode::Ldgsts {
+            warp.copies.begin()
+        } else {
+            0
+        };
         match pipe {
             Pipe::Control => warp.resolving = true,
             Pipe::Lsu => {
@@ -440,6 +453,7 @@ impl Scheduler {
                 warp: slot as u8,
                 pc,
                 active,
+                group,
             },
         );
     }

@@ -9,6 +9,7 @@ use warpwave_isa::program::Decoded;
 
 use crate::proto::launch::{Grid, Timing};
 use crate::proto::warp::WarpStart;
+use crate::sm::subcore::copies::Copies;
 use crate::sm::subcore::scoreboard::Scoreboard;
 use crate::sm::subcore::stall::State;
 
@@ -43,6 +44,8 @@ pub struct Warp {
     pub state: Option<State>,
     /// First cycle not yet charged.
     pub since: Cycle,
+    /// Its asynchronous copies.
+    pub copies: Copies,
     /// Program counter of the instruction at the head of its buffer.
     pub buffered_pc: u32,
     /// The block barrier that it waits at, and the threads that the barrier waits for.
@@ -67,6 +70,7 @@ impl Warp {
             asleep: false,
             state: Some(State::NoInstruction),
             since: now,
+            copies: Copies::default(),
             buffered_pc: 0,
             barrier: (0, 0),
         }
@@ -101,6 +105,8 @@ impl Warp {
             Some(State::Barrier)
         } else if self.at_fence {
             Some(State::Membar)
+        } else if self.copies.is_awaited() {
+            Some(State::LongScoreboard)
         } else if self.resolving || self.resume_at > now {
             Some(State::BranchResolving)
         } else if !has_instruction {
