@@ -125,7 +125,7 @@ impl Clock {
             }
             let end = (self.now + self.quantum).min(limit);
             for tile in &mut self.tiles {
-                if tile.next_due(self.now) < end {
+                if tile.has_work(self.now, end) {
                     tile.run(self.now, end);
                 }
             }
@@ -260,7 +260,7 @@ impl Plan {
             return;
         }
         for tile in tiles {
-            if tile.next_due(from) < end {
+            if tile.has_work(from, end) {
                 tile.run(from, end);
             }
         }

@@ -21,10 +21,13 @@ pub trait Probe {
 }
 
 /// Looks at the watched components of one tile. It runs on the tile's thread.
+///
+/// It sees every change from the window's first cycle on: a component that is not ticked has not changed.
 pub trait Sampler: Send {
-    /// A quantum begins at `now`; `components` are all of the tile. The place to record a first state.
+    /// Once, before the first quantum that reaches into the window: cycle `now` has not been ticked yet. `components` are all
+    /// of the tile. The place to record a first state.
     fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]);
-    /// Component `index` of the tile has ticked in cycle `now`.
+    /// Component `index` of the tile has ticked in cycle `now`, which may lie before the window or behind it.
     fn sample(&mut self, now: Cycle, index: usize, component: &dyn Component);
     /// The quantum that ends before `end` is over: hand on what was recorded.
     fn flush(&mut self, end: Cycle);

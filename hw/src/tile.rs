@@ -9,6 +9,7 @@
 //! Invariants: every entry of the wheel lies less than `HORIZON` cycles ahead; entries that other tiles make arrive in a
 //! mailbox of the same form and are taken over when a quantum begins, before any of them falls due.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -216,7 +217,7 @@ impl TileBuilder {
             far: vec![Cycle::NEVER; n],
             next_far: Cycle::NEVER,
             skip: true,
-            sampler: None,
+            watch: None,
             watched: 0,
             components,
         }
@@ -239,8 +240,23 @@ pub struct Tile {
     far: Vec<Cycle>,
     next_far: Cycle,
     skip: bool,
-    sampler: Option<Box<dyn Sampler>>,
+    watch: Option<Watch>,
+    /// The components to sample now: none outside the window.
     watched: u64,
+}
+
+/// A sampler, what it watches, and when.
+struct Watch {
+    sampler: Box<dyn Sampler>,
+    components: u64,
+    window: Range<Cycle>,
+    begun: bool,
+}
+
+impl Watch {
+    fn begins_before(&self, end: Cycle) -> bool {
+        !self.begun && self.window.start < end
+    }
 }
 
 impl Tile {
@@ -278,10 +294,15 @@ impl Tile {
         self.skip
     }
 
-    /// Watches the components whose bit is set in `watched`.
-    pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64) {
-        self.sampler = Some(sampler);
-        self.watched = watched;
+    /// Watches the components whose bit is set in `watched`, in the cycles of `window`. Outside of it watching costs nothing.
+    pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
+        self.watched = 0;
+        self.watch = Some(Watch {
+            sampler,
+            components: watched,
+            window,
+            begun: false,
+        });
     }
 
     /// Every component is back to its first state, and due in cycle `now`.
@@ -309,12 +330,15 @@ impl Tile {
             .min(self.next_far)
     }
 
+    /// Whether the tile has anything to do in the cycles from `from` until before `end`: ticks, or a window to begin.
+    pub(crate) fn has_work(&self, from: Cycle, end: Cycle) -> bool {
+        self.next_due(from) < end || self.watch.as_ref().is_some_and(|watch| watch.begins_before(end))
+    }
+
     /// Runs the cycles from `from` until before `end`.
     pub fn run(&mut self, from: Cycle, end: Cycle) {
         self.shared.mail.drain_into(&self.shared.wheel);
-        if let Some(sampler) = &mut self.sampler {
-            sampler.begin(from, &self.components);
-        }
+        self.update_watch(from, end);
         let mut now = from;
         loop {
             now = if self.skip {
@@ -328,8 +352,24 @@ impl Tile {
             self.cycle(now);
             now += 1;
         }
-        if let Some(sampler) = &mut self.sampler {
-            sampler.flush(end);
+        if self.watched != 0
+            && let Some(watch) = &mut self.watch
+        {
+            watch.sampler.flush(end);
+        }
+    }
+
+    /// Begins the window if these cycles reach into it, and lets the sampler go when they are behind it.
+    fn update_watch(&mut self, from: Cycle, end: Cycle) {
+        let Some(watch) = &mut self.watch else { return };
+        if watch.begins_before(end) {
+            watch.begun = true;
+            watch.sampler.begin(from, &self.components);
+            self.watched = watch.components;
+        }
+        if watch.begun && from >= watch.window.end {
+            self.watch = None;
+            self.watched = 0;
         }
     }
 
@@ -364,9 +404,9 @@ impl Tile {
     fn tick(&mut self, index: usize, now: Cycle) {
         let activity = self.components[index].tick(now);
         if self.watched >> index & 1 == 1
-            && let Some(sampler) = &mut self.sampler
+            && let Some(watch) = &mut self.watch
         {
-            sampler.sample(now, index, self.components[index].as_ref());
+            watch.sampler.sample(now, index, self.components[index].as_ref());
         }
         match activity {
             Activity::Busy => self.shared.wheel.add(now + 1, 1 << index),

@@ -1,1 +1,60 @@
-//! Waveforms of a run: selection, recording, VCD.
+//! Waveforms of a run: which signals in which cycles ([`select`]), recording ([`recorder`]), a dump for viewers ([`vcd`]), its layout
+//! in GTKWave ([`gtkw`]). [`waveform`] joins them; a bench needs it and [`select`] alone.
+//!
+//! # Promises
+//! - The same run gives the same bytes, whatever the threads, the quantum, the tick order, and with or without idle-skipping.
+//! - Watching changes no result. With nothing watched, or outside the window, it costs one branch per tick.
+//! - The state at the window's start is complete.
+//! - A file left behind by a run that broke off can be read up to the last quantum collected.
+//!
+//! # Example
+//! ```
+//! use warpwave_hw::component::{Activity, Component};
+//! use warpwave_hw::{clock::Clock, path::Path, probe::Probe, stats::Report, tile::TileBuilder, time::Cycle};
+//! use warpwave_waveforms::{select::Selection, vcd::reader::Dump, waveform::{About, Waveform}};
+//!
+//! struct Counter(Path, u64);
+//!
+//! impl Component for Counter {
+//!     fn path(&self) -> &Path { &self.0 }
+//!     fn tick(&mut self, now: Cycle) -> Activity {
+//!         self.1 += 3;
+//!         Activity::Until(now + 10)
+//!     }
+//!     fn reset(&mut self) { self.1 = 0 }
+//!     fn is_quiescent(&self) -> bool { true }
+//!     fn probe(&self, probe: &mut dyn Probe) { probe.vector("count", 8, Some(self.1)) }
+//!     fn stats(&self, _: &mut dyn Report) {}
+//! }
+//!
+//! let mut tile = TileBuilder::new();
+//! let slot = tile.slot();
+//! tile.fill(&slot, Counter(Path::root("gpu").at("sm", 0), 0));
+//! let mut clock = Clock::new(vec![tile.build()]);
+//!
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("run.vcd");
+//! let about = About { clock_khz: 1_980_000, run: vec!["counts by threes".into()] };
+//! let mut waveform = Waveform::create(&file, &Selection::new(&["gpu.sm[0]"], "15..")?, &about, &mut clock)?;
+//! clock.run(Cycle(25), |now| waveform.collect(now).is_err());
+//! waveform.finish(clock.now())?;
+//!
+//! let dump = Dump::read(&std::fs::read_to_string(&file)?)?;
+//! let count = dump.signal("gpu.sm[0].count").expect("it is selected");
+//! assert_eq!(count.changes, [(15, Some(6)), (20, Some(9))]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod select;
+
+pub mod signal;
+
+pub mod recorder;
+
+pub mod vcd;
+
+pub mod gtkw;
+
+pub mod waveform;
+
+pub mod error;

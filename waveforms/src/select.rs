@@ -1,0 +1,295 @@
+//! Which signals a waveform shows, and in which cycles.
+//!
+//! A pattern is names with dots between them. In a name `*` stands for any text; the name `**` stands for any number of names.
+//! A pattern that matches a scope selects everything in it, so `gpu.gpc[0].sm[0]` and `gpu.gpc[0].sm[0].**` are the same,
+//! and `*` is everything.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use warpwave_hw::time::Cycle;
+
+use crate::error::WaveError;
+use crate::signal::Signal;
+
+/// Patterns, any of which selects a signal, and a window of cycles.
+///
+/// ```
+/// use warpwave_waveforms::select::Selection;
+/// let selection = Selection::new(&["gpu.*.sm[0].**.pc"], "100..200")?;
+/// assert!(selection.takes(["gpu", "gpc[1]", "sm[0]", "warp[7]", "pc"]));
+/// assert!(!selection.takes(["gpu", "gpc[1]", "sm[10]", "warp[7]", "pc"]));
+/// assert_eq!((selection.window().start.0, selection.window().end.0), (100, 200));
+/// # Ok::<(), warpwave_waveforms::error::WaveError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selection {
+    patterns: Vec<Pattern>,
+    window: Range<Cycle>,
+}
+
+impl Selection {
+    /// Everything, always.
+    pub fn all() -> Selection {
+        Selection {
+            patterns: vec![Pattern("**".into())],
+            window: Cycle::ZERO..Cycle::NEVER,
+        }
+    }
+
+    /// These patterns (none: everything) in this window: `A..B`, `A..`, `..B` or `..`, with B not in it.
+    pub fn new(patterns: &[impl AsRef<str>], window: &str) -> Result<Selection, WaveError> {
+        let window = parse_window(window).ok_or_else(|| WaveError::BadWindow { window: window.into() })?;
+        let patterns: Vec<Pattern> = patterns
+            .iter()
+            .map(|p| Pattern::parse(p.as_ref()))
+            .collect::<Result<_, _>>()?;
+        if patterns.is_empty() {
+            return Ok(Selection {
+                window,
+                ..Selection::all()
+            });
+        }
+        Ok(Selection { patterns, window })
+    }
+
+    /// The cycles shown.
+    pub fn window(&self) -> Range<Cycle> {
+        self.window.clone()
+    }
+
+    /// Whether a signal with these names, from the outermost scope to its own, is shown.
+    pub fn takes<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+        let names: Vec<&str> = names.into_iter().collect();
+        self.patterns.iter().any(|pattern| pattern.matches(&names))
+    }
+
+    /// The patterns as written.
+    pub fn patterns(&self) -> impl Iterator<Item = &str> {
+        self.patterns.iter().map(|pattern| pattern.0.as_str())
+    }
+
+    /// Every pattern must select something of what there is; the error names the nearest that there is.
+    pub fn check(&self, signals: &[Signal]) -> Result<(), WaveError> {
+        let paths: Vec<Vec<&str>> = signals.iter().map(|signal| signal.names().collect()).collect();
+        for pattern in &self.patterns {
+            if !paths.iter().any(|path| pattern.matches(path)) {
+                return Err(pattern.no_match(&paths));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_window(text: &str) -> Option<Range<Cycle>> {
+    let (from, to) = text.split_once("..")?;
+    let bound = |text: &str, open: Cycle| match text.trim() {
+        "" => Some(open),
+        text => text.replace('_', "").parse().ok().map(Cycle),
+    };
+    let window = bound(from, Cycle::ZERO)?..bound(to, Cycle::NEVER)?;
+    (window.start < window.end).then_some(window)
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Pattern(String);
+
+impl Pattern {
+    fn parse(text: &str) -> Result<Pattern, WaveError> {
+        let plain = |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_graphic());
+        if text.split('.').all(plain) && text.split('.').count() < 64 {
+            Ok(Pattern(text.into()))
+        } else {
+            Err(WaveError::BadPattern { pattern: text.into() })
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split('.')
+    }
+
+    fn matches(&self, path: &[&str]) -> bool {
+        self.names().fold(1, |reached, name| step(reached, name, path)) != 0
+    }
+
+    /// How far the pattern gets, and what there is at that place.
+    fn no_match(&self, paths: &[Vec<&str>]) -> WaveError {
+        let names: Vec<&str> = self.names().collect();
+        let mut reached = vec![1; paths.len()];
+        let mut known = 0;
+        loop {
+            let further: Vec<u64> = paths
+                .iter()
+                .zip(&reached)
+                .map(|(p, r)| step(*r, names[known], p))
+                .collect();
+            if further.iter().all(|reached| *reached == 0) {
+                break;
+            }
+            (reached, known) = (further, known + 1);
+        }
+        let there: BTreeSet<&str> = paths.iter().zip(&reached).flat_map(|(p, r)| names_at(*r, p)).collect();
+        let mut nearest: Vec<&str> = there.into_iter().collect();
+        nearest.sort_by_key(|name| distance(name, names[known]));
+        let exists = names[..known].join(".");
+        let whole = |name: &&str| {
+            if known == 0 {
+                name.to_string()
+            } else {
+                format!("{exists}.{name}")
+            }
+        };
+        WaveError::NoMatch {
+            pattern: self.0.clone(),
+            nearest: nearest.iter().take(4).map(whole).collect(),
+            exists,
+        }
+    }
+}
+
+/// Of a path, bit n of `reached` says that the pattern so far matches its first n names; so do the bits of the result after one
+/// more name of the pattern.
+fn step(reached: u64, name: &str, path: &[&str]) -> u64 {
+    if name == "**" && reached != 0 {
+        let from = u64::MAX << reached.trailing_zeros();
+        return from & (u64::MAX >> (63 - path.len().min(63)));
+    }
+    let matching = (0..path.len().min(63)).filter(|&n| reached >> n & 1 == 1 && glob(name, path[n]));
+    matching.fold(0, |mask, n| mask | 2 << n)
+}
+
+fn names_at<'a>(reached: u64, path: &'a [&str]) -> impl Iterator<Item = &'a str> {
+    path.iter()
+        .enumerate()
+        .filter(move |(n, _)| reached >> n & 1 == 1)
+        .map(|(_, name)| *name)
+}
+
+/// Whether a name is as `pattern` says, where `*` stands for any text.
+fn glob(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, rest)) => name
+            .strip_prefix(before)
+            .is_some_and(|name| (0..=name.len()).any(|n| glob(rest, &name[n..]))),
+    }
+}
+
+/// Least number of letters to insert, delete or exchange (Levenshtein's distance).
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (n, from) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = n + 1;
+        for (k, to) in b.bytes().enumerate() {
+            let exchanged = diagonal + usize::from(from != to);
+            diagonal = row[k + 1];
+            row[k + 1] = exchanged.min(row[k] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes(pattern: &str, path: &str) -> bool {
+        Selection::new(&[pattern], "..")
+            .expect("a pattern")
+            .takes(path.split('.'))
+    }
+
+    #[test]
+    fn patterns_select_as_they_say() {
+        let pc = "gpu.gpc[0].sm[1].subcore[2].pc";
+        for pattern in [
+            "*",
+            "**",
+            "gpu",
+            "gpu.gpc[0].sm[1]",
+            "gpu.gpc[0].sm[1].**",
+            "gpu.*.*.*.pc",
+            "**.pc",
+            "**.sm[1].**.pc",
+            "gpu.gpc[*].sm[*]",
+            "**.**.p*",
+            "**.sub*e[2]",
+            pc,
+        ] {
+            assert!(takes(pattern, pc), "{pattern}");
+        }
+        for pattern in [
+            "gpc[0]",
+            "gpu.sm[1]",
+            "gpu.*.pc",
+            "**.p",
+            "gpu.gpc[0].sm[11]",
+            "gpu.gpc[0].sm[1].subcore[2].pc.more",
+            "g",
+        ] {
+            assert!(!takes(pattern, pc), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn distance_is_that_of_known_pairs() {
+        for (a, b, expected) in [
+            ("kitten", "sitting", 3),
+            ("", "abc", 3),
+            ("sm[1]", "sm[10]", 1),
+            ("flaw", "lawn", 2),
+            ("a", "a", 0),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    fn no_match(pattern: &str) -> String {
+        let paths = [
+            "gpu.gpc[0].sm[0].pc",
+            "gpu.gpc[0].sm[1].pc",
+            "gpu.l2.hits",
+            "gpu.gpc[1].sm[2].stall",
+        ];
+        let signals = paths.map(|path| {
+            let mut names: Vec<String> = path.split('.').map(String::from).collect();
+            let name = names.pop().expect("a name");
+            Signal {
+                scope: names,
+                name,
+                width: 1,
+                states: None,
+            }
+        });
+        let selection = Selection::new(&["gpu.l2", pattern], "..").expect("a pattern");
+        selection.check(&signals).expect_err("matches nothing").to_string()
+    }
+
+    #[test]
+    fn pattern_without_a_match_names_the_nearest_there_is() {
+        assert_eq!(
+            no_match("gpu.gpc[7].sm[0]"),
+            "no signal matches `gpu.gpc[7].sm[0]`; `gpu` exists; the nearest: gpu.gpc[0], gpu.gpc[1], gpu.l2"
+        );
+        assert_eq!(no_match("cpu"), "no signal matches `cpu`; the nearest: gpu");
+        assert_eq!(
+            no_match("gpu.gpc[*].**.stal"),
+            "no signal matches `gpu.gpc[*].**.stal`; `gpu.gpc[*].**` exists; the nearest: gpu.gpc[*].**.stall, gpu.gpc[*].**.pc, \
+             gpu.gpc[*].**.sm[0], gpu.gpc[*].**.sm[1]"
+        );
+    }
+
+    #[test]
+    fn windows_are_read_and_odd_ones_refused() {
+        let window = |text| Selection::new(&["*"], text).map(|s| (s.window.start.0, s.window.end.0));
+        assert_eq!(window("5..9").ok(), Some((5, 9)));
+        assert_eq!(window("1_000..").ok(), Some((1000, u64::MAX)));
+        assert_eq!(window("..7").ok(), Some((0, 7)));
+        assert_eq!(window("..").ok(), Some((0, u64::MAX)));
+        for odd in ["", "5", "9..5", "5..5", "a..b", "5...9", "-1..4"] {
+            assert!(window(odd).is_err(), "{odd}");
+        }
+        assert!(Selection::new(&["a..b"], "..").is_err());
+    }
+}
