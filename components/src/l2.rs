@@ -1,1 +1,13 @@
-//! The second-level cache: slices, and which slice is home to a line.
+//! The second-level cache: slices, each with its queue, and the memory channels that stand behind a group of slices.
+//!
+//! A line lives in one slice alone ([`crate::proto::noc::AddressMap`]), so the L2 needs no coherence of its own.
+
+pub mod slice;
+
+pub mod partition;
+
+mod atomic;
+
+mod fetch;
+
+mod lines;

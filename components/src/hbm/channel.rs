@@ -1,0 +1,444 @@
+//! One memory channel: a request queue, a scheduler, banks in groups, a data bus.
+//!
+//! ```text
+//!               +----------------------------------------------------+
+//!   slice 0 --->|                     +- row commands -> banks       |
+//!   slice 1 --->|-- queue, scheduler -+                              |
+//!    ...        |                     +- column commands -> data bus |---> slices, after `latency_extra`
+//!               +----------------------------------------------------+
+//!                                                    |
+//!                                                 storage
+//! ```
+//!
+//! | Port | Carries |
+//! |---|---|
+//! | `slices`, a pair per slice of the group | loads (fetches) and stores (write-backs); both come back, loads with their bytes |
+//!
+//! | Operation, idle channel | Command cycles from acceptance to the answer |
+//! |---|---|
+//! | one burst, row open | 1 + CL + burst + `latency_extra` |
+//! | one burst, bank closed | 1 + tRCD + CL + burst + `latency_extra` |
+//! | one burst, another row open | 1 + tRP + tRCD + CL + burst + `latency_extra` |
+//! | each further burst of a line | tCCD_L |
+//!
+//! A row command and a column command may go out in one command cycle (HBM has a bus for each). Rows stay open until another
+//! row of the bank is wanted or a refresh comes. Bytes are copied from and to the storage with the column command.
+//!
+//! # Invariants
+//! - Requests of one line are served in the order of their arrival.
+//! - Every rule of `timing` holds between any two commands.
+//!
+//! Sources: JEDEC JESD235 (HBM) for the commands and the names of the timings; Rixner et al. (ISCA 2000) for the scheduler.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::{Cycle, Domain};
+
+use super::bank::Layout;
+use super::refresh::Refresh;
+pub use super::sched::MAX_DEPTH;
+use super::sched::{Choice, Entry, Queue, RowState};
+use super::timing::Clockwork;
+use crate::config::Timing;
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage};
+use crate::proto::noc::AddressMap;
+use crate::storage::Storage;
+
+/// Shape of a channel.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Banks.
+    pub banks: u32,
+    /// Groups of banks.
+    pub bank_groups: u32,
+    /// Bytes of a row of one bank.
+    pub row_bytes: u32,
+    /// Requests waiting, at most 64.
+    pub queue_depth: u32,
+    /// Bytes of a burst, at least a sector.
+    pub burst_bytes: u32,
+    /// Bytes that the data bus moves per command cycle.
+    pub bus_bytes_per_command_cycle: u32,
+    /// Command cycles that every access takes beside those of the banks.
+    pub latency_extra: u32,
+    /// Bank timing.
+    pub timing: Timing,
+    /// The command clock.
+    pub clock: Domain,
+    /// Where lines live.
+    pub map: Arc<AddressMap>,
+}
+
+/// Events of a channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "the unit is in the name")]
+pub struct Stats {
+    pub read_requests: u64,
+    pub write_requests: u64,
+    pub read_bursts: u64,
+    pub write_bursts: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+    /// Requests that found their row open, their bank closed, another row open.
+    pub row_hits: u64,
+    pub row_misses: u64,
+    pub row_conflicts: u64,
+    pub activates: u64,
+    pub precharges: u64,
+    /// Command cycles that data held the bus.
+    pub bus_cycles: u64,
+    /// Changes between reading and writing.
+    pub turnarounds: u64,
+    /// Cycles in which a request stood before a full queue.
+    pub full_cycles: u64,
+}
+
+/// What went out at the last edge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Command {
+    None,
+    Activate,
+    Precharge,
+    Read,
+    Write,
+}
+
+const COMMANDS: [&str; 5] = ["none", "activate", "precharge", "read", "write"];
+
+/// A pair of ports for one slice.
+pub type SlicePorts = (InPort<Box<Packet>>, OutPort<Box<Packet>>);
+
+/// One memory channel.
+pub struct Channel {
+    path: Path,
+    config: Config,
+    slices: Vec<SlicePorts>,
+    storage: Arc<Storage>,
+    layout: Layout,
+    queue: Queue,
+    clockwork: Clockwork,
+    refresh: Refresh,
+    /// Requests done, with port and edge of their answer.
+    done: VecDeque<(u64, usize, Box<Packet>)>,
+    /// Port asked first.
+    turn: usize,
+    /// Nothing but arrivals can happen before this edge.
+    idle_until: u64,
+    row_command: Command,
+    column_command: Command,
+    line: u64,
+    stats: Stats,
+}
+
+impl Channel {
+    /// A channel with every row closed.
+    pub fn new(path: Path, config: Config, slices: Vec<SlicePorts>, storage: Arc<Storage>) -> Self {
+        let burst = config.burst_bytes.div_ceil(config.bus_bytes_per_command_cycle);
+        Channel {
+            layout: Layout {
+                banks: config.banks,
+                groups: config.bank_groups,
+                lines_per_row: (config.row_bytes / LINE as u32).max(1),
+            },
+            queue: Queue::new(config.queue_depth),
+            clockwork: Clockwork::new(config.timing, u64::from(burst), config.banks, config.bank_groups),
+            refresh: Refresh::new(u64::from(config.timing.t_refi)),
+            done: VecDeque::with_capacity(config.queue_depth as usize),
+            turn: 0,
+            idle_until: 0,
+            row_command: Command::None,
+            column_command: Command::None,
+            line: 0,
+            stats: Stats::default(),
+            path,
+            config,
+            slices,
+            storage,
+        }
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn step(&mut self, now: Cycle, edge: u64) {
+        self.row_command = Command::None;
+        self.column_command = Command::None;
+        self.answer(now, edge);
+        if self.queue.len() > 0 {
+            self.command(edge);
+        }
+        self.accept(now, edge);
+    }
+
+    fn answer(&mut self, now: Cycle, edge: u64) {
+        let Some(&(due, port, _)) = self.done.front() else {
+            return;
+        };
+        if due <= edge && self.slices[port].1.has_room(now) {
+            let (_, _, packet) = self.done.pop_front().expect("an answer is due");
+            self.slices[port].1.send(now, packet);
+        }
+    }
+
+    /// Sends out at most one row and one column command.
+    fn command(&mut self, edge: u64) {
+        if edge < self.idle_until {
+            return;
+        }
+        if let Some(start) = self.refresh.catch_up(edge, &mut self.clockwork) {
+            self.idle_until = start;
+            return;
+        }
+        let before = self.queue.is_writing();
+        self.queue.choose_direction(edge);
+        self.stats.turnarounds += u64::from(before != self.queue.is_writing());
+        let mut next = self.queue.starved_at();
+        match self.queue.column(edge, &self.clockwork) {
+            Choice::Now(n) => {
+                self.column(n, edge);
+                next = 0;
+            }
+            Choice::At(at) => next = next.min(at),
+        }
+        match self.queue.row(edge, &self.clockwork) {
+            Choice::Now(n) => {
+                self.row(n, edge);
+                next = 0;
+            }
+            Choice::At(at) => next = next.min(at),
+        }
+        self.idle_until = next;
+    }
+
+    /// Moves one burst of an entry.
+    fn column(&mut self, n: usize, edge: u64) {
+        let entry = self.queue.entry(n);
+        let burst = entry.bursts.trailing_zeros() as usize;
+        entry.bursts &= entry.bursts - 1;
+        let end = self.clockwork.column(entry.at.bank as usize, entry.write, edge);
+        let sectors = self.config.burst_bytes as usize / SECTOR;
+        transfer(entry, burst * sectors..(burst + 1) * sectors, &self.storage);
+        self.line = entry.packet.line;
+        let (bursts, bytes, command) = match entry.write {
+            true => (
+                &mut self.stats.write_bursts,
+                &mut self.stats.bytes_written,
+                Command::Write,
+            ),
+            false => (&mut self.stats.read_bursts, &mut self.stats.bytes_read, Command::Read),
+        };
+        *bursts += 1;
+        *bytes += u64::from(self.config.burst_bytes);
+        self.stats.bus_cycles += self.clockwork.burst();
+        self.column_command = command;
+        if entry.bursts == 0 {
+            self.finish(n, end);
+        }
+    }
+
+    /// An entry has moved its last burst.
+    fn finish(&mut self, n: usize, end: u64) {
+        let entry = self.queue.remove(n);
+        *(match entry.found {
+            RowState::Hit => &mut self.stats.row_hits,
+            RowState::Closed => &mut self.stats.row_misses,
+            RowState::Conflict => &mut self.stats.row_conflicts,
+        }) += 1;
+        let due = end + u64::from(self.config.latency_extra);
+        let due = self.done.back().map_or(due, |&(last, ..)| due.max(last));
+        self.done.push_back((due, entry.port, entry.packet));
+    }
+
+    /// Opens an entry's row, or closes the one that is in its way.
+    fn row(&mut self, n: usize, edge: u64) {
+        let entry = self.queue.entry(n);
+        let (bank, row) = (entry.at.bank, entry.at.row);
+        self.line = entry.packet.line;
+        if self.clockwork.banks[bank as usize].row.is_some() {
+            entry.found = RowState::Conflict;
+            self.clockwork.precharge(bank as usize, edge);
+            self.queue.row_changed(bank, None);
+            self.stats.precharges += 1;
+            self.row_command = Command::Precharge;
+        } else {
+            if entry.found == RowState::Hit {
+                entry.found = RowState::Closed;
+            }
+            self.clockwork.activate(bank as usize, row, edge);
+            self.queue.row_changed(bank, Some(row));
+            self.stats.activates += 1;
+            self.row_command = Command::Activate;
+        }
+    }
+
+    /// Takes one request in.
+    fn accept(&mut self, now: Cycle, edge: u64) {
+        if self.queue.is_full() {
+            let one_waits = self.slices.iter_mut().any(|(port, _)| port.is_ready(now));
+            self.stats.full_cycles += u64::from(one_waits);
+            return;
+        }
+        let n = self.slices.len();
+        for port in (self.turn..n).chain(0..self.turn) {
+            if let Some(packet) = self.slices[port].0.recv(now) {
+                self.turn = (port + 1) % n;
+                self.enqueue(packet, port, now, edge);
+                return;
+            }
+        }
+    }
+
+    fn enqueue(&mut self, mut packet: Box<Packet>, port: usize, now: Cycle, edge: u64) {
+        packet.stamps.note(Stage::Hbm, now);
+        let write = packet.kind == PacketKind::Store;
+        *(if write {
+            &mut self.stats.write_requests
+        } else {
+            &mut self.stats.read_requests
+        }) += 1;
+        let at = self.layout.locate(self.config.map.channel(packet.line).local);
+        let open = self.clockwork.banks[at.bank as usize].row == Some(at.row);
+        let entry = Entry {
+            bursts: bursts(packet.sectors, self.config.burst_bytes as usize / SECTOR),
+            packet,
+            port,
+            at,
+            write,
+            found: RowState::Hit,
+            arrived: edge,
+        };
+        self.queue.push(entry, open);
+        self.idle_until = 0;
+    }
+
+    fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
+        if self.slices.iter_mut().any(|(port, _)| port.is_ready(now)) {
+            return Activity::Busy;
+        }
+        let mut next = u64::MAX;
+        if self.row_command != Command::None || self.column_command != Command::None {
+            next = next_edge;
+        }
+        if self.queue.len() > 0 {
+            next = next.min(self.idle_until);
+        }
+        if let Some(&(due, ..)) = self.done.front() {
+            next = next.min(due);
+        }
+        match next {
+            u64::MAX => Activity::Idle,
+            edge => Activity::Until(self.config.clock.cycle_of(edge.max(next_edge))),
+        }
+    }
+}
+
+impl Component for Channel {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        let edges = self.config.clock.edges(now);
+        for edge in edges.clone() {
+            self.step(now, edge);
+        }
+        self.activity(now, edges.end)
+    }
+
+    fn reset(&mut self) {
+        self.slices.iter_mut().for_each(|(port, _)| port.clear());
+        self.queue.clear();
+        self.clockwork.clear();
+        self.refresh.clear();
+        self.done.clear();
+        self.turn = 0;
+        self.idle_until = 0;
+        self.row_command = Command::None;
+        self.column_command = Command::None;
+        self.line = 0;
+        self.stats = Stats::default();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.queue.len() == 0 && self.done.is_empty()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let known = self.row_command != Command::None || self.column_command != Command::None;
+        probe.state("row_command", &COMMANDS, Some(self.row_command as usize));
+        probe.state("column_command", &COMMANDS, Some(self.column_command as usize));
+        probe.vector("line", 48, known.then_some(self.line));
+        probe.vector("queue", 8, Some(self.queue.len() as u64));
+        probe.bit("writing", Some(self.queue.is_writing()));
+        probe.vector("done", 8, Some(self.done.len() as u64));
+        for (n, bank) in self.clockwork.banks.iter().enumerate() {
+            probe.enter("bank", n);
+            probe.state("state", &["closed", "open"], Some(usize::from(bank.row.is_some())));
+            probe.vector("row", 32, bank.row.map(u64::from));
+            probe.leave();
+        }
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        let s = &self.stats;
+        for (name, value) in [
+            ("read_requests", s.read_requests),
+            ("write_requests", s.write_requests),
+            ("read_bursts", s.read_bursts),
+            ("write_bursts", s.write_bursts),
+            ("bytes_read", s.bytes_read),
+            ("bytes_written", s.bytes_written),
+            ("row_hits", s.row_hits),
+            ("row_misses", s.row_misses),
+            ("row_conflicts", s.row_conflicts),
+            ("activates", s.activates),
+            ("precharges", s.precharges),
+            ("refreshes", self.refresh.done()),
+            ("bus_cycles", s.bus_cycles),
+            ("turnarounds", s.turnarounds),
+            ("full_cycles", s.full_cycles),
+        ] {
+            report.count(name, value);
+        }
+    }
+
+    fn waits(&self, say: &mut dyn FnMut(String)) {
+        let requests = self.queue.len() + self.done.len();
+        if requests > 0 {
+            say(format!("{}: {requests} requests are not answered", self.path));
+        }
+    }
+}
+
+/// The bursts that hold these sectors.
+fn bursts(sectors: u8, sectors_per_burst: usize) -> u8 {
+    let one = (1u32 << sectors_per_burst) - 1;
+    (0..SECTORS.div_ceil(sectors_per_burst))
+        .filter(|n| u32::from(sectors) & one << (n * sectors_per_burst) != 0)
+        .fold(0, |bursts, n| bursts | 1 << n)
+}
+
+/// Copies the wanted sectors of one burst between packet and storage.
+fn transfer(entry: &mut Entry, burst: std::ops::Range<usize>, storage: &Storage) {
+    let packet = &mut entry.packet;
+    for sector in burst.filter(|&n| n < SECTORS && packet.sectors >> n & 1 == 1) {
+        let first = sector * SECTOR;
+        let address = packet.line + first as u64;
+        let bytes = &mut packet.bytes[first..first + SECTOR];
+        match entry.write {
+            true => storage.write_sector(address, bytes, (packet.byte_mask >> first) as u32),
+            false => storage.read_sector(address, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

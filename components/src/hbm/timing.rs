@@ -1,0 +1,147 @@
+//! The clockwork of a channel: from which edge on each command may follow those before it.
+//!
+//! All edges are of the command clock. Rules, with the names of the JEDEC standards:
+//!
+//! | After | comes | not before |
+//! |---|---|---|
+//! | activate | column command, same bank | tRCD |
+//! | activate | precharge, same bank | tRAS |
+//! | activate | activate, same bank | tRC |
+//! | activate | activate, any bank | tRRD |
+//! | precharge | activate, same bank | tRP |
+//! | column command | column command, same group | tCCD_L |
+//! | column command | column command, any group | tCCD_S |
+//! | read | precharge, same bank | tRTP |
+//! | read | write | its data follow the read's by a cycle: CL + burst + 1 - WL |
+//! | write | precharge, same bank | WL + burst + tWR |
+//! | write | read | WL + burst + tWTR |
+//! | refresh, all banks precharged | activate | tRFC |
+
+use super::bank::Bank;
+use crate::config::Timing;
+
+/// State of all banks of a channel and of what they share.
+pub(super) struct Clockwork {
+    t: Timing,
+    /// Cycles that a burst holds the data bus.
+    burst: u64,
+    pub(super) banks: Vec<Bank>,
+    /// For each group, from when a column command may follow.
+    groups: Vec<u64>,
+    column_at: u64,
+    activate_at: u64,
+    read_at: u64,
+    write_at: u64,
+}
+
+impl Clockwork {
+    /// Every bank closed and ready. A bank's group is its number modulo their count.
+    pub(super) fn new(t: Timing, burst: u64, banks: u32, groups: u32) -> Self {
+        Clockwork {
+            t,
+            burst,
+            banks: vec![Bank::CLOSED; banks as usize],
+            groups: vec![0; groups as usize],
+            column_at: 0,
+            activate_at: 0,
+            read_at: 0,
+            write_at: 0,
+        }
+    }
+
+    /// Back to the beginning.
+    pub(super) fn clear(&mut self) {
+        *self = Self::new(self.t, self.burst, self.banks.len() as u32, self.groups.len() as u32);
+    }
+
+    /// Cycles that a burst holds the data bus.
+    pub(super) fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    /// First edge at which a bank may be activated.
+    #[inline]
+    pub(super) fn activate_at(&self, bank: usize) -> u64 {
+        self.banks[bank].activate_at.max(self.activate_at)
+    }
+
+    /// First edge at which a bank may be precharged.
+    #[inline]
+    pub(super) fn precharge_at(&self, bank: usize) -> u64 {
+        self.banks[bank].precharge_at
+    }
+
+    /// First edge at which any column command of the kind may go out.
+    #[inline]
+    pub(super) fn any_column_at(&self, write: bool) -> u64 {
+        self.column_at.max(if write { self.write_at } else { self.read_at })
+    }
+
+    /// First edge at which a column command may go to an open bank.
+    #[inline]
+    pub(super) fn column_at(&self, bank: usize, write: bool) -> u64 {
+        let group = self.groups[bank % self.groups.len()];
+        self.banks[bank].column_at.max(group).max(self.any_column_at(write))
+    }
+
+    /// Opens a row.
+    pub(super) fn activate(&mut self, bank: usize, row: u32, edge: u64) {
+        let Timing {
+            t_rcd,
+            t_ras,
+            t_rc,
+            t_rrd,
+            ..
+        } = self.t;
+        self.activate_at = edge + u64::from(t_rrd);
+        let bank = &mut self.banks[bank];
+        bank.row = Some(row);
+        bank.column_at = edge + u64::from(t_rcd);
+        bank.precharge_at = edge + u64::from(t_ras);
+        bank.activate_at = edge + u64::from(t_rc);
+    }
+
+    /// Closes a row.
+    pub(super) fn precharge(&mut self, bank: usize, edge: u64) {
+        let bank = &mut self.banks[bank];
+        bank.row = None;
+        bank.activate_at = bank.activate_at.max(edge + u64::from(self.t.t_rp));
+    }
+
+    /// Reads or writes one burst of an open row; gives the edge after its last data.
+    pub(super) fn column(&mut self, bank: usize, write: bool, edge: u64) -> u64 {
+        let t = &self.t;
+        let n_groups = self.groups.len();
+        self.groups[bank % n_groups] = edge + u64::from(t.t_ccd_l);
+        self.column_at = edge + u64::from(t.t_ccd_s);
+        let bank = &mut self.banks[bank];
+        if write {
+            let end = edge + u64::from(t.wl) + self.burst;
+            bank.precharge_at = bank.precharge_at.max(end + u64::from(t.t_wr));
+            self.read_at = end + u64::from(t.t_wtr);
+            end
+        } else {
+            let end = edge + u64::from(t.cl) + self.burst;
+            bank.precharge_at = bank.precharge_at.max(edge + u64::from(t.t_rtp));
+            self.write_at = (end + 1).saturating_sub(u64::from(t.wl));
+            end
+        }
+    }
+
+    /// First edge at which every open bank may be precharged.
+    pub(super) fn all_precharge_at(&self) -> u64 {
+        let open = self.banks.iter().filter(|bank| bank.row.is_some());
+        open.map(|bank| bank.precharge_at).max().unwrap_or(0)
+    }
+
+    /// Closes every row and refreshes.
+    pub(super) fn refresh(&mut self, edge: u64) {
+        let any_open = self.banks.iter().any(|bank| bank.row.is_some());
+        let precharge = if any_open { self.t.t_rp } else { 0 };
+        let ready = edge + u64::from(precharge) + u64::from(self.t.t_rfc);
+        for bank in &mut self.banks {
+            bank.row = None;
+            bank.activate_at = bank.activate_at.max(ready);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The lines of a slice: tags, bytes, and which bytes are valid and which sectors changed.
+//!
+//! Set-associative, least recently used out first. Lines are dealt to sets as evenly as the address map deals them to slices.
+//! Arrays begin as zeros, so a cache that a program does not fill costs the host no memory.
+//!
+//! Invariants: a byte that is not valid is not known; a changed sector has at least one valid byte; a line with fetches under
+//! way is pinned.
+
+use crate::proto::mem::{LINE, SECTOR, SECTORS};
+use crate::proto::noc::Spread;
+
+/// No line: device memory begins far above line 0.
+const NONE: u32 = 0;
+
+/// All bytes of a sector.
+pub(super) const FULL: u32 = u32::MAX;
+
+/// What an access finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// The line, here.
+    Line(usize),
+    /// A place for it, free or with a line that may go.
+    Victim(usize),
+    /// Every line of its set is pinned.
+    Pinned,
+}
+
+/// All lines of one slice. A line is named by its place: set * ways + way.
+pub(super) struct Lines {
+    ways: usize,
+    sets: Spread,
+    tags: Vec<u32>,
+    valid: Vec<[u32; SECTORS]>,
+    dirty: Vec<u8>,
+    /// The fetch entry of a line, plus 1; 0 where none.
+    fetch: Vec<u16>,
+    used: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Lines {
+    /// So many bytes of lines, at least one line's, in sets of at most `ways`.
+    pub(super) fn new(bytes: u32, ways: u32) -> Self {
+        let lines = (bytes as usize / LINE).max(1);
+        let ways = (ways as usize).clamp(1, lines);
+        let sets = lines / ways;
+        let places = sets * ways;
+        Lines {
+            ways,
+            sets: Spread::new(sets as u32),
+            tags: vec![NONE; places],
+            valid: vec![[0; SECTORS]; places],
+            dirty: vec![0; places],
+            fetch: vec![0; places],
+            used: vec![0; places],
+            bytes: vec![0; places * LINE],
+        }
+    }
+
+    /// Places that lines may take.
+    pub(super) fn places(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// Forgets everything, fetches too.
+    pub(super) fn clear(&mut self) {
+        self.tags.fill(NONE);
+        self.valid.fill([0; SECTORS]);
+        self.dirty.fill(0);
+        self.fetch.fill(0);
+    }
+
+    /// Looks for a line, `local` being its number in the slice.
+    #[inline]
+    pub(super) fn find(&self, line: u32, local: u64) -> Found {
+        let first = self.sets.deal(local).0 as usize * self.ways;
+        let set = first..first + self.ways;
+        if let Some(way) = self.tags[set.clone()].iter().position(|&tag| tag == line) {
+            return Found::Line(first + way);
+        }
+        let victim = set
+            .filter(|&place| self.fetch[place] == 0)
+            .min_by_key(|&place| (self.tags[place] != NONE, self.used[place]));
+        victim.map_or(Found::Pinned, Found::Victim)
+    }
+
+    /// Puts a line in a place, with no byte valid.
+    pub(super) fn allocate(&mut self, place: usize, line: u32) {
+        self.tags[place] = line;
+        self.valid[place] = [0; SECTORS];
+        self.dirty[place] = 0;
+    }
+
+    /// Forgets a line.
+    pub(super) fn forget(&mut self, place: usize) {
+        self.allocate(place, NONE);
+    }
+
+    /// Notes a use.
+    #[inline]
+    pub(super) fn touch(&mut self, place: usize, now: u64) {
+        self.used[place] = now;
+    }
+
+    /// The line in a place, if there is one.
+    pub(super) fn line(&self, place: usize) -> Option<u32> {
+        (self.tags[place] != NONE).then_some(self.tags[place])
+    }
+
+    /// Sectors of which every byte is valid.
+    #[inline]
+    pub(super) fn full(&self, place: usize) -> u8 {
+        (0..SECTORS).fold(0, |full, n| full | u8::from(self.valid[place][n] == FULL) << n)
+    }
+
+    /// Sectors that memory does not have yet.
+    #[inline]
+    pub(super) fn dirty(&self, place: usize) -> u8 {
+        self.dirty[place]
+    }
+
+    /// The sectors are in memory.
+    pub(super) fn clean(&mut self, place: usize) {
+        self.dirty[place] = 0;
+    }
+
+    /// Valid bytes of the whole line.
+    pub(super) fn valid(&self, place: usize) -> u128 {
+        (0..SECTORS).fold(0, |mask, n| mask | u128::from(self.valid[place][n]) << (SECTOR * n))
+    }
+
+    /// The entry of the fetches under way for a line.
+    #[inline]
+    pub(super) fn fetch(&self, place: usize) -> Option<u16> {
+        self.fetch[place].checked_sub(1)
+    }
+
+    /// Pins a line for the fetches of an entry, or unpins it.
+    pub(super) fn set_fetch(&mut self, place: usize, entry: Option<u16>) {
+        self.fetch[place] = entry.map_or(0, |entry| entry + 1);
+    }
+
+    /// The bytes of a line.
+    #[inline]
+    pub(super) fn bytes(&self, place: usize) -> &[u8; LINE] {
+        &self.bytes.as_chunks().0[place]
+    }
+
+    /// The bytes of a line, to change some and then [`Lines::mark`] them.
+    #[inline]
+    pub(super) fn bytes_mut(&mut self, place: usize) -> &mut [u8; LINE] {
+        &mut self.bytes.as_chunks_mut().0[place]
+    }
+
+    /// The bytes `mask` of a sector were written.
+    #[inline]
+    pub(super) fn mark(&mut self, place: usize, sector: usize, mask: u32) {
+        if mask != 0 {
+            self.valid[place][sector] |= mask;
+            self.dirty[place] |= 1 << sector;
+        }
+    }
+
+    /// Takes a sector from memory in: bytes that are valid already are newer and stay.
+    pub(super) fn merge(&mut self, place: usize, sector: usize, from: &[u8; LINE]) {
+        let valid = u128::from(self.valid[place][sector]) << (SECTOR * sector);
+        let sector_bytes = u128::from(FULL) << (SECTOR * sector);
+        crate::proto::mem::copy_bytes(from, self.bytes_mut(place), sector_bytes & !valid);
+        self.valid[place][sector] = FULL;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partly_written_sector_fetched_the_written_bytes_stay() {
+        let mut lines = Lines::new(1024, 2);
+        lines.allocate(0, 5);
+        lines.bytes_mut(0)[33] = 0x11;
+        lines.mark(0, 1, 0b10);
+        assert_eq!((lines.full(0), lines.dirty(0), lines.valid(0)), (0, 0b0010, 1 << 33));
+        lines.merge(0, 1, &[0x22; LINE]);
+        assert_eq!(lines.bytes(0)[32..35], [0x22, 0x11, 0x22]);
+        assert_eq!((lines.full(0), lines.dirty(0)), (0b0010, 0b0010));
+        assert_eq!(lines.bytes(0)[0], 0, "another sector is not touched");
+    }
+
+    #[test]
+    fn set_full_of_pinned_lines_there_is_no_victim() {
+        let mut lines = Lines::new(256, 2);
+        for place in 0..2 {
+            let Found::Victim(at) = lines.find(10 + place, 0) else {
+                panic!("a free place is a victim");
+            };
+            lines.allocate(at, 10 + place);
+            lines.touch(at, u64::from(place));
+            lines.set_fetch(at, Some(place as u16));
+        }
+        assert_eq!(lines.find(12, 0), Found::Pinned);
+        lines.set_fetch(1, None);
+        assert_eq!(lines.find(12, 0), Found::Victim(1));
+        lines.set_fetch(0, None);
+        assert_eq!(lines.find(12, 0), Found::Victim(0), "the least recently used");
+        assert_eq!(lines.find(11, 0), Found::Line(1));
+    }
+}
