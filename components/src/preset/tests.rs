@@ -1,3 +1,5 @@
+//! Reading presets: inheritance, overrides, sources, and what each mistake says.
+
 use super::*;
 use crate::config::SchedulerPolicy;
 use crate::occupancy::occupancy;

@@ -1,3 +1,5 @@
+//! Latency, depth and credits of a link, cycle by cycle.
+
 use super::*;
 use crate::tile::TileBuilder;
 

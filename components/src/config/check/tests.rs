@@ -1,3 +1,5 @@
+//! Each fault on its own, all of them at once, and extreme values of every key.
+
 use crate::config::GpuConfig;
 use crate::preset;
 
