@@ -187,10 +187,12 @@ pub struct Variable<'a> {
 }
 
 impl Variable<'_> {
-    /// Bytes it occupies; 0 for an unsized array.
+    /// Bytes it occupies, or the greatest number there is; 0 for an unsized array.
     pub fn bytes(&self) -> u64 {
-        let elements: u64 = self.dims.iter().map(|dim| dim.unwrap_or(0)).product();
-        elements * u64::from(self.vector) * u64::from(self.ty.bytes())
+        let each = u64::from(self.vector * self.ty.bytes());
+        self.dims
+            .iter()
+            .fold(each, |bytes, dim| bytes.saturating_mul(dim.unwrap_or(0)))
     }
 
     /// Alignment in bytes: as written, or the element's own.

@@ -205,6 +205,12 @@ impl<'t, 'a> Checker<'t, 'a> {
     fn variable(&mut self, variable: &'t Variable<'a>) -> SymbolId {
         let symbol = SymbolId(self.checked.symbols.len() as u32);
         self.checked.symbols.push(variable);
+        if variable.bytes() > MAX_VARIABLE_BYTES {
+            self.find(
+                variable.name.span,
+                format!("`{}` is larger than 2 GiB", variable.name.text),
+            );
+        }
         let fresh = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
         // A symbol declared `.extern` or `.common` may be declared again.
         let repeatable = matches!(variable.linkage, Linkage::Extern | Linkage::Common | Linkage::Weak);
@@ -277,6 +283,9 @@ impl<'t, 'a> Checker<'t, 'a> {
         });
     }
 }
+
+/// No machine holds a larger one in module data.
+const MAX_VARIABLE_BYTES: u64 = 1 << 31;
 
 /// The type that compilers give registers of this name.
 fn usual_type(register: &str) -> &'static str {

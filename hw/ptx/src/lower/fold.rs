@@ -35,8 +35,8 @@ fn fold(code: &Code, values: &Values, mut op: Op) -> Op {
         let arg = op.src[slot];
         let new = match shape.src[slot] {
             1 => single(code, values, &op, arg),
-            2 => pair(code, values, arg),
-            _ => None,
+            0 => None,
+            words => group(code, values, arg, words),
         };
         if let Some(new) = new {
             op.src[slot] = new;
@@ -48,15 +48,14 @@ fn fold(code: &Code, values: &Values, mut op: Op) -> Op {
 /// What a one-word operand reads instead.
 fn single(code: &Code, values: &Values, op: &Op, arg: Arg) -> Option<Arg> {
     let def = values.definition(code, arg.as_word()?)?;
+    if let Some(bits) = copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 1)) {
+        return Some(Arg { bits, ..arg });
+    }
     let source = def.src[0];
     if !values.is_fixed_bits(source.bits, 1) {
         return None;
     }
     match def.what {
-        What::Row(Opcode::Mov) if source.is_plain() => Some(Arg {
-            bits: source.bits,
-            ..arg
-        }),
         What::Row(Opcode::Lop3) if takes_float_signs(op) && source.is_plain() => with_sign(def, arg),
         _ => None,
     }
@@ -81,48 +80,70 @@ fn with_sign(def: &Op, arg: Arg) -> Option<Arg> {
     }
 }
 
-/// What a two-word operand reads instead.
-fn pair(code: &Code, values: &Values, arg: Arg) -> Option<Arg> {
+/// What an operation copies into its first word: a move, or a sum with nothing.
+fn copy_of(def: &Op) -> Option<Bits> {
+    let adds = def.is(Opcode::Iadd3) && !def.mods.extended && def.pdst[0].is_none();
+    let source = match def.src {
+        [source, ..] if def.is(Opcode::Mov) => source,
+        [source, Arg::ZERO, Arg::ZERO, _] | [Arg::ZERO, source, Arg::ZERO, _] if adds => source,
+        _ => return None,
+    };
+    source.is_plain().then_some(source.bits)
+}
+
+/// As [`copy_of`], of both words.
+fn wide_copy_of(def: &Op) -> Option<Bits> {
+    let source = match (def.what, def.src) {
+        (What::Wide(Wide::Mov), [source, ..]) => source,
+        (What::Wide(Wide::Add), [source, Arg::ZERO, ..] | [Arg::ZERO, source, ..]) => source,
+        _ => return None,
+    };
+    source.is_plain().then_some(source.bits)
+}
+
+/// What an operand of several words reads instead: the group that they are copies of.
+fn group(code: &Code, values: &Values, arg: Arg, words: u8) -> Option<Arg> {
     let word = arg.as_word()?;
-    if let Some(def) = values.pair_definition(code, word) {
-        let source = def.src[0];
-        let copies = def.what == What::Wide(Wide::Mov) && values.is_fixed_bits(source.bits, 2);
-        return (copies && source.is_plain()).then_some(Arg {
-            bits: source.bits,
-            ..arg
-        });
+    if words == 2
+        && let Some(def) = values.pair_definition(code, word)
+    {
+        let bits = wide_copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 2))?;
+        return Some(Arg { bits, ..arg });
     }
-    let low = copied(code, values, word)?;
-    let high = copied(code, values, word.offset(1))?;
-    let bits = match (low, high) {
-        (Bits::Word(low), Bits::Word(high)) if is_pair(code, low, high) => Bits::Word(low),
-        (
-            Bits::Const { bank, offset },
-            Bits::Const {
-                bank: other,
-                offset: next,
-            },
-        ) if bank == other && next == offset + 4 && offset % 8 == 0 => low,
-        (low, high) => {
-            let value = Arg::of(low).known()? | Arg::of(high).known()? << 32;
-            Arg::imm(value).bits
+    let first = copied(code, values, word)?;
+    let mut rest = 1..words;
+    let bits = match first {
+        Bits::Word(low) => {
+            let follows = |n: u8| copied(code, values, word.offset(n)) == Some(Bits::Word(low.offset(n)));
+            (rest.all(follows) && is_group(code, low, words)).then_some(first)?
         }
+        Bits::Const { bank, offset } if words == 2 && offset % 8 == 0 => {
+            let next = Bits::Const {
+                bank,
+                offset: offset + 4,
+            };
+            (copied(code, values, word.offset(1))? == next).then_some(first)?
+        }
+        _ if words == 2 => {
+            let high = copied(code, values, word.offset(1))?;
+            Arg::imm(Arg::of(first).known()? | Arg::of(high).known()? << 32).bits
+        }
+        _ => return None,
     };
     Some(Arg { bits, ..arg })
 }
 
 /// What a word is a copy of.
 fn copied(code: &Code, values: &Values, word: Word) -> Option<Bits> {
-    let def = values.definition(code, word)?;
-    let source = def.src[0];
-    let copies = def.is(Opcode::Mov) && source.is_plain() && values.is_fixed_bits(source.bits, 1);
-    copies.then_some(source.bits)
+    let def = values.definition(code, word).filter(|def| def.dst == Some(word))?;
+    copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 1))
 }
 
-/// Whether two words are an aligned pair of a group.
-fn is_pair(code: &Code, low: Word, high: Word) -> bool {
-    let (first, _) = code.groups[low.0 as usize];
-    high == low.offset(1) && code.groups[high.0 as usize].0 == first && (low.0 - first.0).is_multiple_of(2)
+/// Whether so many words from here on are one value, aligned as such.
+fn is_group(code: &Code, low: Word, words: u8) -> bool {
+    let (first, length) = code.groups[low.0 as usize];
+    let at = low.0 - first.0;
+    at.is_multiple_of(u32::from(words).next_power_of_two()) && at + u32::from(words) <= u32::from(length)
 }
 
 /// Copies of predicates, negated ones too, go into what reads them; a comparison takes in the `and` or `or` behind it.

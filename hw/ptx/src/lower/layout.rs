@@ -5,7 +5,7 @@
 
 use crate::ast::{Init, Space, Variable};
 use crate::check::{Body, Checked, SymbolId};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Span};
 use std::collections::HashMap;
 use warpwave_isa::program::Param;
 use warpwave_isa::space::bank0;
@@ -102,7 +102,8 @@ impl Layout {
             .iter()
             .map(|symbol| checked.symbols[symbol.0 as usize].alignment())
             .max();
-        let start = self.shared_bytes.next_multiple_of(align.unwrap_or(1) as u32);
+        let start = u64::from(self.shared_bytes).next_multiple_of(align.unwrap_or(1));
+        let start = u32::try_from(start).unwrap_or(u32::MAX);
         if !dynamic.is_empty() {
             self.shared_bytes = start;
         }
@@ -113,9 +114,11 @@ impl Layout {
 
 /// Puts a variable behind `end` and returns its offset.
 fn advance(end: &mut u32, variable: &Variable<'_>) -> u32 {
-    let offset = end.next_multiple_of(variable.alignment() as u32);
-    *end = offset.saturating_add(u32::try_from(variable.bytes()).unwrap_or(u32::MAX));
-    offset
+    // The checker bounds each variable; what many of them add up to stays at the greatest number.
+    let offset = u64::from(*end).next_multiple_of(variable.alignment());
+    let clamped = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    *end = clamped(offset + variable.bytes());
+    clamped(offset)
 }
 
 /// A module-scope variable in device memory.
@@ -178,6 +181,10 @@ impl ModuleLayout {
                 }
                 _ => {}
             }
+        }
+        if layout.globals.len() > CONST_BYTES / 8 {
+            let message = "more global variables than the bank of their addresses holds (8192)";
+            findings.push(Diagnostic::malformed(Span::default(), message));
         }
         if layout.constant.len() > CONST_BYTES {
             let last = variables.iter().rfind(|variable| variable.space == Space::Const);
