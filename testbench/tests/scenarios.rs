@@ -1,4 +1,5 @@
-//! The built-in scenarios: their arrays are what the references give.
+//! The built-in scenarios: their arrays are what the references give, and so are the results of the reference machine without
+//! time and of the machine itself, which agree to the bit.
 //!
 //! A scenario is a TOML file below `scenarios`, named by its stem; a folder holds what belongs together. Its `.npy` files come
 //! from the references: with `WARPWAVE_WRITE_EXPECTED=1` in the environment, the first test writes what it otherwise compares.
@@ -9,8 +10,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toml::Table;
+use warpwave::bench::{Bench, Options, Run};
+use warpwave::lockstep;
+use warpwave::report::metrics;
 use warpwave::scenario::dtype::Dtype;
-use warpwave::scenario::{Scenario, npy};
+use warpwave::scenario::{Buffer, Scenario, builtin, npy};
+use warpwave_components::preset;
+
+/// Warp instructions, and cycles, that no built-in scenario needs.
+const LIMIT: u64 = 1_000_000;
 
 #[test]
 fn committed_arrays_are_what_the_references_give() {
@@ -42,6 +50,84 @@ fn committed_arrays_are_what_the_references_give() {
             );
         }
     }
+}
+
+#[test]
+fn every_scenario_without_time_gives_what_is_expected() {
+    each_scenario("tiny", |scenario, bench| {
+        let memory =
+            lockstep::reference(bench, LIMIT).map_err(|(launch, error)| format!("launch {launch}: {error}"))?;
+        let differs = |(buffer, address)| {
+            let buffer: &Buffer = buffer;
+            let found = memory.get(address, buffer.init.len()).expect("buffers are allocated");
+            lockstep::compare(&buffer.name, buffer.layout.dtype, found, buffer.expect.as_ref()?)
+        };
+        let difference = bench.data().find_map(differs);
+        difference.map_or(Ok(()), |difference| Err(format!("{}: {difference}", scenario.ptx_path)))
+    });
+}
+
+/// One test for each of these presets: results as expected, bit for bit those of the reference, every assertion held.
+macro_rules! lockstep_on {
+    ($($test:ident: $preset:literal,)*) => {$(
+        #[test]
+        fn $test() {
+            each_scenario($preset, run_in_lockstep);
+        }
+    )*};
+}
+
+lockstep_on! {
+    every_scenario_on_tiny_gives_what_the_reference_gives: "tiny",
+    every_scenario_on_v100_sxm2_gives_what_the_reference_gives: "v100-sxm2",
+    every_scenario_on_a100_sxm4_80_gives_what_the_reference_gives: "a100-sxm4-80",
+    every_scenario_on_h100_sxm5_gives_what_the_reference_gives: "h100-sxm5",
+}
+
+/// Does something with every built-in scenario, placed in a machine; fails with all that went wrong.
+fn each_scenario(gpu: &str, check: impl Fn(&Scenario, &mut Bench<'_>) -> Result<(), String>) {
+    let config = preset::load(gpu, &[]).unwrap_or_else(|error| panic!("{error}")).config;
+    let check = |name: &str| {
+        let scenario = builtin::load(name).map_err(|error| error.to_string())?;
+        let mut bench = Bench::new(&scenario, config.clone()).map_err(|error| error.to_string())?;
+        check(&scenario, &mut bench)
+    };
+    let fault = |name: &str| Some(format!("{name} on {gpu}: {}", check(name).err()?));
+    let faults: Vec<_> = builtin::names().into_iter().filter_map(fault).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+fn run_in_lockstep(scenario: &Scenario, bench: &mut Bench<'_>) -> Result<(), String> {
+    let memory = lockstep::reference(bench, LIMIT).map_err(|(launch, error)| format!("launch {launch}: {error}"))?;
+    let options = Options {
+        threads: 1,
+        max_cycles: Some(LIMIT),
+    };
+    let run = bench.run(options, &mut |_| true);
+    if let Some((launch, error)) = &run.stopped {
+        return Err(format!("launch {launch}: {error}"));
+    }
+    if let Some(difference) = run.differences.first() {
+        return Err(format!("not as expected: {difference}"));
+    }
+    for (buffer, address) in bench.data() {
+        let found = lockstep::bytes_of(buffer, address, bench.gpu().storage());
+        if memory.get(address, found.len()) != Some(&found) {
+            return Err(format!("`{}` is not bit for bit that of the reference", buffer.name));
+        }
+    }
+    unmet(scenario, &run).map_or(Ok(()), Err)
+}
+
+/// The first assertion that does not hold.
+fn unmet(scenario: &Scenario, run: &Run) -> Option<String> {
+    scenario.asserts.iter().find_map(|assert| {
+        let Some(metric) = metrics::find(&assert.metric) else {
+            return Some(format!("no metric `{}`", assert.metric));
+        };
+        let (found, holds) = run.check(assert, &metric);
+        (!holds).then(|| format!("{assert:?} does not hold: {found:?}"))
+    })
 }
 
 fn load(path: &Path) -> Scenario {
