@@ -10,3 +10,7 @@ pub mod metrics;
 pub mod stalls;
 
 pub mod latency;
+
+pub mod text;
+
+pub mod json;

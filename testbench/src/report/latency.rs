@@ -11,7 +11,7 @@ const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99
 ///
 /// # Errors
 /// What the writer gives.
-pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (&'a str, &'a Latency)>) -> io::Result<()> {
+pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (&'static str, &'a Latency)>) -> io::Result<()> {
     write!(to, "{:<12}{:>12}{:>8}{:>10}", "latency", "count", "min", "mean")?;
     PERCENTILES.iter().try_for_each(|(_, name)| write!(to, "{name:>8}"))?;
     writeln!(to, "{:>8}   cycles", "max")?;

@@ -1,0 +1,66 @@
+//! The command line: what it takes, what it prints, how it ends.
+//!
+//! | exit code | meaning |
+//! |---|---|
+//! | 0 | everything held |
+//! | 1 | an `expect` or `assert` failed |
+//! | 2 | bad input or usage |
+//! | 3 | the simulated program trapped |
+//! | 4 | deadlock or cycle limit |
+//! | 130 | interrupted |
+//!
+//! Results go to standard output; errors go to standard error and say what is wrong, where, and what to do.
+
+mod args;
+
+mod failure;
+
+mod check;
+
+mod show;
+
+mod run;
+
+mod progress;
+
+mod wave;
+
+mod trouble;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use failure::Failure;
+
+/// Runs the command.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.command {
+        Command::Run(run) => run::run(run),
+        Command::List => show::list(),
+        Command::Gpus { name } => show::gpus(name.as_deref()),
+        Command::Check { file } => check::check(file),
+        Command::Occupancy(shape) => show::occupancy(shape),
+        Command::Explain { metric } => show::explain(metric),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.say();
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone away is no error.
+fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::input(format!("cannot write: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

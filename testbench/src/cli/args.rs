@@ -1,0 +1,113 @@
+//! What the command line takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A GPU modelled cycle by cycle: runs PTX kernels and explains where the cycles went.
+#[derive(Parser)]
+#[command(name = "warpwave", version, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run scenarios, print what happened, check what they expect and assert
+    Run(Run),
+    /// List the built-in scenarios, each with the claim it proves
+    List,
+    /// List the GPUs, or show one in full with the source of every number
+    Gpus {
+        /// A built-in GPU, or a TOML file
+        name: Option<String>,
+    },
+    /// Read a PTX file and list everything that keeps it from running
+    Check {
+        /// The PTX file
+        file: PathBuf,
+    },
+    /// Compute how many blocks of a shape fit on an SM, and what limits them
+    Occupancy(Shape),
+    /// Explain a metric of the report
+    Explain {
+        /// Name of the metric
+        metric: String,
+    },
+}
+
+#[derive(Args)]
+pub struct Run {
+    /// Built-in scenarios or TOML files
+    #[arg(required = true)]
+    pub scenarios: Vec<String>,
+    /// The GPU: a built-in one or a TOML file; wins over the scenario's
+    #[arg(long, value_name = "NAME|FILE")]
+    pub gpu: Option<String>,
+    /// Change a number of the GPU, such as sm.lsu.queue_depth=8
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Threads of the simulator; no result depends on it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// Stop after so many cycles of all launches together
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_cycles: Option<u64>,
+    /// Write a waveform for GTKWave, with its layout beside it (.gtkw)
+    #[arg(long, value_name = "FILE")]
+    pub vcd: Option<PathBuf>,
+    /// Show these signals in the waveform, such as 'gpu.gpc[0].sm[1].**'; everything if left out
+    #[arg(long, value_name = "SCOPE-GLOB", requires = "vcd")]
+    pub trace: Vec<String>,
+    /// Show these cycles in the waveform, B not included
+    #[arg(long, value_name = "A..B", requires = "vcd", default_value = "..")]
+    pub trace_cycles: String,
+    /// Write all metrics as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write latency distributions: a table, and one percentile file (.hgrm) per path
+    #[arg(long, value_name = "DIR")]
+    pub hist: Option<PathBuf>,
+    /// Write every buffer as NAME.npy
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<PathBuf>,
+    /// No progress line
+    #[arg(long)]
+    pub no_progress: bool,
+}
+
+impl Run {
+    /// Whether a file is asked for that each scenario would write anew.
+    pub fn writes_files(&self) -> bool {
+        [&self.vcd, &self.json, &self.hist, &self.dump]
+            .iter()
+            .any(|file| file.is_some())
+    }
+}
+
+#[derive(Args)]
+pub struct Shape {
+    /// The GPU: a built-in one or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_GPU)]
+    pub gpu: String,
+    /// Threads of a block
+    #[arg(long, value_name = "N")]
+    pub block: u32,
+    /// Registers of a thread
+    #[arg(long, value_name = "R")]
+    pub regs: u32,
+    /// Shared memory of a block, static and dynamic together, in bytes
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub smem: u32,
+}
+
+/// The GPU where nothing names one.
+pub const DEFAULT_GPU: &str = "h100-sxm5";
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("write key=value, such as sm.lsu.queue_depth=8".to_owned()),
+    }
+}

@@ -1,0 +1,63 @@
+//! `warpwave check`: reads a PTX file and lists what keeps it from running.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use warpwave_ptx::{Entry, Module, compile};
+
+use super::failure::{Failure, INPUT, render};
+use super::print;
+
+/// Lists findings, unsupported instructions and what each kernel needs.
+pub fn check(file: &Path) -> Result<(), Failure> {
+    let shown = file.display().to_string();
+    let text =
+        std::fs::read_to_string(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
+    let module = compile(&text).map_err(|findings| {
+        let findings_text = render(&findings, &shown, &text);
+        Failure::input(format!(
+            "{shown} is not PTX: {} findings\n{findings_text}",
+            findings.len()
+        ))
+    })?;
+    print(&render(&module.warnings, &shown, &text))?;
+    print(&needs(&module))?;
+    let unsupported: Vec<_> = module.unsupported().cloned().collect();
+    if unsupported.is_empty() {
+        return Ok(());
+    }
+    print(&format!("\n{}", render(&unsupported, &shown, &text)))?;
+    Err(Failure {
+        code: INPUT,
+        text: format!("{shown}: {} statements are not supported", unsupported.len()),
+    })
+}
+
+fn needs(module: &Module) -> String {
+    let mut out = format!(
+        "{:<40} {:>9} {:>12} {:>11} {:>7} {:>13}\n",
+        "kernel", "registers", "shared bytes", "local bytes", "params", "instructions"
+    );
+    for Entry { name, program } in &module.entries {
+        let _ = match program {
+            Ok(program) => {
+                let needs = program.needs();
+                writeln!(
+                    out,
+                    "{name:<40} {:>9} {:>12} {:>11} {:>7} {:>13}",
+                    needs.registers,
+                    needs.shared_bytes,
+                    needs.local_bytes,
+                    needs.params.len(),
+                    program.code().len()
+                )
+            }
+            Err(findings) => writeln!(
+                out,
+                "{name:<40} cannot run: {} statements are not supported",
+                findings.len()
+            ),
+        };
+    }
+    out
+}

@@ -1,0 +1,80 @@
+//! How the command ends when it does not end well.
+
+use std::fmt::Display;
+use std::io::Write;
+
+use warpwave::bench::BenchError;
+use warpwave::host::HostError;
+use warpwave::scenario::Scenario;
+use warpwave_ptx::Diagnostic;
+
+/// An `expect` or `assert` failed.
+pub const WRONG: u8 = 1;
+/// Bad input or usage.
+pub const INPUT: u8 = 2;
+/// The simulated program trapped.
+pub const TRAP: u8 = 3;
+/// Deadlock or cycle limit.
+pub const STUCK: u8 = 4;
+/// Interrupted from the keyboard, as shells number it.
+pub const INTERRUPTED: u8 = 130;
+
+/// An exit code and what to say; nothing where it has been said.
+#[derive(Debug)]
+pub struct Failure {
+    pub code: u8,
+    pub text: String,
+}
+
+impl Failure {
+    pub fn input(text: impl Display) -> Self {
+        Failure {
+            code: INPUT,
+            text: text.to_string(),
+        }
+    }
+
+    /// Everything has been said already.
+    pub fn said(code: u8) -> Self {
+        Failure {
+            code,
+            text: String::new(),
+        }
+    }
+
+    /// Tells the user.
+    pub fn say(&self) {
+        if !self.text.is_empty() {
+            // Standard error may be gone; there is nobody left to tell.
+            let _ = writeln!(std::io::stderr(), "error: {}", self.text.trim_end());
+        }
+    }
+
+    /// As [`Failure::input`], for a file that cannot be written.
+    pub fn write(path: &std::path::Path, error: std::io::Error) -> Self {
+        Self::input(format!(
+            "cannot write {}: {error}; choose a place that exists and may be written",
+            path.display()
+        ))
+    }
+
+    /// A scenario that cannot be run; findings in its program are shown with their lines.
+    pub fn bench(scenario: &Scenario, error: &BenchError) -> Self {
+        let findings = match error {
+            BenchError::Ptx(findings) => findings,
+            BenchError::Launch {
+                error: HostError::Unsupported { findings, .. },
+                ..
+            } => findings,
+            _ => return Self::input(format!("{}: {error}", scenario.name)),
+        };
+        let findings = render(findings, &scenario.ptx_path, &scenario.ptx);
+        Self::input(format!("{}: {error}\n{findings}", scenario.name))
+    }
+}
+
+/// Findings with their source lines, one after the other.
+pub fn render(findings: &[Diagnostic], file: &str, text: &str) -> String {
+    let findings: Vec<_> = findings.iter().map(|finding| finding.render(file, text)).collect();
+    findings.join("\n")
+}

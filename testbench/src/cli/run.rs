@@ -1,0 +1,164 @@
+//! `warpwave run`: runs scenarios, prints what happened, checks what they expect and assert.
+
+use std::fs;
+use std::path::Path;
+
+use warpwave::bench::{Bench, Options, Run};
+use warpwave::lockstep;
+use warpwave::report::{json, latency, metrics, text};
+use warpwave::scenario::{Assert, Scenario, npy};
+use warpwave_components::preset;
+
+use super::args::{self, DEFAULT_GPU};
+use super::failure::{Failure, WRONG};
+use super::print;
+use super::progress::{Line, catch_interrupt};
+use super::show::unknown_metric;
+use super::trouble;
+use super::wave::Wave;
+
+/// Runs all scenarios; the greatest exit code of them is the command's.
+pub fn run(args: &args::Run) -> Result<(), Failure> {
+    if args.scenarios.len() > 1 && args.writes_files() {
+        return Err(Failure::input(
+            "--vcd, --json, --hist and --dump take one scenario at a time",
+        ));
+    }
+    catch_interrupt();
+    if let [name] = &args.scenarios[..] {
+        return run_one(name, args);
+    }
+    let mut code = 0;
+    for name in &args.scenarios {
+        if let Err(failure) = run_one(name, args) {
+            failure.say();
+            code = code.max(failure.code);
+        }
+        print("\n")?;
+    }
+    if code == 0 { Ok(()) } else { Err(Failure::said(code)) }
+}
+
+fn run_one(name: &str, args: &args::Run) -> Result<(), Failure> {
+    let scenario = Scenario::find(name).map_err(Failure::input)?;
+    let gpu = args.gpu.as_deref().or(scenario.gpu.as_deref()).unwrap_or(DEFAULT_GPU);
+    let config = preset::load(gpu, &args.set).map_err(Failure::input)?.config;
+    for assert in &scenario.asserts {
+        metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
+    }
+    let mut bench = Bench::new(&scenario, config).map_err(|error| Failure::bench(&scenario, &error))?;
+    let options = Options {
+        threads: args.threads.into(),
+        max_cycles: args.max_cycles,
+    };
+    let mut wave = Wave::begin(args, &scenario, &mut bench)?;
+    let mut line = Line::new(!args.no_progress);
+    let run = bench.run(options, &mut |progress| {
+        wave.collect(progress.now) && line.observe(&scenario.name, progress)
+    });
+    line.clear();
+    let mut summary = Vec::new();
+    text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
+    print(&String::from_utf8_lossy(&summary))?;
+    wave.finish(bench.gpu().clock().now())?;
+    write_files(args, &scenario, &bench, &run)?;
+    if let Some((launch, error)) = &run.stopped {
+        return Err(trouble::stopped(&scenario, &bench, *launch, error));
+    }
+    verdict(&scenario, &run)
+}
+
+/// Says of every expectation and assertion whether it holds.
+fn verdict(scenario: &Scenario, run: &Run) -> Result<(), Failure> {
+    let expected = scenario
+        .buffers
+        .iter()
+        .chain(&scenario.globals)
+        .filter(|buffer| buffer.expect.is_some())
+        .count();
+    let mut failures: Vec<String> = run
+        .differences
+        .iter()
+        .map(|difference| format!("expect: {difference}"))
+        .collect();
+    for assert in &scenario.asserts {
+        let metric = metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
+        let (found, holds) = run.check(assert, &metric);
+        if !holds {
+            failures.push(format!("assert: {} is {found}, not {}", assert.metric, wanted(assert)));
+        }
+    }
+    if failures.is_empty() {
+        return print(&match (expected, scenario.asserts.len()) {
+            (0, 0) => "\nnothing was expected or asserted\n".to_owned(),
+            (buffers, asserts) => format!("\nall held (buffers expected: {buffers}, assertions: {asserts})\n"),
+        });
+    }
+    Err(Failure {
+        code: WRONG,
+        text: format!(
+            "{}: {} did not hold\n  {}",
+            scenario.name,
+            failures.len(),
+            failures.join("\n  ")
+        ),
+    })
+}
+
+/// What an assertion asks for, in words.
+fn wanted(assert: &Assert) -> String {
+    let parts = [
+        ("at least", assert.min),
+        ("at most", assert.max),
+        ("equal to", assert.equal),
+    ];
+    let parts: Vec<_> = parts
+        .iter()
+        .filter_map(|(word, value)| Some(format!("{word} {}", (*value)?)))
+        .collect();
+    let launch = assert
+        .launch
+        .map_or(String::new(), |launch| format!(" in launch {launch}"));
+    format!("{}{launch}", parts.join(" and "))
+}
+
+/// Writes what `--json`, `--hist` and `--dump` ask for.
+fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
+    if let Some(path) = &args.json {
+        write(path, json::report(&scenario.name, run).as_bytes())?;
+    }
+    if let Some(folder) = &args.hist {
+        write_latencies(folder, run)?;
+    }
+    if let Some(folder) = &args.dump {
+        make(folder)?;
+        for (buffer, address) in bench.data() {
+            let mut file = Vec::new();
+            let bytes = lockstep::bytes_of(buffer, address, bench.gpu().storage());
+            npy::write(&mut file, buffer.layout.dtype, &buffer.layout.shape, &bytes).expect("memory can be written");
+            write(&folder.join(format!("{}.npy", buffer.name)), &file)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_latencies(folder: &Path, run: &Run) -> Result<(), Failure> {
+    make(folder)?;
+    let mut table = Vec::new();
+    latency::table(&mut table, run.totals.latencies()).expect("memory can be written");
+    write(&folder.join("latencies.txt"), &table)?;
+    for (path, distribution) in run.totals.latencies() {
+        let mut file = Vec::new();
+        latency::hgrm(&mut file, distribution).expect("memory can be written");
+        write(&folder.join(format!("{path}.hgrm")), &file)?;
+    }
+    Ok(())
+}
+
+fn make(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| Failure::write(folder, error))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    fs::write(path, bytes).map_err(|error| Failure::write(path, error))
+}

@@ -1,0 +1,127 @@
+//! The commands that only show: `list`, `gpus`, `occupancy`, `explain`.
+
+use std::fmt::Write;
+
+use warpwave::report::metrics;
+use warpwave::scenario::{builtin, nearest};
+use warpwave_components::occupancy::{self, Limiter};
+use warpwave_components::preset::{self, Preset};
+
+use super::args::Shape;
+use super::failure::Failure;
+use super::print;
+
+/// `warpwave list`: every built-in scenario with the sentence that it proves.
+pub fn list() -> Result<(), Failure> {
+    let mut out = String::new();
+    for name in builtin::names() {
+        let entry = builtin::entry(name).map_err(Failure::input)?;
+        let says = if entry.claim.is_empty() {
+            entry.title
+        } else {
+            entry.claim
+        };
+        let _ = writeln!(out, "{}", format!("{name:<24} {says}").trim_end());
+    }
+    print(&out)
+}
+
+/// `warpwave gpus`: all of them in a line each, or one in full.
+pub fn gpus(name: Option<&str>) -> Result<(), Failure> {
+    match name {
+        None => preset::names()
+            .into_iter()
+            .try_for_each(|name| print(&line(name, &load(name)?))),
+        Some(name) => print(&full(&load(name)?)),
+    }
+}
+
+fn load(name: &str) -> Result<Preset, Failure> {
+    preset::load(name, &[]).map_err(Failure::input)
+}
+
+fn line(name: &str, preset: &Preset) -> String {
+    let config = &preset.config;
+    let (sms, mhz) = (config.n_sms(), config.clocks.core_khz / 1000);
+    format!("{name:<14} {sms:>4} SMs {mhz:>5} MHz  {}\n", preset.summary)
+}
+
+/// Every number of a preset with its source, then the sources.
+fn full(preset: &Preset) -> String {
+    let mut out = line(&preset.config.name, preset);
+    out.push('\n');
+    for value in &preset.sources {
+        let grade = if value.grade.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", value.grade)
+        };
+        let source = format!("{}{grade}", value.source);
+        let row = format!("{:<38} {:>20}  {source:<22} {}", value.key, value.value, value.note);
+        let _ = writeln!(out, "{}", row.trim_end());
+    }
+    out.push('\n');
+    for (key, title) in preset::source_titles() {
+        if preset.sources.iter().any(|value| value.source == key) {
+            let _ = writeln!(out, "{key:<22} {title}");
+        }
+    }
+    out.push_str("grades: A read from the primary text, B from a digest of it, C recalled\n");
+    out
+}
+
+/// `warpwave occupancy`: blocks, warps, occupancy, and what limits them.
+pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
+    let config = load(&shape.gpu)?.config;
+    let found = occupancy::occupancy(&config, shape.block, shape.regs, shape.smem)
+        .map_err(|reason| Failure::input(format!("such a block cannot be launched on {}: {reason}", config.name)))?;
+    let allowed = &found.allowed;
+    let rows = [
+        (Limiter::Warps, Some(allowed.warps)),
+        (Limiter::Blocks, Some(allowed.blocks)),
+        (Limiter::SharedMemory, allowed.shared),
+        (Limiter::Registers, allowed.registers),
+    ];
+    let mut out = format!(
+        "{}: {} threads, {} registers, {} bytes of shared memory\n\n",
+        config.name, shape.block, shape.regs, shape.smem
+    );
+    let _ = writeln!(out, "blocks per SM   {:>6}", found.blocks);
+    let _ = writeln!(
+        out,
+        "warps per SM    {:>6} of {}",
+        found.warps, config.limits.max_warps_per_sm
+    );
+    let _ = writeln!(out, "occupancy       {:>6.1} %", found.percent);
+    let _ = writeln!(out, "limiter         {}", found.limiter);
+    let _ = writeln!(
+        out,
+        "shared memory   {:>6} bytes of the unified array\n",
+        found.carveout
+    );
+    for (resource, blocks) in rows {
+        let blocks = blocks.map_or("no limit".to_owned(), |blocks| format!("{blocks} blocks"));
+        let _ = writeln!(out, "{:<16}{blocks}", format!("{resource}:"));
+    }
+    print(&out)
+}
+
+/// `warpwave explain`: one metric.
+pub fn explain(name: &str) -> Result<(), Failure> {
+    let metric = metrics::find(name).ok_or_else(|| unknown_metric(name))?;
+    print(&format!(
+        "{}\n\n{}\n\nunit       {}\nformula    {}\ncomponent  {}\n",
+        metric.name, metric.definition, metric.unit, metric.formula, metric.component
+    ))
+}
+
+/// What to say of a metric that is none.
+pub fn unknown_metric(name: &str) -> Failure {
+    let all = metrics::all();
+    let hint = nearest(name, all.iter().map(|metric| metric.name.as_str()));
+    let hint = hint.map_or_else(
+        || "; the names are those of Nsight Compute, as `warpwave run --json` writes them".to_owned(),
+        |name| format!("; did you mean `{name}`?"),
+    );
+    Failure::input(format!("no metric is named `{name}`{hint}"))
+}

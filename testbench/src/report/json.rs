@@ -1,0 +1,117 @@
+//! A run as JSON: one object, the same for the same run but for `host`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::metrics::{self, Inputs, Value};
+use crate::bench::Run;
+
+/// All that is written.
+#[derive(Serialize)]
+struct Report<'a> {
+    scenario: &'a str,
+    gpu: &'a str,
+    build: &'static str,
+    launches: Vec<Launch<'a>>,
+    totals: Totals,
+    latencies: BTreeMap<&'static str, Latency>,
+    host: Host,
+}
+
+#[derive(Serialize)]
+struct Launch<'a> {
+    entry: &'a str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    cycles: u64,
+    metrics: BTreeMap<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Totals {
+    cycles: u64,
+    metrics: BTreeMap<String, Value>,
+}
+
+/// A distribution in cycles.
+#[derive(Serialize)]
+struct Latency {
+    count: u64,
+    min: u64,
+    mean: f64,
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    max: u64,
+}
+
+/// What depends on the computer that simulates.
+#[derive(Serialize)]
+struct Host {
+    wall_seconds: f64,
+    threads: usize,
+    cycles_per_second: f64,
+    warp_instructions_per_second: f64,
+}
+
+/// The run as text, indented.
+///
+/// # Panics
+/// Never: a report has no maps with keys other than text.
+pub fn report(scenario: &str, run: &Run) -> String {
+    let seconds = run.wall.as_secs_f64();
+    let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+    let launches = run.launches.iter().map(|launch| Launch {
+        entry: &launch.entry,
+        grid: launch.grid,
+        block: launch.block,
+        cycles: launch.cycles,
+        metrics: values(&launch.inputs(&run.config)),
+    });
+    let report = Report {
+        scenario,
+        gpu: &run.config.name,
+        build: env!("CARGO_PKG_VERSION"),
+        launches: launches.collect(),
+        totals: Totals {
+            cycles: run.cycles(),
+            metrics: values(&run.inputs()),
+        },
+        latencies: run
+            .totals
+            .latencies()
+            .map(|(path, latency)| (path, distribution(latency)))
+            .collect(),
+        host: Host {
+            wall_seconds: seconds,
+            threads: run.threads,
+            cycles_per_second: rate(run.cycles()),
+            warp_instructions_per_second: rate(run.totals.sum("scheduler", "inst_issued").unwrap_or(0)),
+        },
+    };
+    let mut text = serde_json::to_string_pretty(&report).expect("a report is made of texts and numbers");
+    text.push('\n');
+    text
+}
+
+fn values(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
+    metrics::all()
+        .into_iter()
+        .map(|metric| (metric.name.clone(), metric.value(inputs)))
+        .collect()
+}
+
+fn distribution(latency: &warpwave_hw::stats::Latency) -> Latency {
+    let histogram = latency.histogram();
+    let percentile = |percent| histogram.value_at_percentile(percent);
+    Latency {
+        count: histogram.len(),
+        min: histogram.min(),
+        mean: histogram.mean(),
+        p50: percentile(50.0),
+        p90: percentile(90.0),
+        p99: percentile(99.0),
+        max: histogram.max(),
+    }
+}
