@@ -137,9 +137,9 @@ impl Lsu<'_, '_> {
         for lane in lanes.iter() {
             let size = (self.word(2, 0, lane) as usize).min(n);
             let mut bytes = [0; 16];
+            self.check_alignment(lane, Space::Global, from[lane], n)?;
             if size > 0 {
-                let source = self.bytes(lane, Space::Global, from[lane], n)?;
-                bytes[..size].copy_from_slice(&source[..size]);
+                bytes[..size].copy_from_slice(self.inside(lane, Space::Global, from[lane], size)?);
             }
             self.bytes(lane, Space::Shared, to[lane], n)?
                 .copy_from_slice(&bytes[..n]);
@@ -149,10 +149,19 @@ impl Lsu<'_, '_> {
 
     /// The bytes that a lane accesses, or why it must not.
     fn bytes(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
-        let (space, at) = resolve(space, address);
-        if !address.is_multiple_of(n as u64) {
-            return Err(self.trap(lane, TrapKind::Misaligned, space, address, n));
+        self.check_alignment(lane, space, address, n)?;
+        self.inside(lane, space, address, n)
+    }
+
+    fn check_alignment(&self, lane: usize, space: Space, address: u64, n: usize) -> Result<(), Box<Trap>> {
+        if address.is_multiple_of(n as u64) {
+            return Ok(());
         }
+        Err(self.trap(lane, TrapKind::Misaligned, resolve(space, address).0, address, n))
+    }
+
+    fn inside(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
+        let (space, at) = resolve(space, address);
         if self.reach(lane, space, at, n).is_none() {
             return Err(self.trap(lane, TrapKind::OutOfBounds, space, address, n));
         }
