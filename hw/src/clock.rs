@@ -105,11 +105,24 @@ impl Clock {
 
     /// Runs until `stop` holds (asked after every quantum), until `limit`, or until nothing can happen any more.
     pub fn run(&mut self, limit: Cycle, stop: impl FnMut(Cycle) -> bool) -> Stop {
-        if self.threads == 1 {
+        let reason = if self.threads == 1 {
             self.run_alone(limit, stop)
         } else {
             self.run_threads(limit, stop)
+        };
+        if reason == Stop::Limit {
+            self.begin_windows();
         }
+        reason
+    }
+
+    /// A jump to the limit may pass the first cycle of a window; it shows what there was to see in it.
+    fn begin_windows(&mut self) {
+        let now = self.now;
+        let tiles = self.tiles.iter_mut();
+        tiles
+            .filter(|tile| tile.has_work(now, now))
+            .for_each(|tile| tile.run(now, now));
     }
 
     fn run_alone(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {

@@ -100,11 +100,12 @@ impl Waveform {
             error,
         };
         let writer = File::create(path).and_then(|file| Writer::new(file, &comments(selection, about), &signals));
+        let writer = writer.map_err(failed)?;
         gtkw::write_beside(path, &signals)?;
         let window = selection.window();
         Ok(Waveform {
             path: path.into(),
-            writer: writer.map_err(failed)?,
+            writer,
             feeds,
             first: vec![None; signals.len()],
             start: window.start,

@@ -1,0 +1,332 @@
+//! A recorded window shows what looking at every component after every cycle shows, and nothing about how the machine was run
+//! leaves a trace in the file.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use warpwave_hw::clock::{Clock, Stop};
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::time::Cycle;
+use warpwave_waveforms::error::WaveError;
+use warpwave_waveforms::select::Selection;
+use warpwave_waveforms::vcd::reader::Dump;
+use warpwave_waveforms::waveform::{About, Summary, Waveform};
+
+const STATES: &[&str] = &["empty", "holding", "stuck"];
+
+/// Takes a number, holds it for as many cycles as it says, and passes the next number of a fixed sequence on.
+struct Node {
+    path: Path,
+    input: InPort<u64>,
+    output: OutPort<u64>,
+    held: Option<(Cycle, u64)>,
+    is_stuck: bool,
+    passed: u64,
+    last: [Option<u64>; 2],
+}
+
+impl Component for Node {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.is_stuck = false;
+        match self.held {
+            Some((until, _)) if now < until => return Activity::Until(until),
+            Some((_, number)) if self.output.has_room(now) => {
+                self.output
+                    .send(now, number.wrapping_mul(6364136223846793005).wrapping_add(99));
+                self.held = None;
+                self.passed += 1;
+            }
+            Some(_) => self.is_stuck = true,
+            None => {}
+        }
+        if self.held.is_none()
+            && let Some(number) = self.input.recv(now)
+        {
+            self.held = Some((now + (1 + (number >> 56)) % 150, number));
+            self.last[(number & 1) as usize] = Some(number);
+        }
+        Activity::busy_if(self.held.is_some())
+    }
+
+    fn reset(&mut self) {}
+
+    fn is_quiescent(&self) -> bool {
+        self.held.is_none()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let state = if self.is_stuck {
+            2
+        } else {
+            usize::from(self.held.is_some())
+        };
+        probe.state("state", STATES, Some(state));
+        probe.vector("passed", 16, Some(self.passed & 0xffff));
+        for (n, last) in self.last.iter().enumerate() {
+            probe.enter("parity", n);
+            probe.vector("last", 64, *last);
+            probe.bit("seen", Some(last.is_some()));
+            probe.leave();
+        }
+    }
+
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+/// Three tiles of three nodes in one ring with a few numbers going round; the links between tiles take 9 cycles.
+fn ring() -> Clock {
+    let mut tiles: Vec<TileBuilder> = (0..3).map(|_| TileBuilder::new()).collect();
+    let slots: Vec<Slot> = (0..9).map(|n| tiles[n / 3].slot()).collect();
+    let (mut outputs, mut inputs) = (Vec::new(), Vec::new());
+    for n in 0..9 {
+        let config = LinkConfig {
+            path: Path::root("ring").at("link", n),
+            latency: if n % 3 == 2 { 9 } else { 1 },
+            depth: 2,
+        };
+        let (output, input) = link(&config, &slots[n], &slots[(n + 1) % 9]);
+        outputs.push(output);
+        inputs.push(input);
+    }
+    inputs.rotate_right(1);
+    for (n, (output, input)) in outputs.into_iter().zip(inputs).enumerate() {
+        let number = (n % 4 == 0).then_some((Cycle(n as u64), n as u64 * 0x1234_5678_9abc_def1));
+        let node = Node {
+            path: Path::root("ring").at("tile", n / 3).at("node", n % 3),
+            input,
+            output,
+            held: number,
+            is_stuck: false,
+            passed: 0,
+            last: [None; 2],
+        };
+        tiles[n / 3].fill(&slots[n], node);
+    }
+    Clock::new(tiles.into_iter().map(TileBuilder::build).collect())
+}
+
+/// For each path its value after every cycle.
+type Looks = BTreeMap<String, Vec<Option<u64>>>;
+
+struct Look<'a> {
+    scope: Vec<String>,
+    looks: &'a mut Looks,
+}
+
+impl Look<'_> {
+    fn value(&mut self, name: &str, value: Option<u64>) {
+        let path = format!("{}.{name}", self.scope.join("."));
+        self.looks.entry(path).or_default().push(value);
+    }
+}
+
+impl Probe for Look<'_> {
+    fn bit(&mut self, name: &'static str, value: Option<bool>) {
+        self.value(name, value.map(u64::from));
+    }
+    fn vector(&mut self, name: &'static str, _: u32, value: Option<u64>) {
+        self.value(name, value);
+    }
+    fn state(&mut self, name: &'static str, _: &'static [&'static str], value: Option<usize>) {
+        self.value(name, value.map(|state| state as u64));
+    }
+    fn enter(&mut self, name: &'static str, index: usize) {
+        self.scope.push(format!("{name}[{index}]"));
+    }
+    fn leave(&mut self) {
+        self.scope.pop();
+    }
+}
+
+/// Runs a cycle, looks at everything, and so on.
+fn looked_at(cycles: u64) -> Looks {
+    let (mut clock, mut looks) = (ring(), Looks::new());
+    clock.set_quantum(1);
+    for now in 0..cycles {
+        clock.run(Cycle(now + 1), |_| false);
+        for component in clock.tiles().iter().flat_map(|tile| tile.components()) {
+            let scope = vec![component.path().to_string()];
+            component.probe(&mut Look {
+                scope,
+                looks: &mut looks,
+            });
+        }
+    }
+    looks
+}
+
+struct Mode {
+    quantum: u64,
+    threads: usize,
+    backwards: bool,
+    skip: bool,
+}
+
+const PLAIN: Mode = Mode {
+    quantum: 9,
+    threads: 1,
+    backwards: false,
+    skip: true,
+};
+
+fn about() -> About {
+    About {
+        clock_khz: 1_000_000,
+        run: vec!["numbers in a ring".into()],
+    }
+}
+
+/// The dump of a run of so many cycles, and what it says of itself.
+fn recorded(mode: &Mode, patterns: &[&str], window: &str, cycles: u64) -> (String, Summary) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.vcd");
+    let mut clock = ring();
+    clock.set_quantum(mode.quantum);
+    clock.set_threads(mode.threads);
+    for tile in clock.tiles_mut() {
+        tile.set_skipping(mode.skip);
+        if mode.backwards {
+            tile.set_order(vec![2, 1, 0]);
+        }
+    }
+    let selection = Selection::new(patterns, window).expect("a selection");
+    let mut waveform = Waveform::create(&file, &selection, &about(), &mut clock).expect("a file");
+    let stop = clock.run(Cycle(cycles), |now| waveform.collect(now).is_err());
+    assert_eq!(stop, Stop::Limit);
+    let summary = waveform.finish(clock.now()).expect("a file");
+    (fs::read_to_string(&file).expect("a file"), summary)
+}
+
+#[test]
+fn any_window_shows_what_looking_after_every_cycle_shows() {
+    let looks = looked_at(2000);
+    for (from, to) in [
+        (0, 2000),
+        (1, 2),
+        (0, 1),
+        (777, 1234),
+        (778, 779),
+        (9, 18),
+        (1990, 5000),
+    ] {
+        let (text, summary) = recorded(&PLAIN, &["*"], &format!("{from}..{to}"), 2000);
+        let dump = Dump::read(&text).expect("our dialect");
+        assert_eq!((dump.start, dump.end), (from, to.min(2000)), "{from}..{to}");
+        assert!(summary.reached);
+        assert_eq!(dump.signals.len(), looks.len());
+        for signal in &dump.signals {
+            let looked = &looks[&signal.path];
+            for cycle in from..to.min(2000) {
+                assert_eq!(
+                    signal.at(cycle),
+                    looked[cycle as usize],
+                    "{} in cycle {cycle} of {from}..{to}",
+                    signal.path
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn selected_signals_are_as_in_the_whole_dump() {
+    let (whole, _) = recorded(&PLAIN, &[], "..", 1000);
+    let (part, _) = recorded(&PLAIN, &["ring.tile[1].node[*].parity[0]", "**.passed"], "..", 1000);
+    let (whole, part) = (Dump::read(&whole).expect("a dump"), Dump::read(&part).expect("a dump"));
+    assert_eq!(part.signals.len(), 3 * 2 + 9);
+    for signal in &part.signals {
+        assert_eq!(Some(signal), whole.signal(&signal.path));
+    }
+}
+
+#[test]
+fn file_is_the_same_for_any_quantum_threads_order_and_skipping() {
+    let (plain, _) = recorded(&PLAIN, &["*"], "100..1500", 1700);
+    for quantum in [1, 2, 5, 9] {
+        for threads in [1, 2, 3] {
+            for (backwards, skip) in [(false, false), (true, true), (true, false)] {
+                let mode = Mode {
+                    quantum,
+                    threads,
+                    backwards,
+                    skip,
+                };
+                let (other, _) = recorded(&mode, &["*"], "100..1500", 1700);
+                assert!(
+                    other == plain,
+                    "quantum {quantum}, threads {threads}, {backwards}, {skip}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn window_never_reached_everything_is_unknown() {
+    let (text, summary) = recorded(&PLAIN, &["*"], "5000..", 300);
+    let dump = Dump::read(&text).expect("our dialect");
+    assert!(!summary.reached && summary.changes == 0);
+    assert_eq!((dump.start, dump.end), (300, 300));
+    assert!(dump.signals.iter().all(|signal| signal.at(300).is_none()));
+}
+
+#[test]
+fn waveform_dropped_in_mid_run_leaves_a_readable_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("run.vcd");
+    let mut clock = ring();
+    let mut waveform = Waveform::create(&file, &Selection::all(), &about(), &mut clock).expect("a file");
+    clock.run(Cycle(450), |now| waveform.collect(now).is_err());
+    drop(waveform);
+    let (whole, _) = recorded(&PLAIN, &[], "..", 450);
+    let (left, _) = whole.rsplit_once("#450").expect("the last cycle");
+    let dropped = fs::read_to_string(&file).expect("a file");
+    Dump::read(&dropped).expect("our dialect");
+    assert!(dropped.starts_with(left));
+}
+
+#[test]
+fn watching_changes_no_cycle() {
+    let (mut watched, mut alone) = (ring(), ring());
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut waveform = Waveform::create(
+        &folder.path().join("a.vcd"),
+        &Selection::new(&["*"], "50..60").expect("a window"),
+        &about(),
+        &mut watched,
+    )
+    .expect("a file");
+    for limit in [30, 55, 58, 61, 400] {
+        let stops = (
+            watched.run(Cycle(limit), |now| waveform.collect(now).is_err()),
+            alone.run(Cycle(limit), |_| false),
+        );
+        assert_eq!(stops.0, stops.1);
+        assert_eq!(watched.now(), alone.now());
+    }
+}
+
+#[test]
+fn pattern_that_selects_nothing_is_refused_before_any_file_is_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let selection = Selection::new(&["ring.tile[3]"], "..").expect("a pattern");
+    let refused = Waveform::create(&folder.path().join("a.vcd"), &selection, &about(), &mut ring());
+    assert!(matches!(refused, Err(WaveError::NoMatch { .. })));
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn folder_that_is_not_there_is_named() {
+    let refused = Waveform::create("no/such/run.vcd".as_ref(), &Selection::all(), &about(), &mut ring());
+    let text = refused.err().expect("no such folder").to_string();
+    assert!(text.starts_with("cannot write no/such/run.vcd: "), "{text}");
+}
