@@ -91,7 +91,9 @@ impl<'a> Layout<'a> {
         Layout {
             signals,
             states: state_lists(&name(&vcd.with_extension("")), signals),
-            text: format!("[dumpfile] \"{dump}\"\n[savefile] \"{save}\"\n[treeopen] {top}.\n"),
+            text: format!(
+                "[dumpfile] \"{dump}\"\n[savefile] \"{save}\"\n[size] 1600 900\n[sst_width] 220\n[signals_width] 320\n[treeopen] {top}.\n"
+            ),
             rows: 0,
             radix: "",
         }
@@ -214,6 +216,9 @@ mod tests {
         let expected = "\
 [dumpfile] \"run.vcd\"
 [savefile] \"run.gtkw\"
+[size] 1600 900
+[sst_width] 220
+[signals_width] 320
 [treeopen] gpu.
 @800200
 -gpu.sm[0]
