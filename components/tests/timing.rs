@@ -158,3 +158,26 @@ fn shared_loads_with_conflicts_take_a_pass_each() {
     let per_pass = u64::from(bench.config().sm.shared.conflict_latency_per_pass);
     assert_eq!(conflict - free, 7 * per_pass, "8 passes against 1");
 }
+
+#[test]
+fn store_still_queued_at_a_barrier_is_seen_by_every_warp_after_it() {
+    let mut bench = Bench::new(256);
+    // Warp 0 makes stores of 32 passes each, which fill its queue; then every warp reads what the last of them wrote.
+    let text = "S2R R0, SR_TID.X
+        S2R R5, SR_LANEID
+        IMAD R1, R5, 0x80, RZ
+        ISETP.GE.AND.S32 P0, PT, R0, 0x20, PT, PT
+        @P0 BRA 10
+        ST.SHARED.B32 [R1], R0
+        ST.SHARED.B32 [R1+0x4], R0
+        ST.SHARED.B32 [R1+0x8], R0
+        ST.SHARED.B32 [R1+0xc], R0
+        ST.SHARED.B32 [R1+0x10], R0
+        BAR RZ, RZ
+        LD.SHARED.B32 R4, [R1+0x10]
+        IMAD.WIDE.S32 R6, R0, 0x4, c[0][0x160]
+        ST.B32 [R6], R4
+        EXIT";
+    bench.run(text, 1, 256).expect("it ends");
+    assert_eq!(bench.words(256), (0..256).map(|t| t % 32).collect::<Vec<u32>>());
+}

@@ -110,8 +110,12 @@ pub struct Resolved {
 /// The LSU to a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryNote {
-    /// A place in the sub-core's memory queue is free again.
-    Credit,
+    /// The LSU has taken an instruction of this warp from the sub-core's memory queue: its place is free again, and what any
+    /// warp of the SM sends from now on comes after it.
+    Taken {
+        /// Slot in the sub-core.
+        warp: u8,
+    },
     /// All bytes of a store or reduction of this warp are in the L2.
     Stored {
         /// Slot in the sub-core.

@@ -228,6 +228,9 @@ impl Lsu {
                 &mut ports.output[flight.subcore as usize]
             };
             if port.has_room(now) {
+                if is_split(flight) {
+                    ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
+                }
                 port.send(now, self.finished.remove(n));
             } else {
                 n += 1;
@@ -335,7 +338,7 @@ impl Lsu {
     fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
         let to_shared = match self.ports.input[subcore].peek(now) {
             None => return false,
-            Some(flight) => goes_to_shared(flight),
+            Some(flight) => may_go_to_shared(flight),
         };
         self.ports.note[subcore].has_room(now)
             && self.ports.output[subcore].has_room(now)
@@ -348,7 +351,6 @@ impl Lsu {
         };
         self.next_accept = now + u64::from(self.config.lsu.accept_interval);
         self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
-        self.ports.note[subcore].send(now, MemoryNote::Credit);
         self.accepted = Some((flight.subcore, flight.warp, flight.pc));
         self.stats.instructions += 1;
         let slot = u64::from(self.config.first_local_slot)
@@ -361,6 +363,9 @@ impl Lsu {
                 self.ports.trap.send(now, trap);
             }
             return;
+        }
+        if !is_split(&flight) {
+            self.ports.note[subcore].send(now, MemoryNote::Taken { warp: flight.warp });
         }
         if goes_to_shared(&flight) {
             self.ports.shared.send(now, flight);
@@ -419,11 +424,25 @@ impl Lsu {
     }
 }
 
+/// Whether an instruction may be for the shared-memory component, its addresses not yet known.
+fn may_go_to_shared(flight: &Flight) -> bool {
+    let inst = flight.inst();
+    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || matches!(inst.mods.space, Space::Shared | Space::Generic)
+}
+
 /// Whether an instruction is for the shared-memory component.
 fn goes_to_shared(flight: &Flight) -> bool {
     let inst = flight.inst();
     let all_shared = inst.mods.space == Space::Shared && !matches!(inst.op, Opcode::Ldc | Opcode::Ldgsts);
-    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || all_shared
+    let by_address =
+        inst.mods.space == Space::Generic && !flight.lanes.is_empty() && flight.shared_lanes == flight.lanes;
+    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || all_shared || by_address
+}
+
+/// Whether an access by generic addresses goes to device memory first and to shared memory after: its order is settled only then.
+fn is_split(flight: &Flight) -> bool {
+    let inst = flight.inst();
+    inst.mods.space == Space::Generic && !flight.shared_lanes.is_empty() && flight.shared_lanes != flight.lanes
 }
 
 impl Component for Lsu {

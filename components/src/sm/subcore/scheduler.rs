@@ -190,7 +190,7 @@ impl Scheduler {
         }
         while let Some(note) = self.ports.note.recv(now) {
             match note {
-                MemoryNote::Credit => self.credits += 1,
+                MemoryNote::Taken { warp } => self.taken(warp as usize),
                 MemoryNote::Stored { warp } => self.stored(warp as usize),
             }
         }
@@ -241,6 +241,15 @@ impl Scheduler {
             warp.flow.release();
             warp.at_barrier = false;
             self.follow(slot, None);
+        }
+    }
+
+    fn taken(&mut self, slot: usize) {
+        self.credits += 1;
+        let warp = self.warp(slot);
+        warp.queued -= 1;
+        if warp.queued == 0 {
+            self.look_again(slot);
         }
     }
 
@@ -327,7 +336,7 @@ impl Scheduler {
     fn reap(&mut self, now: Cycle) {
         for slot in bits(self.ending) {
             let Some(warp) = &self.warps[slot] else { continue };
-            if warp.in_flight > 0 || warp.stores > 0 {
+            if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
                 continue;
             }
             self.ending &= !(1 << slot);
@@ -434,6 +443,7 @@ impl Scheduler {
             Pipe::Control => warp.resolving = true,
             Pipe::Lsu => {
                 self.credits -= 1;
+                warp.queued += 1;
                 if timing::is_posted(inst) {
                     warp.in_flight -= 1;
                     warp.stores += 1;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 use warpwave_isa::inst::Inst;
+use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::Decoded;
 
 use crate::proto::launch::{Grid, Timing};
@@ -28,6 +29,8 @@ pub struct Warp {
     pub board: Scoreboard,
     /// Instructions issued whose end has not been reported back.
     pub in_flight: u32,
+    /// Memory instructions that the LSU has not taken yet.
+    pub queued: u32,
     /// Stores and reductions not yet in the L2.
     pub stores: u32,
     /// Whether a control instruction is under way to the branch unit.
@@ -62,6 +65,7 @@ impl Warp {
             index: start.index,
             board: Scoreboard::default(),
             in_flight: 0,
+            queued: 0,
             stores: 0,
             resolving: false,
             at_barrier: false,
@@ -112,7 +116,12 @@ impl Warp {
         } else if !has_instruction {
             Some(State::NoInstruction)
         } else {
-            self.board.wait(self.decoded(self.flow.pc()))
+            let decoded = self.decoded(self.flow.pc());
+            let blocked = self.board.wait(decoded);
+            // A barrier says that what came before it has been done in order: it must have left the memory queue.
+            let unordered =
+                self.queued > 0 && decoded.pipe == Pipe::Control && self.inst(self.flow.pc()).op == Opcode::Bar;
+            blocked.or(unordered.then_some(State::ShortScoreboard))
         }
     }
 }
