@@ -3,6 +3,8 @@
 //! [`PASSES`] is the list; each pass is one file that says what it takes and promises. `layout` places variables before,
 //! `registers` and `flags` give physical registers behind them, and `emit` writes the [`Program`].
 
+mod arg;
+
 mod code;
 
 pub(crate) mod layout;

@@ -1,6 +1,7 @@
 //! Virtual code with its registers to a [`Program`].
 
-use super::code::{Arg, Bits, Code, Op, What, When, source};
+use super::arg::source;
+use super::code::{Arg, Bits, Code, Op, What, When};
 use super::layout::Layout;
 use super::registers::Allocation;
 use crate::ast::Function;

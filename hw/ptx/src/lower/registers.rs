@@ -1,7 +1,7 @@
 //! Virtual words to R0 to R254.
 //!
 //! Takes: final code. Promises: words that an instruction takes as one value are neighbours, aligned; two words wanted at
-//! the same time never share a register; the count of registers is that of the highest, plus one. Both ends of a move get
+//! the same time never share a register; the count of registers is that of the highest, plus one, and eight at least. Both ends of a move get
 //! one register where that is possible, and the move goes.
 //!
 //! A bundle is up to four neighbouring registers; words of several groups share its slots where their times allow.
@@ -31,6 +31,9 @@ pub(super) fn run(code: &mut Code) -> Result<Allocation, usize> {
     drop_moves(code, &allocation.registers);
     Ok(allocation)
 }
+
+/// Registers that even the smallest kernel is given: hardware hands them out by eight.
+const LEAST: usize = 8;
 
 /// Widest bundle.
 const SLOTS: usize = 4;
@@ -188,7 +191,7 @@ impl Bundles {
             .collect();
         Ok(Allocation {
             registers,
-            count: best.1 as u32,
+            count: best.1.max(LEAST) as u32,
         })
     }
 

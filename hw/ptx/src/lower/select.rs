@@ -4,6 +4,10 @@
 //! 64-bit integers whole; and a finding, with its place, for each instruction that the machine cannot run.
 //! A guarded instruction guards what others can see of it; its intermediate values are computed anyway.
 
+mod atomic;
+mod bits;
+mod carry;
+mod compare;
 mod control;
 mod convert;
 mod float;
@@ -57,6 +61,8 @@ struct Selector<'s, 't, 'a> {
     /// The block at which each label stands.
     places: Vec<Option<BlockId>>,
     guard: When,
+    /// Where the carry flag is; nowhere before the first `.cc`, and behind a label.
+    carry: Option<When>,
     line: u32,
     findings: Vec<Diagnostic>,
 }
@@ -147,6 +153,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             code,
             places: vec![None; body.n_labels as usize],
             guard: When::ALWAYS,
+            carry: None,
             line: 0,
             findings: Vec::new(),
         }
@@ -164,6 +171,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
 
     fn label(&mut self, label: LabelId) {
         self.new_block();
+        self.carry = None;
         self.places[label.0 as usize] = Some(self.code.blocks.len() - 1);
     }
 
@@ -220,6 +228,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             }
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
             "mma" => self.mma(&form),
+            _ if self.is_chained(&form) => self.chained(&form),
             _ if form.ty().is_float() => self.float(&form),
             _ => self.integer(&form),
         }

@@ -3,8 +3,9 @@
 //! Approximate functions without `.ftz` get the scaling around MUFU that real compilers emit, because MUFU itself takes
 //! denormal inputs for zero.
 
+use super::compare::comparison_of;
 use super::convert::{isa_type, rounding};
-use super::integer::{blend, comparison_of, lop};
+use super::integer::{blend, lop};
 use super::value::number;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;

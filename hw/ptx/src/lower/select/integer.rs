@@ -6,7 +6,7 @@ use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op, When, Wide, Word};
-use warpwave_isa::inst::{Cmp, Join, Ty};
+use warpwave_isa::inst::{Cmp, Ty};
 use warpwave_isa::opcode::Opcode;
 
 /// Truth tables of LOP3: a, b and c are these columns.
@@ -30,6 +30,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("abs", _) => self.absolute(form),
             ("div" | "rem", _) => self.divide(form),
             ("bfe" | "bfi" | "lop3" | "prmt" | "dp4a", _) => self.fields(form),
+            ("sad", _) => self.absolute_difference(form),
+            ("bmsk", _) => self.bit_mask(form),
             ("popc" | "clz" | "bfind" | "brev", _) => self.bit_counts(form),
             _ => Err(form.unsupported()),
         }
@@ -50,7 +52,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.compute(byte_permute(source, Arg::ZERO, selector))
     }
 
-    fn extended_src(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
+    pub(super) fn extended_src(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
         let source = self.src(form, n)?;
         Ok(self.extended(source, form.ty()))
     }
@@ -193,81 +195,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `and.pred` and its kin.
-    fn predicate_logic(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[])?;
-        const P: u8 = 0b1100;
-        const Q: u8 = 0b1010;
-        let operands = form.operands();
-        let first = self.when(form, &operands[1])?;
-        let (second, lut) = match form.opcode() {
-            "not" => (When::ALWAYS, !P & 0xf),
-            "and" => (self.when(form, &operands[2])?, P & Q),
-            "or" => (self.when(form, &operands[2])?, P | Q),
-            "xor" => (self.when(form, &operands[2])?, P ^ Q),
-            _ => return Err(form.unsupported()),
-        };
-        let mut op = Op::row(Opcode::Plop3).psrc(first).mods(|mods| mods.lut = lut);
-        op.psrc[1] = second;
-        op.pdst[0] = self.flag(form, &operands[0])?;
-        self.emit(op);
-        Ok(())
-    }
-
-    fn compare(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let (cmp, _) = comparison_of(form)?;
-        let a = self.extended_src(form, 1)?;
-        let b = self.extended_src(form, 2)?;
-        let op = self.comparison(form.ty(), cmp, a, b);
-        self.finish_compare(form, op)
-    }
-
-    /// The results of a `setp`, joined with its fourth operand.
-    pub(super) fn finish_compare(&mut self, form: &Form<'t, 'a>, mut op: Op) -> Selected {
-        op.mods.join = match () {
-            () if form.has(".or") => Join::Or,
-            () if form.has(".xor") => Join::Xor,
-            () => Join::And,
-        };
-        if let Some(value) = form.operands().get(3) {
-            op.psrc[0] = self.when(form, value)?;
-        }
-        op.pdst = self.flags(form, &form.operands()[0])?;
-        self.emit(op);
-        Ok(())
-    }
-
-    fn comparison(&self, ty: Type, cmp: Cmp, a: Arg, b: Arg) -> Op {
-        let op = if ty.bits() == 64 {
-            Op::wide(Wide::Setp)
-        } else {
-            Op::row(Opcode::Isetp)
-        };
-        op.src(&[a, b]).mods(|mods| {
-            mods.cmp = cmp;
-            mods.ty = sign(ty);
-        })
-    }
-
-    fn selection(&self, ty: Type) -> Op {
-        if ty.bits() == 64 {
-            Op::wide(Wide::Sel)
-        } else {
-            Op::row(Opcode::Sel)
-        }
-    }
-
-    /// `selp`, of floats too: a choice between bits.
-    pub(super) fn choose(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[])?;
-        let result = self.dst(form, 0)?;
-        let a = self.src(form, 1)?;
-        let b = self.src(form, 2)?;
-        let when = self.when(form, &form.operands()[3])?;
-        self.emit(self.selection(form.ty()).dst(result).src(&[a, b]).psrc(when));
-        Ok(())
-    }
-
     fn shift(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let ty = form.ty();
@@ -285,21 +212,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (_, true) => shift_right(sign(ty), value, count),
             (_, false) => Op::row(Opcode::Shf).src(&[value, count, Arg::ZERO]),
         };
-        self.emit(op.dst(result));
-        Ok(())
-    }
-
-    /// `shf.l`: the upper word of (b:a) << c; `shf.r`: the lower word of (b:a) >> c.
-    fn funnel(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".l", ".r", ".clamp", ".wrap"])?;
-        let result = self.dst(form, 0)?;
-        let (low, high, count) = (self.src(form, 1)?, self.src(form, 2)?, self.src(form, 3)?);
-        let right = form.has(".r");
-        let op = Op::row(Opcode::Shf).src(&[low, count, high]).mods(|mods| {
-            mods.right = right;
-            mods.high = !right;
-            mods.wrap = form.has(".wrap");
-        });
         self.emit(op.dst(result));
         Ok(())
     }
@@ -343,6 +255,26 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// c + |a - b|: the greater less the lesser.
+    fn absolute_difference(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.ty().bits() == 64 {
+            return Err(form.unsupported());
+        }
+        let result = self.dst(form, 0)?;
+        let args = [self.extended_src(form, 1)?, self.extended_src(form, 2)?];
+        let addend = self.src(form, 3)?;
+        let [greater, lesser] = [When::NEVER, When::ALWAYS].map(|when| {
+            let op = Op::row(Opcode::Imnmx).src(&args).psrc(when);
+            self.compute(op.mods(|mods| mods.ty = sign(form.ty())))
+        });
+        self.emit(
+            Op::row(Opcode::Iadd3)
+                .dst(result)
+                .src(&[greater, lesser.negated(), addend]),
+        );
+        Ok(())
+    }
+
     fn divide(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
@@ -355,87 +287,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op);
         Ok(())
     }
-
-    fn fields(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let ty = form.ty();
-        if ty.bits() == 64 {
-            return Err(form.unsupported());
-        }
-        let first = usize::from(form.opcode() != "setp");
-        let mut args = [Arg::ZERO; 4];
-        let used = form.operands().len().min(5);
-        let result = self.dst(form, 0)?;
-        for n in first..used {
-            args[n - 1] = self.src32(form, n)?;
-        }
-        let op = match form.opcode() {
-            "bfe" => Op::row(Opcode::Bfe).src(&args).mods(|mods| mods.ty = sign(ty)),
-            "bfi" => Op::row(Opcode::Bfi).src(&args),
-            "prmt" => {
-                const MODES: [&str; 7] = ["", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"];
-                form.only(&MODES)?;
-                let mode = MODES.iter().position(|mode| form.has(mode)).unwrap_or(0);
-                Op::row(Opcode::Prmt).src(&args).mods(|mods| mods.lut = mode as u8)
-            }
-            "lop3" => {
-                form.only(&[])?;
-                let Some(lut) = args[3].known() else {
-                    return Err(form.malformed("the truth table is not a literal"));
-                };
-                lop(args[0], args[1], args[2], lut as u8)
-            }
-            _ => Op::row(Opcode::Idp4a).src(&args).mods(|mods| {
-                mods.from = sign(form.types[0]);
-                mods.ty = sign(ty);
-            }),
-        };
-        self.emit(op.dst(result));
-        Ok(())
-    }
-
-    fn bit_counts(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".shiftamt"])?;
-        let ty = form.ty();
-        let wide = ty.bits() == 64;
-        let reverses = form.opcode() == "brev";
-        let result = self.dst_of(form, &form.operands()[0], if reverses { ty } else { Type::U32 })?;
-        let a = self.src(form, 1)?;
-        match (form.opcode(), wide) {
-            ("popc", false) => self.emit(Op::row(Opcode::Popc).dst(result).src(&[a])),
-            ("popc", true) => {
-                let low = self.compute(Op::row(Opcode::Popc).src(&[a.part(0)]));
-                let high = self.compute(Op::row(Opcode::Popc).src(&[a.part(1)]));
-                self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[low, high]));
-            }
-            ("brev", false) => self.emit(Op::row(Opcode::Brev).dst(result).src(&[a])),
-            ("brev", true) => {
-                let low = self.compute(Op::row(Opcode::Brev).src(&[a.part(1)]));
-                self.emit(Op::row(Opcode::Brev).dst(result.offset(1)).src(&[a.part(0)]));
-                self.copy(result, low, Type::B32);
-            }
-            ("clz", false) => {
-                // No leading bit gives all ones, and 31 minus that is 32.
-                let position = self.compute(leading(Ty::U32, a, false));
-                let from = Arg::imm(31);
-                self.emit(
-                    Op::row(Opcode::Iadd3)
-                        .dst(result)
-                        .src(&[from, negated_integer(position)]),
-                );
-            }
-            ("bfind", false) => self.emit(leading(sign(ty), a, form.has(".shiftamt")).dst(result)),
-            _ => return Err(form.unsupported()),
-        }
-        Ok(())
-    }
-}
-
-/// Position of the leading bit.
-fn leading(ty: Ty, a: Arg, as_shift: bool) -> Op {
-    Op::row(Opcode::Flo).src(&[a]).mods(|mods| {
-        mods.ty = ty;
-        mods.sat = as_shift;
-    })
 }
 
 pub(super) fn lop(a: Arg, b: Arg, c: Arg, lut: u8) -> Op {
@@ -465,7 +316,7 @@ fn multiply_add(ty: Type, a: Arg, b: Arg, c: Arg) -> Op {
 }
 
 /// A literal is negated in place, a register by its operand.
-fn negated_integer(arg: Arg) -> Arg {
+pub(super) fn negated_integer(arg: Arg) -> Arg {
     match arg.known() {
         Some(value) => Arg::imm(u64::from((value as u32).wrapping_neg())),
         None => arg.negated(),
@@ -485,31 +336,6 @@ pub(super) fn sign(ty: Type) -> Ty {
 /// The type in which a value of at least a word is worked on.
 fn full_type(ty: Type) -> Ty {
     sign(ty)
-}
-
-/// The comparison that a `setp` names, and whether it also holds for NaN.
-pub(super) fn comparison_of(form: &Form<'_, '_>) -> Result<(Cmp, bool), Diagnostic> {
-    for name in form.qualifiers() {
-        let found = match name.text {
-            ".eq" => (Cmp::Eq, false),
-            ".ne" => (Cmp::Ne, false),
-            ".lt" | ".lo" => (Cmp::Lt, false),
-            ".le" | ".ls" => (Cmp::Le, false),
-            ".gt" | ".hi" => (Cmp::Gt, false),
-            ".ge" | ".hs" => (Cmp::Ge, false),
-            ".equ" => (Cmp::Eq, true),
-            ".neu" => (Cmp::Ne, true),
-            ".ltu" => (Cmp::Lt, true),
-            ".leu" => (Cmp::Le, true),
-            ".gtu" => (Cmp::Gt, true),
-            ".geu" => (Cmp::Ge, true),
-            ".num" => (Cmp::Num, false),
-            ".nan" => (Cmp::Nan, false),
-            _ => continue,
-        };
-        return Ok(found);
-    }
-    Err(form.malformed("this comparison does not say which"))
 }
 
 /// Whether an operand is a vector of registers.

@@ -1,0 +1,151 @@
+//! What operations read and write before there are physical registers.
+
+use warpwave_isa::inst::Source;
+use warpwave_isa::reg::Special;
+
+/// A virtual 32-bit register.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Word(pub u32);
+
+impl Word {
+    pub fn offset(self, n: u8) -> Word {
+        Word(self.0 + u32::from(n))
+    }
+}
+
+/// A virtual predicate.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Flag(pub u32);
+
+/// Where an operand's bits come from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Bits {
+    Zero,
+    Word(Word),
+    Imm(u64),
+    Const { bank: u8, offset: u16 },
+    Special(Special),
+}
+
+/// A source operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Arg {
+    pub bits: Bits,
+    pub neg: bool,
+    pub abs: bool,
+    pub not: bool,
+}
+
+impl Arg {
+    pub const ZERO: Arg = Arg::of(Bits::Zero);
+
+    pub const fn of(bits: Bits) -> Arg {
+        Arg {
+            bits,
+            neg: false,
+            abs: false,
+            not: false,
+        }
+    }
+
+    pub const fn word(word: Word) -> Arg {
+        Arg::of(Bits::Word(word))
+    }
+
+    pub const fn imm(bits: u64) -> Arg {
+        if bits == 0 { Arg::ZERO } else { Arg::of(Bits::Imm(bits)) }
+    }
+
+    pub fn negated(mut self) -> Arg {
+        self.neg = !self.neg;
+        self
+    }
+
+    pub fn inverted(mut self) -> Arg {
+        self.not = !self.not;
+        self
+    }
+
+    /// Whether the bits are taken as they are.
+    pub fn is_plain(self) -> bool {
+        !(self.neg || self.abs || self.not)
+    }
+
+    pub fn as_word(self) -> Option<Word> {
+        match self.bits {
+            Bits::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// The value, where it is known and plain.
+    pub fn known(self) -> Option<u64> {
+        match self.bits {
+            Bits::Zero if self.is_plain() => Some(0),
+            Bits::Imm(value) if self.is_plain() => Some(value),
+            _ => None,
+        }
+    }
+
+    /// One word of a wider operand.
+    pub fn part(self, n: u8) -> Arg {
+        let bits = match self.bits {
+            Bits::Word(word) => Bits::Word(word.offset(n)),
+            Bits::Imm(value) => return Arg::imm((value >> (32 * u32::from(n))) & 0xffff_ffff).like(self),
+            Bits::Const { bank, offset } => Bits::Const {
+                bank,
+                offset: offset + 4 * u16::from(n),
+            },
+            other => other,
+        };
+        Arg { bits, ..self }
+    }
+
+    fn like(self, modifiers: Arg) -> Arg {
+        Arg {
+            bits: self.bits,
+            ..modifiers
+        }
+    }
+}
+
+/// A predicate operand: always, or a flag as it is or negated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct When {
+    pub flag: Option<Flag>,
+    pub negated: bool,
+}
+
+impl When {
+    pub const ALWAYS: When = When {
+        flag: None,
+        negated: false,
+    };
+    pub const NEVER: When = When {
+        flag: None,
+        negated: true,
+    };
+
+    pub fn flag(flag: Flag) -> When {
+        When {
+            flag: Some(flag),
+            negated: false,
+        }
+    }
+
+    pub fn negated(mut self) -> When {
+        self.negated = !self.negated;
+        self
+    }
+}
+
+/// The machine's word for a source that needs no register.
+pub(crate) fn source(bits: Bits) -> Option<Source> {
+    match bits {
+        Bits::Zero => Some(Source::Reg(warpwave_isa::reg::Reg::ZERO)),
+        Bits::Word(_) => None,
+        Bits::Imm(value) => Some(Source::Imm(value)),
+        Bits::Const { bank, offset } => Some(Source::Const { bank, offset }),
+        Bits::Special(special) => Some(Source::Special(special)),
+    }
+}

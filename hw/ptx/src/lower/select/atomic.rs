@@ -1,0 +1,151 @@
+//! Atomics, asynchronous copies, matrix loads.
+
+use super::convert::isa_type;
+use super::integer::parts;
+use super::memory::{MEMORY_WORDS, cache_of, fence, scope_of, space_of};
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::check::Value;
+use crate::lower::code::{Arg, Op};
+use warpwave_isa::inst::AtomOp;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::{Access, Space};
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn atomic(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(MEMORY_WORDS)?;
+        let ty = isa_type(form.ty()).filter(|ty| ty.bytes() >= 4 && !form.has(".v2") && !form.has(".v4"));
+        let ty = ty.ok_or_else(|| form.unsupported())?;
+        let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
+        let returns = form.opcode() == "atom";
+        let address = usize::from(returns);
+        let spot = self.spot(form, address, space_of(form))?;
+        let mut args = [spot.base, Arg::ZERO, Arg::ZERO];
+        for n in address + 1..form.operands().len().min(address + 3) {
+            args[n - address] = self.src(form, n)?;
+        }
+        let row = if returns { Opcode::Atom } else { Opcode::Red };
+        let mut atomic = Op::row(row).src(&args).mods(|mods| {
+            mods.atom = op;
+            mods.ty = ty;
+            mods.access = Access::one(ty.bytes());
+            mods.space = spot.space;
+            mods.offset = spot.offset as i32;
+            mods.scope = scope_of(form);
+        });
+        if returns {
+            atomic.dst = Some(self.dst(form, 0)?);
+        }
+        if form.has(".release") || form.has(".acq_rel") {
+            self.emit(fence(scope_of(form)));
+        }
+        self.emit(atomic);
+        if form.has(".acquire") || form.has(".acq_rel") {
+            self.emit(fence(scope_of(form)));
+        }
+        Ok(())
+    }
+
+    pub(super) fn copy_async(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if !form.has(".async")
+            || form
+                .qualifiers()
+                .any(|name| name.text.starts_with(".bulk") || name.text.contains("mbarrier"))
+        {
+            return Err(form.unsupported());
+        }
+        if form.has(".commit_group") {
+            self.emit(Op::row(Opcode::Ldgdepbar));
+            return Ok(());
+        }
+        if form.has(".wait_group") || form.has(".wait_all") {
+            return self.wait_for_copies(form);
+        }
+        form.only(MEMORY_WORDS)?;
+        let operands = form.operands();
+        let size = match operands.get(2) {
+            Some(Value::Int(size @ (4 | 8 | 16))) => *size as u8,
+            _ => return Err(form.malformed("the size of a copy is 4, 8 or 16 bytes")),
+        };
+        let to = self.spot(form, 0, Space::Shared)?;
+        let from = self.spot(form, 1, Space::Global)?;
+        let to_address = match to.offset {
+            0 => to.base,
+            offset => self.compute(Op::row(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),
+        };
+        let valid = match operands.get(3) {
+            Some(value) => self.arg(form, value, Type::U32)?,
+            None => Arg::imm(size.into()),
+        };
+        self.emit(
+            Op::row(Opcode::Ldgsts)
+                .src(&[to_address, from.base, valid])
+                .mods(|mods| {
+                    mods.access = Access::one(size);
+                    mods.offset = from.offset as i32;
+                    mods.cache = cache_of(form);
+                }),
+        );
+        Ok(())
+    }
+
+    fn wait_for_copies(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let pending = match form.operands().first() {
+            Some(Value::Int(pending)) => u8::try_from(*pending).map_err(|_| form.malformed("at most 255 groups"))?,
+            _ => {
+                self.emit(Op::row(Opcode::Ldgdepbar));
+                0
+            }
+        };
+        self.emit(Op::row(Opcode::Depbar).mods(|mods| mods.count = pending));
+        Ok(())
+    }
+
+    pub(super) fn load_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[
+            ".sync",
+            ".aligned",
+            ".m8n8",
+            ".x1",
+            ".x2",
+            ".x4",
+            ".trans",
+            ".shared",
+            ".shared::cta",
+        ])?;
+        let targets = parts(&form.operands()[0]);
+        let spot = self.spot(form, 1, Space::Shared)?;
+        let count = targets.len() as u8;
+        let group = self.code.group(count);
+        self.emit(Op::row(Opcode::Ldsm).dst(group).src(&[spot.base.part(0)]).mods(|mods| {
+            mods.space = Space::Shared;
+            mods.offset = spot.offset as i32;
+            mods.count = count;
+            mods.trans = form.has(".trans");
+        }));
+        for (n, target) in (0..).zip(targets) {
+            let result = self.dst_of(form, target, Type::B32)?;
+            self.copy(result, Arg::word(group.offset(n)), Type::B32);
+        }
+        Ok(())
+    }
+}
+
+fn atomic_operation(form: &Form<'_, '_>) -> Option<AtomOp> {
+    let operations = [
+        (".add", AtomOp::Add),
+        (".min", AtomOp::Min),
+        (".max", AtomOp::Max),
+        (".inc", AtomOp::Inc),
+        (".dec", AtomOp::Dec),
+        (".and", AtomOp::And),
+        (".or", AtomOp::Or),
+        (".xor", AtomOp::Xor),
+        (".exch", AtomOp::Exch),
+        (".cas", AtomOp::Cas),
+    ];
+    operations
+        .into_iter()
+        .find(|(name, _)| form.has(name))
+        .map(|(_, op)| op)
+}

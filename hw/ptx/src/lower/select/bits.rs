@@ -1,0 +1,197 @@
+//! Bit fields, funnel shifts, permutations, counts.
+
+use super::integer::{blend, lop, negated_integer, shift_right_signed, sign};
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, When, Wide, Word};
+use warpwave_isa::inst::{Cmp, Ty};
+use warpwave_isa::opcode::Opcode;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// `shf.l`: the upper word of (b:a) << c; `shf.r`: the lower word of (b:a) >> c.
+    pub(super) fn funnel(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".l", ".r", ".clamp", ".wrap"])?;
+        let result = self.dst(form, 0)?;
+        let (low, high, count) = (self.src(form, 1)?, self.src(form, 2)?, self.src(form, 3)?);
+        let right = form.has(".r");
+        let op = Op::row(Opcode::Shf).src(&[low, count, high]).mods(|mods| {
+            mods.right = right;
+            mods.high = !right;
+            mods.wrap = form.has(".wrap");
+        });
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    pub(super) fn fields(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let ty = form.ty();
+        match (form.opcode(), ty.bits()) {
+            ("bfe", 64) => return self.extract_wide(form),
+            ("bfi", 64) => return self.insert_wide(form),
+            _ => {}
+        }
+        let mut args = [Arg::ZERO; 4];
+        let used = form.operands().len().min(5);
+        let result = self.dst(form, 0)?;
+        for n in 1..used {
+            args[n - 1] = self.src32(form, n)?;
+        }
+        let op = match form.opcode() {
+            "bfe" => Op::row(Opcode::Bfe).src(&args).mods(|mods| mods.ty = sign(ty)),
+            "bfi" => Op::row(Opcode::Bfi).src(&args),
+            "prmt" => {
+                const MODES: [&str; 7] = ["", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"];
+                form.only(&MODES)?;
+                let mode = MODES.iter().position(|mode| form.has(mode)).unwrap_or(0);
+                Op::row(Opcode::Prmt).src(&args).mods(|mods| mods.lut = mode as u8)
+            }
+            "lop3" => {
+                form.only(&[])?;
+                let Some(lut) = args[3].known() else {
+                    return Err(form.malformed("the truth table is not a literal"));
+                };
+                lop(args[0], args[1], args[2], lut as u8)
+            }
+            _ => Op::row(Opcode::Idp4a).src(&args).mods(|mods| {
+                mods.from = sign(form.types[0]);
+                mods.ty = sign(ty);
+            }),
+        };
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    /// The leading bit of 64: in the upper word if that has one (with 32 more), else in the lower.
+    fn leading_wide(&mut self, form: &Form<'t, 'a>, result: Word, a: Arg) {
+        let mut a = a;
+        if form.ty().is_signed() {
+            let mask = self.compute(shift_right_signed(a.part(1), 31));
+            let pair = self.code.group(2);
+            for n in 0..2 {
+                self.emit(lop(a.part(n), mask, Arg::ZERO, 0x3c).dst(pair.offset(n)));
+            }
+            a = Arg::word(pair);
+        }
+        let upper = self.code.flag();
+        let some = Op::row(Opcode::Isetp).src(&[a.part(1), Arg::ZERO]).flags(upper);
+        self.emit(some.mods(|mods| mods.cmp = Cmp::Ne));
+        let choose = |x: Arg, y: Arg| Op::row(Opcode::Sel).src(&[x, y]).psrc(When::flag(upper));
+        let word = self.compute(choose(a.part(1), a.part(0)));
+        let position = self.compute(leading(Ty::U32, word, false));
+        let op = match form.opcode() {
+            "clz" => {
+                let from = self.compute(choose(Arg::imm(31), Arg::imm(63)));
+                Op::row(Opcode::Iadd3).src(&[from, position.negated()])
+            }
+            _ => {
+                let more = self.compute(choose(Arg::imm(32), Arg::ZERO));
+                Op::row(Opcode::Iadd3).src(&[position, more])
+            }
+        };
+        self.emit(op.dst(result));
+    }
+
+    /// Position and length are bytes; a length beyond the width is the width.
+    fn field_of(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<(Arg, Arg), Diagnostic> {
+        let byte = |arg| lop(arg, Arg::imm(0xff), Arg::ZERO, 0xc0);
+        let position = self.src32(form, n)?;
+        let length = self.src32(form, n + 1)?;
+        let (position, length) = (self.compute(byte(position)), self.compute(byte(length)));
+        let least = Op::row(Opcode::Imnmx).src(&[length, Arg::imm(64)]).psrc(When::ALWAYS);
+        Ok((position, self.compute(least)))
+    }
+
+    /// Shifted down to bit 0, up to the top and down again, which extends it.
+    fn extract_wide(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let result = self.dst(form, 0)?;
+        let a = self.src(form, 1)?;
+        let (position, length) = self.field_of(form, 2)?;
+        let ty = sign(form.ty());
+        let right = |value, count| Op::wide(Wide::Shr).src(&[value, count]).mods(|mods| mods.ty = ty);
+        let spare = self.compute(Op::row(Opcode::Iadd3).src(&[Arg::imm(64), length.negated()]));
+        let low = self.compute(right(a, position));
+        let high = self.compute(Op::wide(Wide::Shl).src(&[low, spare]));
+        self.emit(right(high, spare).dst(result));
+        Ok(())
+    }
+
+    /// The field where the mask has ones, the other value elsewhere.
+    fn insert_wide(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let result = self.dst(form, 0)?;
+        let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
+        let (position, length) = self.field_of(form, 3)?;
+        let left = |value, count| Op::wide(Wide::Shl).src(&[value, count]);
+        let power = self.compute(left(Arg::imm(1), length));
+        let ones = self.compute(Op::wide(Wide::Sub).src(&[power, Arg::imm(1)]));
+        let mask = self.compute(left(ones, position));
+        let field = self.compute(left(a, position));
+        let pair = self.code.group(2);
+        for n in 0..2 {
+            self.emit(blend(field.part(n), mask.part(n), b.part(n)).dst(pair.offset(n)));
+        }
+        self.emit(Op::wide(Wide::Mov).dst(result).src(&[Arg::word(pair)]));
+        Ok(())
+    }
+
+    /// `bmsk`: so many ones from a position on.
+    pub(super) fn bit_mask(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".clamp", ".wrap"])?;
+        let result = self.dst(form, 0)?;
+        let (position, length) = (self.src32(form, 1)?, self.src32(form, 2)?);
+        let left = |value, count| {
+            Op::row(Opcode::Shf)
+                .src(&[value, count, Arg::ZERO])
+                .mods(|mods| mods.wrap = form.has(".wrap"))
+        };
+        let power = self.compute(left(Arg::imm(1), length));
+        let ones = self.compute(Op::row(Opcode::Iadd3).src(&[power, Arg::imm(0xffff_ffff)]));
+        self.emit(left(ones, position).dst(result));
+        Ok(())
+    }
+
+    pub(super) fn bit_counts(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".shiftamt"])?;
+        let ty = form.ty();
+        let wide = ty.bits() == 64;
+        let reverses = form.opcode() == "brev";
+        let result = self.dst_of(form, &form.operands()[0], if reverses { ty } else { Type::U32 })?;
+        let a = self.src(form, 1)?;
+        match (form.opcode(), wide) {
+            ("popc", false) => self.emit(Op::row(Opcode::Popc).dst(result).src(&[a])),
+            ("popc", true) => {
+                let low = self.compute(Op::row(Opcode::Popc).src(&[a.part(0)]));
+                let high = self.compute(Op::row(Opcode::Popc).src(&[a.part(1)]));
+                self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[low, high]));
+            }
+            ("brev", false) => self.emit(Op::row(Opcode::Brev).dst(result).src(&[a])),
+            ("brev", true) => {
+                let low = self.compute(Op::row(Opcode::Brev).src(&[a.part(1)]));
+                self.emit(Op::row(Opcode::Brev).dst(result.offset(1)).src(&[a.part(0)]));
+                self.copy(result, low, Type::B32);
+            }
+            ("clz" | "bfind", true) if !form.has(".shiftamt") => self.leading_wide(form, result, a),
+            ("clz", false) => {
+                // No leading bit gives all ones, and 31 minus that is 32.
+                let position = self.compute(leading(Ty::U32, a, false));
+                let from = Arg::imm(31);
+                self.emit(
+                    Op::row(Opcode::Iadd3)
+                        .dst(result)
+                        .src(&[from, negated_integer(position)]),
+                );
+            }
+            ("bfind", false) => self.emit(leading(sign(ty), a, form.has(".shiftamt")).dst(result)),
+            _ => return Err(form.unsupported()),
+        }
+        Ok(())
+    }
+}
+
+/// Position of the leading bit.
+fn leading(ty: Ty, a: Arg, as_shift: bool) -> Op {
+    Op::row(Opcode::Flo).src(&[a]).mods(|mods| {
+        mods.ty = ty;
+        mods.sat = as_shift;
+    })
+}

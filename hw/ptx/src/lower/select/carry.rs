@@ -1,0 +1,77 @@
+//! Sums that pass a carry on: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
+//!
+//! PTX has one carry flag, which a difference sets where it borrows. A sum's IADD3 gives the carry, a difference's the
+//! opposite of the borrow; so each writes a flag of its own, and what the next one reads says whether it is turned round.
+
+use super::integer::sign;
+use super::{Form, Selected, Selector};
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, When};
+use warpwave_isa::opcode::Opcode;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Whether an instruction reads or writes the carry flag.
+    pub(super) fn is_chained(&self, form: &Form<'t, 'a>) -> bool {
+        form.has(".cc") || matches!(form.opcode(), "addc" | "subc" | "madc")
+    }
+
+    pub(super) fn chained(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".cc", ".lo", ".hi"])?;
+        let result = self.dst(form, 0)?;
+        let (a, b) = match form.opcode() {
+            "mad" | "madc" => (self.product_word(form)?, self.src(form, 3)?),
+            _ => (self.src(form, 1)?, self.src(form, 2)?),
+        };
+        let subtracts = form.opcode().starts_with("sub");
+        let mut carry = match form.opcode() {
+            "addc" | "subc" | "madc" => Some(self.carry_in(form, subtracts)?),
+            _ => None,
+        };
+        for n in 0..(form.ty().bits() / 32).max(1) as u8 {
+            let last = n + 1 == (form.ty().bits() / 32).max(1) as u8;
+            let out = (!last || form.has(".cc")).then(|| self.code.flag());
+            let addend = if subtracts {
+                subtrahend(b.part(n), carry.is_some())
+            } else {
+                b.part(n)
+            };
+            let mut op = Op::row(Opcode::Iadd3).dst(result.offset(n)).src(&[a.part(n), addend]);
+            op.pdst[0] = out;
+            if let Some(when) = carry {
+                op.psrc[0] = when;
+                op.mods.extended = true;
+            }
+            self.emit(op);
+            carry = out.map(When::flag);
+        }
+        if form.has(".cc") {
+            self.carry = carry.map(|when| if subtracts { when.negated() } else { when });
+        }
+        Ok(())
+    }
+
+    /// The flag, as the sum of this kind wants it.
+    fn carry_in(&self, form: &Form<'t, 'a>, subtracts: bool) -> Result<When, Diagnostic> {
+        let carry = self.carry.ok_or_else(|| {
+            Diagnostic::unsupported(form.op.instruction.span, "a carry from before a label or from nowhere")
+        })?;
+        Ok(if subtracts { carry.negated() } else { carry })
+    }
+
+    /// The half of the product that `mad` adds to.
+    fn product_word(&mut self, form: &Form<'t, 'a>) -> Result<Arg, Diagnostic> {
+        if form.ty().bits() != 32 {
+            return Err(form.unsupported());
+        }
+        let args = [self.src(form, 1)?, self.src(form, 2)?];
+        Ok(self.compute(Op::row(Opcode::Imad).src(&args).mods(|mods| {
+            mods.ty = sign(form.ty());
+            mods.high = form.has(".hi");
+        })))
+    }
+}
+
+/// The first word of a subtrahend is negated, the following ones inverted: the carry brings the one that is missing.
+fn subtrahend(arg: Arg, has_carry: bool) -> Arg {
+    if has_carry { arg.inverted() } else { arg.negated() }
+}

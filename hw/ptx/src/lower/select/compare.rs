@@ -1,0 +1,111 @@
+//! Comparisons, predicate logic, choices.
+
+use super::integer::sign;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, When, Wide};
+use warpwave_isa::inst::{Cmp, Join};
+use warpwave_isa::opcode::Opcode;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// `and.pred` and its kin.
+    pub(super) fn predicate_logic(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        const P: u8 = 0b1100;
+        const Q: u8 = 0b1010;
+        let operands = form.operands();
+        let first = self.when(form, &operands[1])?;
+        let (second, lut) = match form.opcode() {
+            "not" => (When::ALWAYS, !P & 0xf),
+            "and" => (self.when(form, &operands[2])?, P & Q),
+            "or" => (self.when(form, &operands[2])?, P | Q),
+            "xor" => (self.when(form, &operands[2])?, P ^ Q),
+            _ => return Err(form.unsupported()),
+        };
+        let mut op = Op::row(Opcode::Plop3).psrc(first).mods(|mods| mods.lut = lut);
+        op.psrc[1] = second;
+        op.pdst[0] = self.flag(form, &operands[0])?;
+        self.emit(op);
+        Ok(())
+    }
+
+    pub(super) fn compare(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let (cmp, _) = comparison_of(form)?;
+        let a = self.extended_src(form, 1)?;
+        let b = self.extended_src(form, 2)?;
+        let op = self.comparison(form.ty(), cmp, a, b);
+        self.finish_compare(form, op)
+    }
+
+    /// The results of a `setp`, joined with its fourth operand.
+    pub(super) fn finish_compare(&mut self, form: &Form<'t, 'a>, mut op: Op) -> Selected {
+        op.mods.join = match () {
+            () if form.has(".or") => Join::Or,
+            () if form.has(".xor") => Join::Xor,
+            () => Join::And,
+        };
+        if let Some(value) = form.operands().get(3) {
+            op.psrc[0] = self.when(form, value)?;
+        }
+        op.pdst = self.flags(form, &form.operands()[0])?;
+        self.emit(op);
+        Ok(())
+    }
+
+    pub(super) fn comparison(&self, ty: Type, cmp: Cmp, a: Arg, b: Arg) -> Op {
+        let op = if ty.bits() == 64 {
+            Op::wide(Wide::Setp)
+        } else {
+            Op::row(Opcode::Isetp)
+        };
+        op.src(&[a, b]).mods(|mods| {
+            mods.cmp = cmp;
+            mods.ty = sign(ty);
+        })
+    }
+
+    pub(super) fn selection(&self, ty: Type) -> Op {
+        if ty.bits() == 64 {
+            Op::wide(Wide::Sel)
+        } else {
+            Op::row(Opcode::Sel)
+        }
+    }
+
+    /// `selp`, of floats too: a choice between bits.
+    pub(super) fn choose(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let result = self.dst(form, 0)?;
+        let a = self.src(form, 1)?;
+        let b = self.src(form, 2)?;
+        let when = self.when(form, &form.operands()[3])?;
+        self.emit(self.selection(form.ty()).dst(result).src(&[a, b]).psrc(when));
+        Ok(())
+    }
+}
+
+/// The comparison that a `setp` names, and whether it also holds for NaN.
+pub(super) fn comparison_of(form: &Form<'_, '_>) -> Result<(Cmp, bool), Diagnostic> {
+    for name in form.qualifiers() {
+        let found = match name.text {
+            ".eq" => (Cmp::Eq, false),
+            ".ne" => (Cmp::Ne, false),
+            ".lt" | ".lo" => (Cmp::Lt, false),
+            ".le" | ".ls" => (Cmp::Le, false),
+            ".gt" | ".hi" => (Cmp::Gt, false),
+            ".ge" | ".hs" => (Cmp::Ge, false),
+            ".equ" => (Cmp::Eq, true),
+            ".neu" => (Cmp::Ne, true),
+            ".ltu" => (Cmp::Lt, true),
+            ".leu" => (Cmp::Le, true),
+            ".gtu" => (Cmp::Gt, true),
+            ".geu" => (Cmp::Ge, true),
+            ".num" => (Cmp::Num, false),
+            ".nan" => (Cmp::Nan, false),
+            _ => continue,
+        };
+        return Ok(found);
+    }
+    Err(form.malformed("this comparison does not say which"))
+}

@@ -1,0 +1,282 @@
+//! PTX arithmetic, from text through the lowering and the reference, against Rust's own.
+//!
+//! Each case is a PTX snippet on `%x`, `%y` (64 bits) and `%a`, `%b`, `%c` (their lower words, and the upper word of `%x`)
+//! that leaves its result in `%z`, and what Rust says of the same numbers.
+
+use std::sync::Arc;
+
+use warpwave::reference::{self, Memory};
+use warpwave_components::proto::launch::Grid;
+use warpwave_components::storage::Storage;
+use warpwave_isa::space::bank0;
+
+/// What Rust says: of x and y.
+type Expected = fn(u64, u64) -> u64;
+
+/// Numbers with borders between them: signs, carries, shift counts.
+const NUMBERS: [u64; 14] = [
+    0,
+    1,
+    2,
+    31,
+    33,
+    63,
+    64,
+    0x7fff_ffff,
+    0x8000_0000,
+    0xffff_ffff,
+    0x1_0000_0000,
+    0x7fff_ffff_ffff_ffff,
+    0x8000_0000_0000_0001,
+    0xffff_ffff_ffff_fffe,
+];
+
+fn module(snippet: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 out)\n{{\n\
+         .reg .pred %p<4>;\n.reg .b16 %h<8>;\n.reg .b32 %a, %b, %c, %t, %r<8>;\n.reg .b64 %x, %y, %z, %rd<8>;\n\
+         ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %t, %tid.x;\n\
+         mad.wide.u32 %rd3, %t, 16, %rd1;\nld.global.v2.u64 {{%x, %y}}, [%rd3];\nmad.wide.u32 %rd4, %t, 8, %rd2;\n\
+         cvt.u32.u64 %a, %x;\ncvt.u32.u64 %b, %y;\nmov.b64 {{_, %c}}, %x;\n{snippet}\nst.global.u64 [%rd4], %z;\nret;\n}}\n"
+    )
+}
+
+/// Runs the snippet on every pair of numbers.
+fn results(snippet: &str) -> Vec<u64> {
+    let text = module(snippet);
+    let module =
+        warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render(snippet, &text)));
+    let program = module.entries[0].program.clone();
+    let program = program.unwrap_or_else(|findings| panic!("{}", findings[0].render(snippet, &text)));
+    let pairs: Vec<u64> = NUMBERS
+        .iter()
+        .flat_map(|&x| NUMBERS.iter().flat_map(move |&y| [x, y]))
+        .collect();
+    let n = pairs.len() / 2;
+    let storage = Storage::new(1 << 20);
+    let [input, output] = [pairs.len(), n].map(|words| storage.allocate(8 * words as u64).unwrap());
+    storage.write(
+        input,
+        &pairs
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect::<Vec<u8>>(),
+    );
+    let mut memory = Memory::of(&storage);
+    let mut bank = vec![0; usize::from(bank0::PARAMS) / 4];
+    bank[usize::from(bank0::BLOCK_SIZE) / 4] = n as u32;
+    bank.extend(
+        [input, output]
+            .iter()
+            .flat_map(|&address| [address as u32, (address >> 32) as u32]),
+    );
+    let grid = Grid {
+        id: 0,
+        grid: [1; 3],
+        block: [n as u32, 1, 1],
+        shared_bytes: 0,
+        dynamic_shared_bytes: 0,
+        registers: program.needs().registers,
+        allocations: storage.allocations(),
+        local_base: 0,
+        constants: vec![bank],
+        ctas_per_sm: 1,
+        timing: Vec::new(),
+        program: Arc::new(program),
+    };
+    reference::run(&grid, &mut memory, 1_000_000).unwrap();
+    let bytes = memory.get(output, 8 * n).unwrap();
+    bytes
+        .chunks(8)
+        .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
+        .collect()
+}
+
+fn check(cases: &[(&str, Expected)]) {
+    for (snippet, expected) in cases {
+        let found = results(snippet);
+        let pairs = NUMBERS.iter().flat_map(|&x| NUMBERS.iter().map(move |&y| (x, y)));
+        for ((x, y), found) in pairs.zip(found) {
+            let wanted = expected(x, y);
+            assert_eq!(
+                found, wanted,
+                "{snippet} of {x:#x} and {y:#x}: {found:#x}, not {wanted:#x}"
+            );
+        }
+    }
+}
+
+/// The low word of an expression as the 64-bit result.
+fn low(word: u32) -> u64 {
+    word.into()
+}
+
+#[test]
+fn sums_and_products_of_64_bits_are_rusts() {
+    check(&[
+        ("add.s64 %z, %x, %y;", |x, y| x.wrapping_add(y)),
+        ("sub.s64 %z, %x, %y;", |x, y| x.wrapping_sub(y)),
+        ("sub.s64 %z, 5, %y;", |_, y| 5u64.wrapping_sub(y)),
+        ("neg.s64 %z, %x;", |x, _| x.wrapping_neg()),
+        ("add.s64 %z, %x, -4294967297;", |x, _| x.wrapping_sub(0x1_0000_0001)),
+        ("mul.lo.s64 %z, %x, %y;", |x, y| x.wrapping_mul(y)),
+        ("mul.lo.u64 %z, %x, 12884901891;", |x, _| x.wrapping_mul(0x3_0000_0003)),
+        ("mad.lo.s64 %z, %x, %y, %y;", |x, y| x.wrapping_mul(y).wrapping_add(y)),
+        ("mul.hi.u64 %z, %x, %y;", |x, y| {
+            (u128::from(x) * u128::from(y) >> 64) as u64
+        }),
+        ("mul.hi.s64 %z, %x, %y;", |x, y| {
+            (i128::from(x as i64) * i128::from(y as i64) >> 64) as u64
+        }),
+        ("mul.wide.s32 %z, %a, %b;", |x, y| {
+            (i64::from(x as i32) * i64::from(y as i32)) as u64
+        }),
+        ("mad.wide.u32 %z, %a, %b, %y;", |x, y| {
+            (u64::from(x as u32) * u64::from(y as u32)).wrapping_add(y)
+        }),
+        ("abs.s64 %z, %x;", |x, _| (x as i64).unsigned_abs()),
+        ("min.s64 %z, %x, %y;", |x, y| (x as i64).min(y as i64) as u64),
+        ("max.u64 %z, %x, %y;", |x, y| x.max(y)),
+    ]);
+}
+
+#[test]
+fn logic_and_shifts_of_64_bits_are_rusts() {
+    check(&[
+        ("and.b64 %z, %x, %y;", |x, y| x & y),
+        ("xor.b64 %z, %x, %y;", |x, y| x ^ y),
+        ("not.b64 %z, %x;", |x, _| !x),
+        ("shl.b64 %z, %x, %b;", |x, y| x.checked_shl(y as u32).unwrap_or(0)),
+        ("shr.u64 %z, %x, %b;", |x, y| x.checked_shr(y as u32).unwrap_or(0)),
+        ("shr.s64 %z, %x, %b;", |x, y| (x as i64 >> (y as u32).min(63)) as u64),
+        ("shl.b64 %x, %x, 33; mov.u64 %z, %x;", |x, _| x << 33),
+        ("shr.s64 %x, %x, 3; mov.u64 %z, %x;", |x, _| (x as i64 >> 3) as u64),
+        (
+            "cvt.s64.s32 %rd5, %a; shl.b64 %rd6, %rd5, 2; add.s64 %z, %rd6, %y;",
+            |x, y| ((x as i32 as i64) << 2).wrapping_add(y as i64) as u64,
+        ),
+        ("clz.b64 %r1, %x; cvt.u64.u32 %z, %r1;", |x, _| x.leading_zeros().into()),
+        ("popc.b64 %r1, %x; cvt.u64.u32 %z, %r1;", |x, _| x.count_ones().into()),
+        ("brev.b64 %z, %x;", |x, _| x.reverse_bits()),
+        ("bfind.u64 %r1, %x; cvt.u64.u32 %z, %r1;", |x, _| {
+            low(63u32.wrapping_sub(x.leading_zeros()))
+        }),
+        ("bfe.u64 %z, %x, 8, 20;", |x, _| x >> 8 & 0xf_ffff),
+        ("bfe.s64 %z, %x, 40, 24;", |x, _| (x as i64 >> 40) as u64),
+        ("bfi.b64 %z, %x, %y, 30, 10;", |x, y| {
+            (x & 0x3ff) << 30 | (y & !(0x3ff << 30))
+        }),
+    ]);
+}
+
+#[test]
+fn comparisons_of_64_bits_are_rusts() {
+    check(&[
+        ("setp.lt.s64 %p1, %x, %y; selp.b64 %z, 1, 0, %p1;", |x, y| {
+            u64::from((x as i64) < y as i64)
+        }),
+        ("setp.le.u64 %p1, %x, %y; selp.b64 %z, 1, 0, %p1;", |x, y| {
+            u64::from(x <= y)
+        }),
+        ("setp.gt.u64 %p1, 33, %y; selp.b64 %z, 1, 0, %p1;", |_, y| {
+            u64::from(33 > y)
+        }),
+        ("setp.ge.s64 %p1, %x, -1; selp.b64 %z, %x, %y, %p1;", |x, y| {
+            if x as i64 >= -1 { x } else { y }
+        }),
+        ("setp.eq.b64 %p1|%p2, %x, %y; selp.b64 %z, 5, %x, %p2;", |x, y| {
+            if x != y { 5 } else { x }
+        }),
+        (
+            "setp.ne.s64 %p1, %x, %y; setp.gt.and.u32 %p2, %a, 31, %p1; selp.b64 %z, 1, 0, %p2;",
+            |x, y| u64::from(x != y && x as u32 > 31),
+        ),
+        (
+            "setp.lt.u32 %p1, %a, %b; setp.gt.s32 %p2, %a, %b; xor.pred %p3, %p1, %p2; selp.b64 %z, 1, 0, %p3;",
+            |x, y| u64::from((x as u32) < y as u32) ^ u64::from(x as i32 > y as i32),
+        ),
+    ]);
+}
+
+#[test]
+fn words_and_halves_are_rusts() {
+    check(&[
+        ("sub.s32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as u32).wrapping_sub(y as u32))
+        }),
+        ("sub.s32 %r1, 7, %b; cvt.s64.s32 %z, %r1;", |_, y| {
+            7i32.wrapping_sub(y as i32) as i64 as u64
+        }),
+        ("mad.lo.s32 %r1, %a, %b, %c; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as u32).wrapping_mul(y as u32).wrapping_add((x >> 32) as u32))
+        }),
+        ("mul.hi.s32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((i64::from(x as i32) * i64::from(y as i32) >> 32) as u32)
+        }),
+        ("shr.s32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as i32 >> (y as u32).min(31)) as u32)
+        }),
+        ("shl.b32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as u32).checked_shl(y as u32).unwrap_or(0))
+        }),
+        ("shf.l.wrap.b32 %r1, %a, %c, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x << (y & 31) >> 32) as u32)
+        }),
+        ("shf.r.wrap.b32 %r1, %a, %c, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x >> (y & 31)) as u32)
+        }),
+        ("sad.s32 %r1, %a, %b, %c; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as i32).abs_diff(y as i32).wrapping_add((x >> 32) as u32))
+        }),
+        ("bmsk.clamp.b32 %r1, 4, 8; cvt.u64.u32 %z, %r1;", |_, _| 0xff0),
+        ("clz.b32 %r1, %a; cvt.u64.u32 %z, %r1;", |x, _| {
+            (x as u32).leading_zeros().into()
+        }),
+        ("cvt.u16.u32 %h1, %a; cvt.s64.s16 %z, %h1;", |x, _| x as i16 as u64),
+        (
+            "cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; setp.lt.s16 %p1, %h1, %h2; selp.b64 %z, 1, 0, %p1;",
+            |x, y| u64::from((x as i16) < y as i16),
+        ),
+        (
+            "cvt.u16.u64 %h1, %x; shr.u16 %h2, %h1, 4; cvt.u64.u16 %z, %h2;",
+            |x, _| (x as u16 >> 4).into(),
+        ),
+        ("cvt.s8.s32 %r1, %a; cvt.s64.s32 %z, %r1;", |x, _| x as i8 as u64),
+        ("cvt.u32.u8 %r1, %a; cvt.u64.u32 %z, %r1;", |x, _| x as u8 as u64),
+        ("mov.b32 {%h1, %h2}, %a; mov.b64 %z, {%h2, %h1, %h1, %h2};", |x, _| {
+            let (l, h) = (x & 0xffff, x >> 16 & 0xffff);
+            h | l << 16 | l << 32 | h << 48
+        }),
+        ("mov.b64 %z, {%b, %a};", |x, y| u64::from(y as u32) | x << 32),
+        (
+            "and.b32 %r1, %a, 1; setp.eq.s32 %p1, %r1, 1; @%p1 mov.u64 %z, %y; @!%p1 mov.u64 %z, %x;",
+            |x, y| {
+                if x & 1 == 1 { y } else { x }
+            },
+        ),
+    ]);
+}
+
+#[test]
+fn carry_chains_are_sums_of_128_bits() {
+    check(&[
+        (
+            "mov.b64 {%r1, %r2}, %y; add.cc.u32 %r3, %a, %r1; addc.u32 %r4, %c, %r2; mov.b64 %z, {%r3, %r4};",
+            |x, y| x.wrapping_add(y),
+        ),
+        (
+            "mov.b64 {%r1, %r2}, %y; sub.cc.u32 %r3, %a, %r1; subc.u32 %r4, %c, %r2; mov.b64 %z, {%r3, %r4};",
+            |x, y| x.wrapping_sub(y),
+        ),
+        ("add.cc.u64 %rd5, %x, %y; addc.u64 %z, 0, 0;", |x, y| {
+            x.checked_add(y).is_none().into()
+        }),
+        ("sub.cc.u64 %rd5, %x, %y; subc.u64 %z, 0, 0;", |x, y| {
+            if x < y { u64::MAX } else { 0 }
+        }),
+        (
+            "mad.lo.cc.u32 %r1, %a, %b, %c; madc.hi.u32 %r2, %a, %b, 0; mov.b64 %z, {%r1, %r2};",
+            |x, y| u64::from(x as u32) * u64::from(y as u32) + (x >> 32),
+        ),
+    ]);
+}
