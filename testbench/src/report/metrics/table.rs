@@ -4,6 +4,8 @@ mod launch;
 
 mod memory;
 
+mod below;
+
 mod sm;
 
 use super::{Compute, Inputs, Metric, Value};
@@ -27,7 +29,7 @@ pub(super) fn rows() -> Vec<Metric> {
         sm::PIPES,
         memory::L1,
         memory::SHARED,
-        memory::BELOW,
+        below::BELOW,
         launch::SHAPE,
     ];
     parts.into_iter().flatten().map(metric).collect()

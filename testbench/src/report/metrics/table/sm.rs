@@ -174,9 +174,9 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
         "thread/inst",
         "dispatch",
-        "Lanes that run and whose guard holds per warp instruction.",
-        "sum of thread_inst_pred_on / sum of inst_issued",
-        |i| i.sum("dispatch", "thread_inst_pred_on") / i.sum("scheduler", "inst_issued"),
+        "Lanes that run and whose guard holds, per warp instruction that was sent to a pipe.",
+        "sum of thread_inst_pred_on / sum of inst_executed",
+        |i| i.sum("dispatch", "thread_inst_pred_on") / i.sum("dispatch", "inst_executed"),
     ),
     (
         "smsp__inst_executed_op_branch.sum",

@@ -1,0 +1,213 @@
+//! The memory path below the SMs: L2 slices and memory channels.
+
+use warpwave_components::proto::mem;
+
+use super::Row;
+use super::memory::l1_share;
+use crate::report::metrics::{Inputs, Value};
+
+/// Bytes of a sector.
+const SECTOR: f64 = mem::SECTOR as f64;
+
+/// Cycles of another clock in the time of the launch.
+fn elapsed(i: &Inputs<'_>, khz: u32) -> f64 {
+    i.cycles as f64 * f64::from(khz) / f64::from(i.config.clocks.core_khz)
+}
+
+/// Share of a counter of busy cycles in all cycles of its clock, over all instances.
+fn busy(i: &Inputs<'_>, block: &str, counter: &'static str, khz: u32) -> Value {
+    i.mean(block, counter) / Value::Number(elapsed(i, khz)) * 100.0
+}
+
+fn l2_share(i: &Inputs<'_>) -> Value {
+    let stages = ["tag_cycles", "data_cycles", "answer_cycles"];
+    Value::greatest(stages.map(|stage| busy(i, "l2_slice", stage, i.config.clocks.l2_khz)))
+}
+
+fn dram_share(i: &Inputs<'_>) -> Value {
+    busy(i, "channel", "bus_cycles", i.config.clocks.memory_khz)
+}
+
+fn memory_share(i: &Inputs<'_>) -> Value {
+    let sms = i.cycles() * f64::from(i.config.n_sms());
+    Value::greatest([l1_share(i, sms), l2_share(i), dram_share(i)])
+}
+
+fn l2_sectors(i: &Inputs<'_>) -> Value {
+    let stores_and_atomics = i.sum("l2_slice", "store_sectors") + i.sum("l2_slice", "atomic_sectors");
+    i.sum("l2_slice", "load_sectors") + stores_and_atomics
+}
+
+fn l2_hits(i: &Inputs<'_>) -> Value {
+    let stores_and_atomics = i.sum("l2_slice", "store_sectors_hit") + i.sum("l2_slice", "atomic_sectors_hit");
+    i.sum("l2_slice", "load_sectors_hit") + stores_and_atomics
+}
+
+fn dram_bytes(i: &Inputs<'_>) -> Value {
+    i.sum("channel", "bytes_read") + i.sum("channel", "bytes_written")
+}
+
+/// Bytes that the buses of all channels move in a command cycle.
+fn dram_peak(i: &Inputs<'_>) -> f64 {
+    f64::from(i.config.hbm.channels) * f64::from(i.config.hbm.bus_bytes_per_command_cycle)
+}
+
+fn dram_bytes_share(i: &Inputs<'_>, counter: &'static str) -> Value {
+    let peak = dram_peak(i) * elapsed(i, i.config.clocks.memory_khz);
+    i.sum("channel", counter) / Value::Number(peak) * 100.0
+}
+
+pub(super) const BELOW: &[Row] = &[
+    (
+        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
+        "%",
+        "l1, shared, l2_slice, channel",
+        "How close the busiest stage of the memory path came to its own peak over the whole launch.",
+        "greatest of L1, L2 and device-memory shares of elapsed cycles; the crossbar is not among them yet",
+        memory_share,
+    ),
+    (
+        "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum",
+        "sector",
+        "l1",
+        "Sectors of loads that came to the L1 from the L2.",
+        "sum of sectors_read_below",
+        |i| i.sum("l1", "sectors_read_below"),
+    ),
+    (
+        "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum",
+        "sector",
+        "l1",
+        "Sectors of stores that the L1 sent to the L2.",
+        "sum of sectors_written_below",
+        |i| i.sum("l1", "sectors_written_below"),
+    ),
+    (
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+        "%",
+        "l2_slice",
+        "How close the busiest stage of the L2 slices came to its peak, mean over slices.",
+        "greatest of tag_cycles, data_cycles and answer_cycles / elapsed L2 cycles x 100",
+        l2_share,
+    ),
+    (
+        "lts__t_sectors.sum",
+        "sector",
+        "l2_slice",
+        "Sectors that L2 slices were asked for.",
+        "sum of load, store and atomic sectors",
+        l2_sectors,
+    ),
+    (
+        "lts__t_sectors_srcunit_tex_op_read.sum",
+        "sector",
+        "l2_slice",
+        "Sectors that L1 caches read from the L2.",
+        "sum of load_sectors",
+        |i| i.sum("l2_slice", "load_sectors"),
+    ),
+    (
+        "lts__t_sector_hit_rate.pct",
+        "%",
+        "l2_slice",
+        "Share of the L2's sectors that were there.",
+        "load, store and atomic sectors hit / lts__t_sectors.sum x 100",
+        |i| l2_hits(i) / l2_sectors(i) * 100.0,
+    ),
+    (
+        "lts__t_sector_op_read_hit_rate.pct",
+        "%",
+        "l2_slice",
+        "The same for loads.",
+        "sum of load_sectors_hit / sum of load_sectors x 100",
+        |i| i.sum("l2_slice", "load_sectors_hit") / i.sum("l2_slice", "load_sectors") * 100.0,
+    ),
+    (
+        "lts__t_sector_op_write_hit_rate.pct",
+        "%",
+        "l2_slice",
+        "The same for stores: sectors stored to a line that was there.",
+        "sum of store_sectors_hit / sum of store_sectors x 100",
+        |i| i.sum("l2_slice", "store_sectors_hit") / i.sum("l2_slice", "store_sectors") * 100.0,
+    ),
+    (
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+        "%",
+        "channel",
+        "Share of its cycles in which the data bus of a memory channel moved data, mean over channels.",
+        "mean of bus_cycles / elapsed command cycles x 100",
+        dram_share,
+    ),
+    (
+        "dram__cycles_elapsed.avg.per_second",
+        "Hz",
+        "gpu",
+        "Command clock of the memory channels, from the preset.",
+        "clocks.memory_khz x 1000",
+        |i| Value::Number(f64::from(i.config.clocks.memory_khz) * 1e3),
+    ),
+    (
+        "dram__bytes_read.sum",
+        "B",
+        "channel",
+        "Bytes read from device memory.",
+        "sum of bytes_read",
+        |i| i.sum("channel", "bytes_read"),
+    ),
+    (
+        "dram__bytes_write.sum",
+        "B",
+        "channel",
+        "Bytes written to device memory, the write-backs at the end of the launch included.",
+        "sum of bytes_written",
+        |i| i.sum("channel", "bytes_written"),
+    ),
+    (
+        "dram__sectors_read.sum",
+        "sector",
+        "channel",
+        "The bytes read, in sectors.",
+        "sum of bytes_read / 32",
+        |i| i.sum("channel", "bytes_read") / Value::Number(SECTOR),
+    ),
+    (
+        "dram__sectors_write.sum",
+        "sector",
+        "channel",
+        "The bytes written, in sectors.",
+        "sum of bytes_written / 32",
+        |i| i.sum("channel", "bytes_written") / Value::Number(SECTOR),
+    ),
+    (
+        "dram__bytes.sum.per_second",
+        "B/s",
+        "channel",
+        "Bandwidth of device memory that the launch reached.",
+        "(bytes_read + bytes_written) / time of the launch",
+        |i| dram_bytes(i) / Value::Number(i.cycles as f64 / (f64::from(i.config.clocks.core_khz) * 1e3)),
+    ),
+    (
+        "dram__bytes_read.sum.pct_of_peak_sustained_elapsed",
+        "%",
+        "channel",
+        "Bytes read as a share of what the buses could move.",
+        "sum of bytes_read / (dram__bytes.sum.peak_sustained x elapsed command cycles) x 100",
+        |i| dram_bytes_share(i, "bytes_read"),
+    ),
+    (
+        "dram__bytes_write.sum.pct_of_peak_sustained_elapsed",
+        "%",
+        "channel",
+        "Bytes written as a share of what the buses could move.",
+        "sum of bytes_written / (dram__bytes.sum.peak_sustained x elapsed command cycles) x 100",
+        |i| dram_bytes_share(i, "bytes_written"),
+    ),
+    (
+        "dram__bytes.sum.peak_sustained",
+        "B/cycle",
+        "gpu",
+        "Bytes that the buses of all memory channels can move in a command cycle.",
+        "hbm.channels x hbm.bus_bytes_per_command_cycle",
+        |i| Value::Number(dram_peak(i)),
+    ),
+];

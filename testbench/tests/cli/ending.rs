@@ -1,0 +1,57 @@
+//! How runs end that do not end well.
+
+use crate::{assert_fails, run_error};
+
+#[test]
+fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
+    let says = [
+        "launch[0]: out-of-bounds access: 4 bytes of global memory at 0x",
+        "by block (1, 0, 0), thread (100, 0, 0)",
+        "out_of_bounds.ptx:18: st.global.u32",
+        "the nearest buffer is `out`, 912 bytes at 0x",
+    ];
+    assert_fails(&run_error("out_of_bounds"), 3, &says);
+    let says = [
+        "launch[0]: misaligned access: 4 bytes",
+        "thread (0, 0, 0)",
+        "misaligned.ptx:12",
+        "a multiple of 4",
+    ];
+    assert_fails(&run_error("misaligned"), 3, &says);
+    assert_fails(
+        &run_error("trap"),
+        3,
+        &["launch[0]: trap instruction", "thread (7, 0, 0)", "trap.ptx:14: trap;"],
+    );
+}
+
+#[test]
+fn program_without_an_end_is_stopped_with_who_waits_for_what() {
+    assert_fails(
+        &run_error("endless"),
+        4,
+        &["the limit of cycles is reached", "warp 0", "raise --max-cycles"],
+    );
+    let says = [
+        "deadlock: nothing can happen after cycle",
+        "barrier 0 has 1 of 2 warps",
+        "reach the same barriers",
+    ];
+    assert_fails(&run_error("barrier"), 4, &says);
+}
+
+#[test]
+fn wrong_result_is_reported_with_its_first_element_and_the_failed_assertion() {
+    let answer = run_error("wrong_result");
+    let says = [
+        "expect: out[5] is 5, not 6; 1 of 8 elements differ",
+        "assert: smsp__inst_executed.sum is ",
+        "not at most 1",
+    ];
+    assert_fails(&answer, 1, &says);
+    assert!(
+        answer.out.contains("kernel"),
+        "the summary is printed all the same: {}",
+        answer.out
+    );
+}

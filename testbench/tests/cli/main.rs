@@ -1,0 +1,79 @@
+//! The command as its users meet it: what it prints, what it says of bad input, how it ends.
+
+mod ending;
+mod input;
+mod run;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What the command printed, what it said of errors, and its exit code.
+struct Answer {
+    out: String,
+    err: String,
+    code: i32,
+}
+
+fn warpwave(args: &[&str]) -> Answer {
+    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_warpwave"))
+        .args(args)
+        .output()
+        .unwrap();
+    Answer {
+        out: String::from_utf8(stdout).unwrap(),
+        err: String::from_utf8(stderr).unwrap(),
+        code: status.code().expect("no signal ends the command"),
+    }
+}
+
+/// A program that fails in one way, by its name in `tests/errors`.
+fn error_scenario(name: &str) -> String {
+    let file = format!("{}/tests/errors/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    assert!(Path::new(&file).is_file(), "{file}");
+    file
+}
+
+/// Runs such a program on the smallest machine.
+fn run_error(name: &str) -> Answer {
+    warpwave(&["run", &error_scenario(name), "--gpu", "tiny", "--max-cycles", "20000"])
+}
+
+/// Asserts that the command failed with this code and said these things in this order, nothing of them twice.
+fn assert_fails(answer: &Answer, code: i32, says: &[&str]) {
+    assert_eq!(answer.code, code, "{}", answer.err);
+    let mut rest = answer.err.as_str();
+    for part in says {
+        let at = rest
+            .find(part)
+            .unwrap_or_else(|| panic!("`{part}` is not said, or too early: {}", answer.err));
+        rest = &rest[at + part.len()..];
+    }
+    assert!(!answer.err.contains("panicked"), "{}", answer.err);
+}
+
+/// A folder with a scenario of this text and these files; gives folder and path of the scenario.
+fn scenario(text: &str, files: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.toml");
+    std::fs::write(&path, text).unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    (folder, path)
+}
+
+const FILL: &str = include_str!("../errors/out_of_bounds.ptx");
+
+fn run_text(text: &str) -> Answer {
+    let (_folder, path) = scenario(text, &[("k.ptx", FILL.as_bytes())]);
+    warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"])
+}
+
+/// Any JSON number or text below a path of keys.
+fn json_at<'a>(value: &'a serde_json::Value, path: &[&str]) -> &'a serde_json::Value {
+    path.iter().fold(value, |value, key| match key.parse::<usize>() {
+        Ok(index) => &value[index],
+        Err(_) => &value[*key],
+    })
+}

@@ -1,0 +1,98 @@
+//! What a run that goes well prints and writes.
+
+use crate::{assert_fails, error_scenario, json_at, warpwave};
+
+#[test]
+fn good_scenario_all_files_asked_for_holds_and_writes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (json, hist, dump, vcd) = (path("run.json"), path("hist"), path("dump"), path("run.vcd"));
+    let files = ["--json", &json, "--hist", &hist, "--dump", &dump, "--vcd", &vcd];
+    let select = ["--trace", "gpu.gpc[0].sm[0].**", "--trace-cycles", "100..600"];
+    let answer = warpwave(
+        &[
+            &["run", "saxpy", "--gpu", "tiny", "--threads", "2"],
+            &files[..],
+            &select[..],
+        ]
+        .concat(),
+    );
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    assert!(answer.out.starts_with("saxpy on tiny: 2 SMs at "), "{}", answer.out);
+    assert!(
+        answer.out.contains("all held (buffers expected: 1, assertions: 0)"),
+        "{}",
+        answer.out
+    );
+
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(json_at(&report, &["scenario"]), "saxpy");
+    assert_eq!(json_at(&report, &["gpu"]), "tiny");
+    let cycles = json_at(&report, &["launches", "0", "cycles"]);
+    assert!(cycles.as_u64().unwrap() > 0);
+    assert_eq!(json_at(&report, &["totals", "cycles"]), cycles);
+    let metrics = json_at(&report, &["launches", "0", "metrics"]);
+    assert_eq!(&metrics["gpc__cycles_elapsed.max"], cycles);
+    assert_eq!(
+        metrics["smsp__average_warps_issue_stalled_misc_per_issue_active.ratio"],
+        0
+    );
+    assert_eq!(metrics["sm__icc_request_hit_rate.pct"], "not modelled");
+    assert!(json_at(&report, &["host", "wall_seconds"]).as_f64().unwrap() > 0.0);
+
+    let y = warpwave::scenario::builtin::load("saxpy").unwrap();
+    let y = y.buffers.iter().find(|buffer| buffer.name == "y").unwrap();
+    let file = std::fs::read(folder.path().join("dump/y.npy")).unwrap();
+    let bytes = warpwave::scenario::npy::read("y.npy", &file, y.layout.dtype, &y.layout.shape).unwrap();
+    assert_eq!(bytes, y.expect.as_ref().unwrap().bytes);
+
+    assert!(
+        std::fs::read_to_string(folder.path().join("hist/latencies.txt"))
+            .unwrap()
+            .contains("hbm")
+    );
+    assert!(
+        std::fs::read_to_string(folder.path().join("hist/hbm.hgrm"))
+            .unwrap()
+            .contains("#[Max ")
+    );
+    assert!(std::fs::read_to_string(&vcd).unwrap().contains("$enddefinitions"));
+    assert!(folder.path().join("run.gtkw").is_file());
+}
+
+#[test]
+fn same_run_twice_gives_the_same_json_but_for_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = |name: &str, threads: &str| {
+        let path = folder.path().join(name);
+        let args = [
+            "run",
+            "reduce_shuffle",
+            "--gpu",
+            "tiny",
+            "--threads",
+            threads,
+            "--json",
+            path.to_str().unwrap(),
+        ];
+        assert_eq!(warpwave(&args).code, 0);
+        let mut report: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        report.as_object_mut().unwrap().remove("host");
+        report
+    };
+    assert_eq!(json("one.json", "1"), json("two.json", "2"));
+}
+
+#[test]
+fn several_scenarios_one_fails_each_is_run_and_the_greatest_code_wins() {
+    let wrong = error_scenario("wrong_result");
+    let answer = warpwave(&["run", "vector_add", &wrong, "saxpy", "--gpu", "tiny"]);
+    assert_fails(&answer, 1, &["wrong_result: 2 did not hold"]);
+    assert!(answer.out.contains("vector_add on tiny") && answer.out.contains("saxpy on tiny"));
+    let answer = warpwave(&["run", "vector_add", "saxpy", "--json", "x.json"]);
+    assert_fails(
+        &answer,
+        2,
+        &["--vcd, --json, --hist and --dump take one scenario at a time"],
+    );
+}

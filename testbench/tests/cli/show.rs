@@ -1,0 +1,92 @@
+//! The commands that only show.
+
+use std::path::Path;
+
+use crate::{assert_fails, warpwave};
+
+#[test]
+fn list_shows_every_built_in_scenario_with_what_it_proves() {
+    let answer = warpwave(&["list"]);
+    assert_eq!(answer.code, 0);
+    let names: Vec<_> = answer
+        .out
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert_eq!(names, warpwave::scenario::builtin::names());
+    for line in answer.out.lines() {
+        assert!(line.split_whitespace().count() > 3, "says what it is: {line}");
+    }
+}
+
+#[test]
+fn gpus_are_listed_and_one_is_shown_with_the_source_of_every_number() {
+    let answer = warpwave(&["gpus"]);
+    assert!(
+        answer.code == 0
+            && answer
+                .out
+                .lines()
+                .any(|line| line.starts_with("v100-sxm2 ") && line.contains("80 SMs"))
+    );
+    let answer = warpwave(&["gpus", "v100-sxm2"]);
+    assert!(answer.code == 0 && answer.out.contains("clocks.core_khz") && answer.out.contains("assumed"));
+}
+
+#[test]
+fn occupancy_of_a_block_is_shown_with_what_limits_it() {
+    // DESIGN lesson 17: 64 registers x 256 threads: 4 blocks, 32 of 64 warps, 50 %.
+    let answer = warpwave(&[
+        "occupancy",
+        "--gpu",
+        "v100-sxm2",
+        "--block",
+        "256",
+        "--regs",
+        "64",
+        "--smem",
+        "0",
+    ]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    for line in [
+        "blocks per SM        4",
+        "warps per SM        32 of 64",
+        "occupancy         50.0 %",
+        "limiter         registers",
+    ] {
+        assert!(answer.out.contains(line), "`{line}` in\n{}", answer.out);
+    }
+    let answer = warpwave(&["occupancy", "--gpu", "v100-sxm2", "--block", "2048", "--regs", "32"]);
+    assert_fails(&answer, 2, &["threads: a block needs 2048, the limit is 1024"]);
+}
+
+#[test]
+fn check_lists_what_each_kernel_needs_or_what_keeps_it_from_running() {
+    let errors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
+    let check = |name: &str| warpwave(&["check", errors.join(name).to_str().unwrap()]);
+    let answer = check("out_of_bounds.ptx");
+    assert!(
+        answer.code == 0 && answer.out.lines().any(|line| line.starts_with("fill ")),
+        "{}",
+        answer.out
+    );
+    let answer = check("unsupported.ptx");
+    assert_fails(&answer, 2, &["2 statements are not supported"]);
+    assert!(answer.out.contains("`tex.2d.v4.f32.f32`"));
+    assert_fails(&check("syntax.ptx"), 2, &["is not PTX: 3 findings", "missing `;`"]);
+    assert_fails(&check("missing.ptx"), 2, &["cannot read"]);
+}
+
+#[test]
+fn explain_gives_definition_formula_unit_and_component() {
+    let answer = warpwave(&["explain", "l1tex__t_sector_hit_rate.pct"]);
+    assert_eq!(answer.code, 0);
+    for part in [
+        "Share of all sectors found in the L1.",
+        "unit       %",
+        "formula    ",
+        "component  l1",
+    ] {
+        assert!(answer.out.contains(part), "`{part}` in\n{}", answer.out);
+    }
+}
