@@ -1,0 +1,216 @@
+//! Determinism: quantum, threads, tick order, order of tiles and idle-skipping change nothing.
+//!
+//! Each scenario runs once plainly, then in every other way; device memory to the bit, every launch's cycles, and every
+//! counter and latency of every component must be the same. Every launch comes twice, so that what one leaves behind counts too.
+
+use warpwave::bench::{Bench, Options};
+use warpwave::scenario::builtin;
+use warpwave_components::gpu::Gpu;
+use warpwave_components::preset;
+use warpwave_hw::clock::Clock;
+use warpwave_hw::stats::{Latency, Report};
+
+/// A way to run that must not matter.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Plain,
+    Quantum(u64),
+    Threads(usize),
+    ThreadsAndQuantum(usize, u64),
+    /// Components of each tile in an order made from this seed.
+    TickOrder(u64),
+    TilesReversed,
+    NoSkipping,
+}
+
+const WAYS: [Way; 10] = [
+    Way::Quantum(1),
+    Way::Quantum(2),
+    Way::Threads(2),
+    Way::Threads(3),
+    Way::ThreadsAndQuantum(2, 5),
+    Way::TickOrder(1),
+    Way::TickOrder(2),
+    Way::TickOrder(3),
+    Way::TilesReversed,
+    Way::NoSkipping,
+];
+
+impl Way {
+    fn threads(self) -> usize {
+        match self {
+            Way::Threads(threads) | Way::ThreadsAndQuantum(threads, _) => threads,
+            _ => 1,
+        }
+    }
+
+    fn set(self, clock: &mut Clock) {
+        match self {
+            Way::Plain | Way::Threads(_) => {}
+            Way::Quantum(quantum) | Way::ThreadsAndQuantum(_, quantum) => clock.set_quantum(quantum),
+            Way::TickOrder(seed) => shuffle_components(clock, seed),
+            Way::TilesReversed => clock.tiles_mut().reverse(),
+            Way::NoSkipping => clock.tiles_mut().iter_mut().for_each(|tile| tile.set_skipping(false)),
+        }
+    }
+}
+
+fn shuffle_components(clock: &mut Clock, seed: u64) {
+    for (n, tile) in clock.tiles_mut().iter_mut().enumerate() {
+        let mut keys = noise(seed ^ (n as u64) << 32);
+        let mut order: Vec<usize> = (0..tile.components().len()).collect();
+        order.sort_by_cached_key(|_| keys());
+        tile.set_order(order);
+    }
+}
+
+/// Numbers without a pattern (splitmix64).
+fn noise(mut state: u64) -> impl FnMut() -> u64 {
+    move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}
+
+/// All that a run leaves behind.
+struct Outcome {
+    memory: Vec<(u64, Vec<u8>)>,
+    cycles: Vec<u64>,
+    /// Path, name and values of each counter and latency, sorted.
+    counts: Vec<(String, Vec<u64>)>,
+}
+
+impl Outcome {
+    /// The first thing in which two runs differ.
+    fn difference(&self, other: &Outcome) -> Option<String> {
+        if self.cycles != other.cycles {
+            return Some(format!("cycles of the launches: {:?}, {:?}", self.cycles, other.cycles));
+        }
+        for ((address, plain), (_, bytes)) in self.memory.iter().zip(&other.memory) {
+            if let Some(at) = plain.iter().zip(bytes).position(|(a, b)| a != b) {
+                return Some(format!(
+                    "byte at {:#x}: {}, {}",
+                    address + at as u64,
+                    plain[at],
+                    bytes[at]
+                ));
+            }
+        }
+        let mut pairs = self.counts.iter().zip(&other.counts);
+        let differs = pairs.find(|(plain, count)| plain != count);
+        differs.map(|((name, plain), (_, value))| format!("{name}: {plain:?}, {value:?}"))
+    }
+}
+
+/// Collects one component's statistics.
+struct Collector<'a> {
+    path: &'a str,
+    counts: &'a mut Vec<(String, Vec<u64>)>,
+}
+
+impl Report for Collector<'_> {
+    fn count(&mut self, name: &'static str, value: u64) {
+        self.counts.push((format!("{} {name}", self.path), vec![value]));
+    }
+
+    fn latency(&mut self, name: &'static str, value: &Latency) {
+        let recorded = value.histogram().iter_recorded();
+        let values = recorded.flat_map(|step| [step.value_iterated_to(), step.count_at_value().into()]);
+        self.counts.push((format!("{} {name}", self.path), values.collect()));
+    }
+}
+
+fn counts(gpu: &Gpu) -> Vec<(String, Vec<u64>)> {
+    let mut counts = Vec::new();
+    for component in gpu.components() {
+        let path = component.path().as_str();
+        component.stats(&mut Collector {
+            path,
+            counts: &mut counts,
+        });
+    }
+    counts.sort();
+    counts
+}
+
+fn memory(gpu: &Gpu) -> Vec<(u64, Vec<u8>)> {
+    let storage = gpu.storage();
+    let read = |(address, size)| {
+        let mut bytes = vec![0; size as usize];
+        storage.read(address, &mut bytes);
+        (address, bytes)
+    };
+    storage.allocations().into_iter().map(read).collect()
+}
+
+fn run(scenario: &str, gpu: &str, way: Way) -> Outcome {
+    let mut scenario = builtin::load(scenario).unwrap();
+    scenario.launches.extend(scenario.launches.clone());
+    let mut bench = Bench::new(&scenario, preset::load(gpu, &[]).unwrap().config).unwrap();
+    way.set(bench.gpu_mut().clock_mut());
+    let options = Options {
+        threads: way.threads(),
+        max_cycles: Some(10_000_000),
+    };
+    let run = bench.run(options, &mut |_| true);
+    assert_eq!(run.stopped, None, "{} on {gpu}, {way:?}", scenario.name);
+    Outcome {
+        memory: memory(bench.gpu()),
+        cycles: run.launches.iter().map(|launch| launch.cycles).collect(),
+        counts: counts(bench.gpu()),
+    }
+}
+
+/// Runs a scenario plainly and in each of these ways.
+fn assert_same(scenario: &str, gpu: &str, ways: &[Way]) {
+    let plain = run(scenario, gpu, Way::Plain);
+    assert!(!plain.counts.is_empty(), "nothing was counted, so nothing is compared");
+    for &way in ways {
+        if let Some(difference) = plain.difference(&run(scenario, gpu, way)) {
+            panic!("{scenario} on {gpu}: {way:?} changes {difference}");
+        }
+    }
+}
+
+#[test]
+fn divergent_kernel_however_it_is_run_same_outcome() {
+    assert_same("diverge_nested", "tiny", &WAYS);
+    assert_same("diverge_switch", "tiny", &WAYS);
+}
+
+#[test]
+fn shared_memory_and_atomics_however_they_are_run_same_outcome() {
+    assert_same("histogram_shared", "tiny", &WAYS);
+    assert_same("histogram_global", "tiny", &WAYS);
+}
+
+#[test]
+fn memory_bound_kernel_however_it_is_run_same_outcome() {
+    assert_same("copy_strided", "tiny", &WAYS);
+    assert_same("transpose_naive", "tiny", &WAYS);
+}
+
+#[test]
+fn barriers_and_two_kernels_in_a_row_however_they_are_run_same_outcome() {
+    assert_same("scan_warp_shuffle", "tiny", &WAYS);
+    assert_same("reduce_sequential", "tiny", &WAYS);
+}
+
+#[test]
+fn large_machine_however_it_is_run_same_outcome() {
+    assert_same("histogram_shared", "v100-sxm2", &WAYS);
+    assert_same(
+        "transpose_naive",
+        "h100-sxm5",
+        &[Way::Quantum(1), Way::Threads(3), Way::TickOrder(4)],
+    );
+}
+
+#[test]
+fn outcomes_that_differ_are_told_apart() {
+    let plain = run("diverge_nested", "tiny", Way::Plain);
+    let other = run("diverge_switch", "tiny", Way::Plain);
+    assert!(plain.difference(&other).is_some());
+}
