@@ -14,3 +14,5 @@ pub mod lockstep;
 pub mod report;
 
 pub mod bench;
+
+pub mod oracle;

@@ -1,0 +1,75 @@
+//! Any text given to the PTX front end.
+
+use warpwave_isa::inst::Inst;
+use warpwave_isa::program::Program;
+use warpwave_ptx::{Diagnostic, Module};
+
+/// Compiles any bytes as PTX; bytes that are not UTF-8 are left out.
+///
+/// # Panics
+/// If the front end does, if a second try gives something else, if a finding lies outside the text or cannot be rendered, or if
+/// a program jumps out of its code or does not survive being written and read.
+///
+/// ```
+/// warpwave::oracle::ptx_text(b".version 7.8 .target sm_80 .entry k() { bra k; }");
+/// ```
+pub fn ptx_text(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let result = warpwave_ptx::compile(text);
+    let again = warpwave_ptx::compile(text);
+    assert_eq!(
+        format!("{result:?}"),
+        format!("{again:?}"),
+        "the same text compiled twice"
+    );
+    match &result {
+        Ok(module) => check_module(module, text),
+        Err(findings) => {
+            assert!(!findings.is_empty(), "refused without a finding");
+            check_findings(findings, text);
+        }
+    }
+}
+
+fn check_module(module: &Module, text: &str) {
+    check_findings(&module.warnings, text);
+    for entry in &module.entries {
+        match &entry.program {
+            Ok(program) => check_program(program),
+            Err(findings) => {
+                assert!(!findings.is_empty(), "{}: unsupported without a finding", entry.name);
+                check_findings(findings, text);
+            }
+        }
+    }
+}
+
+fn check_findings(findings: &[Diagnostic], text: &str) {
+    for finding in findings {
+        let (start, end) = (finding.span.start as usize, finding.span.end as usize);
+        assert!(
+            start <= end && end <= text.len(),
+            "{start}..{end} is not in the text: {}",
+            finding.message
+        );
+        let rendered = finding.render("text.ptx", text);
+        assert!(rendered.contains(&finding.message), "not in the rendering: {rendered}");
+    }
+}
+
+fn check_program(program: &Program) {
+    let end = program.code().len();
+    assert!(end > 0, "{}: a program without code", program.name());
+    for inst in program.code() {
+        assert!(
+            (inst.target as usize) < end,
+            "{}: {inst} leaves the code of {end} instructions",
+            program.name()
+        );
+        let written = inst.to_string();
+        let read = written.parse::<Inst>().map(|read| read.to_string());
+        assert_eq!(read, Ok(written), "{}: written and read", program.name());
+    }
+}
