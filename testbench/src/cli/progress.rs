@@ -43,6 +43,7 @@ impl Line {
 
     /// Draws the line from time to time; false when the run is to stop.
     pub fn observe(&mut self, scenario: &str, progress: Progress) -> bool {
+        self.first_cycle.get_or_insert(progress.now.0);
         if self.shown && self.drawn.elapsed() >= INTERVAL {
             self.draw(scenario, progress);
         }
@@ -55,7 +56,7 @@ impl Line {
             launch,
             n_launches,
         } = progress;
-        let first = *self.first_cycle.get_or_insert(now.0);
+        let first = self.first_cycle.unwrap_or(now.0);
         let rate = (now.0 - first) as f64 / self.begin.elapsed().as_secs_f64() / 1e6;
         let line = format!(
             "{scenario}: launch {} of {n_launches}, cycle {now}, {rate:.2} M cycles/s",

@@ -1,6 +1,6 @@
 //! How runs end that do not end well.
 
-use crate::{assert_fails, run_error};
+use crate::{Answer, assert_fails, error_scenario, run_error};
 
 #[test]
 fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
@@ -54,4 +54,39 @@ fn wrong_result_is_reported_with_its_first_element_and_the_failed_assertion() {
         "the summary is printed all the same: {}",
         answer.out
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let vcd = folder.path().join("run.vcd");
+    let run = Command::new(env!("CARGO_BIN_EXE_warpwave"))
+        .args([
+            "run",
+            &error_scenario("endless"),
+            "--gpu",
+            "tiny",
+            "--trace-cycles",
+            "0..10",
+            "--vcd",
+        ])
+        .arg(&vcd)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The waveform is made just before the run begins.
+    while !vcd.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let answer = Answer::of(run.wait_with_output().unwrap());
+    assert_fails(&answer, 130, &["endless: launch[0]: interrupted in cycle "]);
+    assert!(answer.out.starts_with("endless on tiny"), "{}", answer.out);
 }

@@ -15,16 +15,23 @@ struct Answer {
     code: i32,
 }
 
-fn warpwave(args: &[&str]) -> Answer {
-    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_warpwave"))
-        .args(args)
-        .output()
-        .unwrap();
-    Answer {
-        out: String::from_utf8(stdout).unwrap(),
-        err: String::from_utf8(stderr).unwrap(),
-        code: status.code().expect("no signal ends the command"),
+impl Answer {
+    fn of(output: Output) -> Self {
+        Answer {
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().expect("no signal ends the command"),
+        }
     }
+}
+
+fn warpwave(args: &[&str]) -> Answer {
+    Answer::of(
+        Command::new(env!("CARGO_BIN_EXE_warpwave"))
+            .args(args)
+            .output()
+            .unwrap(),
+    )
 }
 
 /// A program that fails in one way, by its name in `tests/errors`.
