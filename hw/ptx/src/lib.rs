@@ -152,7 +152,7 @@ fn kernels<'c, 't, 'a>(checked: &'c Checked<'t, 'a>) -> impl Iterator<Item = &'c
     checked.bodies.iter().filter(|body| body.function.is_entry)
 }
 
-fn entry(checked: &Checked<'_, '_>, layout: &ModuleLayout, body: &Body<'_, '_>, lines: &Lines) -> Entry {
+fn entry<'t, 'a>(checked: &'t Checked<'t, 'a>, layout: &ModuleLayout, body: &'t Body<'t, 'a>, lines: &Lines) -> Entry {
     Entry {
         name: body.function.name.text.to_owned(),
         program: lower::lower(checked, layout, body, lines),

@@ -69,14 +69,14 @@ const PASSES: &[Pass] = &[
 ];
 
 /// A kernel's program, or every reason why it cannot run.
-pub(crate) fn lower(
-    checked: &Checked<'_, '_>,
+pub(crate) fn lower<'t, 'a>(
+    checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,
-    body: &Body<'_, '_>,
+    body: &'t Body<'t, 'a>,
     lines: &Lines,
 ) -> Result<Program, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
-    let mut code = select::run(body, &layout, lines)?;
+    let mut code = select::run(checked, body, &layout, lines)?;
     for (_, pass) in PASSES {
         pass(&mut code);
     }
@@ -94,14 +94,14 @@ fn finish(code: &mut Code, body: &Body<'_, '_>, layout: &Layout) -> Result<Progr
 }
 
 /// The code behind selection and behind each pass, with the name of the pass; last the program.
-pub(crate) fn stages(
-    checked: &Checked<'_, '_>,
+pub(crate) fn stages<'t, 'a>(
+    checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,
-    body: &Body<'_, '_>,
+    body: &'t Body<'t, 'a>,
     lines: &Lines,
 ) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
-    let mut code = select::run(body, &layout, lines)?;
+    let mut code = select::run(checked, body, &layout, lines)?;
     let mut stages = vec![("select", print::text(&code))];
     for (name, pass) in PASSES {
         pass(&mut code);

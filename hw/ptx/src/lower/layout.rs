@@ -4,7 +4,7 @@
 //! A global's address is not known before it is loaded: the host writes it to bank [`ADDRESS_BANK`], 8 bytes a variable.
 
 use crate::ast::{Init, Space, Variable};
-use crate::check::{Body, Checked, SymbolId};
+use crate::check::{Body, Checked, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Span};
 use std::collections::HashMap;
 use warpwave_isa::program::Param;
@@ -78,7 +78,10 @@ impl Layout {
     /// Static shared variables in order, then the dynamic part: all `.extern .shared` names are its start.
     fn place_variables(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
         let module_scope = (0..checked.n_module_symbols as u32).map(SymbolId);
-        let all: Vec<SymbolId> = module_scope.chain(body.symbols.iter().copied()).collect();
+        let functions = called(checked, body);
+        let own = functions.iter().flat_map(|body| body.symbols.iter().copied());
+        let of_functions = functions.iter().skip(1).flat_map(|body| body.params.iter().copied());
+        let all: Vec<SymbolId> = module_scope.chain(own).chain(of_functions).collect();
         let mut dynamic = Vec::new();
         for &symbol in &all {
             let variable = checked.symbols[symbol.0 as usize];
@@ -110,6 +113,34 @@ impl Layout {
         self.places
             .extend(dynamic.into_iter().map(|symbol| (symbol, Place::Shared(start))));
     }
+}
+
+/// A kernel and the functions that it calls, by itself or through others.
+fn called<'c, 't, 'a>(checked: &'c Checked<'t, 'a>, kernel: &'c Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
+    let mut found: Vec<&Body<'_, '_>> = vec![kernel];
+    let mut next = 0;
+    while let Some(body) = found.get(next) {
+        next += 1;
+        let names: Vec<&str> = body.code.iter().filter_map(callee).collect();
+        for body in checked
+            .bodies
+            .iter()
+            .filter(|body| names.contains(&body.function.name.text))
+        {
+            if !found.iter().any(|other| std::ptr::eq(*other, body)) {
+                found.push(body);
+            }
+        }
+    }
+    found
+}
+
+fn callee<'a>(step: &Step<'_, 'a>) -> Option<&'a str> {
+    let Step::Op(op) = step else { return None };
+    op.operands.iter().find_map(|value| match value {
+        Value::Function(name) => Some(*name),
+        _ => None,
+    })
 }
 
 /// Puts a variable behind `end` and returns its offset.

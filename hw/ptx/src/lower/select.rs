@@ -6,6 +6,7 @@
 
 mod atomic;
 mod bits;
+mod call;
 mod carry;
 mod compare;
 mod control;
@@ -20,25 +21,23 @@ mod warp;
 use super::code::{Arg, Block, BlockId, Code, Flag, Op, When, Word};
 use super::layout::Layout;
 use crate::ast::{Name, Type};
-use crate::check::{self, Body, LabelId, Step, Value};
+use crate::check::{self, Body, Checked, RegId, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Lines};
+use std::collections::HashMap;
+use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
 
 /// Selects rows for a whole kernel; on failure, every instruction that has none.
-pub(super) fn run(body: &Body<'_, '_>, layout: &Layout, lines: &Lines) -> Result<Code, Vec<Diagnostic>> {
-    let mut selector = Selector::new(body, layout);
-    for step in &body.code {
-        match step {
-            Step::Label(label) => selector.label(*label),
-            Step::Op(op) => {
-                selector.line = lines.line(op.instruction.span.start);
-                selector.guard = selector.guard_of(op);
-                if let Err(finding) = selector.instruction(op) {
-                    selector.findings.push(finding);
-                }
-            }
-        }
-    }
+pub(super) fn run<'t, 'a>(
+    checked: &'t Checked<'t, 'a>,
+    body: &'t Body<'t, 'a>,
+    layout: &Layout,
+    lines: &Lines,
+) -> Result<Code, Vec<Diagnostic>> {
+    let mut selector = Selector::new(checked, layout, lines);
+    let kernel = Frame::of(body, &mut selector.code, &mut selector.places);
+    selector.frames.push(kernel);
+    selector.steps();
     selector.finish()
 }
 
@@ -51,12 +50,51 @@ enum Home {
     Flag(Flag),
 }
 
-struct Selector<'s, 't, 'a> {
-    body: &'s Body<'t, 'a>,
-    layout: &'s Layout,
+/// A function whose code is being selected: the kernel, or one that it calls.
+struct Frame<'t, 'a> {
+    body: &'t Body<'t, 'a>,
     homes: Vec<Home>,
-    /// Words and flags below these belong to PTX registers; those above are temporary.
-    n_homes: (u32, u32),
+    /// Words and flags that belong to its PTX registers; all others are temporary.
+    words: Range<u32>,
+    flags: Range<u32>,
+    /// Number of its first label among all; the one behind its last is its end.
+    labels: usize,
+}
+
+impl<'t, 'a> Frame<'t, 'a> {
+    fn of(body: &'t Body<'t, 'a>, code: &mut Code, places: &mut Vec<Option<BlockId>>) -> Self {
+        let labels = places.len();
+        places.resize(labels + body.n_labels as usize + 1, None);
+        let (first_word, first_flag) = (code.groups.len() as u32, code.n_flags);
+        let home = |ty: &Type| match ty.bits() {
+            1 => Home::Flag(code.flag()),
+            bits => Home::Words(code.group(bits.div_ceil(32) as u8)),
+        };
+        let homes = body.registers.iter().map(home).collect();
+        Frame {
+            body,
+            homes,
+            words: first_word..code.groups.len() as u32,
+            flags: first_flag..code.n_flags,
+            labels,
+        }
+    }
+
+    fn end(&self) -> usize {
+        self.labels + self.body.n_labels as usize
+    }
+}
+
+struct Selector<'s, 't, 'a> {
+    checked: &'t Checked<'t, 'a>,
+    layout: &'s Layout,
+    lines: &'s Lines,
+    /// The kernel, and the functions that are being called, innermost last.
+    frames: Vec<Frame<'t, 'a>>,
+    /// Words of calls' parameters, and ranges of words beside the frames' that a guard must keep.
+    call_words: HashMap<SymbolId, Word>,
+    home_words: Vec<Range<u32>>,
+    n_calls: usize,
     code: Code,
     /// The block at which each label stands.
     places: Vec<Option<BlockId>>,
@@ -135,28 +173,52 @@ impl<'t, 'a> Form<'t, 'a> {
 }
 
 impl<'s, 't, 'a> Selector<'s, 't, 'a> {
-    fn new(body: &'s Body<'t, 'a>, layout: &'s Layout) -> Self {
-        let mut code = Code {
-            blocks: vec![Block::default()],
-            ..Code::default()
-        };
-        let home = |ty: &Type| match ty.bits() {
-            1 => Home::Flag(code.flag()),
-            bits => Home::Words(code.group(bits.div_ceil(32) as u8)),
-        };
-        let homes = body.registers.iter().map(home).collect();
+    fn new(checked: &'t Checked<'t, 'a>, layout: &'s Layout, lines: &'s Lines) -> Self {
         Selector {
-            body,
+            checked,
             layout,
-            homes,
-            n_homes: (code.groups.len() as u32, code.n_flags),
-            code,
-            places: vec![None; body.n_labels as usize],
+            lines,
+            frames: Vec::new(),
+            call_words: HashMap::new(),
+            home_words: Vec::new(),
+            n_calls: 0,
+            code: Code {
+                blocks: vec![Block::default()],
+                ..Code::default()
+            },
+            places: Vec::new(),
             guard: When::ALWAYS,
             carry: None,
             line: 0,
             findings: Vec::new(),
         }
+    }
+
+    fn frame(&self) -> &Frame<'t, 'a> {
+        self.frames.last().expect("a function is being selected")
+    }
+
+    /// The type of a register of the function at hand.
+    fn register_type(&self, reg: RegId) -> Type {
+        self.frame().body.registers[reg.0 as usize]
+    }
+
+    /// The code of the innermost frame, to its end.
+    fn steps(&mut self) {
+        let body = self.frame().body;
+        for step in &body.code {
+            match step {
+                Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
+                Step::Op(op) => {
+                    self.line = self.lines.line(op.instruction.span.start);
+                    self.guard = self.guard_of(op);
+                    if let Err(finding) = self.instruction(op) {
+                        self.findings.push(finding);
+                    }
+                }
+            }
+        }
+        self.label(self.frame().end());
     }
 
     fn guard_of(&self, op: &check::Op<'_, '_>) -> When {
@@ -169,10 +231,10 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         }
     }
 
-    fn label(&mut self, label: LabelId) {
+    fn label(&mut self, label: usize) {
         self.new_block();
         self.carry = None;
-        self.places[label.0 as usize] = Some(self.code.blocks.len() - 1);
+        self.places[label] = Some(self.code.blocks.len() - 1);
     }
 
     /// What follows starts a block of its own.
@@ -185,7 +247,8 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     /// Adds an operation; the instruction's guard holds for what others can see of it.
     fn emit(&mut self, mut op: Op) {
         op.line = self.line;
-        let seen = op.defs().any(|word| word.0 < self.n_homes.0) || op.flag_defs().any(|flag| flag.0 < self.n_homes.1);
+        let seen =
+            op.defs().any(|word| self.is_home(word)) || op.flag_defs().any(|flag| self.frame().flags.contains(&flag.0));
         if op.guard == When::ALWAYS && (seen || op.has_effect()) {
             op.guard = self.guard;
         }
@@ -199,6 +262,10 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         if ends {
             self.new_block();
         }
+    }
+
+    fn is_home(&self, word: Word) -> bool {
+        self.frame().words.contains(&word.0) || self.home_words.iter().any(|words| words.contains(&word.0))
     }
 
     fn temp(&mut self) -> Word {

@@ -4,7 +4,6 @@ use super::memory::scope_of;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
-use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op};
 use warpwave_isa::opcode::Opcode;
 
@@ -14,7 +13,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "bra" => self.branch(form),
             "ret" | "exit" => {
                 form.only(&[".uni"])?;
-                self.emit(Op::row(Opcode::Exit));
+                let mut op = Op::row(Opcode::Exit);
+                if form.opcode() == "ret" && self.frames.len() > 1 {
+                    op = Op::row(Opcode::Bra);
+                    op.target = Some(self.frame().end());
+                }
+                self.emit(op);
                 Ok(())
             }
             "trap" => {
@@ -28,8 +32,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.emit(Op::row(Opcode::Nanosleep).src(&[time]));
                 Ok(())
             }
-            "call" => Err(Diagnostic::unsupported(form.op.instruction.span, "calls of functions")
-                .help("let the compiler inline it, or launch an entry that calls nothing")),
+            "call" => self.call(form),
             _ => Err(form.unsupported()),
         }
     }
@@ -41,7 +44,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         };
         let mut op = Op::row(Opcode::Bra);
-        op.target = Some(label.0 as usize);
+        op.target = Some(self.frame().labels + label.0 as usize);
         op.uniform = form.has(".uni");
         self.emit(op);
         Ok(())

@@ -54,7 +54,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn is_half_register(&self, form: &Form<'t, 'a>) -> bool {
         match &form.operands()[0] {
-            crate::check::Value::Register(reg) => self.body.registers[reg.0 as usize].bits() == 16,
+            crate::check::Value::Register(reg) => self.register_type(*reg).bits() == 16,
             _ => false,
         }
     }

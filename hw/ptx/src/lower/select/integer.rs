@@ -1,4 +1,4 @@
-//! Integer, logic, comparison and selection.
+//! Integer arithmetic, logic and shifts.
 
 use super::value::byte_permute;
 use super::{Form, Selected, Selector};

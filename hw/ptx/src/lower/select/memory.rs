@@ -26,6 +26,7 @@ pub(super) const MEMORY_WORDS: &[&str] = &[
     ".const",
     ".param",
     ".param::entry",
+    ".param::func",
     ".v2",
     ".v4",
     ".ca",
@@ -144,7 +145,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(MEMORY_WORDS)?;
         let targets = parts(&form.operands()[0]);
         let access = access_of(form, targets.len());
-        if form.has(".param") || form.has(".param::entry") || form.has(".const") {
+        if form.has(".param") || form.has(".param::entry") || form.has(".param::func") || form.has(".const") {
             return self.load_constant(form, targets, access);
         }
         let spot = self.spot(form, 1, space_of(form))?;
@@ -205,8 +206,44 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// `st.param`: into the words of a call's parameter.
+    fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Access) -> Selected {
+        let Some(first) = self.param_word(form, &form.operands()[0], access.total())? else {
+            return Err(form.unsupported());
+        };
+        let value = self.gather(form, values, access)?;
+        let value = if access.bytes < 4 {
+            self.extended(value, form.ty())
+        } else {
+            value
+        };
+        for n in 0..access.words() {
+            let to = Word(first.0 + u32::from(n));
+            self.emit(Op::row(Opcode::Mov).dst(to).src(&[value.part(n)]));
+        }
+        Ok(())
+    }
+
+    /// `ld.param` inside a function, or behind a call.
+    fn load_param(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access, first: Word) -> Selected {
+        let each = access.words() / access.count;
+        for (n, target) in (0..).zip(targets).filter(|(_, target)| **target != Value::Sink) {
+            let result = self.dst_of(form, target, form.ty())?;
+            let from = Word(first.0 + n * u32::from(each));
+            let value = self.extended(Arg::word(from), form.ty());
+            match each {
+                2 => self.move_words(result, from, 2),
+                _ => self.widen(result, self.words_of(target), value, false, access.signed),
+            }
+        }
+        Ok(())
+    }
+
     /// `ld.param` and `ld.const`.
     fn load_constant(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access) -> Selected {
+        if let Some(first) = self.param_word(form, &form.operands()[1], access.total())? {
+            return self.load_param(form, targets, access, first);
+        }
         let Value::Address(base, offset) = &form.operands()[1] else {
             return Err(form.unsupported());
         };
@@ -260,11 +297,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn store(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(MEMORY_WORDS)?;
-        if form.has(".async") || form.has(".param") {
+        if form.has(".async") {
             return Err(form.unsupported());
         }
         let values = parts(&form.operands()[1]);
         let access = access_of(form, values.len());
+        if form.has(".param") || form.has(".param::func") {
+            return self.store_param(form, values, access);
+        }
         let spot = self.spot(form, 0, space_of(form))?;
         let value = self.gather(form, values, access)?;
         if form.has(".release") {

@@ -12,14 +12,14 @@ use warpwave_isa::space::bank0;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn flag_home(&self, reg: RegId) -> Option<Flag> {
-        match self.homes[reg.0 as usize] {
+        match self.frame().homes[reg.0 as usize] {
             Home::Flag(flag) => Some(flag),
             Home::Words(_) => None,
         }
     }
 
     fn word_home(&self, reg: RegId) -> Option<Word> {
-        match self.homes[reg.0 as usize] {
+        match self.frame().homes[reg.0 as usize] {
             Home::Words(word) => Some(word),
             Home::Flag(_) => None,
         }
@@ -28,7 +28,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// How many words a register has.
     pub(super) fn words_of(&self, value: &Value<'_>) -> u8 {
         match value {
-            Value::Register(reg) => self.body.registers[reg.0 as usize].bits().div_ceil(32) as u8,
+            Value::Register(reg) => self.register_type(*reg).bits().div_ceil(32) as u8,
             _ => 1,
         }
     }
@@ -133,7 +133,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 }
                 Ok(self.compute(Op::wide(Wide::Add).src(&[address, Arg::imm(offset as u64)])))
             }
-            Some(Place::Call) => Err(Diagnostic::unsupported(span, "calls of functions").help("inline the function")),
+            Some(Place::Call) => Err(Diagnostic::unsupported(span, "the address of a call's parameter")),
             Some(Place::Handle) | None => Err(Diagnostic::unsupported(span, "textures and surfaces")),
         }
     }
