@@ -39,7 +39,7 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct Run {
-    /// Built-in scenarios or TOML files
+    /// Built-in scenarios, folders of them such as `transpose`, or TOML files
     #[arg(required = true)]
     pub scenarios: Vec<String>,
     /// The GPU: a built-in one or a TOML file; wins over the scenario's

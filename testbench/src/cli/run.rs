@@ -17,20 +17,21 @@ use super::show::unknown_metric;
 use super::trouble;
 use super::wave::Wave;
 
-/// Runs all scenarios; the greatest exit code of them is the command's.
+/// Runs all scenarios that the names stand for; the greatest exit code of them is the command's.
 pub fn run(args: &args::Run) -> Result<(), Failure> {
-    if args.scenarios.len() > 1 && args.writes_files() {
+    let mut scenarios = named(&args.scenarios);
+    if scenarios.len() > 1 && args.writes_files() {
         return Err(Failure::input(
             "--vcd, --json, --hist and --dump take one scenario at a time",
         ));
     }
     catch_interrupt();
-    if let [name] = &args.scenarios[..] {
-        return run_one(name, args);
+    if scenarios.len() == 1 {
+        return run_one(&scenarios.remove(0)?, args);
     }
     let mut code = 0;
-    for name in &args.scenarios {
-        if let Err(failure) = run_one(name, args) {
+    for scenario in scenarios {
+        if let Err(failure) = scenario.and_then(|scenario| run_one(&scenario, args)) {
             failure.say();
             code = code.max(failure.code);
         }
@@ -39,19 +40,27 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure::said(code)) }
 }
 
-fn run_one(name: &str, args: &args::Run) -> Result<(), Failure> {
-    let scenario = Scenario::find(name).map_err(Failure::input)?;
+/// Every scenario that is named, by itself or by its folder, and every name that is wrong.
+fn named(names: &[String]) -> Vec<Result<Scenario, Failure>> {
+    let find = |name: &String| match Scenario::find_all(name) {
+        Ok(scenarios) => scenarios.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(Failure::input(error))],
+    };
+    names.iter().flat_map(find).collect()
+}
+
+fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     let gpu = args.gpu.as_deref().or(scenario.gpu.as_deref()).unwrap_or(DEFAULT_GPU);
     let config = preset::load(gpu, &args.set).map_err(Failure::input)?.config;
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }
-    let mut bench = Bench::new(&scenario, config).map_err(|error| Failure::bench(&scenario, &error))?;
+    let mut bench = Bench::new(scenario, config).map_err(|error| Failure::bench(scenario, &error))?;
     let options = Options {
         threads: args.threads.into(),
         max_cycles: args.max_cycles,
     };
-    let mut wave = Wave::begin(args, &scenario, &mut bench)?;
+    let mut wave = Wave::begin(args, scenario, &mut bench)?;
     let mut line = Line::new(!args.no_progress);
     let run = bench.run(options, &mut |progress| {
         wave.collect(progress.now) && line.observe(&scenario.name, progress)
@@ -61,11 +70,11 @@ fn run_one(name: &str, args: &args::Run) -> Result<(), Failure> {
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
     print(&String::from_utf8_lossy(&summary))?;
     wave.finish(bench.gpu().clock().now())?;
-    write_files(args, &scenario, &bench, &run)?;
+    write_files(args, scenario, &bench, &run)?;
     if let Some((launch, error)) = &run.stopped {
-        return Err(trouble::stopped(&scenario, &bench, *launch, error));
+        return Err(trouble::stopped(scenario, &bench, *launch, error));
     }
-    verdict(&scenario, &run)
+    verdict(scenario, &run)
 }
 
 /// Says of every expectation and assertion whether it holds.

@@ -96,3 +96,12 @@ fn several_scenarios_one_fails_each_is_run_and_the_greatest_code_wins() {
         &["--vcd, --json, --hist and --dump take one scenario at a time"],
     );
 }
+
+#[test]
+fn folder_of_scenarios_runs_each_of_them() {
+    let answer = warpwave(&["run", "transpose", "--gpu", "tiny"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    for name in ["transpose_naive", "transpose_padded", "transpose_tiled"] {
+        assert!(answer.out.contains(&format!("{name} on tiny")), "{}", answer.out);
+    }
+}
