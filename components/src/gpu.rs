@@ -9,6 +9,8 @@
 
 mod build;
 mod ideal;
+mod memory;
+pub mod rig;
 mod sm;
 
 use std::fmt;

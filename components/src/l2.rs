@@ -4,8 +4,6 @@
 
 pub mod slice;
 
-pub mod partition;
-
 mod atomic;
 
 mod fetch;

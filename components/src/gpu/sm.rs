@@ -23,7 +23,7 @@ const DEPTH: u32 = 4;
 const RESULTS: u32 = 24;
 
 /// Cycles of an L1 hit that pass outside the L1: issue to dispatch, to the LSU, to the L1, and back to LSU, write port, scheduler.
-const OUTSIDE_L1: u32 = 6;
+pub(super) const OUTSIDE_L1: u32 = 6;
 
 /// Joins two slots by a link named after its receiver.
 pub(super) fn join<T: Send>(path: Path, latency: u32, depth: u32, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {
@@ -308,7 +308,7 @@ fn dispatch_config(config: &GpuConfig, (sm, subcore): (u16, u8), warps: u32) -> 
     }
 }
 
-fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
+pub(super) fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
     let l1 = config.sm.l1;
     l1::Config {
         sm,

@@ -37,6 +37,7 @@
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
@@ -67,6 +68,10 @@ pub struct Config {
     pub associativity: u32,
     /// Cycles of its clock from taking a request to sending its answer on a hit, at least 1.
     pub latency: u32,
+    /// Cycles more if the SM that asks is on another part of the chip, there and back.
+    pub far_latency: u32,
+    /// SMs on the slice's own part of the chip.
+    pub near_sms: Range<u16>,
     /// Sectors in flight to memory, at least those of one line.
     pub mshr_entries: u32,
     /// Packets that may wait for sectors.
@@ -175,8 +180,8 @@ pub struct Slice {
     lines: Lines,
     fetches: Fetches,
     waiting: Waiting,
-    /// Packets done, with the edge at which they are answered.
-    answers: VecDeque<(u64, Box<Packet>)>,
+    /// Packets done, with the edge at which they are answered: to near SMs, to far ones.
+    answers: [VecDeque<(u64, Box<Packet>)>; 2],
     to_memory: VecDeque<Box<Packet>>,
     pool: Pool,
     /// Edge from which the data array is free.
@@ -207,7 +212,7 @@ impl Slice {
             lines: Lines::new(config.bytes, config.associativity),
             fetches: Fetches::new(config.mshr_entries),
             waiting: Waiting::new(config.waiting),
-            answers: VecDeque::new(),
+            answers: [VecDeque::new(), VecDeque::new()],
             to_memory: VecDeque::with_capacity(MEMORY_DEPTH),
             pool: Pool::default(),
             data_free: 0,
@@ -238,16 +243,25 @@ impl Slice {
     }
 
     fn send_answer(&mut self, now: Cycle, edge: u64) {
-        if self.answers.front().is_none_or(|&(due, _)| due > edge) {
+        let Some((due, pipe)) = self.next_answer() else {
+            return;
+        };
+        if due > edge {
             return;
         }
         if !self.ports.answers.has_room(now) {
             self.stats.answer_stall_cycles += 1;
             return;
         }
-        let (_, packet) = self.answers.pop_front().expect("an answer is due");
+        let (_, packet) = self.answers[pipe].pop_front().expect("an answer is due");
         self.stats.answer_cycles += 1;
         self.ports.answers.send(now, packet);
+    }
+
+    /// When the next answer is due, and in which pipe.
+    fn next_answer(&self) -> Option<(u64, usize)> {
+        let due = |pipe: usize| Some((self.answers[pipe].front()?.0, pipe));
+        due(0).into_iter().chain(due(1)).min()
     }
 
     fn send_to_memory(&mut self, now: Cycle) {
@@ -467,13 +481,23 @@ impl Slice {
     /// Every sector is done: the packet enters the answer pipe.
     fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
         packet.stamps.note(Stage::L2Data, now);
-        let due = edge + u64::from(self.config.latency);
-        let due = self.answers.back().map_or(due, |&(last, _)| due.max(last));
-        self.answers.push_back((due, packet));
+        let near = self.config.near_sms.contains(&packet.sm);
+        let far = if near { 0 } else { self.config.far_latency };
+        let pipe = &mut self.answers[usize::from(!near)];
+        let due = edge + u64::from(self.config.latency + far);
+        let due = pipe.back().map_or(due, |&(last, _)| due.max(last));
+        pipe.push_back((due, packet));
+    }
+
+    fn n_answers(&self) -> usize {
+        self.answers.iter().map(VecDeque::len).sum()
     }
 
     fn answers_full(&self) -> bool {
-        self.answers.len() > self.config.latency as usize
+        let Config {
+            latency, far_latency, ..
+        } = self.config;
+        self.answers[0].len() > latency as usize || self.answers[1].len() > (latency + far_latency) as usize
     }
 
     fn data_cycles(&self, sectors: u32) -> u32 {
@@ -528,9 +552,9 @@ impl Slice {
             || self.ports.requests.is_ready(now)
             || self.ports.commands.is_ready(now)
             || self.ports.memory.iter_mut().any(|(_, port)| port.is_ready(now));
-        match self.answers.front() {
+        match self.next_answer() {
             _ if busy => Activity::Busy,
-            Some(&(due, _)) => Activity::Until(self.config.clock.cycle_of(due).max(now + 1)),
+            Some((due, _)) => Activity::Until(self.config.clock.cycle_of(due).max(now + 1)),
             None => Activity::Idle,
         }
     }
@@ -557,7 +581,7 @@ impl Component for Slice {
         self.lines.clear();
         self.fetches.clear();
         self.waiting.clear();
-        self.answers.clear();
+        self.answers.iter_mut().for_each(VecDeque::clear);
         self.to_memory.clear();
         self.data_free = 0;
         self.turn = 0;
@@ -570,7 +594,7 @@ impl Component for Slice {
 
     fn is_quiescent(&self) -> bool {
         self.waiting.len() == 0
-            && self.answers.is_empty()
+            && self.next_answer().is_none()
             && self.to_memory.is_empty()
             && self.fetches.in_flight() == 0
             && self.write_back.is_none()
@@ -583,7 +607,7 @@ impl Component for Slice {
         probe.vector("waiting", 16, Some(self.waiting.len() as u64));
         probe.vector("fetch_sectors", 16, Some(u64::from(self.fetches.in_flight())));
         probe.vector("to_memory", 8, Some(self.to_memory.len() as u64));
-        probe.vector("answers", 16, Some(self.answers.len() as u64));
+        probe.vector("answers", 16, Some(self.n_answers() as u64));
         probe.bit("writes_back", Some(self.write_back.is_some()));
     }
 
@@ -628,11 +652,11 @@ impl Component for Slice {
                 self.path
             ));
         }
-        if !self.answers.is_empty() {
+        if self.n_answers() > 0 {
             say(format!(
                 "{}: {} answers wait for the crossbar",
                 self.path,
-                self.answers.len()
+                self.n_answers()
             ));
         }
     }
