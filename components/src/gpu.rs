@@ -8,7 +8,6 @@
 //! ```
 
 mod build;
-mod ideal;
 mod memory;
 pub mod rig;
 mod sm;

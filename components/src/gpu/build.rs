@@ -8,6 +8,7 @@ use warpwave_hw::tile::{Slot, TileBuilder};
 
 use crate::config::GpuConfig;
 use crate::front::gigathread;
+use crate::gpu::memory::MemorySide;
 use crate::gpu::sm::{Outside, SmSlots, join};
 use crate::gpu::{Gpu, sm};
 use crate::proto::noc::AddressMap;
@@ -20,8 +21,7 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
     let root = Path::root("gpu");
     let mut front = TileBuilder::new();
     let giga = front.slot();
-    let mut xbar = TileBuilder::new();
-    let request = xbar.slot();
+    let mut memory = MemorySide::new(&config, &map);
     let host = Slot::outside();
     let giga_path = root.child("gigathread");
     let (grids, grid) = join(giga_path.child("grid"), 1, 2, &host, &giga);
@@ -33,18 +33,14 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
         sm: Vec::new(),
     };
     let mut tiles = Vec::new();
-    let (mut input, mut output) = (Vec::new(), Vec::new());
     let way = config.gigathread.link_latency;
     for (number, path) in sm_paths(&config, &root).into_iter().enumerate() {
         let slots = SmSlots::new();
         let (launch, launches) = join(path.child("cta.launch"), way, 2, &giga, &slots.cta);
         let (event, sm_events) = join(path.child("cta.event"), way, 8, &slots.cta, &giga);
-        let (below, requests) = join(path.child("xbar.request"), 16, 40, &slots.l1, &request);
-        let (answers, returns) = join(path.child("xbar.answer"), 16, 40, &request, &slots.l1);
+        let (below, returns) = memory.connect(&path, &slots.l1);
         ports.launch.push(launch);
         ports.sm.push(sm_events);
-        input.push(requests);
-        output.push(answers);
         let outside = Outside {
             launch: launches,
             event,
@@ -54,25 +50,15 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
         tiles.push(sm::fill(&config, &path, number as u16, &map, slots, outside).build());
     }
     front.fill(&giga, gigathread::GigaThread::new(giga_path, config.gigathread, ports));
-    xbar.fill(
-        &request,
-        crate::gpu::ideal::Ideal {
-            path: root.child("ideal"),
-            latency: 200,
-            storage: storage.clone(),
-            input,
-            output,
-            queue: Default::default(),
-        },
-    );
+    let (memory, slices) = memory.build(&root, &storage);
     tiles.insert(0, front.build());
-    tiles.push(xbar.build());
+    tiles.extend(memory);
     Gpu {
         clock: Clock::new(tiles),
         storage,
         grids,
         events,
-        slices: Vec::new(),
+        slices,
         local: (0, 0),
         config,
     }

@@ -1,3 +1,5 @@
+//! Random cases, and the smallest one.
+
 use super::*;
 
 /// Bytes that look random, from a seed (xorshift).
