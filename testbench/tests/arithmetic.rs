@@ -34,7 +34,7 @@ const NUMBERS: [u64; 14] = [
 fn module(snippet: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 out)\n{{\n\
-         .reg .pred %p<4>;\n.reg .b16 %h<8>;\n.reg .b32 %a, %b, %c, %t, %r<8>;\n.reg .b64 %x, %y, %z, %rd<8>;\n\
+         .reg .pred %p<4>;\n.reg .b16 %h<8>;\n.reg .f32 %f<8>, %e;\n.reg .f64 %d<8>;\n.reg .b32 %a, %b, %c, %t, %r<8>;\n.reg .b64 %x, %y, %z, %rd<8>;\n\
          ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %t, %tid.x;\n\
          mad.wide.u32 %rd3, %t, 16, %rd1;\nld.global.v2.u64 {{%x, %y}}, [%rd3];\nmad.wide.u32 %rd4, %t, 8, %rd2;\n\
          cvt.u32.u64 %a, %x;\ncvt.u32.u64 %b, %y;\nmov.b64 {{_, %c}}, %x;\n{snippet}\nst.global.u64 [%rd4], %z;\nret;\n}}\n"
@@ -279,4 +279,123 @@ fn carry_chains_are_sums_of_128_bits() {
             |x, y| u64::from(x as u32) * u64::from(y as u32) + (x >> 32),
         ),
     ]);
+}
+
+/// Singles with borders between them, the low word of each number; a double is made of each.
+fn single(word: u64) -> f32 {
+    f32::from_bits(word as u32)
+}
+
+fn double(word: u64) -> f64 {
+    f64::from_bits(word)
+}
+
+/// The bits of a single, every NaN the same.
+fn bits(value: f32) -> u64 {
+    if value.is_nan() {
+        0x7fff_ffff
+    } else {
+        value.to_bits().into()
+    }
+}
+
+/// Loads `%f1`, `%f2` and `%d1`, `%d2`; stores `%f3`, a NaN as the canonical one.
+fn of_singles(snippet: &str) -> String {
+    format!(
+        "mov.b32 %f1, %a; mov.b32 %f2, %b; mov.b64 %d1, %x; mov.b64 %d2, %y; {snippet} \
+         setp.nan.f32 %p3, %f3, %f3; selp.f32 %f3, 0f7FFFFFFF, %f3, %p3; mov.b32 %r7, %f3; cvt.u64.u32 %z, %r7;"
+    )
+}
+
+/// As [`of_singles`] for `%d3`: sums of doubles that are no numbers are stored as zero.
+fn of_doubles(snippet: &str) -> String {
+    format!(
+        "mov.b64 %d1, %x; mov.b64 %d2, %y; mov.b32 %f1, %a; {snippet} \
+         setp.nan.f64 %p3, %d3, %d3; selp.f64 %d3, 0d0000000000000000, %d3, %p3; mov.b64 %z, %d3;"
+    )
+}
+
+fn double_bits(value: f64) -> u64 {
+    if value.is_nan() { 0 } else { value.to_bits() }
+}
+
+#[test]
+fn singles_are_rusts() {
+    let cases: [(&str, Expected); 14] = [
+        ("add.f32 %f3, %f1, %f2;", |x, y| bits(single(x) + single(y))),
+        ("sub.f32 %f3, %f1, %f2;", |x, y| bits(single(x) - single(y))),
+        ("mul.f32 %f3, %f1, %f2;", |x, y| bits(single(x) * single(y))),
+        ("fma.rn.f32 %f3, %f1, %f2, 0f3F800000;", |x, y| {
+            bits(single(x).mul_add(single(y), 1.0))
+        }),
+        ("neg.f32 %f4, %f2; abs.f32 %f5, %f1; add.f32 %f3, %f5, %f4;", |x, y| {
+            bits(single(x).abs() - single(y))
+        }),
+        ("div.rn.f32 %f3, %f1, %f2;", |x, y| bits(single(x) / single(y))),
+        ("sqrt.rn.f32 %f3, %f1;", |x, _| bits(single(x).sqrt())),
+        ("copysign.f32 %f3, %f1, %f2;", |x, y| {
+            bits(single(y).copysign(single(x)))
+        }),
+        (
+            "setp.ltu.f32 %p1, %f1, %f2; selp.f32 %f3, 0f3F800000, 0f00000000, %p1;",
+            |x, y| bits(if single(x) >= single(y) { 0.0 } else { 1.0 }),
+        ),
+        ("cvt.rn.f32.s32 %f3, %a;", |x, _| bits(x as i32 as f32)),
+        ("cvt.rn.f32.u64 %f3, %x;", |x, _| bits(x as f32)),
+        ("cvt.rn.f32.f64 %f3, %d1;", |x, _| bits(double(x) as f32)),
+        ("cvt.rzi.s32.f32 %r1, %f1; cvt.rn.f32.s32 %f3, %r1;", |x, _| {
+            bits(single(x) as i32 as f32)
+        }),
+        ("cvt.rmi.f32.f32 %f3, %f1;", |x, _| bits(single(x).floor())),
+    ];
+    for (snippet, expected) in cases {
+        check(&[(&of_singles(snippet), expected)]);
+    }
+}
+
+#[test]
+fn doubles_are_rusts() {
+    let cases: [(&str, Expected); 7] = [
+        ("add.f64 %d3, %d1, %d2;", |x, y| double_bits(double(x) + double(y))),
+        ("sub.f64 %d3, 0d3FF0000000000000, %d2;", |_, y| {
+            double_bits(1.0 - double(y))
+        }),
+        ("fma.rn.f64 %d3, %d1, %d2, %d1;", |x, y| {
+            double_bits(double(x).mul_add(double(y), double(x)))
+        }),
+        ("mul.f64 %d3, %d1, 0d3FB999999999999A;", |x, _| {
+            double_bits(double(x) * 0.1)
+        }),
+        ("neg.f64 %d4, %d1; abs.f64 %d5, %d2; mul.f64 %d3, %d4, %d5;", |x, y| {
+            double_bits(-double(x) * double(y).abs())
+        }),
+        ("div.rn.f64 %d3, %d1, %d2;", |x, y| double_bits(double(x) / double(y))),
+        ("cvt.f64.f32 %d3, %f1;", |x, _| double_bits(single(x).into())),
+    ];
+    for (snippet, expected) in cases {
+        check(&[(&of_doubles(snippet), expected)]);
+    }
+}
+
+#[test]
+fn approximate_functions_are_near_rusts() {
+    /// Bits of the result, and what it should be near.
+    type Case = (&'static str, fn(f32) -> f32);
+    let cases: [Case; 6] = [
+        ("rcp.approx.f32 %f3, %f1;", |a| 1.0 / a),
+        ("rsqrt.approx.f32 %f3, %f1;", |a| 1.0 / a.sqrt()),
+        ("sqrt.approx.f32 %f3, %f1;", f32::sqrt),
+        ("ex2.approx.f32 %f3, %f1;", f32::exp2),
+        ("lg2.approx.f32 %f3, %f1;", f32::log2),
+        ("div.full.f32 %f3, 0f40400000, %f1;", |a| 3.0 / a),
+    ];
+    for (snippet, function) in cases {
+        let found = results(&of_singles(snippet));
+        for (&x, found) in NUMBERS.iter().zip(found.chunks(NUMBERS.len())) {
+            let (found, wanted) = (single(found[0]), function(single(x)));
+            let near =
+                found == wanted || (found.is_nan() && wanted.is_nan()) || ((found - wanted) / wanted).abs() < 1e-6;
+            assert!(near, "{snippet} of {x:#x}: {found:e}, not {wanted:e}");
+        }
+    }
 }
