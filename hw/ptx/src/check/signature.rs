@@ -36,7 +36,7 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
         "setp" => "Paa?p",
         "selp" => "daap",
         "slct" | "set" | "szext" | "testp" | "fns" => "xx?xxx",
-        "dp4a" | "dp2a" => "uuuu",
+        "dp4a" | "dp2a" => "daaa",
         "mov" => "xx",
         "cvt" => "xx?xx",
         "cvta" => "xx",

@@ -31,6 +31,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("bfi", 64) => return self.insert_wide(form),
             _ => {}
         }
+        let &[first_type, ..] = form.types.as_slice() else {
+            return Err(form.unsupported());
+        };
         let mut args = [Arg::ZERO; 4];
         let used = form.operands().len().min(5);
         let result = self.dst(form, 0)?;
@@ -54,7 +57,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 lop(args[0], args[1], args[2], lut as u8)
             }
             _ => Op::row(Opcode::Idp4a).src(&args).mods(|mods| {
-                mods.from = sign(form.types[0]);
+                mods.from = sign(first_type);
                 mods.ty = sign(ty);
             }),
         };
