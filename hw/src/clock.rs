@@ -4,10 +4,14 @@
 //! the same quantum: tiles may run one after the other, or on several threads, with the same result. When no tile has anything
 //! to do, the clock jumps.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+mod meeting;
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::tile::Tile;
 use crate::time::Cycle;
+use meeting::Meeting;
 
 /// Longest quantum, whatever the links allow: half the horizon of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
@@ -95,6 +99,7 @@ impl Clock {
             .all(|tile| !tile.is_skipping() || tile.next_due(now) >= at);
         assert!(at <= now || is_free, "cycle {now}: something is due before cycle {at}");
         self.now = now.max(at);
+        self.begin_windows();
     }
 
     /// Every component is back to its first state, and due in cycle `at`, which is the next to run.
@@ -104,6 +109,9 @@ impl Clock {
     }
 
     /// Runs until `stop` holds (asked after every quantum), until `limit`, or until nothing can happen any more.
+    ///
+    /// # Panics
+    /// As a component does, whatever thread ticked it.
     pub fn run(&mut self, limit: Cycle, stop: impl FnMut(Cycle) -> bool) -> Stop {
         let reason = if self.threads == 1 {
             self.run_alone(limit, stop)
@@ -116,7 +124,7 @@ impl Clock {
         reason
     }
 
-    /// A jump to the limit may pass the first cycle of a window; it shows what there was to see in it.
+    /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.
     fn begin_windows(&mut self) {
         let now = self.now;
         let tiles = self.tiles.iter_mut();
@@ -155,7 +163,7 @@ impl Clock {
             return Some(Stop::Quiet);
         }
         if next >= limit {
-            self.now = limit;
+            self.now = self.now.max(limit);
             return Some(Stop::Limit);
         }
         self.now = self.now.max(next);
@@ -175,28 +183,16 @@ impl Clock {
         let reason = std::thread::scope(|scope| {
             let mut shares = shares.into_iter();
             let mut own = shares.next().expect("at least one thread");
-            for (n, share) in shares.enumerate() {
+            let follow = |(n, share)| {
                 let plan = &plan;
-                scope.spawn(move || plan.follow(n + 1, share));
+                scope.spawn(move || plan.follow(n + 1, share))
+            };
+            let others: Vec<_> = shares.enumerate().map(follow).collect();
+            let reason = plan.lead(&mut now, limit, quantum, &mut own, &mut stop);
+            for other in others {
+                other.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
-            let _release = Dismiss(&plan);
-            loop {
-                let next = plan.next_due(now, &mut own);
-                if next == Cycle::NEVER {
-                    return Stop::Quiet;
-                }
-                if next >= limit {
-                    now = limit;
-                    return Stop::Limit;
-                }
-                now = now.max(next);
-                let end = (now + quantum).min(limit);
-                plan.lead(now, end, &mut own);
-                now = end;
-                if stop(now) {
-                    return Stop::Asked;
-                }
-            }
+            reason.expect("all threads came to every meeting")
         });
         self.now = now;
         reason
@@ -209,9 +205,7 @@ struct Plan {
     end: AtomicU64,
     done: AtomicBool,
     next_due: Vec<AtomicU64>,
-    arrived: AtomicUsize,
-    round: AtomicUsize,
-    threads: usize,
+    meeting: Meeting,
 }
 
 impl Plan {
@@ -221,90 +215,85 @@ impl Plan {
             end: AtomicU64::new(0),
             done: AtomicBool::new(false),
             next_due: (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect(),
-            arrived: AtomicUsize::new(0),
-            round: AtomicUsize::new(0),
-            threads,
-        }
-    }
-
-    /// Waits until all threads are here. Quanta are short, so it spins, and gives way after a while.
-    fn meet(&self) {
-        let round = self.round.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            self.arrived.store(0, Ordering::Release);
-            self.round.fetch_add(1, Ordering::AcqRel);
-            return;
-        }
-        let mut spins = 0u32;
-        while self.round.load(Ordering::Acquire) == round {
-            spins += 1;
-            if spins < 4096 {
-                std::hint::spin_loop()
-            } else {
-                std::thread::yield_now()
-            }
+            meeting: Meeting::new(threads),
         }
     }
 
     /// A worker's life: each round, either say when its tiles are due next (an empty window) or run them.
     fn follow(&self, worker: usize, mut tiles: Vec<&mut Tile>) {
-        loop {
-            self.meet();
-            if self.done.load(Ordering::Acquire) {
-                return;
-            }
+        let _attendance = self.meeting.attend();
+        while self.meeting.meet() && !self.done.load(Ordering::Acquire) {
             self.window(worker, &mut tiles);
-            self.meet();
+            self.meeting.meet();
         }
     }
 
+    /// The leader's: as `run_alone`, and sends the workers home at the end. `None` if one of them panicked.
+    fn lead(
+        &self,
+        now: &mut Cycle,
+        limit: Cycle,
+        quantum: u64,
+        own: &mut [&mut Tile],
+        stop: &mut impl FnMut(Cycle) -> bool,
+    ) -> Option<Stop> {
+        let _attendance = self.meeting.attend();
+        let reason = loop {
+            let next = self.next_due(*now, own)?;
+            if next == Cycle::NEVER {
+                break Stop::Quiet;
+            }
+            if next >= limit {
+                *now = limit.max(*now);
+                break Stop::Limit;
+            }
+            *now = next.max(*now);
+            let end = (*now + quantum).min(limit);
+            self.round(*now, end, own)?;
+            *now = end;
+            if stop(end) {
+                break Stop::Asked;
+            }
+        };
+        self.done.store(true, Ordering::Release);
+        self.meeting.meet().then_some(reason)
+    }
+
+    /// Runs the tiles through the window, and says when they are due next. In a full window that may miss what others are
+    /// just sending; an empty one is there to ask again.
     fn window(&self, worker: usize, tiles: &mut [&mut Tile]) {
         let (from, end) = (
             Cycle(self.from.load(Ordering::Acquire)),
             Cycle(self.end.load(Ordering::Acquire)),
         );
-        if from == end {
-            let next = tiles
-                .iter()
-                .map(|tile| tile.next_due(from))
-                .min()
-                .unwrap_or(Cycle::NEVER);
-            self.next_due[worker].store(next.0, Ordering::Release);
-            return;
+        for tile in tiles.iter_mut().filter(|tile| from < end && tile.has_work(from, end)) {
+            tile.run(from, end);
         }
-        for tile in tiles {
-            if tile.has_work(from, end) {
-                tile.run(from, end);
-            }
-        }
+        let next = tiles.iter().map(|tile| tile.next_due(end)).min();
+        self.next_due[worker].store(next.unwrap_or(Cycle::NEVER).0, Ordering::Release);
     }
 
-    fn lead(&self, from: Cycle, end: Cycle, own: &mut [&mut Tile]) {
+    /// Lets every thread do its window; `None` if one panicked.
+    fn round(&self, from: Cycle, end: Cycle, own: &mut [&mut Tile]) -> Option<()> {
         self.from.store(from.0, Ordering::Release);
         self.end.store(end.0, Ordering::Release);
-        self.meet();
-        self.window(0, own);
-        self.meet();
+        let all_well = self.meeting.meet() && {
+            self.window(0, own);
+            self.meeting.meet()
+        };
+        all_well.then_some(())
     }
 
-    fn next_due(&self, now: Cycle, own: &mut [&mut Tile]) -> Cycle {
-        self.lead(now, now, own);
-        Cycle(
-            self.next_due
-                .iter()
-                .map(|next| next.load(Ordering::Acquire))
-                .min()
-                .unwrap_or(u64::MAX),
-        )
+    /// When anything is due next; asks only if the last window did not say that it is at once.
+    fn next_due(&self, now: Cycle, own: &mut [&mut Tile]) -> Option<Cycle> {
+        if self.earliest() > now {
+            self.round(now, now, own)?;
+        }
+        Some(self.earliest())
     }
-}
 
-/// Sends the workers home when the leader is done, also when it panics.
-struct Dismiss<'a>(&'a Plan);
-
-impl Drop for Dismiss<'_> {
-    fn drop(&mut self) {
-        self.0.done.store(true, Ordering::Release);
-        self.0.meet();
+    fn earliest(&self) -> Cycle {
+        let next = self.next_due.iter().map(|next| next.load(Ordering::Acquire));
+        Cycle(next.min().unwrap_or(u64::MAX))
     }
 }

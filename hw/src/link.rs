@@ -49,6 +49,7 @@ pub struct OutPort<T> {
     places: Places,
     place: usize,
     latency: u64,
+    longest: u64,
     last_visible: Cycle,
     receiver: Waker,
     monitor: Option<Box<dyn Monitor<T>>>,
@@ -97,6 +98,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         places: places.clone(),
         place: 0,
         latency,
+        longest,
         last_visible: Cycle::ZERO,
         receiver: to.waker(between_tiles),
         monitor: None,
@@ -142,10 +144,11 @@ impl<T> OutPort<T> {
         if let Some(monitor) = &mut self.monitor {
             monitor.sent(now, &message);
         }
-        let visible = self.last_visible.max(now + self.latency + extra);
+        let visible = self.behind_last(now + self.latency + extra);
         assert!(
-            visible.since(now) < crate::tile::HORIZON,
-            "cycle {now}: a message visible only in cycle {visible}"
+            visible.since(now) <= self.longest,
+            "cycle {now}: a message visible only in cycle {visible}, beyond the horizon of {} cycles",
+            self.longest
         );
         self.last_visible = visible;
         assert!(
@@ -156,6 +159,17 @@ impl<T> OutPort<T> {
         self.places[self.place].store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, self.places.len());
         self.receiver.wake(visible);
+    }
+
+    /// The cycle, or that of the message before if it is later and still under way: a receiver that was reset has dropped it.
+    #[inline]
+    fn behind_last(&self, visible: Cycle) -> Cycle {
+        let last = if self.place == 0 { self.places.len() } else { self.place } - 1;
+        if self.last_visible > visible && self.places[last].load(Ordering::Acquire) & TAKEN != 0 {
+            self.last_visible
+        } else {
+            visible
+        }
     }
 
     /// Cycles from sending to being visible.

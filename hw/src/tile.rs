@@ -2,91 +2,29 @@
 //!
 //! Links inside a tile may be as short as one cycle; links between tiles bound the quantum that a tile runs by itself.
 //!
-//! The wheel has a mask of components for each of the next [`HORIZON`] cycles. Sending a message sets the receiver's bit in the
-//! cycle in which the message becomes visible; a component that names a cycle sets its own. So a cycle costs what happens in
-//! it, not the number of components, and the next cycle in which anything happens is one bit scan away.
+//! Sending a message puts its receiver on the wheel for the cycle in which the message becomes visible; a component that names a
+//! cycle puts itself there. So a cycle costs what happens in it, not the number of components.
 //!
-//! Invariants: every entry of the wheel lies less than `HORIZON` cycles ahead; entries that other tiles make arrive in a
-//! mailbox of the same form and are taken over when a quantum begins, before any of them falls due.
+//! Invariants: every entry of the wheel lies less than [`HORIZON`] cycles ahead; entries that other tiles make arrive in a
+//! mailbox of the same form and are taken over when a quantum begins, before any of them falls due. A quantum and a message
+//! between tiles take at most half the horizon, so a mailbox taken over early or late never mixes up two cycles.
+
+mod wheel;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
+use wheel::Wheel;
 
 /// Cycles that the wheel looks ahead.
 pub const HORIZON: u64 = 64;
 
 /// Most components of one tile: the bits of a wheel's mask.
 pub const MAX_COMPONENTS: usize = 64;
-
-/// For each cycle modulo the horizon, the components to tick; and which cycles have any.
-struct Wheel {
-    due: [AtomicU64; HORIZON as usize],
-    cycles: AtomicU64,
-}
-
-impl Wheel {
-    fn new() -> Self {
-        Wheel {
-            due: [const { AtomicU64::new(0) }; HORIZON as usize],
-            cycles: AtomicU64::new(0),
-        }
-    }
-
-    /// Adds components, on the tile's own thread: no other writes, so plain loads and stores do.
-    #[inline]
-    fn add(&self, at: Cycle, components: u64) {
-        let place = (at.0 % HORIZON) as usize;
-        self.due[place].store(self.due[place].load(Ordering::Relaxed) | components, Ordering::Relaxed);
-        self.cycles
-            .store(self.cycles.load(Ordering::Relaxed) | 1 << place, Ordering::Relaxed);
-    }
-
-    #[inline]
-    fn take(&self, at: Cycle) -> u64 {
-        let place = (at.0 % HORIZON) as usize;
-        self.cycles
-            .store(self.cycles.load(Ordering::Relaxed) & !(1 << place), Ordering::Relaxed);
-        let due = self.due[place].load(Ordering::Relaxed);
-        self.due[place].store(0, Ordering::Relaxed);
-        due
-    }
-
-    /// The first cycle from `now` on with an entry.
-    #[inline]
-    fn next(&self, now: Cycle) -> Cycle {
-        let cycles = self.cycles.load(Ordering::Acquire);
-        if cycles == 0 {
-            return Cycle::NEVER;
-        }
-        now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
-    }
-
-    /// Adds components from another thread.
-    fn post(&self, at: Cycle, components: u64) {
-        let place = (at.0 % HORIZON) as usize;
-        self.due[place].fetch_or(components, Ordering::AcqRel);
-        self.cycles.fetch_or(1 << place, Ordering::AcqRel);
-    }
-
-    /// Moves all entries into `wheel`.
-    fn drain_into(&self, wheel: &Wheel) {
-        if self.cycles.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let mut cycles = self.cycles.swap(0, Ordering::AcqRel);
-        while cycles != 0 {
-            let place = cycles.trailing_zeros();
-            cycles &= cycles - 1;
-            let components = self.due[place as usize].swap(0, Ordering::AcqRel);
-            wheel.add(Cycle(u64::from(place)), components);
-        }
-    }
-}
 
 /// What the ports of other components share with a tile.
 struct Shared {
@@ -338,11 +276,11 @@ impl Tile {
     /// Runs the cycles from `from` until before `end`.
     pub fn run(&mut self, from: Cycle, end: Cycle) {
         self.shared.mail.drain_into(&self.shared.wheel);
-        self.update_watch(from, end);
+        self.begin_watch(from, end);
         let mut now = from;
         loop {
             now = if self.skip {
-                self.shared.wheel.next(now).min(self.next_far)
+                self.shared.wheel.next(now).min(self.next_far).max(now)
             } else {
                 now
             };
@@ -352,29 +290,34 @@ impl Tile {
             self.cycle(now);
             now += 1;
         }
-        if self.watched != 0
-            && let Some(watch) = &mut self.watch
-        {
-            watch.sampler.flush(end);
-        }
+        self.hand_on(end);
     }
 
-    /// Begins the window if these cycles reach into it, and lets the sampler go when they are behind it.
-    fn update_watch(&mut self, from: Cycle, end: Cycle) {
-        let Some(watch) = &mut self.watch else { return };
-        if watch.begins_before(end) {
+    /// Begins the window if these cycles reach into it.
+    fn begin_watch(&mut self, from: Cycle, end: Cycle) {
+        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.begins_before(end)) {
             watch.begun = true;
             watch.sampler.begin(from, &self.components);
             self.watched = watch.components;
         }
-        if watch.begun && from >= watch.window.end {
+    }
+
+    /// Lets the sampler hand on what it recorded, and go when its window is over.
+    fn hand_on(&mut self, end: Cycle) {
+        let Some(watch) = self.watch.as_mut().filter(|watch| watch.begun) else {
+            return;
+        };
+        watch.sampler.flush(end);
+        if watch.window.end <= end {
             self.watch = None;
             self.watched = 0;
         }
     }
 
     fn all(&self) -> u64 {
-        u64::MAX >> (MAX_COMPONENTS - self.components.len().max(1))
+        u64::MAX
+            .checked_shr((MAX_COMPONENTS - self.components.len()) as u32)
+            .unwrap_or(0)
     }
 
     fn cycle(&mut self, now: Cycle) {

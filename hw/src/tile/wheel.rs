@@ -1,0 +1,75 @@
+//! A wheel: a mask of components for each of the next [`HORIZON`] cycles.
+//!
+//! The next cycle in which anything is due is one bit scan away. Entries lie less than the horizon ahead of whoever reads them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::HORIZON;
+use crate::time::Cycle;
+
+/// For each cycle modulo the horizon, the components to tick; and which cycles have any.
+pub struct Wheel {
+    due: [AtomicU64; HORIZON as usize],
+    cycles: AtomicU64,
+}
+
+impl Wheel {
+    /// Nothing is due.
+    pub fn new() -> Self {
+        Wheel {
+            due: [const { AtomicU64::new(0) }; HORIZON as usize],
+            cycles: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds components, on the tile's own thread: no other writes, so plain loads and stores do.
+    #[inline]
+    pub fn add(&self, at: Cycle, components: u64) {
+        let place = (at.0 % HORIZON) as usize;
+        self.due[place].store(self.due[place].load(Ordering::Relaxed) | components, Ordering::Relaxed);
+        self.cycles
+            .store(self.cycles.load(Ordering::Relaxed) | 1 << place, Ordering::Relaxed);
+    }
+
+    /// The components due in a cycle, taken off.
+    #[inline]
+    pub fn take(&self, at: Cycle) -> u64 {
+        let place = (at.0 % HORIZON) as usize;
+        self.cycles
+            .store(self.cycles.load(Ordering::Relaxed) & !(1 << place), Ordering::Relaxed);
+        let due = self.due[place].load(Ordering::Relaxed);
+        self.due[place].store(0, Ordering::Relaxed);
+        due
+    }
+
+    /// The first cycle from `now` on with an entry.
+    #[inline]
+    pub fn next(&self, now: Cycle) -> Cycle {
+        let cycles = self.cycles.load(Ordering::Acquire);
+        if cycles == 0 {
+            return Cycle::NEVER;
+        }
+        now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
+    }
+
+    /// Adds components from another thread.
+    pub fn post(&self, at: Cycle, components: u64) {
+        let place = (at.0 % HORIZON) as usize;
+        self.due[place].fetch_or(components, Ordering::AcqRel);
+        self.cycles.fetch_or(1 << place, Ordering::AcqRel);
+    }
+
+    /// Moves all entries into `wheel`.
+    pub fn drain_into(&self, wheel: &Wheel) {
+        if self.cycles.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut cycles = self.cycles.swap(0, Ordering::AcqRel);
+        while cycles != 0 {
+            let place = cycles.trailing_zeros();
+            cycles &= cycles - 1;
+            let components = self.due[place as usize].swap(0, Ordering::AcqRel);
+            wheel.add(Cycle(u64::from(place)), components);
+        }
+    }
+}

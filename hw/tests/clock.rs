@@ -1,0 +1,350 @@
+//! The clock and its tiles in dialogues: what is sent or named when, and when who is ticked.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use warpwave_hw::clock::{Clock, Stop};
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::{Probe, Sampler};
+use warpwave_hw::stats::Report;
+use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::time::Cycle;
+
+/// The cycles in which a component was ticked.
+type Ticks = Arc<Mutex<Vec<u64>>>;
+
+/// Does in each tick what it is told.
+struct Actor<F> {
+    path: Path,
+    act: F,
+    ticks: Ticks,
+}
+
+impl<F: FnMut(Cycle) -> Activity + Send> Component for Actor<F> {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.ticks.lock().expect("no panic while it is held").push(now.0);
+        (self.act)(now)
+    }
+    fn reset(&mut self) {}
+    fn is_quiescent(&self) -> bool {
+        true
+    }
+    fn probe(&self, _: &mut dyn Probe) {}
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+fn put(tile: &mut TileBuilder, slot: &Slot, act: impl FnMut(Cycle) -> Activity + Send + 'static) -> Ticks {
+    let ticks = Ticks::default();
+    let path = Path::root("actor");
+    let actor = Actor {
+        path,
+        act,
+        ticks: ticks.clone(),
+    };
+    tile.fill(slot, actor);
+    ticks
+}
+
+fn ticks(ticks: &Ticks) -> Vec<u64> {
+    ticks.lock().expect("no panic while it is held").clone()
+}
+
+fn joined(from: &Slot, to: &Slot, latency: u32, depth: u32) -> (OutPort<u64>, InPort<u64>) {
+    let config = LinkConfig {
+        path: Path::root("link"),
+        latency,
+        depth,
+    };
+    link(&config, from, to)
+}
+
+/// A clock over one tile with one actor.
+fn alone(act: impl FnMut(Cycle) -> Activity + Send + 'static) -> (Clock, Ticks) {
+    let mut tile = TileBuilder::new();
+    let slot = tile.slot();
+    let ticks = put(&mut tile, &slot, act);
+    (Clock::new(vec![tile.build()]), ticks)
+}
+
+#[test]
+fn until_near_far_and_never_is_ticked_then_and_only_then() {
+    let mut plan = [1, 2, 65, 66, 130, 1000, 1064, 1128].into_iter();
+    let (mut clock, seen) = alone(move |_| {
+        plan.next()
+            .map_or(Activity::Until(Cycle::NEVER), |at| Activity::Until(Cycle(at)))
+    });
+    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+    assert_eq!(ticks(&seen), [0, 1, 2, 65, 66, 130, 1000, 1064, 1128]);
+}
+
+#[test]
+fn until_a_cycle_gone_by_is_ticked_in_the_next() {
+    let (mut clock, seen) = alone(|now| match now.0 {
+        0 => Activity::Until(Cycle(100)),
+        100 => Activity::Until(Cycle(3)),
+        101 => Activity::Until(Cycle(101)),
+        _ => Activity::Idle,
+    });
+    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+    assert_eq!(ticks(&seen), [0, 100, 101, 102]);
+}
+
+#[test]
+fn far_cycle_of_one_does_not_wake_another_nor_get_lost_behind_a_nearer_one() {
+    let mut tile = TileBuilder::new();
+    let (a, b) = (tile.slot(), tile.slot());
+    let far = put(&mut tile, &a, |now| {
+        if now.0 < 500 {
+            Activity::Until(Cycle(500))
+        } else {
+            Activity::Idle
+        }
+    });
+    let near = put(&mut tile, &b, |now| {
+        if now.0 < 300 {
+            Activity::Until(now + 100)
+        } else {
+            Activity::Idle
+        }
+    });
+    let mut clock = Clock::new(vec![tile.build()]);
+    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+    assert_eq!((ticks(&far), ticks(&near)), (vec![0, 500], vec![0, 100, 200, 300]));
+}
+
+#[test]
+fn limit_at_the_present_or_in_the_past_nothing_runs_and_time_stays() {
+    let (mut clock, seen) = alone(|_| Activity::Busy);
+    assert_eq!(clock.run(Cycle(10), |_| false), Stop::Limit);
+    for limit in [10, 4, 0] {
+        assert_eq!(clock.run(Cycle(limit), |_| false), Stop::Limit);
+        assert_eq!(clock.now(), Cycle(10), "limit {limit}");
+    }
+    assert_eq!(ticks(&seen), (0..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn limit_between_two_quanta_is_kept_to_the_cycle() {
+    let (mut clock, seen) = alone(|_| Activity::Busy);
+    for limit in [5, 6, 70] {
+        assert_eq!(clock.run(Cycle(limit), |_| false), Stop::Limit);
+        assert_eq!(ticks(&seen).len() as u64, limit);
+    }
+}
+
+/// The host sends to a component in a tile, and the component back.
+fn with_host(latency: u32) -> (Clock, Ticks, OutPort<u64>, InPort<u64>) {
+    let mut tile = TileBuilder::new();
+    let slot = tile.slot();
+    let (to, mut input) = joined(&Slot::outside(), &slot, latency, 2);
+    let (mut output, from) = joined(&slot, &Slot::outside(), latency, 2);
+    let seen = put(&mut tile, &slot, move |now| {
+        while let Some(message) = input.recv(now) {
+            output.send(now, message + now.0);
+        }
+        Activity::Idle
+    });
+    (Clock::new(vec![tile.build()]), seen, to, from)
+}
+
+#[test]
+fn quiet_machine_message_from_outside_is_ticked_when_it_is_visible() {
+    for latency in [1, 7, 32] {
+        let (mut clock, seen, mut to, mut from) = with_host(latency);
+        assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+        clock.wait_until(Cycle(1_000_000));
+        to.send(clock.now(), 5);
+        let stop = clock.run(Cycle::NEVER, |now| from.is_ready(now));
+        let arrival = 1_000_000 + u64::from(latency);
+        assert_eq!(ticks(&seen), [0, arrival], "latency {latency}");
+        if stop == Stop::Quiet {
+            clock.wait_until(clock.now() + u64::from(latency));
+        }
+        assert_eq!(from.recv(clock.now()), Some(5 + arrival));
+    }
+}
+
+#[test]
+#[should_panic(expected = "something is due before cycle 50")]
+fn waiting_past_a_due_component_panics() {
+    let (mut clock, _) = alone(|_| Activity::Until(Cycle(40)));
+    clock.run(Cycle(10), |_| false);
+    clock.wait_until(Cycle(50));
+}
+
+/// When which message was received.
+type Received = Arc<Mutex<Vec<(u64, u64)>>>;
+
+/// Two tiles; the first sends a message in each of the given cycles, `extra` cycles slower than the link's 32.
+fn one_sided(sends: Vec<(u64, u64)>) -> (Clock, Received) {
+    let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
+    let (from, to) = (a.slot(), b.slot());
+    let (mut output, mut input) = joined(&from, &to, 32, 64);
+    put(&mut a, &from, move |now| {
+        for &(at, extra) in sends.iter().filter(|send| send.0 == now.0) {
+            output.send_after(now, extra, at);
+        }
+        Activity::Busy
+    });
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let record = received.clone();
+    put(&mut b, &to, move |now| {
+        while let Some(message) = input.recv(now) {
+            record.lock().expect("no panic").push((now.0, message));
+        }
+        Activity::Idle
+    });
+    (Clock::new(vec![a.build(), b.build()]), received)
+}
+
+#[test]
+fn between_tiles_messages_at_either_end_of_a_quantum_wake_their_receiver_in_time() {
+    let sends = [0, 1, 31, 32, 33, 63, 64, 95, 96, 127, 160];
+    let (mut clock, received) = one_sided(sends.map(|at| (at, 0)).to_vec());
+    clock.run(Cycle(400), |_| false);
+    assert_eq!(*received.lock().expect("no panic"), sends.map(|at| (at + 32, at)));
+}
+
+#[test]
+fn between_tiles_a_message_later_than_the_mailbox_reaches_is_refused() {
+    let (mut clock, _) = one_sided(vec![(31, 1)]);
+    let panic = catch_unwind(AssertUnwindSafe(|| clock.run(Cycle(400), |_| false))).expect_err("too far ahead");
+    assert_eq!(
+        text(&*panic),
+        "cycle 31: a message visible only in cycle 64, beyond the horizon of 32 cycles"
+    );
+}
+
+fn text(panic: &(dyn std::any::Any + Send)) -> String {
+    let owned = panic.downcast_ref::<String>().cloned();
+    owned
+        .or(panic.downcast_ref::<&str>().map(|text| text.to_string()))
+        .expect("a text")
+}
+
+#[test]
+fn component_that_panics_on_any_thread_takes_the_run_down_with_its_own_words() {
+    for culprit in 0..3 {
+        let tiles = (0..3).map(|n| {
+            let mut tile = TileBuilder::new();
+            let slot = tile.slot();
+            put(&mut tile, &slot, move |now| {
+                assert!(n != culprit || now.0 < 40, "cycle {now}: tile {n} is broken");
+                Activity::Busy
+            });
+            tile.build()
+        });
+        let mut clock = Clock::new(tiles.collect());
+        clock.set_threads(3);
+        let panic = catch_unwind(AssertUnwindSafe(|| clock.run(Cycle::NEVER, |_| false))).expect_err("it panics");
+        assert_eq!(text(&*panic), format!("cycle 40: tile {culprit} is broken"));
+    }
+}
+
+#[test]
+fn condition_that_panics_takes_the_run_down() {
+    let tiles = (0..2).map(|_| {
+        let mut tile = TileBuilder::new();
+        let slot = tile.slot();
+        put(&mut tile, &slot, |_| Activity::Busy);
+        tile.build()
+    });
+    let mut clock = Clock::new(tiles.collect());
+    clock.set_threads(2);
+    let panic =
+        catch_unwind(AssertUnwindSafe(|| clock.run(Cycle::NEVER, |_| panic!("enough")))).expect_err("it panics");
+    assert_eq!(text(&*panic), "enough");
+}
+
+#[test]
+fn reset_machine_forgets_how_slow_the_last_message_was() {
+    let mut tile = TileBuilder::new();
+    let (from, to) = (tile.slot(), tile.slot());
+    let (mut output, mut input) = joined(&from, &to, 1, 4);
+    output.send_after(Cycle(10), 50, 1);
+    input.clear();
+    output.send(Cycle(20), 2);
+    assert_eq!(input.recv(Cycle(21)), Some(2));
+}
+
+#[test]
+fn tile_without_components_is_never_due() {
+    let mut clock = Clock::new(vec![TileBuilder::new().build()]);
+    assert_eq!(clock.run(Cycle(100), |_| false), Stop::Quiet);
+}
+
+/// Writes down how it is called.
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn say(&self, text: String) {
+        self.0.lock().expect("no panic while it is held").push(text);
+    }
+}
+
+impl Sampler for Log {
+    fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]) {
+        self.say(format!("begin {now} with {}", components.len()));
+    }
+    fn sample(&mut self, now: Cycle, index: usize, _: &dyn Component) {
+        self.say(format!("{index} at {now}"));
+    }
+    fn flush(&mut self, end: Cycle) {
+        self.say(format!("flush {end}"));
+    }
+}
+
+/// What a sampler of `window` hears when two components name every tenth and every hundredth cycle up to 200.
+fn heard(window: std::ops::Range<u64>, drive: impl FnOnce(&mut Clock)) -> Vec<String> {
+    let mut tile = TileBuilder::new();
+    for interval in [10, 100] {
+        let slot = tile.slot();
+        put(&mut tile, &slot, move |now| {
+            if now.0 < 200 {
+                Activity::Until(Cycle((now.0 / interval + 1) * interval))
+            } else {
+                Activity::Idle
+            }
+        });
+    }
+    let mut tile = tile.build();
+    let log = Arc::default();
+    tile.watch(
+        Box::new(Log(Arc::clone(&log))),
+        0b10,
+        Cycle(window.start)..Cycle(window.end),
+    );
+    drive(&mut Clock::new(vec![tile]));
+    Arc::try_unwrap(log)
+        .expect("the machine is gone")
+        .into_inner()
+        .expect("no panic")
+}
+
+#[test]
+fn sampler_hears_of_its_window_and_of_watched_components_alone() {
+    let heard = heard(95..130, |clock| {
+        clock.run(Cycle::NEVER, |_| false);
+    });
+    // Quanta of 32 begin where something is due: 0, 40, 80, 120, 160.
+    assert_eq!(heard, ["begin 80 with 2", "1 at 100", "flush 112", "flush 152"]);
+}
+
+#[test]
+fn window_that_begins_while_nothing_is_ticked_is_begun_all_the_same() {
+    let at_the_limit = heard(195..196, |clock| {
+        clock.run(Cycle(195), |_| false);
+        clock.run(Cycle(199), |_| false);
+    });
+    assert_eq!(at_the_limit, ["begin 199 with 2", "flush 199"]);
+    let waiting = heard(300..400, |clock| {
+        clock.run(Cycle::NEVER, |_| false);
+        clock.wait_until(Cycle(500));
+    });
+    assert_eq!(waiting, ["begin 500 with 2", "flush 500"]);
+}
