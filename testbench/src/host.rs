@@ -18,3 +18,6 @@ mod launch;
 pub use error::HostError;
 pub use launch::grid;
 pub use memory::Placement;
+
+#[cfg(test)]
+mod tests;

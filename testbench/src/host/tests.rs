@@ -1,0 +1,204 @@
+//! Placement and launches of small modules, against layouts worked out by hand.
+
+use warpwave_components::preset;
+use warpwave_components::proto::launch::Grid;
+use warpwave_components::storage::Storage;
+use warpwave_isa::space::bank0;
+use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module};
+
+use super::*;
+use crate::scenario::dtype::Dtype;
+use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario};
+
+const MODULE: &str = "
+.version 7.8
+.target sm_80
+.address_size 64
+.const .align 4 .b32 scale[2] = {7, 9};
+.global .align 8 .u64 link = other;
+.global .align 4 .b32 other[2] = {1, 2};
+.entry k(.param .u64 out, .param .align 8 .b8 pack[24], .param .u8 small, .param .f32 factor) { ret; }
+.entry fixed() .reqntid 64, 1, 1 { ret; }
+.entry bounded() .maxntid 128, 1, 1 { ret; }
+";
+
+fn module() -> Module {
+    warpwave_ptx::compile(MODULE).unwrap()
+}
+
+fn buffer(name: &str, dtype: Dtype, init: Vec<u8>) -> Buffer {
+    let shape = vec![(init.len() / dtype.bytes()) as u64];
+    Buffer {
+        name: name.to_owned(),
+        layout: Layout { dtype, shape },
+        init,
+        expect: None,
+    }
+}
+
+fn scenario(globals: Vec<Buffer>) -> Scenario {
+    Scenario {
+        name: "s".to_owned(),
+        title: None,
+        claim: None,
+        ptx_path: "s.ptx".to_owned(),
+        ptx: MODULE.to_owned(),
+        gpu: None,
+        buffers: vec![buffer("out", Dtype::U8, vec![5; 300])],
+        globals,
+        launches: Vec::new(),
+        asserts: Vec::new(),
+    }
+}
+
+fn launch(entry: Option<&str>, block: u32, args: Vec<Arg>) -> Launch {
+    Launch {
+        entry: entry.map(str::to_owned),
+        grid: [3, 2, 1],
+        block: [block, 1, 1],
+        dynamic_shared_bytes: 0,
+        cluster: [1; 3],
+        args,
+    }
+}
+
+fn grid_of(launch: &Launch) -> Result<(Grid, Placement), HostError> {
+    let storage = Storage::new(1 << 20);
+    let placement = Placement::new(&scenario(Vec::new()), &module(), &storage)?;
+    let tiny = preset::load("tiny", &[]).unwrap().config;
+    Ok((grid(0, launch, &module(), &placement, &storage, &tiny)?, placement))
+}
+
+fn refused(launch: &Launch) -> String {
+    grid_of(launch).map(|_| ()).unwrap_err().to_string()
+}
+
+fn u32_arg(value: u32) -> Arg {
+    Arg::Scalar(Dtype::U32, value.to_le_bytes().to_vec())
+}
+
+#[test]
+fn arguments_of_every_kind_lie_where_the_kernel_reads_them() {
+    let pack = Arg::Struct(vec![
+        Arg::Scalar(Dtype::U8, vec![0xab]),
+        Arg::Buffer(0),
+        u32_arg(0x1122_3344),
+    ]);
+    let factor = Arg::Scalar(Dtype::F32, 1.5f32.to_le_bytes().to_vec());
+    let args = vec![Arg::Buffer(0), pack, Arg::Bytes(vec![0xcd]), factor];
+    let (grid, placement) = grid_of(&launch(Some("k"), 32, args)).unwrap();
+    let word = |byte: u16| grid.constant(0, byte / 4);
+    let sizes = [0, 4, 8].map(|n| (word(bank0::BLOCK_SIZE + n), word(bank0::GRID_SIZE + n)));
+    assert_eq!(sizes, [(32, 3), (1, 2), (1, 1)]);
+
+    // out at 0; pack at 8: the byte, 7 of padding, the address at 16, the word at 24, 4 of padding; small at 32, factor at 36.
+    let address = placement.buffers[0];
+    let halves = [address as u32, (address >> 32) as u32];
+    let expected = [
+        halves[0],
+        halves[1],
+        0xab,
+        0,
+        halves[0],
+        halves[1],
+        0x1122_3344,
+        0,
+        0xcd,
+        1.5f32.to_bits(),
+    ];
+    let found: Vec<u32> = (0..10).map(|n| word(bank0::PARAMS + 4 * n)).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn module_variables_are_placed_with_their_addresses_and_values() {
+    let storage = Storage::new(1 << 20);
+    let given = vec![
+        buffer("other", Dtype::U32, [3u32, 4].map(u32::to_le_bytes).concat()),
+        buffer("scale", Dtype::U32, [8u32, 10].map(u32::to_le_bytes).concat()),
+    ];
+    let scenario = scenario(given);
+    let placement = Placement::new(&scenario, &module(), &storage).unwrap();
+    let [Some(other), None] = placement.globals[..] else {
+        panic!("a variable in memory, then a constant: {:?}", placement.globals)
+    };
+    assert_eq!([storage.load(other), storage.load(other + 4)], [3, 4]);
+    assert_eq!(placement.banks[usize::from(CONST_BANK)], [8, 10]);
+
+    // The variables in text order: `link` holds the address of `other`.
+    let addresses = &placement.banks[usize::from(ADDRESS_BANK)];
+    assert_eq!(addresses[2..], [other as u32, (other >> 32) as u32]);
+    let link = u64::from(addresses[0]) | u64::from(addresses[1]) << 32;
+    assert_eq!(
+        [storage.load(link), storage.load(link + 4)],
+        [other as u32, (other >> 32) as u32]
+    );
+    let named: Vec<_> = placement
+        .of(&scenario)
+        .map(|(buffer, _)| buffer.name.as_str())
+        .collect();
+    assert_eq!(named, ["out", "other"]);
+}
+
+#[test]
+fn variable_that_does_not_fit_the_module_is_refused() {
+    let place = |global: Buffer| {
+        let storage = Storage::new(1 << 20);
+        Placement::new(&scenario(vec![global]), &module(), &storage)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        place(buffer("othr", Dtype::U32, vec![0; 8])),
+        "the program has no module variable `othr` in .global or .const; it has link, other, scale"
+    );
+    assert_eq!(
+        place(buffer("other", Dtype::U32, vec![0; 12])),
+        "module variable `other` has 8 bytes, but the scenario gives 12; change dtype or shape"
+    );
+    let full = Storage::new(1);
+    let mut big = scenario(Vec::new());
+    big.buffers[0] = buffer("out", Dtype::U8, vec![0; 2 << 20]);
+    assert_eq!(
+        Placement::new(&big, &module(), &full).unwrap_err().to_string(),
+        "device memory is full: `out` needs 2097152 bytes, the device has 1048576 in all; take a smaller shape or another --gpu"
+    );
+}
+
+#[test]
+fn launch_that_does_not_fit_its_kernel_is_refused() {
+    assert_eq!(
+        refused(&launch(None, 32, Vec::new())),
+        "the program has not one kernel but k, fixed, bounded; add `entry = \"...\"` to the launch"
+    );
+    assert_eq!(
+        refused(&launch(Some("k"), 32, vec![u32_arg(1)])),
+        "kernel `k` takes 4 arguments, not 1: out, pack, small, factor"
+    );
+    let args = vec![Arg::Buffer(0), Arg::Bytes(vec![0; 23]), Arg::Bytes(vec![0]), u32_arg(1)];
+    assert_eq!(
+        refused(&launch(Some("k"), 32, args)),
+        "argument 1 of kernel `k` is 23 bytes, but its parameter `pack` takes 24 bytes; give a value of that size"
+    );
+    assert_eq!(
+        refused(&launch(Some("fixed"), 32, Vec::new())),
+        "kernel `fixed` wants blocks of exactly [64, 1, 1], not [32, 1, 1] (it was compiled for that); change `block`"
+    );
+    assert!(grid_of(&launch(Some("fixed"), 64, Vec::new())).is_ok());
+    assert!(grid_of(&launch(Some("bounded"), 128, Vec::new())).is_ok());
+    assert!(
+        refused(&launch(Some("bounded"), 129, Vec::new())).contains("blocks of at most [128, 1, 1], not [129, 1, 1]")
+    );
+    let mut clustered = launch(Some("bounded"), 32, Vec::new());
+    clustered.cluster = [2, 1, 1];
+    assert_eq!(
+        refused(&clustered),
+        "clusters of more than one block are not supported; remove `cluster`"
+    );
+    let mut wide = launch(Some("bounded"), 32, Vec::new());
+    wide.grid = [1, 65536, 1];
+    assert_eq!(
+        refused(&wide),
+        "blocks in the grid in y: 65536 are asked for, the limit is 65535; launch less"
+    );
+}
