@@ -9,6 +9,7 @@ use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op, When, Word};
 use crate::lower::layout::Place;
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Access;
 
 /// Calls that one kernel may have, each with the code of its function.
 const MAX_CALLS: usize = 1024;
@@ -148,6 +149,45 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ));
         }
         Ok(Some(Word(self.param_words(symbol).0 + (*offset / 4) as u32)))
+    }
+
+    /// `st.param`: into the words of a call's parameter.
+    pub(super) fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Access) -> Selected {
+        let Some(first) = self.param_word(form, &form.operands()[0], access.total())? else {
+            return Err(form.unsupported());
+        };
+        let value = self.gather(form, values, access)?;
+        let value = if access.bytes < 4 {
+            self.extended(value, form.ty())
+        } else {
+            value
+        };
+        for n in 0..access.words() {
+            let to = Word(first.0 + u32::from(n));
+            self.emit(Op::row(Opcode::Mov).dst(to).src(&[value.part(n)]));
+        }
+        Ok(())
+    }
+
+    /// `ld.param` inside a function, or behind a call.
+    pub(super) fn load_param(
+        &mut self,
+        form: &Form<'t, 'a>,
+        targets: &[Value<'a>],
+        access: Access,
+        first: Word,
+    ) -> Selected {
+        let each = access.words() / access.count;
+        for (n, target) in (0..).zip(targets).filter(|(_, target)| **target != Value::Sink) {
+            let result = self.dst_of(form, target, form.ty())?;
+            let from = Word(first.0 + n * u32::from(each));
+            let value = self.extended(Arg::word(from), form.ty());
+            match each {
+                2 => self.move_words(result, from, 2),
+                _ => self.widen(result, self.words_of(target), value, false, access.signed),
+            }
+        }
+        Ok(())
     }
 }
 

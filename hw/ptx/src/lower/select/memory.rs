@@ -200,43 +200,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    fn move_words(&mut self, to: Word, from: Word, words: u8) {
+    pub(super) fn move_words(&mut self, to: Word, from: Word, words: u8) {
         for n in 0..words {
             self.emit(Op::row(Opcode::Mov).dst(to.offset(n)).src(&[Arg::word(from.offset(n))]));
         }
-    }
-
-    /// `st.param`: into the words of a call's parameter.
-    fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Access) -> Selected {
-        let Some(first) = self.param_word(form, &form.operands()[0], access.total())? else {
-            return Err(form.unsupported());
-        };
-        let value = self.gather(form, values, access)?;
-        let value = if access.bytes < 4 {
-            self.extended(value, form.ty())
-        } else {
-            value
-        };
-        for n in 0..access.words() {
-            let to = Word(first.0 + u32::from(n));
-            self.emit(Op::row(Opcode::Mov).dst(to).src(&[value.part(n)]));
-        }
-        Ok(())
-    }
-
-    /// `ld.param` inside a function, or behind a call.
-    fn load_param(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access, first: Word) -> Selected {
-        let each = access.words() / access.count;
-        for (n, target) in (0..).zip(targets).filter(|(_, target)| **target != Value::Sink) {
-            let result = self.dst_of(form, target, form.ty())?;
-            let from = Word(first.0 + n * u32::from(each));
-            let value = self.extended(Arg::word(from), form.ty());
-            match each {
-                2 => self.move_words(result, from, 2),
-                _ => self.widen(result, self.words_of(target), value, false, access.signed),
-            }
-        }
-        Ok(())
     }
 
     /// `ld.param` and `ld.const`.
@@ -320,7 +287,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Values side by side in one group.
-    fn gather(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Access) -> Result<Arg, Diagnostic> {
+    pub(super) fn gather(
+        &mut self,
+        form: &Form<'t, 'a>,
+        values: &[Value<'a>],
+        access: Access,
+    ) -> Result<Arg, Diagnostic> {
         let each = (access.words() / access.count).max(1);
         if let [value] = values {
             return self.arg(form, value, form.ty());
