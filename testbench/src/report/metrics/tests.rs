@@ -113,3 +113,54 @@ fn launch_of_v100_blocks_of_256_threads_with_64_registers_has_the_vendors_occupa
     assert_eq!(number("launch__occupancy_limit_registers"), 4.0);
     assert_eq!(number("gpu__time_duration.sum"), 1e6);
 }
+
+#[test]
+fn memory_path_of_known_counters_is_as_busy_as_its_busiest_stage() {
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let slices = vec![0; config.l2.slices as usize];
+    let channels = vec![0; config.hbm.channels as usize];
+    // Every output of the request network held for 30 of 100 cycles of the L2 clock.
+    let l2_cycles = 100;
+    let cycles = l2_cycles * u64::from(config.clocks.core_khz) / u64::from(config.clocks.l2_khz);
+    let held = 30 * u64::from(config.l2.slices);
+    let mut hits = slices.clone();
+    hits[0] = 3;
+    let mut sectors = slices.clone();
+    sectors[0] = 4;
+    let mut bytes = channels.clone();
+    bytes[0] = 6400;
+    let counts = counts(&[
+        ("request", "output_cycles", &[held]),
+        ("l2_slice", "tag_cycles", &slices),
+        ("l2_slice", "load_sectors", &sectors),
+        ("l2_slice", "load_sectors_hit", &hits),
+        ("l2_slice", "store_sectors", &slices),
+        ("l2_slice", "store_sectors_hit", &slices),
+        ("l2_slice", "atomic_sectors", &slices),
+        ("l2_slice", "atomic_sectors_hit", &slices),
+        ("channel", "bus_cycles", &channels),
+        ("channel", "bytes_read", &bytes),
+        ("channel", "bytes_written", &channels),
+    ]);
+    let inputs = Inputs {
+        counts: &counts,
+        config: &config,
+        cycles,
+        launch: None,
+    };
+    let number = |name| {
+        value(name, &inputs)
+            .number()
+            .unwrap_or_else(|| panic!("{name} is a number"))
+    };
+    assert_eq!(
+        number("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
+        30.0
+    );
+    assert_eq!(number("lts__t_sector_hit_rate.pct"), 75.0);
+    assert_eq!(number("lts__t_sectors.sum"), 4.0);
+    assert_eq!(number("dram__sectors_read.sum"), 200.0);
+    let seconds = cycles as f64 / (f64::from(config.clocks.core_khz) * 1e3);
+    assert_eq!(number("dram__bytes.sum.per_second"), 6400.0 / seconds);
+    assert_eq!(value("lts__t_sector_op_write_hit_rate.pct", &inputs), Value::NotReached);
+}

@@ -90,6 +90,8 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Value::Number(number) if is_whole(number) => write!(f, "{number:.0}"),
+            Value::Number(number) if number.abs() >= 1e4 => write!(f, "{number:.0}"),
+            Value::Number(number) if number.abs() >= 1e2 => write!(f, "{number:.2}"),
             Value::Number(number) => write!(f, "{number:.4}"),
             Value::NotModelled => f.write_str("not modelled"),
             Value::NotReached => f.write_str("not reached"),

@@ -28,9 +28,20 @@ fn dram_share(i: &Inputs<'_>) -> Value {
     busy(i, "channel", "bus_cycles", i.config.clocks.memory_khz)
 }
 
+/// The busier of the two networks: each has an output to every slice, or to every SM.
+fn crossbar_share(i: &Inputs<'_>) -> Value {
+    let cycles = elapsed(i, i.config.clocks.l2_khz);
+    let networks = [("request", i.config.l2.slices), ("response", i.config.n_sms())];
+    Value::greatest(
+        networks.map(|(network, outputs)| {
+            i.sum(network, "output_cycles") / Value::Number(cycles * f64::from(outputs)) * 100.0
+        }),
+    )
+}
+
 fn memory_share(i: &Inputs<'_>) -> Value {
     let sms = i.cycles() * f64::from(i.config.n_sms());
-    Value::greatest([l1_share(i, sms), l2_share(i), dram_share(i)])
+    Value::greatest([l1_share(i, sms), crossbar_share(i), l2_share(i), dram_share(i)])
 }
 
 fn l2_sectors(i: &Inputs<'_>) -> Value {
@@ -61,9 +72,9 @@ pub(super) const BELOW: &[Row] = &[
     (
         "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
         "%",
-        "l1, shared, l2_slice, channel",
+        "l1, shared, request, response, l2_slice, channel",
         "How close the busiest stage of the memory path came to its own peak over the whole launch.",
-        "greatest of L1, L2 and device-memory shares of elapsed cycles; the crossbar is not among them yet",
+        "greatest of the shares of elapsed cycles of L1, shared memory, crossbar, L2 and device memory",
         memory_share,
     ),
     (
