@@ -16,6 +16,8 @@
 
 pub mod monitor;
 
+pub mod stall;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,6 +27,7 @@ use crate::path::Path;
 use crate::tile::{Slot, Waker};
 use crate::time::Cycle;
 use monitor::Monitor;
+use stall::Stall;
 
 /// Shape of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -52,7 +55,13 @@ pub struct OutPort<T> {
     longest: u64,
     last_visible: Cycle,
     receiver: Waker,
+    attached: Option<Box<Attached<T>>>,
+}
+
+/// What tests hang on a sending end.
+struct Attached<T> {
     monitor: Option<Box<dyn Monitor<T>>>,
+    stall: Option<Stall>,
 }
 
 /// The receiving end.
@@ -101,7 +110,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         longest,
         last_visible: Cycle::ZERO,
         receiver: to.waker(between_tiles),
-        monitor: None,
+        attached: None,
     };
     let credit_latency = if between_tiles { latency } else { 1 };
     (
@@ -141,9 +150,7 @@ impl<T> OutPort<T> {
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         assert!(self.has_room(now), "cycle {now}: message sent without asking for room");
-        if let Some(monitor) = &mut self.monitor {
-            monitor.sent(now, &message);
-        }
+        let extra = extra + self.attached(now, extra, &message);
         let visible = self.behind_last(now + self.latency + extra);
         assert!(
             visible.since(now) <= self.longest,
@@ -159,6 +166,17 @@ impl<T> OutPort<T> {
         self.places[self.place].store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, self.places.len());
         self.receiver.wake(visible);
+    }
+
+    /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
+    #[inline]
+    fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
+        let Some(attached) = &mut self.attached else { return 0 };
+        if let Some(monitor) = &mut attached.monitor {
+            monitor.sent(now, message);
+        }
+        let most = self.longest.saturating_sub(self.latency + extra);
+        attached.stall.as_mut().map_or(0, |stall| stall.next().min(most))
     }
 
     /// The cycle, or that of the message before if it is later and still under way: a receiver that was reset has dropped it.
@@ -179,7 +197,20 @@ impl<T> OutPort<T> {
 
     /// Shows every message sent to `monitor`.
     pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
-        self.monitor = Some(monitor);
+        self.hook().monitor = Some(monitor);
+    }
+
+    /// Delays messages at random from now on; see [`stall`].
+    pub fn disturb(&mut self, stall: Stall) {
+        self.hook().stall = Some(stall);
+    }
+
+    fn hook(&mut self) -> &mut Attached<T> {
+        let nothing = || Attached {
+            monitor: None,
+            stall: None,
+        };
+        self.attached.get_or_insert_with(|| Box::new(nothing()))
     }
 }
 

@@ -168,7 +168,7 @@ impl Node {
             output.send_after(
                 now,
                 (mixed(message) >> 16) % (*most_extra + 1),
-                mixed(message) << 4 | (message & 15) - 1,
+                (mixed(message) << 4) | ((message & 15) - 1),
             );
         }
         self.held.pop();
@@ -192,7 +192,7 @@ impl Component for Node {
             waits |= self.inputs[n].is_ready(now);
         }
         if self.held.has_room() && self.next_begin().is_some_and(|at| at <= now) {
-            self.hold(now, mixed(self.begun) << 4 | 15);
+            self.hold(now, (mixed(self.begun) << 4) | 15);
             self.begun += 1;
         }
         if waits || self.shape.restless && !self.is_quiescent() {

@@ -1,7 +1,10 @@
 //! Looks at the messages of a link, on either end. With none attached a link pays one branch.
 
+use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
+use super::{InPort, LinkConfig, OutPort};
 use crate::time::Cycle;
 
 /// Sees every message of the end that it is attached to.
@@ -38,5 +41,58 @@ impl<T: Clone + Send> Monitor<T> for Tap<T> {
     }
     fn taken(&mut self, now: Cycle, message: &T) {
         self.note(now, message);
+    }
+}
+
+/// Messages sent and not yet taken, each with the cycle of its sending.
+type UnderWay<T> = Arc<Mutex<VecDeque<(Cycle, T)>>>;
+
+/// Checks that a link loses, doubles, changes, reorders and hurries nothing, and never holds more than its depth.
+///
+/// A breach panics with the link's path, the cycle and the messages.
+pub struct Checker<T> {
+    link: LinkConfig,
+    under_way: UnderWay<T>,
+}
+
+impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
+    /// Checks the link between these two ends from now on; it must be empty. It takes the place of other monitors.
+    pub fn attach(link: &LinkConfig, output: &mut OutPort<T>, input: &mut InPort<T>) -> Checker<T> {
+        let under_way = UnderWay::default();
+        let end = || Checker {
+            link: link.clone(),
+            under_way: under_way.clone(),
+        };
+        output.watch(Box::new(end()));
+        input.watch(Box::new(end()));
+        end()
+    }
+
+    /// Messages sent and not yet taken: 0 when the link has come to rest.
+    pub fn n_under_way(&self) -> usize {
+        self.under_way.lock().expect("no monitor panics").len()
+    }
+}
+
+impl<T: Clone + PartialEq + Debug + Send> Monitor<T> for Checker<T> {
+    fn sent(&mut self, now: Cycle, message: &T) {
+        let LinkConfig { path, depth, .. } = &self.link;
+        let mut under_way = self.under_way.lock().expect("no monitor panics");
+        assert!(
+            under_way.len() < *depth as usize,
+            "cycle {now}: {path}: {message:?} sent, with {under_way:?} under way at depth {depth}"
+        );
+        under_way.push_back((now, message.clone()));
+    }
+
+    fn taken(&mut self, now: Cycle, message: &T) {
+        let LinkConfig { path, latency, .. } = &self.link;
+        let oldest = self.under_way.lock().expect("no monitor panics").pop_front();
+        assert!(
+            oldest
+                .as_ref()
+                .is_some_and(|(sent_at, sent)| sent == message && now.since(*sent_at) >= u64::from(*latency)),
+            "cycle {now}: {path}: {message:?} taken, but the oldest under way is {oldest:?} and the latency {latency}"
+        );
     }
 }

@@ -93,3 +93,59 @@ fn cleared_link_goes_on_with_the_places_of_both_ends_in_step() {
     assert_eq!(inp.recv(Cycle(11)), Some(3));
     assert!(out.has_room(Cycle(12)));
 }
+
+fn config(latency: u32, depth: u32) -> LinkConfig {
+    LinkConfig {
+        path: Path::root("l"),
+        latency,
+        depth,
+    }
+}
+
+#[test]
+fn stalled_link_delays_within_bounds_keeps_order_and_repeats_exactly() {
+    let run = || {
+        let (mut out, mut inp) = joined(2, 8);
+        out.disturb(stall::Stall::new(9, 20));
+        let checker = monitor::Checker::attach(&config(2, 8), &mut out, &mut inp);
+        let (mut sent, mut waits) = (0, Vec::new());
+        for now in (0..2000).map(Cycle) {
+            if let Some(at) = inp.recv(now) {
+                waits.push(now.0 - u64::from(at));
+            }
+            if out.has_room(now) && sent < 500 {
+                out.send(now, now.0 as u32);
+                sent += 1;
+            }
+        }
+        assert_eq!((sent, waits.len(), checker.n_under_way()), (500, 500, 0));
+        waits
+    };
+    let waits = run();
+    assert_eq!(waits, run());
+    // One message a cycle is taken, so a wait may exceed the delay by those in front.
+    assert!(waits.iter().all(|wait| (2..=22 + 8).contains(wait)));
+    assert!(
+        waits.iter().max() > Some(&18) && waits.iter().min() < Some(&10),
+        "{waits:?}"
+    );
+}
+
+#[test]
+fn stall_beyond_the_horizon_is_cut_off() {
+    let (mut out, mut inp) = joined(60, 2);
+    out.disturb(stall::Stall::new(3, 1000));
+    (0..2).for_each(|n| out.send(Cycle(100), n));
+    // Both are visible within 63 cycles.
+    let taken = [inp.recv(Cycle(163)), inp.recv(Cycle(163))];
+    assert_eq!(taken, [Some(0), Some(1)]);
+}
+
+#[test]
+#[should_panic(expected = "cycle 9: l: 7 taken, but the oldest under way is None and the latency 1")]
+fn message_that_was_never_sent_is_found() {
+    let (mut out, mut inp) = joined(1, 2);
+    out.send(Cycle(0), 7);
+    monitor::Checker::attach(&config(1, 2), &mut out, &mut inp);
+    inp.recv(Cycle(9));
+}
