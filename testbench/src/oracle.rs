@@ -5,3 +5,14 @@
 mod ptx_text;
 
 pub use ptx_text::ptx_text;
+
+/// Any machine's memory system under any traffic: every request answered once, with the right bytes, in the same cycle however
+/// the machine is run ([`warpwave_components::gpu::rig`]).
+///
+/// # Panics
+/// If it is not so.
+pub fn memory_traffic(bytes: &[u8]) {
+    if let Err(what) = warpwave_components::gpu::rig::check(bytes) {
+        panic!("{what}");
+    }
+}

@@ -28,3 +28,8 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
 fn ptx_texts_that_fuzzing_knows_keep_every_promise() {
     replay("ptx_text", warpwave::oracle::ptx_text);
 }
+
+#[test]
+fn memory_traffic_that_fuzzing_knows_keeps_every_promise() {
+    replay("memory_traffic", warpwave::oracle::memory_traffic);
+}

@@ -507,3 +507,52 @@ fn only_what_belongs_there_is_at_the_top() {
         "the top level is fixed: move these into the part that they belong to",
     );
 }
+
+#[test]
+fn every_fuzz_target_is_built_starts_from_a_corpus_and_is_replayed() {
+    let manifest: Table = fs::read_to_string(root().join("fuzz/Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let bins = manifest["bin"].as_array().unwrap().iter();
+    let mut built: Vec<String> = bins.map(|bin| bin["name"].as_str().unwrap().to_owned()).collect();
+    built.sort();
+    let written: Vec<String> = files()
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("fuzz/fuzz_targets/")?.strip_suffix(".rs"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(
+        built, written,
+        "each file of fuzz_targets needs a [[bin]] in fuzz/Cargo.toml"
+    );
+    let properties = fs::read_to_string(root().join("testbench/tests/properties.rs")).unwrap();
+    for target in written {
+        assert!(
+            properties.contains(&format!("\"{target}\"")),
+            "{target}: replay it in testbench/tests/properties.rs"
+        );
+        assert!(
+            root().join("fuzz/corpus").join(&target).is_dir(),
+            "{target}: give it a corpus to start from"
+        );
+    }
+}
+
+#[test]
+fn every_regression_has_its_story() {
+    let folder = root().join("fuzz/regressions");
+    let stories = fs::read_to_string(folder.join("README.md")).unwrap();
+    let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let inputs = entries(&folder)
+        .filter(|path| path.is_dir())
+        .flat_map(|target| entries(&target).collect::<Vec<_>>());
+    let findings = inputs
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .filter(|name| !stories.contains(&format!("`{name}`")))
+        .collect();
+    assert_none(
+        findings,
+        "tell in fuzz/regressions/README.md what these broke and what was changed",
+    );
+}
