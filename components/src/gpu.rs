@@ -197,13 +197,14 @@ impl Gpu {
         self.drain();
     }
 
-    /// Runs until nothing has been under way for a whole step.
+    /// Runs until nothing has been under way for a whole step. How many steps that takes must not depend on whether the clock
+    /// sees that nothing is due: a machine that skips nothing never does. Only what is stuck for good ends it early.
     fn drain(&mut self) {
         let mut quiet = false;
         loop {
             let can_change = self.run_to(self.clock.now() + LAUNCH_GRID);
             let was_quiet = std::mem::replace(&mut quiet, self.is_quiescent());
-            if !can_change || (was_quiet && quiet) {
+            if was_quiet && quiet || !can_change && !quiet {
                 return;
             }
         }

