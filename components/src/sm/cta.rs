@@ -16,13 +16,17 @@
 //!
 //! Invariants: CTAs resident never exceed what GigaThread was told; a CTA's slot is free only when all its warps have ended.
 
+mod counts;
+
+pub use counts::Stats;
+
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
-use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
@@ -88,25 +92,6 @@ struct Opening {
     at: Cycle,
     /// Slots per sub-core.
     warps: [u32; 8],
-}
-
-/// What a CTA manager counts.
-#[derive(Clone, Debug, Default)]
-pub struct Stats {
-    /// CTAs admitted.
-    pub ctas: u64,
-    /// Warps started.
-    pub warps: u64,
-    /// Threads started.
-    pub threads: u64,
-    /// Cycles with at least one warp resident.
-    pub active_cycles: u64,
-    /// Barriers opened.
-    pub barriers: u64,
-    /// From a barrier's last arrival to its release.
-    pub barrier_latency: Latency,
-    /// From a CTA's arrival to its end.
-    pub cta_latency: Latency,
 }
 
 /// The CTA manager.
@@ -256,10 +241,7 @@ impl CtaManager {
     fn start_warps(&mut self, now: Cycle) {
         let mut used = 0u32;
         for cta in 0..self.residents.len() {
-            loop {
-                let Some(resident) = &mut self.residents[cta] else {
-                    break;
-                };
+            while let Some(resident) = &mut self.residents[cta] {
                 if resident.started == resident.grid.warps() {
                     break;
                 }
@@ -395,13 +377,7 @@ impl Component for CtaManager {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("ctas", self.stats.ctas);
-        report.count("warps", self.stats.warps);
-        report.count("threads", self.stats.threads);
-        report.count("active_cycles", self.stats.active_cycles);
-        report.count("barriers", self.stats.barriers);
-        report.latency("barrier", &self.stats.barrier_latency);
-        report.latency("cta", &self.stats.cta_latency);
+        self.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

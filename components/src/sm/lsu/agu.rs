@@ -75,7 +75,7 @@ fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) {
 
 fn check(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
     let at = &flight.addresses;
-    let misaligned = lanes.iter().find(|&lane| at[lane] % u64::from(bytes) != 0);
+    let misaligned = lanes.iter().find(|&lane| !at[lane].is_multiple_of(u64::from(bytes)));
     if let Some(lane) = misaligned {
         return Some(fault(flight, TrapKind::Misaligned, lane, bytes));
     }
@@ -102,7 +102,7 @@ fn check_copy(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
     for lane in lanes.iter() {
         let read = flight.operands.words[size].0[lane].min(bytes);
         let from = flight.addresses[lane];
-        let aligned = from % u64::from(bytes) == 0 && to[lane] % u64::from(bytes) == 0;
+        let aligned = from.is_multiple_of(u64::from(bytes)) && to[lane].is_multiple_of(u64::from(bytes));
         let inside = to[lane] + u64::from(bytes) <= u64::from(flight.grid.shared_bytes)
             && (read == 0 || contains(&flight.grid.allocations, from, u64::from(read)));
         if !aligned || !inside {

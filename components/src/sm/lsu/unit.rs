@@ -20,26 +20,26 @@
 //! - Every packet sent is answered once, and comes back to the pool.
 //! - Packets of one warp leave in program order.
 
+mod accept;
+mod counts;
+
+pub use counts::{Accesses, Stats};
+
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
-use warpwave_hw::stats::{Latency, Report};
-use warpwave_hw::tile::HORIZON;
+use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::Space;
 
 use crate::config;
 use crate::proto::launch::Trap;
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
 use crate::proto::warp::{Flight, MemoryNote};
-use crate::sm::lsu::agu;
 use crate::sm::lsu::coalescer::{Part, Parts};
 use crate::sm::lsu::data;
 use crate::sm::lsu::pending::{Pending, PendingTable};
-use crate::sm::timing;
 
 /// Tag of the packet that tells the L1 to drop its lines.
 const INVALIDATION: u32 = u32::MAX;
@@ -77,44 +77,6 @@ pub struct Ports {
     pub trap: OutPort<Box<Trap>>,
 }
 
-/// What an LSU counts, by kind of global access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Accesses {
-    /// Warp instructions with at least one lane.
-    pub instructions: u64,
-    /// Requests (an 8-byte access is two, a 16-byte one four).
-    pub requests: u64,
-    /// Sectors wanted.
-    pub sectors: u64,
-    /// Bytes wanted by lanes.
-    pub lane_bytes: u64,
-}
-
-/// What an LSU counts.
-#[derive(Clone, Debug, Default)]
-pub struct Stats {
-    /// Instructions taken from the sub-cores.
-    pub instructions: u64,
-    /// Loads from global memory.
-    pub loads: Accesses,
-    /// Stores to global memory.
-    pub stores: Accesses,
-    /// Atomics and reductions on global memory.
-    pub atomics: Accesses,
-    /// Constant loads, and their passes.
-    pub constant_loads: (u64, u64),
-    /// Packets sent to the L1.
-    pub packets: u64,
-    /// Issue to use, of packets found in the L1, in the L2, in memory, and of atomics.
-    pub l1_hit: Latency,
-    /// As above, from the L2.
-    pub l2_hit: Latency,
-    /// As above, from memory.
-    pub hbm: Latency,
-    /// As above, of atomics that return a value.
-    pub atomic: Latency,
-}
-
 /// An access whose packets are being made.
 struct Making {
     parts: Parts,
@@ -124,6 +86,10 @@ struct Making {
 }
 
 /// The load-store unit.
+#[allow(
+    clippy::vec_box,
+    reason = "the boxes travel: taking them out must not move what they hold"
+)]
 pub struct Lsu {
     path: Path,
     config: Config,
@@ -228,7 +194,7 @@ impl Lsu {
                 &mut ports.output[flight.subcore as usize]
             };
             if port.has_room(now) {
-                if is_split(flight) {
+                if accept::is_split(flight) {
                     ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
                 }
                 port.send(now, self.finished.remove(n));
@@ -316,133 +282,6 @@ impl Lsu {
         packet.sm = self.config.sm;
         packet
     }
-
-    // ---- stage: instructions of the sub-cores
-
-    fn accept(&mut self, now: Cycle) {
-        self.accepted = None;
-        if now < self.next_accept || self.making.is_some() || self.invalidate || !self.pending.has_room() {
-            return;
-        }
-        let subcores = self.ports.input.len();
-        for n in 1..=subcores {
-            let subcore = (self.last + n) % subcores;
-            if self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
-                self.last = subcore;
-                self.take(subcore, now);
-                return;
-            }
-        }
-    }
-
-    fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
-        let to_shared = match self.ports.input[subcore].peek(now) {
-            None => return false,
-            Some(flight) => may_go_to_shared(flight),
-        };
-        self.ports.note[subcore].has_room(now)
-            && self.ports.output[subcore].has_room(now)
-            && (!to_shared || self.ports.shared.has_room(now))
-    }
-
-    fn take(&mut self, subcore: usize, now: Cycle) {
-        let Some(mut flight) = self.ports.input[subcore].recv(now) else {
-            return;
-        };
-        self.next_accept = now + u64::from(self.config.lsu.accept_interval);
-        self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
-        self.accepted = Some((flight.subcore, flight.warp, flight.pc));
-        self.stats.instructions += 1;
-        let slot = u64::from(self.config.first_local_slot)
-            + u64::from(flight.subcore) * u64::from(self.config.warps_per_subcore)
-            + u64::from(flight.warp);
-        if flight.inst().op == Opcode::Shfl {
-            flight.shared_lanes = LaneMask::NONE;
-        } else if let Some(trap) = agu::generate(&mut flight, slot) {
-            if self.ports.trap.has_room(now) {
-                self.ports.trap.send(now, trap);
-            }
-            return;
-        }
-        if !is_split(&flight) {
-            self.ports.note[subcore].send(now, MemoryNote::Taken { warp: flight.warp });
-        }
-        if goes_to_shared(&flight) {
-            self.ports.shared.send(now, flight);
-        } else if flight.inst().op == Opcode::Ldc {
-            self.load_constants(flight, now);
-        } else {
-            self.start_access(flight, now);
-        }
-    }
-
-    fn load_constants(&mut self, mut flight: Box<Flight>, now: Cycle) {
-        let passes = data::load_constants(&mut flight);
-        self.stats.constant_loads.0 += 1;
-        self.stats.constant_loads.1 += passes;
-        let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
-        let spent = now.since(flight.issued) + 2;
-        let extra = latency.saturating_sub(spent).min(HORIZON - 2);
-        self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
-    }
-
-    fn start_access(&mut self, flight: Box<Flight>, now: Cycle) {
-        if self.grid != Some(flight.grid.id) {
-            self.grid = Some(flight.grid.id);
-            self.invalidate = true;
-        }
-        let inst = flight.inst();
-        let bytes = inst.mods.access.total();
-        let lanes = data::device_lanes(&flight);
-        let mut parts = Parts::of(&flight.addresses, lanes & !flight.local_lanes, bytes);
-        parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
-        let accesses = match inst.op {
-            Opcode::Ld | Opcode::Ldgsts => &mut self.stats.loads,
-            Opcode::St => &mut self.stats.stores,
-            _ => &mut self.stats.atomics,
-        };
-        accesses.instructions += u64::from(!lanes.is_empty());
-        accesses.requests += u64::from(parts.requests);
-        accesses.sectors += parts
-            .all()
-            .iter()
-            .map(|part| u64::from(part.sectors.count_ones()))
-            .sum::<u64>();
-        accesses.lane_bytes += u64::from(lanes.count() * bytes);
-        let (subcore, warp, posted) = (flight.subcore, flight.warp, timing::is_posted(inst));
-        let tag = self.pending.add(Pending {
-            flight: Some(flight),
-            subcore,
-            warp,
-            left: 1,
-            posted,
-        });
-        self.making = Some(Making { parts, tag, word: 0 });
-        if lanes.is_empty() {
-            self.make_more(now);
-        }
-    }
-}
-
-/// Whether an instruction may be for the shared-memory component, its addresses not yet known.
-fn may_go_to_shared(flight: &Flight) -> bool {
-    let inst = flight.inst();
-    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || matches!(inst.mods.space, Space::Shared | Space::Generic)
-}
-
-/// Whether an instruction is for the shared-memory component.
-fn goes_to_shared(flight: &Flight) -> bool {
-    let inst = flight.inst();
-    let all_shared = inst.mods.space == Space::Shared && !matches!(inst.op, Opcode::Ldc | Opcode::Ldgsts);
-    let by_address =
-        inst.mods.space == Space::Generic && !flight.lanes.is_empty() && flight.shared_lanes == flight.lanes;
-    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || all_shared || by_address
-}
-
-/// Whether an access by generic addresses goes to device memory first and to shared memory after: its order is settled only then.
-fn is_split(flight: &Flight) -> bool {
-    let inst = flight.inst();
-    inst.mods.space == Space::Generic && !flight.shared_lanes.is_empty() && flight.shared_lanes != flight.lanes
 }
 
 impl Component for Lsu {
@@ -495,49 +334,6 @@ impl Component for Lsu {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        let stats = &self.stats;
-        report.count("instructions", stats.instructions);
-        for (names, accesses) in [
-            (LOADS, &stats.loads),
-            (STORES, &stats.stores),
-            (ATOMICS, &stats.atomics),
-        ] {
-            let values = [
-                accesses.instructions,
-                accesses.requests,
-                accesses.sectors,
-                accesses.lane_bytes,
-            ];
-            names
-                .iter()
-                .zip(values)
-                .for_each(|(name, value)| report.count(name, value));
-        }
-        report.count("constant_loads", stats.constant_loads.0);
-        report.count("constant_passes", stats.constant_loads.1);
-        report.count("packets", stats.packets);
-        report.latency("l1_hit", &stats.l1_hit);
-        report.latency("l2_hit", &stats.l2_hit);
-        report.latency("hbm", &stats.hbm);
-        report.latency("atomic", &stats.atomic);
+        self.stats.report(report);
     }
 }
-
-const LOADS: [&str; 4] = [
-    "global_ld_inst",
-    "global_ld_requests",
-    "global_ld_sectors",
-    "global_ld_lane_bytes",
-];
-const STORES: [&str; 4] = [
-    "global_st_inst",
-    "global_st_requests",
-    "global_st_sectors",
-    "global_st_lane_bytes",
-];
-const ATOMICS: [&str; 4] = [
-    "global_atom_inst",
-    "global_atom_requests",
-    "global_atom_sectors",
-    "global_atom_lane_bytes",
-];

@@ -1,8 +1,10 @@
 //! What a control instruction does to its warp, once the lanes in which its guard holds are known.
 
 use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::{Inst, Source};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::Guard;
 
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::scheduler::Scheduler;
@@ -86,4 +88,20 @@ impl Scheduler {
             pass: false,
         });
     }
+}
+
+/// Operands A and B of a control instruction that needs no register and no guard.
+pub(super) fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
+    if inst.guard != Guard::ALWAYS {
+        return None;
+    }
+    let mut operands = [0; 2];
+    for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.row().src.len()) {
+        match inst.src[slot].source {
+            Source::Imm(bits) => *operand = bits as u32,
+            Source::Reg(reg) if reg.is_zero() => {}
+            _ => return None,
+        }
+    }
+    Some(operands)
 }

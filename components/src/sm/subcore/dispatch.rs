@@ -87,6 +87,10 @@ pub struct Stats {
 }
 
 /// The dispatch unit.
+#[allow(
+    clippy::vec_box,
+    reason = "the boxes travel: taking them out must not move what they hold"
+)]
 pub struct Dispatch {
     path: Path,
     config: Config,

@@ -21,38 +21,30 @@
 //! - Each resident warp is charged one state per cycle: the states' sum is the warps' resident cycles.
 //! - `ready` holds just the warps without a wait; each of them wants one pipe.
 
+mod inbox;
+mod view;
+
+pub use view::Stats;
+
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::inst::{Inst, Source};
 use warpwave_isa::opcode::{Opcode, Pipe};
-use warpwave_isa::reg::Guard;
 
 use crate::config::SchedulerPolicy;
-use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, WarpEvent, WarpStart};
+use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, WarpEvent};
+use crate::sm::subcore::control::immediate_operands;
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
-use crate::sm::subcore::stall::{NAMES, StallCycles, State};
+use crate::sm::subcore::stall::State;
 use crate::sm::subcore::warp::Warp;
 use crate::sm::timing;
 
 /// Pipes, for masks by pipe.
 pub const PIPES: usize = Pipe::Control as usize + 1;
-
-/// Counter names of instructions issued by pipe, in the order of [`Pipe`].
-const BY_PIPE: [&str; PIPES] = [
-    "inst_int",
-    "inst_fma",
-    "inst_half",
-    "inst_fp64",
-    "inst_sfu",
-    "inst_tensor",
-    "inst_lsu",
-    "inst_control",
-];
 
 /// Numbers of a scheduler.
 #[derive(Clone, Debug)]
@@ -87,29 +79,6 @@ pub struct Ports {
     pub resolved: InPort<Resolved>,
     /// Places and stores that are done.
     pub note: InPort<MemoryNote>,
-}
-
-/// What a scheduler counts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
-    /// Warp instructions issued.
-    pub instructions: u64,
-    /// Their running lanes, guards not applied.
-    pub thread_instructions: u64,
-    /// Instructions by pipe.
-    pub by_pipe: [u64; PIPES],
-    /// Branches (BRA) issued.
-    pub branches: u64,
-    /// Branches on which the running lanes disagreed.
-    pub divergent_branches: u64,
-    /// Cycles with at least one warp resident.
-    pub active_cycles: u64,
-    /// Warps that could have gone, summed over cycles.
-    pub eligible_warps: u64,
-    /// Warps started.
-    pub warps: u64,
-    /// Warp-cycles by state.
-    pub stalls: StallCycles,
 }
 
 /// The scheduler.
@@ -177,126 +146,6 @@ impl Scheduler {
 
     pub(super) fn look_again(&mut self, warp: usize) {
         self.dirty |= 1 << warp;
-    }
-
-    // ---- stage: what has come
-
-    fn take_messages(&mut self, now: Cycle) {
-        while let Some(command) = self.ports.command.recv(now) {
-            match command {
-                WarpCommand::Start(start) => self.start(start, now),
-                WarpCommand::Release(warps) => self.open_barrier(warps, now),
-            }
-        }
-        while let Some(note) = self.ports.note.recv(now) {
-            match note {
-                MemoryNote::Taken { warp } => self.taken(warp as usize),
-                MemoryNote::Stored { warp } => self.stored(warp as usize),
-            }
-        }
-        while let Some(Release { warp, pc, group }) = self.ports.release.recv(now) {
-            let warp = warp as usize;
-            let w = self.warps[warp].as_mut().expect("results come for resident warps only");
-            w.board.release(
-                &w.grid.program.code()[pc as usize],
-                &w.grid.program.decoded()[pc as usize],
-            );
-            w.in_flight -= 1;
-            if w.grid.program.code()[pc as usize].op == Opcode::Ldgsts {
-                w.copies.end(group);
-            }
-            self.look_again(warp);
-        }
-        while let Some(resolved) = self.ports.resolved.recv(now) {
-            let Resolved { warp, pc, lanes, a, b } = resolved;
-            let w = self.warp(warp as usize);
-            w.resolving = false;
-            w.in_flight -= 1;
-            self.resolve(warp as usize, pc, lanes, [a, b], now);
-            self.follow(warp as usize, None);
-        }
-    }
-
-    fn start(&mut self, start: WarpStart, now: Cycle) {
-        let slot = start.warp as usize;
-        assert!(
-            self.warps[slot].is_none(),
-            "{} {now}: a warp starts in slot {slot}, which is taken",
-            self.path
-        );
-        self.warps[slot] = Some(Warp::new(start, now));
-        self.policy.add(slot);
-        self.ibuffers.jump(slot);
-        self.stats.warps += 1;
-        self.active_since.get_or_insert(now);
-    }
-
-    fn open_barrier(&mut self, warps: u32, now: Cycle) {
-        for slot in bits(warps) {
-            let warp = self.warp(slot);
-            assert!(
-                warp.at_barrier,
-                "barrier opened in cycle {now} for warp {slot}, which does not wait"
-            );
-            warp.flow.release();
-            warp.at_barrier = false;
-            self.follow(slot, None);
-        }
-    }
-
-    fn taken(&mut self, slot: usize) {
-        self.credits += 1;
-        let warp = self.warp(slot);
-        warp.queued -= 1;
-        if warp.queued == 0 {
-            self.look_again(slot);
-        }
-    }
-
-    fn stored(&mut self, slot: usize) {
-        let warp = self.warp(slot);
-        warp.stores -= 1;
-        if warp.stores == 0 {
-            warp.at_fence = false;
-            self.look_again(slot);
-        }
-    }
-
-    fn run_timers(&mut self, now: Cycle) {
-        for slot in bits(self.timers) {
-            let warp = self.warp(slot);
-            if warp.resume_at <= now {
-                let slept = std::mem::take(&mut warp.asleep);
-                self.timers &= !(1 << slot);
-                if !slept {
-                    self.ibuffers.jump(slot);
-                }
-                self.look_again(slot);
-            }
-        }
-    }
-
-    /// After a control instruction: if the warp goes on elsewhere, its buffer starts anew there, now or in cycle `from`.
-    pub(super) fn follow(&mut self, slot: usize, from: Option<Cycle>) {
-        self.look_again(slot);
-        let warp = self.warp(slot);
-        if warp.flow.is_done() {
-            self.ibuffers.stop(slot);
-            return;
-        }
-        let pc = warp.flow.pc();
-        if warp.flow.active().is_empty() || pc == warp.buffered_pc {
-            return;
-        }
-        warp.buffered_pc = pc;
-        match from {
-            None => self.ibuffers.jump(slot),
-            Some(from) => {
-                warp.resume_at = from;
-                self.timers |= 1 << slot;
-                self.ibuffers.stop(slot);
-            }
-        }
     }
 
     // ---- stage: states
@@ -488,22 +337,6 @@ impl Scheduler {
     }
 }
 
-/// Operands A and B of a control instruction that needs no register and no guard.
-fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
-    if inst.guard != Guard::ALWAYS {
-        return None;
-    }
-    let mut operands = [0; 2];
-    for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.row().src.len()) {
-        match inst.src[slot].source {
-            Source::Imm(bits) => *operand = bits as u32,
-            Source::Reg(reg) if reg.is_zero() => {}
-            _ => return None,
-        }
-    }
-    Some(operands)
-}
-
 /// Indices of the set bits, lowest first.
 pub(super) fn bits(mut set: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -561,55 +394,14 @@ impl Component for Scheduler {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.bit("issue_valid", Some(self.issued.is_some()));
-        probe.vector("issue_warp", 5, self.issued.map(|(slot, _)| slot as u64));
-        probe.vector("issue_pc", 32, self.issued.map(|(_, pc)| u64::from(pc)));
-        probe.vector("ready", self.config.warps as u32, Some(u64::from(self.ready)));
-        probe.vector("memory_credits", 8, Some(u64::from(self.credits)));
-        for (slot, warp) in self.warps.iter().enumerate() {
-            let selected = self.issued.is_some_and(|(issued, _)| issued == slot);
-            let waiting = warp.as_ref().and_then(|w| w.state).unwrap_or(State::NotSelected);
-            let state = if selected { State::Selected } else { waiting };
-            probe.enter("warp", slot);
-            probe.bit("resident", Some(warp.is_some()));
-            probe.state("state", &NAMES, warp.as_ref().map(|_| state as usize));
-            probe.vector("pc", 32, warp.as_ref().map(|w| u64::from(w.flow.pc())));
-            probe.vector("active", 32, warp.as_ref().map(|w| u64::from(w.flow.active().0)));
-            probe.vector(
-                "ibuffer",
-                4,
-                warp.as_ref().map(|_| u64::from(self.ibuffers.ready(slot))),
-            );
-            probe.vector("in_flight", 8, warp.as_ref().map(|w| u64::from(w.in_flight)));
-            probe.leave();
-        }
+        self.show(probe);
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("inst_issued", self.stats.instructions);
-        report.count("thread_inst", self.stats.thread_instructions);
-        for (name, &count) in BY_PIPE.iter().zip(&self.stats.by_pipe) {
-            report.count(name, count);
-        }
-        report.count("branches", self.stats.branches);
-        report.count("divergent_branches", self.stats.divergent_branches);
-        report.count("active_cycles", self.stats.active_cycles);
-        report.count("eligible_warps", self.stats.eligible_warps);
-        report.count("warps", self.stats.warps);
-        report.count("warp_cycles", self.stats.stalls.total());
-        self.stats.stalls.report(report);
+        self.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        for warp in self.warps.iter().flatten() {
-            let [x, y, z] = warp.block;
-            let state = warp.state.map_or("nothing", |state| NAMES[state as usize]);
-            let pc = warp.flow.pc();
-            let line = warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
-            say(format!(
-                "{}: block ({x}, {y}, {z}) warp {}: waits for {state} at instruction {pc} (line {line})",
-                self.path, warp.index
-            ));
-        }
+        self.say_waits(say);
     }
 }

@@ -1,0 +1,35 @@
+//! What a CTA manager counts.
+
+use warpwave_hw::stats::{Latency, Report};
+
+/// What a CTA manager counts.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// CTAs admitted.
+    pub ctas: u64,
+    /// Warps started.
+    pub warps: u64,
+    /// Threads started.
+    pub threads: u64,
+    /// Cycles with at least one warp resident.
+    pub active_cycles: u64,
+    /// Barriers opened.
+    pub barriers: u64,
+    /// From a barrier's last arrival to its release.
+    pub barrier_latency: Latency,
+    /// From a CTA's arrival to its end.
+    pub cta_latency: Latency,
+}
+
+impl Stats {
+    /// Gives every counter.
+    pub(super) fn report(&self, report: &mut dyn Report) {
+        report.count("ctas", self.ctas);
+        report.count("warps", self.warps);
+        report.count("threads", self.threads);
+        report.count("active_cycles", self.active_cycles);
+        report.count("barriers", self.barriers);
+        report.latency("barrier", &self.barrier_latency);
+        report.latency("cta", &self.cta_latency);
+    }
+}

@@ -1,0 +1,141 @@
+//! The LSU's last stage: takes an instruction from a sub-core's queue, and sends it where its addresses lead.
+
+use warpwave_hw::tile::HORIZON;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Space;
+
+use super::{Lsu, Making};
+use crate::proto::warp::{Flight, MemoryNote};
+use crate::sm::lsu::coalescer::Parts;
+use crate::sm::lsu::pending::Pending;
+use crate::sm::lsu::{agu, data};
+use crate::sm::timing;
+
+impl Lsu {
+    pub(super) fn accept(&mut self, now: Cycle) {
+        self.accepted = None;
+        if now < self.next_accept || self.making.is_some() || self.invalidate || !self.pending.has_room() {
+            return;
+        }
+        let subcores = self.ports.input.len();
+        for n in 1..=subcores {
+            let subcore = (self.last + n) % subcores;
+            if self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
+                self.last = subcore;
+                self.take(subcore, now);
+                return;
+            }
+        }
+    }
+
+    fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
+        let to_shared = match self.ports.input[subcore].peek(now) {
+            None => return false,
+            Some(flight) => may_go_to_shared(flight),
+        };
+        self.ports.note[subcore].has_room(now)
+            && self.ports.output[subcore].has_room(now)
+            && (!to_shared || self.ports.shared.has_room(now))
+    }
+
+    fn take(&mut self, subcore: usize, now: Cycle) {
+        let Some(mut flight) = self.ports.input[subcore].recv(now) else {
+            return;
+        };
+        self.next_accept = now + u64::from(self.config.lsu.accept_interval);
+        self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
+        self.accepted = Some((flight.subcore, flight.warp, flight.pc));
+        self.stats.instructions += 1;
+        let slot = u64::from(self.config.first_local_slot)
+            + u64::from(flight.subcore) * u64::from(self.config.warps_per_subcore)
+            + u64::from(flight.warp);
+        if flight.inst().op == Opcode::Shfl {
+            flight.shared_lanes = LaneMask::NONE;
+        } else if let Some(trap) = agu::generate(&mut flight, slot) {
+            if self.ports.trap.has_room(now) {
+                self.ports.trap.send(now, trap);
+            }
+            return;
+        }
+        if !is_split(&flight) {
+            self.ports.note[subcore].send(now, MemoryNote::Taken { warp: flight.warp });
+        }
+        if goes_to_shared(&flight) {
+            self.ports.shared.send(now, flight);
+        } else if flight.inst().op == Opcode::Ldc {
+            self.load_constants(flight, now);
+        } else {
+            self.start_access(flight, now);
+        }
+    }
+
+    fn load_constants(&mut self, mut flight: Box<Flight>, now: Cycle) {
+        let passes = data::load_constants(&mut flight);
+        self.stats.constant_loads.0 += 1;
+        self.stats.constant_loads.1 += passes;
+        let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
+        let spent = now.since(flight.issued) + 2;
+        let extra = latency.saturating_sub(spent).min(HORIZON - 2);
+        self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
+    }
+
+    fn start_access(&mut self, flight: Box<Flight>, now: Cycle) {
+        if self.grid != Some(flight.grid.id) {
+            self.grid = Some(flight.grid.id);
+            self.invalidate = true;
+        }
+        let inst = flight.inst();
+        let bytes = inst.mods.access.total();
+        let lanes = data::device_lanes(&flight);
+        let mut parts = Parts::of(&flight.addresses, lanes & !flight.local_lanes, bytes);
+        parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
+        let accesses = match inst.op {
+            Opcode::Ld | Opcode::Ldgsts => &mut self.stats.loads,
+            Opcode::St => &mut self.stats.stores,
+            _ => &mut self.stats.atomics,
+        };
+        accesses.instructions += u64::from(!lanes.is_empty());
+        accesses.requests += u64::from(parts.requests);
+        accesses.sectors += parts
+            .all()
+            .iter()
+            .map(|part| u64::from(part.sectors.count_ones()))
+            .sum::<u64>();
+        accesses.lane_bytes += u64::from(lanes.count() * bytes);
+        let (subcore, warp, posted) = (flight.subcore, flight.warp, timing::is_posted(inst));
+        let tag = self.pending.add(Pending {
+            flight: Some(flight),
+            subcore,
+            warp,
+            left: 1,
+            posted,
+        });
+        self.making = Some(Making { parts, tag, word: 0 });
+        if lanes.is_empty() {
+            self.make_more(now);
+        }
+    }
+}
+
+/// Whether an instruction may be for the shared-memory component, its addresses not yet known.
+fn may_go_to_shared(flight: &Flight) -> bool {
+    let inst = flight.inst();
+    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || matches!(inst.mods.space, Space::Shared | Space::Generic)
+}
+
+/// Whether an instruction is for the shared-memory component.
+fn goes_to_shared(flight: &Flight) -> bool {
+    let inst = flight.inst();
+    let all_shared = inst.mods.space == Space::Shared && !matches!(inst.op, Opcode::Ldc | Opcode::Ldgsts);
+    let by_address =
+        inst.mods.space == Space::Generic && !flight.lanes.is_empty() && flight.shared_lanes == flight.lanes;
+    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || all_shared || by_address
+}
+
+/// Whether an access by generic addresses goes to device memory first and to shared memory after: its order is settled only then.
+pub(super) fn is_split(flight: &Flight) -> bool {
+    let inst = flight.inst();
+    inst.mods.space == Space::Generic && !flight.shared_lanes.is_empty() && flight.shared_lanes != flight.lanes
+}

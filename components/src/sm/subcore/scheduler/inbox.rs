@@ -1,0 +1,128 @@
+//! The scheduler's first stage: what other units say, and warps whose time has come.
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::Opcode;
+
+use super::{Scheduler, bits};
+use crate::proto::warp::{MemoryNote, Release, Resolved, WarpCommand, WarpStart};
+use crate::sm::subcore::warp::Warp;
+
+impl Scheduler {
+    pub(super) fn take_messages(&mut self, now: Cycle) {
+        while let Some(command) = self.ports.command.recv(now) {
+            match command {
+                WarpCommand::Start(start) => self.start(start, now),
+                WarpCommand::Release(warps) => self.open_barrier(warps, now),
+            }
+        }
+        while let Some(note) = self.ports.note.recv(now) {
+            match note {
+                MemoryNote::Taken { warp } => self.taken(warp as usize),
+                MemoryNote::Stored { warp } => self.stored(warp as usize),
+            }
+        }
+        while let Some(Release { warp, pc, group }) = self.ports.release.recv(now) {
+            let warp = warp as usize;
+            let w = self.warps[warp].as_mut().expect("results come for resident warps only");
+            w.board.release(
+                &w.grid.program.code()[pc as usize],
+                &w.grid.program.decoded()[pc as usize],
+            );
+            w.in_flight -= 1;
+            if w.grid.program.code()[pc as usize].op == Opcode::Ldgsts {
+                w.copies.end(group);
+            }
+            self.look_again(warp);
+        }
+        while let Some(resolved) = self.ports.resolved.recv(now) {
+            let Resolved { warp, pc, lanes, a, b } = resolved;
+            let w = self.warp(warp as usize);
+            w.resolving = false;
+            w.in_flight -= 1;
+            self.resolve(warp as usize, pc, lanes, [a, b], now);
+            self.follow(warp as usize, None);
+        }
+    }
+
+    fn start(&mut self, start: WarpStart, now: Cycle) {
+        let slot = start.warp as usize;
+        assert!(
+            self.warps[slot].is_none(),
+            "{} {now}: a warp starts in slot {slot}, which is taken",
+            self.path
+        );
+        self.warps[slot] = Some(Warp::new(start, now));
+        self.policy.add(slot);
+        self.ibuffers.jump(slot);
+        self.stats.warps += 1;
+        self.active_since.get_or_insert(now);
+    }
+
+    fn open_barrier(&mut self, warps: u32, now: Cycle) {
+        for slot in bits(warps) {
+            let warp = self.warp(slot);
+            assert!(
+                warp.at_barrier,
+                "barrier opened in cycle {now} for warp {slot}, which does not wait"
+            );
+            warp.flow.release();
+            warp.at_barrier = false;
+            self.follow(slot, None);
+        }
+    }
+
+    fn taken(&mut self, slot: usize) {
+        self.credits += 1;
+        let warp = self.warp(slot);
+        warp.queued -= 1;
+        if warp.queued == 0 {
+            self.look_again(slot);
+        }
+    }
+
+    fn stored(&mut self, slot: usize) {
+        let warp = self.warp(slot);
+        warp.stores -= 1;
+        if warp.stores == 0 {
+            warp.at_fence = false;
+            self.look_again(slot);
+        }
+    }
+
+    pub(super) fn run_timers(&mut self, now: Cycle) {
+        for slot in bits(self.timers) {
+            let warp = self.warp(slot);
+            if warp.resume_at <= now {
+                let slept = std::mem::take(&mut warp.asleep);
+                self.timers &= !(1 << slot);
+                if !slept {
+                    self.ibuffers.jump(slot);
+                }
+                self.look_again(slot);
+            }
+        }
+    }
+
+    /// After a control instruction: if the warp goes on elsewhere, its buffer starts anew there, now or in cycle `from`.
+    pub(in crate::sm::subcore) fn follow(&mut self, slot: usize, from: Option<Cycle>) {
+        self.look_again(slot);
+        let warp = self.warp(slot);
+        if warp.flow.is_done() {
+            self.ibuffers.stop(slot);
+            return;
+        }
+        let pc = warp.flow.pc();
+        if warp.flow.active().is_empty() || pc == warp.buffered_pc {
+            return;
+        }
+        warp.buffered_pc = pc;
+        match from {
+            None => self.ibuffers.jump(slot),
+            Some(from) => {
+                warp.resume_at = from;
+                self.timers |= 1 << slot;
+                self.ibuffers.stop(slot);
+            }
+        }
+    }
+}
