@@ -1,7 +1,11 @@
-//! Determinism: quantum, threads, tick order, order of tiles and idle-skipping change nothing.
+//! Determinism: quantum, threads, tick order, order of tiles, idle-skipping and being watched change nothing.
 //!
-//! Each scenario runs once plainly, then in every other way; device memory to the bit, every launch's cycles, and every
-//! counter and latency of every component must be the same. Every launch comes twice, so that what one leaves behind counts too.
+//! A scenario runs once plainly, then in other ways; device memory to the bit, every launch's cycles, and every counter and
+//! latency of every component must be the same. Every launch comes twice, so that what one leaves behind counts too. Waveforms
+//! look closer: every signal of every component in every cycle.
+
+use std::fs;
+use std::path::Path;
 
 use warpwave::bench::{Bench, Options};
 use warpwave::scenario::builtin;
@@ -9,6 +13,8 @@ use warpwave_components::gpu::Gpu;
 use warpwave_components::preset;
 use warpwave_hw::clock::Clock;
 use warpwave_hw::stats::{Latency, Report};
+use warpwave_waveforms::select::Selection;
+use warpwave_waveforms::waveform::{About, Waveform};
 
 /// A way to run that must not matter.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +27,11 @@ enum Way {
     TickOrder(u64),
     TilesReversed,
     NoSkipping,
+    /// Two threads, an odd quantum, another tick order, no skipping.
+    Everything,
 }
 
-const WAYS: [Way; 10] = [
+const WAYS: [Way; 11] = [
     Way::Quantum(1),
     Way::Quantum(2),
     Way::Threads(2),
@@ -34,12 +42,14 @@ const WAYS: [Way; 10] = [
     Way::TickOrder(3),
     Way::TilesReversed,
     Way::NoSkipping,
+    Way::Everything,
 ];
 
 impl Way {
     fn threads(self) -> usize {
         match self {
             Way::Threads(threads) | Way::ThreadsAndQuantum(threads, _) => threads,
+            Way::Everything => 2,
             _ => 1,
         }
     }
@@ -51,6 +61,9 @@ impl Way {
             Way::TickOrder(seed) => shuffle_components(clock, seed),
             Way::TilesReversed => clock.tiles_mut().reverse(),
             Way::NoSkipping => clock.tiles_mut().iter_mut().for_each(|tile| tile.set_skipping(false)),
+            Way::Everything => [Way::Quantum(7), Way::TickOrder(9), Way::NoSkipping]
+                .into_iter()
+                .for_each(|way| way.set(clock)),
         }
     }
 }
@@ -146,21 +159,43 @@ fn memory(gpu: &Gpu) -> Vec<(u64, Vec<u8>)> {
 }
 
 fn run(scenario: &str, gpu: &str, way: Way) -> Outcome {
+    run_watched(scenario, gpu, way, None)
+}
+
+/// Runs a scenario, and writes a waveform of everything if a file is named for it.
+fn run_watched(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outcome {
     let mut scenario = builtin::load(scenario).unwrap();
     scenario.launches.extend(scenario.launches.clone());
     let mut bench = Bench::new(&scenario, preset::load(gpu, &[]).unwrap().config).unwrap();
-    way.set(bench.gpu_mut().clock_mut());
+    let clock = bench.gpu_mut().clock_mut();
+    way.set(clock);
+    let mut waveform = file.map(|file| watch(file, clock));
     let options = Options {
         threads: way.threads(),
         max_cycles: Some(10_000_000),
     };
-    let run = bench.run(options, &mut |_| true);
+    let run = bench.run(options, &mut |progress| {
+        waveform
+            .iter_mut()
+            .all(|waveform| waveform.collect(progress.now).is_ok())
+    });
     assert_eq!(run.stopped, None, "{} on {gpu}, {way:?}", scenario.name);
+    if let Some(waveform) = waveform {
+        waveform.finish(bench.gpu().clock().now()).unwrap();
+    }
     Outcome {
         memory: memory(bench.gpu()),
         cycles: run.launches.iter().map(|launch| launch.cycles).collect(),
         counts: counts(bench.gpu()),
     }
+}
+
+fn watch(file: &Path, clock: &mut Clock) -> Waveform {
+    let about = About {
+        clock_khz: 1_000_000,
+        run: Vec::new(),
+    };
+    Waveform::create(file, &Selection::new(&["**"], "..").unwrap(), &about, clock).unwrap()
 }
 
 /// Runs a scenario plainly and in each of these ways.
@@ -206,6 +241,62 @@ fn large_machine_however_it_is_run_same_outcome() {
         "h100-sxm5",
         &[Way::Quantum(1), Way::Threads(3), Way::TickOrder(4)],
     );
+}
+
+#[test]
+fn every_built_in_scenario_run_in_every_other_way_at_once_same_outcome() {
+    for scenario in builtin::names() {
+        assert_same(scenario, "tiny", &[Way::Everything]);
+    }
+}
+
+#[test]
+fn watched_machine_same_outcome_and_however_it_is_run_the_same_waveform() {
+    let folder = tempfile::tempdir().unwrap();
+    for scenario in ["diverge_nested", "histogram_shared"] {
+        let plain_file = folder.path().join("plain.vcd");
+        let plain = run_watched(scenario, "tiny", Way::Plain, Some(&plain_file));
+        assert_eq!(
+            plain.difference(&run(scenario, "tiny", Way::Plain)),
+            None,
+            "{scenario}, not watched"
+        );
+        let plain_waveform = fs::read_to_string(plain_file).unwrap();
+        assert!(
+            plain_waveform.lines().count() > 10_000,
+            "{scenario}: hardly anything was watched"
+        );
+        for way in [
+            Way::Quantum(1),
+            Way::Threads(3),
+            Way::TickOrder(5),
+            Way::NoSkipping,
+            Way::Everything,
+        ] {
+            let file = folder.path().join("other.vcd");
+            run_watched(scenario, "tiny", way, Some(&file));
+            let waveform = fs::read_to_string(file).unwrap();
+            assert_eq!(
+                first_change(&plain_waveform, &waveform),
+                None,
+                "{scenario}: {way:?} changes the waveform"
+            );
+        }
+    }
+}
+
+/// The first line in which two dumps differ, with the time before it.
+fn first_change<'a>(plain: &'a str, other: &'a str) -> Option<[&'a str; 3]> {
+    let mut time = "before the first cycle";
+    let mut lines = other.lines();
+    for line in plain.lines() {
+        let same_place = lines.next().unwrap_or("the end");
+        if line != same_place {
+            return Some([time, line, same_place]);
+        }
+        time = if line.starts_with('#') { line } else { time };
+    }
+    lines.next().map(|line| [time, "the end", line])
 }
 
 #[test]
