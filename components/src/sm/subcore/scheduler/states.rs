@@ -1,0 +1,64 @@
+//! The scheduler's second stage: what each warp waits for, and warps that are over.
+
+use warpwave_hw::time::Cycle;
+
+use super::{Scheduler, bits};
+use crate::proto::warp::WarpEvent;
+use crate::sm::subcore::stall::State;
+use crate::sm::timing;
+
+impl Scheduler {
+    pub(super) fn look_at_changed(&mut self, now: Cycle) {
+        for slot in bits(std::mem::take(&mut self.dirty)) {
+            self.refresh(slot, now);
+        }
+    }
+
+    /// Finds what the warp waits for from cycle `at` on.
+    pub(super) fn refresh(&mut self, slot: usize, at: Cycle) {
+        let has_instruction = self.ibuffers.has_instruction(slot);
+        let Some(warp) = &mut self.warps[slot] else { return };
+        let state = warp.wait(at, has_instruction);
+        if let Some(old) = warp.state {
+            if state == Some(old) {
+                return;
+            }
+            self.stats.stalls.charge(old, at.since(warp.since));
+        }
+        warp.state = state;
+        warp.since = at;
+        let bit = 1u32 << slot;
+        self.ready &= !bit;
+        self.ending |= u32::from(state == Some(State::Drain)) << slot;
+        self.wanted.iter_mut().for_each(|wanted| *wanted &= !bit);
+        if state.is_none() {
+            let pc = warp.flow.pc();
+            self.ready |= bit;
+            self.wanted[warp.decoded(pc).pipe as usize] |= bit;
+            self.wanted_global &= !bit;
+            self.wanted_global |= u32::from(timing::is_local_or_global(warp.inst(pc))) << slot;
+        }
+    }
+
+    pub(super) fn reap(&mut self, now: Cycle) {
+        for slot in bits(self.ending) {
+            let Some(warp) = &self.warps[slot] else { continue };
+            if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
+                continue;
+            }
+            self.ending &= !(1 << slot);
+            if let Some(state) = warp.state {
+                self.stats.stalls.charge(state, now.since(warp.since));
+            }
+            self.warps[slot] = None;
+            self.ready &= !(1 << slot);
+            self.policy.remove(slot);
+            self.outbox.push(WarpEvent::Done { warp: slot as u8 });
+            if self.warps.iter().all(Option::is_none)
+                && let Some(since) = self.active_since.take()
+            {
+                self.stats.active_cycles += now.since(since);
+            }
+        }
+    }
+}
