@@ -108,6 +108,67 @@ fn shared_load_chain_takes_the_shared_latency() {
     );
 }
 
+/// A buffer of pointers, each to the one `stride` bytes further.
+fn chase(bench: &Bench, nodes: u64, stride: u64) {
+    for n in 0..nodes {
+        let next = bench.buffer + (n + 1) % nodes * stride;
+        bench
+            .gpu
+            .storage()
+            .write(bench.buffer + n * stride, &next.to_le_bytes());
+    }
+}
+
+const FOLLOW: &str = "MOV R2, c[0][0x160]\nMOV R3, c[0][0x164]\n";
+
+/// Cycles of one step of a chase by one thread, measured from inside as published ones are: the clock before and after, which waits for the
+/// register that the last step writes. The first step, a miss, is before both.
+fn step(bench: &mut Bench, load: &str) -> f64 {
+    let mut clocks = |n: usize| {
+        let text = format!(
+            "{FOLLOW}MOV R6, R2\nMOV R7, R3\n{load}
+            MOV R4, R2\nS2R R4, SR_CLOCKLO\n{}MOV R5, R2\nS2R R5, SR_CLOCKLO
+            IADD3 R5, PT, R5, -R4, RZ, PT\nST.B32 [R6+0x8], R5\nEXIT",
+            format!("{load}\n").repeat(n)
+        );
+        bench.run(&text, 1, 1).expect("it ends");
+        bench.words(3)[2]
+    };
+    f64::from(clocks(48) - clocks(16)) / 32.0
+}
+
+#[test]
+fn pointer_chase_takes_the_published_latency_of_its_level() {
+    let mut bench = Bench::new(1 << 18);
+    let (l1, l2) = (bench.config().sm.l1.hit_latency, bench.config().l2.hit_latency);
+    chase(&bench, 1, 8);
+    assert_eq!(step(&mut bench, "LD.B64 R2, [R2]"), f64::from(l1), "L1");
+    assert_eq!(
+        step(&mut bench, "LD.B64.CG R2, [R2]"),
+        f64::from(l2),
+        "L2, the L1 passed by"
+    );
+}
+
+#[test]
+fn pointer_chase_beyond_the_caches_takes_at_most_the_latency_of_a_closed_row() {
+    let mut bench = Bench::new(1 << 18);
+    let (l2, memory) = (bench.config().l2.hit_latency, bench.config().hbm.access_latency);
+    // 64 lines, none touched twice within 48 steps; the L2 is empty when a launch begins.
+    chase(&bench, 64, 4096);
+    let mut cycles = |n: usize| {
+        let text = format!("{FOLLOW}{}EXIT", "LD.B64 R2, [R2]\n".repeat(n));
+        bench.run(&text, 1, 32).expect("it ends").cycles()
+    };
+    let each = (cycles(48) - cycles(16)) as f64 / 32.0;
+    // Refresh and a row left open by the line before move single accesses a little.
+    let (least, most) = (f64::from(l2) + 20.0, f64::from(memory) * 1.1);
+    assert!(
+        least < each && each <= most,
+        "{each} cycles an access, wanted {least} to {most}"
+    );
+}
+
 #[test]
 fn vector_add_of_uneven_length_gives_the_sums() {
     let mut bench = Bench::new(256);

@@ -123,10 +123,10 @@ fn sums_and_products_of_64_bits_are_rusts() {
         ("mul.lo.u64 %z, %x, 12884901891;", |x, _| x.wrapping_mul(0x3_0000_0003)),
         ("mad.lo.s64 %z, %x, %y, %y;", |x, y| x.wrapping_mul(y).wrapping_add(y)),
         ("mul.hi.u64 %z, %x, %y;", |x, y| {
-            (u128::from(x) * u128::from(y) >> 64) as u64
+            ((u128::from(x) * u128::from(y)) >> 64) as u64
         }),
         ("mul.hi.s64 %z, %x, %y;", |x, y| {
-            (i128::from(x as i64) * i128::from(y as i64) >> 64) as u64
+            ((i128::from(x as i64) * i128::from(y as i64)) >> 64) as u64
         }),
         ("mul.wide.s32 %z, %a, %b;", |x, y| {
             (i64::from(x as i32) * i64::from(y as i32)) as u64
@@ -211,7 +211,7 @@ fn words_and_halves_are_rusts() {
             low((x as u32).wrapping_mul(y as u32).wrapping_add((x >> 32) as u32))
         }),
         ("mul.hi.s32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
-            low((i64::from(x as i32) * i64::from(y as i32) >> 32) as u32)
+            low(((i64::from(x as i32) * i64::from(y as i32)) >> 32) as u32)
         }),
         ("shr.s32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
             low((x as i32 >> (y as u32).min(31)) as u32)

@@ -22,8 +22,9 @@ const DEPTH: u32 = 4;
 /// Results that may be under way to a sub-core from a unit that starts one in several cycles.
 const RESULTS: u32 = 24;
 
-/// Cycles of an L1 hit that pass outside the L1: issue to dispatch, to the LSU, to the L1, and back to LSU, write port, scheduler.
-pub(super) const OUTSIDE_L1: u32 = 6;
+/// Cycles of an L1 hit that pass outside the L1: issue to dispatch, to the LSU, through it, to the L1, and back to LSU, write port,
+/// scheduler.
+pub(super) const OUTSIDE_L1: u32 = 7;
 
 /// Joins two slots by a link named after its receiver.
 pub(super) fn join<T: Send>(path: Path, latency: u32, depth: u32, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {
