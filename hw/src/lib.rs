@@ -32,3 +32,5 @@ pub mod probe;
 pub mod stats;
 
 pub mod error;
+
+pub mod rig;

@@ -176,7 +176,7 @@ impl<T> OutPort<T> {
             monitor.sent(now, message);
         }
         let most = self.longest.saturating_sub(self.latency + extra);
-        attached.stall.as_mut().map_or(0, |stall| stall.next().min(most))
+        attached.stall.as_ref().map_or(0, |stall| stall.delay(now).min(most))
     }
 
     /// The cycle, or that of the message before if it is later and still under way: a receiver that was reset has dropped it.

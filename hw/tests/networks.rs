@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::monitor::{Record, Tap};
+use warpwave_hw::link::stall::Stall;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::{Probe, Sampler};
@@ -35,6 +36,8 @@ struct LinkShape {
     latency: u32,
     depth: u32,
     extra: u64,
+    /// Most cycles of random delay.
+    stall: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -77,13 +80,15 @@ fn shapes() -> impl Strategy<Value = Shape> {
         let n = nodes.len();
         let latency = prop_oneof![4 => 1u32..8, 2 => 8u32..64];
         let extra = prop_oneof![3 => Just(0u64), 1 => 0u64..60];
-        let link = (0..n, 0..n, latency, 1u32..5, extra);
-        let link = link.prop_map(|(from, to, latency, depth, extra)| LinkShape {
+        let stall = prop_oneof![3 => Just(0u64), 1 => 1u64..40];
+        let link = (0..n, 0..n, latency, 1u32..5, extra, stall);
+        let link = link.prop_map(|(from, to, latency, depth, extra, stall)| LinkShape {
             from,
             to,
             latency,
             depth,
             extra,
+            stall,
         });
         let links = prop::collection::vec(link, 1..24);
         links.prop_map(move |links| Shape {
@@ -270,6 +275,9 @@ impl Network {
             let (from, to) = (shape_of_link.from, shape_of_link.to);
             let (mut output, mut input) = link(&config, &slots[from], &slots[to]);
             let ((sent, sent_record), (taken, taken_record)) = (Tap::new(), Tap::new());
+            if shape_of_link.stall > 0 {
+                output.disturb(Stall::new(n as u64, shape_of_link.stall));
+            }
             output.watch(Box::new(sent));
             input.watch(Box::new(taken));
             records.extend([sent_record, taken_record]);

@@ -1,0 +1,134 @@
+//! What is at the far ends of a rig's links.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Event, Events};
+use crate::component::{Activity, Component};
+use crate::link::monitor::Monitor;
+use crate::link::{InPort, OutPort};
+use crate::path::Path;
+use crate::probe::Probe;
+use crate::stats::Report;
+use crate::time::Cycle;
+
+/// Counts messages under way.
+pub(super) struct Count(pub(super) Arc<AtomicUsize>);
+
+impl<T> Monitor<T> for Count {
+    fn sent(&mut self, _: Cycle, _: &T) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn taken(&mut self, _: Cycle, _: &T) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn note(events: &Events, at: Cycle, link: &'static str, message: &impl Debug) {
+    let message = format!("{message:?}");
+    let event = Event { at, link, message };
+    events.lock().expect("no feeder or drain panics").push(event);
+}
+
+/// Sends traffic.
+pub(super) struct Feeder<T> {
+    path: Path,
+    name: &'static str,
+    output: OutPort<T>,
+    traffic: Vec<(u64, T)>,
+    next: usize,
+    events: Events,
+}
+
+impl<T> Feeder<T> {
+    pub(super) fn new(name: &'static str, output: OutPort<T>, traffic: Vec<(u64, T)>, events: Events) -> Self {
+        Feeder {
+            path: Path::root("rig").child(name),
+            name,
+            output,
+            traffic,
+            next: 0,
+            events,
+        }
+    }
+}
+
+impl<T: Clone + Debug + Send> Component for Feeder<T> {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        if let Some((at, message)) = self.traffic.get(self.next)
+            && *at <= now.0
+            && self.output.has_room(now)
+        {
+            note(&self.events, now, self.name, message);
+            self.output.send(now, message.clone());
+            self.next += 1;
+        }
+        let next = self.traffic.get(self.next);
+        next.map_or(Activity::Idle, |(at, _)| Activity::Until(Cycle(*at)))
+    }
+
+    fn reset(&mut self) {
+        self.next = 0;
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.next == self.traffic.len()
+    }
+
+    fn probe(&self, _: &mut dyn Probe) {}
+
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+/// Takes messages.
+pub(super) struct Drain<T, F> {
+    path: Path,
+    name: &'static str,
+    input: InPort<T>,
+    takes: F,
+    events: Events,
+}
+
+impl<T, F> Drain<T, F> {
+    pub(super) fn new(name: &'static str, input: InPort<T>, takes: F, events: Events) -> Self {
+        Drain {
+            path: Path::root("rig").child(name),
+            name,
+            input,
+            takes,
+            events,
+        }
+    }
+}
+
+impl<T: Debug + Send, F: Fn(Cycle) -> bool + Send> Component for Drain<T, F> {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        if (self.takes)(now)
+            && let Some(message) = self.input.recv(now)
+        {
+            note(&self.events, now, self.name, &message);
+        }
+        Activity::busy_if(self.input.is_ready(now))
+    }
+
+    fn reset(&mut self) {
+        self.input.clear();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, _: &mut dyn Probe) {}
+
+    fn stats(&self, _: &mut dyn Report) {}
+}

@@ -1,0 +1,154 @@
+use super::*;
+use crate::component::Activity;
+use crate::pipe::Pipe;
+use crate::probe::Probe;
+use crate::stats::Report;
+
+/// What is wrong with a subject.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Fault {
+    None,
+    CountsIdleTicks,
+    OversleepsRoom,
+    ForgetsToReset,
+    ForgetsToResetCounter,
+    ClaimsRest,
+    NeverRests,
+    LooksAtTheChannel,
+    ShowsMoreWhenBusy,
+}
+
+/// Adds one in four cycles, pipelined.
+struct Adder {
+    path: Path,
+    fault: Fault,
+    input: InPort<u32>,
+    output: OutPort<u32>,
+    pipe: Pipe<u32>,
+    sums: u64,
+    ticks: u64,
+}
+
+impl Component for Adder {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.ticks += 1;
+        if self.output.has_room(now)
+            && let Some(sum) = self.pipe.take(now)
+        {
+            self.output.send(now, sum);
+            self.sums += 1;
+        }
+        if self.pipe.can_start(now)
+            && let Some(number) = self.input.recv(now)
+        {
+            self.pipe.start(now, number + 1);
+        }
+        if self.input.is_ready(now) || self.fault == Fault::NeverRests {
+            return Activity::Busy;
+        }
+        match self.pipe.ready_at() {
+            Some(at) if self.fault == Fault::OversleepsRoom && at <= now => Activity::Idle,
+            Some(at) => Activity::Until(at),
+            None => Activity::Idle,
+        }
+    }
+
+    fn reset(&mut self) {
+        self.input.clear();
+        if self.fault != Fault::ForgetsToReset {
+            self.pipe.clear();
+        }
+        if self.fault != Fault::ForgetsToResetCounter {
+            self.sums = 0;
+        }
+        self.ticks = 0;
+    }
+
+    fn is_quiescent(&self) -> bool {
+        match self.fault {
+            Fault::ClaimsRest => self.input.is_empty(),
+            Fault::NeverRests => false,
+            _ => self.pipe.is_empty() && self.input.is_empty(),
+        }
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let held = self.pipe.len() as u64;
+        probe.enter("stage", 0);
+        probe.vector("held", 4, Some(held));
+        probe.leave();
+        match self.fault {
+            Fault::CountsIdleTicks => probe.vector("ticks", 32, Some(self.ticks)),
+            Fault::LooksAtTheChannel => probe.bit("coming", Some(!self.input.is_empty())),
+            Fault::ShowsMoreWhenBusy if held > 0 => probe.bit("busy", Some(true)),
+            _ => {}
+        }
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        report.count("sums", self.sums);
+    }
+
+    fn waits(&self, say: &mut dyn FnMut(String)) {
+        say(format!("{} sums inside", self.pipe.len()));
+    }
+}
+
+fn verdict(fault: Fault) -> Result<Vec<Event>, String> {
+    let build = |rig: &mut Rig| {
+        let traffic = (0..20).map(|n| (u64::from(n) * 3 % 40, n)).collect();
+        Adder {
+            path: Path::root("adder"),
+            fault,
+            input: rig.input("numbers", 1, 2, traffic),
+            output: rig.output("sums", 2, 1, |now| now.0 % 5 != 0),
+            pipe: Pipe::new(4, 1),
+            sums: 0,
+            ticks: 0,
+        }
+    };
+    check(build, 200)
+}
+
+#[test]
+fn sound_component_keeps_the_contract_and_answers_everything_in_order() {
+    let events = verdict(Fault::None).expect("sound");
+    let sums: Vec<_> = events
+        .iter()
+        .filter(|event| event.link == "sums")
+        .map(|event| &event.message[..])
+        .collect();
+    let expected: Vec<_> = (1..=20).map(|sum| sum.to_string()).collect();
+    assert_eq!(sums, expected);
+}
+
+#[test]
+fn every_fault_is_found_and_named() {
+    let expected = [
+        (
+            Fault::CountsIdleTicks,
+            "without idle-skipping: after cycle 2 ticks is Some(3), plainly Some(2)",
+        ),
+        (Fault::OversleepsRoom, "not at rest after 200 cycles: 4 sums inside"),
+        (Fault::ForgetsToReset, "after a reset in cycle 2: event"),
+        (Fault::ForgetsToResetCounter, "after a reset in cycle 10: counts sums 2"),
+        (Fault::ClaimsRest, "quiescent and alone after cycle"),
+        (Fault::NeverRests, "not at rest after 200 cycles: 0 sums inside"),
+        (
+            Fault::LooksAtTheChannel,
+            "in cycle 0, without a tick of it: coming is Some(1), sampled Some(0)",
+        ),
+        (
+            Fault::ShowsMoreWhenBusy,
+            "after cycle 1 it shows other signals than at first",
+        ),
+    ];
+    for (fault, words) in expected {
+        let finding = verdict(fault).expect_err("a fault");
+        assert!(finding.contains(words), "{fault:?}: {finding}");
+    }
+}
