@@ -1,6 +1,6 @@
 //! The load-store unit of an SM, shared by its sub-cores, and shared memory beside it.
 //!
-//! [`unit`] is the component; [`agu`] checks addresses, [`coalescer`] makes packets of them, [`data`] moves
+//! [`unit`](mod@unit) is the component; [`agu`] checks addresses, [`coalescer`] makes packets of them, [`data`] moves
 //! bytes between registers and packets, [`pending`] keeps what waits for
 //! the L1; [`shared`] is the component that holds shared memory, with [`banks`] for its conflicts.
 
