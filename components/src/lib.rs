@@ -26,3 +26,6 @@ pub mod gpu;
 mod pool;
 
 mod waiting;
+
+#[cfg(test)]
+mod dialogue;

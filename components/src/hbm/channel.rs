@@ -30,6 +30,11 @@
 //!
 //! Sources: JEDEC JESD235 (HBM) for the commands and the names of the timings; Rixner et al. (ISCA 2000) for the scheduler.
 
+mod burst;
+mod stats;
+
+pub use stats::Stats;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -46,9 +51,10 @@ pub use super::sched::MAX_DEPTH;
 use super::sched::{Choice, Entry, Queue, RowState};
 use super::timing::Clockwork;
 use crate::config::Timing;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage};
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, Stage};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
+use burst::{bursts, transfer};
 
 /// Shape of a channel.
 #[derive(Clone, Debug)]
@@ -73,30 +79,6 @@ pub struct Config {
     pub clock: Domain,
     /// Where lines live.
     pub map: Arc<AddressMap>,
-}
-
-/// Events of a channel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "the unit is in the name")]
-pub struct Stats {
-    pub read_requests: u64,
-    pub write_requests: u64,
-    pub read_bursts: u64,
-    pub write_bursts: u64,
-    pub bytes_read: u64,
-    pub bytes_written: u64,
-    /// Requests that found their row open, their bank closed, another row open.
-    pub row_hits: u64,
-    pub row_misses: u64,
-    pub row_conflicts: u64,
-    pub activates: u64,
-    pub precharges: u64,
-    /// Command cycles that data held the bus.
-    pub bus_cycles: u64,
-    /// Changes between reading and writing.
-    pub turnarounds: u64,
-    /// Cycles in which a request stood before a full queue.
-    pub full_cycles: u64,
 }
 
 /// What went out at the last edge.
@@ -193,7 +175,12 @@ impl Channel {
         if edge < self.idle_until {
             return;
         }
-        if let Some(start) = self.refresh.catch_up(edge, &mut self.clockwork) {
+        let refreshes = self.refresh.done();
+        let waits_until = self.refresh.catch_up(edge, &mut self.clockwork);
+        if self.refresh.done() != refreshes {
+            self.queue.all_rows_closed();
+        }
+        if let Some(start) = waits_until {
             self.idle_until = start;
             return;
         }
@@ -388,54 +375,13 @@ impl Component for Channel {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        let s = &self.stats;
-        for (name, value) in [
-            ("read_requests", s.read_requests),
-            ("write_requests", s.write_requests),
-            ("read_bursts", s.read_bursts),
-            ("write_bursts", s.write_bursts),
-            ("bytes_read", s.bytes_read),
-            ("bytes_written", s.bytes_written),
-            ("row_hits", s.row_hits),
-            ("row_misses", s.row_misses),
-            ("row_conflicts", s.row_conflicts),
-            ("activates", s.activates),
-            ("precharges", s.precharges),
-            ("refreshes", self.refresh.done()),
-            ("bus_cycles", s.bus_cycles),
-            ("turnarounds", s.turnarounds),
-            ("full_cycles", s.full_cycles),
-        ] {
-            report.count(name, value);
-        }
+        self.stats.report(self.refresh.done(), report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         let requests = self.queue.len() + self.done.len();
         if requests > 0 {
             say(format!("{}: {requests} requests are not answered", self.path));
-        }
-    }
-}
-
-/// The bursts that hold these sectors.
-fn bursts(sectors: u8, sectors_per_burst: usize) -> u8 {
-    let one = (1u32 << sectors_per_burst) - 1;
-    (0..SECTORS.div_ceil(sectors_per_burst))
-        .filter(|n| u32::from(sectors) & one << (n * sectors_per_burst) != 0)
-        .fold(0, |bursts, n| bursts | 1 << n)
-}
-
-/// Copies the wanted sectors of one burst between packet and storage.
-fn transfer(entry: &mut Entry, burst: std::ops::Range<usize>, storage: &Storage) {
-    let packet = &mut entry.packet;
-    for sector in burst.filter(|&n| n < SECTORS && packet.sectors >> n & 1 == 1) {
-        let first = sector * SECTOR;
-        let address = packet.line + first as u64;
-        let bytes = &mut packet.bytes[first..first + SECTOR];
-        match entry.write {
-            true => storage.write_sector(address, bytes, (packet.byte_mask >> first) as u32),
-            false => storage.read_sector(address, bytes),
         }
     }
 }

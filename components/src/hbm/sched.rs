@@ -154,6 +154,11 @@ impl Queue {
         }
     }
 
+    /// Every row was closed.
+    pub(super) fn all_rows_closed(&mut self) {
+        self.hits = 0;
+    }
+
     /// Chooses between reads and writes for this edge.
     pub(super) fn choose_direction(&mut self, edge: u64) {
         let all = all(self.entries.len());

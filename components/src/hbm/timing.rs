@@ -95,6 +95,7 @@ impl Clockwork {
         } = self.t;
         self.activate_at = edge + u64::from(t_rrd);
         let bank = &mut self.banks[bank];
+        assert!(bank.row.is_none(), "edge {edge}: row {row} opened over {bank:?}");
         bank.row = Some(row);
         bank.column_at = edge + u64::from(t_rcd);
         bank.precharge_at = edge + u64::from(t_ras);
@@ -115,6 +116,10 @@ impl Clockwork {
         self.groups[bank % n_groups] = edge + u64::from(t.t_ccd_l);
         self.column_at = edge + u64::from(t.t_ccd_s);
         let bank = &mut self.banks[bank];
+        assert!(
+            bank.row.is_some(),
+            "edge {edge}: a column command to a bank without an open row"
+        );
         if write {
             let end = edge + u64::from(t.wl) + self.burst;
             bank.precharge_at = bank.precharge_at.max(end + u64::from(t.t_wr));

@@ -39,9 +39,13 @@
 //! Volta GPU architecture via microbenchmarking" (2018), for latency.
 
 mod data;
+mod lookup;
 mod mshr;
+mod stats;
 mod store;
 mod tag;
+
+pub use stats::Stats;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,12 +59,12 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
 use crate::pool::Pool;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage, byte_mask, each_sector};
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage, each_sector};
 use crate::proto::noc::AddressMap;
 use crate::waiting::Waiting;
 use data::Data;
 use mshr::Mshr;
-use store::{StoreQueue, written};
+use store::StoreQueue;
 use tag::Tags;
 
 /// Packets that wait for the LSU before no more are taken from the crossbar.
@@ -101,38 +105,6 @@ pub struct Ports {
     pub below: OutPort<Box<Packet>>,
     /// From the crossbar.
     pub returns: InPort<Box<Packet>>,
-}
-
-/// Events of an L1. A sector that merges counts as missed too.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "the unit is in the name")]
-pub struct Stats {
-    pub load_requests: u64,
-    pub store_requests: u64,
-    pub atomic_requests: u64,
-    pub reduction_requests: u64,
-    pub load_sectors: u64,
-    pub load_sectors_hit: u64,
-    pub load_sectors_missed: u64,
-    pub load_sectors_merged: u64,
-    pub load_sectors_bypassed: u64,
-    pub store_sectors: u64,
-    pub store_sectors_hit: u64,
-    pub atomic_sectors: u64,
-    pub reduction_sectors: u64,
-    pub invalidations: u64,
-    /// Sectors of loads that came back from the crossbar.
-    pub sectors_read_below: u64,
-    /// Sectors of stores sent to the crossbar.
-    pub sectors_written_below: u64,
-    pub lines_evicted: u64,
-    /// Cycles in which a request was looked up.
-    pub tag_cycles: u64,
-    /// Cycles of the path to the LSU that answers took.
-    pub data_cycles: u64,
-    pub mshr_stall_cycles: u64,
-    pub store_stall_cycles: u64,
-    pub answer_stall_cycles: u64,
 }
 
 /// What the tag stage did last.
@@ -297,149 +269,6 @@ impl L1 {
         self.mshr.close(n);
     }
 
-    /// Looks one request up.
-    fn take_request(&mut self, now: Cycle) {
-        self.state = TagState::Idle;
-        let Some(packet) = self.ports.requests.peek(now) else {
-            return;
-        };
-        self.line = packet.line;
-        self.state = match packet.kind {
-            PacketKind::Load if !is_passed_on(packet) => self.look_up_load(now),
-            PacketKind::Invalidate => self.invalidate(now),
-            _ => self.pass_on(now),
-        };
-        match self.state {
-            TagState::StallMshr => self.stats.mshr_stall_cycles += 1,
-            TagState::StallStore => self.stats.store_stall_cycles += 1,
-            TagState::StallAnswer => self.stats.answer_stall_cycles += 1,
-            _ => self.stats.tag_cycles += 1,
-        }
-    }
-
-    fn look_up_load(&mut self, now: Cycle) -> TagState {
-        let packet = self.ports.requests.peek(now).expect("a request was seen");
-        let (line, wanted) = (line_number(packet), packet.sectors);
-        let found = self.tags.find(line);
-        let here = found.map_or(0, |(_, sectors)| sectors & wanted);
-        let missing = wanted & !here;
-        if missing == 0 {
-            return self.hit(now);
-        }
-        let Some(merged) = self.mshr.mergeable(line, missing) else {
-            return TagState::StallMshr;
-        };
-        let fetched = missing & !merged;
-        if self.waiting.is_full() || !self.mshr.has_room(fetched.count_ones()) {
-            return TagState::StallMshr;
-        }
-        let mut packet = self.take(now);
-        if let Some((place, _)) = found {
-            self.tags.touch(place, now.0);
-            self.data.read(place, here, &mut packet.bytes);
-        }
-        self.stats.load_sectors_hit += u64::from(here.count_ones());
-        self.stats.load_sectors_missed += u64::from(missing.count_ones());
-        self.stats.load_sectors_merged += u64::from(merged.count_ones());
-        packet.l1_hit = false;
-        packet.l2_hit = true;
-        let cache = packet.cache;
-        let slot = self.waiting.add(packet, missing);
-        if merged != 0 {
-            self.mshr.merge(line, merged, slot, &mut self.waiting);
-        }
-        if fetched != 0 {
-            let n = self.mshr.open(line, fetched, slot, &mut self.waiting);
-            self.request(line, fetched, n, cache);
-        }
-        TagState::Miss
-    }
-
-    fn hit(&mut self, now: Cycle) -> TagState {
-        if self.hits.len() > self.config.latency as usize {
-            return TagState::StallAnswer;
-        }
-        let mut packet = self.take(now);
-        let (place, _) = self.tags.find(line_number(&packet)).expect("the line was found");
-        self.tags.touch(place, now.0);
-        self.data.read(place, packet.sectors, &mut packet.bytes);
-        self.stats.load_sectors_hit += u64::from(packet.n_sectors());
-        packet.l1_hit = true;
-        self.hits.push_back((now + u64::from(self.config.latency), packet));
-        TagState::Hit
-    }
-
-    /// Forgets every line, those under way too; the answer is a hit's.
-    fn invalidate(&mut self, now: Cycle) -> TagState {
-        if self.hits.len() > self.config.latency as usize {
-            return TagState::StallAnswer;
-        }
-        let packet = self.take(now);
-        self.tags.clear();
-        self.mshr.spoil_all();
-        self.hits.push_back((now + u64::from(self.config.latency), packet));
-        TagState::Hit
-    }
-
-    /// A store, an atomic or an uncached load: goes down itself.
-    fn pass_on(&mut self, now: Cycle) -> TagState {
-        let packet = self.ports.requests.peek(now).expect("a request was seen");
-        if !self.store_queue.has_room(written(packet)) {
-            return TagState::StallStore;
-        }
-        let mut packet = self.take(now);
-        packet.l1_hit = false;
-        let line = line_number(&packet);
-        match packet.kind {
-            PacketKind::Load => {
-                self.stats.load_sectors_missed += u64::from(packet.n_sectors());
-                self.stats.load_sectors_bypassed += u64::from(packet.n_sectors());
-            }
-            PacketKind::Store => {
-                if let Some((place, sectors)) = self.tags.find(line) {
-                    let mask = packet.byte_mask & byte_mask(sectors);
-                    self.data.write(place, mask, &packet.bytes);
-                    self.stats.store_sectors_hit += u64::from((sectors & packet.sectors).count_ones());
-                }
-                self.mshr.spoil(line, packet.sectors);
-            }
-            PacketKind::Atomic | PacketKind::Reduction => {
-                self.tags.drop_line(line);
-                self.mshr.spoil(line, packet.sectors);
-            }
-            PacketKind::Invalidate => unreachable!("{}: an invalidation stays in the L1", self.path),
-        }
-        self.store_queue.push(packet);
-        TagState::Pass
-    }
-
-    /// Takes the request that was looked at, and counts it.
-    fn take(&mut self, now: Cycle) -> Box<Packet> {
-        let mut packet = self.ports.requests.recv(now).expect("a request was seen");
-        packet.stamps.note(Stage::L1, now);
-        let (requests, sectors) = match packet.kind {
-            PacketKind::Load => (&mut self.stats.load_requests, &mut self.stats.load_sectors),
-            PacketKind::Store => (&mut self.stats.store_requests, &mut self.stats.store_sectors),
-            PacketKind::Atomic => (&mut self.stats.atomic_requests, &mut self.stats.atomic_sectors),
-            PacketKind::Reduction => (&mut self.stats.reduction_requests, &mut self.stats.reduction_sectors),
-            PacketKind::Invalidate => {
-                self.stats.invalidations += 1;
-                return packet;
-            }
-        };
-        *requests += 1;
-        *sectors += u64::from(packet.n_sectors());
-        packet
-    }
-
-    /// Asks the L2 for sectors.
-    fn request(&mut self, line: u32, sectors: u8, n: u32, cache: CacheOp) {
-        let line = u64::from(line) * LINE as u64;
-        let mut packet = self.pool.take(PacketKind::Load, line, sectors, n);
-        packet.cache = cache;
-        self.store_queue.push(packet);
-    }
-
     fn activity(&mut self, now: Cycle) -> Activity {
         let busy = self.state != TagState::Idle
             || self.store_queue.len() != 0
@@ -503,33 +332,7 @@ impl Component for L1 {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        let s = &self.stats;
-        for (name, value) in [
-            ("load_requests", s.load_requests),
-            ("store_requests", s.store_requests),
-            ("atomic_requests", s.atomic_requests),
-            ("reduction_requests", s.reduction_requests),
-            ("load_sectors", s.load_sectors),
-            ("load_sectors_hit", s.load_sectors_hit),
-            ("load_sectors_missed", s.load_sectors_missed),
-            ("load_sectors_merged", s.load_sectors_merged),
-            ("load_sectors_bypassed", s.load_sectors_bypassed),
-            ("store_sectors", s.store_sectors),
-            ("store_sectors_hit", s.store_sectors_hit),
-            ("atomic_sectors", s.atomic_sectors),
-            ("reduction_sectors", s.reduction_sectors),
-            ("invalidations", s.invalidations),
-            ("sectors_read_below", s.sectors_read_below),
-            ("sectors_written_below", s.sectors_written_below),
-            ("lines_evicted", s.lines_evicted),
-            ("tag_cycles", s.tag_cycles),
-            ("data_cycles", s.data_cycles),
-            ("mshr_stall_cycles", s.mshr_stall_cycles),
-            ("store_stall_cycles", s.store_stall_cycles),
-            ("answer_stall_cycles", s.answer_stall_cycles),
-        ] {
-            report.count(name, value);
-        }
+        self.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

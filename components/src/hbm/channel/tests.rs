@@ -1,1 +1,351 @@
+//! Dialogues with a channel: the test is the slices. Cycles are counted by hand from the timing below.
 
+use super::*;
+use crate::dialogue::{all, run, wire};
+use crate::storage::BASE;
+
+const EXTRA: u64 = 30;
+
+/// Every number another, so that none stands in for another.
+const TIMING: Timing = Timing {
+    t_rcd: 14,
+    t_rp: 15,
+    t_ras: 33,
+    t_rc: 48,
+    t_rrd: 4,
+    t_ccd_s: 1,
+    t_ccd_l: 3,
+    cl: 13,
+    wl: 5,
+    t_wr: 12,
+    t_wtr: 6,
+    t_rtp: 7,
+    t_rfc: 300,
+    t_refi: 4000,
+};
+
+type Ends = (OutPort<Box<Packet>>, InPort<Box<Packet>>);
+
+struct Bench {
+    channel: Channel,
+    storage: Arc<Storage>,
+    now: Cycle,
+    /// The other ends of the channel's ports.
+    slices: Vec<Ends>,
+}
+
+fn config() -> Config {
+    Config {
+        banks: 8,
+        bank_groups: 4,
+        row_bytes: 1024,
+        queue_depth: 8,
+        burst_bytes: 32,
+        bus_bytes_per_command_cycle: 32,
+        latency_extra: EXTRA as u32,
+        timing: TIMING,
+        clock: Domain::GLOBAL,
+        map: Arc::new(AddressMap::new(1, 1)),
+    }
+}
+
+impl Bench {
+    fn new(config: Config, slices: usize) -> Self {
+        let storage = Arc::new(Storage::new(1 << 22));
+        let wires: Vec<_> = (0..slices).map(|_| (wire(), wire())).collect();
+        let (mut outside, mut inside) = (Vec::new(), Vec::new());
+        for ((to, from_slice), (to_slice, from)) in wires {
+            outside.push((to, from));
+            inside.push((from_slice, to_slice));
+        }
+        Bench {
+            channel: Channel::new(Path::root("channel"), config, inside, storage.clone()),
+            storage,
+            now: Cycle::ZERO,
+            slices: outside,
+        }
+    }
+
+    fn run_until(&mut self, end: u64) {
+        run(&mut self.channel, &mut self.now, end);
+    }
+
+    fn send(&mut self, slice: usize, packet: Packet) {
+        self.slices[slice].0.send(self.now, Box::new(packet));
+    }
+
+    /// Runs until so many answers have come; the cycle in which each became visible, and its tag, in order.
+    fn answers(&mut self, n: usize) -> Vec<(u64, u32)> {
+        let mut answers = Vec::new();
+        while answers.len() < n {
+            assert!(self.now < Cycle(100_000), "only {answers:?}");
+            for (_, port) in &mut self.slices {
+                answers.extend(all(port, self.now).iter().map(|packet| (self.now.0, packet.tag)));
+            }
+            let next = self.now.0 + 1;
+            self.run_until(next);
+        }
+        answers
+    }
+
+    /// Sends one packet into an idle channel: cycles from its acceptance to its answer being sent.
+    fn cycles_of(&mut self, packet: Packet) -> u64 {
+        let accepted = self.now.0 + 1;
+        self.send(0, packet);
+        self.answers(1)[0].0 - 1 - accepted
+    }
+}
+
+/// Local line numbers are line numbers here, but for the base: line 0 has bank group 0.
+fn address(local: u64) -> u64 {
+    BASE + local * LINE as u64
+}
+
+fn read(local: u64, sectors: u8, tag: u32) -> Packet {
+    Packet {
+        line: address(local),
+        sectors,
+        tag,
+        ..Packet::blank()
+    }
+}
+
+fn write(local: u64, sectors: u8, value: u8, tag: u32) -> Packet {
+    Packet {
+        kind: PacketKind::Store,
+        byte_mask: u128::MAX,
+        bytes: [value; LINE],
+        ..read(local, sectors, tag)
+    }
+}
+
+/// Lines of the same bank as line 0, in the same row or in others.
+fn lines_in_bank(same_row: bool) -> impl Iterator<Item = u64> {
+    let layout = Layout {
+        banks: 8,
+        groups: 4,
+        lines_per_row: 8,
+    };
+    let base = BASE / LINE as u64;
+    let first = layout.locate(base);
+    (1..1000).filter(move |n| {
+        let other = layout.locate(base + n);
+        other.bank == first.bank && (other.row == first.row) == same_row
+    })
+}
+
+fn another_row() -> u64 {
+    lines_in_bank(false).next().unwrap()
+}
+
+fn same_row() -> u64 {
+    lines_in_bank(true).next().unwrap()
+}
+
+#[test]
+fn idle_channel_row_closed_open_and_in_the_way() {
+    let mut bench = Bench::new(config(), 1);
+    let closed = 1 + 14 + 13 + 1 + EXTRA;
+    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), closed);
+    let open = 1 + 13 + 1 + EXTRA;
+    assert_eq!(bench.cycles_of(read(0, 0b0100, 0)), open);
+    assert_eq!(
+        bench.cycles_of(read(another_row(), 0b0001, 0)),
+        1 + 15 + 14 + 13 + 1 + EXTRA
+    );
+    let stats = bench.channel.counters();
+    assert_eq!((stats.row_misses, stats.row_hits, stats.row_conflicts), (1, 1, 1));
+    assert_eq!((stats.activates, stats.precharges, stats.bytes_read), (2, 1, 96));
+}
+
+#[test]
+fn four_sectors_of_a_line_follow_each_other_by_the_group_distance() {
+    let mut bench = Bench::new(config(), 1);
+    assert_eq!(bench.cycles_of(read(0, 0b1111, 0)), 1 + 14 + 13 + 3 * 3 + 1 + EXTRA);
+}
+
+#[test]
+fn row_just_opened_must_stay_for_tras_and_the_bank_for_trc() {
+    let mut bench = Bench::new(config(), 1);
+    bench.send(0, read(0, 0b0001, 0));
+    bench.send(0, read(another_row(), 0b0001, 1));
+    let answers = bench.answers(2);
+    // Activate, activate again tRC later, whatever comes between.
+    assert_eq!(answers[1].0 - answers[0].0, 48);
+}
+
+#[test]
+fn two_groups_their_bursts_interleave_on_the_bus() {
+    let mut bench = Bench::new(config(), 1);
+    bench.send(0, read(0, 0b1111, 0));
+    bench.send(0, read(1, 0b1111, 1));
+    let answers = bench.answers(2);
+    // The second bank opens tRRD later, its bursts fall between the other's: four each, 3 apart.
+    assert_eq!(answers[1].0 - answers[0].0, 4);
+    assert_eq!(bench.channel.counters().bus_cycles, 8);
+}
+
+#[test]
+fn open_row_younger_request_goes_before_an_older_one_that_must_wait() {
+    let mut bench = Bench::new(config(), 1);
+    bench.cycles_of(read(0, 0b0001, 9));
+    bench.send(0, read(another_row(), 0b0001, 0));
+    bench.send(0, read(same_row(), 0b1111, 1));
+    let tags: Vec<_> = bench.answers(2).iter().map(|&(_, tag)| tag).collect();
+    // The precharge of the older goes out first where it may; here tRAS has passed, so it does.
+    assert_eq!(tags, [0, 1]);
+    let mut bench = Bench::new(config(), 1);
+    bench.send(0, read(0, 0b0001, 9));
+    bench.send(0, read(another_row(), 0b0001, 0));
+    bench.send(0, read(same_row(), 0b1111, 1));
+    let tags: Vec<_> = bench.answers(3).iter().map(|&(_, tag)| tag).collect();
+    assert_eq!(tags, [9, 1, 0], "tRAS holds the row open long enough for the younger");
+}
+
+#[test]
+fn stream_to_one_row_the_other_row_is_served_before_it_starves() {
+    let mut bench = Bench::new(config(), 2);
+    let row: Vec<u64> = lines_in_bank(true).collect();
+    let (mut n, sent) = (0, 100);
+    let answered = loop {
+        if bench.slices[0].0.has_room(bench.now) {
+            n += 1;
+            bench.send(0, read(row[n % row.len()], 0b1111, 0));
+        }
+        if bench.now.0 == sent {
+            bench.send(1, read(another_row(), 0b0001, 7));
+        }
+        all(&mut bench.slices[0].1, bench.now);
+        if !all(&mut bench.slices[1].1, bench.now).is_empty() {
+            break bench.now.0;
+        }
+        let next = bench.now.0 + 1;
+        bench.run_until(next);
+    };
+    let waited = answered - sent;
+    assert!((1000..1200).contains(&waited), "{waited} cycles");
+}
+
+#[test]
+fn write_then_read_of_another_line_waits_for_the_turnaround() {
+    let mut bench = Bench::new(config(), 1);
+    bench.cycles_of(read(0, 0b0001, 0));
+    let alone = bench.cycles_of(read(0, 0b0001, 0));
+    bench.send(0, write(0, 0b0001, 1, 1));
+    let end = bench.now.0 + 4;
+    bench.run_until(end); // accepted, and written in the next cycle: no read waits
+    assert_eq!(bench.channel.counters().write_bursts, 1);
+    // WL + burst + tWTR after the write at `end - 2`; the read could have gone out at end + 2.
+    let read_at = end - 2 + 5 + 1 + 6;
+    let late = read_at - (end + 2);
+    assert_eq!(bench.answers(1).len(), 1);
+    bench.run_until(400);
+    let mut bench = Bench::new(config(), 1);
+    bench.cycles_of(read(0, 0b0001, 0));
+    bench.send(0, write(0, 0b0001, 1, 1));
+    let end = bench.now.0 + 4;
+    bench.run_until(end);
+    bench.send(0, read(same_row(), 0b0001, 2));
+    let answers = bench.answers(2);
+    assert_eq!(answers[1], (end + 1 + alone + 1 + late, 2));
+}
+
+#[test]
+fn bytes_written_are_read_back_and_masked_ones_stay() {
+    let mut bench = Bench::new(config(), 1);
+    let mut packet = write(0, 0b0010, 0x55, 1);
+    packet.byte_mask = 0xf << 32;
+    bench.storage.write(address(0), &[0xaa; LINE]);
+    bench.send(0, packet);
+    bench.send(0, read(0, 0b0010, 2));
+    bench.answers(1);
+    while bench.now.0 < 300 {
+        if let Some(packet) = bench.slices[0].1.recv(bench.now) {
+            assert_eq!(packet.bytes[32..38], [0x55, 0x55, 0x55, 0x55, 0xaa, 0xaa]);
+            assert_eq!(bench.storage.load(address(0) + 32), 0x5555_5555);
+            return;
+        }
+        let next = bench.now.0 + 1;
+        bench.run_until(next);
+    }
+    panic!("the read was not answered");
+}
+
+#[test]
+fn refresh_due_closes_rows_and_holds_the_banks() {
+    let mut bench = Bench::new(config(), 1);
+    bench.run_until(3900);
+    bench.cycles_of(read(0, 0b0001, 0));
+    assert!(bench.now.0 < 4000);
+    bench.run_until(3999);
+    // Accepted at 4000, when the refresh falls due: precharge, tRFC, and only then the activate.
+    let cycles = bench.cycles_of(read(0, 0b0001, 0));
+    assert_eq!(cycles, 15 + 300 + 14 + 13 + 1 + EXTRA);
+}
+
+#[test]
+fn channel_slept_through_refreshes_the_next_read_finds_a_closed_row_and_no_wait() {
+    let mut bench = Bench::new(config(), 1);
+    bench.cycles_of(read(0, 0b0001, 0));
+    bench.run_until(14_000);
+    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 1 + 14 + 13 + 1 + EXTRA);
+    assert_eq!(bench.channel.refresh.done(), 3);
+}
+
+#[test]
+fn queue_full_requests_wait_in_their_links_and_all_slices_get_their_turn() {
+    let mut bench = Bench::new(config(), 2);
+    for n in 0..8 {
+        for slice in 0..2 {
+            let line = n * 64 + slice as u64 * 512;
+            bench.send(slice, read(line, 0b1111, slice as u32));
+        }
+    }
+    let answers = bench.answers(16);
+    assert!(bench.channel.counters().full_cycles > 0);
+    let early = answers[..8].iter().filter(|&&(_, slice)| slice == 0).count();
+    assert!((3..=5).contains(&early), "{early} of the first eight are of slice 0");
+}
+
+#[test]
+fn bursts_of_64_bytes_move_two_sectors_at_once() {
+    let mut bench = Bench::new(
+        Config {
+            burst_bytes: 64,
+            timing: Timing { t_ccd_s: 2, ..TIMING },
+            ..config()
+        },
+        1,
+    );
+    assert_eq!(bench.cycles_of(read(0, 0b1111, 0)), 1 + 14 + 13 + 3 + 2 + EXTRA);
+    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 1 + 13 + 2 + EXTRA);
+    let stats = bench.channel.counters();
+    assert_eq!((stats.read_bursts, stats.bytes_read), (3, 192));
+}
+
+#[test]
+fn reads_stream_over_all_banks_the_bus_is_nearly_always_busy() {
+    let timing = Timing { t_ccd_l: 2, ..TIMING };
+    let mut bench = Bench::new(
+        Config {
+            timing,
+            queue_depth: 64,
+            ..config()
+        },
+        4,
+    );
+    let mut next = 0;
+    while bench.now.0 < 3000 {
+        for slice in 0..4 {
+            if bench.slices[slice].0.has_room(bench.now) {
+                bench.send(slice, read(next, 0b1111, 0));
+                next += 1;
+            }
+            all(&mut bench.slices[slice].1, bench.now);
+        }
+        let end = bench.now.0 + 1;
+        bench.run_until(end);
+    }
+    let busy = bench.channel.counters().bus_cycles as f64 / 3000.0;
+    assert!(busy > 0.9, "{busy}");
+}

@@ -1,1 +1,294 @@
+//! Dialogues with a slice: the test is crossbar, host and memory.
 
+use super::*;
+use crate::dialogue::{Packets, add, all, line, load, run, store, wire};
+use crate::proto::mem::{LINE, PacketKind};
+
+const LATENCY: u64 = 10;
+
+struct Bench {
+    slice: Slice,
+    now: Cycle,
+    xbar: OutPort<Box<Packet>>,
+    answers: InPort<Box<Packet>>,
+    host: OutPort<SliceCommand>,
+    fetches: InPort<Box<Packet>>,
+    memory: OutPort<Box<Packet>>,
+}
+
+/// One set of two ways.
+fn config() -> Config {
+    Config {
+        bytes: 256,
+        associativity: 2,
+        latency: LATENCY as u32,
+        far_latency: 0,
+        near_sms: 0..1,
+        mshr_entries: 8,
+        waiting: 8,
+        bytes_per_cycle: 64,
+        atomic_interval: 2,
+        clock: Domain::GLOBAL,
+        map: Arc::new(AddressMap::new(1, 1)),
+    }
+}
+
+impl Bench {
+    fn new(config: Config) -> Self {
+        let ((xbar, requests), (to_xbar, answers)) = (wire(), wire());
+        let ((to_memory, fetches), (memory, from_memory)) = (wire(), wire());
+        let (host, commands) = wire();
+        let ports = Ports {
+            requests,
+            answers: to_xbar,
+            commands,
+            memory: vec![(to_memory, from_memory)],
+        };
+        Bench {
+            slice: Slice::new(Path::root("slice"), config, ports),
+            now: Cycle::ZERO,
+            xbar,
+            answers,
+            host,
+            fetches,
+            memory,
+        }
+    }
+
+    fn send(&mut self, packet: Box<Packet>, cycles: u64) {
+        self.xbar.send(self.now, packet);
+        self.run(cycles);
+    }
+
+    fn run(&mut self, cycles: u64) {
+        let end = self.now.0 + cycles;
+        run(&mut self.slice, &mut self.now, end);
+    }
+
+    /// What the slice wants of memory.
+    fn wanted(&mut self) -> Packets {
+        all(&mut self.fetches, self.now)
+    }
+
+    /// Memory answers with all bytes equal, and the slice answers too.
+    fn bring(&mut self, mut packet: Box<Packet>, value: u8) -> Packets {
+        packet.bytes = [value; LINE];
+        self.memory.send(self.now, packet);
+        self.run(LATENCY + 8);
+        all(&mut self.answers, self.now)
+    }
+
+    /// Stores to a line and takes the acknowledgement.
+    fn put(&mut self, n: u64, mask: u128, value: u8) {
+        self.send(store(n, mask, value, 0), LATENCY + 6);
+        assert_eq!(all(&mut self.answers, self.now).len(), 1);
+    }
+}
+
+#[test]
+fn empty_slice_load_fetches_its_sectors_and_answers() {
+    let mut bench = Bench::new(config());
+    bench.send(load(3, 0b0110, 7), 3);
+    let fetch = bench.wanted().remove(0);
+    assert_eq!(
+        (fetch.kind, fetch.line, fetch.sectors),
+        (PacketKind::Load, line(3), 0b0110)
+    );
+    let answers = bench.bring(fetch, 9);
+    assert_eq!((answers[0].tag, answers[0].bytes[32], answers[0].l2_hit), (7, 9, false));
+    assert!(bench.slice.is_quiescent());
+}
+
+#[test]
+fn sectors_present_load_is_answered_after_the_latency() {
+    let mut bench = Bench::new(config());
+    bench.put(3, u128::MAX, 5);
+    let sent = bench.now;
+    bench.send(load(3, 0b1111, 1), LATENCY + 2);
+    let answer = bench
+        .answers
+        .recv(bench.now)
+        .expect("sent at latency, visible one later");
+    assert_eq!(answer.stamps.at(Stage::L2), Some(sent + 1));
+    assert!(answer.l2_hit && answer.bytes == [5; LINE]);
+    assert!(bench.wanted().is_empty());
+}
+
+#[test]
+fn far_sm_is_answered_later_and_does_not_hold_up_a_near_one() {
+    let mut bench = Bench::new(Config {
+        far_latency: 20,
+        ..config()
+    });
+    bench.put(3, u128::MAX, 5);
+    let far = Packet {
+        sm: 1,
+        ..*load(3, 0b0001, 1)
+    };
+    bench.send(Box::new(far), 1);
+    bench.send(load(3, 0b0001, 2), LATENCY + 2);
+    assert_eq!(all(&mut bench.answers, bench.now)[0].tag, 2);
+    bench.run(18);
+    assert!(all(&mut bench.answers, bench.now).is_empty());
+    bench.run(1);
+    assert_eq!(all(&mut bench.answers, bench.now)[0].tag, 1);
+}
+
+#[test]
+fn line_absent_store_fetches_nothing() {
+    let mut bench = Bench::new(config());
+    bench.put(3, 0xff, 5);
+    assert!(bench.wanted().is_empty());
+    assert_eq!(bench.slice.counters().store_sectors_missed, 1);
+}
+
+#[test]
+fn sector_written_in_part_load_fetches_it_and_keeps_the_written_bytes() {
+    let mut bench = Bench::new(config());
+    bench.put(3, 0xff, 5);
+    bench.send(load(3, 0b0001, 1), 3);
+    let fetch = bench.wanted().remove(0);
+    assert_eq!(fetch.sectors, 0b0001);
+    let answers = bench.bring(fetch, 9);
+    assert_eq!(answers[0].bytes[7..9], [5, 9]);
+}
+
+#[test]
+fn sector_under_way_requests_wait_in_order_and_the_store_stays_behind_the_load() {
+    let mut bench = Bench::new(config());
+    bench.send(load(3, 0b0001, 1), 1);
+    bench.send(store(3, 0b1, 5, 2), 1);
+    bench.send(load(3, 0b0001, 3), 1);
+    bench.send(add(3, 1, 1, 4), 4);
+    let mut wanted = bench.wanted();
+    assert_eq!(wanted.len(), 1);
+    let answers = bench.bring(wanted.remove(0), 9);
+    let tags: Vec<_> = answers.iter().map(|packet| packet.tag).collect();
+    assert_eq!(tags, [1, 2, 3, 4]);
+    assert_eq!((answers[0].bytes[0], answers[2].bytes[0]), (9, 5));
+    let old = answers[3].atomic.as_ref().unwrap().lanes[0].value;
+    assert_eq!(old, 0x0909_0905);
+}
+
+#[test]
+fn sector_under_way_another_sector_of_the_line_is_served_at_once() {
+    let mut bench = Bench::new(config());
+    bench.put(3, 0xffff_ffff, 5);
+    bench.send(load(3, 0b0010, 1), 1);
+    bench.send(load(3, 0b0001, 2), LATENCY + 3);
+    assert_eq!(all(&mut bench.answers, bench.now)[0].tag, 2);
+}
+
+#[test]
+fn set_full_of_written_lines_the_older_is_written_back_with_its_byte_mask() {
+    let mut bench = Bench::new(config());
+    bench.put(1, 0xff << 32, 5);
+    bench.put(2, u128::MAX, 6);
+    bench.send(load(3, 0b0001, 1), 4);
+    let wanted = bench.wanted();
+    assert_eq!(wanted.len(), 2, "first the write-back, then the fetch");
+    let back = &wanted[0];
+    assert_eq!(
+        (back.kind, back.line, back.sectors),
+        (PacketKind::Store, line(1), 0b0010)
+    );
+    assert_eq!((back.byte_mask, back.bytes[32]), (0xff << 32, 5));
+    assert_eq!((wanted[1].kind, wanted[1].line), (PacketKind::Load, line(3)));
+    assert_eq!(bench.slice.counters().sectors_written_back, 1);
+}
+
+#[test]
+fn every_way_waits_for_memory_next_line_waits_too() {
+    let mut bench = Bench::new(config());
+    for n in 1..4 {
+        bench.send(load(n, 0b0001, n as u32), 2);
+    }
+    bench.run(4);
+    let mut wanted = bench.wanted();
+    assert_eq!(wanted.len(), 2);
+    assert!(bench.slice.counters().pinned_stall_cycles > 0);
+    bench.bring(wanted.remove(0), 9);
+    assert_eq!(bench.wanted()[0].line, line(3));
+}
+
+#[test]
+fn write_back_command_empties_the_dirty_lines_and_keeps_them() {
+    let mut bench = Bench::new(config());
+    bench.put(1, u128::MAX, 5);
+    bench.put(2, u128::MAX, 6);
+    bench.host.send(bench.now, SliceCommand::WriteBack);
+    bench.run(8);
+    let lines: Vec<_> = bench.wanted().iter().map(|packet| packet.line).collect();
+    assert_eq!((lines.len(), lines.contains(&line(1))), (2, true));
+    assert!(bench.slice.is_quiescent());
+    bench.send(load(1, 0b1111, 1), LATENCY + 4);
+    assert!(all(&mut bench.answers, bench.now)[0].l2_hit);
+    bench.host.send(bench.now, SliceCommand::WriteBack);
+    bench.run(8);
+    assert!(bench.wanted().is_empty(), "nothing has changed since");
+}
+
+#[test]
+fn invalidate_command_forgets_clean_lines() {
+    let mut bench = Bench::new(config());
+    bench.put(1, u128::MAX, 5);
+    bench.host.send(bench.now, SliceCommand::WriteBack);
+    bench.run(6);
+    bench.wanted();
+    bench.host.send(bench.now, SliceCommand::Invalidate);
+    bench.run(3);
+    bench.send(load(1, 0b0001, 1), 4);
+    assert_eq!(bench.wanted().len(), 1);
+}
+
+#[test]
+fn full_lines_take_the_data_array_for_two_cycles_each() {
+    let mut bench = Bench::new(config());
+    bench.put(1, u128::MAX, 5);
+    let mut arrivals = Vec::new();
+    for tag in 0..30 {
+        if tag < 4 {
+            bench.xbar.send(bench.now, load(1, 0b1111, tag));
+        }
+        bench.run(1);
+        arrivals.extend(all(&mut bench.answers, bench.now).iter().map(|_| bench.now.0));
+    }
+    assert!(
+        arrivals.len() == 4 && arrivals.is_sorted_by(|a, b| b - a == 2),
+        "{arrivals:?}"
+    );
+}
+
+#[test]
+fn eight_lanes_on_one_word_hold_the_next_request_for_sixteen_cycles() {
+    let mut bench = Bench::new(config());
+    bench.put(1, u128::MAX, 0);
+    bench.send(add(1, 8, 3, 1), 1);
+    bench.send(load(1, 0b0001, 2), 40);
+    let answers = all(&mut bench.answers, bench.now);
+    let lookup = |n: usize| answers[n].stamps.at(Stage::L2).unwrap();
+    assert_eq!(lookup(1) - lookup(0), 16);
+    let old = answers[0].atomic.as_ref().unwrap().lanes.map(|lane| lane.value);
+    assert_eq!(old[..8], [0, 3, 6, 9, 12, 15, 18, 21]);
+    assert_eq!(answers[1].bytes[0], 24);
+}
+
+#[test]
+fn clock_of_half_the_rate_takes_twice_as_long() {
+    let mut bench = Bench::new(Config {
+        clock: Domain::new(1, 2),
+        ..config()
+    });
+    bench.send(store(1, u128::MAX, 5, 0), 2 * LATENCY + 8);
+    let answer = bench.answers.recv(bench.now).unwrap();
+    assert_eq!(
+        answer.stamps.at(Stage::L2),
+        Some(Cycle(2)),
+        "the first edge after cycle 1"
+    );
+    bench.send(load(1, 0b0001, 1), 2 * LATENCY + 4);
+    let answer = bench.answers.recv(bench.now).unwrap();
+    let looked_up = answer.stamps.at(Stage::L2).unwrap().0;
+    assert!(looked_up.is_multiple_of(2));
+    assert!((looked_up + 2 * LATENCY + 1..=looked_up + 2 * LATENCY + 3).contains(&bench.now.0));
+}

@@ -1,1 +1,149 @@
+//! Dialogues with one network: the test is every SM and every slice.
 
+use super::*;
+use crate::dialogue::{add, all, load, run, store, wire_of};
+
+struct Bench {
+    xbar: Crossbar,
+    now: Cycle,
+    to: Vec<OutPort<Box<Packet>>>,
+    from: Vec<InPort<Box<Packet>>>,
+}
+
+impl Bench {
+    fn new(direction: Direction, inputs: usize, outputs: usize, clock: Domain) -> Self {
+        let (to, ins) = (0..inputs).map(|_| wire_of(1, 16)).unzip();
+        let (outs, from) = (0..outputs).map(|_| wire_of(1, 4)).unzip();
+        let config = Config {
+            direction,
+            bytes_per_cycle: 32,
+            clock,
+        };
+        Bench {
+            xbar: Crossbar::new(Path::root("xbar"), config, ins, outs),
+            now: Cycle::ZERO,
+            to,
+            from,
+        }
+    }
+
+    fn requests(inputs: usize, outputs: usize) -> Self {
+        Self::new(Direction::Request, inputs, outputs, Domain::GLOBAL)
+    }
+
+    fn send(&mut self, input: usize, mut packet: Box<Packet>, slice: u16) {
+        packet.slice = slice;
+        self.to[input].send(self.now, packet);
+    }
+
+    /// Runs so many cycles and takes everything at once: cycle and tag, by output.
+    fn drain(&mut self, cycles: u64) -> Vec<Vec<(u64, u32)>> {
+        let mut taken = vec![Vec::new(); self.from.len()];
+        for _ in 0..cycles {
+            let next = self.now.0 + 1;
+            run(&mut self.xbar, &mut self.now, next);
+            for (port, taken) in self.from.iter_mut().zip(&mut taken) {
+                taken.extend(all(port, self.now).iter().map(|packet| (self.now.0, packet.tag)));
+            }
+        }
+        taken
+    }
+}
+
+#[test]
+fn one_packet_through_an_idle_network_only_the_links_cost() {
+    let mut bench = Bench::requests(2, 3);
+    bench.send(1, load(0, 1, 7), 2);
+    assert_eq!(bench.drain(4), [vec![], vec![], vec![(2, 7)]]);
+    assert!(bench.xbar.is_quiescent());
+}
+
+#[test]
+fn different_inputs_to_different_outputs_do_not_wait() {
+    let mut bench = Bench::requests(3, 3);
+    (0..3).for_each(|n| bench.send(n, load(0, 1, n as u32), 2 - n as u16));
+    assert_eq!(bench.drain(4), [vec![(2, 2)], vec![(2, 1)], vec![(2, 0)]]);
+}
+
+#[test]
+fn all_inputs_want_one_output_each_is_served_in_turn() {
+    let mut bench = Bench::requests(3, 2);
+    for round in 0..4 {
+        (0..3).for_each(|n| bench.send(n, load(0, 1, 10 * n as u32 + round), 1));
+    }
+    let tags: Vec<u32> = bench.drain(20)[1].iter().map(|&(_, tag)| tag).collect();
+    assert_eq!(tags, [0, 10, 20, 1, 11, 21, 2, 12, 22, 3, 13, 23]);
+    assert_eq!(
+        bench.xbar.counters().conflict_cycles,
+        11 * 2 - 1,
+        "two waited, and one before the last"
+    );
+}
+
+#[test]
+fn store_of_four_sectors_holds_both_ports_for_four_cycles() {
+    let mut bench = Bench::requests(2, 2);
+    bench.send(0, store(0, u128::MAX, 1, 0), 0);
+    bench.send(0, load(0, 1, 1), 1);
+    bench.send(1, load(0, 1, 2), 0);
+    assert_eq!(bench.drain(9), [vec![(2, 0), (6, 2)], vec![(6, 1)]]);
+    let stats = bench.xbar.counters();
+    assert_eq!((stats.packets, stats.data_bytes, stats.output_cycles), (3, 128, 6));
+}
+
+#[test]
+fn sizes_follow_the_direction() {
+    let answers = |packet: &Packet| data_bytes(packet, Direction::Response);
+    let requests = |packet: &Packet| data_bytes(packet, Direction::Request);
+    let load = load(0, 0b1011, 0);
+    assert_eq!((requests(&load), answers(&load)), (0, 96));
+    let store = store(0, 0xff, 1, 0);
+    assert_eq!((requests(&store), answers(&store)), (32, 0));
+    let mut atomic = add(0, 9, 1, 0);
+    assert_eq!((requests(&atomic), answers(&atomic)), (36, 36));
+    atomic.atomic.as_mut().unwrap().op = AtomOp::Cas;
+    assert_eq!(
+        (requests(&atomic), answers(&atomic)),
+        (72, 36),
+        "a compare value for each"
+    );
+    atomic.kind = PacketKind::Reduction;
+    assert_eq!(answers(&atomic), 0);
+}
+
+#[test]
+fn output_full_others_go_on_and_order_stays() {
+    let mut bench = Bench::requests(2, 2);
+    for tag in 0..8 {
+        bench.send(0, load(0, 1, tag), 0);
+        bench.send(1, load(0, 1, 100 + tag), 1);
+    }
+    let end = bench.now.0 + 12;
+    run(&mut bench.xbar, &mut bench.now, end); // nobody takes: four fit into each link
+    assert!(bench.xbar.counters().blocked_cycles > 0);
+    let other: Vec<u32> = all(&mut bench.from[1], bench.now)
+        .iter()
+        .map(|packet| packet.tag)
+        .collect();
+    assert_eq!(other, [100, 101, 102, 103]);
+    let taken = bench.drain(12);
+    let tags = |n: usize| taken[n].iter().map(|&(_, tag)| tag).collect::<Vec<_>>();
+    assert_eq!(tags(0), (0..8).collect::<Vec<_>>());
+    assert_eq!(tags(1), (104..108).collect::<Vec<_>>());
+}
+
+#[test]
+fn responses_go_to_their_sm() {
+    let mut bench = Bench::new(Direction::Response, 1, 130, Domain::GLOBAL);
+    let mut packet = load(0, 1, 5);
+    packet.sm = 129;
+    bench.send(0, packet, 0);
+    assert_eq!(bench.drain(3)[129], [(2, 5)]);
+}
+
+#[test]
+fn clock_of_half_the_rate_moves_a_packet_every_other_cycle() {
+    let mut bench = Bench::new(Direction::Request, 1, 1, Domain::new(1, 2));
+    (0..4).for_each(|tag| bench.send(0, load(0, 1, tag), 0));
+    assert_eq!(bench.drain(12)[0], [(3, 0), (5, 1), (7, 2), (9, 3)]);
+}

@@ -1,0 +1,83 @@
+//! For tests that talk to one component: links whose other ends the test holds, and packets in few words.
+
+use warpwave_hw::component::Component;
+use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
+use warpwave_hw::path::Path;
+use warpwave_hw::tile::TileBuilder;
+use warpwave_hw::time::Cycle;
+
+use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
+use crate::storage::BASE;
+
+/// A link of one cycle with room for a few messages.
+pub(crate) fn wire<T: Send>() -> (OutPort<T>, InPort<T>) {
+    wire_of(1, 8)
+}
+
+/// A link within a tile.
+pub(crate) fn wire_of<T: Send>(latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
+    let mut tile = TileBuilder::new();
+    let (from, to) = (tile.slot(), tile.slot());
+    let path = Path::root("wire");
+    link(&LinkConfig { path, latency, depth }, &from, &to)
+}
+
+/// Ticks a component in every cycle from `now` until before `end`.
+pub(crate) fn run(component: &mut dyn Component, now: &mut Cycle, end: u64) {
+    while now.0 < end {
+        component.tick(*now);
+        *now += 1;
+    }
+}
+
+/// Address of line n of the storage.
+pub(crate) fn line(n: u64) -> u64 {
+    BASE + n * LINE as u64
+}
+
+/// A load of sectors of line n.
+pub(crate) fn load(n: u64, sectors: u8, tag: u32) -> Box<Packet> {
+    Box::new(Packet {
+        line: line(n),
+        sectors,
+        tag,
+        ..Packet::blank()
+    })
+}
+
+/// A store of `value` to the bytes of line n in `mask`.
+pub(crate) fn store(n: u64, mask: u128, value: u8, tag: u32) -> Box<Packet> {
+    let sectors = (0..4).filter(|s| (mask >> (s * SECTOR)) as u32 != 0);
+    Box::new(Packet {
+        kind: PacketKind::Store,
+        byte_mask: mask,
+        bytes: [value; LINE],
+        ..*load(n, sectors.fold(0, |all, s| all | 1 << s), tag)
+    })
+}
+
+/// An addition of `value` to the first word of line n by each of `lanes` lanes.
+pub(crate) fn add(n: u64, lanes: usize, value: u64, tag: u32) -> Box<Packet> {
+    let mut atomics = AtomicLanes {
+        n: lanes,
+        ..AtomicLanes::default()
+    };
+    atomics.lanes[..lanes].fill(AtomicLane {
+        value,
+        ..AtomicLane::default()
+    });
+    Box::new(Packet {
+        kind: PacketKind::Atomic,
+        atomic: Some(Box::new(atomics)),
+        ..*load(n, 0b0001, tag)
+    })
+}
+
+/// Packets in the boxes that they travel in.
+#[allow(clippy::vec_box, reason = "boxes go on to a port")]
+pub(crate) type Packets = Vec<Box<Packet>>;
+
+/// All messages visible at a port.
+pub(crate) fn all<T>(port: &mut InPort<T>, now: Cycle) -> Vec<T> {
+    std::iter::from_fn(|| port.recv(now)).collect()
+}

@@ -1,0 +1,142 @@
+//! The tag stage: how each sector of a request is served, and serving it.
+
+use warpwave_hw::time::Cycle;
+
+use super::{MEMORY_DEPTH, Slice, TagState, line_number};
+use crate::l2::atomic;
+use crate::l2::lines::{Found, Lines};
+use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, copy_bytes, copy_sectors, each_sector};
+
+/// How the sectors of a request are served.
+struct Plan {
+    place: usize,
+    /// Whether the line is here.
+    here: bool,
+    /// Sectors that wait for a fetch under way.
+    queued: u8,
+    /// Sectors to fetch.
+    fetched: u8,
+}
+
+impl Slice {
+    /// Looks the request at the head up.
+    pub(super) fn take_request(&mut self, now: Cycle, edge: u64) {
+        self.state = TagState::Idle;
+        let Some(packet) = self.ports.requests.peek(now) else {
+            return;
+        };
+        self.line = packet.line;
+        self.state = match self.plan(now, edge) {
+            Ok(plan) => self.serve(plan, now, edge),
+            Err(stall) => stall,
+        };
+        match self.state {
+            TagState::StallFetch => self.stats.fetch_stall_cycles += 1,
+            TagState::StallPinned => self.stats.pinned_stall_cycles += 1,
+            TagState::StallMemory => self.stats.memory_stall_cycles += 1,
+            TagState::StallAnswer => self.stats.answer_stall_cycles += 1,
+            TagState::Hit | TagState::Miss => self.stats.tag_cycles += 1,
+            TagState::DataBusy | TagState::Idle => {}
+        }
+    }
+
+    /// How the request at the head is served, or what it must wait for.
+    fn plan(&mut self, now: Cycle, edge: u64) -> Result<Plan, TagState> {
+        if self.data_free > edge {
+            return Err(TagState::DataBusy);
+        }
+        if self.answers_full() {
+            return Err(TagState::StallAnswer);
+        }
+        let packet = self.ports.requests.peek(now).expect("a request was seen");
+        let (kind, sectors) = (packet.kind, packet.sectors);
+        let (place, here) = match self
+            .lines
+            .find(line_number(packet), self.config.map.home(packet.line).local)
+        {
+            Found::Line(place) => (place, true),
+            Found::Victim(place) => (place, false),
+            Found::Pinned => return Err(TagState::StallPinned),
+        };
+        let fetch = self.lines.fetch(place).filter(|_| here);
+        let queued = fetch.map_or(0, |entry| self.fetches.sectors(entry) & sectors);
+        let full = if here { self.lines.full(place) } else { 0 };
+        let fetched = match kind {
+            PacketKind::Store => 0,
+            _ => sectors & !queued & !full,
+        };
+        if queued | fetched != 0 && (self.waiting.is_full() || !self.fetches.has_room(fetched.count_ones())) {
+            return Err(TagState::StallFetch);
+        }
+        if (fetched != 0 || !here) && self.to_memory.len() + 2 > MEMORY_DEPTH {
+            return Err(TagState::StallMemory);
+        }
+        Ok(Plan {
+            place,
+            here,
+            queued,
+            fetched,
+        })
+    }
+
+    fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> TagState {
+        let Plan { place, here, .. } = plan;
+        let mut packet = self.ports.requests.recv(now).expect("a request was seen");
+        packet.stamps.note(Stage::L2, now);
+        if !here {
+            self.replace(place, line_number(&packet));
+        }
+        self.lines.touch(place, edge);
+        self.stats.count_request(&packet, here, plan.queued, plan.fetched);
+        let rest = plan.queued | plan.fetched;
+        for sector in each_sector(packet.sectors & !rest) {
+            perform(&mut packet, &mut self.lines, place, sector);
+        }
+        let cycles = match &packet.atomic {
+            Some(atomics) if is_atomic(packet.kind) => atomic::depth(atomics) * self.config.atomic_interval,
+            _ => self.data_cycles((packet.sectors & !rest).count_ones()),
+        };
+        self.occupy(edge, cycles);
+        packet.l2_hit = rest == 0 && (here || packet.kind == PacketKind::Store);
+        if rest == 0 {
+            self.complete(packet, now, edge);
+            return TagState::Hit;
+        }
+        let slot = self.waiting.add(packet, rest);
+        self.fetch(place, plan.fetched, now);
+        let entry = self
+            .lines
+            .fetch(place)
+            .expect("sectors that a packet waits for are under way");
+        self.fetches.wait(entry, rest, slot, &mut self.waiting);
+        TagState::Miss
+    }
+}
+
+/// Does what a packet wants of one sector that it may have.
+pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sector: usize) {
+    match packet.kind {
+        PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, 1 << sector),
+        PacketKind::Store => {
+            let mask = (packet.byte_mask >> (SECTOR * sector)) as u32;
+            copy_bytes(
+                &packet.bytes,
+                lines.bytes_mut(place),
+                u128::from(mask) << (SECTOR * sector),
+            );
+            lines.mark(place, sector, mask);
+        }
+        PacketKind::Atomic | PacketKind::Reduction => {
+            debug_assert_eq!(lines.full(place) >> sector & 1, 1, "an atomic needs every byte");
+            if let Some(atomics) = &mut packet.atomic {
+                let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
+                lines.mark(place, sector, written);
+            }
+        }
+        PacketKind::Invalidate => {}
+    }
+}
+
+fn is_atomic(kind: PacketKind) -> bool {
+    matches!(kind, PacketKind::Atomic | PacketKind::Reduction)
+}

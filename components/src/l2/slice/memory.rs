@@ -1,0 +1,147 @@
+//! The way to memory and back: fetches, write-backs, and the host's commands that cause them.
+
+use warpwave_hw::time::Cycle;
+
+use super::lookup::perform;
+use super::{MEMORY_DEPTH, Slice};
+use crate::proto::mem::{LINE, Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector};
+
+impl Slice {
+    /// Sends one fetch or write-back.
+    pub(super) fn send_to_memory(&mut self, now: Cycle) {
+        let Some(packet) = self.to_memory.front() else {
+            return;
+        };
+        let channel = self.config.map.channel(packet.line).channel;
+        let (port, _) = &mut self.ports.memory[usize::from(channel)];
+        if port.has_room(now) {
+            port.send(now, self.to_memory.pop_front().expect("a packet is there"));
+        }
+    }
+
+    /// Takes one packet from a channel.
+    pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
+        if self.answers_full() {
+            return;
+        }
+        let n = self.ports.memory.len();
+        for channel in (self.turn..n).chain(0..self.turn) {
+            if let Some(packet) = self.ports.memory[channel].1.recv(now) {
+                self.turn = (channel + 1) % n;
+                if packet.kind == PacketKind::Load {
+                    self.fill(&packet, now, edge);
+                }
+                self.pool.give(packet);
+                return;
+            }
+        }
+    }
+
+    /// Takes fetched sectors in and does what waited for them, in order.
+    fn fill(&mut self, fill: &Packet, now: Cycle, edge: u64) {
+        let place = fill.tag as usize;
+        let entry = self
+            .lines
+            .fetch(place)
+            .expect("a line with a fetch under way is pinned");
+        for sector in each_sector(fill.sectors) {
+            self.lines.merge(place, sector, &fill.bytes);
+            while let Some(slot) = self.fetches.next_waiter(entry, sector, &mut self.waiting) {
+                let packet = self.waiting.packet(slot);
+                perform(packet, &mut self.lines, place, sector);
+                if let Some(mut packet) = self.waiting.arrived(slot, sector) {
+                    inherit_stamp(&mut packet, fill);
+                    self.complete(packet, now, edge);
+                }
+            }
+        }
+        self.occupy(edge, self.data_cycles(fill.n_sectors()));
+        if self.fetches.finish(entry, fill.sectors) {
+            self.lines.set_fetch(place, None);
+        }
+    }
+
+    /// Takes a command of the host's.
+    pub(super) fn take_command(&mut self, now: Cycle) {
+        if self.write_back.is_some() {
+            return;
+        }
+        match self.ports.commands.recv(now) {
+            Some(SliceCommand::WriteBack) => self.write_back = Some(0),
+            Some(SliceCommand::Invalidate) => self.invalidate(),
+            None => {}
+        }
+    }
+
+    fn invalidate(&mut self) {
+        for place in 0..self.lines.places() {
+            if self.lines.dirty(place) == 0 && self.lines.fetch(place).is_none() {
+                self.lines.forget(place);
+            }
+        }
+    }
+
+    /// Writes one more changed line back.
+    pub(super) fn go_on_writing_back(&mut self) {
+        let Some(first) = self.write_back else {
+            return;
+        };
+        if self.to_memory.len() >= MEMORY_DEPTH {
+            return;
+        }
+        let next = (first..self.lines.places()).find(|&place| self.lines.dirty(place) != 0);
+        if let Some(place) = next {
+            self.write_line_back(place);
+        }
+        self.write_back = next.map(|place| place + 1);
+    }
+
+    /// Gives a line the place of another.
+    pub(super) fn replace(&mut self, place: usize, line: u32) {
+        if self.lines.line(place).is_some() {
+            self.stats.lines_evicted += 1;
+            if self.lines.dirty(place) != 0 {
+                self.write_line_back(place);
+            }
+        }
+        self.lines.allocate(place, line);
+    }
+
+    fn write_line_back(&mut self, place: usize) {
+        let line = self.lines.line(place).expect("a changed place holds a line");
+        let sectors = self.lines.dirty(place);
+        let mut packet = self.pool.take(PacketKind::Store, address(line), sectors, 0);
+        packet.byte_mask = self.lines.valid(place) & byte_mask(sectors);
+        copy_sectors(self.lines.bytes(place), &mut packet.bytes, sectors);
+        self.stats.sectors_written_back += u64::from(sectors.count_ones());
+        self.lines.clean(place);
+        self.to_memory.push_back(packet);
+    }
+
+    /// Asks memory for sectors of a line that is here.
+    pub(super) fn fetch(&mut self, place: usize, sectors: u8, now: Cycle) {
+        if sectors == 0 {
+            return;
+        }
+        let entry = self.lines.fetch(place).unwrap_or_else(|| self.fetches.open());
+        self.lines.set_fetch(place, Some(entry));
+        self.fetches.start(entry, sectors);
+        let line = self.lines.line(place).expect("a line was allocated");
+        let mut packet = self.pool.take(PacketKind::Load, address(line), sectors, place as u32);
+        packet.stamps.note(Stage::L2, now);
+        self.stats.sectors_fetched += u64::from(sectors.count_ones());
+        self.to_memory.push_back(packet);
+    }
+}
+
+/// A packet that waited was at the memory when its fetch was, if it came before that.
+fn inherit_stamp(packet: &mut Packet, fill: &Packet) {
+    match (fill.stamps.at(Stage::Hbm), packet.stamps.at(Stage::L2)) {
+        (Some(at), Some(looked_up)) if at >= looked_up => packet.stamps.note(Stage::Hbm, at),
+        _ => {}
+    }
+}
+
+fn address(line: u32) -> u64 {
+    u64::from(line) * LINE as u64
+}

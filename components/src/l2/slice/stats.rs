@@ -1,0 +1,114 @@
+//! What a slice counts.
+
+use warpwave_hw::stats::Report;
+
+use crate::proto::mem::{Packet, PacketKind};
+
+/// Events of a slice. A sector that waits for a fetch under way counts as missed too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "the unit is in the name")]
+pub struct Stats {
+    pub load_requests: u64,
+    pub store_requests: u64,
+    pub atomic_requests: u64,
+    pub reduction_requests: u64,
+    pub load_sectors: u64,
+    pub load_sectors_hit: u64,
+    pub load_sectors_missed: u64,
+    pub load_sectors_merged: u64,
+    pub store_sectors: u64,
+    /// Sectors stored to a line that was there.
+    pub store_sectors_hit: u64,
+    pub store_sectors_missed: u64,
+    /// Sectors of atomics and reductions.
+    pub atomic_sectors: u64,
+    pub atomic_sectors_hit: u64,
+    pub atomic_sectors_missed: u64,
+    pub atomic_lanes: u64,
+    pub sectors_fetched: u64,
+    pub sectors_written_back: u64,
+    pub lines_evicted: u64,
+    /// Cycles in which a request was looked up.
+    pub tag_cycles: u64,
+    /// Cycles that the data array was held.
+    pub data_cycles: u64,
+    /// Cycles in which an answer was sent.
+    pub answer_cycles: u64,
+    pub fetch_stall_cycles: u64,
+    pub pinned_stall_cycles: u64,
+    pub memory_stall_cycles: u64,
+    pub answer_stall_cycles: u64,
+}
+
+impl Stats {
+    /// A request is looked up: whether its line is here, sectors that wait for a fetch under way, sectors fetched for it.
+    pub(super) fn count_request(&mut self, packet: &Packet, here: bool, queued: u8, fetched: u8) {
+        let s = self;
+        let sectors = u64::from(packet.n_sectors());
+        let missed = u64::from((queued | fetched).count_ones());
+        match packet.kind {
+            PacketKind::Load => {
+                s.load_requests += 1;
+                s.load_sectors += sectors;
+                s.load_sectors_hit += sectors - missed;
+                s.load_sectors_missed += missed;
+                s.load_sectors_merged += u64::from(queued.count_ones());
+            }
+            PacketKind::Store => {
+                s.store_requests += 1;
+                s.store_sectors += sectors;
+                *(if here {
+                    &mut s.store_sectors_hit
+                } else {
+                    &mut s.store_sectors_missed
+                }) += sectors;
+            }
+            PacketKind::Atomic | PacketKind::Reduction => {
+                *(if packet.kind == PacketKind::Atomic {
+                    &mut s.atomic_requests
+                } else {
+                    &mut s.reduction_requests
+                }) += 1;
+                s.atomic_sectors += sectors;
+                s.atomic_sectors_hit += sectors - missed;
+                s.atomic_sectors_missed += missed;
+                s.atomic_lanes += packet.atomic.as_ref().map_or(0, |atomics| atomics.n as u64);
+            }
+            PacketKind::Invalidate => unreachable!("an invalidation stays in the L1"),
+        }
+    }
+
+    /// Gives every counter its name.
+    pub(super) fn report(&self, report: &mut dyn Report) {
+        let s = self;
+        for (name, value) in [
+            ("load_requests", s.load_requests),
+            ("store_requests", s.store_requests),
+            ("atomic_requests", s.atomic_requests),
+            ("reduction_requests", s.reduction_requests),
+            ("load_sectors", s.load_sectors),
+            ("load_sectors_hit", s.load_sectors_hit),
+            ("load_sectors_missed", s.load_sectors_missed),
+            ("load_sectors_merged", s.load_sectors_merged),
+            ("store_sectors", s.store_sectors),
+            ("store_sectors_hit", s.store_sectors_hit),
+            ("store_sectors_missed", s.store_sectors_missed),
+            ("atomic_sectors", s.atomic_sectors),
+            ("atomic_sectors_hit", s.atomic_sectors_hit),
+            ("atomic_sectors_missed", s.atomic_sectors_missed),
+            ("atomic_lanes", s.atomic_lanes),
+            ("sectors_fetched", s.sectors_fetched),
+            ("sectors_written_back", s.sectors_written_back),
+            ("lines_evicted", s.lines_evicted),
+            ("tag_cycles", s.tag_cycles),
+            ("data_cycles", s.data_cycles),
+            ("answer_cycles", s.answer_cycles),
+            ("fetch_stall_cycles", s.fetch_stall_cycles),
+            ("pinned_stall_cycles", s.pinned_stall_cycles),
+            ("memory_stall_cycles", s.memory_stall_cycles),
+            ("answer_stall_cycles", s.answer_stall_cycles),
+        ] {
+            report.count(name, value);
+        }
+    }
+}

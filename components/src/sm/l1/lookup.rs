@@ -1,0 +1,142 @@
+//! The tag stage: one request a cycle is looked up, and hit, missed, merged, or passed on.
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::CacheOp;
+
+use super::store::written;
+use super::{L1, TagState, is_passed_on, line_number};
+use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask};
+
+impl L1 {
+    /// Looks one request up.
+    pub(super) fn take_request(&mut self, now: Cycle) {
+        self.state = TagState::Idle;
+        let Some(packet) = self.ports.requests.peek(now) else {
+            return;
+        };
+        self.line = packet.line;
+        self.state = match packet.kind {
+            PacketKind::Load if !is_passed_on(packet) => self.look_up_load(now),
+            PacketKind::Invalidate => self.invalidate(now),
+            _ => self.pass_on(now),
+        };
+        match self.state {
+            TagState::StallMshr => self.stats.mshr_stall_cycles += 1,
+            TagState::StallStore => self.stats.store_stall_cycles += 1,
+            TagState::StallAnswer => self.stats.answer_stall_cycles += 1,
+            _ => self.stats.tag_cycles += 1,
+        }
+    }
+
+    fn look_up_load(&mut self, now: Cycle) -> TagState {
+        let packet = self.ports.requests.peek(now).expect("a request was seen");
+        let (line, wanted) = (line_number(packet), packet.sectors);
+        let found = self.tags.find(line);
+        let here = found.map_or(0, |(_, sectors)| sectors & wanted);
+        let missing = wanted & !here;
+        if missing == 0 {
+            return self.hit(now);
+        }
+        let Some(merged) = self.mshr.mergeable(line, missing) else {
+            return TagState::StallMshr;
+        };
+        let fetched = missing & !merged;
+        if self.waiting.is_full() || !self.mshr.has_room(fetched.count_ones()) {
+            return TagState::StallMshr;
+        }
+        let mut packet = self.take(now);
+        if let Some((place, _)) = found {
+            self.tags.touch(place, now.0);
+            self.data.read(place, here, &mut packet.bytes);
+        }
+        self.stats.load_sectors_hit += u64::from(here.count_ones());
+        self.stats.load_sectors_missed += u64::from(missing.count_ones());
+        self.stats.load_sectors_merged += u64::from(merged.count_ones());
+        packet.l1_hit = false;
+        packet.l2_hit = true;
+        let cache = packet.cache;
+        let slot = self.waiting.add(packet, missing);
+        if merged != 0 {
+            self.mshr.merge(line, merged, slot, &mut self.waiting);
+        }
+        if fetched != 0 {
+            let n = self.mshr.open(line, fetched, slot, &mut self.waiting);
+            self.request(line, fetched, n, cache);
+        }
+        TagState::Miss
+    }
+
+    fn hit(&mut self, now: Cycle) -> TagState {
+        if self.hits.len() > self.config.latency as usize {
+            return TagState::StallAnswer;
+        }
+        let mut packet = self.take(now);
+        let (place, _) = self.tags.find(line_number(&packet)).expect("the line was found");
+        self.tags.touch(place, now.0);
+        self.data.read(place, packet.sectors, &mut packet.bytes);
+        self.stats.load_sectors_hit += u64::from(packet.n_sectors());
+        packet.l1_hit = true;
+        self.hits.push_back((now + u64::from(self.config.latency), packet));
+        TagState::Hit
+    }
+
+    /// Forgets every line, those under way too; the answer is a hit's.
+    fn invalidate(&mut self, now: Cycle) -> TagState {
+        if self.hits.len() > self.config.latency as usize {
+            return TagState::StallAnswer;
+        }
+        let packet = self.take(now);
+        self.tags.clear();
+        self.mshr.spoil_all();
+        self.hits.push_back((now + u64::from(self.config.latency), packet));
+        TagState::Hit
+    }
+
+    /// A store, an atomic or an uncached load: goes down itself.
+    fn pass_on(&mut self, now: Cycle) -> TagState {
+        let packet = self.ports.requests.peek(now).expect("a request was seen");
+        if !self.store_queue.has_room(written(packet)) {
+            return TagState::StallStore;
+        }
+        let mut packet = self.take(now);
+        packet.l1_hit = false;
+        let line = line_number(&packet);
+        match packet.kind {
+            PacketKind::Load => {
+                self.stats.load_sectors_missed += u64::from(packet.n_sectors());
+                self.stats.load_sectors_bypassed += u64::from(packet.n_sectors());
+            }
+            PacketKind::Store => {
+                if let Some((place, sectors)) = self.tags.find(line) {
+                    let mask = packet.byte_mask & byte_mask(sectors);
+                    self.data.write(place, mask, &packet.bytes);
+                    self.stats.store_sectors_hit += u64::from((sectors & packet.sectors).count_ones());
+                }
+                self.mshr.spoil(line, packet.sectors);
+            }
+            PacketKind::Atomic | PacketKind::Reduction => {
+                self.tags.drop_line(line);
+                self.mshr.spoil(line, packet.sectors);
+            }
+            PacketKind::Invalidate => unreachable!("{}: an invalidation stays in the L1", self.path),
+        }
+        self.store_queue.push(packet);
+        TagState::Pass
+    }
+
+    /// Takes the request that was looked at, and counts it.
+    fn take(&mut self, now: Cycle) -> Box<Packet> {
+        let mut packet = self.ports.requests.recv(now).expect("a request was seen");
+        packet.stamps.note(Stage::L1, now);
+        self.stats.count_request(&packet);
+        packet
+    }
+
+    /// Asks the L2 for sectors.
+    fn request(&mut self, line: u32, sectors: u8, n: u32, cache: CacheOp) {
+        let line = u64::from(line) * LINE as u64;
+        let mut packet = self.pool.take(PacketKind::Load, line, sectors, n);
+        packet.cache = cache;
+        self.store_queue.push(packet);
+    }
+}
