@@ -5,13 +5,16 @@
 //! to do, the clock jumps.
 
 mod meeting;
+mod share;
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::tile::Tile;
+use crate::tile::bell::Bells;
 use crate::time::Cycle;
 use meeting::Meeting;
+use share::Share;
 
 /// Longest quantum, whatever the links allow: half the horizon of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
@@ -31,6 +34,7 @@ pub enum Stop {
 pub struct Clock {
     now: Cycle,
     tiles: Vec<Tile>,
+    bells: Bells,
     quantum: u64,
     threads: usize,
 }
@@ -40,10 +44,15 @@ impl Clock {
     pub fn new(mut tiles: Vec<Tile>) -> Self {
         let shortest = tiles.iter().filter_map(Tile::remote_latency).min();
         let quantum = shortest.unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM);
-        tiles.iter_mut().for_each(|tile| tile.wake_all(Cycle::ZERO));
+        let bells = Bells::new(tiles.len());
+        for (n, tile) in tiles.iter_mut().enumerate() {
+            tile.join(&bells, n);
+            tile.wake_all(Cycle::ZERO);
+        }
         Clock {
             now: Cycle::ZERO,
             tiles,
+            bells,
             quantum,
             threads: 1,
         }
@@ -112,76 +121,11 @@ impl Clock {
     ///
     /// # Panics
     /// As a component does, whatever thread ticked it.
-    pub fn run(&mut self, limit: Cycle, stop: impl FnMut(Cycle) -> bool) -> Stop {
-        let reason = if self.threads == 1 {
-            self.run_alone(limit, stop)
-        } else {
-            self.run_threads(limit, stop)
-        };
-        if reason == Stop::Limit {
-            self.begin_windows();
-        }
-        reason
-    }
-
-    /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.
-    fn begin_windows(&mut self) {
-        let now = self.now;
-        let tiles = self.tiles.iter_mut();
-        tiles
-            .filter(|tile| tile.has_work(now, now))
-            .for_each(|tile| tile.run(now, now));
-    }
-
-    fn run_alone(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
-        loop {
-            let next = self
-                .tiles
-                .iter()
-                .map(|tile| tile.next_due(self.now))
-                .min()
-                .unwrap_or(Cycle::NEVER);
-            if let Some(reason) = self.jump(next, limit) {
-                return reason;
-            }
-            let end = (self.now + self.quantum).min(limit);
-            for tile in &mut self.tiles {
-                if tile.has_work(self.now, end) {
-                    tile.run(self.now, end);
-                }
-            }
-            self.now = end;
-            if stop(self.now) {
-                return Stop::Asked;
-            }
-        }
-    }
-
-    /// Moves to the next cycle in which something is due, or says why not.
-    fn jump(&mut self, next: Cycle, limit: Cycle) -> Option<Stop> {
-        if next == Cycle::NEVER {
-            return Some(Stop::Quiet);
-        }
-        if next >= limit {
-            self.now = self.now.max(limit);
-            return Some(Stop::Limit);
-        }
-        self.now = self.now.max(next);
-        None
-    }
-
-    /// As `run_alone`: this thread leads and runs its share of the tiles, the others run theirs; all meet twice a quantum.
-    fn run_threads(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
-        let threads = self.threads;
-        let quantum = self.quantum;
-        let mut shares: Vec<Vec<&mut Tile>> = (0..threads).map(|_| Vec::new()).collect();
-        for (n, tile) in self.tiles.iter_mut().enumerate() {
-            shares[n % threads].push(tile);
-        }
-        let plan = Plan::new(threads);
-        let mut now = self.now;
+    pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
+        let plan = Plan::new(self.threads);
+        let (mut now, quantum) = (self.now, self.quantum);
+        let mut shares = Share::deal(&mut self.tiles, &self.bells, self.threads, now).into_iter();
         let reason = std::thread::scope(|scope| {
-            let mut shares = shares.into_iter();
             let mut own = shares.next().expect("at least one thread");
             let follow = |(n, share)| {
                 let plan = &plan;
@@ -195,7 +139,17 @@ impl Clock {
             reason.expect("all threads came to every meeting")
         });
         self.now = now;
+        if reason == Stop::Limit {
+            self.begin_windows();
+        }
         reason
+    }
+
+    /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.
+    fn begin_windows(&mut self) {
+        let now = self.now;
+        let begin = self.tiles.iter_mut().filter(|tile| tile.next_window() < now);
+        begin.for_each(|tile| tile.run(now, now));
     }
 }
 
@@ -220,21 +174,21 @@ impl Plan {
     }
 
     /// A worker's life: each round, either say when its tiles are due next (an empty window) or run them.
-    fn follow(&self, worker: usize, mut tiles: Vec<&mut Tile>) {
+    fn follow(&self, worker: usize, mut share: Share) {
         let _attendance = self.meeting.attend();
         while self.meeting.meet() && !self.done.load(Ordering::Acquire) {
-            self.window(worker, &mut tiles);
+            self.window(worker, &mut share);
             self.meeting.meet();
         }
     }
 
-    /// The leader's: as `run_alone`, and sends the workers home at the end. `None` if one of them panicked.
+    /// The leader's: plans the windows, runs its own share, and sends the workers home. `None` if one of them panicked.
     fn lead(
         &self,
         now: &mut Cycle,
         limit: Cycle,
         quantum: u64,
-        own: &mut [&mut Tile],
+        own: &mut Share,
         stop: &mut impl FnMut(Cycle) -> bool,
     ) -> Option<Stop> {
         let _attendance = self.meeting.attend();
@@ -261,20 +215,19 @@ impl Plan {
 
     /// Runs the tiles through the window, and says when they are due next. In a full window that may miss what others are
     /// just sending; an empty one is there to ask again.
-    fn window(&self, worker: usize, tiles: &mut [&mut Tile]) {
-        let (from, end) = (
-            Cycle(self.from.load(Ordering::Acquire)),
-            Cycle(self.end.load(Ordering::Acquire)),
-        );
-        for tile in tiles.iter_mut().filter(|tile| from < end && tile.has_work(from, end)) {
-            tile.run(from, end);
-        }
-        let next = tiles.iter().map(|tile| tile.next_due(end)).min();
-        self.next_due[worker].store(next.unwrap_or(Cycle::NEVER).0, Ordering::Release);
+    fn window(&self, worker: usize, share: &mut Share) {
+        let from = Cycle(self.from.load(Ordering::Acquire));
+        let end = Cycle(self.end.load(Ordering::Acquire));
+        let next = if from < end {
+            share.run(from, end)
+        } else {
+            share.next_due(from)
+        };
+        self.next_due[worker].store(next.0, Ordering::Release);
     }
 
     /// Lets every thread do its window; `None` if one panicked.
-    fn round(&self, from: Cycle, end: Cycle, own: &mut [&mut Tile]) -> Option<()> {
+    fn round(&self, from: Cycle, end: Cycle, own: &mut Share) -> Option<()> {
         self.from.store(from.0, Ordering::Release);
         self.end.store(end.0, Ordering::Release);
         let all_well = self.meeting.meet() && {
@@ -285,7 +238,7 @@ impl Plan {
     }
 
     /// When anything is due next; asks only if the last window did not say that it is at once.
-    fn next_due(&self, now: Cycle, own: &mut [&mut Tile]) -> Option<Cycle> {
+    fn next_due(&self, now: Cycle, own: &mut Share) -> Option<Cycle> {
         if self.earliest() > now {
             self.round(now, now, own)?;
         }

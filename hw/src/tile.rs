@@ -9,15 +9,17 @@
 //! mailbox of the same form and are taken over when a quantum begins, before any of them falls due. A quantum and a message
 //! between tiles take at most half the horizon, so a mailbox taken over early or late never mixes up two cycles.
 
+pub(crate) mod bell;
 mod wheel;
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
+use bell::Bells;
 use wheel::Wheel;
 
 /// Cycles that the wheel looks ahead.
@@ -31,6 +33,26 @@ struct Shared {
     wheel: Wheel,
     mail: Wheel,
     remote_latency: AtomicU32,
+    /// The machine's bells and which is this tile's, once it is part of a machine.
+    bell: OnceLock<(Bells, usize)>,
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Shared {
+            wheel: Wheel::new(),
+            mail: Wheel::new(),
+            remote_latency: AtomicU32::new(u32::MAX),
+            bell: OnceLock::new(),
+        })
+    }
+
+    fn post(&self, at: Cycle, components: u64) {
+        self.mail.post(at, components);
+        if let Some((bells, tile)) = self.bell.get() {
+            bells.ring(*tile);
+        }
+    }
 }
 
 /// A component's place in a tile, known before the component is built: links are made between slots.
@@ -82,7 +104,7 @@ impl Waker {
     #[inline]
     pub(crate) fn wake(&self, at: Cycle) {
         if self.remote {
-            self.shared.mail.post(at, self.component);
+            self.shared.post(at, self.component);
         } else {
             self.shared.wheel.add(at, self.component);
         }
@@ -98,13 +120,8 @@ pub struct TileBuilder {
 impl TileBuilder {
     /// A tile without components.
     pub fn new() -> Self {
-        let shared = Shared {
-            wheel: Wheel::new(),
-            mail: Wheel::new(),
-            remote_latency: AtomicU32::new(u32::MAX),
-        };
         TileBuilder {
-            shared: Arc::new(shared),
+            shared: Shared::new(),
             components: Vec::new(),
         }
     }
@@ -191,12 +208,6 @@ struct Watch {
     begun: bool,
 }
 
-impl Watch {
-    fn begins_before(&self, end: Cycle) -> bool {
-        !self.begun && self.window.start < end
-    }
-}
-
 impl Tile {
     /// The components, in slot order.
     pub fn components(&self) -> &[Box<dyn Component>] {
@@ -268,9 +279,21 @@ impl Tile {
             .min(self.next_far)
     }
 
-    /// Whether the tile has anything to do in the cycles from `from` until before `end`: ticks, or a window to begin.
-    pub(crate) fn has_work(&self, from: Cycle, end: Cycle) -> bool {
-        self.next_due(from) < end || self.watch.as_ref().is_some_and(|watch| watch.begins_before(end))
+    /// The first cycle of a window to watch that has not begun.
+    pub(crate) fn next_window(&self) -> Cycle {
+        match &self.watch {
+            Some(watch) if !watch.begun => watch.window.start,
+            _ => Cycle::NEVER,
+        }
+    }
+
+    /// Makes the tile the machine's number `tile`.
+    ///
+    /// # Panics
+    /// If it is part of a machine already.
+    pub(crate) fn join(&self, bells: &Bells, tile: usize) {
+        let joined = self.shared.bell.set((bells.clone(), tile));
+        assert!(joined.is_ok(), "a tile is part of one machine");
     }
 
     /// Runs the cycles from `from` until before `end`.
@@ -295,7 +318,10 @@ impl Tile {
 
     /// Begins the window if these cycles reach into it.
     fn begin_watch(&mut self, from: Cycle, end: Cycle) {
-        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.begins_before(end)) {
+        if self.next_window() >= end {
+            return;
+        }
+        if let Some(watch) = &mut self.watch {
             watch.begun = true;
             watch.sampler.begin(from, &self.components);
             self.watched = watch.components;
