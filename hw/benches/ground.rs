@@ -1,10 +1,11 @@
-//! What the ground costs: a message over a link, a tick, a tile with nothing to do, a meeting of threads. Each is the best of nine.
+//! What the ground costs: a message over a link, a tick, tiles with nothing to do, a meeting of threads. Each
+//! figure is the best of nine.
 
 use std::time::Instant;
 
 use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::{LinkConfig, link};
+use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
@@ -12,40 +13,43 @@ use warpwave_hw::tile::{Tile, TileBuilder};
 use warpwave_hw::time::Cycle;
 
 fn main() {
-    println!(
-        "message sent and received, 8 bytes:    {:8.2} ns",
-        best(1_000_000, |n| messages(n, 0u64))
+    show("message sent and received, 8 bytes", best(1_000_000, || messages(0u64)));
+    show(
+        "message sent and received, 136 bytes",
+        best(1_000_000, || messages([0u64; 17])),
     );
-    println!(
-        "message sent and received, 136 bytes:  {:8.2} ns",
-        best(1_000_000, |n| messages(n, [0u64; 17]))
+    show("failed look at an empty link", best(1_000_000, looks));
+    show(
+        "tick of a busy component",
+        best(1_000_000, || run(vec![tile(8, 1)], 1, 8)),
     );
-    println!(
-        "failed look at an empty link:          {:8.2} ns",
-        best(1_000_000, looks)
+    show(
+        "cycle of a tile with one busy",
+        best(1_000_000, || run(vec![tile(1, 1)], 1, 1)),
     );
-    println!(
-        "tick of a busy component:              {:8.2} ns",
-        best(1_000_000, |n| run(vec![tile(8, 1)], n / 8))
+    show(
+        "sleep of a million cycles",
+        best(10_000, || run(vec![tile(1, 1_000_000)], 1_000_000, 1)),
     );
-    println!(
-        "cycle of a tile of 8 with one busy:    {:8.2} ns",
-        best(1_000_000, |n| run(vec![tile(1, 1), tile(7, 1 << 40)], n))
+    show(
+        "quantum of 32, one tile busy",
+        best(10_000, || run(vec![tile(1, 1)], 32, 1)),
     );
-    println!(
-        "quantum of 32, each idle tile of 1000: {:8.2} ns",
-        best(100_000, idle_tiles)
+    show(
+        "the same beside 1000 tiles asleep",
+        best(10_000, || run(one_busy_of(1001), 32, 1)),
     );
-    println!(
-        "sleep of a million cycles:             {:8.2} ns",
-        best(10_000, |n| run(vec![tile(1, 1_000_000)], n * 1_000_000))
-    );
-    println!("quantum of 32 on two threads:          {:8.2} ns", best(10_000, quanta));
+    show("quantum of 32 on two threads", best(10_000, quanta));
 }
 
-/// Nanoseconds for each of `n`, at best.
-fn best(n: u64, mut work: impl FnMut(u64)) -> f64 {
-    let mut once = || {
+fn show(what: &str, ns: f64) {
+    println!("{what:37} {ns:8.2} ns");
+}
+
+/// Nanoseconds for each of `n`, at best; the work is made ready before the time is taken.
+fn best<W: FnOnce(u64)>(n: u64, ready: impl Fn() -> W) -> f64 {
+    let once = || {
+        let work = ready();
         let start = Instant::now();
         work(n);
         start.elapsed().as_nanos() as f64 / n as f64
@@ -84,11 +88,29 @@ fn tile(components: usize, interval: u64) -> Tile {
     tile.build()
 }
 
-fn run(tiles: Vec<Tile>, cycles: u64) {
-    Clock::new(tiles).run(Cycle(cycles), |_| false);
+/// Runs `n` times so many cycles; each cycle counts as `parts`.
+fn run(tiles: Vec<Tile>, cycles: u64, parts: u64) -> impl FnOnce(u64) {
+    let mut clock = Clock::new(tiles);
+    move |n| {
+        clock.run(Cycle(n * cycles / parts), |_| false);
+    }
 }
 
-fn messages<T: Send + Copy + 'static>(n: u64, message: T) {
+fn one_busy_of(n: usize) -> Vec<Tile> {
+    (0..n)
+        .map(|n| if n == 0 { tile(1, 1) } else { tile(8, 1 << 40) })
+        .collect()
+}
+
+fn quanta() -> impl FnOnce(u64) {
+    let mut clock = Clock::new(vec![tile(1, 1), tile(1, 1)]);
+    clock.set_threads(2);
+    move |n| {
+        clock.run(Cycle(n * 32), |_| false);
+    }
+}
+
+fn joined<T: Send>() -> (OutPort<T>, InPort<T>) {
     let mut tile = TileBuilder::new();
     let (from, to) = (tile.slot(), tile.slot());
     let config = LinkConfig {
@@ -96,38 +118,26 @@ fn messages<T: Send + Copy + 'static>(n: u64, message: T) {
         latency: 1,
         depth: 2,
     };
-    let (mut output, mut input) = link(&config, &from, &to);
-    for now in (0..n).map(Cycle) {
-        std::hint::black_box(input.recv(now));
-        if output.has_room(now) {
-            output.send(now, std::hint::black_box(message));
+    link(&config, &from, &to)
+}
+
+fn messages<T: Send + Copy + 'static>(message: T) -> impl FnOnce(u64) {
+    let (mut output, mut input) = joined();
+    move |n| {
+        for now in (0..n).map(Cycle) {
+            std::hint::black_box(input.recv(now));
+            if output.has_room(now) {
+                output.send(now, std::hint::black_box(message));
+            }
         }
     }
 }
 
-fn looks(n: u64) {
-    let mut tile = TileBuilder::new();
-    let (from, to) = (tile.slot(), tile.slot());
-    let config = LinkConfig {
-        path: Path::root("link"),
-        latency: 1,
-        depth: 2,
-    };
-    let (_output, mut input) = link::<u64>(&config, &from, &to);
-    for now in (0..n).map(Cycle) {
-        std::hint::black_box(input.recv(now));
+fn looks() -> impl FnOnce(u64) {
+    let (_output, mut input) = joined::<u64>();
+    move |n| {
+        for now in (0..n).map(Cycle) {
+            std::hint::black_box(input.recv(now));
+        }
     }
-}
-
-/// One busy tile, and 1000 that sleep: what each of them adds to a quantum.
-fn idle_tiles(n: u64) {
-    let mut tiles = vec![tile(1, 1)];
-    tiles.extend((0..1000).map(|_| tile(8, 1 << 40)));
-    run(tiles, n / 1000 * 32);
-}
-
-fn quanta(n: u64) {
-    let mut clock = Clock::new(vec![tile(1, 1), tile(1, 1)]);
-    clock.set_threads(2);
-    clock.run(Cycle(n * 32), |_| false);
 }

@@ -39,6 +39,9 @@ impl Meeting {
 
     /// Waits until all threads are here; false if they will not come any more.
     pub fn meet(&self) -> bool {
+        if self.threads == 1 {
+            return true;
+        }
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Release);
