@@ -21,6 +21,11 @@ impl Pool {
         packet
     }
 
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.free.clear();
+    }
+
     /// Takes a packet back.
     pub(crate) fn give(&mut self, packet: Box<Packet>) {
         self.free.push(packet);

@@ -161,13 +161,17 @@ impl Queue {
 
     /// Chooses between reads and writes for this edge.
     pub(super) fn choose_direction(&mut self, edge: u64) {
-        let all = all(self.entries.len());
+        let ready = all(self.entries.len()) & !self.held;
+        let (reads, writes) = (ready & !self.writes != 0, ready & self.writes != 0);
         let n_writes = self.writes.count_ones() as usize;
-        let reads = all & !self.writes & !self.held != 0;
+        let enough = if self.writing {
+            self.depth / 8 + 1
+        } else {
+            self.depth / 2
+        };
         self.writing = match self.starving(edge) {
             Some(_) => self.writes & 1 == 1,
-            None if self.writing => n_writes > 0 && (n_writes > self.depth / 8 || !reads),
-            None => n_writes > 0 && (n_writes >= self.depth / 2 || !reads),
+            None => writes && (n_writes >= enough || !reads),
         };
     }
 

@@ -69,6 +69,7 @@ impl Lines {
         self.valid.fill([0; SECTORS]);
         self.dirty.fill(0);
         self.fetch.fill(0);
+        self.used.fill(0);
     }
 
     /// Looks for a line, `local` being its number in the slice.

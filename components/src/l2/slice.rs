@@ -288,6 +288,7 @@ impl Component for Slice {
         self.lines.clear();
         self.fetches.clear();
         self.waiting.clear();
+        self.pool.clear();
         self.answers.iter_mut().for_each(VecDeque::clear);
         self.to_memory.clear();
         self.data_free = 0;

@@ -302,6 +302,7 @@ impl Component for L1 {
         self.tags.clear();
         self.mshr.clear();
         self.waiting.clear();
+        self.pool.clear();
         self.store_queue.clear();
         self.hits.clear();
         self.returned.clear();

@@ -349,3 +349,35 @@ fn reads_stream_over_all_banks_the_bus_is_nearly_always_busy() {
     let busy = bench.channel.counters().bus_cycles as f64 / 3000.0;
     assert!(busy > 0.9, "{busy}");
 }
+
+#[test]
+fn contract_of_a_component_is_kept() {
+    for clock in [Domain::GLOBAL, Domain::new(3, 5), Domain::new(7, 4)] {
+        let build = |rig: &mut warpwave_hw::rig::Rig| {
+            let traffic = |from: u64| -> Vec<(u64, Box<Packet>)> {
+                let packet = |k: u64| {
+                    if k % 3 == 0 {
+                        write(7 * k, 0b1111, 9, 0)
+                    } else {
+                        read(7 * k, 0b0110, 0)
+                    }
+                };
+                let burst = (from..from + 12).map(|k| ((k - from) / 6 * 300, Box::new(packet(k))));
+                burst.chain([(5000, Box::new(read(from, 0b0001, 0)))]).collect()
+            };
+            let slices = vec![
+                (
+                    rig.input("in0", 1, 2, traffic(0)),
+                    rig.output("out0", 1, 2, |now| now.0 % 5 == 0),
+                ),
+                (rig.input("in1", 1, 2, traffic(100)), rig.output("out1", 1, 2, |_| true)),
+            ];
+            let storage = Arc::new(Storage::new(1 << 20));
+            Channel::new(Path::root("channel"), Config { clock, ..config() }, slices, storage)
+        };
+        let events = warpwave_hw::rig::check(build, 5500);
+        let events = events.unwrap_or_else(|what| panic!("{clock:?}: {what}"));
+        let out = events.iter().filter(|event| event.link.starts_with("out")).count();
+        assert_eq!(out, 26, "{clock:?}");
+    }
+}

@@ -292,3 +292,40 @@ fn clock_of_half_the_rate_takes_twice_as_long() {
     assert!(looked_up.is_multiple_of(2));
     assert!((looked_up + 2 * LATENCY + 1..=looked_up + 2 * LATENCY + 3).contains(&bench.now.0));
 }
+
+#[test]
+fn contract_of_a_component_is_kept() {
+    for clock in [Domain::GLOBAL, Domain::new(3, 5), Domain::new(7, 4)] {
+        let build = |rig: &mut warpwave_hw::rig::Rig| {
+            let requests = vec![
+                (0, load(1, 0b0001, 1)),
+                (0, store(1, 0xff, 7, 2)),
+                (0, add(1, 5, 1, 3)),
+                (0, store(2, u128::MAX, 8, 4)),
+                (0, load(3, 0b0001, 5)),
+                (70, load(3, 0b0001, 6)),
+                (90, load(1, 0b0001, 7)),
+            ];
+            // Line 1 gets place 0; line 3 the place of line 2, once that is written back.
+            let fills = vec![
+                (30, load(1, 0b0001, 0)),
+                (60, load(3, 0b0001, 1)),
+                (61, store(2, u128::MAX, 8, 0)),
+            ];
+            let ports = Ports {
+                requests: rig.input("requests", 1, 2, requests),
+                answers: rig.output("answers", 1, 2, |now| now.0 % 3 == 0),
+                commands: rig.input("commands", 1, 1, vec![(300, SliceCommand::WriteBack)]),
+                memory: vec![(
+                    rig.output("fetches", 1, 2, |now| now.0 % 2 == 0),
+                    rig.input("fills", 1, 2, fills),
+                )],
+            };
+            Slice::new(Path::root("slice"), Config { clock, ..config() }, ports)
+        };
+        let events = warpwave_hw::rig::check(build, 400);
+        let events = events.unwrap_or_else(|what| panic!("{clock:?}: {what}"));
+        let passed = |link| events.iter().filter(|event| event.link == link).count();
+        assert!(passed("answers") == 7, "{clock:?}: {}", passed("answers"));
+    }
+}

@@ -36,6 +36,7 @@ impl Tags {
     pub(super) fn clear(&mut self) {
         self.lines.fill(NONE);
         self.sectors.fill(0);
+        self.used.fill(0);
     }
 
     /// Places that lines may take.

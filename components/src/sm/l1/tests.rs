@@ -331,3 +331,54 @@ fn half_the_data_width_full_lines_come_every_other_cycle() {
         "{arrivals:?}"
     );
 }
+
+/// What the LSU sends, and what the crossbar brings back for it, each with the cycle from which on.
+fn script() -> [Vec<(u64, Box<Packet>)>; 2] {
+    let fill = |n, sectors, entry| {
+        let bytes = [n as u8; LINE];
+        Box::new(Packet {
+            bytes,
+            ..*load(n, sectors, entry)
+        })
+    };
+    let requests = vec![
+        (0, load(5, 0b0011, 1)),
+        (0, load(5, 0b0001, 2)),
+        (0, store(5, 0xff, 7, 3)),
+        (0, load(5, 0b0001, 4)),
+        (60, load(5, 0b0011, 5)),
+        (60, load(5, 0b0010, 6)),
+        (61, add(5, 2, 1, 7)),
+        (
+            90,
+            Box::new(Packet {
+                kind: PacketKind::Invalidate,
+                ..Packet::blank()
+            }),
+        ),
+    ];
+    let returns = vec![
+        (20, fill(5, 0b0011, 0)),
+        (20, store(5, 0xff, 7, 3)),
+        (21, fill(5, 0b0001, 1)),
+        (75, add(5, 2, 1, 7)),
+    ];
+    [requests, returns]
+}
+
+#[test]
+fn contract_of_a_component_is_kept() {
+    let build = |rig: &mut warpwave_hw::rig::Rig| {
+        let [requests, returns] = script();
+        let ports = Ports {
+            requests: rig.input("requests", 1, 2, requests),
+            answers: rig.output("answers", 1, 2, |now| now.0 % 3 != 0),
+            below: rig.output("below", 1, 2, |now| now.0 % 4 == 0),
+            returns: rig.input("returns", 3, 4, returns),
+        };
+        L1::new(Path::root("l1"), config(), ports)
+    };
+    let events = warpwave_hw::rig::check(build, 150).unwrap();
+    let passed = |link| events.iter().filter(|event| event.link == link).count();
+    assert_eq!((passed("answers"), passed("below")), (8, 4));
+}

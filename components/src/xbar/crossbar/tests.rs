@@ -147,3 +147,42 @@ fn clock_of_half_the_rate_moves_a_packet_every_other_cycle() {
     (0..4).for_each(|tag| bench.send(0, load(0, 1, tag), 0));
     assert_eq!(bench.drain(12)[0], [(3, 0), (5, 1), (7, 2), (9, 3)]);
 }
+
+#[test]
+fn contract_of_a_component_is_kept() {
+    for clock in [Domain::GLOBAL, Domain::new(3, 5), Domain::new(7, 4)] {
+        let build = |rig: &mut warpwave_hw::rig::Rig| {
+            let traffic = |n: u32| -> Vec<(u64, Box<Packet>)> {
+                let packet = |k: u32| {
+                    if k % 3 == 0 {
+                        store(0, u128::MAX, 1, k)
+                    } else {
+                        load(0, 1, k)
+                    }
+                };
+                let to = |k| {
+                    Box::new(Packet {
+                        slice: (k / 2 % 2) as u16,
+                        ..*packet(k)
+                    })
+                };
+                (0..10).map(|k| (u64::from(k / 5 * 40), to(10 * n + k))).collect()
+            };
+            let inputs = ["in0", "in1", "in2"].into_iter().zip(0..);
+            let inputs = inputs.map(|(name, n)| rig.input(name, 1, 2, traffic(n))).collect();
+            let outputs = vec![
+                rig.output("out0", 1, 2, |now| now.0 % 3 == 0),
+                rig.output("out1", 2, 3, |_| true),
+            ];
+            let config = Config {
+                direction: Direction::Request,
+                bytes_per_cycle: 32,
+                clock,
+            };
+            Crossbar::new(Path::root("xbar"), config, inputs, outputs)
+        };
+        let events = warpwave_hw::rig::check(build, 200).unwrap();
+        let out = events.iter().filter(|event| event.link.starts_with("out")).count();
+        assert_eq!(out, 30, "{clock:?}");
+    }
+}
