@@ -22,6 +22,7 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
 use crate::config::GpuConfig;
+use crate::occupancy::occupancy;
 use crate::proto::launch::{Grid, GridEvent, Trap};
 use crate::proto::mem::{LINE, SliceCommand};
 use crate::sm::timing;
@@ -137,8 +138,11 @@ impl Gpu {
         each_quantum: &mut dyn FnMut(Cycle) -> bool,
     ) -> Result<Launched, LaunchError> {
         grid.timing = timing::table(&grid.program, &self.config.sm);
+        grid.l1_bytes = self.l1_bytes(&grid);
         grid.local_base = self.local_memory(grid.program.needs().local_bytes)?;
-        self.command_slices(SliceCommand::Invalidate);
+        if self.storage.take_host_wrote() {
+            self.command_slices(SliceCommand::Invalidate);
+        }
         let start = self.clock.now();
         let end = limit.map_or(Cycle::NEVER, |cycles| start + cycles);
         self.grids.send(start, Arc::new(grid));
@@ -167,6 +171,14 @@ impl Gpu {
             Err(_) => self.reset(),
         }
         result
+    }
+
+    /// What the carve-out for a grid's shared memory leaves to the L1 (reference rules, section 1).
+    fn l1_bytes(&self, grid: &Grid) -> u32 {
+        let fit = occupancy(&self.config, grid.threads(), grid.registers, grid.shared_bytes);
+        // A grid that does not fit is the host's to refuse; one that it launched all the same gets the smallest L1.
+        let largest = self.config.limits.shared_carveouts.iter().copied().max().unwrap_or(0);
+        self.config.l1_bytes(fit.map_or(largest, |fit| fit.carveout))
     }
 
     /// Local memory of `bytes` for the threads of every warp slot of the chip: its address, in memory kept for later launches.

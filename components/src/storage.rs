@@ -4,7 +4,7 @@
 //! never touches a word from two threads at once; relaxed atomics say so in safe Rust and cost what plain loads and stores
 //! cost. The host allocates and copies between launches, through the same shared reference that the channels hold.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::proto::mem::SECTOR;
@@ -37,6 +37,8 @@ pub struct Storage {
     chunks: Box<[Chunk]>,
     /// First address and bytes of each allocation, ascending.
     allocations: Mutex<Vec<(u64, u64)>>,
+    /// Whether the host has written since it was last asked.
+    host_wrote: AtomicBool,
 }
 
 impl Storage {
@@ -45,7 +47,13 @@ impl Storage {
         Storage {
             chunks: (0..capacity.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect(),
             allocations: Mutex::default(),
+            host_wrote: AtomicBool::new(false),
         }
+    }
+
+    /// Whether [`Storage::write`] or [`Storage::store`] were called since this was last asked: then caches may be out of date.
+    pub fn take_host_wrote(&self) -> bool {
+        self.host_wrote.swap(false, Ordering::Relaxed)
     }
 
     /// Bytes in all, allocated or not.
@@ -90,6 +98,7 @@ impl Storage {
     /// Writes the word at an address that is a multiple of 4; outside all memory nothing happens.
     #[inline]
     pub fn store(&self, address: u64, value: u32) {
+        self.host_wrote.store(true, Ordering::Relaxed);
         if let Some((chunk, word)) = self.writable(address) {
             chunk[word].store(value, Ordering::Relaxed);
         }
@@ -138,6 +147,7 @@ impl Storage {
 
     /// Copies to device memory.
     pub fn write(&self, address: u64, from: &[u8]) {
+        self.host_wrote.store(true, Ordering::Relaxed);
         let (head, mut body) = from.split_at(unaligned(address, from.len()));
         self.write_bytes(address, head);
         let mut at = address + head.len() as u64;

@@ -79,6 +79,7 @@ fn results(snippet: &str) -> Vec<u64> {
         registers: program.needs().registers,
         allocations: storage.allocations(),
         local_base: 0,
+        l1_bytes: 0,
         constants: vec![bank],
         ctas_per_sm: 1,
         timing: Vec::new(),

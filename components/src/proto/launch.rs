@@ -30,6 +30,8 @@ pub struct Grid {
     pub constants: Vec<Vec<u32>>,
     /// CTAs that fit on one SM at a time.
     pub ctas_per_sm: u32,
+    /// Bytes of an SM's L1 while it runs: what its carve-out for shared memory leaves; the machine fills it in at launch.
+    pub l1_bytes: u32,
     /// Cycles that each instruction takes on this machine, by program counter; the machine fills it in at launch.
     pub timing: Vec<Timing>,
 }

@@ -24,8 +24,12 @@ pub enum PacketKind {
     Atomic,
     /// As an atomic, answered without values.
     Reduction,
-    /// LSU to L1 only: drop every line, as at the start of a grid. Takes effect in order; comes back as an answer.
-    Invalidate,
+    /// LSU to L1 only: drop every line, as at the start of a grid, and hold so many bytes from now on: what the grid's carve-out
+    /// for shared memory leaves. Takes effect in order; comes back as an answer.
+    Invalidate {
+        /// Bytes of lines.
+        bytes: u32,
+    },
 }
 
 /// The host to an L2 slice, between launches. Not timed traffic: it keeps device memory as the host sees it true.

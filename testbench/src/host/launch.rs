@@ -55,6 +55,7 @@ pub fn grid(
         constants,
         ctas_per_sm: fit.blocks,
         local_base: 0,
+        l1_bytes: 0,
         timing: Vec::new(),
     })
 }

@@ -138,7 +138,7 @@ impl Traffic {
             8..13 => self.store(&mut packet, sm, source),
             13..15 => self.atomic(&mut packet, sm, source),
             _ => {
-                packet.kind = PacketKind::Invalidate;
+                packet.kind = PacketKind::Invalidate { bytes: 16 << 10 };
                 Expected::Acknowledged
             }
         };

@@ -133,7 +133,7 @@ pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sect
                 lines.mark(place, sector, written);
             }
         }
-        PacketKind::Invalidate => {}
+        PacketKind::Invalidate { .. } => {}
     }
 }
 

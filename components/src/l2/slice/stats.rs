@@ -74,7 +74,7 @@ impl Stats {
                 s.atomic_sectors_missed += missed;
                 s.atomic_lanes += packet.atomic.as_ref().map_or(0, |atomics| atomics.n as u64);
             }
-            PacketKind::Invalidate => unreachable!("an invalidation stays in the L1"),
+            PacketKind::Invalidate { .. } => unreachable!("an invalidation stays in the L1"),
         }
     }
 

@@ -17,7 +17,7 @@ impl L1 {
         self.line = packet.line;
         self.state = match packet.kind {
             PacketKind::Load if !is_passed_on(packet) => self.look_up_load(now),
-            PacketKind::Invalidate => self.invalidate(now),
+            PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
             _ => self.pass_on(now),
         };
         match self.state {
@@ -81,12 +81,12 @@ impl L1 {
     }
 
     /// Forgets every line, those under way too; the answer is a hit's.
-    fn invalidate(&mut self, now: Cycle) -> TagState {
+    fn invalidate(&mut self, bytes: u32, now: Cycle) -> TagState {
         if self.hits.len() > self.config.latency as usize {
             return TagState::StallAnswer;
         }
         let packet = self.take(now);
-        self.tags.clear();
+        self.tags.hold(bytes);
         self.mshr.spoil_all();
         self.hits.push_back((now + u64::from(self.config.latency), packet));
         TagState::Hit
@@ -118,7 +118,7 @@ impl L1 {
                 self.tags.drop_line(line);
                 self.mshr.spoil(line, packet.sectors);
             }
-            PacketKind::Invalidate => unreachable!("{}: an invalidation stays in the L1", self.path),
+            PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation stays in the L1", self.path),
         }
         self.store_queue.push(packet);
         TagState::Pass

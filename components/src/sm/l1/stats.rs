@@ -44,7 +44,7 @@ impl Stats {
             PacketKind::Store => (&mut self.store_requests, &mut self.store_sectors),
             PacketKind::Atomic => (&mut self.atomic_requests, &mut self.atomic_sectors),
             PacketKind::Reduction => (&mut self.reduction_requests, &mut self.reduction_sectors),
-            PacketKind::Invalidate => {
+            PacketKind::Invalidate { .. } => {
                 self.invalidations += 1;
                 return;
             }

@@ -60,6 +60,6 @@ impl StoreQueue {
 pub(super) fn written(packet: &Packet) -> u32 {
     match packet.kind {
         PacketKind::Store | PacketKind::Atomic | PacketKind::Reduction => packet.n_sectors(),
-        PacketKind::Load | PacketKind::Invalidate => 0,
+        PacketKind::Load | PacketKind::Invalidate { .. } => 0,
     }
 }

@@ -39,6 +39,13 @@ impl Tags {
         self.used.fill(0);
     }
 
+    /// Forgets every line, and uses as many sets as `bytes` bytes of lines make, at most those there were at first.
+    pub(super) fn hold(&mut self, bytes: u32) {
+        self.clear();
+        let sets = bytes as usize / LINE / self.ways;
+        self.sets = sets.clamp(1, self.lines.len() / self.ways) as u32;
+    }
+
     /// Places that lines may take.
     pub(super) fn places(&self) -> usize {
         self.lines.len()
@@ -125,5 +132,20 @@ mod tests {
         assert!(tags.install(1224, 0b1, 2).1);
         tags.clear();
         assert!(tags.find(1224).is_none());
+    }
+
+    #[test]
+    fn holding_fewer_bytes_uses_fewer_sets_and_forgets_what_was_there() {
+        let mut tags = Tags::new(1024, 2);
+        tags.install(100, 0b1, 1);
+        tags.hold(512);
+        assert!(tags.find(100).is_none());
+        assert!(![100, 102, 101, 103].iter().any(|&line| tags.install(line, 0b1, 2).1));
+        assert!(tags.install(104, 0b1, 3).1, "two sets of two");
+        tags.hold(1 << 20);
+        assert!(
+            (100..108).all(|line| !tags.install(line, 0b1, 4).1),
+            "never more than at first"
+        );
     }
 }

@@ -266,7 +266,7 @@ fn invalidation_forgets_every_line_and_is_answered() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b0001, 9);
     let invalidate = Packet {
-        kind: PacketKind::Invalidate,
+        kind: PacketKind::Invalidate { bytes: 512 },
         tag: 8,
         ..Packet::blank()
     };

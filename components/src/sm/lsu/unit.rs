@@ -102,6 +102,7 @@ pub struct Lsu {
     /// Grid of the last global access, and whether the L1 must be told of it.
     grid: Option<u32>,
     invalidate: bool,
+    l1_bytes: u32,
     next_accept: Cycle,
     subcore_free: Vec<Cycle>,
     last: usize,
@@ -121,6 +122,7 @@ impl Lsu {
             pool: Vec::new(),
             grid: None,
             invalidate: false,
+            l1_bytes: 0,
             next_accept: Cycle::ZERO,
             subcore_free: vec![Cycle::ZERO; subcores],
             last: 0,
@@ -213,7 +215,7 @@ impl Lsu {
         }
         if std::mem::take(&mut self.invalidate) {
             let mut packet = self.blank();
-            packet.kind = PacketKind::Invalidate;
+            packet.kind = PacketKind::Invalidate { bytes: self.l1_bytes };
             packet.tag = INVALIDATION;
             self.ports.l1.send(now, packet);
             return;

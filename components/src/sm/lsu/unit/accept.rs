@@ -85,6 +85,7 @@ impl Lsu {
         if self.grid != Some(flight.grid.id) {
             self.grid = Some(flight.grid.id);
             self.invalidate = true;
+            self.l1_bytes = flight.grid.l1_bytes;
         }
         let inst = flight.inst();
         let bytes = inst.mods.access.total();
