@@ -352,7 +352,7 @@ fn script() -> [Vec<(u64, Box<Packet>)>; 2] {
         (
             90,
             Box::new(Packet {
-                kind: PacketKind::Invalidate,
+                kind: PacketKind::Invalidate { bytes: 512 },
                 ..Packet::blank()
             }),
         ),
