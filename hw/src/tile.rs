@@ -10,6 +10,7 @@
 //! between tiles take at most half the horizon, so a mailbox taken over early or late never mixes up two cycles.
 
 pub(crate) mod bell;
+mod watch;
 mod wheel;
 
 use std::ops::Range;
@@ -20,6 +21,7 @@ use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
 use bell::Bells;
+use watch::Watch;
 use wheel::Wheel;
 
 /// Cycles that the wheel looks ahead.
@@ -200,14 +202,6 @@ pub struct Tile {
     watched: u64,
 }
 
-/// A sampler, what it watches, and when.
-struct Watch {
-    sampler: Box<dyn Sampler>,
-    components: u64,
-    window: Range<Cycle>,
-    begun: bool,
-}
-
 impl Tile {
     /// The components, in slot order.
     pub fn components(&self) -> &[Box<dyn Component>] {
@@ -246,12 +240,7 @@ impl Tile {
     /// Watches the components whose bit is set in `watched`, in the cycles of `window`. Outside of it watching costs nothing.
     pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
         self.watched = 0;
-        self.watch = Some(Watch {
-            sampler,
-            components: watched,
-            window,
-            begun: false,
-        });
+        self.watch = Some(Watch::new(sampler, watched, window));
     }
 
     /// Every component is back to its first state, and due in cycle `now`.
@@ -281,10 +270,7 @@ impl Tile {
 
     /// The first cycle of a window to watch that has not begun.
     pub(crate) fn next_window(&self) -> Cycle {
-        match &self.watch {
-            Some(watch) if !watch.begun => watch.window.start,
-            _ => Cycle::NEVER,
-        }
+        self.watch.as_ref().map_or(Cycle::NEVER, Watch::next)
     }
 
     /// Makes the tile the machine's number `tile`.
@@ -318,23 +304,18 @@ impl Tile {
 
     /// Begins the window if these cycles reach into it.
     fn begin_watch(&mut self, from: Cycle, end: Cycle) {
-        if self.next_window() >= end {
-            return;
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.begun = true;
-            watch.sampler.begin(from, &self.components);
-            self.watched = watch.components;
+        if self.next_window() < end
+            && let Some(watch) = &mut self.watch
+        {
+            self.watched = watch.begin(from, &self.components);
         }
     }
 
     /// Lets the sampler hand on what it recorded, and go when its window is over.
     fn hand_on(&mut self, end: Cycle) {
-        let Some(watch) = self.watch.as_mut().filter(|watch| watch.begun) else {
-            return;
-        };
-        watch.sampler.flush(end);
-        if watch.window.end <= end {
+        if let Some(watch) = &mut self.watch
+            && watch.hand_on(end)
+        {
             self.watch = None;
             self.watched = 0;
         }

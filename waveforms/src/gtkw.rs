@@ -28,7 +28,7 @@ mod flag {
 }
 
 /// Backgrounds of states from the second on; the first is mostly one of rest.
-const COLOURS: [&str; 8] = [
+const COLOURS: [&str; 16] = [
     "SeaGreen",
     "SteelBlue",
     "DarkOrange",
@@ -37,6 +37,14 @@ const COLOURS: [&str; 8] = [
     "Goldenrod",
     "CadetBlue",
     "DimGray",
+    "OliveDrab",
+    "RoyalBlue",
+    "Sienna",
+    "DeepPink4",
+    "DarkSlateBlue",
+    "DarkKhaki",
+    "LimeGreen",
+    "Firebrick",
 ];
 
 /// Writes the save file and the state files beside the dump at `vcd`.

@@ -1,3 +1,5 @@
+//! A sound component, and one for each fault that the contract finds.
+
 use super::*;
 use crate::component::Activity;
 use crate::pipe::Pipe;
