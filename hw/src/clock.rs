@@ -69,6 +69,7 @@ impl Clock {
     }
 
     /// The tiles, to watch, shuffle or reset them between runs.
+    /// Each keeps its place: others ring its bell by it.
     pub fn tiles_mut(&mut self) -> &mut [Tile] {
         &mut self.tiles
     }

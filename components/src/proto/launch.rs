@@ -6,7 +6,7 @@ use std::sync::Arc;
 use warpwave_isa::program::Program;
 
 /// All that a launch says, and that every SM reads while it runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Grid {
     /// Counts launches from 0.
     pub id: u32,
