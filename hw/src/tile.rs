@@ -282,6 +282,11 @@ impl Tile {
         assert!(joined.is_ok(), "a tile is part of one machine");
     }
 
+    /// Its number in the machine.
+    pub(crate) fn number(&self) -> usize {
+        self.shared.bell.get().expect("a tile that runs is part of a machine").1
+    }
+
     /// Runs the cycles from `from` until before `end`.
     pub fn run(&mut self, from: Cycle, end: Cycle) {
         self.shared.mail.drain_into(&self.shared.wheel);

@@ -106,6 +106,8 @@ struct Mode {
     order: u64,
     skip: bool,
     watched: bool,
+    /// Whether the tiles run from the last to the first.
+    backwards: bool,
 }
 
 const PLAIN: Mode = Mode {
@@ -114,18 +116,20 @@ const PLAIN: Mode = Mode {
     order: 0,
     skip: false,
     watched: false,
+    backwards: false,
 };
 
 fn modes() -> impl Strategy<Value = Mode> {
-    (1u64..=32, 1usize..4, any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
-        |(quantum, threads, order, skip, watched)| Mode {
-            quantum,
-            threads,
-            order,
-            skip,
-            watched,
-        },
-    )
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>());
+    let mode = (1u64..=32, 1usize..4, any::<u64>(), switches);
+    mode.prop_map(|(quantum, threads, order, (skip, watched, backwards))| Mode {
+        quantum,
+        threads,
+        order,
+        skip,
+        watched,
+        backwards,
+    })
 }
 
 struct Node {
@@ -291,6 +295,9 @@ impl Network {
         let mut clock = Clock::new(tiles);
         clock.set_quantum(mode.quantum.min(clock.quantum()));
         clock.set_threads(mode.threads);
+        if mode.backwards {
+            clock.tiles_mut().reverse();
+        }
         for tile in clock.tiles_mut() {
             tile.set_skipping(mode.skip);
             let n = tile.components().len();

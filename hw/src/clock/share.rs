@@ -6,10 +6,11 @@ use crate::tile::Tile;
 use crate::tile::bell::Bells;
 use crate::time::Cycle;
 
-/// Every `stride`-th tile of a machine.
+/// Some of the tiles of a machine.
 pub struct Share<'a> {
     tiles: Vec<&'a mut Tile>,
-    stride: usize,
+    /// By the number of its bell, where in `tiles` a tile is.
+    places: Vec<usize>,
     /// When each is due at the latest news; its bell rings if it is due earlier.
     due: Vec<Cycle>,
     bells: &'a Bells,
@@ -25,7 +26,7 @@ impl<'a> Share<'a> {
         let words = tiles.len().div_ceil(64);
         let empty = |_| Share {
             tiles: Vec::new(),
-            stride: threads,
+            places: vec![usize::MAX; tiles.len()],
             due: Vec::new(),
             bells,
             mine: vec![0; words],
@@ -33,12 +34,15 @@ impl<'a> Share<'a> {
         };
         let mut shares: Vec<Share> = (0..threads).map(empty).collect();
         for (n, tile) in tiles.iter_mut().enumerate() {
-            shares[n % threads].add(n, tile, now);
+            shares[n % threads].add(tile, now);
         }
         shares
     }
 
-    fn add(&mut self, number: usize, tile: &'a mut Tile, now: Cycle) {
+    fn add(&mut self, tile: &'a mut Tile, now: Cycle) {
+        // Whoever holds the tiles may have changed their order since their bells were hung.
+        let number = tile.number();
+        self.places[number] = self.tiles.len();
         self.mine[number / 64] |= 1 << (number % 64);
         self.due.push(tile.next_due(now));
         self.window = self.window.min(tile.next_window());
@@ -79,7 +83,7 @@ impl<'a> Share<'a> {
     fn answer_bells(&mut self, now: Cycle) {
         let (tiles, due) = (&self.tiles, &mut self.due);
         self.bells.answer(&self.mine, |number| {
-            let n = number / self.stride;
+            let n = self.places[number];
             due[n] = tiles[n].next_due(now);
         });
     }
