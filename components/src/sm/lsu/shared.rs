@@ -87,6 +87,8 @@ pub struct SharedMemory {
     bytes: Vec<u8>,
     /// The access that has the banks, and its last cycle there.
     current: Option<(Cycle, Box<Flight>, u32)>,
+    /// Warp, instruction and passes of what had the banks in the last tick.
+    shown: Option<(u8, u32, u32)>,
     stats: Stats,
 }
 
@@ -100,6 +102,7 @@ impl SharedMemory {
             ports,
             bytes,
             current: None,
+            shown: None,
             stats: Stats::default(),
         }
     }
@@ -133,6 +136,7 @@ impl SharedMemory {
         };
         let passes = self.count(&flight);
         self.stats.busy_cycles += u64::from(passes);
+        self.shown = Some((flight.warp, flight.pc, passes));
         self.current = Some((now + u64::from(passes - 1), flight, passes));
     }
 
@@ -310,6 +314,9 @@ impl Component for SharedMemory {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        if self.current.is_none() {
+            self.shown = None;
+        }
         self.finish(now);
         self.begin(now);
         // An access without conflicts has the banks for this one cycle.
@@ -317,13 +324,14 @@ impl Component for SharedMemory {
         match &self.current {
             Some((last, ..)) if *last > now => Activity::Until(*last),
             Some(_) => Activity::Busy,
-            None => Activity::busy_if(self.ports.input.is_ready(now)),
+            None => Activity::busy_if(self.shown.is_some() || self.ports.input.is_ready(now)),
         }
     }
 
     fn reset(&mut self) {
         self.bytes.fill(0);
         self.current = None;
+        self.shown = None;
         self.stats = Stats::default();
         self.ports.input.clear();
     }
@@ -333,11 +341,10 @@ impl Component for SharedMemory {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let current = self.current.as_ref();
-        probe.bit("busy", Some(current.is_some()));
-        probe.vector("warp", 5, current.map(|(_, flight, _)| u64::from(flight.warp)));
-        probe.vector("pc", 32, current.map(|(_, flight, _)| u64::from(flight.pc)));
-        probe.vector("passes", 6, current.map(|&(.., passes)| u64::from(passes)));
+        probe.bit("busy", Some(self.shown.is_some()));
+        probe.vector("warp", 5, self.shown.map(|(warp, ..)| u64::from(warp)));
+        probe.vector("pc", 32, self.shown.map(|(_, pc, _)| u64::from(pc)));
+        probe.vector("passes", 6, self.shown.map(|(.., passes)| u64::from(passes)));
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -108,6 +108,7 @@ pub struct Lsu {
     last: usize,
     accepted: Option<(u8, u8, u32)>,
     sent: Option<u64>,
+    answered_line: Option<u64>,
     stats: Stats,
 }
 
@@ -128,6 +129,7 @@ impl Lsu {
             last: 0,
             accepted: None,
             sent: None,
+            answered_line: None,
             stats: Stats::default(),
             path,
             config,
@@ -138,9 +140,11 @@ impl Lsu {
     // ---- stage: answers of the L1
 
     fn take_answers(&mut self, now: Cycle) {
+        self.answered_line = None;
         while let Some(mut packet) = self.ports.answer.recv(now) {
             packet.stamps.note(Stage::Return, now);
             if packet.tag != INVALIDATION {
+                self.answered_line = Some(packet.line);
                 self.take_answer(&packet, now);
             }
             self.pool.push(packet);
@@ -297,7 +301,7 @@ impl Component for Lsu {
         self.send_packet(now);
         self.accept(now);
         let waiting = self.ports.input.iter_mut().any(|port| port.is_ready(now));
-        let shown = self.accepted.is_some() || self.sent.is_some();
+        let shown = self.accepted.is_some() || self.sent.is_some() || self.answered_line.is_some();
         Activity::busy_if(waiting || shown || self.making.is_some() || self.invalidate || !self.finished.is_empty())
     }
 
@@ -312,6 +316,7 @@ impl Component for Lsu {
         self.last = 0;
         self.accepted = None;
         self.sent = None;
+        self.answered_line = None;
         self.stats = Stats::default();
         self.ports.answer.clear();
         self.ports.input.iter_mut().for_each(InPort::clear);
@@ -332,6 +337,8 @@ impl Component for Lsu {
         probe.vector("accept_pc", 32, self.accepted.map(|(.., pc)| u64::from(pc)));
         probe.bit("packet_valid", Some(self.sent.is_some()));
         probe.vector("packet_line", 48, self.sent);
+        probe.bit("answer_valid", Some(self.answered_line.is_some()));
+        probe.vector("answer_line", 48, self.answered_line);
         probe.vector("pending", 10, Some(self.pending.n_used() as u64));
     }
 

@@ -142,6 +142,11 @@ impl Dispatch {
     }
 
     fn store(&mut self, flight: Box<Flight>, now: Cycle) {
+        if flight.decoded().pipe == Pipe::Control {
+            // Nothing to store: the branch unit has told the scheduler, and gives the box back.
+            self.pool.push(flight);
+            return;
+        }
         let (warp, lanes) = (flight.warp as usize, flight.lanes);
         let inst = flight.inst();
         for n in 0..flight.decoded().result_words {
@@ -166,10 +171,9 @@ impl Dispatch {
         self.finish(flight, now);
     }
 
-    /// The instruction is over: its scheduler may know, its box is free. Posted stores report their end through the LSU,
-    /// control instructions through the branch unit.
+    /// The instruction is over: its scheduler may know, its box is free. Posted stores report their end through the LSU.
     fn finish(&mut self, flight: Box<Flight>, now: Cycle) {
-        if flight.decoded().pipe != Pipe::Control && !timing::is_posted(flight.inst()) {
+        if !timing::is_posted(flight.inst()) {
             self.ports.release.send(
                 now,
                 Release {
