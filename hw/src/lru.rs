@@ -1,5 +1,7 @@
 //! Least recently used, exactly, for the ways of a set-associative store.
 //!
+//! Each set is a list from the oldest to the youngest, linked by way numbers: a use costs the same for any number of ways.
+//!
 //! # Promises
 //! - The oldest is the way whose last use is longest ago among those allowed; never-used ways come first, the lowest first.
 //! - Only the order of the uses counts, never the cycle.
@@ -10,54 +12,119 @@
 /// use warpwave_hw::lru::Lru;
 /// let mut lru = Lru::new(1, 4);
 /// [0, 1, 2, 3, 0].into_iter().for_each(|way| lru.touch(0, way));
-/// assert_eq!(lru.oldest(0, u64::MAX), Some(1));
-/// assert_eq!(lru.oldest(0, 0b1101), Some(2)); // way 1 is pinned
+/// assert_eq!(lru.oldest(0, |_| true), Some(1));
+/// assert_eq!(lru.oldest(0, |way| way != 1), Some(2)); // way 1 is pinned
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lru {
     ways: usize,
-    last_use: Box<[u64]>,
-    uses: u64,
+    /// For each way of each set its neighbours; beyond the ends they mean nothing.
+    links: Box<[Link]>,
+    ends: Box<[Ends]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    older: u8,
+    younger: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    oldest: u8,
+    youngest: u8,
 }
 
 impl Lru {
     /// `sets` sets of `ways` ways, none used yet.
     ///
     /// # Panics
-    /// If there are no ways, or more than the 64 bits of a mask.
+    /// If there are no ways, or more than 256.
     pub fn new(sets: usize, ways: usize) -> Self {
         assert!(
-            (1..=64).contains(&ways),
-            "the order of use is kept for 1 to 64 ways, not {ways}"
+            (1..=256).contains(&ways),
+            "the order of use is kept for 1 to 256 ways, not {ways}"
         );
+        let link = |way: usize| Link {
+            older: way.wrapping_sub(1) as u8,
+            younger: (way + 1) as u8,
+        };
+        let ends = Ends {
+            oldest: 0,
+            youngest: (ways - 1) as u8,
+        };
         Lru {
             ways,
-            last_use: vec![0; sets * ways].into_boxed_slice(),
-            uses: 0,
+            links: (0..sets * ways).map(|n| link(n % ways)).collect(),
+            ends: vec![ends; sets].into(),
         }
     }
 
     /// Way `way` of set `set` is used now.
     #[inline]
     pub fn touch(&mut self, set: usize, way: usize) {
-        debug_assert!(way < self.ways, "way {way} of {}", self.ways);
-        self.uses += 1;
-        self.last_use[set * self.ways + way] = self.uses;
+        let youngest = self.ends[set].youngest;
+        if usize::from(youngest) == way {
+            return;
+        }
+        self.unlink(set, way);
+        let links = &mut self.links[set * self.ways..][..self.ways];
+        links[usize::from(youngest)].younger = way as u8;
+        links[way].older = youngest;
+        self.ends[set].youngest = way as u8;
     }
 
-    /// The least recently used way of a set among those whose bit is set in `allowed`; `None` if it has none of them.
+    /// Way `way` of set `set` is free: it is as if it were never used.
+    pub fn release(&mut self, set: usize, way: usize) {
+        let oldest = self.ends[set].oldest;
+        if usize::from(oldest) == way {
+            return;
+        }
+        self.unlink(set, way);
+        let links = &mut self.links[set * self.ways..][..self.ways];
+        links[usize::from(oldest)].older = way as u8;
+        links[way].younger = oldest;
+        self.ends[set].oldest = way as u8;
+    }
+
+    /// The least recently used way of a set among those allowed; `None` if none is.
     #[inline]
-    pub fn oldest(&self, set: usize, allowed: u64) -> Option<usize> {
-        let last_use = &self.last_use[set * self.ways..][..self.ways];
-        (0..self.ways)
-            .filter(|way| allowed >> way & 1 == 1)
-            .min_by_key(|&way| last_use[way])
+    pub fn oldest(&self, set: usize, allowed: impl Fn(usize) -> bool) -> Option<usize> {
+        let links = &self.links[set * self.ways..][..self.ways];
+        let Ends { oldest, youngest } = self.ends[set];
+        let mut way = oldest;
+        loop {
+            if allowed(usize::from(way)) {
+                return Some(usize::from(way));
+            }
+            if way == youngest {
+                return None;
+            }
+            way = links[usize::from(way)].younger;
+        }
     }
 
     /// Forgets all uses, as a reset does.
     pub fn clear(&mut self) {
-        self.last_use.fill(0);
-        self.uses = 0;
+        *self = Self::new(self.ends.len(), self.ways);
+    }
+
+    /// Takes a way out of its list, which has at least one more.
+    #[inline]
+    fn unlink(&mut self, set: usize, way: usize) {
+        let ends = &mut self.ends[set];
+        let links = &mut self.links[set * self.ways..][..self.ways];
+        let Link { older, younger } = links[way];
+        if usize::from(ends.oldest) == way {
+            ends.oldest = younger;
+        } else {
+            links[usize::from(older)].younger = younger;
+        }
+        if usize::from(ends.youngest) == way {
+            ends.youngest = older;
+        } else {
+            links[usize::from(younger)].older = older;
+        }
     }
 }
 
@@ -69,10 +136,9 @@ mod tests {
     fn never_used_ways_go_first_the_lowest_first() {
         let mut lru = Lru::new(2, 3);
         lru.touch(1, 0);
-        assert_eq!(lru.oldest(1, u64::MAX), Some(1));
-        assert_eq!(lru.oldest(0, u64::MAX), Some(0));
-        assert_eq!(lru.oldest(1, 0), None);
-        assert_eq!(lru.oldest(1, 0b1000), None);
+        assert_eq!(lru.oldest(1, |_| true), Some(1));
+        assert_eq!(lru.oldest(0, |_| true), Some(0));
+        assert_eq!(lru.oldest(1, |_| false), None);
     }
 
     #[test]
@@ -88,13 +154,29 @@ mod tests {
                 (random >> 50) as usize % 8,
                 random >> 20 & 0xff,
             );
-            lru.touch(set, way);
             lists[set].retain(|&other| other != way);
-            lists[set].push(way);
+            if random >> 40 & 3 == 0 {
+                lru.release(set, way);
+                lists[set].insert(0, way);
+            } else {
+                lru.touch(set, way);
+                lists[set].push(way);
+            }
             let expected = lists[set].iter().copied().find(|way| allowed >> way & 1 == 1);
-            assert_eq!(lru.oldest(set, allowed), expected);
+            assert_eq!(lru.oldest(set, |way| allowed >> way & 1 == 1), expected);
         }
         lru.clear();
-        assert_eq!(lru.oldest(3, u64::MAX), Some(0));
+        assert_eq!(lru.oldest(3, |_| true), Some(0));
+    }
+
+    #[test]
+    fn sets_of_one_way_and_of_256_know_their_oldest() {
+        for ways in [1, 256] {
+            let mut lru = Lru::new(2, ways);
+            (0..ways).for_each(|way| lru.touch(1, ways - 1 - way));
+            assert_eq!(lru.oldest(1, |_| true), Some(ways - 1));
+            lru.release(1, 0);
+            assert_eq!(lru.oldest(1, |_| true), Some(0));
+        }
     }
 }

@@ -84,13 +84,26 @@ impl Domain {
 
     /// This clock's edges that fall into global cycle `now`.
     pub fn edges(self, now: Cycle) -> Range<u64> {
-        let first = |n: u64| (u128::from(n) * u128::from(self.num)).div_ceil(u128::from(self.den)) as u64;
-        first(now.0)..first(now.0 + 1)
+        if self.num == self.den {
+            return now.0..now.0 + 1;
+        }
+        self.first_edge(now.0)..self.first_edge(now.0 + 1)
     }
 
     /// The global cycle into which this clock's edge falls.
     pub fn cycle_of(self, edge: u64) -> Cycle {
-        Cycle((u128::from(edge) * u128::from(self.den) / u128::from(self.num)) as u64)
+        Cycle(match edge.checked_mul(self.den) {
+            Some(product) => product / self.num,
+            None => (u128::from(edge) * u128::from(self.den) / u128::from(self.num)) as u64,
+        })
+    }
+
+    /// The first edge that does not fall before cycle `n`. Wide division is slow, and seldom needed.
+    fn first_edge(self, n: u64) -> u64 {
+        match n.checked_mul(self.num) {
+            Some(product) => product.div_ceil(self.den),
+            None => (u128::from(n) * u128::from(self.num)).div_ceil(u128::from(self.den)) as u64,
+        }
     }
 }
 

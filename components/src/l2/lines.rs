@@ -6,7 +6,9 @@
 //! Invariants: a byte that is not valid is not known; a changed sector has at least one valid byte; a line with fetches under
 //! way is pinned.
 
-use crate::proto::mem::{LINE, SECTOR, SECTORS};
+use warpwave_hw::lru::Lru;
+
+use crate::proto::mem::{LINE, SECTOR, SECTORS, copy_bytes};
 use crate::proto::noc::Spread;
 
 /// No line: device memory begins far above line 0.
@@ -14,6 +16,9 @@ const NONE: u32 = 0;
 
 /// All bytes of a sector.
 pub(super) const FULL: u32 = u32::MAX;
+
+/// Most ways of a set: beyond them nothing is gained but search.
+const MOST_WAYS: usize = 256;
 
 /// What an access finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +40,7 @@ pub(super) struct Lines {
     dirty: Vec<u8>,
     /// The fetch entry of a line, plus 1; 0 where none.
     fetch: Vec<u16>,
-    used: Vec<u64>,
+    lru: Lru,
     bytes: Vec<u8>,
 }
 
@@ -43,7 +48,7 @@ impl Lines {
     /// So many bytes of lines, at least one line's, in sets of at most `ways`.
     pub(super) fn new(bytes: u32, ways: u32) -> Self {
         let lines = (bytes as usize / LINE).max(1);
-        let ways = (ways as usize).clamp(1, lines);
+        let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
         let sets = lines / ways;
         let places = sets * ways;
         Lines {
@@ -53,7 +58,7 @@ impl Lines {
             valid: vec![[0; SECTORS]; places],
             dirty: vec![0; places],
             fetch: vec![0; places],
-            used: vec![0; places],
+            lru: Lru::new(sets, ways),
             bytes: vec![0; places * LINE],
         }
     }
@@ -69,21 +74,23 @@ impl Lines {
         self.valid.fill([0; SECTORS]);
         self.dirty.fill(0);
         self.fetch.fill(0);
-        self.used.fill(0);
+        self.lru.clear();
     }
 
     /// Looks for a line, `local` being its number in the slice.
     #[inline]
     pub(super) fn find(&self, line: u32, local: u64) -> Found {
-        let first = self.sets.deal(local).0 as usize * self.ways;
-        let set = first..first + self.ways;
-        if let Some(way) = self.tags[set.clone()].iter().position(|&tag| tag == line) {
+        let set = self.sets.deal(local).0 as usize;
+        let first = set * self.ways;
+        let tags = &self.tags[first..first + self.ways];
+        // Compares many at a time, which a search for the place does not.
+        if tags.contains(&line)
+            && let Some(way) = tags.iter().position(|&tag| tag == line)
+        {
             return Found::Line(first + way);
         }
-        let victim = set
-            .filter(|&place| self.fetch[place] == 0)
-            .min_by_key(|&place| (self.tags[place] != NONE, self.used[place]));
-        victim.map_or(Found::Pinned, Found::Victim)
+        let victim = self.lru.oldest(set, |way| self.fetch[first + way] == 0);
+        victim.map_or(Found::Pinned, |way| Found::Victim(first + way))
     }
 
     /// Puts a line in a place, with no byte valid.
@@ -96,12 +103,13 @@ impl Lines {
     /// Forgets a line.
     pub(super) fn forget(&mut self, place: usize) {
         self.allocate(place, NONE);
+        self.lru.release(place / self.ways, place % self.ways);
     }
 
     /// Notes a use.
     #[inline]
-    pub(super) fn touch(&mut self, place: usize, now: u64) {
-        self.used[place] = now;
+    pub(super) fn touch(&mut self, place: usize) {
+        self.lru.touch(place / self.ways, place % self.ways);
     }
 
     /// The line in a place, if there is one.
@@ -167,7 +175,7 @@ impl Lines {
     pub(super) fn merge(&mut self, place: usize, sector: usize, from: &[u8; LINE]) {
         let valid = u128::from(self.valid[place][sector]) << (SECTOR * sector);
         let sector_bytes = u128::from(FULL) << (SECTOR * sector);
-        crate::proto::mem::copy_bytes(from, self.bytes_mut(place), sector_bytes & !valid);
+        copy_bytes(from, self.bytes_mut(place), sector_bytes & !valid);
         self.valid[place][sector] = FULL;
     }
 }
@@ -197,7 +205,7 @@ mod tests {
                 panic!("a free place is a victim");
             };
             lines.allocate(at, 10 + place);
-            lines.touch(at, u64::from(place));
+            lines.touch(at);
             lines.set_fetch(at, Some(place as u16));
         }
         assert_eq!(lines.find(12, 0), Found::Pinned);

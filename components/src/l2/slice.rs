@@ -106,7 +106,7 @@ pub struct Ports {
 }
 
 /// What the tag stage did last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 enum TagState {
     Idle,
     Hit,
@@ -116,6 +116,12 @@ enum TagState {
     StallPinned,
     StallMemory,
     StallAnswer,
+}
+
+impl TagState {
+    fn is_stall(self) -> bool {
+        self >= TagState::StallFetch
+    }
 }
 
 const TAG_STATES: [&str; 8] = [
@@ -139,7 +145,8 @@ pub struct Slice {
     waiting: Waiting,
     /// Packets done, with the edge at which they are answered: to near SMs, to far ones.
     answers: [VecDeque<(u64, Box<Packet>)>; 2],
-    to_memory: VecDeque<Box<Packet>>,
+    /// Packets on their way to memory, with the channel that each goes to.
+    to_memory: VecDeque<(usize, Box<Packet>)>,
     pool: Pool,
     /// Edge from which the data array is free.
     data_free: u64,
@@ -149,6 +156,8 @@ pub struct Slice {
     write_back: Option<usize>,
     next_edge: u64,
     state: TagState,
+    /// Whether anything has left or come back since a request was held up: only then may it go on.
+    progress: bool,
     line: u64,
     stats: Stats,
 }
@@ -177,6 +186,7 @@ impl Slice {
             write_back: None,
             next_edge: 0,
             state: TagState::Idle,
+            progress: false,
             line: 0,
             stats: Stats::default(),
             path,
@@ -212,6 +222,7 @@ impl Slice {
         }
         let (_, packet) = self.answers[pipe].pop_front().expect("an answer is due");
         self.stats.answer_cycles += 1;
+        self.progress = true;
         self.ports.answers.send(now, packet);
     }
 
@@ -296,6 +307,7 @@ impl Component for Slice {
         self.write_back = None;
         self.next_edge = 0;
         self.state = TagState::Idle;
+        self.progress = false;
         self.line = 0;
         self.stats = Stats::default();
     }

@@ -108,7 +108,7 @@ pub struct Ports {
 }
 
 /// What the tag stage did last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 enum TagState {
     Idle,
     Hit,
@@ -117,6 +117,12 @@ enum TagState {
     StallMshr,
     StallStore,
     StallAnswer,
+}
+
+impl TagState {
+    fn is_stall(self) -> bool {
+        self >= TagState::StallMshr
+    }
 }
 
 const TAG_STATES: [&str; 7] = [
@@ -147,6 +153,8 @@ pub struct L1 {
     data_free: Cycle,
     pool: Pool,
     state: TagState,
+    /// Whether anything has left or come back since a request was held up: only then may it go on.
+    progress: bool,
     line: u64,
     stats: Stats,
 }
@@ -175,6 +183,7 @@ impl L1 {
             data_free: Cycle::ZERO,
             pool: Pool::default(),
             state: TagState::Idle,
+            progress: false,
             line: 0,
             stats: Stats::default(),
             path,
@@ -208,6 +217,7 @@ impl L1 {
         self.data_free = now + u64::from(cycles);
         self.stats.data_cycles += u64::from(cycles);
         self.ports.answers.send(now, packet);
+        self.progress = true;
     }
 
     /// Sends one packet to the crossbar.
@@ -223,6 +233,7 @@ impl L1 {
             self.stats.sectors_written_below += u64::from(packet.n_sectors());
         }
         self.ports.below.send(now, packet);
+        self.progress = true;
     }
 
     /// Takes one packet from the crossbar.
@@ -234,23 +245,24 @@ impl L1 {
             return;
         };
         packet.stamps.note(Stage::Response, now);
+        self.progress = true;
         if packet.kind == PacketKind::Load {
             self.stats.sectors_read_below += u64::from(packet.n_sectors());
         }
         if is_passed_on(&packet) {
             self.returned.push_back(packet);
         } else {
-            self.fill(&packet, now);
+            self.fill(&packet);
             self.pool.give(packet);
         }
     }
 
     /// Installs the fresh sectors of an answered miss and gives all of them to the packets that wait.
-    fn fill(&mut self, fill: &Packet, now: Cycle) {
+    fn fill(&mut self, fill: &Packet) {
         let n = fill.tag;
         let fresh = self.mshr.fresh(n);
         if fresh != 0 {
-            let (place, evicted) = self.tags.install(line_number(fill), fresh, now.0);
+            let (place, evicted) = self.tags.install(line_number(fill), fresh);
             self.data.fill(place, fresh, &fill.bytes);
             self.stats.lines_evicted += u64::from(evicted);
         }
@@ -308,6 +320,7 @@ impl Component for L1 {
         self.returned.clear();
         self.data_free = Cycle::ZERO;
         self.state = TagState::Idle;
+        self.progress = false;
         self.line = 0;
         self.stats = Stats::default();
     }

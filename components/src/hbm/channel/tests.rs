@@ -356,7 +356,7 @@ fn contract_of_a_component_is_kept() {
         let build = |rig: &mut warpwave_hw::rig::Rig| {
             let traffic = |from: u64| -> Vec<(u64, Box<Packet>)> {
                 let packet = |k: u64| {
-                    if k % 3 == 0 {
+                    if k.is_multiple_of(3) {
                         write(7 * k, 0b1111, 9, 0)
                     } else {
                         read(7 * k, 0b0110, 0)

@@ -21,15 +21,21 @@ struct Plan {
 impl Slice {
     /// Looks the request at the head up.
     pub(super) fn take_request(&mut self, now: Cycle, edge: u64) {
-        self.state = TagState::Idle;
-        let Some(packet) = self.ports.requests.peek(now) else {
+        let progress = std::mem::take(&mut self.progress);
+        if !self.ports.requests.is_ready(now) {
+            self.state = TagState::Idle;
             return;
-        };
-        self.line = packet.line;
-        self.state = match self.plan(now, edge) {
-            Ok(plan) => self.serve(plan, now, edge),
-            Err(stall) => stall,
-        };
+        }
+        if self.data_free > edge {
+            self.state = TagState::DataBusy;
+            return;
+        }
+        if progress || !self.state.is_stall() {
+            self.state = match self.plan(now) {
+                Ok(plan) => self.serve(plan, now, edge),
+                Err(stall) => stall,
+            };
+        }
         match self.state {
             TagState::StallFetch => self.stats.fetch_stall_cycles += 1,
             TagState::StallPinned => self.stats.pinned_stall_cycles += 1,
@@ -41,14 +47,12 @@ impl Slice {
     }
 
     /// How the request at the head is served, or what it must wait for.
-    fn plan(&mut self, now: Cycle, edge: u64) -> Result<Plan, TagState> {
-        if self.data_free > edge {
-            return Err(TagState::DataBusy);
-        }
+    fn plan(&mut self, now: Cycle) -> Result<Plan, TagState> {
         if self.answers_full() {
             return Err(TagState::StallAnswer);
         }
         let packet = self.ports.requests.peek(now).expect("a request was seen");
+        self.line = packet.line;
         let (kind, sectors) = (packet.kind, packet.sectors);
         let (place, here) = match self
             .lines
@@ -86,7 +90,7 @@ impl Slice {
         if !here {
             self.replace(place, line_number(&packet));
         }
-        self.lines.touch(place, edge);
+        self.lines.touch(place);
         self.stats.count_request(&packet, here, plan.queued, plan.fetched);
         let rest = plan.queued | plan.fetched;
         for sector in each_sector(packet.sectors & !rest) {

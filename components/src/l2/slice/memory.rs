@@ -9,14 +9,20 @@ use crate::proto::mem::{LINE, Packet, PacketKind, SliceCommand, Stage, byte_mask
 impl Slice {
     /// Sends one fetch or write-back.
     pub(super) fn send_to_memory(&mut self, now: Cycle) {
-        let Some(packet) = self.to_memory.front() else {
+        let Some((channel, _)) = self.to_memory.front() else {
             return;
         };
-        let channel = self.config.map.channel(packet.line).channel;
-        let (port, _) = &mut self.ports.memory[usize::from(channel)];
+        let (port, _) = &mut self.ports.memory[*channel];
         if port.has_room(now) {
-            port.send(now, self.to_memory.pop_front().expect("a packet is there"));
+            let (_, packet) = self.to_memory.pop_front().expect("a packet is there");
+            port.send(now, packet);
+            self.progress = true;
         }
+    }
+
+    fn enqueue(&mut self, packet: Box<Packet>) {
+        let channel = self.config.map.channel(packet.line).channel;
+        self.to_memory.push_back((usize::from(channel), packet));
     }
 
     /// Takes one packet from a channel.
@@ -32,6 +38,7 @@ impl Slice {
                     self.fill(&packet, now, edge);
                 }
                 self.pool.give(packet);
+                self.progress = true;
                 return;
             }
         }
@@ -115,7 +122,7 @@ impl Slice {
         copy_sectors(self.lines.bytes(place), &mut packet.bytes, sectors);
         self.stats.sectors_written_back += u64::from(sectors.count_ones());
         self.lines.clean(place);
-        self.to_memory.push_back(packet);
+        self.enqueue(packet);
     }
 
     /// Asks memory for sectors of a line that is here.
@@ -130,7 +137,7 @@ impl Slice {
         let mut packet = self.pool.take(PacketKind::Load, address(line), sectors, place as u32);
         packet.stamps.note(Stage::L2, now);
         self.stats.sectors_fetched += u64::from(sectors.count_ones());
-        self.to_memory.push_back(packet);
+        self.enqueue(packet);
     }
 }
 

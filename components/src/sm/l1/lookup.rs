@@ -10,21 +10,29 @@ use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask};
 impl L1 {
     /// Looks one request up.
     pub(super) fn take_request(&mut self, now: Cycle) {
-        self.state = TagState::Idle;
-        let Some(packet) = self.ports.requests.peek(now) else {
+        let progress = std::mem::take(&mut self.progress);
+        if !self.ports.requests.is_ready(now) {
+            self.state = TagState::Idle;
             return;
-        };
-        self.line = packet.line;
-        self.state = match packet.kind {
-            PacketKind::Load if !is_passed_on(packet) => self.look_up_load(now),
-            PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
-            _ => self.pass_on(now),
-        };
+        }
+        if progress || !self.state.is_stall() {
+            self.state = self.look_up(now);
+        }
         match self.state {
             TagState::StallMshr => self.stats.mshr_stall_cycles += 1,
             TagState::StallStore => self.stats.store_stall_cycles += 1,
             TagState::StallAnswer => self.stats.answer_stall_cycles += 1,
             _ => self.stats.tag_cycles += 1,
+        }
+    }
+
+    fn look_up(&mut self, now: Cycle) -> TagState {
+        let packet = self.ports.requests.peek(now).expect("a request is there");
+        self.line = packet.line;
+        match packet.kind {
+            PacketKind::Load if !is_passed_on(packet) => self.look_up_load(now),
+            PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
+            _ => self.pass_on(now),
         }
     }
 
@@ -46,7 +54,7 @@ impl L1 {
         }
         let mut packet = self.take(now);
         if let Some((place, _)) = found {
-            self.tags.touch(place, now.0);
+            self.tags.touch(place);
             self.data.read(place, here, &mut packet.bytes);
         }
         self.stats.load_sectors_hit += u64::from(here.count_ones());
@@ -72,7 +80,7 @@ impl L1 {
         }
         let mut packet = self.take(now);
         let (place, _) = self.tags.find(line_number(&packet)).expect("the line was found");
-        self.tags.touch(place, now.0);
+        self.tags.touch(place);
         self.data.read(place, packet.sectors, &mut packet.bytes);
         self.stats.load_sectors_hit += u64::from(packet.n_sectors());
         packet.l1_hit = true;

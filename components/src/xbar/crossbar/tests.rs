@@ -154,7 +154,7 @@ fn contract_of_a_component_is_kept() {
         let build = |rig: &mut warpwave_hw::rig::Rig| {
             let traffic = |n: u32| -> Vec<(u64, Box<Packet>)> {
                 let packet = |k: u32| {
-                    if k % 3 == 0 {
+                    if k.is_multiple_of(3) {
                         store(0, u128::MAX, 1, k)
                     } else {
                         load(0, 1, k)
