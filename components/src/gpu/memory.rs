@@ -42,8 +42,11 @@ const IN_L1: u32 = 2;
 /// Core cycles of an idle miss between slice and channel: one to leave the slice, and a link each way.
 const AROUND_CHANNEL: u32 = 3;
 
-/// Messages that a link between slice and channel holds.
-const CHANNEL_LINK: u32 = 2;
+/// Fetches and write-backs that a slice may have at memory: enough to fill its share of a channel's queue.
+const MEMORY_DEPTH: u32 = 32;
+
+/// Messages that a link from channel to slice holds.
+const FILL_DEPTH: u32 = 2;
 
 /// Components of a memory tile, as long as a group fits: small tiles share out better among threads.
 const TILE_COMPONENTS: u32 = 16;
@@ -153,8 +156,8 @@ impl<'a> MemorySide<'a> {
             let slot = tile.slot();
             let mut memory = Vec::with_capacity(channel_slots.len());
             for (n, channel) in channel_slots.iter().enumerate() {
-                let (fetch, fetches) = join(path.at("fetch", n), 1, CHANNEL_LINK, &slot, channel);
-                let (fill, fills) = join(path.at("fill", n), 1, CHANNEL_LINK, channel, &slot);
+                let (fetch, fetches) = join(path.at("fetch", n), 1, MEMORY_DEPTH, &slot, channel);
+                let (fill, fills) = join(path.at("fill", n), 1, FILL_DEPTH, channel, &slot);
                 memory.push((fetch, fills));
                 of_channel[n].push((fetches, fill));
             }
@@ -210,6 +213,7 @@ impl<'a> MemorySide<'a> {
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,
             mshr_entries: l2.mshr_entries,
             waiting: l2.mshr_entries,
+            memory_depth: MEMORY_DEPTH,
             bytes_per_cycle: l2.bytes_per_cycle,
             atomic_interval: l2.atomic_interval,
             clock: l2_clock(self.config),

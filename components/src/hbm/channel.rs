@@ -307,11 +307,9 @@ impl Channel {
     }
 
     fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
-        if self.slices.iter_mut().any(|(port, _)| port.is_ready(now)) {
-            return Activity::Busy;
-        }
+        let shown = self.row_command != Command::None || self.column_command != Command::None;
         let mut next = u64::MAX;
-        if self.row_command != Command::None || self.column_command != Command::None {
+        if shown || self.slices.iter().any(|(port, _)| port.is_ready(now)) {
             next = next_edge;
         }
         if self.queue.len() > 0 {

@@ -60,9 +60,6 @@ use crate::proto::mem::{LINE, Packet, SECTOR, SECTORS, SliceCommand, Stage};
 use crate::proto::noc::AddressMap;
 use crate::waiting::Waiting;
 
-/// Packets on their way to memory before no lookup is made.
-const MEMORY_DEPTH: usize = 8;
-
 /// Shape of a slice.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -80,6 +77,8 @@ pub struct Config {
     pub mshr_entries: u32,
     /// Packets that may wait for sectors.
     pub waiting: u32,
+    /// Fetches and write-backs that may be at memory, at least 2; each link to a channel holds as many.
+    pub memory_depth: u32,
     /// Bytes that the data array reads or writes per cycle.
     pub bytes_per_cycle: u32,
     /// Cycles between two atomics on the same word.
@@ -147,6 +146,8 @@ pub struct Slice {
     answers: [VecDeque<(u64, Box<Packet>)>; 2],
     /// Packets on their way to memory, with the channel that each goes to.
     to_memory: VecDeque<(usize, Box<Packet>)>,
+    /// Packets at memory, or on their way there or back.
+    at_memory: u32,
     pool: Pool,
     /// Edge from which the data array is free.
     data_free: u64,
@@ -156,6 +157,8 @@ pub struct Slice {
     write_back: Option<usize>,
     next_edge: u64,
     state: TagState,
+    /// Edge at which the tag stage entered its state.
+    since: u64,
     /// Whether anything has left or come back since a request was held up: only then may it go on.
     progress: bool,
     line: u64,
@@ -179,13 +182,15 @@ impl Slice {
             fetches: Fetches::new(config.mshr_entries),
             waiting: Waiting::new(config.waiting),
             answers: [VecDeque::new(), VecDeque::new()],
-            to_memory: VecDeque::with_capacity(MEMORY_DEPTH),
+            to_memory: VecDeque::with_capacity(config.memory_depth as usize),
+            at_memory: 0,
             pool: Pool::default(),
             data_free: 0,
             turn: 0,
             write_back: None,
             next_edge: 0,
             state: TagState::Idle,
+            since: 0,
             progress: false,
             line: 0,
             stats: Stats::default(),
@@ -263,17 +268,26 @@ impl Slice {
         self.stats.data_cycles += u64::from(cycles);
     }
 
+    /// A request that is held up by memory waits for a message from there, and is no reason to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
-        let busy = self.state != TagState::Idle
+        let requested = match self.state {
+            TagState::Hit | TagState::Miss => true,
+            TagState::Idle => self.ports.requests.is_ready(now),
+            _ => false,
+        };
+        let busy = requested
             || !self.to_memory.is_empty()
             || self.write_back.is_some()
-            || self.ports.requests.is_ready(now)
             || self.ports.commands.is_ready(now)
-            || self.ports.memory.iter_mut().any(|(_, port)| port.is_ready(now));
-        match self.next_answer() {
-            _ if busy => Activity::Busy,
-            Some((due, _)) => Activity::Until(self.config.clock.cycle_of(due).max(now + 1)),
-            None => Activity::Idle,
+            || self.ports.memory.iter().any(|(_, port)| port.is_ready(now));
+        if busy {
+            return Activity::Busy;
+        }
+        let until = |edge: u64| Activity::Until(self.config.clock.cycle_of(edge).max(now + 1));
+        let answer = self.next_answer().map_or(Activity::Idle, |(due, _)| until(due));
+        match self.state {
+            TagState::DataBusy => answer.or(until(self.data_free)),
+            _ => answer,
         }
     }
 }
@@ -302,11 +316,13 @@ impl Component for Slice {
         self.pool.clear();
         self.answers.iter_mut().for_each(VecDeque::clear);
         self.to_memory.clear();
+        self.at_memory = 0;
         self.data_free = 0;
         self.turn = 0;
         self.write_back = None;
         self.next_edge = 0;
         self.state = TagState::Idle;
+        self.since = 0;
         self.progress = false;
         self.line = 0;
         self.stats = Stats::default();

@@ -153,6 +153,8 @@ pub struct L1 {
     data_free: Cycle,
     pool: Pool,
     state: TagState,
+    /// When the tag stage entered its state.
+    since: Cycle,
     /// Whether anything has left or come back since a request was held up: only then may it go on.
     progress: bool,
     line: u64,
@@ -183,6 +185,7 @@ impl L1 {
             data_free: Cycle::ZERO,
             pool: Pool::default(),
             state: TagState::Idle,
+            since: Cycle::ZERO,
             progress: false,
             line: 0,
             stats: Stats::default(),
@@ -281,11 +284,11 @@ impl L1 {
         self.mshr.close(n);
     }
 
+    /// A request that is held up by misses waits for a message from below, and is no reason to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
-        let busy = self.state != TagState::Idle
+        let busy = !matches!(self.state, TagState::Idle) && !self.state.is_stall()
             || self.store_queue.len() != 0
             || !self.returned.is_empty()
-            || self.ports.requests.is_ready(now)
             || self.ports.returns.is_ready(now);
         match self.hits.front() {
             _ if busy => Activity::Busy,
@@ -320,6 +323,7 @@ impl Component for L1 {
         self.returned.clear();
         self.data_free = Cycle::ZERO;
         self.state = TagState::Idle;
+        self.since = Cycle::ZERO;
         self.progress = false;
         self.line = 0;
         self.stats = Stats::default();

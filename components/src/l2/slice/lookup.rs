@@ -2,7 +2,7 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::{MEMORY_DEPTH, Slice, TagState, line_number};
+use super::{Slice, TagState, line_number};
 use crate::l2::atomic;
 use crate::l2::lines::{Found, Lines};
 use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, copy_bytes, copy_sectors, each_sector};
@@ -26,28 +26,36 @@ impl Slice {
             self.state = TagState::Idle;
             return;
         }
-        if self.data_free > edge {
-            self.state = TagState::DataBusy;
+        if self.state.is_stall() && !progress {
             return;
         }
-        if progress || !self.state.is_stall() {
-            self.state = match self.plan(now) {
-                Ok(plan) => self.serve(plan, now, edge),
-                Err(stall) => stall,
-            };
-        }
+        let state = match self.plan(now, edge) {
+            Ok(plan) => self.serve(plan, now, edge),
+            Err(waits) => waits,
+        };
+        self.enter(state, edge);
+    }
+
+    /// Changes the state of the tag stage; the cycles of a stall are counted when it is over.
+    fn enter(&mut self, state: TagState, edge: u64) {
+        let stalled = edge - self.since;
         match self.state {
-            TagState::StallFetch => self.stats.fetch_stall_cycles += 1,
-            TagState::StallPinned => self.stats.pinned_stall_cycles += 1,
-            TagState::StallMemory => self.stats.memory_stall_cycles += 1,
-            TagState::StallAnswer => self.stats.answer_stall_cycles += 1,
-            TagState::Hit | TagState::Miss => self.stats.tag_cycles += 1,
-            TagState::DataBusy | TagState::Idle => {}
+            TagState::StallFetch => self.stats.fetch_stall_cycles += stalled,
+            TagState::StallPinned => self.stats.pinned_stall_cycles += stalled,
+            TagState::StallMemory => self.stats.memory_stall_cycles += stalled,
+            TagState::StallAnswer => self.stats.answer_stall_cycles += stalled,
+            TagState::Idle | TagState::Hit | TagState::Miss | TagState::DataBusy => {}
         }
+        self.stats.tag_cycles += u64::from(matches!(state, TagState::Hit | TagState::Miss));
+        self.state = state;
+        self.since = edge;
     }
 
     /// How the request at the head is served, or what it must wait for.
-    fn plan(&mut self, now: Cycle) -> Result<Plan, TagState> {
+    fn plan(&mut self, now: Cycle, edge: u64) -> Result<Plan, TagState> {
+        if self.data_free > edge {
+            return Err(TagState::DataBusy);
+        }
         if self.answers_full() {
             return Err(TagState::StallAnswer);
         }
@@ -72,7 +80,7 @@ impl Slice {
         if queued | fetched != 0 && (self.waiting.is_full() || !self.fetches.has_room(fetched.count_ones())) {
             return Err(TagState::StallFetch);
         }
-        if (fetched != 0 || !here) && self.to_memory.len() + 2 > MEMORY_DEPTH {
+        if (fetched != 0 || !here) && self.at_memory + 2 > self.config.memory_depth {
             return Err(TagState::StallMemory);
         }
         Ok(Plan {

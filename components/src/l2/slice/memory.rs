@@ -2,8 +2,8 @@
 
 use warpwave_hw::time::Cycle;
 
+use super::Slice;
 use super::lookup::perform;
-use super::{MEMORY_DEPTH, Slice};
 use crate::proto::mem::{LINE, Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector};
 
 impl Slice {
@@ -16,13 +16,13 @@ impl Slice {
         if port.has_room(now) {
             let (_, packet) = self.to_memory.pop_front().expect("a packet is there");
             port.send(now, packet);
-            self.progress = true;
         }
     }
 
     fn enqueue(&mut self, packet: Box<Packet>) {
         let channel = self.config.map.channel(packet.line).channel;
         self.to_memory.push_back((usize::from(channel), packet));
+        self.at_memory += 1;
     }
 
     /// Takes one packet from a channel.
@@ -37,6 +37,7 @@ impl Slice {
                 if packet.kind == PacketKind::Load {
                     self.fill(&packet, now, edge);
                 }
+                self.at_memory -= 1;
                 self.pool.give(packet);
                 self.progress = true;
                 return;
@@ -93,7 +94,7 @@ impl Slice {
         let Some(first) = self.write_back else {
             return;
         };
-        if self.to_memory.len() >= MEMORY_DEPTH {
+        if self.at_memory >= self.config.memory_depth {
             return;
         }
         let next = (first..self.lines.places()).find(|&place| self.lines.dirty(place) != 0);

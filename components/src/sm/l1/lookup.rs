@@ -15,15 +15,25 @@ impl L1 {
             self.state = TagState::Idle;
             return;
         }
-        if progress || !self.state.is_stall() {
-            self.state = self.look_up(now);
+        if self.state.is_stall() && !progress {
+            return;
         }
+        let state = self.look_up(now);
+        self.enter(state, now);
+    }
+
+    /// Changes the state of the tag stage; the cycles of a stall are counted when it is over.
+    fn enter(&mut self, state: TagState, now: Cycle) {
+        let stalled = now - self.since;
         match self.state {
-            TagState::StallMshr => self.stats.mshr_stall_cycles += 1,
-            TagState::StallStore => self.stats.store_stall_cycles += 1,
-            TagState::StallAnswer => self.stats.answer_stall_cycles += 1,
-            _ => self.stats.tag_cycles += 1,
+            TagState::StallMshr => self.stats.mshr_stall_cycles += stalled,
+            TagState::StallStore => self.stats.store_stall_cycles += stalled,
+            TagState::StallAnswer => self.stats.answer_stall_cycles += stalled,
+            TagState::Idle | TagState::Hit | TagState::Miss | TagState::Pass => {}
         }
+        self.stats.tag_cycles += u64::from(!state.is_stall());
+        self.state = state;
+        self.since = now;
     }
 
     fn look_up(&mut self, now: Cycle) -> TagState {
