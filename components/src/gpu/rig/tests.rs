@@ -1,6 +1,10 @@
 //! Random cases, and the smallest one.
 
 use super::*;
+use crate::gpu::sm::OUTSIDE_L1;
+use crate::preset;
+use crate::proto::mem::{Packet, Stage};
+use warpwave_isa::inst::CacheOp;
 
 /// Bytes that look random, from a seed (xorshift).
 fn noise(seed: u64, n: usize) -> Vec<u8> {
@@ -33,4 +37,54 @@ fn random_machines_under_random_traffic_every_answer_is_right() {
 #[test]
 fn no_bytes_at_all_a_machine_that_does_nothing() {
     assert_eq!(check(&[]), Ok(Summary::default()));
+}
+
+/// Cycles from the L1's lookup to its answer, for loads that pass the L1 by, one after the other.
+fn trips(config: &GpuConfig, lines: &[u64]) -> Vec<u64> {
+    let load = |&line| Packet {
+        line: traffic::FIRST_LINE + line * LINE as u64,
+        sectors: 0b0001,
+        cache: CacheOp::Volatile,
+        ..Packet::blank()
+    };
+    let traffic = Traffic::one_by_one(config.clone(), lines.iter().map(load).collect());
+    let (answers, _) = Rig::new(&traffic).run(&traffic, None).unwrap();
+    let cycles = |answer: &Answer| {
+        let at = |stage| answer.packet.stamps.at(stage).unwrap();
+        at(Stage::Return) - at(Stage::L1)
+    };
+    answers[0].iter().map(cycles).collect()
+}
+
+#[test]
+fn idle_machine_of_every_preset_meets_its_latencies_from_near_and_far_slices() {
+    for name in preset::names() {
+        let config = preset::load(name, &[]).unwrap().config;
+        let map = AddressMap::new(config.l2.slices, config.hbm.channels);
+        let slice_of = |line: u64| map.home(traffic::FIRST_LINE + line * LINE as u64).slice;
+        // A line of the first slice and one of the last, in different channels: both rows are closed.
+        let near = (0..).find(|&line| slice_of(line) == 0).unwrap();
+        let far = (0..)
+            .find(|&line| u32::from(slice_of(line)) == config.l2.slices - 1)
+            .unwrap();
+        let trips = trips(&config, &[near, far, near, far]);
+        let far_latency = if config.l2.partitions > 1 {
+            config.l2.far_latency
+        } else {
+            0
+        };
+        let (memory, l2) = (
+            config.hbm.access_latency - OUTSIDE_L1,
+            config.l2.hit_latency - OUTSIDE_L1,
+        );
+        let wanted = [memory, memory + far_latency, l2, l2 + far_latency].map(u64::from);
+        for (n, wanted) in wanted.into_iter().enumerate() {
+            // Where clocks differ, each domain's next edge is waited for.
+            let slack = if n < 2 { 4 } else { 0 };
+            assert!(
+                trips[n].abs_diff(wanted) <= slack,
+                "{name}: {trips:?}, wanted {wanted:?}"
+            );
+        }
+    }
 }

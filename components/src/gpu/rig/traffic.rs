@@ -110,6 +110,27 @@ impl Traffic {
         traffic
     }
 
+    /// One SM's requests on a given machine, one at a time and far apart; nothing is expected of the bytes.
+    #[cfg(test)]
+    pub(super) fn one_by_one(config: GpuConfig, requests: Vec<Packet>) -> Self {
+        let mut traffic = Traffic {
+            l1_bytes: config.sm.l1.size,
+            l1_waiting: 1,
+            before: Vec::new(),
+            after: Vec::new(),
+            scripts: vec![Script::default(); config.n_sms() as usize],
+            expected: vec![Vec::new(); config.n_sms() as usize],
+            config,
+        };
+        traffic.expected[0] = vec![Expected::Acknowledged; requests.len()];
+        traffic.scripts[0] = Script {
+            requests: requests.into_iter().map(|packet| (1000, packet)).collect(),
+            most_in_flight: 1,
+            pause: 0,
+        };
+        traffic
+    }
+
     pub(super) fn script(&self, sm: usize) -> Script {
         self.scripts[sm].clone()
     }
