@@ -1,12 +1,18 @@
-//! For tests that talk to one component: links whose other ends the test holds, and packets in few words.
+//! For tests that talk to one component: links whose other ends the test holds, packets and grids in few words.
+
+use std::sync::Arc;
 
 use warpwave_hw::component::Component;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::program::{Needs, Program};
 
+use crate::preset;
+use crate::proto::launch::Grid;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
+use crate::sm::timing;
 use crate::storage::BASE;
 
 /// A link of one cycle with room for a few messages.
@@ -70,6 +76,29 @@ pub(crate) fn add(n: u64, lanes: usize, value: u64, tag: u32) -> Box<Packet> {
         kind: PacketKind::Atomic,
         atomic: Some(Box::new(atomics)),
         ..*load(n, 0b0001, tag)
+    })
+}
+
+/// A grid of `ctas` blocks of a warp, two on an SM, that runs a program of one instruction per line, with the latencies of
+/// preset `tiny`.
+pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
+    let code = program.lines().map(|line| line.trim().parse().expect(line)).collect();
+    let program = Arc::new(Program::new("test", code, Needs::default()));
+    let tiny = preset::load("tiny", &[]).expect("tiny is built in").config;
+    Arc::new(Grid {
+        id: 0,
+        timing: timing::table(&program, &tiny.sm),
+        program,
+        grid: [ctas, 1, 1],
+        block: [32, 1, 1],
+        shared_bytes: 0,
+        dynamic_shared_bytes: 0,
+        registers: 32,
+        allocations: Vec::new(),
+        local_base: 0,
+        l1_bytes: 0,
+        constants: Vec::new(),
+        ctas_per_sm: 2,
     })
 }
 

@@ -73,6 +73,23 @@ const MOST_LINES: usize = 400;
 /// Files that may be longer, up to so many lines, and why.
 const LONGER: &[(&str, usize, &str)] = &[];
 
+/// Components without a contract test of their own, and why. All but stand-ins are held to it inside the whole machine, signal by
+/// signal, by `determinism.rs`.
+const HELD_IN_PLACE: [(&str, &str); 6] = [
+    ("components/src/gpu/rig/driver.rs", "a stand-in for tests"),
+    ("components/src/sm/cta.rs", "its traffic answers what it sends"),
+    ("components/src/sm/lsu/shared.rs", "its traffic answers what it sends"),
+    ("components/src/sm/lsu/unit.rs", "its traffic answers what it sends"),
+    (
+        "components/src/sm/subcore/dispatch.rs",
+        "its traffic answers what it sends",
+    ),
+    (
+        "components/src/sm/subcore/scheduler.rs",
+        "its traffic answers what it sends",
+    ),
+];
+
 /// What does not belong into a committed Rust file, and what to do instead.
 const UNFINISHED: [(&str, &str); 6] = [
     ("todo!", "write it, or leave the whole feature out"),
@@ -429,6 +446,38 @@ fn what_must_not_stay_is_found() {
 }
 
 // Lists that must be complete.
+
+#[test]
+fn every_component_is_held_to_the_contract() {
+    let files = files();
+    let is_component =
+        |file: &&File| file.path.starts_with("components/src/") && file.text.contains("impl Component for ");
+    // A file's tests are in it, in a folder of its name, or beside it.
+    let is_held = |file: &File| {
+        let stem = file.path.trim_end_matches(".rs");
+        let folder = stem.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let homes = [
+            file.path.clone(),
+            format!("{stem}/tests.rs"),
+            format!("{folder}/tests.rs"),
+        ];
+        let holds =
+            |file: &File| homes.contains(&file.path) && file.text.contains("rig::") && file.text.contains("check(");
+        files.iter().any(holds)
+    };
+    let is_listed = |file: &File| HELD_IN_PLACE.iter().any(|(path, _)| *path == file.path);
+    let components: Vec<_> = files.iter().filter(is_component).collect();
+    assert!(components.len() > 10, "only {} components found", components.len());
+    let findings = components
+        .iter()
+        .filter(|file| is_held(file) == is_listed(file))
+        .map(|file| file.path.clone())
+        .collect();
+    assert_none(
+        findings,
+        "call `warpwave_hw::rig::check` in the component's tests, or say in HELD_IN_PLACE why not; take it out once it does",
+    );
+}
 
 #[test]
 fn every_scenario_on_disk_is_built_in_and_says_what_it_proves() {

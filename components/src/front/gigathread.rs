@@ -248,3 +248,6 @@ impl Component for GigaThread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,3 +3,6 @@
 pub mod math;
 
 pub mod branch;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! The pipes by themselves: the contract of a component, order, and the latency that the table says.
+
+use std::sync::Arc;
+
+use warpwave_hw::path::Path;
+use warpwave_hw::rig::{Event, Rig, check};
+use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
+
+use super::branch::{self, BranchUnit};
+use super::math::{self, MathPipe};
+use crate::dialogue::grid;
+use crate::proto::launch::Grid;
+use crate::proto::warp::Flight;
+
+/// Cycles from issue to a pipe: dispatch and the link to here.
+const ON_THE_WAY: u64 = 2;
+
+/// Each instruction of a grid's program, arriving at a pipe in one of these cycles.
+fn flights(grid: &Arc<Grid>, arrivals: &[u64]) -> Vec<(u64, Box<Flight>)> {
+    let flight = |(pc, &at): (usize, &u64)| {
+        let flight = Flight {
+            pc: pc as u32,
+            issued: Cycle(at - ON_THE_WAY),
+            lanes: LaneMask(0xffff_0001),
+            ..Flight::blank(0, grid.clone())
+        };
+        // The link takes a cycle.
+        (at - 1, Box::new(flight))
+    };
+    arrivals.iter().enumerate().map(flight).collect()
+}
+
+/// When messages of a link were taken.
+fn times(events: &[Event], link: &str) -> Vec<u64> {
+    let of_link = events.iter().filter(|event| event.link == link);
+    of_link.map(|event| event.at.0).collect()
+}
+
+/// The program counters of a link's messages, in order.
+fn order(events: &[Event], link: &str) -> Vec<u32> {
+    let pc = |event: &Event| event.message.split("pc: ").nth(1)?.split(',').next()?.parse().ok();
+    events
+        .iter()
+        .filter(|event| event.link == link)
+        .filter_map(pc)
+        .collect()
+}
+
+const MATH: &str = "FFMA R0, R1, R2, R3
+    MUFU.RCP R1, R2
+    IADD3 R2, PT, R3, R4, RZ, PT
+    FADD R3, R4, R5";
+
+#[test]
+fn math_pipe_under_back_pressure_keeps_the_contract_and_the_order() {
+    let program = grid(MATH, 1);
+    let build = |rig: &mut Rig| {
+        let input = rig.input("operands", 1, 2, flights(&program, &[2, 3, 30, 31]));
+        let output = rig.output("results", 1, 2, |now| now.0 % 5 == 0);
+        MathPipe::new(Path::root("pipe"), math::Ports { input, output })
+    };
+    let events = check(build, 150).unwrap();
+    assert_eq!(order(&events, "results"), [0, 1, 2, 3]);
+}
+
+#[test]
+fn instructions_arriving_two_after_issue_leave_one_before_a_dependent_may_issue() {
+    let program = grid(MATH, 1);
+    let arrivals = [10, 100, 200, 300];
+    let build = |rig: &mut Rig| {
+        let input = rig.input("operands", 1, 2, flights(&program, &arrivals));
+        let output = rig.output("results", 1, 8, |_| true);
+        MathPipe::new(Path::root("pipe"), math::Ports { input, output })
+    };
+    let events = check(build, 400).unwrap();
+    let wanted: Vec<u64> = arrivals
+        .iter()
+        .zip(&program.timing)
+        .map(|(at, timing)| at - ON_THE_WAY + u64::from(timing.latency) - 1)
+        .collect();
+    assert_eq!(times(&events, "results"), wanted);
+}
+
+#[test]
+fn branch_unit_under_back_pressure_keeps_the_contract_and_the_order() {
+    let program = grid("BRA 0\nBSSY B0\nBAR 0x3, 0x40\nEXIT", 1);
+    let build = |rig: &mut Rig| {
+        let input = rig.input("operands", 1, 2, flights(&program, &[2, 3, 4, 40]));
+        let resolved = rig.output("resolved", 1, 2, |now| now.0 % 4 == 0);
+        let spent = rig.output("spent", 1, 2, |now| now.0 % 7 == 0);
+        BranchUnit::new(Path::root("branch"), branch::Ports { input, resolved, spent })
+    };
+    let events = check(build, 150).unwrap();
+    assert_eq!(order(&events, "resolved"), [0, 1, 2, 3]);
+    assert_eq!(order(&events, "spent"), [0, 1, 2, 3]);
+}
