@@ -42,6 +42,8 @@ pub struct Gpu {
     slices: Vec<OutPort<SliceCommand>>,
     /// Address and bytes of local memory.
     local: (u64, u64),
+    /// Grids given to the machine so far: each one's number, by which an SM knows that its L1 may be out of date.
+    launches: u32,
 }
 
 /// A grid that ran to its end.
@@ -137,6 +139,8 @@ impl Gpu {
         limit: Option<u64>,
         each_quantum: &mut dyn FnMut(Cycle) -> bool,
     ) -> Result<Launched, LaunchError> {
+        grid.id = self.launches;
+        self.launches += 1;
         grid.timing = timing::table(&grid.program, &self.config.sm);
         grid.l1_bytes = self.l1_bytes(&grid);
         grid.local_base = self.local_memory(grid.program.needs().local_bytes)?;

@@ -243,3 +243,18 @@ fn store_still_queued_at_a_barrier_is_seen_by_every_warp_after_it() {
     bench.run(text, 1, 256).expect("it ends");
     assert_eq!(bench.words(256), (0..256).map(|t| t % 32).collect::<Vec<u32>>());
 }
+
+#[test]
+fn host_writes_between_launches_the_next_launch_reads_the_new_value_whatever_its_number() {
+    let mut bench = Bench::new(64);
+    let text = "MOV R2, c[0][0x160]
+        MOV R3, c[0][0x164]
+        LD.B32 R4, [R2]
+        ST.B32 [R2+0x80], R4
+        EXIT";
+    for value in [7, 8] {
+        bench.gpu.storage().store(bench.buffer, value);
+        bench.run(text, 8, 32).expect("it ends");
+        assert_eq!(bench.words(33)[32], value);
+    }
+}

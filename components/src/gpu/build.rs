@@ -60,6 +60,7 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
         events,
         slices,
         local: (0, 0),
+        launches: 0,
         config,
     }
 }

@@ -8,7 +8,7 @@ use warpwave_isa::program::Program;
 /// All that a launch says, and that every SM reads while it runs.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// Counts launches from 0.
+    /// Counts the machine's launches from 0; the machine fills it in at launch.
     pub id: u32,
     /// The code.
     pub program: Arc<Program>,

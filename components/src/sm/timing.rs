@@ -82,8 +82,11 @@ fn special(inst: &Inst, sfu: Pipe) -> Pipe {
 /// In proportion to the multiply-adds of m16n8k16 with 16-bit inputs; 32-bit inputs run at half the rate, 8-bit at twice.
 fn tensor(shape: MmaShape, unit: Pipe) -> Pipe {
     let halves = match shape {
-        MmaShape::M16n8k16F16 | MmaShape::M16n8k16Bf16 | MmaShape::M16n8k8Tf32 | MmaShape::M16n8k32S8 => 2,
-        MmaShape::M16n8k32U8 => 2,
+        MmaShape::M16n8k16F16
+        | MmaShape::M16n8k16Bf16
+        | MmaShape::M16n8k8Tf32
+        | MmaShape::M16n8k32S8
+        | MmaShape::M16n8k32U8 => 2,
         MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 => 1,
         MmaShape::M8n8k4F64 => 4,
     };
