@@ -4,11 +4,14 @@
 //! A scenario is a TOML file below `scenarios`, named by its stem; a folder holds what belongs together. Its `.npy` files come
 //! from the references: with `WARPWAVE_WRITE_EXPECTED=1` in the environment, the first test writes what it otherwise compares.
 
+mod golden;
 mod references;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use golden::Taken;
 use toml::Table;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
@@ -67,12 +70,20 @@ fn every_scenario_without_time_gives_what_is_expected() {
     });
 }
 
-/// One test for each of these presets: results as expected, bit for bit those of the reference, every assertion held.
+/// One test for each of these presets: results as expected, bit for bit those of the reference, every assertion held, and cycles
+/// as in the golden table.
 macro_rules! lockstep_on {
     ($($test:ident: $preset:literal,)*) => {$(
         #[test]
         fn $test() {
-            each_scenario($preset, run_in_lockstep);
+            let mut taken = BTreeMap::new();
+            each_scenario($preset, |scenario, bench| {
+                let run = run_in_lockstep(scenario, bench)?;
+                taken.insert(scenario.name.clone(), taken_by(&run));
+                Ok(())
+            });
+            let moved = golden::differences($preset, &taken);
+            assert!(moved.is_empty(), "{}", moved.join("\n"));
         }
     )*};
 }
@@ -85,9 +96,9 @@ lockstep_on! {
 }
 
 /// Does something with every built-in scenario, placed in a machine; fails with all that went wrong.
-fn each_scenario(gpu: &str, check: impl Fn(&Scenario, &mut Bench<'_>) -> Result<(), String>) {
+fn each_scenario(gpu: &str, mut check: impl FnMut(&Scenario, &mut Bench<'_>) -> Result<(), String>) {
     let config = preset::load(gpu, &[]).unwrap_or_else(|error| panic!("{error}")).config;
-    let check = |name: &str| {
+    let mut check = |name: &str| {
         let scenario = builtin::load(name).map_err(|error| error.to_string())?;
         let mut bench = Bench::new(&scenario, config.clone()).map_err(|error| error.to_string())?;
         check(&scenario, &mut bench)
@@ -97,7 +108,7 @@ fn each_scenario(gpu: &str, check: impl Fn(&Scenario, &mut Bench<'_>) -> Result<
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-fn run_in_lockstep(scenario: &Scenario, bench: &mut Bench<'_>) -> Result<(), String> {
+fn run_in_lockstep(scenario: &Scenario, bench: &mut Bench<'_>) -> Result<Run, String> {
     let memory = lockstep::reference(bench, LIMIT).map_err(|(launch, error)| format!("launch {launch}: {error}"))?;
     let options = Options {
         threads: 1,
@@ -116,7 +127,14 @@ fn run_in_lockstep(scenario: &Scenario, bench: &mut Bench<'_>) -> Result<(), Str
             return Err(format!("`{}` is not bit for bit that of the reference", buffer.name));
         }
     }
-    unmet(scenario, &run).map_or(Ok(()), Err)
+    unmet(scenario, &run).map_or(Ok(run), Err)
+}
+
+fn taken_by(run: &Run) -> Taken {
+    Taken {
+        cycles: run.cycles(),
+        instructions: run.totals.sum("scheduler", "inst_issued").expect("schedulers count"),
+    }
 }
 
 /// The first assertion that does not hold.
