@@ -7,6 +7,7 @@
 //! Every launch is checked before the first one runs. A run that ends early still tells what is known by then.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use warpwave_components::config::GpuConfig;
@@ -14,6 +15,7 @@ use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
 
 use crate::host::{self, HostError, Placement};
@@ -112,6 +114,7 @@ pub struct Bench<'a> {
     gpu: Gpu,
     placement: Placement,
     grids: Vec<Grid>,
+    programs: Vec<Arc<Program>>,
 }
 
 impl<'a> Bench<'a> {
@@ -128,6 +131,7 @@ impl<'a> Bench<'a> {
             scenario,
             gpu,
             placement,
+            programs: grids.iter().map(|grid| Arc::clone(&grid.program)).collect(),
             grids,
         })
     }
@@ -145,6 +149,11 @@ impl<'a> Bench<'a> {
     /// The launches that are still to be run.
     pub fn grids(&self) -> &[Grid] {
         &self.grids
+    }
+
+    /// The program of each launch, by its index.
+    pub fn programs(&self) -> &[Arc<Program>] {
+        &self.programs
     }
 
     /// The machine as it is now.

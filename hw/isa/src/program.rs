@@ -6,6 +6,8 @@ use crate::exec;
 use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
 use crate::reg::{Pred, Reg, Special};
+use crate::source::{SourceLine, SourceMap};
+use std::sync::Arc;
 
 /// Most 32-bit source words of one instruction (a tensor product: 4 + 2 + 4).
 pub const MAX_SOURCE_WORDS: usize = 10;
@@ -206,6 +208,7 @@ pub struct Program {
     code: Vec<Inst>,
     decoded: Vec<Decoded>,
     needs: Needs,
+    sources: Arc<SourceMap>,
 }
 
 impl Program {
@@ -217,7 +220,15 @@ impl Program {
             code,
             decoded,
             needs,
+            sources: Arc::default(),
         }
+    }
+
+    /// The same program, with where the lines of its text come from.
+    #[must_use]
+    pub fn with_sources(mut self, sources: Arc<SourceMap>) -> Self {
+        self.sources = sources;
+        self
     }
 
     /// The kernel's name.
@@ -238,5 +249,16 @@ impl Program {
     /// What a launch must provide.
     pub fn needs(&self) -> &Needs {
         &self.needs
+    }
+
+    /// Where the lines of the text ([`Inst::line`]) come from.
+    pub fn sources(&self) -> &SourceMap {
+        &self.sources
+    }
+
+    /// The source of an instruction, by program counter; none where the text does not say.
+    pub fn source(&self, pc: u32) -> Option<SourceLine<'_>> {
+        let inst = self.code.get(pc as usize)?;
+        self.sources.at(inst.line)
     }
 }

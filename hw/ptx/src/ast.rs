@@ -3,6 +3,7 @@
 //! Names borrow from the text. Every part that a finding may point at carries its [`Span`].
 
 use crate::diag::Span;
+use warpwave_isa::source::Place;
 
 /// A name and its place.
 #[derive(Clone, Copy, Debug)]
@@ -276,12 +277,23 @@ pub enum Statement<'a> {
     Instruction(Instruction<'a>),
     /// A nested scope.
     Block(Block<'a>),
-    /// `.loc 1 17 9`: file, line, column.
-    Loc(u32, u32, u32),
+    /// `.loc 1 17 9`
+    Loc(Loc),
     /// `prototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);`
     Prototype(Name<'a>),
     /// `ts: .branchtargets L1, L2;`
     Targets(Name<'a>, Vec<Name<'a>>),
+}
+
+/// Where in the source the instructions below come from.
+#[derive(Clone, Copy, Debug)]
+pub struct Loc {
+    /// The place.
+    pub at: Place,
+    /// The call that it was inlined at: `, inlined_at 1 18 5`.
+    pub inlined_at: Option<Place>,
+    /// The file's index.
+    pub span: Span,
 }
 
 /// A register declaration.

@@ -8,7 +8,9 @@ mod operand;
 mod scope;
 mod signature;
 
-use crate::ast::{Block, Float, Function, Instruction, Linkage, Module, Name, Registers, Statement, Type, Variable};
+use crate::ast::{
+    Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Registers, Statement, Type, Variable,
+};
 use crate::diag::{Diagnostic, Span};
 use operand::is_special;
 use scope::{Meaning, Scopes};
@@ -103,6 +105,8 @@ struct Checker<'t, 'a> {
     checked: Checked<'t, 'a>,
     scopes: Scopes<'a>,
     functions: HashSet<&'a str>,
+    /// Files that are named, and those already reported.
+    files: HashSet<u32>,
     body: Body<'t, 'a>,
     /// Names already reported in this function.
     reported: HashSet<&'a str>,
@@ -120,6 +124,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             },
             scopes: Scopes::default(),
             functions: HashSet::new(),
+            files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
             reported: HashSet::new(),
             findings: Vec::new(),
@@ -178,7 +183,8 @@ impl<'t, 'a> Checker<'t, 'a> {
                         self.label(*target);
                     }
                 }
-                Statement::Loc(..) | Statement::Prototype(_) => {}
+                Statement::Loc(loc) => self.loc(loc),
+                Statement::Prototype(_) => {}
             }
         }
         self.scopes.close();
@@ -239,6 +245,22 @@ impl<'t, 'a> Checker<'t, 'a> {
             if !fresh {
                 self.redefined(name, "register");
             }
+        }
+    }
+
+    /// A file that no `.file` names, once in a module.
+    fn loc(&mut self, loc: &Loc) {
+        for file in [Some(loc.at), loc.inlined_at]
+            .into_iter()
+            .flatten()
+            .map(|place| place.file)
+        {
+            if !self.files.insert(file) {
+                continue;
+            }
+            let finding = Diagnostic::malformed(loc.span, format!("undefined file {file}"));
+            self.findings
+                .push(finding.help(format!("name it at module scope: `.file {file} \"name\"`")));
         }
     }
 

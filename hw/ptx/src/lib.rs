@@ -21,12 +21,15 @@ mod check;
 
 mod lower;
 
+mod places;
+
 pub use diag::{Diagnostic, Severity};
 pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
 
 use check::{Body, Checked};
 use diag::Lines;
 use lower::layout::ModuleLayout;
+use std::sync::Arc;
 use warpwave_isa::program::Program;
 
 /// A module ready to be loaded.
@@ -121,8 +124,13 @@ pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
     if !errors.is_empty() {
         return Err(errors);
     }
+    let sources = Arc::new(places::map(&module, &lines));
     let entries = kernels(&checked)
-        .map(|body| entry(&checked, &layout, body, &lines))
+        .map(|body| Entry {
+            name: body.function.name.text.to_owned(),
+            program: lower::lower(&checked, &layout, body, &lines)
+                .map(|program| program.with_sources(Arc::clone(&sources))),
+        })
         .collect();
     Ok(Module {
         entries,
@@ -150,11 +158,4 @@ pub fn stages(text: &str, entry: &str) -> Result<Vec<(&'static str, String)>, Ve
 
 fn kernels<'c, 't, 'a>(checked: &'c Checked<'t, 'a>) -> impl Iterator<Item = &'c Body<'t, 'a>> {
     checked.bodies.iter().filter(|body| body.function.is_entry)
-}
-
-fn entry<'t, 'a>(checked: &'t Checked<'t, 'a>, layout: &ModuleLayout, body: &'t Body<'t, 'a>, lines: &Lines) -> Entry {
-    Entry {
-        name: body.function.name.text.to_owned(),
-        program: lower::lower(checked, layout, body, lines),
-    }
 }

@@ -7,6 +7,7 @@ use warpwave::scenario::Scenario;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_hw::error::SimError;
+use warpwave_isa::program::Program;
 
 use super::failure::{Failure, INTERRUPTED, STUCK, TRAP};
 
@@ -19,7 +20,7 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
     match error {
         LaunchError::Trap(trap) => Failure {
             code: TRAP,
-            text: format!("{place}: {}", trapped(scenario, bench, trap)),
+            text: format!("{place}: {}", trapped(scenario, bench, launch, trap)),
         },
         LaunchError::Sim(error) => Failure {
             code: STUCK,
@@ -36,7 +37,7 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
     }
 }
 
-fn trapped(scenario: &Scenario, bench: &Bench<'_>, trap: &Trap) -> String {
+fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
     let [bx, by, bz] = trap.block;
     let [tx, ty, tz] = trap.thread;
     let mut out = trap.kind.to_string();
@@ -44,18 +45,25 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, trap: &Trap) -> String {
         let _ = write!(out, ": {} bytes of {} memory at {address:#x}", trap.bytes, trap.space);
     }
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
-    let _ = write!(
-        out,
-        "\n  at instruction {}, {}:{}",
-        trap.pc, scenario.ptx_path, trap.line
-    );
-    if let Some(line) = (trap.line as usize)
-        .checked_sub(1)
-        .and_then(|n| scenario.ptx.lines().nth(n))
-    {
-        let _ = write!(out, ": {}", line.trim());
+    let place = place(scenario, &bench.programs()[launch], trap.pc);
+    let _ = write!(out, "\n  at {place}\n  {}", advice(bench, trap));
+    out
+}
+
+/// An instruction: its number and text, its line of PTX, and the lines of the source that it comes from, innermost first.
+fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
+    let inst = &program.code()[pc as usize];
+    let mut out = format!("instruction {pc}, {inst}\n  of {}:{}", scenario.ptx_path, inst.line);
+    let line = (inst.line as usize).checked_sub(1);
+    if let Some(text) = line.and_then(|n| scenario.ptx.lines().nth(n)) {
+        let _ = write!(out, ": {}", text.trim());
     }
-    let _ = write!(out, "\n  {}", advice(bench, trap));
+    for (depth, source) in program.sources().stack(inst.line).enumerate() {
+        let _ = match depth {
+            0 => write!(out, "\n  from {source}"),
+            _ => write!(out, "\n  inlined at {source}"),
+        };
+    }
     out
 }
 

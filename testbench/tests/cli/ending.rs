@@ -26,6 +26,21 @@ fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
 }
 
 #[test]
+fn trap_in_inlined_code_is_named_by_its_source_line_and_by_those_of_the_calls() {
+    let says = [
+        "thread (120, 0, 0)",
+        "at instruction ",
+        ", ST.B32 [",
+        "inlined.ptx:19: st.global.u32 	[%rd2], %r1;",
+        "\n  from store.cuh:12:7",
+        "\n  inlined at fill.cu:5:5",
+        "\n  inlined at fill.cu:9:3",
+        "\n  the nearest buffer is `out`",
+    ];
+    assert_fails(&run_error("inlined"), 3, &says);
+}
+
+#[test]
 fn program_without_an_end_is_stopped_with_who_waits_for_what() {
     assert_fails(
         &run_error("endless"),

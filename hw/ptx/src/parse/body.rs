@@ -1,9 +1,10 @@
 //! Bodies: scopes, declarations, labels, instructions.
 
 use super::{Parsed, Parser};
-use crate::ast::{Block, Instruction, Name, Registers, Statement, Type};
+use crate::ast::{Block, Instruction, Loc, Name, Registers, Statement, Type};
 use crate::diag::Diagnostic;
 use crate::lex::Kind;
+use warpwave_isa::source::Place;
 
 impl<'a> Parser<'a> {
     /// `{ … }`, with every finding inside noted.
@@ -100,23 +101,40 @@ impl<'a> Parser<'a> {
     /// `.loc 1 17 9, function_name $L__info_string0, inlined_at 1 18 5`: ends with its line, not with a semicolon.
     fn loc(&mut self) -> Parsed<Statement<'a>> {
         self.next();
-        let file = self.small("a file index")?;
-        let line = self.small("a line")?;
-        let column = self.small("a column")?;
+        let span = self.token().span;
+        let at = self.place()?;
+        let mut inlined_at = None;
         while self.eat(b',') {
-            self.word("`function_name` or `inlined_at`")?;
-            while matches!(self.token().kind, Kind::Int | Kind::Punct(b'+')) || self.is_info_label() {
-                self.next();
+            match self.word("`function_name` or `inlined_at`")?.text {
+                "function_name" => self.info_label()?,
+                "inlined_at" => inlined_at = Some(self.place()?),
+                _ => {
+                    return Err(Diagnostic::malformed(
+                        self.last_span(),
+                        "neither `function_name` nor `inlined_at`",
+                    ));
+                }
             }
         }
-        Ok(Statement::Loc(file, line, column))
+        Ok(Statement::Loc(Loc { at, inlined_at, span }))
     }
 
-    /// The label behind `function_name` stands on the same line; a label of the code is followed by a colon.
-    fn is_info_label(&self) -> bool {
-        let before = self.last_span();
-        let name = self.slice(before);
-        name == "function_name" && self.token().kind == Kind::Word
+    /// `1 17 9`
+    fn place(&mut self) -> Parsed<Place> {
+        Ok(Place {
+            file: self.small("a file index")?,
+            line: self.small("a line")?,
+            column: self.small("a column")?,
+        })
+    }
+
+    /// `$L__info_string0+8`: a label of the debug data.
+    fn info_label(&mut self) -> Parsed<()> {
+        self.word("a label of the debug data")?;
+        if self.eat(b'+') {
+            self.small("an offset")?;
+        }
+        Ok(())
     }
 
     /// `.reg .b32 %r<8>, x;`
