@@ -2,7 +2,8 @@
 //!
 //! [`unit`](mod@unit) is the component; [`agu`] checks addresses, [`coalescer`] makes packets of them, [`data`] moves
 //! bytes between registers and packets, [`pending`] keeps what waits for
-//! the L1; [`shared`] is the component that holds shared memory, with [`banks`] for its conflicts.
+//! the L1; [`shared`] is the component that holds shared memory, with [`banks`] for its conflicts and [`mbarrier`] for
+//! the tests that it holds.
 
 pub mod agu;
 
@@ -15,5 +16,7 @@ pub mod pending;
 pub mod unit;
 
 pub mod banks;
+
+pub mod mbarrier;
 
 pub mod shared;

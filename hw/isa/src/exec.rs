@@ -53,6 +53,7 @@ pub(crate) use modifier::is_plain;
 
 pub mod access;
 pub mod atomic;
+pub mod mbarrier;
 pub mod special;
 
 /// What an instruction reads, gathered: source words in the order of [`crate::program::Decoded::sources`], before negation and the like.

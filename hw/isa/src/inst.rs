@@ -185,6 +185,11 @@ pub enum AtomOp {
     Xor,
     Exch,
     Cas,
+    /// Arrivals at an mbarrier (see [`crate::exec::mbarrier`]): so many in the operand's lower word, so many more bytes to wait for in
+    /// its upper word, a negative number for bytes that have come.
+    Arrive,
+    /// As `Arrive`, and the next phases wait for as many arrivals less.
+    ArriveDrop,
 }
 
 /// Which lane a shuffle reads.
@@ -308,7 +313,7 @@ pub struct Mods {
     pub scope: Scope,
     /// Shape of a tensor product.
     pub mma: MmaShape,
-    /// Matrices of LDSM (1, 2, 4), or the groups that may stay pending (DEPBAR).
+    /// Matrices of LDSM (1, 2, 4), the groups that may stay pending (DEPBAR), whether SYNCS waits a while (1).
     pub count: u8,
     /// Transposed (LDSM).
     pub trans: bool,

@@ -260,6 +260,8 @@ opcodes! {
     Ldgsts "LDGSTS" Lsu (Words(0), 0) <- ([Words(1), Words(2), Words(1)], 0);
     /// Closes the group of copies begun so far.
     Ldgdepbar "LDGDEPBAR" Lsu (Words(0), 0) <- ([], 0);
+    /// pdst0 = whether the phase of parity b of the mbarrier at a + offset is over; `count` 1: the answer may wait a while for the end.
+    Syncs "SYNCS.PHASECHK" Lsu (Words(0), 1) <- ([Address, Words(1)], 0);
     /// d = a of the lane that `shfl`, b and the clamp c name; pdst0 = whether that lane was in range.
     Shfl "SHFL" Lsu (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 0);
 

@@ -86,6 +86,8 @@ const ATOMICS: Names<AtomOp> = &[
     (AtomOp::Xor, "XOR"),
     (AtomOp::Exch, "EXCH"),
     (AtomOp::Cas, "CAS"),
+    (AtomOp::Arrive, "ARRIVE"),
+    (AtomOp::ArriveDrop, "ARRIVEDROP"),
 ];
 
 const SHUFFLES: Names<ShflMode> = &[
@@ -211,7 +213,9 @@ impl Opcode {
     /// The slot whose source is an address.
     fn address_slot(self) -> Option<usize> {
         match self {
-            Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldc | Opcode::Ldsm => Some(0),
+            Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldc | Opcode::Ldsm | Opcode::Syncs => {
+                Some(0)
+            }
             Opcode::Ldgsts => Some(1),
             _ => None,
         }

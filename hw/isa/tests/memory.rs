@@ -176,3 +176,35 @@ fn special_registers_of_a_lane_in_a_flat_block() {
     );
     assert_eq!(place.lanes(Special::LaneId).0[7], 7);
 }
+
+#[test]
+fn mbarrier_phases_follow_the_ptx_definitions() {
+    use warpwave_isa::exec::mbarrier::{bytes, init, is_over, pending};
+    let arrive = |state, count: u64, bytes: i32| {
+        let operand = count | u64::from(bytes as u32) << 32;
+        atomic(AtomOp::Arrive, Ty::U64, state, operand, 0)
+    };
+    // Three arrivals are a phase; the fourth belongs to the next.
+    let mut state = init(3);
+    let seen: Vec<(u32, bool)> = (0..4)
+        .map(|_| {
+            state = arrive(state, 1, 0);
+            (pending(state), is_over(state, 0))
+        })
+        .collect();
+    assert_eq!(seen, [(2, false), (1, false), (3, true), (2, true)]);
+    assert!(!is_over(state, 1) && is_over(init(3), 1));
+    // Several at once, and the second phase's end gives the parity of the first again.
+    assert!(is_over(arrive(arrive(state, 2, 0), 0, 0), 1));
+    // Bytes that are expected keep a phase open beyond its arrivals, also where they come before they are expected.
+    let waits = arrive(init(1), 1, 4096);
+    assert_eq!((pending(waits), bytes(waits), is_over(waits, 0)), (0, 4096, false));
+    assert!(is_over(arrive(waits, 0, -4096), 0));
+    let early = arrive(init(1), 0, -64);
+    assert_eq!((bytes(early), is_over(early, 0)), (-64, false));
+    assert!(is_over(arrive(early, 1, 64), 0));
+    // Who drops out is not waited for again.
+    let dropped = atomic(AtomOp::ArriveDrop, Ty::U64, arrive(init(2), 1, 0), 1, 0);
+    assert_eq!((pending(dropped), is_over(dropped, 0)), (1, true));
+    assert_eq!(init(0xf_ffff) & 0xf_ffff, 0xf_ffff);
+}

@@ -3,6 +3,7 @@
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
 use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::mbarrier;
 use warpwave_isa::exec::{Operands, Results};
 use warpwave_isa::inst::{AtomOp, Inst};
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
@@ -16,8 +17,8 @@ use super::step;
 
 /// Whether a row accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
-    use Opcode::{Atom, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St};
-    matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar)
+    use Opcode::{Atom, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Syncs};
+    matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs)
 }
 
 /// One memory instruction at work.
@@ -57,6 +58,13 @@ impl Lsu<'_, '_> {
                 let bytes = store_bytes(access, self.words(1, lane, access));
                 self.bytes(lane, self.inst.mods.space, address, n)?
                     .copy_from_slice(&bytes[..n]);
+            }
+            Opcode::Syncs => {
+                let state = self.bytes(lane, Space::Shared, address, n)?;
+                let state = u64::from_le_bytes((&*state).try_into().expect("a test reads eight bytes"));
+                if mbarrier::is_over(state, self.word(1, 0, lane)) {
+                    results.preds[0].0 |= 1 << lane;
+                }
             }
             _ => self.atomic(lane, address, results)?,
         }

@@ -13,6 +13,7 @@
 //! | each further pass | `conflict_latency_per_pass`, of which the banks are busy for one |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
+//! | test of an mbarrier | `latency`; one that may wait: until the phase is over, or [`mbarrier::TRY_WAIT_CYCLES`] have passed |
 //!
 //! Invariant: accesses take effect in the order in which they come.
 
@@ -33,6 +34,7 @@ use warpwave_isa::program::Decoded;
 use crate::config;
 use crate::proto::warp::Flight;
 use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
+use crate::sm::lsu::mbarrier;
 
 /// Numbers of shared memory.
 #[derive(Clone, Debug)]
@@ -87,6 +89,7 @@ pub struct SharedMemory {
     bytes: Vec<u8>,
     /// The access that has the banks, and its last cycle there.
     current: Option<(Cycle, Box<Flight>, u32)>,
+    waiting: mbarrier::Waiting,
     /// Warp, instruction and passes of what had the banks in the last tick.
     shown: Option<(u8, u32, u32)>,
     stats: Stats,
@@ -102,6 +105,7 @@ impl SharedMemory {
             ports,
             bytes,
             current: None,
+            waiting: mbarrier::Waiting::default(),
             shown: None,
             stats: Stats::default(),
         }
@@ -114,6 +118,10 @@ impl SharedMemory {
         }
         if let Some((_, mut flight, passes)) = self.current.take() {
             self.perform(&mut flight);
+            if mbarrier::may_wait(&flight) {
+                self.waiting.hold(flight, now);
+                return;
+            }
             let spent = now.since(flight.issued) + 2;
             // Bank time beyond the first pass has been spent; what each pass adds beyond that comes on top.
             let further = u64::from(passes - 1);
@@ -165,7 +173,7 @@ impl SharedMemory {
                     least_passes(flight.lanes, bytes),
                 )
             }
-            Opcode::Ld => (
+            Opcode::Ld | Opcode::Syncs => (
                 &mut self.stats.loads,
                 passes(&flight.addresses, flight.shared_lanes, bytes),
                 least_passes(flight.shared_lanes, bytes),
@@ -198,6 +206,7 @@ impl SharedMemory {
             Opcode::Ld => self.load(flight),
             Opcode::St => self.store(flight),
             Opcode::Ldgsts => self.copy(flight),
+            Opcode::Syncs => mbarrier::test(&self.bytes, flight),
             _ => self.atomics(flight),
         }
     }
@@ -321,23 +330,29 @@ impl Component for SharedMemory {
         self.begin(now);
         // An access without conflicts has the banks for this one cycle.
         self.finish(now);
-        match &self.current {
+        if !self.waiting.is_empty() {
+            self.waiting.answer(&self.bytes, &mut self.ports.output, now);
+        }
+        let activity = match &self.current {
             Some((last, ..)) if *last > now => Activity::Until(*last),
             Some(_) => Activity::Busy,
             None => Activity::busy_if(self.shown.is_some() || self.ports.input.is_ready(now)),
-        }
+        };
+        let gives_up = self.waiting.until();
+        activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))))
     }
 
     fn reset(&mut self) {
         self.bytes.fill(0);
         self.current = None;
+        self.waiting.clear();
         self.shown = None;
         self.stats = Stats::default();
         self.ports.input.clear();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.current.is_none()
+        self.current.is_none() && self.waiting.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -1,7 +1,7 @@
 //! What an atomic makes of the value it finds. The L2, shared memory and the timeless reference all use this one function.
 
 use super::half::{is_brain, narrow, widen};
-use super::{fp32, fp64};
+use super::{fp32, fp64, mbarrier};
 use crate::inst::{AtomOp, Ty};
 
 /// The new value, in as many low bits as the type has; for CAS, `operand` is what is stored and `compare` what must be found.
@@ -41,6 +41,8 @@ pub fn atomic(op: AtomOp, ty: Ty, old: u64, operand: u64, compare: u64) -> u64 {
         AtomOp::Or => old | operand,
         AtomOp::Xor => old ^ operand,
         AtomOp::Exch => operand,
+        AtomOp::Arrive => mbarrier::arrive(old, operand, false),
+        AtomOp::ArriveDrop => mbarrier::arrive(old, operand, true),
         AtomOp::Cas => {
             if old == compare {
                 operand

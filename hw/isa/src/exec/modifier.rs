@@ -30,7 +30,7 @@ impl Kind {
     fn of(inst: &Inst) -> Kind {
         use Opcode::*;
         match inst.op {
-            Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts => Kind::Raw,
+            Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs => Kind::Raw,
             Fadd | Fmul | Ffma | Fmnmx | Fsetp | F2fp => Kind::F32,
             Dadd | Dmul | Dfma | Dmnmx | Dsetp => Kind::F64,
             Fdiv | Fsqrt | Frcp | Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => Kind::float(inst.mods.ty),

@@ -63,6 +63,8 @@ fn choices() -> impl Strategy<Value = Mods> {
             A::Xor,
             A::Exch,
             A::Cas,
+            A::Arrive,
+            A::ArriveDrop,
         ]),
         select(vec![ShflMode::Idx, ShflMode::Up, ShflMode::Down, ShflMode::Bfly]),
         select(vec![VoteMode::Ballot, VoteMode::Any, VoteMode::All, VoteMode::Uni]),
@@ -171,7 +173,7 @@ pub fn inst() -> impl Strategy<Value = Inst> {
             Bssy | Bsync | Break => inst.conv = conv,
             _ => {}
         }
-        if !matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts) {
+        if !matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs) {
             inst.mods.offset = 0;
         }
         if op != Ldc {

@@ -163,6 +163,7 @@ impl Op {
                 | Redux
                 | Mma
                 | Ldsm
+                | Syncs
                 | R2p
         ) || (opcode == Ld && self.mods.cache == warpwave_isa::inst::CacheOp::Volatile)
             || (opcode == S2r && matches!(self.src[0].bits, Bits::Special(Special::ClockLo | Special::ClockHi)))

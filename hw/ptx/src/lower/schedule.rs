@@ -10,7 +10,7 @@ use super::code::{Bits, Code, Flag, Op, What, Word};
 use super::graph::Graph;
 use super::live;
 use std::collections::{HashMap, HashSet};
-use warpwave_isa::inst::CacheOp;
+use warpwave_isa::inst::{AtomOp, CacheOp};
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::Space;
@@ -70,7 +70,8 @@ fn is_fence(op: &Op) -> bool {
         op.src[0].bits,
         Bits::Special(Special::ClockLo | Special::ClockHi | Special::GlobaltimerLo | Special::GlobaltimerHi)
     );
-    opcode.row().pipe == Pipe::Control || reads_clock || matches!(opcode, Opcode::Ldgdepbar)
+    let arrives = matches!(op.mods.atom, AtomOp::Arrive | AtomOp::ArriveDrop);
+    opcode.row().pipe == Pipe::Control || reads_clock || arrives || matches!(opcode, Opcode::Ldgdepbar | Opcode::Syncs)
 }
 
 /// Cycles that a dependent operation waits, roughly.

@@ -13,6 +13,7 @@ mod control;
 mod convert;
 mod float;
 mod integer;
+mod mbarrier;
 mod memory;
 mod tensor;
 mod value;
@@ -295,6 +296,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             }
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
             "mma" => self.mma(&form),
+            "mbarrier" => self.mbarrier(&form),
             _ if self.is_chained(&form) => self.chained(&form),
             _ if form.ty().is_float() => self.float(&form),
             _ => self.integer(&form),

@@ -47,6 +47,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     pub(super) fn copy_async(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.has(".mbarrier") {
+            return self.mbarrier_after_copies(form);
+        }
         if !form.has(".async")
             || form
                 .qualifiers()

@@ -1,0 +1,166 @@
+//! Barriers in shared memory (`mbarrier`).
+//!
+//! Arrivals are atomics on the barrier's 64 bits, an initialisation is a store. The acquire and release that PTX lets them imply need
+//! no fence at block scope: all accesses of an SM pass its LSU in order, and the schedule moves nothing across them.
+
+use super::integer::{lop, shift_right};
+use super::memory::Spot;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::check::Value;
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op};
+use warpwave_isa::inst::{AtomOp, Ty};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::{Access, Space, WINDOW_BYTES};
+
+/// A count twice, as the lower and upper field of an initial state (`warpwave_isa::exec::mbarrier::init`).
+const BOTH_COUNTS: u64 = 1 << 20 | 1;
+
+/// The bits of a count.
+const COUNT: u64 = (1 << 20) - 1;
+
+const KNOWN: &[&str] = &[
+    ".init",
+    ".inval",
+    ".arrive",
+    ".arrive_drop",
+    ".expect_tx",
+    ".complete_tx",
+    ".noComplete",
+    ".test_wait",
+    ".try_wait",
+    ".parity",
+    ".pending_count",
+    ".shared",
+    ".shared::cta",
+    ".acquire",
+    ".release",
+    ".relaxed",
+    ".cta",
+];
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn mbarrier(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(KNOWN)?;
+        match () {
+            () if form.has(".init") => self.mbarrier_init(form),
+            // The memory may be used for something else from here on; the state needs no end.
+            () if form.has(".inval") => Ok(()),
+            () if form.has(".test_wait") || form.has(".try_wait") => self.mbarrier_wait(form),
+            () if form.has(".pending_count") => {
+                let (result, token) = (self.dst_of(form, &form.operands()[0], Type::B32)?, self.src(form, 1)?);
+                self.emit(lop(token.part(0), Arg::imm(COUNT), Arg::ZERO, 0xc0).dst(result));
+                Ok(())
+            }
+            () => self.mbarrier_arrive(form),
+        }
+    }
+
+    /// The barrier's address in shared memory; a generic address is one into its window.
+    fn mbarrier_spot(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Spot, Diagnostic> {
+        if form.has(".shared") || form.has(".shared::cta") {
+            return self.spot(form, n, Space::Shared);
+        }
+        let generic = self.spot(form, n, Space::Generic)?;
+        let base = self.compute(lop(generic.base.part(0), Arg::imm(WINDOW_BYTES - 1), Arg::ZERO, 0xc0));
+        Ok(Spot {
+            space: Space::Shared,
+            base,
+            offset: generic.offset,
+        })
+    }
+
+    fn mbarrier_init(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let spot = self.mbarrier_spot(form, 0)?;
+        let count = self.src32(form, 1)?;
+        let state = Op::row(Opcode::ImadWide).src(&[count, Arg::imm(BOTH_COUNTS), Arg::ZERO]);
+        let state = self.compute(state);
+        self.emit(on_barrier(Op::row(Opcode::St).src(&[spot.base, state]), &spot));
+        Ok(())
+    }
+
+    /// `arrive`, `arrive_drop`, `expect_tx`, `complete_tx`: so many arrivals and so many bytes to wait for.
+    fn mbarrier_arrive(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let arrives = form.has(".arrive") || form.has(".arrive_drop");
+        let address = usize::from(arrives);
+        let spot = self.mbarrier_spot(form, address)?;
+        let given = match form.operands().get(address + 1) {
+            Some(value) => Some(self.arg(form, value, Type::U32)?),
+            None => None,
+        };
+        let (arrivals, bytes) = match (arrives, form.has(".expect_tx")) {
+            (true, true) => (Arg::imm(1), given.unwrap_or(Arg::ZERO)),
+            (true, false) => (given.unwrap_or(Arg::imm(1)), Arg::ZERO),
+            (false, true) => (Arg::ZERO, given.unwrap_or(Arg::ZERO)),
+            (false, false) => {
+                let come = Op::row(Opcode::Iadd3).src(&[Arg::ZERO, given.unwrap_or(Arg::ZERO).negated()]);
+                (Arg::ZERO, self.compute(come))
+            }
+        };
+        let operand = self.code.group(2);
+        for (n, part) in [(0, arrivals), (1, bytes)] {
+            self.emit(Op::row(Opcode::Mov).dst(operand.offset(n)).src(&[part]));
+        }
+        let drops = form.has(".arrive_drop");
+        let mut op = on_barrier(Op::row(Opcode::Atom).src(&[spot.base, Arg::word(operand)]), &spot).mods(|mods| {
+            mods.atom = if drops { AtomOp::ArriveDrop } else { AtomOp::Arrive };
+            mods.ty = Ty::U64;
+        });
+        op.dst = match arrives {
+            true => Some(self.dst_of(form, &form.operands()[0], Type::B64)?),
+            false => Some(self.code.group(2)),
+        };
+        self.emit(op);
+        Ok(())
+    }
+
+    /// A token's parity is its top bit.
+    fn mbarrier_wait(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let spot = self.mbarrier_spot(form, 1)?;
+        let parity = match form.has(".parity") {
+            true => self.src32(form, 2)?,
+            false => {
+                let token = self.arg(form, &form.operands()[2], Type::B64)?;
+                self.compute(shift_right(Ty::U32, token.part(1), Arg::imm(31)))
+            }
+        };
+        let waits = form.has(".try_wait");
+        let mut op = on_barrier(Op::row(Opcode::Syncs).src(&[spot.base, parity]), &spot);
+        op.mods.count = u8::from(waits);
+        op.pdst[0] = match &form.operands()[0] {
+            Value::Sink => None,
+            result => self.flag(form, result)?,
+        };
+        self.emit(op);
+        Ok(())
+    }
+
+    /// `cp.async.mbarrier.arrive`: the copies begun so far are waited for here; then `.noinc` arrives. Without it the arrival was
+    /// added to those waited for, so that none is left to be seen.
+    pub(super) fn mbarrier_after_copies(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".async", ".mbarrier", ".arrive", ".noinc", ".shared", ".shared::cta"])?;
+        let spot = self.mbarrier_spot(form, 0)?;
+        self.emit(Op::row(Opcode::Ldgdepbar));
+        self.emit(Op::row(Opcode::Depbar));
+        if form.has(".noinc") {
+            let one = self.code.group(2);
+            self.emit(Op::row(Opcode::Mov).dst(one).src(&[Arg::imm(1)]));
+            self.emit(Op::row(Opcode::Mov).dst(one.offset(1)));
+            let op = on_barrier(Op::row(Opcode::Red).src(&[spot.base, Arg::word(one)]), &spot);
+            self.emit(op.mods(|mods| {
+                mods.atom = AtomOp::Arrive;
+                mods.ty = Ty::U64;
+            }));
+        }
+        Ok(())
+    }
+}
+
+fn on_barrier(op: Op, spot: &Spot) -> Op {
+    op.mods(|mods| {
+        mods.space = Space::Shared;
+        mods.offset = spot.offset as i32;
+        mods.access = Access::one(8);
+    })
+}

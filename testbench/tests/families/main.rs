@@ -1,0 +1,129 @@
+//! Families of instructions, each in a small kernel: what it leaves must be what plain Rust gives, without time and on the machine,
+//! which agree to the bit.
+
+mod barriers;
+
+use warpwave::bench::{Bench, Options};
+use warpwave::lockstep;
+use warpwave::scenario::dtype::Dtype;
+use warpwave::scenario::{Arg, Buffer, Expect, Launch, Layout, Scenario};
+use warpwave_components::preset;
+
+/// Warp instructions, and cycles, that no kernel here needs.
+const LIMIT: u64 = 1_000_000;
+
+/// A kernel with its data.
+pub struct Kernel(Scenario);
+
+impl Kernel {
+    /// The module's only entry, or the one that [`Kernel::entry`] names, with one block of 32 threads.
+    pub fn of(ptx: &str) -> Kernel {
+        let launch = Launch {
+            entry: None,
+            grid: [1; 3],
+            block: [32, 1, 1],
+            dynamic_shared_bytes: 0,
+            cluster: [1; 3],
+            args: Vec::new(),
+        };
+        Kernel(Scenario {
+            name: "kernel".to_owned(),
+            title: None,
+            claim: None,
+            ptx_path: "kernel.ptx".to_owned(),
+            ptx: ptx.to_owned(),
+            gpu: None,
+            buffers: Vec::new(),
+            globals: Vec::new(),
+            launches: vec![launch],
+            asserts: Vec::new(),
+        })
+    }
+
+    fn launch(&mut self) -> &mut Launch {
+        &mut self.0.launches[0]
+    }
+
+    /// Names the entry.
+    pub fn entry(mut self, name: &str) -> Kernel {
+        self.launch().entry = Some(name.to_owned());
+        self
+    }
+
+    /// So many blocks of so many threads.
+    pub fn sizes(mut self, blocks: u32, threads: u32) -> Kernel {
+        (self.launch().grid, self.launch().block) = ([blocks, 1, 1], [threads, 1, 1]);
+        self
+    }
+
+    /// The next argument is a buffer with these words, 4 bytes each.
+    pub fn input(self, words: &[u32]) -> Kernel {
+        self.buffer(words, None)
+    }
+
+    /// The next argument is a buffer of zeros in which these words must be left.
+    pub fn output(self, words: &[u32]) -> Kernel {
+        self.buffer(&vec![0; words.len()], Some(words))
+    }
+
+    fn buffer(mut self, init: &[u32], expect: Option<&[u32]>) -> Kernel {
+        let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let index = self.0.buffers.len();
+        self.0.buffers.push(Buffer {
+            name: format!("b{index}"),
+            layout: Layout {
+                dtype: Dtype::U32,
+                shape: vec![init.len() as u64],
+            },
+            init: bytes(init),
+            expect: expect.map(|words| Expect {
+                bytes: bytes(words),
+                rtol: 0.0,
+                atol: 0.0,
+            }),
+        });
+        self.launch().args.push(Arg::Buffer(index));
+        self
+    }
+
+    /// The next argument is this number.
+    pub fn number(mut self, value: u32) -> Kernel {
+        let bytes = value.to_le_bytes().to_vec();
+        self.launch().args.push(Arg::Scalar(Dtype::U32, bytes));
+        self
+    }
+
+    /// Runs it without time and on the machine.
+    pub fn holds(self) {
+        let config = preset::load("tiny", &[])
+            .unwrap_or_else(|error| panic!("{error}"))
+            .config;
+        let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));
+        let memory = lockstep::reference(&bench, LIMIT).unwrap_or_else(|(_, error)| panic!("{error}"));
+        for (buffer, address) in bench.data() {
+            let found = memory.get(address, buffer.init.len()).expect("buffers are allocated");
+            let wanted = buffer.expect.as_ref();
+            let difference = wanted.and_then(|want| lockstep::compare(&buffer.name, Dtype::U32, found, want));
+            assert!(difference.is_none(), "without time: {}", difference.unwrap());
+        }
+        let options = Options {
+            threads: 1,
+            max_cycles: Some(LIMIT),
+        };
+        let run = bench.run(options, &mut |_| true);
+        assert!(run.stopped.is_none(), "{:?}", run.stopped);
+        assert!(run.differences.is_empty(), "{}", run.differences[0]);
+        assert_eq!(lockstep::difference(&bench, &memory), None);
+    }
+}
+
+/// An entry `k` with a pointer `out` as its only parameter. `%t` is the thread, `%o` the address of its word of `out`, and what the
+/// body leaves in `%r` goes there.
+pub fn one_word_each(target: &str, body: &str) -> String {
+    format!(
+        ".version 8.6\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n\
+         .reg .pred %p<8>;\n.reg .b32 %t, %r, %a<16>;\n.reg .b64 %o, %d<8>;\n.reg .f32 %f<8>;\n\
+         ld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\nmad.wide.u32 %o, %t, 4, %o;\n{body}\n\
+         st.global.u32 [%o], %r;\nret;\n}}\n"
+    )
+}
