@@ -1,0 +1,278 @@
+//! A case: one launch of one kernel, and what it must leave, whatever compiler made its PTX.
+//!
+//! Arguments are written in the order of the kernel's parameters; a buffer stands among them with its bytes before the launch and what
+//! is asked of them after it. Expectations come from the kernel's source, worked out in plain Rust.
+
+use std::sync::Arc;
+
+use half::{bf16, f16};
+use warpwave::scenario::dtype::Dtype;
+
+/// Whose kernel it is: the language, and the stem of the source file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// CUDA C: nvcc, NVRTC and clang compile it.
+    Cuda(&'static str),
+    /// One kernel of the Triton file, by its name.
+    Triton(&'static str),
+    /// One kernel of the Numba file, by its name.
+    Numba(&'static str),
+    /// The OpenCL C file.
+    OpenCl,
+    /// The Rust file.
+    Rust,
+}
+
+/// How a launch ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// Every thread comes to its end.
+    Done,
+    /// A thread traps.
+    Trapped,
+}
+
+/// One launch and what it must leave.
+pub struct Case {
+    /// Where the kernel comes from.
+    pub source: Source,
+    /// Its name in the source.
+    pub entry: &'static str,
+    /// What is special about this launch, if anything.
+    pub about: &'static str,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// CTAs of a cluster in x, y, z.
+    pub cluster: [u32; 3],
+    /// Shared memory beside the declared, in bytes.
+    pub dynamic_shared_bytes: u32,
+    /// Arguments in order.
+    pub args: Vec<Param>,
+    /// Module variables with values of their own, by symbol.
+    pub globals: Vec<(&'static str, Data)>,
+    /// How it ends.
+    pub ending: Ending,
+    /// Folders whose build it is not for, and why.
+    pub exceptions: Vec<(&'static str, &'static str)>,
+}
+
+/// An argument.
+#[derive(Clone)]
+pub enum Param {
+    /// A number, by value.
+    Scalar(Dtype, Vec<u8>),
+    /// A buffer's address.
+    Buffer(Data, Check),
+    /// A structure by value, laid out with natural alignment.
+    Struct(Vec<Param>),
+}
+
+/// Elements of a buffer.
+#[derive(Clone)]
+pub struct Data {
+    /// Their type.
+    pub dtype: Dtype,
+    /// Their bytes, little-endian.
+    pub bytes: Vec<u8>,
+}
+
+/// Says what is wrong with a buffer's bytes.
+pub type Condition = dyn Fn(&[u8]) -> Result<(), String> + Send + Sync;
+
+/// What is asked of a buffer after the launch.
+#[derive(Clone)]
+pub enum Check {
+    /// These elements, within a tolerance.
+    Near {
+        /// The elements.
+        want: Vec<u8>,
+        /// Relative tolerance.
+        rtol: f64,
+        /// Absolute tolerance.
+        atol: f64,
+    },
+    /// Whatever this accepts: for results that depend on who comes first. Machine and reference may then differ.
+    Holds(Arc<Condition>),
+}
+
+/// Numbers that buffers and arguments hold.
+pub trait Element: Copy {
+    /// Their type.
+    const DTYPE: Dtype;
+    /// Their little-endian bytes.
+    fn append(self, to: &mut Vec<u8>);
+    /// The number of these bytes.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+macro_rules! elements {
+    ($($number:ty => $dtype:ident,)*) => {$(
+        impl Element for $number {
+            const DTYPE: Dtype = Dtype::$dtype;
+            fn append(self, to: &mut Vec<u8>) {
+                to.extend(self.to_le_bytes());
+            }
+            fn read(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(bytes.try_into().expect("one element"))
+            }
+        }
+    )*};
+}
+elements! {
+    i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64, u64 => U64,
+    f16 => F16, bf16 => Bf16, f32 => F32, f64 => F64,
+}
+
+impl Data {
+    /// These elements.
+    pub fn of<T: Element>(elements: &[T]) -> Self {
+        let mut bytes = Vec::new();
+        elements.iter().for_each(|element| element.append(&mut bytes));
+        Data { dtype: T::DTYPE, bytes }
+    }
+}
+
+impl Case {
+    /// A launch of one CTA of one thread without arguments.
+    pub fn new(source: Source, entry: &'static str) -> Self {
+        Case {
+            source,
+            entry,
+            about: "",
+            grid: [1; 3],
+            block: [1; 3],
+            cluster: [1; 3],
+            dynamic_shared_bytes: 0,
+            args: Vec::new(),
+            globals: Vec::new(),
+            ending: Ending::Done,
+            exceptions: Vec::new(),
+        }
+    }
+
+    /// A kernel of a CUDA C file.
+    pub fn cuda(file: &'static str, entry: &'static str) -> Self {
+        Self::new(Source::Cuda(file), entry)
+    }
+
+    /// Says what is special about it.
+    pub fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// CTAs and threads of each, in one dimension.
+    pub fn launch(self, grid: usize, block: usize) -> Self {
+        self.launch_3d([grid as u32, 1, 1], [block as u32, 1, 1])
+    }
+
+    /// CTAs and threads of each.
+    pub fn launch_3d(mut self, grid: [u32; 3], block: [u32; 3]) -> Self {
+        (self.grid, self.block) = (grid, block);
+        self
+    }
+
+    /// CTAs of a cluster, in one dimension.
+    pub fn cluster(mut self, ctas: u32) -> Self {
+        self.cluster = [ctas, 1, 1];
+        self
+    }
+
+    /// Shared memory beside the declared, in bytes.
+    pub fn dynamic_shared(mut self, bytes: usize) -> Self {
+        self.dynamic_shared_bytes = bytes as u32;
+        self
+    }
+
+    /// Arguments in order.
+    pub fn args(mut self, args: impl IntoIterator<Item = Param>) -> Self {
+        self.args.extend(args);
+        self
+    }
+
+    /// Gives a module variable these elements.
+    pub fn global<T: Element>(mut self, name: &'static str, elements: &[T]) -> Self {
+        self.globals.push((name, Data::of(elements)));
+        self
+    }
+
+    /// Leaves out the build of a folder, for a reason that is not ours.
+    pub fn except(mut self, folder: &'static str, why: &'static str) -> Self {
+        self.exceptions.push((folder, why));
+        self
+    }
+
+    /// Expects a trap; buffers are then not looked at.
+    pub fn traps(mut self) -> Self {
+        self.ending = Ending::Trapped;
+        self
+    }
+}
+
+/// A number by value.
+pub fn scalar<T: Element>(value: T) -> Param {
+    let data = Data::of(&[value]);
+    Param::Scalar(data.dtype, data.bytes)
+}
+
+/// A count as the C type `int`.
+pub fn int(value: usize) -> Param {
+    scalar(i32::try_from(value).expect("counts are small"))
+}
+
+/// A buffer that the kernel only reads: it must stay as it is.
+pub fn input<T: Element>(elements: &[T]) -> Param {
+    output(elements, elements)
+}
+
+/// A buffer that holds `before`, and `after` to the bit when all is done.
+pub fn output<T: Element>(before: &[T], after: &[T]) -> Param {
+    near(before, after, 0.0, 0.0)
+}
+
+/// A buffer that holds `before`, and when all is done numbers *w* of `after` with |found - w| <= atol + rtol |w|.
+pub fn near<T: Element>(before: &[T], after: &[T], rtol: f64, atol: f64) -> Param {
+    assert_eq!(before.len(), after.len(), "a buffer keeps its size");
+    let want = Data::of(after).bytes;
+    Param::Buffer(Data::of(before), Check::Near { want, rtol, atol })
+}
+
+/// A buffer whose elements must satisfy a condition when all is done.
+pub fn satisfying<T: Element>(
+    before: &[T],
+    holds: impl Fn(&[T]) -> Result<(), String> + Send + Sync + 'static,
+) -> Param {
+    let check = move |bytes: &[u8]| {
+        let elements: Vec<T> = bytes.chunks(T::DTYPE.bytes()).map(T::read).collect();
+        holds(&elements)
+    };
+    Param::Buffer(Data::of(before), Check::Holds(Arc::new(check)))
+}
+
+/// A buffer that must hold these elements in any order, and `rest` behind them.
+pub fn unordered<T: Element + Ord + std::fmt::Debug + Send + Sync + 'static>(
+    before: &[T],
+    after: &[T],
+    rest: &[T],
+) -> Param {
+    let (mut sorted, rest) = (after.to_vec(), rest.to_vec());
+    sorted.sort();
+    satisfying(before, move |found: &[T]| {
+        let (first, last) = found.split_at(sorted.len());
+        let mut first = first.to_vec();
+        first.sort();
+        if first == sorted && last == rest {
+            return Ok(());
+        }
+        Err(format!(
+            "{found:?} is not {sorted:?} in some order with {rest:?} behind"
+        ))
+    })
+}
+
+/// CTAs of `block` that cover `n`.
+pub fn ceil(n: usize, block: usize) -> usize {
+    n.div_ceil(block)
+}

@@ -1,0 +1,42 @@
+//! The cases, by topic. A new one goes into the file of its topic; a new file is named here.
+
+mod copy;
+
+mod reduce;
+
+mod scan;
+
+mod atomics;
+
+mod calls;
+
+mod cluster;
+
+use crate::case::{Case, Element, Param, scalar};
+
+/// Every case.
+pub fn all() -> Vec<Case> {
+    let topics = [
+        copy::cases,
+        reduce::cases,
+        scan::cases,
+        atomics::cases,
+        calls::cases,
+        cluster::cases,
+    ];
+    topics.iter().flat_map(|cases| cases()).collect()
+}
+
+/// The two scratch pointers that Triton's compiler appends to the parameters.
+fn triton_scratch() -> [Param; 2] {
+    [scalar(0u64), scalar(0u64)]
+}
+
+/// A Numba array of one dimension, as seven parameters: two pointers of the host, elements, bytes of one, data, shape, stride.
+fn numba_1d<T: Element>(elements: &[T], data: Param) -> Vec<Param> {
+    let (n, bytes) = (elements.len() as u64, T::DTYPE.bytes() as u64);
+    let mut params = [0, 0, n, bytes].map(scalar).to_vec();
+    params.push(data);
+    params.extend([n, bytes].map(scalar));
+    params
+}

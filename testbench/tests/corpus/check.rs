@@ -1,0 +1,140 @@
+//! One case on one compiler's build: the reference without time and the machine both leave what the case asks for, and the same bits.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use warpwave::bench::{Bench, Options};
+use warpwave::lockstep;
+use warpwave::reference::ReferenceError;
+use warpwave::scenario::{Arg, Buffer, Expect, Launch, Layout, Scenario};
+use warpwave_components::config::GpuConfig;
+use warpwave_components::gpu::LaunchError;
+use warpwave_components::preset;
+use warpwave_components::proto::launch::TrapKind;
+
+use crate::case::{Case, Check, Data, Ending, Param};
+use crate::texts::Text;
+
+/// Warp instructions, and cycles, that no case needs.
+const LIMIT: u64 = 2_000_000;
+
+/// A case, laid out as a scenario.
+struct Layouted<'a> {
+    scenario: Scenario,
+    checks: Vec<&'a Check>,
+}
+
+/// Runs a case on an entry of a text.
+///
+/// # Errors
+/// What went wrong first.
+pub fn run(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
+    let run = || run_unguarded(case, text, entry);
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("the simulator panicked".into()))
+}
+
+fn run_unguarded(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
+    let Layouted { scenario, checks } = layout(case, text, entry);
+    let mut bench = Bench::new(&scenario, machine()).map_err(|error| error.to_string())?;
+    let reference = lockstep::reference(&bench, LIMIT);
+    let options = Options {
+        threads: 1,
+        max_cycles: Some(LIMIT),
+    };
+    let run = bench.run(options, &mut |_| true);
+    if case.ending == Ending::Trapped {
+        let without_time = matches!(&reference, Err((_, ReferenceError::Trap(trap))) if trap.kind == TrapKind::Trapped);
+        let timed = matches!(&run.stopped, Some((_, LaunchError::Trap(trap))) if trap.kind == TrapKind::Trapped);
+        return match without_time && timed {
+            true => Ok(()),
+            false => Err(format!("no trap: {:?}, {:?}", reference.err(), run.stopped)),
+        };
+    }
+    let reference = reference.map_err(|(_, error)| format!("reference: {error}"))?;
+    if let Some((_, error)) = &run.stopped {
+        return Err(format!("machine: {error}"));
+    }
+    for ((buffer, address), check) in bench.data().zip(checks) {
+        let timed = lockstep::bytes_of(buffer, address, bench.gpu().storage());
+        let without_time = reference.get(address, timed.len()).expect("the buffer is allocated");
+        accept(buffer, check, without_time).map_err(|fault| format!("reference: {fault}"))?;
+        accept(buffer, check, &timed).map_err(|fault| format!("machine: {fault}"))?;
+        if matches!(check, Check::Near { .. }) && timed != without_time {
+            return Err(format!("{}: machine and reference differ", buffer.name));
+        }
+    }
+    Ok(())
+}
+
+fn machine() -> GpuConfig {
+    preset::load("tiny", &[]).expect("a preset of ours").config
+}
+
+fn accept(buffer: &Buffer, check: &Check, found: &[u8]) -> Result<(), String> {
+    match check {
+        Check::Near { want, rtol, atol } => {
+            let want = Expect {
+                bytes: want.clone(),
+                rtol: *rtol,
+                atol: *atol,
+            };
+            let difference = lockstep::compare(&buffer.name, buffer.layout.dtype, found, &want);
+            difference.map_or(Ok(()), |difference| Err(difference.to_string()))
+        }
+        Check::Holds(holds) => holds(found).map_err(|fault| format!("{}: {fault}", buffer.name)),
+    }
+}
+
+fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
+    let (mut buffers, mut checks) = (Vec::new(), Vec::new());
+    let args = case
+        .args
+        .iter()
+        .map(|param| place(param, &mut buffers, &mut checks))
+        .collect();
+    let globals = case.globals.iter().map(|(name, data)| buffer(name, data)).collect();
+    let scenario = Scenario {
+        name: text.stem.clone(),
+        title: None,
+        claim: None,
+        ptx_path: text.path(),
+        ptx: text.ptx.clone(),
+        gpu: None,
+        buffers,
+        globals,
+        launches: vec![Launch {
+            entry: Some(entry.to_owned()),
+            grid: case.grid,
+            block: case.block,
+            dynamic_shared_bytes: case.dynamic_shared_bytes,
+            cluster: case.cluster,
+            args,
+        }],
+        asserts: Vec::new(),
+    };
+    Layouted { scenario, checks }
+}
+
+/// An argument; its buffers are named by the order of their appearance.
+fn place<'a>(param: &'a Param, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a Check>) -> Arg {
+    match param {
+        Param::Scalar(dtype, bytes) => Arg::Scalar(*dtype, bytes.clone()),
+        Param::Struct(fields) => Arg::Struct(fields.iter().map(|field| place(field, buffers, checks)).collect()),
+        Param::Buffer(data, check) => {
+            buffers.push(buffer(&format!("buffer {}", buffers.len()), data));
+            checks.push(check);
+            Arg::Buffer(buffers.len() - 1)
+        }
+    }
+}
+
+fn buffer(name: &str, data: &Data) -> Buffer {
+    Buffer {
+        name: name.to_owned(),
+        layout: Layout {
+            dtype: data.dtype,
+            shape: vec![(data.bytes.len() / data.dtype.bytes()) as u64],
+        },
+        init: data.bytes.clone(),
+        expect: None,
+    }
+}

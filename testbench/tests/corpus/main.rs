@@ -1,0 +1,117 @@
+//! The corpus: every text that real compilers wrote loads, and its kernels give the right values on the machine and on the reference
+//! without time.
+//!
+//! A [`case`] is written once a kernel, in a file of [`cases`] for its topic, and applied to every compiler's build of that kernel
+//! ([`texts`], [`check`]). What comes of it is counted in the [`table`] that `testbench/corpus/COVERAGE.md` shows.
+//!
+//! `CORPUS=PART` in the environment takes only the kernels with that part in `folder/text/entry`, and says all that is wrong.
+
+mod case;
+
+mod draw;
+
+mod texts;
+
+mod cases;
+
+mod check;
+
+mod family;
+
+mod table;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use case::Case;
+use table::{Kernel, Loaded, State, Table};
+use texts::Text;
+
+#[test]
+fn every_kernel_that_loads_gives_what_its_source_says() {
+    let only = std::env::var("CORPUS").ok();
+    let (cases, texts) = (cases::all(), texts::all());
+    let results = each(&texts, |text| load(text, &cases, only.as_deref().unwrap_or_default()));
+    let table = Table::of(&results, &cases);
+    println!("{table}");
+    let faults = table.faults();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    if only.is_none() {
+        table.compare_or_write(&texts::root().join("COVERAGE.md"));
+    }
+}
+
+#[test]
+fn every_case_has_a_build() {
+    let texts = texts::all();
+    let names = |text: &Text| -> Vec<String> {
+        let module = warpwave_ptx::parse(&text.ptx).expect("checked by the other test");
+        let entries = module.functions.iter().filter(|function| function.is_entry);
+        entries.map(|function| function.name.text.to_owned()).collect()
+    };
+    let entries: Vec<_> = texts.iter().map(|text| (text, names(text))).collect();
+    for case in cases::all() {
+        let runs = |(text, names): &(&Text, Vec<String>)| names.iter().any(|name| text.runs(&case, name));
+        assert!(
+            entries.iter().any(runs),
+            "{:?} has no entry {}",
+            case.source,
+            case.entry
+        );
+    }
+}
+
+/// Does something with every text, on all processors; results in order.
+fn each<'t>(texts: &'t [Text], make: impl Fn(&'t Text) -> Loaded<'t> + Sync) -> Vec<Loaded<'t>> {
+    let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let loaded = make(text);
+            made.lock().expect("nobody panics with it").push(loaded);
+        }
+    };
+    let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..n_threads).for_each(|_| drop(scope.spawn(work))));
+    let mut made = made.into_inner().expect("nobody panics with it");
+    made.sort_by_key(|loaded| (&loaded.text.folder, &loaded.text.stem));
+    made
+}
+
+/// Loads a text and runs every case of it whose place contains `only`.
+fn load<'t>(text: &'t Text, cases: &[Case], only: &str) -> Loaded<'t> {
+    let module = match warpwave_ptx::compile(&text.ptx) {
+        Ok(module) => module,
+        Err(findings) => {
+            let findings = findings.iter().map(|finding| finding.render(&text.path(), &text.ptx));
+            return Loaded {
+                text,
+                kernels: Err(findings.collect()),
+            };
+        }
+    };
+    let kernel = |entry: &warpwave_ptx::Entry| {
+        let is_meant = format!("{}/{}", text.path(), entry.name).contains(only);
+        Kernel {
+            name: entry.name.clone(),
+            state: match &entry.program {
+                Err(findings) => State::Unsupported(findings.iter().map(|finding| finding.message.clone()).collect()),
+                Ok(_) if !is_meant => State::Untried,
+                Ok(_) => tried(text, &entry.name, cases),
+            },
+        }
+    };
+    Loaded {
+        text,
+        kernels: Ok(module.entries.iter().map(kernel).collect()),
+    }
+}
+
+/// Runs every case of an entry.
+fn tried(text: &Text, entry: &str, cases: &[Case]) -> State {
+    let mut tried = cases.iter().filter(|case| text.runs(case, entry)).peekable();
+    if tried.peek().is_none() {
+        return State::Untried;
+    }
+    let fault = |case: &Case| Some(format!("{}: {}", case.about, check::run(case, text, entry).err()?));
+    State::Tried(tried.filter_map(fault).collect())
+}
