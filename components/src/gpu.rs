@@ -12,6 +12,7 @@ mod memory;
 pub mod rig;
 mod sm;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,12 +20,16 @@ use warpwave_hw::clock::{Clock, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
 use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
 
 use crate::config::GpuConfig;
 use crate::occupancy::occupancy;
+use crate::proto::event::Log;
 use crate::proto::launch::{Grid, GridEvent, Trap};
 use crate::proto::mem::{LINE, SliceCommand};
+use crate::sm::lsu::{shared::SharedMemory, unit::Lsu};
+use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
 use crate::storage::Storage;
 
@@ -126,6 +131,19 @@ impl Gpu {
             .iter()
             .flat_map(|tile| tile.components())
             .map(|component| component.as_ref())
+    }
+
+    /// Makes every SM tell what happens in it from now on, each to its own log, in the order of SMs.
+    pub fn listen(&mut self) -> Vec<Log> {
+        let n_sms = self.config.n_sms() as usize;
+        // The front tile comes first, then one tile per SM.
+        let tiles = self.clock.tiles_mut().iter_mut().skip(1).take(n_sms);
+        let listen = |tile: &mut Tile| {
+            let log = Log::listening();
+            tile.components_mut().for_each(|component| attach(component, &log));
+            log
+        };
+        tiles.map(listen).collect()
     }
 
     /// Runs one grid to its end, with at most `limit` cycles. `each_quantum` is told the time after every quantum; it stops the
@@ -248,5 +266,19 @@ impl Gpu {
         let next = Cycle(self.clock.now().0.next_multiple_of(LAUNCH_GRID) + LAUNCH_GRID);
         self.events.clear();
         self.clock.reset(next);
+    }
+}
+
+/// Gives the log to a block that has something to tell.
+fn attach(component: &mut dyn Component, log: &Log) {
+    let block: &mut dyn Any = component;
+    if let Some(scheduler) = block.downcast_mut::<Scheduler>() {
+        scheduler.listen(log.clone());
+    } else if let Some(dispatch) = block.downcast_mut::<Dispatch>() {
+        dispatch.listen(log.clone());
+    } else if let Some(lsu) = block.downcast_mut::<Lsu>() {
+        lsu.listen(log.clone());
+    } else if let Some(shared) = block.downcast_mut::<SharedMemory>() {
+        shared.listen(log.clone());
     }
 }

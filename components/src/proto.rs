@@ -7,3 +7,5 @@ pub mod mem;
 pub mod noc;
 
 pub mod warp;
+
+pub mod event;

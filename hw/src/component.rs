@@ -1,5 +1,7 @@
 //! What every clocked block is: it ticks, it can be reset, looked at and counted.
 
+use std::any::Any;
+
 use crate::path::Path;
 use crate::probe::Probe;
 use crate::stats::Report;
@@ -36,8 +38,8 @@ impl Activity {
     }
 }
 
-/// A clocked block of the machine. It meets other blocks only through links.
-pub trait Component: Send {
+/// A clocked block of the machine. It meets other blocks only through links; who built it may look for it by its type ([`Any`]).
+pub trait Component: Any + Send {
     /// Its instance name.
     fn path(&self) -> &Path;
 

@@ -18,7 +18,13 @@ impl Latency {
     /// Records one latency in cycles.
     #[inline]
     pub fn record(&mut self, cycles: u64) {
-        self.0.saturating_record(cycles.clamp(1, LONGEST));
+        self.0.saturating_record(cycles.min(LONGEST));
+    }
+
+    /// Records the same latency so many times.
+    pub fn record_n(&mut self, cycles: u64, n: u64) {
+        self.0
+            .saturating_record_n(cycles.min(LONGEST), u32::try_from(n).unwrap_or(u32::MAX));
     }
 
     /// Adds everything that `other` recorded.

@@ -208,6 +208,11 @@ impl Tile {
         &self.components
     }
 
+    /// The components, in slot order, to be set up before a run.
+    pub fn components_mut(&mut self) -> impl Iterator<Item = &mut dyn Component> {
+        self.components.iter_mut().map(|component| component.as_mut())
+    }
+
     /// The shortest latency of a link to another tile, if it has one.
     pub fn remote_latency(&self) -> Option<u64> {
         match self.shared.remote_latency.load(Ordering::Relaxed) {

@@ -22,7 +22,7 @@ struct Actor<F> {
     ticks: Ticks,
 }
 
-impl<F: FnMut(Cycle) -> Activity + Send> Component for Actor<F> {
+impl<F: FnMut(Cycle) -> Activity + Send + 'static> Component for Actor<F> {
     fn path(&self) -> &Path {
         &self.path
     }

@@ -25,6 +25,8 @@ mod progress;
 
 mod wave;
 
+mod views;
+
 mod trouble;
 
 use std::io::{self, Write};

@@ -11,6 +11,8 @@ pub mod host;
 
 pub mod lockstep;
 
+pub mod watch;
+
 pub mod report;
 
 pub mod bench;

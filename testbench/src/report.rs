@@ -11,6 +11,10 @@ pub mod stalls;
 
 pub mod latency;
 
+pub mod hist;
+
+pub mod svg;
+
 pub mod text;
 
 pub mod json;

@@ -232,7 +232,7 @@ fn fill_subcore(
     };
     tile.fill(
         scheduler,
-        scheduler::Scheduler::new(path.child("scheduler"), scheduler_config(config, warps), ports),
+        scheduler::Scheduler::new(path.child("scheduler"), scheduler_config(config, subcore, warps), ports),
     );
     let ports = dispatch::Ports {
         start: starts,
@@ -284,8 +284,9 @@ fn cta_config(config: &GpuConfig) -> cta::Config {
     }
 }
 
-fn scheduler_config(config: &GpuConfig, warps: u32) -> scheduler::Config {
+fn scheduler_config(config: &GpuConfig, subcore: u8, warps: u32) -> scheduler::Config {
     scheduler::Config {
+        subcore,
         warps: warps as usize,
         policy: config.sm.scheduler,
         ibuffer_entries: config.sm.ibuffer_entries,

@@ -54,7 +54,7 @@ impl<T> Feeder<T> {
     }
 }
 
-impl<T: Clone + Debug + Send> Component for Feeder<T> {
+impl<T: Clone + Debug + Send + 'static> Component for Feeder<T> {
     fn path(&self) -> &Path {
         &self.path
     }
@@ -106,7 +106,7 @@ impl<T, F> Drain<T, F> {
     }
 }
 
-impl<T: Debug + Send, F: Fn(Cycle) -> bool + Send> Component for Drain<T, F> {
+impl<T: Debug + Send + 'static, F: Fn(Cycle) -> bool + Send + 'static> Component for Drain<T, F> {
     fn path(&self) -> &Path {
         &self.path
     }

@@ -66,7 +66,7 @@ pub struct Run {
     /// Write all metrics as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write latency distributions: a table, and one percentile file (.hgrm) per path
+    /// Write latencies by path and stage: a table with the slowest requests, .hgrm, .hlog and a picture (.svg)
     #[arg(long, value_name = "DIR")]
     pub hist: Option<PathBuf>,
     /// Write every buffer as NAME.npy

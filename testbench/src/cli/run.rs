@@ -1,11 +1,8 @@
 //! `warpwave run`: runs scenarios, prints what happened, checks what they expect and assert.
 
-use std::fs;
-use std::path::Path;
-
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
-use warpwave::report::{json, latency, metrics, text};
+use warpwave::report::{json, metrics, text};
 use warpwave::scenario::{Assert, Scenario, npy};
 use warpwave_components::preset;
 
@@ -15,6 +12,7 @@ use super::print;
 use super::progress::{Line, catch_interrupt};
 use super::show::unknown_metric;
 use super::trouble;
+use super::views::{Views, make, write};
 use super::wave::Wave;
 
 /// Runs all scenarios that the names stand for; the greatest exit code of them is the command's.
@@ -61,8 +59,10 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
         max_cycles: args.max_cycles,
     };
     let mut wave = Wave::begin(args, scenario, &mut bench)?;
+    let mut views = Views::begin(args, &mut bench);
     let mut line = Line::new(!args.no_progress);
     let run = bench.run(options, &mut |progress| {
+        views.collect(progress.now);
         wave.collect(progress.now) && line.observe(&scenario.name, progress)
     });
     line.clear();
@@ -70,6 +70,7 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
     print(&String::from_utf8_lossy(&summary))?;
     wave.finish(bench.gpu().clock().now())?;
+    views.write(args, &run, bench.gpu().clock().now())?;
     write_files(args, scenario, &bench, &run)?;
     if let Some((launch, error)) = &run.stopped {
         return Err(trouble::stopped(scenario, &bench, *launch, error));
@@ -131,13 +132,10 @@ fn wanted(assert: &Assert) -> String {
     format!("{}{launch}", parts.join(" and "))
 }
 
-/// Writes what `--json`, `--hist` and `--dump` ask for.
+/// Writes what `--json` and `--dump` ask for.
 fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
     if let Some(path) = &args.json {
         write(path, json::report(&scenario.name, run).as_bytes())?;
-    }
-    if let Some(folder) = &args.hist {
-        write_latencies(folder, run)?;
     }
     if let Some(folder) = &args.dump {
         make(folder)?;
@@ -149,25 +147,4 @@ fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &R
         }
     }
     Ok(())
-}
-
-fn write_latencies(folder: &Path, run: &Run) -> Result<(), Failure> {
-    make(folder)?;
-    let mut table = Vec::new();
-    latency::table(&mut table, run.totals.latencies()).expect("memory can be written");
-    write(&folder.join("latencies.txt"), &table)?;
-    for (path, distribution) in run.totals.latencies() {
-        let mut file = Vec::new();
-        latency::hgrm(&mut file, distribution).expect("memory can be written");
-        write(&folder.join(format!("{path}.hgrm")), &file)?;
-    }
-    Ok(())
-}
-
-fn make(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| Failure::write(folder, error))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    fs::write(path, bytes).map_err(|error| Failure::write(path, error))
 }

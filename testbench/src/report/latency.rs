@@ -11,15 +11,15 @@ const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99
 ///
 /// # Errors
 /// What the writer gives.
-pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (&'static str, &'a Latency)>) -> io::Result<()> {
-    write!(to, "{:<12}{:>12}{:>8}{:>10}", "latency", "count", "min", "mean")?;
+pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (String, &'a Latency)>) -> io::Result<()> {
+    write!(to, "{:<20}{:>12}{:>8}{:>10}", "latency", "count", "min", "mean")?;
     PERCENTILES.iter().try_for_each(|(_, name)| write!(to, "{name:>8}"))?;
     writeln!(to, "{:>8}   cycles", "max")?;
     for (path, latency) in paths {
         let histogram = latency.histogram();
         write!(
             to,
-            "{path:<12}{:>12}{:>8}{:>10.1}",
+            "{path:<20}{:>12}{:>8}{:>10.1}",
             histogram.len(),
             histogram.min(),
             histogram.mean()
@@ -91,7 +91,7 @@ mod tests {
     fn four_loads_make_the_table_that_a_hand_count_gives() {
         let loads = recorded(&[30, 30, 30, 410]);
         let mut text = Vec::new();
-        table(&mut text, [("l1_hit", &loads)].into_iter()).unwrap();
+        table(&mut text, [("l1_hit".to_owned(), &loads)].into_iter()).unwrap();
         let text = String::from_utf8(text).unwrap();
         let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(row, ["l1_hit", "4", "30", "125.0", "30", "410", "410", "410", "410"]);

@@ -60,7 +60,8 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
     stall_table(to, run)?;
     writeln!(to)?;
     if run.totals.latencies().next().is_some() {
-        latency::table(to, run.totals.latencies())?;
+        let paths = run.totals.latencies();
+        latency::table(to, paths.map(|(path, latency)| (path.to_owned(), latency)))?;
         writeln!(to)?;
     }
     headlines(to, run)

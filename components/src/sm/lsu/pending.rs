@@ -11,6 +11,8 @@ pub struct Pending {
     pub subcore: u8,
     /// Slot in it.
     pub warp: u8,
+    /// The instruction.
+    pub pc: u32,
     /// Packets not yet answered, and one more while packets are still being made.
     pub left: u32,
     /// Whether it is a store or reduction, of whose end the scheduler is told.

@@ -32,6 +32,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Decoded;
 
 use crate::config;
+use crate::proto::event::{Log, What};
 use crate::proto::warp::Flight;
 use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
 use crate::sm::lsu::mbarrier;
@@ -93,6 +94,7 @@ pub struct SharedMemory {
     /// Warp, instruction and passes of what had the banks in the last tick.
     shown: Option<(u8, u32, u32)>,
     stats: Stats,
+    log: Log,
 }
 
 impl SharedMemory {
@@ -108,7 +110,13 @@ impl SharedMemory {
             waiting: mbarrier::Waiting::default(),
             shown: None,
             stats: Stats::default(),
+            log: Log::default(),
         }
+    }
+
+    /// Tells the log what happens from now on.
+    pub fn listen(&mut self, log: Log) {
+        self.log = log;
     }
 
     fn finish(&mut self, now: Cycle) {
@@ -145,6 +153,9 @@ impl SharedMemory {
         let passes = self.count(&flight);
         self.stats.busy_cycles += u64::from(passes);
         self.shown = Some((flight.warp, flight.pc, passes));
+        let number = flight.issued.0;
+        self.log
+            .tell(now, flight.subcore, flight.warp, What::Access { number, passes });
         self.current = Some((now + u64::from(passes - 1), flight, passes));
     }
 

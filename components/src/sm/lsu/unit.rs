@@ -34,6 +34,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 
 use crate::config;
+use crate::proto::event::{Log, What};
 use crate::proto::launch::Trap;
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
 use crate::proto::warp::{Flight, MemoryNote};
@@ -110,6 +111,7 @@ pub struct Lsu {
     sent: Option<u64>,
     answered_line: Option<u64>,
     stats: Stats,
+    log: Log,
 }
 
 impl Lsu {
@@ -131,10 +133,16 @@ impl Lsu {
             sent: None,
             answered_line: None,
             stats: Stats::default(),
+            log: Log::default(),
             path,
             config,
             ports,
         }
+    }
+
+    /// Tells the log what happens from now on.
+    pub fn listen(&mut self, log: Log) {
+        self.log = log;
     }
 
     // ---- stage: answers of the L1
@@ -153,6 +161,9 @@ impl Lsu {
 
     fn take_answer(&mut self, packet: &Packet, now: Cycle) {
         let pending = self.pending.get(packet.tag);
+        let grid = self.grid.unwrap_or(0);
+        self.log
+            .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
         if let Some(flight) = &mut pending.flight {
             match packet.kind {
                 PacketKind::Load => data::fill_loaded(flight, packet),

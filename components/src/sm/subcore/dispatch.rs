@@ -30,6 +30,7 @@ use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
+use crate::proto::event::{Log, What};
 use crate::proto::warp::{Flight, Issue, Release, WarpStart};
 use crate::sm::subcore::collector::{bank_cycles, gather};
 use crate::sm::subcore::regfile::RegFile;
@@ -104,6 +105,7 @@ pub struct Dispatch {
     sent: Option<(Pipe, u8, u32)>,
     stored: Option<(u8, u32)>,
     stats: Stats,
+    log: Log,
 }
 
 impl Dispatch {
@@ -118,10 +120,21 @@ impl Dispatch {
             sent: None,
             stored: None,
             stats: Stats::default(),
+            log: Log::default(),
             path,
             config,
             ports,
         }
+    }
+
+    /// Tells the log what happens from now on.
+    pub fn listen(&mut self, log: Log) {
+        self.log = log;
+    }
+
+    #[inline]
+    fn tell(&self, at: Cycle, warp: u8, what: What) {
+        self.log.tell(at, self.config.subcore, warp, what);
     }
 
     fn take_results(&mut self, now: Cycle) {
@@ -144,6 +157,8 @@ impl Dispatch {
     fn store(&mut self, flight: Box<Flight>, now: Cycle) {
         if flight.decoded().pipe == Pipe::Control {
             // Nothing to store: the branch unit has told the scheduler, and gives the box back.
+            let number = flight.issued.0;
+            self.tell(now, flight.warp, What::Store { number });
             self.pool.push(flight);
             return;
         }
@@ -173,6 +188,8 @@ impl Dispatch {
 
     /// The instruction is over: its scheduler may know, its box is free. Posted stores report their end through the LSU.
     fn finish(&mut self, flight: Box<Flight>, now: Cycle) {
+        let number = flight.issued.0;
+        self.tell(now, flight.warp, What::Store { number });
         if !timing::is_posted(flight.inst()) {
             self.ports.release.send(
                 now,
@@ -197,6 +214,8 @@ impl Dispatch {
             self.stats.instructions += 1;
             self.stats.thread_instructions += u64::from(flight.lanes.count());
             self.sent = Some((pipe, flight.warp, flight.pc));
+            let number = flight.issued.0;
+            self.tell(now, flight.warp, What::Send { number });
             let skipped = flight.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
             if skipped && self.ports.release.has_room(now) {
                 self.finish(flight, now);
@@ -231,6 +250,7 @@ impl Dispatch {
         flight.pc = pc;
         flight.group = group;
         flight.issued = Cycle(now.0 - 1);
+        self.tell(now, warp, What::Gather { number: now.0 - 1 });
         flight.block = start.block;
         flight.index = start.index;
         flight.shared_base = start.shared_base;

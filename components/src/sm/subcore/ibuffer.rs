@@ -106,11 +106,11 @@ impl IBuffers {
         filled
     }
 
-    /// Starts this cycle's fetch. `youngest` gives the youngest of a set of warps.
+    /// Starts this cycle's fetch, and says for which warp. `youngest` gives the youngest of a set of warps.
     #[inline]
-    pub fn fetch(&mut self, now: Cycle, youngest: impl Fn(u32) -> usize) {
+    pub fn fetch(&mut self, now: Cycle, youngest: impl Fn(u32) -> usize) -> Option<usize> {
         if self.wanting == 0 || self.n == self.ring.len() {
-            return;
+            return None;
         }
         let warp = if self.wanting >> self.last & 1 == 1 {
             self.last as usize
@@ -130,6 +130,7 @@ impl IBuffers {
         };
         self.n += 1;
         self.last = warp as u8;
+        Some(warp)
     }
 
     /// Whether any buffer has room.

@@ -36,6 +36,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::{Opcode, Pipe};
 
 use crate::config::SchedulerPolicy;
+use crate::proto::event::{Log, What};
 use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, WarpEvent};
 use crate::sm::subcore::control::immediate_operands;
 use crate::sm::subcore::ibuffer::IBuffers;
@@ -50,6 +51,8 @@ pub const PIPES: usize = Pipe::Control as usize + 1;
 /// Numbers of a scheduler.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Sub-core in its SM.
+    pub subcore: u8,
     /// Warp slots.
     pub warps: usize,
     /// Which ready warp goes.
@@ -110,6 +113,7 @@ pub struct Scheduler {
     active_since: Option<Cycle>,
     issued: Option<(usize, u32)>,
     pub(super) stats: Stats,
+    log: Log,
 }
 
 impl Scheduler {
@@ -133,9 +137,30 @@ impl Scheduler {
             active_since: None,
             issued: None,
             stats: Stats::default(),
+            log: Log::default(),
             path,
             config,
             ports,
+        }
+    }
+
+    /// Tells the log what happens from now on.
+    pub fn listen(&mut self, log: Log) {
+        self.log = log;
+    }
+
+    #[inline]
+    pub(super) fn tell(&self, at: Cycle, warp: usize, what: What) {
+        self.log.tell(at, self.config.subcore, warp as u8, what);
+    }
+
+    /// Charges a cycle in this state to each of these warps.
+    #[inline]
+    fn charge(&mut self, state: State, warps: u32, now: Cycle) {
+        self.stats.stalls.charge(state, u64::from(warps.count_ones()));
+        if self.log.is_on() {
+            let state = state as u8;
+            bits(warps).for_each(|warp| self.tell(now + 1, warp, What::Wait { state, cycles: 1 }));
         }
     }
 
@@ -161,13 +186,11 @@ impl Scheduler {
             let wanted = self.wanted[pipe];
             if wanted != 0 && self.is_taken(pipe, now) {
                 eligible &= !wanted;
-                self.charge_throttle(pipe, wanted);
+                self.charge_throttle(pipe, wanted, now);
             }
         }
         if !self.ports.issue.has_room(now) {
-            self.stats
-                .stalls
-                .charge(State::DispatchStall, u64::from(eligible.count_ones()));
+            self.charge(State::DispatchStall, eligible, now);
             return;
         }
         if eligible == 0 {
@@ -177,7 +200,7 @@ impl Scheduler {
         let slot = self.policy.choose(eligible);
         self.stats.eligible_warps += candidates;
         self.stats.stalls.charge(State::Selected, 1);
-        self.stats.stalls.charge(State::NotSelected, candidates - 1);
+        self.charge(State::NotSelected, eligible & !(1 << slot), now);
         self.send(slot, now);
         self.refresh(slot, now + 1);
     }
@@ -190,14 +213,13 @@ impl Scheduler {
         }
     }
 
-    fn charge_throttle(&mut self, pipe: usize, wanted: u32) {
-        let stalls = &mut self.stats.stalls;
+    fn charge_throttle(&mut self, pipe: usize, wanted: u32, now: Cycle) {
         if pipe == Pipe::Lsu as usize {
             let global = wanted & self.wanted_global;
-            stalls.charge(State::LgThrottle, u64::from(global.count_ones()));
-            stalls.charge(State::MioThrottle, u64::from((wanted & !global).count_ones()));
+            self.charge(State::LgThrottle, global, now);
+            self.charge(State::MioThrottle, wanted & !global, now);
         } else {
-            stalls.charge(State::MathPipeThrottle, u64::from(wanted.count_ones()));
+            self.charge(State::MathPipeThrottle, wanted, now);
         }
     }
 
@@ -211,14 +233,21 @@ impl Scheduler {
         self.stats.thread_instructions += u64::from(active.count());
         self.stats.by_pipe[pipe as usize] += 1;
         self.issued = Some((slot, pc));
+        let operands = if pipe == Pipe::Control {
+            immediate_operands(inst)
+        } else {
+            None
+        };
+        let goes_on = operands.is_none() && inst.op != Opcode::Ldgdepbar;
+        let lanes = active.0;
+        self.log
+            .tell(now, self.config.subcore, slot as u8, What::Issue { pc, lanes, goes_on });
         self.ibuffers.take(slot);
         warp.buffered_pc = pc + 1;
-        if pipe == Pipe::Control
-            && let Some(operands) = immediate_operands(inst)
-        {
+        if let Some(operands) = operands {
             let branch = inst.op == Opcode::Bra;
             self.resolve(slot, pc, active, operands, now);
-            self.follow(slot, branch.then_some(now + u64::from(self.config.branch_latency)));
+            self.follow(slot, branch.then_some(now + u64::from(self.config.branch_latency)), now);
             self.dirty &= !(1 << slot);
             return;
         }
@@ -303,7 +332,9 @@ impl Component for Scheduler {
         self.look_at_changed(now);
         self.issue(now);
         let policy = &self.policy;
-        self.ibuffers.fetch(now, |set| policy.youngest(set));
+        if let Some(warp) = self.ibuffers.fetch(now, |set| policy.youngest(set)) {
+            self.tell(now, warp, What::Fetch);
+        }
         self.reap(now + 1);
         self.flush_outbox(now);
         self.activity()

@@ -6,7 +6,7 @@ use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
-use super::{Lsu, Making};
+use super::{Lsu, Making, What};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::coalescer::Parts;
 use crate::sm::lsu::pending::Pending;
@@ -48,6 +48,8 @@ impl Lsu {
         self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
         self.accepted = Some((flight.subcore, flight.warp, flight.pc));
         self.stats.instructions += 1;
+        let number = flight.issued.0;
+        self.log.tell(now, flight.subcore, flight.warp, What::Take { number });
         let slot = u64::from(self.config.first_local_slot)
             + u64::from(flight.subcore) * u64::from(self.config.warps_per_subcore)
             + u64::from(flight.warp);
@@ -105,11 +107,12 @@ impl Lsu {
             .map(|part| u64::from(part.sectors.count_ones()))
             .sum::<u64>();
         accesses.lane_bytes += u64::from(lanes.count() * bytes);
-        let (subcore, warp, posted) = (flight.subcore, flight.warp, timing::is_posted(inst));
+        let (subcore, warp, pc, posted) = (flight.subcore, flight.warp, flight.pc, timing::is_posted(inst));
         let tag = self.pending.add(Pending {
             flight: Some(flight),
             subcore,
             warp,
+            pc,
             left: 1,
             posted,
         });

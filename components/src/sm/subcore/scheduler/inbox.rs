@@ -4,6 +4,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 
 use super::{Scheduler, bits};
+use crate::proto::event::What;
 use crate::proto::warp::{MemoryNote, Release, Resolved, WarpCommand, WarpStart};
 use crate::sm::subcore::warp::Warp;
 
@@ -40,7 +41,7 @@ impl Scheduler {
             w.resolving = false;
             w.in_flight -= 1;
             self.resolve(warp as usize, pc, lanes, [a, b], now);
-            self.follow(warp as usize, None);
+            self.follow(warp as usize, None, now);
         }
     }
 
@@ -51,6 +52,8 @@ impl Scheduler {
             "{} {now}: a warp starts in slot {slot}, which is taken",
             self.path
         );
+        let (grid, block, index) = (start.grid.id, start.block, start.index);
+        self.tell(now, slot, What::Start { grid, block, index });
         self.warps[slot] = Some(Warp::new(start, now));
         self.policy.add(slot);
         self.ibuffers.jump(slot);
@@ -67,7 +70,7 @@ impl Scheduler {
             );
             warp.flow.release();
             warp.at_barrier = false;
-            self.follow(slot, None);
+            self.follow(slot, None, now);
         }
     }
 
@@ -96,15 +99,20 @@ impl Scheduler {
                 let slept = std::mem::take(&mut warp.asleep);
                 self.timers &= !(1 << slot);
                 if !slept {
-                    self.ibuffers.jump(slot);
+                    self.jump(slot, now);
                 }
                 self.look_again(slot);
             }
         }
     }
 
+    fn jump(&mut self, slot: usize, now: Cycle) {
+        self.tell(now, slot, What::Jump);
+        self.ibuffers.jump(slot);
+    }
+
     /// After a control instruction: if the warp goes on elsewhere, its buffer starts anew there, now or in cycle `from`.
-    pub(in crate::sm::subcore) fn follow(&mut self, slot: usize, from: Option<Cycle>) {
+    pub(in crate::sm::subcore) fn follow(&mut self, slot: usize, from: Option<Cycle>, now: Cycle) {
         self.look_again(slot);
         let warp = self.warp(slot);
         if warp.flow.is_done() {
@@ -117,7 +125,7 @@ impl Scheduler {
         }
         warp.buffered_pc = pc;
         match from {
-            None => self.ibuffers.jump(slot),
+            None => self.jump(slot, now),
             Some(from) => {
                 warp.resume_at = from;
                 self.timers |= 1 << slot;

@@ -3,6 +3,7 @@
 use warpwave_hw::time::Cycle;
 
 use super::{Scheduler, bits};
+use crate::proto::event::What;
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::State;
 use crate::sm::timing;
@@ -23,7 +24,11 @@ impl Scheduler {
             if state == Some(old) {
                 return;
             }
-            self.stats.stalls.charge(old, at.since(warp.since));
+            let cycles = at.since(warp.since);
+            self.stats.stalls.charge(old, cycles);
+            let state = old as u8;
+            self.log
+                .tell(at, self.config.subcore, slot as u8, What::Wait { state, cycles });
         }
         warp.state = state;
         warp.since = at;
@@ -48,8 +53,12 @@ impl Scheduler {
             }
             self.ending &= !(1 << slot);
             if let Some(state) = warp.state {
-                self.stats.stalls.charge(state, now.since(warp.since));
+                let cycles = now.since(warp.since);
+                self.stats.stalls.charge(state, cycles);
+                let state = state as u8;
+                self.tell(now, slot, What::Wait { state, cycles });
             }
+            self.tell(now, slot, What::End);
             self.warps[slot] = None;
             self.ready &= !(1 << slot);
             self.policy.remove(slot);

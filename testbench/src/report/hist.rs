@@ -1,0 +1,221 @@
+//! The files of `--hist`: what is known of latencies, for people, for HdrHistogram's tools, and as a picture.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `latencies.txt` | a row per path, a row per path and stage, the slowest requests |
+//! | `PATH.hgrm`, `PATH.STAGE.hgrm` | the distribution by percentiles |
+//! | `latencies.hlog` | each path over time, tagged; a cycle is a millisecond of log time |
+//! | `latencies.svg` | density and percentile curves of all paths |
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use warpwave_hw::stats::Latency;
+use warpwave_isa::program::Program;
+
+use super::latency;
+use super::svg::{Axis, Plot, Scale, colour};
+use crate::watch::requests::{Requests, Worst, begin};
+
+/// Bars of the density view in a doubling of the latency.
+const BARS: f64 = 8.0;
+
+/// Every latency of a run: of components, with those that only requests tell.
+pub type Paths<'a> = BTreeMap<&'static str, &'a Latency>;
+
+/// All paths: those that components report, and those of requests that they do not.
+pub fn paths<'a>(reported: impl Iterator<Item = (&'static str, &'a Latency)>, requests: &'a Requests) -> Paths<'a> {
+    requests.paths().chain(reported).collect()
+}
+
+/// All files, each with its name. `programs` are those of the launches, to show the instructions of the slowest requests.
+///
+/// # Errors
+/// Never, but for a histogram that cannot be encoded.
+pub fn files(paths: &Paths<'_>, requests: &Requests, programs: &[Arc<Program>]) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let mut files = vec![
+        ("latencies.txt".to_owned(), table(paths, requests, programs)?),
+        ("latencies.svg".to_owned(), picture(paths).into_bytes()),
+        ("latencies.hlog".to_owned(), log(requests)?),
+    ];
+    let mut add = |name: String, distribution: &Latency| -> io::Result<()> {
+        let mut file = Vec::new();
+        latency::hgrm(&mut file, distribution)?;
+        files.push((format!("{name}.hgrm"), file));
+        Ok(())
+    };
+    for (path, distribution) in paths {
+        add((*path).to_owned(), distribution)?;
+    }
+    for (path, stage, distribution) in requests.stages() {
+        add(format!("{path}.{stage}"), distribution)?;
+    }
+    Ok(files)
+}
+
+fn table(paths: &Paths<'_>, requests: &Requests, programs: &[Arc<Program>]) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    latency::table(
+        &mut out,
+        paths.iter().map(|(path, latency)| ((*path).to_owned(), *latency)),
+    )?;
+    out.push(b'\n');
+    let stages = requests.stages();
+    latency::table(
+        &mut out,
+        stages.map(|(path, stage, latency)| (format!("{path}.{stage}"), latency)),
+    )?;
+    out.push(b'\n');
+    out.extend(worst(requests.worst(), programs).bytes());
+    Ok(out)
+}
+
+/// The slowest requests as a table.
+fn worst(worst: &[Worst], programs: &[Arc<Program>]) -> String {
+    let mut out = format!(
+        "{:<16}{:<8}{:>8}{:>10}  {:<18}{:<22}{:<14}instruction\n",
+        "slowest", "path", "cycles", "issued", "warp", "of block", "line"
+    );
+    for one in worst {
+        let request = &one.request;
+        let slot = format!("sm[{}].{}.{}", one.id.sm, request.subcore, request.warp);
+        let [x, y, z] = one.block;
+        let block = format!("({x}, {y}, {z}) warp {}", one.warp);
+        let code = programs
+            .get(request.grid as usize)
+            .map_or(&[][..], |program| program.code());
+        let inst = code.get(request.pc as usize).map(ToString::to_string);
+        let _ = writeln!(
+            out,
+            "{:<16}{:<8}{:>8}{:>10}  {slot:<18}{block:<22}{:<14}{} {}",
+            one.id.to_string(),
+            one.path,
+            one.cycles,
+            begin(request).0,
+            format!("{:#x}", request.line),
+            request.pc,
+            inst.unwrap_or_default(),
+        );
+    }
+    out
+}
+
+/// An interval log: per interval and path the requests answered in it.
+fn log(requests: &Requests) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let millis = Duration::from_millis;
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("a cycle is a millisecond of log time; values are cycles")
+        .with_base_time(SystemTime::UNIX_EPOCH)
+        .with_max_value_divisor(1.0)
+        .begin_log_with(&mut out, &mut serializer)?;
+    let length = requests.interval();
+    for (n, path, spread) in requests.intervals() {
+        let mut latency = Latency::new();
+        spread
+            .iter()
+            .for_each(|(cycles, count)| latency.record_n(*cycles, *count));
+        let tag = Tag::new(path).expect("paths have no commas, spaces or line ends");
+        log.write_histogram(latency.histogram(), millis(n * length), millis(length), Some(tag))
+            .map_err(|error| io::Error::other(format!("{error:?}")))?;
+    }
+    drop(log);
+    Ok(out)
+}
+
+/// Both views of all paths in one picture.
+pub fn picture(paths: &Paths<'_>) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 760\">\n{}<g transform=\"translate(0 380)\">\n{}</g>\n</svg>\n",
+        density(paths, (900, 380)),
+        percentiles(paths, (900, 380))
+    )
+}
+
+/// An axis that holds all latencies.
+fn cycles(paths: &Paths<'_>) -> Axis {
+    let histograms = || paths.values().map(|latency| latency.histogram());
+    let least = histograms().map(|histogram| histogram.min()).min().unwrap_or(1).max(1);
+    let most = histograms().map(|histogram| histogram.max()).max().unwrap_or(10);
+    Axis::new("cycles", Scale::Log, least as f64 / 1.2, most as f64 * 1.2)
+}
+
+/// How the latencies lie: the share of a path's requests in each of equal ratios of cycles.
+pub fn density(paths: &Paths<'_>, size: (u32, u32)) -> String {
+    let bars: Vec<_> = paths.iter().map(|(path, latency)| (path, bars(latency))).collect();
+    let tallest = bars
+        .iter()
+        .flat_map(|(_, bars)| bars)
+        .map(|bar| bar.1)
+        .fold(1.0, f64::max);
+    let x = cycles(paths);
+    let y = Axis::new("share of the path, %", Scale::Linear, 0.0, tallest);
+    let mut plot = Plot::new("Density", size, x, y);
+    for (n, (path, bars)) in bars.iter().enumerate() {
+        let end = bars.last().map_or(1.0, |bar| bar.0);
+        plot.steps(path, colour(n), bars, end);
+    }
+    plot.finish()
+}
+
+/// Lower edge in cycles and share in per cent of each bar, empty ones between them included; the last has no height.
+fn bars(latency: &Latency) -> Vec<(f64, f64)> {
+    let histogram = latency.histogram();
+    let bar = |cycles: u64| (cycles.max(1) as f64).log2() * BARS;
+    let mut shares = BTreeMap::<i64, f64>::new();
+    for step in histogram.iter_recorded() {
+        let place = (bar(step.value_iterated_to()) + 1e-9).floor() as i64;
+        let share = step.count_since_last_iteration() as f64 * 100.0 / histogram.len() as f64;
+        *shares.entry(place).or_default() += share;
+        shares.entry(place + 1).or_default();
+    }
+    let edge = |place: &i64| 2f64.powf(*place as f64 / BARS);
+    shares.iter().map(|(place, share)| (edge(place), *share)).collect()
+}
+
+/// What share of a path's requests is slower than so many cycles.
+pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> String {
+    let requests = paths.values().map(|latency| latency.histogram().len()).max();
+    let rarest = (requests.unwrap_or(1) as f64).max(10.0);
+    let shares = [1.0, 2.0, 4.0].into_iter().chain((1..).map(|n| 10f64.powi(n)));
+    let shares = shares.take_while(|share| *share <= rarest);
+    let ticks = shares.map(|share| (share, percent(share))).collect();
+    let x = Axis::new("percentile", Scale::Log, 1.0, rarest).with_ticks(ticks);
+    let mut plot = Plot::new("Percentiles", size, x, cycles(paths));
+    for (n, (path, latency)) in paths.iter().enumerate() {
+        plot.line(path, colour(n), &curve(latency, rarest));
+    }
+    plot.finish()
+}
+
+/// The percentile that leaves one in so many above it.
+fn percent(share: f64) -> String {
+    let percent = 100.0 - 100.0 / share;
+    format!("{percent}")
+}
+
+/// 1/(1 - percentile) and cycles of each value that was seen.
+fn curve(latency: &Latency, end: f64) -> Vec<(f64, f64)> {
+    let histogram = latency.histogram();
+    let (mut points, mut below) = (Vec::new(), 0);
+    for step in histogram.iter_recorded() {
+        let one_in = |below: u64| match histogram.len() - below {
+            0 => end,
+            above => (histogram.len() as f64 / above as f64).min(end),
+        };
+        let cycles = step.value_iterated_to() as f64;
+        points.push((one_in(below), cycles));
+        below += step.count_since_last_iteration();
+        points.push((one_in(below), cycles));
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests;

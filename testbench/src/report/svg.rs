@@ -1,0 +1,220 @@
+//! Charts as SVG text that needs nothing else: axes, lines, steps, bars, a legend, and a tooltip for each mark.
+//!
+//! A [`Plot`] is given its axes whole and then its series; what lies outside an axis is drawn at its end. Text is escaped.
+
+mod axis;
+
+pub use axis::{Axis, Scale};
+
+use std::fmt::Write;
+
+/// Colours of series, told apart by colour-blind eyes too (Okabe and Ito).
+pub const COLOURS: [&str; 8] = [
+    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#666666", "#b8a800",
+];
+
+/// The colour of series `n`.
+pub fn colour(n: usize) -> &'static str {
+    COLOURS[n % COLOURS.len()]
+}
+
+/// Text as markup shows it.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Space around the plotting area, in pixels: left, right, top, bottom.
+const MARGINS: [f64; 4] = [64.0, 16.0, 34.0, 42.0];
+
+/// A chart in the making.
+pub struct Plot {
+    width: f64,
+    height: f64,
+    x: Axis,
+    y: Axis,
+    title: String,
+    body: String,
+    legend: Vec<(String, String)>,
+}
+
+impl Plot {
+    /// An empty chart of so many pixels.
+    pub fn new(title: &str, (width, height): (u32, u32), x: Axis, y: Axis) -> Self {
+        Plot {
+            width: f64::from(width),
+            height: f64::from(height),
+            x,
+            y,
+            title: title.to_owned(),
+            body: String::new(),
+            legend: Vec::new(),
+        }
+    }
+
+    fn left(&self) -> f64 {
+        MARGINS[0]
+    }
+
+    fn bottom(&self) -> f64 {
+        self.height - MARGINS[3]
+    }
+
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let (w, h) = (self.width - MARGINS[0] - MARGINS[1], self.bottom() - MARGINS[2]);
+        (self.left() + self.x.place(x) * w, self.bottom() - self.y.place(y) * h)
+    }
+
+    fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
+        let mut path = String::new();
+        for (n, (x, y)) in points.map(|point| self.at(point)).enumerate() {
+            let _ = write!(path, "{}{x:.1} {y:.1}", if n == 0 { "M" } else { "L" });
+        }
+        path
+    }
+
+    /// A line through points in the units of the axes.
+    pub fn line(&mut self, name: &str, colour: &str, points: &[(f64, f64)]) {
+        let path = self.path(points.iter().copied());
+        let _ = writeln!(
+            self.body,
+            r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"><title>{}</title></path>"#,
+            escape(name)
+        );
+        self.legend.push((name.to_owned(), colour.to_owned()));
+    }
+
+    /// Filled steps: each point's height holds from its place to the next point's; the last one ends at `end`.
+    pub fn steps(&mut self, name: &str, colour: &str, points: &[(f64, f64)], end: f64) {
+        let Some(&(first, _)) = points.first() else { return };
+        let floor = self.y.from();
+        let ends = points.iter().skip(1).map(|point| point.0).chain([end]);
+        let tops = points.iter().zip(ends).flat_map(|(&(x, y), end)| [(x, y), (end, y)]);
+        let outline = [(first, floor)].into_iter().chain(tops).chain([(end, floor)]);
+        let path = self.path(outline);
+        let _ = writeln!(
+            self.body,
+            r#"<path d="{path}Z" fill="{colour}" fill-opacity="0.3" stroke="{colour}" stroke-width="1.2"><title>{}</title></path>"#,
+            escape(name)
+        );
+        self.legend.push((name.to_owned(), colour.to_owned()));
+    }
+
+    fn axes(&self) -> String {
+        let mut out = String::new();
+        let (left, right, top, bottom) = (self.left(), self.width - MARGINS[1], MARGINS[2], self.bottom());
+        for (value, label) in self.x.ticks() {
+            let (x, _) = self.at((value, self.y.from()));
+            let _ = writeln!(
+                out,
+                r##"<path d="M{x:.1} {top}V{bottom}" stroke="#ddd"/><text x="{x:.1}" y="{:.1}" text-anchor="middle">{label}</text>"##,
+                bottom + 16.0
+            );
+        }
+        for (value, label) in self.y.ticks() {
+            let (_, y) = self.at((self.x.from(), value));
+            let _ = writeln!(
+                out,
+                r##"<path d="M{left} {y:.1}H{right}" stroke="#ddd"/><text x="{:.1}" y="{:.1}" text-anchor="end">{label}</text>"##,
+                left - 6.0,
+                y + 4.0
+            );
+        }
+        let _ = writeln!(
+            out,
+            r##"<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#444"/>"##
+        );
+        let _ = writeln!(
+            out,
+            r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
+            (left + right) / 2.0,
+            self.height - 8.0,
+            escape(self.x.label())
+        );
+        let _ = writeln!(
+            out,
+            r#"<text transform="translate(14 {:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
+            (top + bottom) / 2.0,
+            escape(self.y.label())
+        );
+        out
+    }
+
+    fn legend(&self) -> String {
+        let mut out = String::new();
+        let mut x = self.width - MARGINS[1];
+        for (name, colour) in self.legend.iter().rev() {
+            x -= 7.0 * name.chars().count() as f64 + 24.0;
+            let _ = writeln!(
+                out,
+                r#"<rect x="{x:.1}" y="12" width="11" height="11" fill="{colour}"/><text x="{:.1}" y="22">{}</text>"#,
+                x + 15.0,
+                escape(name)
+            );
+        }
+        out
+    }
+
+    /// The chart's markup: one `svg` element.
+    pub fn finish(self) -> String {
+        let Plot {
+            width, height, title, ..
+        } = &self;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+             font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{0}\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+             <text x=\"{1:.1}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{0}</text>\n{2}{3}{4}</svg>\n",
+            escape(title),
+            self.left(),
+            self.axes(),
+            self.body,
+            self.legend()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot() -> Plot {
+        // The plotting area is 100 by 100 pixels, from (64, 34).
+        let size = (64 + 16 + 100, 34 + 42 + 100);
+        let axis = |label| Axis::new(label, Scale::Linear, 0.0, 10.0);
+        Plot::new("a < b", size, axis("x"), axis("y & z"))
+    }
+
+    #[test]
+    fn line_from_corner_to_corner_runs_over_the_plotting_area() {
+        let mut plot = plot();
+        plot.line("up", colour(0), &[(0.0, 0.0), (10.0, 10.0)]);
+        let text = plot.finish();
+        assert!(text.contains(r#"d="M64.0 134.0L164.0 34.0""#), "{text}");
+    }
+
+    #[test]
+    fn steps_keep_their_height_until_the_next_one() {
+        let mut plot = plot();
+        plot.steps("two", colour(1), &[(0.0, 5.0), (5.0, 10.0)], 10.0);
+        let outline = "M64.0 134.0L64.0 84.0L114.0 84.0L114.0 34.0L164.0 34.0L164.0 134.0Z";
+        let text = plot.finish();
+        assert!(text.contains(outline), "{text}");
+    }
+
+    #[test]
+    fn text_is_escaped_and_nothing_is_loaded_from_elsewhere() {
+        let text = plot().finish();
+        assert!(text.contains("a &lt; b") && text.contains("y &amp; z"), "{text}");
+        assert!(!text.contains("href") && !text.contains("<script"), "{text}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Requests whose stamps are written by hand.
+
+use super::*;
+use warpwave_components::proto::mem::{Packet, Stamps};
+
+/// A load with these stamps, by stage.
+fn load(stamps: &[(Stage, u64)]) -> Request {
+    let mut packet = Packet::blank();
+    packet.stamps = Stamps::NONE;
+    stamps
+        .iter()
+        .for_each(|&(stage, at)| packet.stamps.note(stage, Cycle(at)));
+    Request::of(&packet, 0, (1, 2, 3))
+}
+
+/// Issued in cycle 10, found in memory, back in cycle 500.
+fn missed() -> Request {
+    use Stage::{Hbm, Issue, L1, L2, L2Data, Lsu, Request as Below, Response, Return};
+    let stages = [Issue, Lsu, L1, Below, L2, Hbm, L2Data, Response, Return];
+    let cycles = [10, 14, 15, 16, 100, 102, 400, 490, 500];
+    let stamps: Vec<_> = stages.into_iter().zip(cycles).collect();
+    load(&stamps)
+}
+
+#[test]
+fn missed_load_its_stages_cover_it_from_issue_to_use() {
+    let lengths = [4, 1, 1, 84, 2, 298, 90, 10, 2];
+    let stages = stages(&missed());
+    assert_eq!(stages.iter().map(|stage| stage.2).collect::<Vec<_>>(), lengths);
+    assert_eq!(stages.iter().map(|stage| stage.2).sum::<u64>(), 502 - 10);
+    assert_eq!(stages[5].0, "memory");
+    let gapless = |pair: &[(&str, Cycle, u64)]| pair[0].1 + pair[0].2 == pair[1].1;
+    assert!(stages.windows(2).all(gapless));
+}
+
+#[test]
+fn load_found_in_the_l1_has_no_stages_below_it() {
+    let mut hit = load(&[(Stage::Issue, 5), (Stage::Lsu, 9), (Stage::L1, 10), (Stage::Return, 36)]);
+    hit.l1_hit = true;
+    let names: Vec<_> = stages(&hit)
+        .into_iter()
+        .map(|(name, _, cycles)| (name, cycles))
+        .collect();
+    assert_eq!(
+        names,
+        [("issue_to_lsu", 4), ("lsu_to_l1", 1), ("l1", 26), ("lsu_to_use", 2)]
+    );
+    assert_eq!(path(&hit), Some("l1_hit"));
+}
+
+#[test]
+fn store_ends_when_the_l2_has_answered_and_nobody_uses_it() {
+    let mut store = missed();
+    store.kind = PacketKind::Store;
+    let last = stages(&store).pop().map(|(name, _, cycles)| (name, cycles));
+    assert_eq!(last, Some(("l1_to_lsu", 10)));
+    assert_eq!(path(&store), Some("store"));
+}
+
+#[test]
+fn of_many_requests_the_slowest_are_kept_in_order_with_their_warps() {
+    let mut requests = Requests::new(1000);
+    let (block, index) = ([7, 0, 0], 4);
+    requests.event(
+        3,
+        &Event {
+            at: Cycle(1),
+            subcore: 1,
+            warp: 2,
+            what: What::Start { grid: 0, block, index },
+        },
+    );
+    for slower in [5, 0, 9].into_iter().chain(10..40) {
+        let mut request = missed();
+        request.stamps.note(Stage::Return, Cycle(500 + slower));
+        requests.request(3, &request);
+    }
+    let kept: Vec<_> = requests.worst().iter().map(|worst| worst.cycles).collect();
+    assert_eq!(kept, (492 + 24..492 + 40).rev().collect::<Vec<_>>());
+    let worst = requests.worst()[0];
+    assert_eq!(
+        (worst.block, worst.warp, worst.id.to_string().as_str()),
+        (block, 4, "sm3#32")
+    );
+}
+
+#[test]
+fn request_is_counted_in_the_interval_of_its_answer() {
+    let mut requests = Requests::new(100);
+    for _ in 0..3 {
+        requests.request(0, &missed());
+    }
+    let intervals: Vec<_> = requests.intervals().collect();
+    assert_eq!(intervals, [(5, "hbm", &Spread::from([(492, 3)]))]);
+}

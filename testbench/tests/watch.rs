@@ -1,0 +1,153 @@
+//! What SMs tell, against what they count: two accounts of one run, kept in different places, must agree.
+
+use std::collections::BTreeMap;
+
+use warpwave::bench::{Bench, Options, Run};
+use warpwave::scenario::Scenario;
+use warpwave::watch::requests::Requests;
+use warpwave::watch::{Listener, Watch};
+use warpwave_components::preset;
+use warpwave_components::proto::event::{Event, What};
+use warpwave_components::sm::subcore::stall;
+use warpwave_hw::time::Cycle;
+
+/// Loads and stores, shared memory with barriers, atomics, branches that diverge.
+const SCENARIOS: [&str; 4] = ["saxpy", "transpose_tiled", "histogram", "diverge_nested"];
+
+/// How to run a machine: nothing that a listener is told depends on it.
+#[derive(Clone, Copy)]
+struct How {
+    threads: usize,
+    quantum: Option<u64>,
+    skip: bool,
+}
+
+const PLAIN: How = How {
+    threads: 1,
+    quantum: None,
+    skip: true,
+};
+
+fn run(name: &str, how: How, listener: &mut dyn Listener) -> Run {
+    let scenario = Scenario::find_all(name).unwrap().remove(0);
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let mut bench = Bench::new(&scenario, config).unwrap();
+    let clock = bench.gpu_mut().clock_mut();
+    how.quantum.into_iter().for_each(|quantum| clock.set_quantum(quantum));
+    clock
+        .tiles_mut()
+        .iter_mut()
+        .for_each(|tile| tile.set_skipping(how.skip));
+    let mut watch = Watch::begin(bench.gpu_mut());
+    let options = Options {
+        threads: how.threads,
+        max_cycles: None,
+    };
+    let run = bench.run(options, &mut |progress| {
+        watch.collect(progress.now, &mut [&mut *listener]);
+        true
+    });
+    watch.collect(Cycle(bench.gpu().clock().now().0 + 1), &mut [listener]);
+    assert_eq!(run.stopped, None);
+    run
+}
+
+/// Waits of each state and issues; each warp's account is gapless.
+#[derive(Default)]
+struct Account {
+    waits: BTreeMap<u8, u64>,
+    issues: u64,
+    reached: BTreeMap<(u16, u8, u8), Cycle>,
+    everything: Vec<(u16, Event)>,
+}
+
+impl Listener for Account {
+    fn event(&mut self, sm: u16, event: &Event) {
+        self.everything.push((sm, *event));
+        let slot = (sm, event.subcore, event.warp);
+        let reached = self.reached.entry(slot).or_default();
+        match event.what {
+            What::Start { .. } => *reached = event.at,
+            What::Wait { state, cycles } => {
+                assert_eq!(event.at.since(*reached), cycles, "{slot:?} {event:?}");
+                *reached = event.at;
+                *self.waits.entry(state).or_default() += cycles;
+            }
+            What::Issue { .. } => {
+                assert_eq!(event.at, *reached, "{slot:?} {event:?}");
+                *reached = event.at + 1;
+                self.issues += 1;
+            }
+            What::End => assert_eq!(event.at, *reached, "{slot:?}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn waits_and_issues_that_are_told_cover_every_warp_and_add_up_to_the_counters() {
+    for name in SCENARIOS {
+        let mut account = Account::default();
+        let run = run(name, PLAIN, &mut account);
+        assert_eq!(
+            run.totals.sum("scheduler", "inst_issued"),
+            Some(account.issues),
+            "{name}"
+        );
+        for (state, told) in &account.waits {
+            let state = stall::NAMES[*state as usize];
+            let counter = warpwave::report::stalls::STATES.iter().find(|(name, _)| *name == state);
+            let counted = run.totals.sum("scheduler", counter.unwrap().1);
+            assert_eq!(counted, Some(*told), "{name}: {state}");
+        }
+        let told: u64 = account.waits.values().sum();
+        assert_eq!(
+            run.totals.sum("scheduler", "warp_cycles"),
+            Some(told + account.issues),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn latencies_of_requests_that_are_told_are_those_that_the_lsu_counts() {
+    for name in SCENARIOS {
+        let mut requests = Requests::new(1000);
+        let run = run(name, PLAIN, &mut requests);
+        let told: BTreeMap<_, _> = requests.paths().collect();
+        let counted = run.totals.latencies();
+        for (path, counted) in counted.filter(|(path, _)| ["l1_hit", "l2_hit", "hbm", "atomic"].contains(path)) {
+            assert_eq!(told[path].histogram(), counted.histogram(), "{name}: {path}");
+        }
+    }
+}
+
+#[test]
+fn what_is_told_depends_on_no_quantum_thread_or_skipping() {
+    let others = [
+        How {
+            quantum: Some(1),
+            ..PLAIN
+        },
+        How { threads: 2, ..PLAIN },
+        How { skip: false, ..PLAIN },
+    ];
+    let mut plain = Account::default();
+    run("transpose_tiled", PLAIN, &mut plain);
+    for how in others {
+        let mut other = Account::default();
+        run("transpose_tiled", how, &mut other);
+        for sm in 0..2 {
+            let of = |account: &Account| -> Vec<Event> {
+                let events = account.everything.iter().filter(|(at, _)| *at == sm);
+                events.map(|(_, event)| *event).collect()
+            };
+            assert!(
+                of(&plain) == of(&other),
+                "quantum {:?}, {} threads",
+                how.quantum,
+                how.threads
+            );
+        }
+    }
+}
