@@ -10,7 +10,7 @@ use crate::config::GpuConfig;
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
-use crate::proto::warp::{Flight, MemoryNote, WarpCommand, WarpEvent, WarpStart};
+use crate::proto::warp::{Flight, MemoryNote, PlaceNote, WarpCommand, WarpEvent};
 use crate::sm::lsu::{shared, unit};
 use crate::sm::pipe::{branch, math};
 use crate::sm::subcore::{dispatch, scheduler};
@@ -73,7 +73,7 @@ const MATH_PIPES: [&str; 6] = ["int", "fp32", "half", "fp64", "sfu", "tensor"];
 #[derive(Default)]
 struct Shared {
     command: Vec<OutPort<WarpCommand>>,
-    start: Vec<OutPort<WarpStart>>,
+    start: Vec<OutPort<PlaceNote>>,
     event: Vec<InPort<WarpEvent>>,
     memory: Vec<InPort<Box<Flight>>>,
     memory_done: Vec<OutPort<Box<Flight>>>,

@@ -38,6 +38,20 @@ pub enum WarpCommand {
     Release(u32),
 }
 
+/// The CTA manager to a dispatch unit.
+#[derive(Clone, Debug)]
+pub enum PlaceNote {
+    /// A warp begins.
+    Start(WarpStart),
+    /// These warps' barrier has counted so many threads.
+    Counted {
+        /// Bit i for slot i.
+        warps: u32,
+        /// The threads.
+        count: u32,
+    },
+}
+
 /// A scheduler to the CTA manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WarpEvent {
@@ -51,6 +65,8 @@ pub enum WarpEvent {
         threads: u32,
         /// Whether the warp goes on without waiting (`bar.arrive`).
         pass: bool,
+        /// Threads of the warp whose predicate holds, where the barrier counts them.
+        count: Option<u32>,
     },
     /// Every lane has ended, and nothing of the warp is in flight.
     Done {
@@ -105,6 +121,8 @@ pub struct Resolved {
     pub a: u32,
     /// Its operand B likewise.
     pub b: u32,
+    /// Of these lanes, those in which its predicate source holds.
+    pub count: u32,
 }
 
 /// The LSU to a scheduler.

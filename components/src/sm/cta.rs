@@ -32,8 +32,8 @@ use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap, TrapKind};
-use crate::proto::warp::{WarpCommand, WarpEvent, WarpStart, thread_position};
-use crate::sm::barrier::Barriers;
+use crate::proto::warp::{PlaceNote, WarpCommand, WarpEvent, WarpStart, thread_position};
+use crate::sm::barrier::{Arrival, Barriers, Opened};
 
 /// Most warp slots of one sub-core.
 pub const MAX_WARPS: usize = 32;
@@ -65,7 +65,7 @@ pub struct Ports {
     /// To each sub-core's scheduler.
     pub command: Vec<OutPort<WarpCommand>>,
     /// To each sub-core's dispatch unit.
-    pub start: Vec<OutPort<WarpStart>>,
+    pub start: Vec<OutPort<PlaceNote>>,
     /// From each sub-core's scheduler.
     pub warp: Vec<InPort<WarpEvent>>,
     /// From the LSU.
@@ -92,6 +92,8 @@ struct Opening {
     at: Cycle,
     /// Slots per sub-core.
     warps: [u32; 8],
+    /// Threads that it has counted, if it counts.
+    count: Option<u32>,
 }
 
 /// The CTA manager.
@@ -146,10 +148,18 @@ impl CtaManager {
         let resident = self.residents[cta as usize].as_mut().expect("a warp's CTA is resident");
         match event {
             WarpEvent::Arrive {
-                barrier, threads, pass, ..
-            } => {
-                resident.barriers.arrive(barrier, u32::from(index), threads, pass);
-            }
+                barrier,
+                threads,
+                pass,
+                count,
+                ..
+            } => resident.barriers.arrive(Arrival {
+                number: barrier,
+                warp: u32::from(index),
+                threads,
+                pass,
+                count,
+            }),
             WarpEvent::Done { .. } => {
                 resident.live -= 1;
                 self.free[subcore] |= 1 << slot;
@@ -167,7 +177,7 @@ impl CtaManager {
         let Some(resident) = &mut self.residents[cta] else {
             return;
         };
-        while let Some(waiting) = resident.barriers.open(resident.live) {
+        while let Some(Opened { waiting, count }) = resident.barriers.open(resident.live) {
             let mut warps = [0; 8];
             for index in (0..64).filter(|index| waiting >> index & 1 == 1) {
                 let (subcore, slot) = resident.places[index];
@@ -180,6 +190,7 @@ impl CtaManager {
             self.openings.push(Opening {
                 at: now + (wait - 1),
                 warps,
+                count,
             });
         }
     }
@@ -188,11 +199,15 @@ impl CtaManager {
         let ports = &mut self.ports;
         self.openings.retain(|opening| {
             let ready = opening.at <= now
-                && (0..ports.command.len()).all(|s| opening.warps[s] == 0 || ports.command[s].has_room(now));
+                && (0..ports.command.len()).all(|s| {
+                    let tells = opening.count.is_none() || ports.start[s].has_room(now);
+                    opening.warps[s] == 0 || (ports.command[s].has_room(now) && tells)
+                });
             if ready {
-                for (port, &warps) in ports.command.iter_mut().zip(&opening.warps) {
-                    if warps != 0 {
-                        port.send(now, WarpCommand::Release(warps));
+                for (s, &warps) in opening.warps.iter().enumerate().filter(|(_, warps)| **warps != 0) {
+                    ports.command[s].send(now, WarpCommand::Release(warps));
+                    if let Some(count) = opening.count {
+                        ports.start[s].send(now, PlaceNote::Counted { warps, count });
                     }
                 }
             }
@@ -265,7 +280,7 @@ impl CtaManager {
                 self.owners[subcore][slot as usize] = (cta as u8, index as u8);
                 let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
                 self.stats.warps += 1;
-                self.ports.start[subcore].send(now, start.clone());
+                self.ports.start[subcore].send(now, PlaceNote::Start(start.clone()));
                 self.ports.command[subcore].send(now, WarpCommand::Start(start));
             }
         }

@@ -202,6 +202,7 @@ pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Oper
         Opcode::Imad => product::imad(step, results),
         Opcode::ImadWide => product::imad_wide(step, results),
         Opcode::Idp4a => product::idp4a(step, results),
+        Opcode::Vabsdiff4 => product::vabsdiff4(step, results),
         Opcode::Idiv => product::idiv(step, results),
         Opcode::Isetp => compare::isetp(step, results),
 

@@ -168,7 +168,7 @@ opcodes! {
     Vote "VOTE" Int (Words(1), 1) <- ([], 1);
     /// d = lanes whose a (width `ty`) equals this lane's (any), or all lanes if equal everywhere (all, pdst0).
     Match "MATCH" Sfu (Words(1), 1) <- ([Ty], 0);
-    /// d = reduction `atom` of a over the active lanes.
+    /// d = reduction `atom` of a over the active lanes; least and greatest of f32 too, where a NaN loses (`unordered`: wins).
     Redux "REDUX" Sfu (Words(1), 0) <- ([Words(1)], 0);
     /// d = low word of a*b+c, or the high word of a*b, plus c (`high`, as PTX mad.hi; `sat` clamps if signed); `ty` gives the sign.
     Imad "IMAD" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
@@ -176,6 +176,8 @@ opcodes! {
     ImadWide "IMAD.WIDE" Fma (Words(2), 0) <- ([Words(1), Words(1), Words(2)], 0);
     /// d = c + dot product of the four bytes of a and b; whether a is signed is `from`, whether b is, `ty`.
     Idp4a "IDP.4A" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    /// d = the differences without sign of the four bytes of a and b; `count` 1: their sum and c. Signs as of IDP.4A.
+    Vabsdiff4 "VABSDIFF4" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// Bits set in a.
     Popc "POPC" Sfu (Words(1), 0) <- ([Words(1)], 0);
     /// Position of the leading bit of a, as `ty` says; all ones if none. `sat`: as a shift amount (31 minus it).
@@ -284,6 +286,8 @@ opcodes! {
     Exit "EXIT" Control (Words(0), 0) <- ([], 0);
     /// Block barrier a; with b threads unless b is 0. `count` 1: arrives without waiting.
     Bar "BAR" Control (Words(0), 0) <- ([Words(1), Words(1)], 0);
+    /// As BAR with waiting; SR_BARRIERCOUNT is then the number of threads in which psrc0 held.
+    BarRed "BAR.RED" Control (Words(0), 0) <- ([Words(1), Words(1)], 1);
     /// Earlier accesses are seen by `scope` before later ones.
     Membar "MEMBAR" Control (Words(0), 0) <- ([], 0);
     /// Waits until at most `count` groups of copies are pending.

@@ -143,4 +143,6 @@ pub enum Special {
     ClusterNctarank,
     DynamicSharedSize,
     TotalSharedSize,
+    /// Threads in which the predicate held at the block's last BAR.RED.
+    BarrierCount,
 }

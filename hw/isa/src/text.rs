@@ -194,6 +194,7 @@ const SPECIALS: Names<Special> = &[
     (Special::ClusterNctarank, "SR_CLUSTERNCTARANK"),
     (Special::DynamicSharedSize, "SR_DYNAMICSHAREDSIZE"),
     (Special::TotalSharedSize, "SR_TOTALSHAREDSIZE"),
+    (Special::BarrierCount, "SR_BARRIERCOUNT"),
 ];
 
 /// What of the text depends on the row.

@@ -48,6 +48,8 @@ pub(crate) struct Body<'t, 'a> {
     /// The type of each register.
     pub registers: Vec<Type>,
     pub n_labels: u32,
+    /// The targets of each `.branchtargets`.
+    pub tables: Vec<Vec<LabelId>>,
     pub code: Vec<Step<'t, 'a>>,
 }
 
@@ -78,8 +80,10 @@ pub(crate) enum Value<'a> {
     /// A function's name.
     Function(&'a str),
     Label(LabelId),
-    /// A table of targets or a prototype.
-    Table,
+    /// A call's prototype.
+    Prototype,
+    /// A table of targets: a place in [`Body::tables`].
+    Targets(u32),
     /// `_`: a result that nobody wants.
     Sink,
     Not(Box<Value<'a>>),
@@ -178,9 +182,10 @@ impl<'t, 'a> Checker<'t, 'a> {
                 }
                 Statement::Instruction(instruction) => self.instruction(instruction),
                 Statement::Block(inner) => self.block(inner),
-                Statement::Targets(_, targets) => {
-                    for target in targets {
-                        self.label(*target);
+                Statement::Targets(name, targets) => {
+                    let labels = targets.iter().filter_map(|&target| self.label(target)).collect();
+                    if let Some(Meaning::Targets(table)) = self.scopes.get(name.text) {
+                        self.body.tables[table as usize] = labels;
                     }
                 }
                 Statement::Loc(loc) => self.loc(loc),
@@ -199,7 +204,11 @@ impl<'t, 'a> Checker<'t, 'a> {
                     self.body.n_labels += 1;
                     (*name, Meaning::Label(label))
                 }
-                Statement::Prototype(name) | Statement::Targets(name, _) => (*name, Meaning::Table),
+                Statement::Prototype(name) => (*name, Meaning::Prototype),
+                Statement::Targets(name, _) => {
+                    self.body.tables.push(Vec::new());
+                    (*name, Meaning::Targets(self.body.tables.len() as u32 - 1))
+                }
                 _ => continue,
             };
             if !self.scopes.declare(name.text, meaning) {
@@ -329,6 +338,7 @@ impl<'t, 'a> Body<'t, 'a> {
             symbols: Vec::new(),
             registers: Vec::new(),
             n_labels: 0,
+            tables: Vec::new(),
             code: Vec::new(),
         }
     }

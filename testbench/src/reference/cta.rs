@@ -26,6 +26,8 @@ struct Barrier {
     arrived: u32,
     /// Warps that it opens for; 0 for all that have not ended.
     expected: u32,
+    /// Threads counted.
+    count: u32,
 }
 
 /// A CTA on its way.
@@ -79,11 +81,12 @@ impl<'a> Cta<'a> {
         Ok(())
     }
 
-    /// A warp has come to a barrier, which `threads` threads share (0: all of the CTA).
-    pub fn arrive(&mut self, barrier: usize, threads: u32) {
+    /// A warp has come to a barrier, which `threads` threads share (0: all of the CTA); `count` of its threads are to be counted.
+    pub fn arrive(&mut self, barrier: usize, threads: u32, count: u32) {
         let barrier = &mut self.barriers[barrier % BARRIERS];
         barrier.arrived += 1;
         barrier.expected = threads.div_ceil(32);
+        barrier.count += count;
         self.open();
     }
 
@@ -95,9 +98,10 @@ impl<'a> Cta<'a> {
             if barrier.arrived == 0 || barrier.arrived < expected {
                 continue;
             }
-            *barrier = Barrier::default();
+            let count = std::mem::take(barrier).count;
             for warp in self.warps.iter_mut().filter(|warp| warp.waits_at == Some(number)) {
                 warp.waits_at = None;
+                warp.place.barrier_count = count;
                 warp.flow.release();
             }
         }
@@ -112,7 +116,7 @@ impl<'a> Cta<'a> {
         let waiting = self.warps.iter().enumerate().filter(|(_, warp)| !warp.flow.is_done());
         let say = |(n, warp): (usize, &Warp)| match warp.waits_at {
             Some(barrier) => {
-                let Barrier { arrived, expected } = self.barriers[barrier];
+                let Barrier { arrived, expected, .. } = self.barriers[barrier];
                 let expected = if expected == 0 {
                     "all".to_owned()
                 } else {

@@ -68,30 +68,41 @@ fn control(
             let arrived = flow.exit(lanes);
             let barrier = cta.warps[warp].last_barrier;
             if arrived && let Some((number, threads)) = barrier {
-                cta.warps[warp].waits_at = Some(number);
-                cta.arrive(number, threads);
+                wait_at(cta, warp, number, threads);
             }
             cta.open();
         }
-        Opcode::Bar if !lanes.is_empty() => bar(cta, warp, inst, Cta::barrier_number(uniform(0)), uniform(1)),
+        Opcode::Bar | Opcode::BarRed if !lanes.is_empty() => {
+            let number = Cta::barrier_number(uniform(0));
+            bar(cta, warp, inst, number, uniform(1), lanes & operands.preds[0]);
+        }
         Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
         _ => flow.step(),
     }
     Ok(())
 }
 
-fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32) {
+fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32, counted: LaneMask) {
     let state = &mut cta.warps[warp];
     if inst.mods.count == 1 {
         state.flow.step();
-        cta.arrive(number, threads);
+        cta.arrive(number, threads, 0);
         return;
     }
     state.last_barrier = Some((number, threads));
-    if state.flow.arrive() {
-        state.waits_at = Some(number);
-        cta.arrive(number, threads);
+    if inst.op == Opcode::BarRed {
+        state.counted += counted.count();
     }
+    if state.flow.arrive() {
+        wait_at(cta, warp, number, threads);
+    }
+}
+
+/// All live lanes of a warp are at a barrier.
+fn wait_at(cta: &mut Cta<'_>, warp: usize, number: usize, threads: u32) {
+    cta.warps[warp].waits_at = Some(number);
+    let counted = std::mem::take(&mut cta.warps[warp].counted);
+    cta.arrive(number, threads, counted);
 }
 
 /// A trap of the lowest of `lanes`, without an address.

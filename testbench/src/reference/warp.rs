@@ -18,6 +18,8 @@ pub(super) struct Warp {
     pub waits_at: Option<usize>,
     /// Number and threads of the barrier to which lanes of it came last.
     pub last_barrier: Option<(usize, u32)>,
+    /// Lanes whose predicate a counting barrier counts, so far.
+    pub counted: u32,
     registers: Vec<Lanes>,
     preds: [LaneMask; Pred::COUNT],
     /// Local memory of all lanes, one lane after the other.
@@ -45,6 +47,7 @@ impl Warp {
             },
             waits_at: None,
             last_barrier: None,
+            counted: 0,
             registers: vec![Lanes::ZERO; grid.registers as usize],
             preds: [LaneMask::NONE; Pred::COUNT],
             local: vec![0; needs.local_bytes as usize * WARP_SIZE],

@@ -68,3 +68,26 @@ fn mbarrier_tokens_count_what_is_pending() {
         .output(&[52401])
         .holds();
 }
+
+/// Of 70 threads in three warps, the last with six lanes; the second time under a branch that leaves one warp out.
+#[test]
+fn counting_barriers_count_all_and_any() {
+    let body = "\
+        and.b32 %a1, %t, 3;\nsetp.eq.u32 %p1, %a1, 1;\nsetp.lt.u32 %p2, %t, 70;\nsetp.gt.u32 %p3, %t, 70;\n\
+        bar.red.popc.u32 %a2, 0, %p1;\n\
+        bar.red.and.pred %p4, 0, %p2;\nbar.red.and.pred %p5, 0, !%p1;\n\
+        bar.red.or.pred %p6, 0, %p3;\nbar.red.or.pred %p7, 0, %p1;\n\
+        selp.b32 %a3, 1, 0, %p4;\nselp.b32 %a4, 1, 0, %p5;\nselp.b32 %a5, 1, 0, %p6;\nselp.b32 %a6, 1, 0, %p7;\n\
+        mov.u32 %a7, 0;\nsetp.ge.u32 %p2, %t, 64;\n@%p2 bra over;\n\
+        barrier.cta.red.popc.aligned.u32 %a7, 1, 64, %p1;\nover:\n\
+        mad.lo.u32 %r, %a2, 10, %a3;\nmad.lo.u32 %r, %r, 10, %a4;\nmad.lo.u32 %r, %r, 10, %a5;\nmad.lo.u32 %r, %r, 10, %a6;\n\
+        mad.lo.u32 %r, %r, 100, %a7;";
+    // Threads 1, 5, ..., 69 are 18; 16 of them in the first two warps.
+    let expected: Vec<u32> = (0..70)
+        .map(|thread| 18_100_100 + if thread < 64 { 16 } else { 0 })
+        .collect();
+    Kernel::of(&one_word_each("sm_80", body))
+        .sizes(2, 70)
+        .output(&expected)
+        .holds();
+}

@@ -2,6 +2,7 @@
 //! which agree to the bit.
 
 mod barriers;
+mod integers;
 
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;

@@ -69,6 +69,7 @@ impl Component for BranchUnit {
                 lanes: flight.lanes,
                 a,
                 b,
+                count: (flight.lanes & flight.operands.preds[0]).count(),
             };
             self.instructions += 1;
             self.entered = Some(resolved.clone());

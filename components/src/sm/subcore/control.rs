@@ -10,8 +10,8 @@ use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Carries out the control instruction at `pc` in `lanes`, with operands A and B.
-    pub(super) fn resolve(&mut self, slot: usize, pc: u32, lanes: LaneMask, [a, b]: [u32; 2], now: Cycle) {
+    /// Carries out the control instruction at `pc` in `lanes`, with operands A and B and the number of lanes whose predicate holds.
+    pub(super) fn resolve(&mut self, slot: usize, pc: u32, lanes: LaneMask, [a, b, count]: [u32; 3], now: Cycle) {
         let warp = self.warps[slot]
             .as_mut()
             .expect("control instructions belong to resident warps");
@@ -35,10 +35,14 @@ impl Scheduler {
                     barrier: a as u8,
                     threads: b,
                     pass: true,
+                    count: None,
                 });
             }
-            Opcode::Bar => {
+            Opcode::Bar | Opcode::BarRed => {
                 warp.barrier = (a as u8, b);
+                if inst.op == Opcode::BarRed {
+                    *warp.barrier_count.get_or_insert(0) += count;
+                }
                 if warp.flow.arrive() {
                     self.arrive(slot);
                 }
@@ -81,21 +85,23 @@ impl Scheduler {
         let warp = self.warp(slot);
         warp.at_barrier = true;
         let (barrier, threads) = warp.barrier;
+        let count = warp.barrier_count.take();
         self.outbox.push(WarpEvent::Arrive {
             warp: slot as u8,
             barrier,
             threads,
             pass: false,
+            count,
         });
     }
 }
 
-/// Operands A and B of a control instruction that needs no register and no guard.
-pub(super) fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
-    if inst.guard != Guard::ALWAYS {
+/// Operands A and B of a control instruction that needs no register, no guard and no predicate, which the third then stands for.
+pub(super) fn immediate_operands(inst: &Inst) -> Option<[u32; 3]> {
+    if inst.guard != Guard::ALWAYS || inst.op == Opcode::BarRed {
         return None;
     }
-    let mut operands = [0; 2];
+    let mut operands = [0; 3];
     for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.row().src.len()) {
         match inst.src[slot].source {
             Source::Imm(bits) => *operand = bits as u32,

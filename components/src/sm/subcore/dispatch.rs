@@ -31,10 +31,10 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
 use crate::proto::event::{Log, What};
-use crate::proto::warp::{Flight, Issue, Release, WarpStart};
+use crate::proto::warp::{Flight, Issue, PlaceNote, Release, WarpStart};
 use crate::sm::subcore::collector::{bank_cycles, gather};
 use crate::sm::subcore::regfile::RegFile;
-use crate::sm::subcore::scheduler::PIPES;
+use crate::sm::subcore::scheduler::{PIPES, bits};
 use crate::sm::timing;
 
 /// Numbers of a dispatch unit.
@@ -60,8 +60,8 @@ pub struct Config {
 
 /// The links of a dispatch unit.
 pub struct Ports {
-    /// Warps to come.
-    pub start: InPort<WarpStart>,
+    /// Warps to come, and what their barriers counted.
+    pub start: InPort<PlaceNote>,
     /// Chosen instructions.
     pub issue: InPort<Issue>,
     /// Stored results.
@@ -98,6 +98,8 @@ pub struct Dispatch {
     ports: Ports,
     file: RegFile,
     warps: Vec<Option<WarpStart>>,
+    /// What the last counting barrier of each warp counted.
+    counted: Vec<u32>,
     pool: Vec<Box<Flight>>,
     /// The instruction that gathers operands, and when it has them.
     gathering: Option<(Cycle, Box<Flight>)>,
@@ -115,6 +117,7 @@ impl Dispatch {
         Dispatch {
             file: RegFile::new(config.rows, config.warps),
             warps: vec![None; config.warps],
+            counted: vec![0; config.warps],
             pool: Vec::new(),
             gathering: None,
             sent: None,
@@ -135,6 +138,18 @@ impl Dispatch {
     #[inline]
     fn tell(&self, at: Cycle, warp: u8, what: What) {
         self.log.tell(at, self.config.subcore, warp, what);
+    }
+
+    fn note(&mut self, note: PlaceNote) {
+        match note {
+            PlaceNote::Start(start) => {
+                let slot = start.warp as usize;
+                self.file.assign(slot, start.grid.registers as usize);
+                self.warps[slot] = Some(start);
+                self.counted[slot] = 0;
+            }
+            PlaceNote::Counted { warps, count } => bits(warps).for_each(|slot| self.counted[slot] = count),
+        }
     }
 
     fn take_results(&mut self, now: Cycle) {
@@ -254,7 +269,11 @@ impl Dispatch {
         flight.block = start.block;
         flight.index = start.index;
         flight.shared_base = start.shared_base;
-        gather(&mut flight, active, &self.file, || place(&self.config, start, now));
+        let counted = self.counted[warp as usize];
+        gather(&mut flight, active, &self.file, || Place {
+            barrier_count: counted,
+            ..place(&self.config, start, now)
+        });
         let cycles = bank_cycles(flight.decoded(), self.config.banks, self.config.read_ports);
         self.stats.bank_conflict_cycles += cycles - 1;
         self.gathering = Some((now + (cycles - 1), flight));
@@ -288,10 +307,8 @@ impl Component for Dispatch {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.stored = None;
-        while let Some(start) = self.ports.start.recv(now) {
-            let slot = start.warp as usize;
-            self.file.assign(slot, start.grid.registers as usize);
-            self.warps[slot] = Some(start);
+        while let Some(note) = self.ports.start.recv(now) {
+            self.note(note);
         }
         self.take_results(now);
         self.send_gathered(now);
@@ -308,6 +325,7 @@ impl Component for Dispatch {
     fn reset(&mut self) {
         self.file = RegFile::new(self.config.rows, self.config.warps);
         self.warps.fill(None);
+        self.counted.fill(0);
         self.gathering = None;
         self.sent = None;
         self.stored = None;

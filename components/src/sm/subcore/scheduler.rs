@@ -312,7 +312,7 @@ impl Scheduler {
 }
 
 /// Indices of the set bits, lowest first.
-pub(super) fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+pub(in crate::sm::subcore) fn bits(mut set: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lowest = (set != 0).then(|| set.trailing_zeros() as usize)?;
         set &= set - 1;

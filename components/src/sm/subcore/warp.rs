@@ -53,6 +53,8 @@ pub struct Warp {
     pub buffered_pc: u32,
     /// The block barrier that it waits at, and the threads that the barrier waits for.
     pub barrier: (u8, u32),
+    /// Threads of it that the barrier is to count, so far.
+    pub barrier_count: Option<u32>,
 }
 
 impl Warp {
@@ -77,6 +79,7 @@ impl Warp {
             copies: Copies::default(),
             buffered_pc: 0,
             barrier: (0, 0),
+            barrier_count: None,
         }
     }
 
@@ -120,8 +123,12 @@ impl Warp {
             let blocked = self.board.wait(decoded);
             // A barrier says that what came before it has been done in order: it must have left the memory queue.
             let unordered =
-                self.queued > 0 && decoded.pipe == Pipe::Control && self.inst(self.flow.pc()).op == Opcode::Bar;
+                self.queued > 0 && decoded.pipe == Pipe::Control && is_barrier(self.inst(self.flow.pc()).op);
             blocked.or(unordered.then_some(State::ShortScoreboard))
         }
     }
+}
+
+fn is_barrier(op: Opcode) -> bool {
+    matches!(op, Opcode::Bar | Opcode::BarRed)
 }

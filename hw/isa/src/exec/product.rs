@@ -54,12 +54,28 @@ pub(super) fn imad_wide(step: &Step, results: &mut Results) {
     }
 }
 
+/// Byte `n` of a word.
+#[inline(always)]
+fn byte(word: u32, n: u32, signed: bool) -> i32 {
+    let byte = (word >> (8 * n)) as u8;
+    if signed { i32::from(byte as i8) } else { i32::from(byte) }
+}
+
+/// Differences of bytes without sign, side by side, or summed onto c.
+pub(super) fn vabsdiff4(step: &Step, results: &mut Results) {
+    let mods = &step.inst.mods;
+    let (a_signed, b_signed, sums) = (mods.from.is_signed(), mods.ty.is_signed(), mods.count == 1);
+    let difference = |a, b, n| byte(a, n, a_signed).abs_diff(byte(b, n, b_signed));
+    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, c| {
+        (0..4).fold(if sums { c } else { 0 }, |whole, n| match sums {
+            true => whole.wrapping_add(difference(a, b, n)),
+            false => whole | (difference(a, b, n) & 0xff) << (8 * n),
+        })
+    });
+}
+
 pub(super) fn idp4a(step: &Step, results: &mut Results) {
     let (a_signed, b_signed) = (step.inst.mods.from.is_signed(), step.inst.mods.ty.is_signed());
-    let byte = |word: u32, n: u32, signed: bool| {
-        let byte = (word >> (8 * n)) as u8;
-        if signed { i32::from(byte as i8) } else { i32::from(byte) }
-    };
     map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, c| {
         (0..4).fold(c, |sum, n| {
             sum.wrapping_add((byte(a, n, a_signed) * byte(b, n, b_signed)) as u32)

@@ -43,6 +43,8 @@ pub struct Place {
     pub dynamic_shared_bytes: u32,
     /// All shared memory of the CTA, in bytes.
     pub total_shared_bytes: u32,
+    /// What the last counting barrier counted.
+    pub barrier_count: u32,
 }
 
 impl Default for Place {
@@ -63,6 +65,7 @@ impl Default for Place {
             cluster_ctas: 1,
             dynamic_shared_bytes: 0,
             total_shared_bytes: 0,
+            barrier_count: 0,
         }
     }
 }
@@ -99,6 +102,7 @@ impl Place {
             Special::ClusterNctarank => self.cluster_ctas,
             Special::DynamicSharedSize => self.dynamic_shared_bytes,
             Special::TotalSharedSize => self.total_shared_bytes,
+            Special::BarrierCount => self.barrier_count,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Exchanges between the lanes of a warp: votes, matches, reductions, shuffles. Only the active lanes take part.
 
 use super::map::wide;
-use super::{Results, Step};
-use crate::inst::{AtomOp, ShflMode, VoteMode};
+use super::{Results, Step, fp32};
+use crate::inst::{AtomOp, ShflMode, Ty, VoteMode};
 use crate::lane::{LaneMask, Lanes, WARP_SIZE};
 
 /// The word is the ballot in every mode.
@@ -51,6 +51,15 @@ pub(super) fn match_lanes(step: &Step, results: &mut Results) {
 /// Add, min, max, and, or, xor; `ty` gives the order of min and max.
 pub(super) fn redux(step: &Step, results: &mut Results) {
     let mods = &step.inst.mods;
+    if mods.ty == Ty::F32 {
+        let least = mods.atom == AtomOp::Min;
+        let join = |x, y| fp32::choose(least, mods.unordered, x, y);
+        let words = step.active.iter().map(|lane| step.a().0[lane]);
+        // One value joined with itself has a NaN in the canonical form.
+        let extreme = words.reduce(join).map_or(0, |word| join(word, word));
+        results.words[0] = Lanes::splat(extreme);
+        return;
+    }
     let join = |x: u32, y: u32| match (mods.atom, mods.ty.is_signed()) {
         (AtomOp::Min, true) => (x as i32).min(y as i32) as u32,
         (AtomOp::Min, false) => x.min(y),

@@ -28,7 +28,8 @@ fn source() -> impl Strategy<Value = Source> {
             Special::TidX,
             Special::LanemaskLt,
             Special::ClockHi,
-            Special::TotalSharedSize
+            Special::TotalSharedSize,
+            Special::BarrierCount
         ])
         .prop_map(Source::Special),
     ]

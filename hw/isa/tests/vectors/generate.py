@@ -501,6 +501,16 @@ def product():
                         result = result & 0xFFFF if kind == "U" else to_signed(result, 16)
                     sources = words(a, bits == 64) + words(b, bits == 64)
                     out.case(f"IDIV{ty}{suffix} R0, R2, R4", sources, words(result, bits == 64))
+    out.group("VABSDIFF4: signs of a (second type) and b (first); .N1 sums onto c")
+    edges = (0, 0xFFFFFFFF, 0x80808080, 0x7F80FF01, 0x0102FE80, 0xDEADBEEF)
+    for a, b in ((a, b) for a in edges for b in edges):
+        for sa, sb in ((0, 0), (1, 1), (0, 1)):
+            differences = [abs(byte(a, n, sa) - byte(b, n, sb)) for n in range(4)]
+            packed = sum((d & 0xFF) << 8 * n for n, d in enumerate(differences))
+            name = f"VABSDIFF4.{'S32' if sb else 'U32'}.{'S32' if sa else 'U32'}".removesuffix(".U32")
+            name = name.removesuffix(".U32")
+            out.case(f"{name} R0, R1, R2, R3", (a, b, 9), low(packed))
+            out.case(f"{name}.N1 R0, R1, R2, R3", (a, b, 0xFFFFFFF0), low(sum(differences) + 0xFFFFFFF0))
 
 
 # ---- conversions

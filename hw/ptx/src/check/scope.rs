@@ -13,8 +13,10 @@ pub(super) enum Meaning {
     Symbol(SymbolId),
     /// A place in the code.
     Label(LabelId),
-    /// A table of targets or a call prototype.
-    Table,
+    /// A call prototype.
+    Prototype,
+    /// A table of targets, by its number in the function.
+    Targets(u32),
 }
 
 /// The names of one `{ }`.

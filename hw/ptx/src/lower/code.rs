@@ -154,6 +154,7 @@ impl Op {
                 | Warpsync
                 | Exit
                 | Bar
+                | BarRed
                 | Membar
                 | Depbar
                 | Nanosleep
@@ -166,7 +167,11 @@ impl Op {
                 | Syncs
                 | R2p
         ) || (opcode == Ld && self.mods.cache == warpwave_isa::inst::CacheOp::Volatile)
-            || (opcode == S2r && matches!(self.src[0].bits, Bits::Special(Special::ClockLo | Special::ClockHi)))
+            || (opcode == S2r
+                && matches!(
+                    self.src[0].bits,
+                    Bits::Special(Special::ClockLo | Special::ClockHi | Special::BarrierCount)
+                ))
     }
 
     pub fn shape(&self) -> Shape {

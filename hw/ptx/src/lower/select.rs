@@ -15,8 +15,10 @@ mod float;
 mod integer;
 mod mbarrier;
 mod memory;
+mod packed;
 mod tensor;
 mod value;
+mod video;
 mod warp;
 
 use super::code::{Arg, Block, BlockId, Code, Flag, Op, When, Word};
@@ -297,6 +299,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
             "mma" => self.mma(&form),
             "mbarrier" => self.mbarrier(&form),
+            op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),
             _ if self.is_chained(&form) => self.chained(&form),
             _ if form.ty().is_float() => self.float(&form),
             _ => self.integer(&form),

@@ -60,7 +60,13 @@ impl Uniform {
         let special = |bits| match bits {
             Bits::Special(special) => matches!(
                 special,
-                Special::CtaidX | Special::CtaidY | Special::CtaidZ | Special::GridId | Special::SmId | Special::NSmId
+                Special::BarrierCount
+                    | Special::CtaidX
+                    | Special::CtaidY
+                    | Special::CtaidZ
+                    | Special::GridId
+                    | Special::SmId
+                    | Special::NSmId
             ),
             _ => true,
         };

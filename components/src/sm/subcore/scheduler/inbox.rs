@@ -36,11 +36,18 @@ impl Scheduler {
             self.look_again(warp);
         }
         while let Some(resolved) = self.ports.resolved.recv(now) {
-            let Resolved { warp, pc, lanes, a, b } = resolved;
+            let Resolved {
+                warp,
+                pc,
+                lanes,
+                a,
+                b,
+                count,
+            } = resolved;
             let w = self.warp(warp as usize);
             w.resolving = false;
             w.in_flight -= 1;
-            self.resolve(warp as usize, pc, lanes, [a, b], now);
+            self.resolve(warp as usize, pc, lanes, [a, b, count], now);
             self.follow(warp as usize, None, now);
         }
     }

@@ -60,7 +60,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// A guarded call jumps over the function's code, to the label that is returned.
-    fn around_guard(&mut self) -> Option<usize> {
+    pub(super) fn around_guard(&mut self) -> Option<usize> {
         let guard = std::mem::replace(&mut self.guard, When::ALWAYS);
         if guard == When::ALWAYS {
             return None;

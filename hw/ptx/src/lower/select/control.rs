@@ -4,7 +4,8 @@ use super::memory::scope_of;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
-use crate::lower::code::{Arg, Op};
+use crate::lower::code::{Arg, Op, When};
+use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -33,6 +34,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Ok(())
             }
             "call" => self.call(form),
+            "brx" => self.branch_by_index(form),
             _ => Err(form.unsupported()),
         }
     }
@@ -50,7 +52,83 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// `brx.idx`: halves of the table by comparison, down to one target.
+    fn branch_by_index(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".idx", ".uni"])?;
+        let Some(&Value::Targets(table)) = form.operands().get(1) else {
+            return Err(form.malformed("expected a table of targets"));
+        };
+        let index = self.src32(form, 0)?;
+        let frame = self.frame();
+        let targets: Vec<usize> = frame.body.tables[table as usize]
+            .iter()
+            .map(|label| frame.labels + label.0 as usize)
+            .collect();
+        let behind = self.around_guard();
+        self.choose_target(index, 0, &targets, form.has(".uni"));
+        if let Some(label) = behind {
+            self.label(label);
+        }
+        Ok(())
+    }
+
+    /// Goes to target `index - first` of `targets`.
+    fn choose_target(&mut self, index: Arg, first: u32, targets: &[usize], uniform: bool) {
+        let jump = |target: usize| {
+            let mut op = Op::row(Opcode::Bra);
+            op.target = Some(target);
+            op.uniform = uniform;
+            op
+        };
+        let [lower @ .., last] = targets else { return };
+        if lower.iter().all(|target| target == last) {
+            self.emit(jump(*last));
+            return;
+        }
+        let middle = targets.len() / 2;
+        let border = Arg::imm(u64::from(first) + middle as u64);
+        let below = self.code.flag();
+        let compare = Op::row(Opcode::Isetp).src(&[index, border]).flags(below);
+        self.emit(compare.mods(|mods| mods.cmp = Cmp::Lt));
+        let label = self.places.len();
+        self.places.push(None);
+        self.emit(jump(label).when(When::flag(below)));
+        self.choose_target(index, first + middle as u32, &targets[middle..], uniform);
+        self.label(label);
+        self.choose_target(index, first, &targets[..middle], uniform);
+    }
+
+    /// `bar.red`: the barrier counts; a whole block of true predicates is one without a false one.
+    fn counting_barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".red", ".cta", ".aligned", ".popc", ".and", ".or"])?;
+        let [result, numbers @ .., when] = form.operands() else {
+            return Err(form.unsupported());
+        };
+        let mut args = [Arg::ZERO; 2];
+        for (arg, value) in args.iter_mut().zip(numbers) {
+            *arg = self.arg(form, value, Type::U32)?;
+        }
+        let when = self.when(form, when)?;
+        let counted = if form.has(".and") { when.negated() } else { when };
+        self.emit(Op::row(Opcode::BarRed).src(&args).psrc(counted));
+        let count = self.barrier_count();
+        if form.has(".popc") {
+            let result = self.dst_of(form, result, Type::U32)?;
+            self.copy(result, count, Type::U32);
+            return Ok(());
+        }
+        let mut op = Op::row(Opcode::Isetp).src(&[count, Arg::ZERO]).mods(|mods| {
+            mods.cmp = if form.has(".and") { Cmp::Eq } else { Cmp::Ne };
+        });
+        op.pdst[0] = self.flag(form, result)?;
+        self.emit(op);
+        Ok(())
+    }
+
     fn barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.has(".red") {
+            return self.counting_barrier(form);
+        }
         form.only(&[".sync", ".arrive", ".warp", ".cta", ".aligned"])?;
         let mut args = [Arg::ZERO; 2];
         for (arg, value) in args.iter_mut().zip(form.operands()) {

@@ -20,6 +20,12 @@ const UP: f32 = 16_777_216.0;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn float(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.types == [Type::F32x2] {
+            return self.float_pair(form);
+        }
+        if form.types.len() == 2 && matches!(form.opcode(), "add" | "sub" | "fma") {
+            return self.mixed_sum(form);
+        }
         if form.types.len() > 1 || isa_type(form.ty()).is_none() {
             return Err(form.unsupported());
         }
@@ -36,7 +42,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    fn float_mods(&self, form: &Form<'t, 'a>, op: Op) -> Op {
+    pub(super) fn float_mods(&self, form: &Form<'t, 'a>, op: Op) -> Op {
         op.mods(|mods| {
             mods.ty = isa_type(form.ty()).unwrap_or_default();
             mods.round = rounding(form);
@@ -94,12 +100,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn float_extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".ftz"])?;
-        if form.operands().len() > 3 {
-            return Err(form.unsupported());
-        }
+        form.only(&[".ftz", ".NaN"])?;
         let result = self.dst(form, 0)?;
-        let args = [self.src(form, 1)?, self.src(form, 2)?];
         let row = match form.ty() {
             Type::F64 => Opcode::Dmnmx,
             Type::F32 => Opcode::Fmnmx,
@@ -110,8 +112,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         } else {
             When::NEVER
         };
+        let args = match form.operands().len() {
+            4 => [self.extreme_of_three(form, row, when)?, self.src(form, 3)?],
+            _ => [self.src(form, 1)?, self.src(form, 2)?],
+        };
         let op = self.float_mods(form, Op::row(row).dst(result).src(&args).psrc(when));
-        self.emit(op);
+        self.emit(op.mods(|mods| mods.unordered = form.has(".NaN")));
         Ok(())
     }
 
@@ -221,10 +227,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn function(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".approx", ".rn", ".ftz"])?;
+        form.only(&[".approx", ".rn", ".rz", ".rm", ".rp", ".ftz"])?;
         let result = self.dst(form, 0)?;
         let a = self.src(form, 1)?;
-        if form.has(".rn") {
+        if [".rn", ".rz", ".rm", ".rp"].iter().any(|&rounding| form.has(rounding)) {
             return self.exact_function(form, result, a);
         }
         let function = match form.opcode() {

@@ -199,6 +199,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op);
     }
 
+    /// The lane's number.
+    pub(super) fn lane_number(&mut self) -> Arg {
+        let word = self.temp();
+        self.read_special(word, Special::LaneId);
+        Arg::word(word)
+    }
+
+    /// What the last counting barrier counted.
+    pub(super) fn barrier_count(&mut self) -> Arg {
+        let word = self.temp();
+        self.read_special(word, Special::BarrierCount);
+        Arg::word(word)
+    }
+
     /// Copies a source into a result of one or two words.
     pub(super) fn copy(&mut self, to: Word, from: Arg, ty: Type) {
         let op = if ty.bits() == 64 {

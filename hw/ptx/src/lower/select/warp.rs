@@ -7,7 +7,7 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::lower::code::{Arg, Op, When};
-use warpwave_isa::inst::{AtomOp, ShflMode, VoteMode};
+use warpwave_isa::inst::{AtomOp, ShflMode, Ty, VoteMode};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -22,11 +22,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.emit(Op::row(Opcode::Vote).dst(result).psrc(When::ALWAYS));
                 Ok(())
             }
+            "elect" => self.elect(form),
             _ => Err(form.unsupported()),
         }
     }
 
-    fn gather_lanes(&mut self, form: &Form<'t, 'a>, mask: usize) -> Selected {
+    pub(super) fn gather_lanes(&mut self, form: &Form<'t, 'a>, mask: usize) -> Selected {
         let Some(value) = form.operands().get(mask) else {
             return Ok(());
         };
@@ -92,7 +93,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn reduction(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".sync", ".add", ".min", ".max", ".and", ".or", ".xor"])?;
+        form.only(&[".sync", ".add", ".min", ".max", ".and", ".or", ".xor", ".NaN"])?;
+        let is_float = form.ty() == Type::F32;
+        if is_float && !form.has(".min") && !form.has(".max") {
+            return Err(form.unsupported());
+        }
         self.gather_lanes(form, 2)?;
         let operations = [
             (".min", AtomOp::Min),
@@ -106,7 +111,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let value: Arg = self.src(form, 1)?;
         let op = Op::row(Opcode::Redux).dst(result).src(&[value]).mods(|mods| {
             mods.atom = found.map_or(AtomOp::Add, |(_, op)| op);
-            mods.ty = super::integer::sign(form.ty());
+            mods.ty = if is_float {
+                Ty::F32
+            } else {
+                super::integer::sign(form.ty())
+            };
+            mods.unordered = form.has(".NaN");
         });
         self.emit(op);
         Ok(())

@@ -1,0 +1,108 @@
+//! Floats that newer dialects write together: pairs of f32, mixed precision, extremes of three.
+
+use super::convert::{isa_type, rounding};
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::lower::code::{Arg, Op, When};
+use warpwave_isa::inst::Ty;
+use warpwave_isa::opcode::Opcode;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// `add.f32x2` and its like: two operations on the words of a pair.
+    pub(super) fn float_pair(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz"])?;
+        let row = match form.opcode() {
+            "add" | "sub" => Opcode::Fadd,
+            "mul" => Opcode::Fmul,
+            "fma" => Opcode::Ffma,
+            _ => return Err(form.unsupported()),
+        };
+        let result = self.dst(form, 0)?;
+        let mut args = [Arg::ZERO; 3];
+        for n in 1..form.operands().len() {
+            args[n - 1] = self.src(form, n)?;
+        }
+        if form.opcode() == "sub" {
+            args[1] = args[1].negated();
+        }
+        let words = [0, 1].map(|n| {
+            let op = Op::row(row).src(&args.map(|arg| arg.part(n)));
+            self.compute(op.mods(|mods| {
+                mods.ty = Ty::F32;
+                mods.round = rounding(form);
+                mods.ftz = form.has(".ftz");
+            }))
+        });
+        for (n, word) in (0..).zip(words) {
+            self.copy(result.offset(n), word, Type::B32);
+        }
+        Ok(())
+    }
+
+    /// `sub.rn.f32.f16`: the half is widened, which is exact.
+    pub(super) fn mixed_sum(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".rn", ".rz", ".rm", ".rp", ".sat"])?;
+        let &[Type::F32, narrow @ (Type::F16 | Type::Bf16)] = form.types.as_slice() else {
+            return Err(form.unsupported());
+        };
+        let result = self.dst_of(form, &form.operands()[0], Type::F32)?;
+        let factors = if form.opcode() == "fma" { 2 } else { 1 };
+        let mut args = [Arg::ZERO; 3];
+        for n in 1..form.operands().len() {
+            let ty = if n <= factors { narrow } else { Type::F32 };
+            let value = self.arg(form, &form.operands()[n], ty)?;
+            args[n - 1] = match n <= factors {
+                true => self.compute(Op::row(Opcode::F2f).src(&[value]).mods(|mods| {
+                    (mods.ty, mods.from) = (Ty::F32, isa_type(narrow).unwrap_or_default());
+                })),
+                false => value,
+            };
+        }
+        let row = match form.opcode() {
+            "add" | "sub" => Opcode::Fadd,
+            "fma" => Opcode::Ffma,
+            _ => return Err(form.unsupported()),
+        };
+        if form.opcode() == "sub" {
+            args[1] = args[1].negated();
+        }
+        self.emit(Op::row(row).dst(result).src(&args).mods(|mods| {
+            mods.ty = Ty::F32;
+            mods.round = rounding(form);
+            mods.sat = form.has(".sat");
+        }));
+        Ok(())
+    }
+
+    /// The leading lane of a mask: `elect.sync d|p, mask`.
+    pub(super) fn elect(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".sync"])?;
+        self.gather_lanes(form, 1)?;
+        let mask = self.src32(form, 1)?;
+        let reversed = self.compute(Op::row(Opcode::Brev).src(&[mask]));
+        let leader = self.compute(Op::row(Opcode::Flo).src(&[reversed]).mods(|mods| mods.sat = true));
+        let lane = self.lane_number();
+        let (number, elected) = match &form.operands()[0] {
+            crate::check::Value::Pair(number, elected) => (&**number, self.flag(form, elected)?),
+            number => (number, None),
+        };
+        let number = self.dst_of(form, number, Type::B32)?;
+        self.copy(number, leader, Type::B32);
+        let mut op = Op::row(Opcode::Isetp).src(&[leader, lane]);
+        op.pdst[0] = elected;
+        self.emit(op);
+        Ok(())
+    }
+
+    /// `min` and `max` of three: two steps.
+    pub(super) fn extreme_of_three(
+        &mut self,
+        form: &Form<'t, 'a>,
+        row: Opcode,
+        when: When,
+    ) -> Result<Arg, crate::diag::Diagnostic> {
+        let first = [self.src(form, 1)?, self.src(form, 2)?];
+        let op = self.float_mods(form, Op::row(row).src(&first).psrc(when));
+        Ok(self.compute(op.mods(|mods| mods.unordered = form.has(".NaN"))))
+    }
+}

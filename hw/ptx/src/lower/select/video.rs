@@ -1,0 +1,138 @@
+//! Packed bytes and halves (`vadd4`, `vmax2`, …, `dp2a`): taken apart, worked on one by one, and put together again.
+//!
+//! The differences of four bytes have a row of their own; the other packed operations have had none since sm_50.
+
+use super::integer::{negated_integer, sign};
+use super::value::byte_permute;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::lower::code::{Arg, Op, When};
+use warpwave_isa::inst::Ty;
+use warpwave_isa::opcode::Opcode;
+
+const KNOWN: &[&str] = &[".sat", ".add"];
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn packed_integers(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.opcode() == "dp2a" {
+            return self.half_products(form);
+        }
+        form.only(KNOWN)?;
+        let parts = match form.opcode().chars().last() {
+            Some('4') => 4,
+            Some('2') => 2,
+            _ => return Err(form.unsupported()),
+        };
+        let &[of_result, of_a, of_b] = form.types.as_slice() else {
+            return Err(form.unsupported());
+        };
+        let result = self.dst_of(form, &form.operands()[0], Type::B32)?;
+        let (a, b) = (self.src32(form, 1)?, self.src32(form, 2)?);
+        let sums = form.has(".add");
+        let start = if sums { self.src32(form, 3)? } else { Arg::ZERO };
+        if form.opcode() == "vabsdiff4" && !form.has(".sat") {
+            let op = Op::row(Opcode::Vabsdiff4).dst(result).src(&[a, b, start]);
+            self.emit(op.mods(|mods| {
+                (mods.from, mods.ty) = (sign(of_a), sign(of_b));
+                mods.count = u8::from(sums);
+            }));
+            return Ok(());
+        }
+        let mut made = Vec::new();
+        for n in 0..parts {
+            let (a, b) = (self.lane_of(a, of_a, n, parts), self.lane_of(b, of_b, n, parts));
+            let value = self.lane_result(form, a, b)?;
+            made.push(match form.has(".sat") {
+                true => self.clamped(value, of_result, 32 / parts),
+                false => value,
+            });
+        }
+        if sums {
+            let sum = |start: Arg, value: &Arg| self.compute(Op::row(Opcode::Iadd3).src(&[start, *value]));
+            let total = made.iter().fold(start, sum);
+            self.copy(result, total, Type::B32);
+            return Ok(());
+        }
+        let op = match made[..] {
+            [low, high] => byte_permute(low, high, 0x5410),
+            _ => {
+                let low = self.compute(byte_permute(made[0], made[1], 0x0040));
+                let high = self.compute(byte_permute(made[2], made[3], 0x0040));
+                byte_permute(low, high, 0x5410)
+            }
+        };
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    /// Byte or half `n`, extended as its type says.
+    fn lane_of(&mut self, word: Arg, ty: Type, n: u32, parts: u32) -> Arg {
+        let bytes = 4 / parts;
+        let last = n * bytes + bytes - 1;
+        // Byte 4 is the first of the zero beside the word; 8 more repeats a byte's sign.
+        let beyond = if ty.is_signed() { last | 8 } else { 4 };
+        let selector = (0..4).fold(0, |selector, at| {
+            let byte = if at < bytes { n * bytes + at } else { beyond };
+            selector | byte << (4 * at)
+        });
+        self.compute(byte_permute(word, Arg::ZERO, selector.into()))
+    }
+
+    fn lane_result(&mut self, form: &Form<'t, 'a>, a: Arg, b: Arg) -> Result<Arg, crate::diag::Diagnostic> {
+        let add = |a: Arg, b: Arg, c: Arg| Op::row(Opcode::Iadd3).src(&[a, b, c]);
+        let operation = form.opcode().trim_end_matches(['2', '4']);
+        Ok(match operation {
+            "vadd" => self.compute(add(a, b, Arg::ZERO)),
+            "vsub" => self.compute(add(a, negated_integer(b), Arg::ZERO)),
+            "vabsdiff" => {
+                let difference = self.compute(add(a, negated_integer(b), Arg::ZERO));
+                self.compute(Op::row(Opcode::Iabs).src(&[difference]))
+            }
+            // The sum is rounded up from zero on, and down below it.
+            "vavrg" => {
+                let sum = self.compute(add(a, b, Arg::ZERO));
+                let negative = self.compute(super::integer::shift_right_signed(sum, 31));
+                let rounded = self.compute(add(sum, negative, Arg::imm(1)));
+                self.compute(super::integer::shift_right_signed(rounded, 1))
+            }
+            "vmin" | "vmax" => {
+                let least = if operation == "vmin" { When::ALWAYS } else { When::NEVER };
+                self.compute(extreme(a, b, least))
+            }
+            _ => return Err(form.unsupported()),
+        })
+    }
+
+    /// Clamped to what so many bits hold.
+    fn clamped(&mut self, value: Arg, ty: Type, bits: u32) -> Arg {
+        let (least, greatest) = match ty.is_signed() {
+            true => (-(1i32 << (bits - 1)), (1i32 << (bits - 1)) - 1),
+            false => (0, (1i64 << bits) as i32 - 1),
+        };
+        let from_below = self.compute(extreme(value, Arg::imm(u64::from(least as u32)), When::NEVER));
+        self.compute(extreme(from_below, Arg::imm(u64::from(greatest as u32)), When::ALWAYS))
+    }
+
+    /// `dp2a`: two halves of a with the lower or upper two bytes of b.
+    fn half_products(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".lo", ".hi"])?;
+        let &[of_a, of_b] = form.types.as_slice() else {
+            return Err(form.unsupported());
+        };
+        let result = self.dst_of(form, &form.operands()[0], Type::B32)?;
+        let (a, b) = (self.src32(form, 1)?, self.src32(form, 2)?);
+        let mut sum = self.src32(form, 3)?;
+        let first = if form.has(".hi") { 2 } else { 0 };
+        for n in 0..2 {
+            let (x, y) = (self.lane_of(a, of_a, n, 2), self.lane_of(b, of_b, first + n, 4));
+            sum = self.compute(Op::row(Opcode::Imad).src(&[x, y, sum]));
+        }
+        self.copy(result, sum, Type::B32);
+        Ok(())
+    }
+}
+
+fn extreme(a: Arg, b: Arg, least: When) -> Op {
+    let op = Op::row(Opcode::Imnmx).src(&[a, b]).psrc(least);
+    op.mods(|mods| mods.ty = Ty::S32)
+}
