@@ -17,8 +17,10 @@
 //! Invariants: CTAs resident never exceed what GigaThread was told; a CTA's slot is free only when all its warps have ended.
 
 mod counts;
+mod tell;
 
 pub use counts::Stats;
+use tell::{trapped, warp_start};
 
 use std::sync::Arc;
 
@@ -28,11 +30,10 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use crate::config;
-use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap, TrapKind};
-use crate::proto::warp::{PlaceNote, WarpCommand, WarpEvent, WarpStart, thread_position};
+use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
+use crate::proto::warp::{PlaceNote, WarpCommand, WarpEvent};
 use crate::sm::barrier::{Arrival, Barriers, Opened};
 
 /// Most warp slots of one sub-core.
@@ -306,35 +307,6 @@ impl CtaManager {
 
     fn is_starting(&self) -> bool {
         self.residents.iter().flatten().any(|r| r.started < r.grid.warps())
-    }
-}
-
-/// What a sub-core must know of a warp.
-fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
-    let grid = &resident.grid;
-    let shared = grid.shared_bytes.next_multiple_of(shared_unit);
-    WarpStart {
-        warp: slot,
-        cta: cta as u8,
-        index,
-        block: grid.cta_position(resident.index),
-        shared_base: cta as u32 * shared,
-        lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
-        grid: grid.clone(),
-    }
-}
-
-fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask) -> Trap {
-    let lane = lanes.lowest().unwrap_or(0) as u32;
-    Trap {
-        kind: TrapKind::Trapped,
-        pc,
-        line: resident.grid.program.code()[pc as usize].line,
-        block: resident.grid.cta_position(resident.index),
-        thread: thread_position(resident.grid.block, index * WARP_SIZE as u32 + lane),
-        address: None,
-        bytes: 0,
-        space: "none",
     }
 }
 
