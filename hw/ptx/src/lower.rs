@@ -27,6 +27,8 @@ mod operands;
 
 mod jumps;
 
+mod spin;
+
 mod uniform;
 
 mod reconverge;

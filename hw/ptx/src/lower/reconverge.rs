@@ -4,7 +4,7 @@
 //! block that every lane of the branch has passed, outside the loops that the lanes leave one by one, and a BSYNC where
 //! they meet: the branch's immediate post-dominator, or the next one behind it that such a block exists for. Regions nest;
 //! each depth has a convergence barrier of its own. Where none is left the lanes stay apart, which is slower and no less
-//! right. WARPSYNC stays only where lanes may be apart or the mask is not all lanes.
+//! right; so they do behind a loop that waits for memory (`spin`). WARPSYNC stays only where lanes may be apart or the mask is not all lanes.
 
 use super::code::{BlockId, Code, Op};
 use super::graph::Graph;
@@ -42,7 +42,8 @@ fn drop_idle_syncs(code: &mut Code, uniform: &Uniform) {
 
 /// One region for each place where lanes meet, the widest; outer regions come before those inside.
 fn regions(graph: &Graph, uniform: &Uniform) -> Vec<Region> {
-    let branches = (0..uniform.divergent_branch.len()).filter(|&block| uniform.divergent_branch[block]);
+    let parts = |&block: &BlockId| uniform.divergent_branch[block] && !uniform.leaves_spin[block];
+    let branches = (0..uniform.divergent_branch.len()).filter(parts);
     let mut regions: Vec<Region> = Vec::new();
     for region in branches.filter_map(|branch| region_of(graph, branch)) {
         match regions.iter_mut().find(|other| other.join == region.join) {

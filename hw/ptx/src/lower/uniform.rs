@@ -5,6 +5,7 @@
 
 use super::code::{Bits, BlockId, Code, Op, What, When};
 use super::graph::Graph;
+use super::spin;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 
@@ -16,6 +17,8 @@ pub(super) struct Uniform {
     pub divergent_branch: Vec<bool>,
     /// Blocks that lanes may run through at different times.
     pub divergent_block: Vec<bool>,
+    /// Blocks whose last operation leaves a loop that waits for memory: lanes that leave it stay apart from the others.
+    pub leaves_spin: Vec<bool>,
 }
 
 impl Uniform {
@@ -26,6 +29,7 @@ impl Uniform {
             flags: vec![true; code.n_flags as usize],
             divergent_branch: vec![false; n],
             divergent_block: vec![false; n],
+            leaves_spin: spin::exits(code, graph),
         };
         while uniform.spread(code) | uniform.part(code, graph) {}
         uniform
@@ -85,7 +89,8 @@ impl Uniform {
             }
             changed = true;
             self.divergent_branch[block] = true;
-            for (apart, seen) in self.divergent_block.iter_mut().zip(region(graph, block)) {
+            let region = self.region(graph, block);
+            for (apart, seen) in self.divergent_block.iter_mut().zip(region) {
                 *apart |= seen;
             }
         }
@@ -100,15 +105,15 @@ impl Uniform {
         let alike = op.uniform || op.guard.flag.is_none_or(|flag| self.flags[flag.0 as usize]);
         conditional && !alike
     }
-}
 
-/// Blocks that some lanes run through while others are elsewhere: from a branch to where its sides meet.
-fn region(graph: &Graph, branch: BlockId) -> Vec<bool> {
-    let join = graph.post_dominator[branch];
-    let mut sides = graph.successors[branch].iter().map(|&next| graph.reach(&[next], join));
-    let first = sides.next().unwrap_or_default();
-    let second = sides.next().unwrap_or_default();
-    let meet = join.is_some() || first.iter().zip(&second).any(|(a, b)| *a && *b);
-    // Sides that never meet again run on as if each were the whole warp.
-    first.iter().zip(&second).map(|(a, b)| meet && (*a || *b)).collect()
+    /// Blocks that some lanes run through while others are elsewhere: from a branch to where its sides meet.
+    fn region(&self, graph: &Graph, branch: BlockId) -> Vec<bool> {
+        let join = graph.post_dominator[branch].filter(|_| !self.leaves_spin[branch]);
+        let mut sides = graph.successors[branch].iter().map(|&next| graph.reach(&[next], join));
+        let first = sides.next().unwrap_or_default();
+        let second = sides.next().unwrap_or_default();
+        let meet = join.is_some() || first.iter().zip(&second).any(|(a, b)| *a && *b);
+        // Sides that never meet again run on as if each were the whole warp.
+        first.iter().zip(&second).map(|(a, b)| meet && (*a || *b)).collect()
+    }
 }

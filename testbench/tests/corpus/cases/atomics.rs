@@ -7,6 +7,7 @@ use crate::draw::{floats, ints, whole};
 pub fn cases() -> Vec<Case> {
     vec![
         cas_float_max(),
+        cas_spin_lock(),
         atomic_zoo(1).about("one thread, whose old values are known"),
         atomic_zoo(77).about("many threads, whose order is open"),
         bfs_step(),
@@ -21,6 +22,25 @@ fn cas_float_max() -> Case {
     Case::cuda("atomic_cas_loop", "cas_float_max")
         .launch(ceil(333, 128), 128)
         .args([input(&values), output(&[-1.0e30], &[greatest]), int(333)])
+}
+
+/// Lanes of one warp want the same lock.
+fn cas_spin_lock() -> Case {
+    let (n, locks) = (150, 5);
+    let (keys, values) = (ints(2, n, 0, 4), ints(3, n, -99, 99));
+    let mut sums = [0; 5];
+    keys.iter()
+        .zip(&values)
+        .for_each(|(&key, value)| sums[key as usize] += value);
+    Case::cuda("atomic_cas_loop", "cas_spin_lock")
+        .launch(ceil(n, 128), 128)
+        .args([
+            input(&keys),
+            input(&values),
+            output(&vec![0; locks], &[0; 5]),
+            output(&vec![0; locks], &sums),
+            int(n),
+        ])
 }
 
 /// What the zoo begins with, and what it leaves; `a[6]` and `l[4]` hold old values, known for one thread only.

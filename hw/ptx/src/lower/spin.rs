@@ -1,0 +1,180 @@
+//! Which branches leave a loop that only waits for memory to change: locks and flags.
+//!
+//! A lane that leaves such a loop may hold what the others wait for, so it must not wait for them at the loop's end: PTX promises
+//! that each thread goes on in the end (memory consistency model, forward progress of the atomics that CUDA C builds on it).
+//!
+//! A loop waits where its exit asks for the result of an atomic or a volatile load whose operands no turn of the loop changes,
+//! and where it writes no memory beside it. A loop that tries again with what it has just seen (a maximum by compare and
+//! swap) gets on by itself, and its lanes meet behind it like those of any other.
+
+use std::collections::BTreeSet;
+
+use super::code::{BlockId, Code, Flag, Op, When, Word};
+use super::graph::Graph;
+use warpwave_isa::inst::CacheOp;
+use warpwave_isa::opcode::Opcode;
+
+/// For each block, whether its last branch leaves a loop that waits.
+pub(super) fn exits(code: &Code, graph: &Graph) -> Vec<bool> {
+    let mut exits = vec![false; code.blocks.len()];
+    for (latch, header) in back_edges(graph) {
+        let body = body(graph, latch, header);
+        for block in (0..exits.len()).filter(|&block| body[block]) {
+            let leaves = graph.successors[block].iter().any(|&next| !body[next]);
+            exits[block] |= leaves && waits(code, &body, block);
+        }
+    }
+    exits
+}
+
+fn back_edges(graph: &Graph) -> Vec<(BlockId, BlockId)> {
+    let edges = graph.successors.iter().enumerate();
+    let edges = edges.flat_map(|(from, nexts)| nexts.iter().map(move |&to| (from, to)));
+    edges.filter(|&(from, to)| graph.dominates(to, from)).collect()
+}
+
+/// The blocks of a loop: its header, and what comes to the way back without passing it.
+fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
+    let mut body = vec![false; graph.successors.len()];
+    body[header] = true;
+    let mut open = vec![latch];
+    while let Some(block) = open.pop() {
+        if !std::mem::replace(&mut body[block], true) {
+            open.extend(&graph.predecessors[block]);
+        }
+    }
+    body
+}
+
+fn waits(code: &Code, body: &[bool], exit: BlockId) -> bool {
+    let blocks = code.blocks.iter().zip(body).filter(|(_, inside)| **inside);
+    let ops: Vec<&Op> = blocks.flat_map(|(block, _)| &block.ops).collect();
+    let guard = code.blocks[exit]
+        .ops
+        .last()
+        .filter(|op| op.is(Opcode::Bra) && op.guard != When::ALWAYS);
+    let Some(flag) = guard.and_then(|op| op.guard.flag) else {
+        return false;
+    };
+    let asked = asked(&ops, flag);
+    let writes = ops
+        .iter()
+        .any(|op| writes_memory(op) && !asked.iter().any(|poll| std::ptr::eq(*poll, *op)));
+    !asked.is_empty() && !writes && asked.iter().all(|poll| is_unchanging(&ops, poll))
+}
+
+/// The accesses to memory that others change, among those that a predicate comes from.
+fn asked<'c>(ops: &[&'c Op], flag: Flag) -> Vec<&'c Op> {
+    let (mut words, mut flags) = (BTreeSet::new(), BTreeSet::from([flag]));
+    let mut asked: Vec<&Op> = Vec::new();
+    loop {
+        let known = (words.len(), flags.len());
+        for op in ops {
+            let is_wanted =
+                op.defs().any(|word| words.contains(&word)) || op.flag_defs().any(|flag| flags.contains(&flag));
+            if !is_wanted {
+                continue;
+            }
+            if polls(op) {
+                if !asked.iter().any(|poll| std::ptr::eq(*poll, *op)) {
+                    asked.push(op);
+                }
+                continue;
+            }
+            words.extend(op.uses());
+            flags.extend(op.flag_uses());
+        }
+        if known == (words.len(), flags.len()) {
+            return asked;
+        }
+    }
+}
+
+fn polls(op: &Op) -> bool {
+    op.is(Opcode::Atom) || op.is(Opcode::Ld) && op.mods.cache == CacheOp::Volatile
+}
+
+fn writes_memory(op: &Op) -> bool {
+    [Opcode::St, Opcode::Atom, Opcode::Red]
+        .iter()
+        .any(|&opcode| op.is(opcode))
+}
+
+/// Whether an access asks the same in every turn: what the loop writes of its operands are constants.
+fn is_unchanging(ops: &[&Op], poll: &Op) -> bool {
+    let is_written = |word: Word| ops.iter().any(|op| op.defs().any(|def| def == word));
+    let is_constant = |op: &Op| !polls(op) && !op.is(Opcode::Ld) && !op.uses().any(is_written);
+    let is_kept = |word: Word| ops.iter().all(|op| op.defs().all(|def| def != word) || is_constant(op));
+    poll.uses().all(is_kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::{Arg, Block};
+    use warpwave_isa::space::Access;
+
+    /// A loop of one block behind the entry; its exit asks for predicate 0, which comes from word 9.
+    fn exit_waits(inside: &[Op]) -> bool {
+        let flag = When::flag(Flag(0));
+        let mut back = Op::row(Opcode::Bra).when(flag);
+        back.target = Some(1);
+        let mut compare = Op::row(Opcode::Isetp).src(&[Arg::word(Word(9))]);
+        compare.pdst[0] = Some(Flag(0));
+        let ops = inside.iter().copied().chain([compare, back]).collect();
+        let code = Code {
+            blocks: vec![
+                Block {
+                    ops: vec![Op::row(Opcode::Nop)],
+                },
+                Block { ops },
+                Block {
+                    ops: vec![Op::row(Opcode::Exit)],
+                },
+            ],
+            groups: (0..10).map(|word| (Word(word), 1)).collect(),
+            n_flags: 1,
+        };
+        exits(&code, &Graph::of(&code))[1]
+    }
+
+    /// An access to four bytes at the address in words 2 and 3; word 9 gets what was there.
+    fn access(opcode: Opcode) -> Op {
+        let op = Op::row(opcode).src(&[Arg::word(Word(2))]).dst(Word(9));
+        op.mods(|mods| mods.access = Access::one(4))
+    }
+
+    fn swap(compare: Arg) -> Op {
+        let mut op = access(Opcode::Atom);
+        op.src[1] = compare;
+        op
+    }
+
+    #[test]
+    fn lock_taken_by_the_same_swap_in_every_turn_waits() {
+        assert!(exit_waits(&[swap(Arg::ZERO)]));
+    }
+
+    #[test]
+    fn swap_of_what_was_seen_last_gets_on_by_itself() {
+        assert!(!exit_waits(&[swap(Arg::word(Word(9)))]));
+    }
+
+    #[test]
+    fn lock_released_inside_the_loop_lets_lanes_meet_behind_it() {
+        assert!(!exit_waits(&[swap(Arg::ZERO), Op::row(Opcode::St)]));
+    }
+
+    #[test]
+    fn flag_read_as_volatile_is_waited_for_and_a_plain_load_is_not() {
+        let load = access(Opcode::Ld);
+        assert!(!exit_waits(&[load]));
+        assert!(exit_waits(&[load.mods(|mods| mods.cache = CacheOp::Volatile)]));
+    }
+
+    #[test]
+    fn loop_that_counts_does_not_wait() {
+        let count = Op::row(Opcode::Iadd3).src(&[Arg::word(Word(9))]).dst(Word(9));
+        assert!(!exit_waits(&[count]));
+    }
+}
