@@ -134,7 +134,7 @@ pub enum MemoryNote {
         /// Slot in the sub-core.
         warp: u8,
     },
-    /// All bytes of a store or reduction of this warp are in the L2.
+    /// All bytes of a store or reduction of this warp are in the L2, or on their way to shared memory alone.
     Stored {
         /// Slot in the sub-core.
         warp: u8,

@@ -4,6 +4,8 @@
 mod barriers;
 mod integers;
 
+mod generic;
+
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::scenario::dtype::Dtype;

@@ -65,6 +65,10 @@ impl Lsu {
             self.ports.note[subcore].send(now, MemoryNote::Taken { warp: flight.warp });
         }
         if goes_to_shared(&flight) {
+            if timing::is_posted(flight.inst()) {
+                // Stored by a generic address: what this SM sends from now on comes after it, and nobody else sees it.
+                self.ports.note[subcore].send(now, MemoryNote::Stored { warp: flight.warp });
+            }
             self.ports.shared.send(now, flight);
         } else if flight.inst().op == Opcode::Ldc {
             self.load_constants(flight, now);
