@@ -12,6 +12,10 @@ mod calls;
 
 mod cluster;
 
+mod control;
+
+mod matrix;
+
 use crate::case::{Case, Element, Param, scalar};
 
 /// Every case.
@@ -23,6 +27,8 @@ pub fn all() -> Vec<Case> {
         atomics::cases,
         calls::cases,
         cluster::cases,
+        control::cases,
+        matrix::cases,
     ];
     topics.iter().flat_map(|cases| cases()).collect()
 }
@@ -38,5 +44,14 @@ fn numba_1d<T: Element>(elements: &[T], data: Param) -> Vec<Param> {
     let mut params = [0, 0, n, bytes].map(scalar).to_vec();
     params.push(data);
     params.extend([n, bytes].map(scalar));
+    params
+}
+
+/// A Numba array of `rows` rows, as nine parameters: shape and strides have two numbers each.
+fn numba_2d<T: Element>(elements: &[T], rows: usize, data: Param) -> Vec<Param> {
+    let (n, rows, bytes) = (elements.len() as u64, rows as u64, T::DTYPE.bytes() as u64);
+    let mut params = [0, 0, n, bytes].map(scalar).to_vec();
+    params.push(data);
+    params.extend([rows, n / rows, n / rows * bytes, bytes].map(scalar));
     params
 }
