@@ -1,0 +1,36 @@
+//! What the CTA manager tells others of a warp: how it starts, and how it went wrong.
+
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
+
+use super::Resident;
+use crate::proto::launch::{Trap, TrapKind};
+use crate::proto::warp::{WarpStart, thread_position};
+
+/// What a sub-core must know of a warp.
+pub(super) fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
+    let grid = &resident.grid;
+    let shared = grid.shared_bytes.next_multiple_of(shared_unit);
+    WarpStart {
+        warp: slot,
+        cta: cta as u8,
+        index,
+        block: grid.cta_position(resident.index),
+        shared_base: cta as u32 * shared,
+        lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
+        grid: grid.clone(),
+    }
+}
+
+pub(super) fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask) -> Trap {
+    let lane = lanes.lowest().unwrap_or(0) as u32;
+    Trap {
+        kind: TrapKind::Trapped,
+        pc,
+        line: resident.grid.program.code()[pc as usize].line,
+        block: resident.grid.cta_position(resident.index),
+        thread: thread_position(resident.grid.block, index * WARP_SIZE as u32 + lane),
+        address: None,
+        bytes: 0,
+        space: "none",
+    }
+}
