@@ -6,12 +6,24 @@
 use crate::component::Component;
 use crate::time::Cycle;
 
-/// Receives a component's signals in their fixed order. A value of `None` is unknown (x).
+/// Bits of an instruction's number.
+pub const CODE_WIDTH: u32 = 24;
+
+/// Receives a component's signals in their fixed order. A value of `None` is no value: of what is kept in storage, not written
+/// yet (x); of everything else, not driven (z).
 pub trait Probe {
     /// One bit.
     fn bit(&mut self, name: &'static str, value: Option<bool>);
     /// An unsigned number of `width` bits (1 to 64).
     fn vector(&mut self, name: &'static str, width: u32, value: Option<u64>);
+    /// A number of `width` bits that is kept in storage.
+    fn stored(&mut self, name: &'static str, width: u32, value: Option<u64>) {
+        self.vector(name, width, value);
+    }
+    /// The number of an instruction, of [`CODE_WIDTH`] bits, among those of all kernels that may run; views show its text.
+    fn code(&mut self, name: &'static str, value: Option<u64>) {
+        self.vector(name, CODE_WIDTH, value);
+    }
     /// One of a fixed list of states.
     fn state(&mut self, name: &'static str, names: &'static [&'static str], value: Option<usize>);
     /// The following signals belong to part `name[index]`, until `leave`.

@@ -248,6 +248,11 @@ impl Tile {
         self.watch = Some(Watch::new(sampler, watched, window));
     }
 
+    /// Lets what watches it hand on what it has of a quantum that a panic broke off.
+    pub fn give_up(&mut self) {
+        self.hand_on(Cycle::ZERO);
+    }
+
     /// Every component is back to its first state, and due in cycle `now`.
     pub fn reset(&mut self, now: Cycle) {
         self.components.iter_mut().for_each(|component| component.reset());

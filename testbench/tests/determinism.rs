@@ -16,8 +16,9 @@ use warpwave_hw::clock::Clock;
 use warpwave_hw::error::SimError;
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
+use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
-use warpwave_waveforms::waveform::{About, Waveform};
+use warpwave_waveforms::waveform::Waveform;
 
 /// A way to run that must not matter.
 #[derive(Clone, Copy, Debug)]
@@ -191,10 +192,7 @@ fn run_watched(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outc
 }
 
 fn watch(file: &Path, clock: &mut Clock) -> Waveform {
-    let about = About {
-        clock_khz: 1_000_000,
-        run: Vec::new(),
-    };
+    let about = About::new(1_000_000, Vec::new());
     Waveform::create(file, &Selection::new(&["**"], "..").unwrap(), &about, clock).unwrap()
 }
 

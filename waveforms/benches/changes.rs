@@ -10,10 +10,12 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
+use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
-use warpwave_waveforms::signal::Signal;
-use warpwave_waveforms::vcd::writer::Writer;
-use warpwave_waveforms::waveform::{About, Waveform};
+use warpwave_waveforms::signal::{Kind, Signal};
+use warpwave_waveforms::sink::Sink;
+use warpwave_waveforms::vcd::{Axis, writer::Writer};
+use warpwave_waveforms::waveform::Waveform;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -35,11 +37,14 @@ fn main() {
 /// 10,000 signals (60 % bits, 15 % of 8, 20 % of 32, 5 % of 64 bits), 50 random changes a cycle.
 fn writer_alone(file: &std::path::Path) -> (u64, f64) {
     let signals: Vec<Signal> = (0..10_000)
-        .map(|n| Signal {
-            scope: vec!["top".into(), format!("sm[{}]", n / 100)],
-            name: format!("signal_{}", n % 100),
-            width: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 8, 8, 8, 32, 32, 32, 32, 64][n % 20],
-            states: None,
+        .map(|n| {
+            let kind = match n % 20 {
+                0..12 => Kind::Bit,
+                12..15 => Kind::Vector(8),
+                15..19 => Kind::Vector(32),
+                _ => Kind::Vector(64),
+            };
+            Signal::new(&format!("top.sm[{}].signal_{}", n / 100, n % 100), kind)
         })
         .collect();
     let mut random = 1u64;
@@ -52,17 +57,18 @@ fn writer_alone(file: &std::path::Path) -> (u64, f64) {
     let changes: Vec<(u32, u64)> = (0..5_000_000)
         .map(|_| {
             let n = draw() % 10_000;
-            (n as u32, draw() & (u64::MAX >> (64 - signals[n as usize].width)))
+            (n as u32, draw() & (u64::MAX >> (64 - signals[n as usize].kind.width())))
         })
         .collect();
     let start = Instant::now();
-    let mut writer = Writer::new(File::create(file).expect("a file"), &[], &signals).expect("a file");
+    let mut writer = Writer::new(File::create(file).expect("a file"), &[], Axis::Cycles, &signals).expect("a file");
+    writer.begin(0, &vec![None; signals.len()]).expect("a file");
     for (cycle, changes) in changes.chunks(50).enumerate() {
         for &(signal, value) in changes {
-            writer.change(cycle as u64, signal, Some(value)).expect("a file");
+            writer.change(cycle as u64 + 1, signal, Some(value)).expect("a file");
         }
     }
-    writer.finish(100_000).expect("a file");
+    writer.finish(100_001).expect("a file");
     (changes.len() as u64, start.elapsed().as_secs_f64())
 }
 
@@ -111,10 +117,7 @@ fn machine() -> Clock {
 }
 
 fn watched_machine(file: &std::path::Path) -> (u64, f64) {
-    let about = About {
-        clock_khz: 1_000_000,
-        run: Vec::new(),
-    };
+    let about = About::new(1_000_000, Vec::new());
     let mut clock = machine();
     let start = Instant::now();
     let mut waveform = Waveform::create(file, &Selection::all(), &about, &mut clock).expect("a file");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A waveform cannot be made, or not be written on.
 #[derive(Debug)]
@@ -23,6 +23,13 @@ pub enum WaveError {
         /// What there is instead of the rest, the nearest first.
         nearest: Vec<String>,
     },
+    /// A pattern that selects only what lies too deep.
+    TooShallow {
+        /// The pattern.
+        pattern: String,
+        /// The levels shown.
+        depth: usize,
+    },
     /// A pattern that is not one.
     BadPattern {
         /// The pattern.
@@ -35,6 +42,16 @@ pub enum WaveError {
     },
     /// The machine shows no signals at all.
     NoSignals,
+}
+
+impl WaveError {
+    /// A file that cannot be created or written.
+    pub fn io(path: &Path, error: io::Error) -> WaveError {
+        WaveError::Io {
+            path: path.into(),
+            error,
+        }
+    }
 }
 
 impl fmt::Display for WaveError {
@@ -52,6 +69,10 @@ impl fmt::Display for WaveError {
                 }
                 write!(f, "; the nearest: {}", nearest.join(", "))
             }
+            WaveError::TooShallow { pattern, depth } => write!(
+                f,
+                "no signal within {depth} levels of `{pattern}`; show more levels, or name a scope further down"
+            ),
             WaveError::BadPattern { pattern } => write!(
                 f,
                 "`{pattern}` is no pattern: write names with dots between them, such as `gpu.gpc[0].**`"

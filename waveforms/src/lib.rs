@@ -1,5 +1,6 @@
-//! Waveforms of a run: which signals in which cycles ([`select`]), recording ([`recorder`]), a dump for viewers ([`vcd`]), its layout
-//! in GTKWave ([`gtkw`]). [`waveform`] joins them; a bench needs it and [`select`] alone.
+//! Waveforms of a run: which signals in which cycles ([`select`]), from which event on ([`trigger`]), recording ([`recorder`]), a
+//! dump for viewers ([`vcd`]) or any other [`sink`], the last cycles in memory ([`flight`]), layouts for viewers ([`view`]).
+//! [`waveform`] joins them; a bench needs it, [`select`] and [`file`] alone.
 //!
 //! # Promises
 //! - The same run gives the same bytes, whatever the threads, the quantum, the tick order, and with or without idle-skipping.
@@ -11,7 +12,7 @@
 //! ```
 //! use warpwave_hw::component::{Activity, Component};
 //! use warpwave_hw::{clock::Clock, path::Path, probe::Probe, stats::Report, tile::TileBuilder, time::Cycle};
-//! use warpwave_waveforms::{select::Selection, vcd::reader::Dump, waveform::{About, Waveform}};
+//! use warpwave_waveforms::{select::Selection, vcd::reader::Dump, file::About, waveform::Waveform};
 //!
 //! struct Counter(Path, u64);
 //!
@@ -34,12 +35,12 @@
 //!
 //! let folder = tempfile::tempdir()?;
 //! let file = folder.path().join("run.vcd");
-//! let about = About { clock_khz: 1_980_000, run: vec!["counts by threes".into()] };
+//! let about = About::new(1_980_000, vec!["counts by threes".into()]);
 //! let mut waveform = Waveform::create(&file, &Selection::new(&["gpu.sm[0]"], "15..")?, &about, &mut clock)?;
 //! clock.run(Cycle(25), |now| waveform.collect(now).is_err());
 //! waveform.finish(clock.now())?;
 //!
-//! let dump = Dump::read(&std::fs::read_to_string(&file)?)?;
+//! let dump = Dump::read(&std::fs::read_to_string(&file)?)?.by_cycle()?;
 //! let count = dump.signal("gpu.sm[0].count").expect("it is selected");
 //! assert_eq!(count.changes, [(15, Some(6)), (20, Some(9))]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -47,13 +48,29 @@
 
 pub mod select;
 
+pub mod trigger;
+
 pub mod signal;
 
 pub mod recorder;
 
+mod attach;
+
+mod merge;
+
+mod curves;
+
+pub mod marks;
+
+pub mod sink;
+
 pub mod vcd;
 
-pub mod gtkw;
+pub mod flight;
+
+pub mod file;
+
+pub mod view;
 
 pub mod waveform;
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use warpwave_hw::component::Component;
-use warpwave_hw::probe::{Probe, Sampler};
+use warpwave_hw::probe::{CODE_WIDTH, Probe, Sampler};
 use warpwave_hw::time::Cycle;
 
 use crate::signal::state_width;
@@ -215,6 +215,9 @@ impl Probe for Visit<'_> {
     }
     fn vector(&mut self, name: &'static str, width: u32, value: Option<u64>) {
         self.value(name, width, value);
+    }
+    fn code(&mut self, name: &'static str, value: Option<u64>) {
+        self.value(name, CODE_WIDTH, value);
     }
     fn state(&mut self, name: &'static str, names: &'static [&'static str], value: Option<usize>) {
         self.value(name, state_width(names), value.map(|state| state as u64));

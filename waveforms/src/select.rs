@@ -11,6 +11,7 @@ use warpwave_hw::time::Cycle;
 
 use crate::error::WaveError;
 use crate::signal::Signal;
+use crate::trigger::Trigger;
 
 /// Patterns, any of which selects a signal, and a window of cycles.
 ///
@@ -26,6 +27,8 @@ use crate::signal::Signal;
 pub struct Selection {
     patterns: Vec<Pattern>,
     window: Range<Cycle>,
+    depth: Option<usize>,
+    trigger: Option<Trigger>,
 }
 
 impl Selection {
@@ -34,6 +37,8 @@ impl Selection {
         Selection {
             patterns: vec![Pattern("**".into())],
             window: Cycle::ZERO..Cycle::NEVER,
+            depth: None,
+            trigger: None,
         }
     }
 
@@ -44,13 +49,35 @@ impl Selection {
             .iter()
             .map(|p| Pattern::parse(p.as_ref()))
             .collect::<Result<_, _>>()?;
-        if patterns.is_empty() {
-            return Ok(Selection {
-                window,
-                ..Selection::all()
-            });
+        let all = Selection::all();
+        let patterns = if patterns.is_empty() { all.patterns } else { patterns };
+        Ok(Selection {
+            patterns,
+            window,
+            ..all
+        })
+    }
+
+    /// Of a scope that a pattern names, shows only so many levels: with 1 the signals directly in it. A `**` at a pattern's
+    /// end says nothing then.
+    pub fn with_depth(self, levels: usize) -> Selection {
+        Selection {
+            depth: Some(levels),
+            ..self
         }
-        Ok(Selection { patterns, window })
+    }
+
+    /// Shows the cycles from this event on.
+    pub fn with_trigger(self, trigger: Trigger) -> Selection {
+        Selection {
+            trigger: Some(trigger),
+            ..self
+        }
+    }
+
+    /// The event from which on cycles are shown.
+    pub fn trigger(&self) -> Option<Trigger> {
+        self.trigger
     }
 
     /// The cycles shown.
@@ -61,7 +88,13 @@ impl Selection {
     /// Whether a signal with these names, from the outermost scope to its own, is shown.
     pub fn takes<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         let names: Vec<&str> = names.into_iter().collect();
-        self.patterns.iter().any(|pattern| pattern.matches(&names))
+        self.patterns.iter().any(|pattern| pattern.matches(&names, self.depth))
+    }
+
+    /// Whether any signal below this scope may be shown; if not, it need not be looked at.
+    pub fn may_take<'a>(&self, scope: impl IntoIterator<Item = &'a str>) -> bool {
+        let scope: Vec<&str> = scope.into_iter().collect();
+        self.patterns.iter().any(|pattern| pattern.may_match_below(&scope))
     }
 
     /// The patterns as written.
@@ -69,15 +102,28 @@ impl Selection {
         self.patterns.iter().map(|pattern| pattern.0.as_str())
     }
 
-    /// Every pattern must select something of what there is; the error names the nearest that there is.
-    pub fn check(&self, signals: &[Signal]) -> Result<(), WaveError> {
+    /// A pattern that selects none of these signals: the index of the first.
+    pub fn idle_pattern(&self, signals: &[Signal]) -> Option<usize> {
         let paths: Vec<Vec<&str>> = signals.iter().map(|signal| signal.names().collect()).collect();
-        for pattern in &self.patterns {
-            if !paths.iter().any(|path| pattern.matches(path)) {
-                return Err(pattern.no_match(&paths));
-            }
+        let is_idle = |pattern: &Pattern| !paths.iter().any(|path| pattern.matches(path, self.depth));
+        self.patterns.iter().position(is_idle)
+    }
+
+    /// Says that a pattern selects none of `signals`, which are all that there are, and names the nearest.
+    pub fn no_match(&self, pattern: usize, signals: &[Signal]) -> WaveError {
+        if signals.is_empty() {
+            return WaveError::NoSignals;
         }
-        Ok(())
+        let paths: Vec<Vec<&str>> = signals.iter().map(|signal| signal.names().collect()).collect();
+        match self.depth {
+            Some(depth) if paths.iter().any(|path| self.patterns[pattern].matches(path, None)) => {
+                WaveError::TooShallow {
+                    pattern: self.patterns[pattern].0.clone(),
+                    depth,
+                }
+            }
+            _ => self.patterns[pattern].no_match(&paths),
+        }
     }
 }
 
@@ -108,8 +154,24 @@ impl Pattern {
         self.0.split('.')
     }
 
-    fn matches(&self, path: &[&str]) -> bool {
-        self.names().fold(1, |reached, name| step(reached, name, path)) != 0
+    /// Whether it names the signal of this path, or a scope at most `depth` levels above it.
+    fn matches(&self, path: &[&str], depth: Option<usize>) -> bool {
+        let Some(depth) = depth else {
+            return self.names().fold(1, |reached, name| step(reached, name, path)) != 0;
+        };
+        let named = self
+            .0
+            .strip_suffix("**")
+            .map_or(self.0.as_str(), |scope| scope.trim_end_matches('.'));
+        let names = named.split('.').filter(|name| !name.is_empty());
+        let reached = names.fold(1, |reached, name| step(reached, name, path));
+        reached >> path.len().saturating_sub(depth) != 0
+    }
+
+    /// Whether it may name anything below `scope`: false only if it surely does not.
+    fn may_match_below(&self, scope: &[&str]) -> bool {
+        let fixed = self.names().take_while(|name| *name != "**");
+        fixed.zip(scope).all(|(name, there)| glob(name, there))
     }
 
     /// How far the pattern gets, and what there is at that place.
@@ -193,6 +255,7 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signal::Kind;
 
     fn takes(pattern: &str, path: &str) -> bool {
         Selection::new(&[pattern], "..")
@@ -252,18 +315,36 @@ mod tests {
             "gpu.l2.hits",
             "gpu.gpc[1].sm[2].stall",
         ];
-        let signals = paths.map(|path| {
-            let mut names: Vec<String> = path.split('.').map(String::from).collect();
-            let name = names.pop().expect("a name");
-            Signal {
-                scope: names,
-                name,
-                width: 1,
-                states: None,
-            }
-        });
+        let signals = paths.map(|path| Signal::new(path, Kind::Bit));
         let selection = Selection::new(&["gpu.l2", pattern], "..").expect("a pattern");
-        selection.check(&signals).expect_err("matches nothing").to_string()
+        let idle = selection.idle_pattern(&signals).expect("matches nothing");
+        selection.no_match(idle, &signals).to_string()
+    }
+
+    #[test]
+    fn depth_counts_levels_below_what_a_pattern_names() {
+        let pc = ["gpu", "gpc[0]", "sm[1]", "subcore[2]", "pc"];
+        for (pattern, deepest_without) in [
+            ("gpu.gpc[0].sm[1]", 1),
+            ("gpu.gpc[0].sm[1].**", 1),
+            ("gpu.gpc[0]", 2),
+            ("**", 4),
+            ("*.**.sm[*]", 1),
+        ] {
+            let selection = Selection::new(&[pattern], "..").expect("a pattern");
+            assert!(!selection.clone().with_depth(deepest_without).takes(pc), "{pattern}");
+            assert!(selection.with_depth(deepest_without + 1).takes(pc), "{pattern}");
+        }
+        let itself = Selection::new(&["**.pc"], "..").expect("a pattern").with_depth(1);
+        assert!(itself.takes(pc));
+    }
+
+    #[test]
+    fn scope_outside_of_a_pattern_need_not_be_looked_at() {
+        let selection = Selection::new(&["gpu.gpc[0].sm[1].**.pc"], "..").expect("a pattern");
+        assert!(selection.may_take(["gpu", "gpc[0]", "sm[1]", "l1"]));
+        assert!(selection.may_take(["gpu", "gpc[0]"]));
+        assert!(!selection.may_take(["gpu", "gpc[0]", "sm[10]", "l1"]));
     }
 
     #[test]

@@ -1,7 +1,53 @@
 //! The signals of a run: what the components declare on a first visit, and the tree of scopes that they form.
 
 use warpwave_hw::component::Component;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{CODE_WIDTH, Probe};
+
+/// What a signal's values are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// One bit.
+    Bit,
+    /// A number of so many bits, 1 to 64.
+    Vector(u32),
+    /// A number of so many bits, kept in storage.
+    Stored(u32),
+    /// One of these states.
+    State(&'static [&'static str]),
+    /// The number of an instruction, of [`CODE_WIDTH`] bits; the run's list of instructions has its text.
+    Code,
+    /// A real number, as the bits of an `f64`; it always has a value.
+    Real,
+}
+
+impl Kind {
+    /// Bits, 1 to 64.
+    pub fn width(self) -> u32 {
+        match self {
+            Kind::Bit => 1,
+            Kind::Vector(width) | Kind::Stored(width) => width,
+            Kind::State(names) => state_width(names),
+            Kind::Code => CODE_WIDTH,
+            Kind::Real => 64,
+        }
+    }
+
+    /// The names of its values, if it is a state.
+    pub fn states(self) -> Option<&'static [&'static str]> {
+        match self {
+            Kind::State(names) => Some(names),
+            _ => None,
+        }
+    }
+
+    /// The digit that stands for no value: `x`, never written, for storage; `z`, not driven, for everything else.
+    pub fn no_value(self) -> u8 {
+        match self {
+            Kind::Stored(_) => b'x',
+            _ => b'z',
+        }
+    }
+}
 
 /// One signal, as a component declares it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,13 +56,25 @@ pub struct Signal {
     pub scope: Vec<String>,
     /// Its own name.
     pub name: String,
-    /// Bits, 1 to 64.
-    pub width: u32,
-    /// The names of its values, if it is a state.
-    pub states: Option<&'static [&'static str]>,
+    /// What its values are.
+    pub kind: Kind,
+    /// The scope in which it appears a second time, as an alias: the other end of a link.
+    pub also_in: Option<Vec<String>>,
 }
 
 impl Signal {
+    /// The signal of this dotted path.
+    pub fn new(path: &str, kind: Kind) -> Signal {
+        let mut scope: Vec<String> = path.split('.').map(String::from).collect();
+        let name = scope.pop().unwrap_or_default();
+        Signal {
+            scope,
+            name,
+            kind,
+            also_in: None,
+        }
+    }
+
     /// The dotted path.
     pub fn path(&self) -> String {
         let mut path = self.scope.join(".");
@@ -26,9 +84,9 @@ impl Signal {
 
     /// The name as a waveform declares it: with its range if it has several bits.
     pub fn declared(&self) -> String {
-        match self.width {
-            1 => self.name.clone(),
-            width => format!("{}[{}:0]", self.name, width - 1),
+        match (self.kind, self.kind.width()) {
+            (Kind::Real, _) | (_, 1) => self.name.clone(),
+            (_, width) => format!("{}[{}:0]", self.name, width - 1),
         }
     }
 
@@ -66,7 +124,8 @@ struct Declaration {
 }
 
 impl Declaration {
-    fn add(&mut self, name: &str, width: u32, states: Option<&'static [&'static str]>) {
+    fn add(&mut self, name: &str, kind: Kind) {
+        let width = kind.width();
         let scope = self.scope.clone();
         let fits =
             |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_graphic() && c != b'.' && c != b'/');
@@ -78,21 +137,27 @@ impl Declaration {
         self.signals.push(Signal {
             scope,
             name: name.into(),
-            width,
-            states,
+            kind,
+            also_in: None,
         });
     }
 }
 
 impl Probe for Declaration {
     fn bit(&mut self, name: &'static str, _: Option<bool>) {
-        self.add(name, 1, None);
+        self.add(name, Kind::Bit);
     }
     fn vector(&mut self, name: &'static str, width: u32, _: Option<u64>) {
-        self.add(name, width, None);
+        self.add(name, Kind::Vector(width));
+    }
+    fn stored(&mut self, name: &'static str, width: u32, _: Option<u64>) {
+        self.add(name, Kind::Stored(width));
+    }
+    fn code(&mut self, name: &'static str, _: Option<u64>) {
+        self.add(name, Kind::Code);
     }
     fn state(&mut self, name: &'static str, names: &'static [&'static str], _: Option<usize>) {
-        self.add(name, state_width(names), Some(names));
+        self.add(name, Kind::State(names));
     }
     fn enter(&mut self, name: &'static str, index: usize) {
         self.scope.push(format!("{name}[{index}]"));
@@ -129,15 +194,27 @@ impl Scope {
     /// # Panics
     /// If two signals have one path.
     pub fn tree(signals: &[Signal]) -> Scope {
+        Self::tree_of(signals, |signal| signal.also_in.as_ref())
+    }
+
+    /// As [`Scope::tree`], with every signal in its first scope alone.
+    pub fn tree_of_first(signals: &[Signal]) -> Scope {
+        Self::tree_of(signals, |_| None)
+    }
+
+    fn tree_of(signals: &[Signal], also_in: impl Fn(&Signal) -> Option<&Vec<String>>) -> Scope {
         let mut top = Scope::default();
         for (n, signal) in signals.iter().enumerate() {
-            let scope = signal.scope.iter().fold(&mut top, |scope, name| scope.inner(name));
-            assert!(
-                scope.signals.iter().all(|&other| signals[other].name != signal.name),
-                "{}: two signals of this name",
-                signal.path()
-            );
-            scope.signals.push(n);
+            for scopes in [Some(&signal.scope), also_in(signal)].into_iter().flatten() {
+                let scope = scopes.iter().fold(&mut top, |scope, name| scope.inner(name));
+                assert!(
+                    scope.signals.iter().all(|&other| signals[other].name != signal.name),
+                    "{}.{}: two signals of this name",
+                    scopes.join("."),
+                    signal.name
+                );
+                scope.signals.push(n);
+            }
         }
         top
     }
@@ -185,13 +262,7 @@ mod tests {
     use super::*;
 
     fn signal(path: &str) -> Signal {
-        let (scope, name) = path.rsplit_once('.').expect("a scope");
-        Signal {
-            scope: scope.split('.').map(String::from).collect(),
-            name: name.into(),
-            width: 1,
-            states: None,
-        }
+        Signal::new(path, Kind::Bit)
     }
 
     #[test]

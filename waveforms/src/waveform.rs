@@ -1,200 +1,377 @@
-//! The waveform of a run: attaches a recorder to every tile, and merges what they record into one file.
+//! The waveform of a run: attaches a recorder to every tile concerned, merges what they record, and hands it to every sink.
 //!
-//! Changes are written by cycle and within a cycle by signal, and signals are numbered by tile and component. A quantum is
-//! complete in all tiles before it is collected. So the file is the same, byte for byte, for any number of threads, any quantum,
+//! ```text
+//! tile -> recorder -> tray \            / curves, marks, trigger \    / file: VCD, compressed or not, or another sink
+//! tile -> recorder -> tray -> merge -> <                          > -<
+//! tile -> recorder -> tray /            \ values now             /    \ flight recorder
+//! ```
+//!
+//! Changes are handed on by cycle and within a cycle by signal, and signals are numbered by tile and component. A quantum is
+//! complete in all tiles before it is collected. So a file is the same, byte for byte, for any number of threads, any quantum,
 //! any tick order, and with or without idle-skipping.
 
-use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use warpwave_hw::clock::Clock;
 use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
 
+use crate::attach::attach;
+use crate::curves::Curves;
 use crate::error::WaveError;
-use crate::gtkw;
-use crate::recorder::{Batch, Recorder, Tray};
+use crate::file::{self, About};
+use crate::flight::Flight;
+use crate::marks::{Mark, Marks};
+use crate::merge::Merge;
+use crate::recorder::Change;
 use crate::select::Selection;
-use crate::signal::{Signal, declare};
-use crate::vcd::writer::Writer;
-
-/// What the header says of the run.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct About {
-    /// Frequency of the core clock, in kHz.
-    pub clock_khz: u64,
-    /// What ran where: kernel, part, seed; a line each. It must not depend on the host.
-    pub run: Vec<String>,
-}
+use crate::signal::Signal;
+use crate::sink::Sink;
+use crate::trigger::Armed;
+use crate::view::{self, Span};
 
 /// What a finished waveform holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Summary {
     /// Signals shown.
     pub signals: usize,
     /// Value changes written, first values left out.
     pub changes: u64,
-    /// Bytes of the dump.
+    /// Bytes of the first file.
     pub bytes: u64,
-    /// Whether the run reached the window; if not, all values are unknown.
+    /// Whether the run reached the window, and the trigger; if not, no signal has a value.
     pub reached: bool,
+    /// Cycles worth a look.
+    pub marks: Vec<Mark>,
 }
 
-/// A waveform being written. Dropped before it is finished, it leaves a file that is valid up to the last cycle collected.
+/// A waveform being recorded. Dropped before it is finished, it leaves files that are valid up to the last cycle collected.
 pub struct Waveform {
-    path: PathBuf,
-    writer: Writer<File>,
-    feeds: Vec<Feed>,
-    first: Vec<Option<u64>>,
-    start: Cycle,
-    end: Cycle,
+    about: About,
+    selection: Selection,
+    /// What is recorded, by tile and component, and then what is worked out of it; and the values as of now.
+    signals: Vec<Signal>,
+    values: Vec<Option<u64>>,
+    merge: Merge,
+    curves: Curves,
+    marks: Marks,
+    trigger: Option<Armed>,
+    outputs: Vec<Output>,
+    flight: Option<Flight>,
+    step: Vec<Change>,
+    recorded: Range<Cycle>,
     now: Cycle,
     begun: bool,
+    /// From when on files show anything.
+    shown_from: Option<Cycle>,
     changes: u64,
     closed: bool,
 }
 
-/// What one tile hands over, and how far it is merged.
-struct Feed {
-    tray: Tray,
-    batch: Batch,
-    base: usize,
-    next: usize,
-}
-
-impl Feed {
-    /// The next cycle that has changes.
-    fn cycle(&self) -> Option<Cycle> {
-        self.batch.cycles.get(self.next).map(|&(cycle, _)| cycle)
-    }
-
-    /// The changes of the next cycle.
-    fn take(&mut self) -> &[(u32, Option<u64>)] {
-        let start = match self.next {
-            0 => 0,
-            next => self.batch.cycles[next - 1].1,
-        };
-        let end = self.batch.cycles[self.next].1;
-        self.next += 1;
-        &self.batch.changes[start..end]
-    }
+/// A file.
+struct Output {
+    path: PathBuf,
+    sink: Box<dyn Sink>,
 }
 
 impl Waveform {
-    /// Creates the dump at `path` and, beside it, what GTKWave needs to show it; then watches the tiles of `clock`.
+    /// Watches the tiles of `clock`. Changes go nowhere until a file is added.
+    ///
+    /// # Errors
+    /// If a pattern selects nothing.
+    pub fn watch(selection: &Selection, about: &About, clock: &mut Clock) -> Result<Waveform, WaveError> {
+        Self::record(selection, about, clock, selection.window())
+    }
+
+    /// As [`Waveform::watch`], with the last `cycles` cycles in memory at any time, whatever the window is.
+    ///
+    /// # Errors
+    /// If a pattern selects nothing.
+    pub fn watch_flight(
+        selection: &Selection,
+        about: &About,
+        clock: &mut Clock,
+        cycles: u64,
+    ) -> Result<Waveform, WaveError> {
+        let mut waveform = Self::record(selection, about, clock, Cycle::ZERO..Cycle::NEVER)?;
+        waveform.flight = Some(Flight::new(cycles));
+        Ok(waveform)
+    }
+
+    /// Creates the dump at `path` and, beside it, what viewers need to show it; then watches the tiles of `clock`.
+    ///
+    /// # Errors
+    /// If a pattern selects nothing, or a file cannot be made.
     pub fn create(path: &Path, selection: &Selection, about: &About, clock: &mut Clock) -> Result<Waveform, WaveError> {
-        let declared: Vec<Vec<Vec<Signal>>> = clock.tiles().iter().map(declare_tile).collect();
-        let all: Vec<Signal> = declared.iter().flatten().flatten().cloned().collect();
-        if all.is_empty() {
-            return Err(WaveError::NoSignals);
-        }
-        selection.check(&all)?;
-        let (mut signals, mut feeds) = (Vec::new(), Vec::new());
-        for (tile, declared) in clock.tiles_mut().iter_mut().zip(&declared) {
-            let feed = watch(tile, declared, selection, &mut signals);
-            feeds.extend(feed);
-        }
-        let failed = |error| WaveError::Io {
-            path: path.into(),
-            error,
-        };
-        let writer = File::create(path).and_then(|file| Writer::new(file, &comments(selection, about), &signals));
-        let writer = writer.map_err(failed)?;
-        gtkw::write_beside(path, &signals)?;
-        let window = selection.window();
+        let mut waveform = Self::watch(selection, about, clock)?;
+        waveform.add_vcd(path)?;
+        Ok(waveform)
+    }
+
+    fn record(
+        selection: &Selection,
+        about: &About,
+        clock: &mut Clock,
+        recorded: Range<Cycle>,
+    ) -> Result<Waveform, WaveError> {
+        let (mut signals, merge) = attach(selection, clock, &recorded)?;
+        let trigger = (selection.trigger()).map(|trigger| Armed::new(trigger, &signals, recorded.start));
+        let marks = Marks::new(&signals, recorded.start);
+        let curves = Curves::new(&mut signals, recorded.start);
         Ok(Waveform {
-            path: path.into(),
-            writer,
-            feeds,
-            first: vec![None; signals.len()],
-            start: window.start,
-            end: window.end,
+            about: about.clone(),
+            selection: selection.clone(),
+            values: vec![None; signals.len()],
+            signals,
+            merge,
+            curves,
+            marks,
+            trigger,
+            outputs: Vec::new(),
+            flight: None,
+            step: Vec::new(),
+            recorded,
             now: clock.now(),
             begun: false,
+            shown_from: None,
             changes: 0,
             closed: false,
         })
     }
 
-    /// Writes what the tiles recorded before cycle `now`. To be called between quanta, at best after each.
+    /// The signals shown, as sinks number them.
+    pub fn signals(&self) -> &[Signal] {
+        &self.signals
+    }
+
+    /// What the header of a file says of the run and of what is shown.
+    pub fn header(&self) -> Vec<String> {
+        file::header(&self.selection, &self.about)
+    }
+
+    /// Writes the window to a dump at `path`, compressed if its name ends in `.gz`, with what viewers need beside it.
+    ///
+    /// # Errors
+    /// If a file cannot be made.
+    pub fn add_vcd(&mut self, path: &Path) -> Result<(), WaveError> {
+        let sink = file::create(path, &self.header(), &self.about, &self.signals)?;
+        view::write_beside(path, &self.signals, &self.about, &Span::NONE)?;
+        self.add_sink(path, sink);
+        Ok(())
+    }
+
+    /// Writes the window to `sink` too, whose file is `path`.
+    pub fn add_sink(&mut self, path: &Path, sink: Box<dyn Sink>) {
+        self.outputs.push(Output {
+            path: path.into(),
+            sink,
+        });
+    }
+
+    /// Takes what the tiles recorded before cycle `now`. To be called between quanta, at best after each.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
     pub fn collect(&mut self, now: Cycle) -> Result<(), WaveError> {
         self.now = self.now.max(now);
         let result = self.merge();
         self.checked(result)
     }
 
-    /// Writes the rest, and the last cycle.
+    /// Writes the rest, the last cycle, and the views with the marks found.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
     pub fn finish(mut self, now: Cycle) -> Result<Summary, WaveError> {
         self.collect(now)?;
         let result = self.close();
         self.checked(result)?;
+        let span = self.span(self.shown_from.unwrap_or(self.last()), self.last());
+        for output in &self.outputs {
+            view::write_beside(&output.path, &self.signals, &self.about, &span)?;
+        }
         Ok(Summary {
-            signals: self.first.len(),
+            signals: self.signals.len(),
             changes: self.changes,
-            bytes: self.writer.len(),
-            reached: self.begun,
+            bytes: self.outputs.first().map_or(0, |output| output.sink.bytes()),
+            reached: self.shown_from.is_some(),
+            marks: self.marks.found(),
         })
+    }
+
+    /// Writes what the flight recorder has to a dump at `path`, with its view around cycle `event`. The first cycle of it.
+    ///
+    /// # Errors
+    /// If a file cannot be made or written.
+    pub fn write_flight(&mut self, path: &Path, what: &str, event: Cycle) -> Result<Option<Cycle>, WaveError> {
+        self.collect(self.now)?;
+        let Some(flight) = self.flight.as_ref().filter(|_| self.begun) else {
+            return Ok(None);
+        };
+        let mut header = self.header();
+        header.push(format!("flight recorder: the cycles before {what} in cycle {event}"));
+        let mut sink = file::create(path, &header, &self.about, &self.signals)?;
+        let start = flight.start(self.now);
+        let failed = |error| WaveError::io(path, error);
+        flight.write(sink.as_mut(), self.now).map_err(failed)?;
+        let mut span = self.span(start, self.now);
+        span.event = Some(Mark::new(what, event));
+        view::write_beside(path, &self.signals, &self.about, &span)?;
+        Ok(Some(start))
+    }
+
+    fn span(&self, start: Cycle, end: Cycle) -> Span {
+        Span {
+            start,
+            end,
+            marks: self.marks.found(),
+            event: None,
+        }
     }
 
     /// After a failure nothing more is written.
-    fn checked(&mut self, result: io::Result<()>) -> Result<(), WaveError> {
-        result.map_err(|error| {
-            self.closed = true;
-            WaveError::Io {
-                path: self.path.clone(),
-                error,
-            }
-        })
+    fn checked(&mut self, result: Result<(), WaveError>) -> Result<(), WaveError> {
+        self.closed |= result.is_err();
+        result
     }
 
-    fn close(&mut self) -> io::Result<()> {
+    fn last(&self) -> Cycle {
+        self.now.min(self.selection.window().end)
+    }
+
+    fn close(&mut self) -> Result<(), WaveError> {
         self.closed = true;
-        let last = self.now.min(self.end);
-        if !self.begun {
-            self.writer.dump(last.0, &self.first)?;
+        let last = self.last();
+        if self.shown_from.is_none() {
+            let nothing = vec![None; self.signals.len()];
+            self.each_output(|sink| sink.begin(last.0, &nothing))?;
         }
-        self.writer.finish(last.0)
+        self.each_output(|sink| sink.finish(last.0))
     }
 
-    fn merge(&mut self) -> io::Result<()> {
-        for feed in &mut self.feeds {
-            feed.batch.clear();
-            feed.next = 0;
-            std::mem::swap(&mut *feed.tray.open(), &mut feed.batch);
+    fn each_output(&mut self, mut act: impl FnMut(&mut dyn Sink) -> io::Result<()>) -> Result<(), WaveError> {
+        for output in &mut self.outputs {
+            act(output.sink.as_mut()).map_err(|error| WaveError::io(&output.path, error))?;
         }
-        if !self.begun && !self.begin()? {
+        Ok(())
+    }
+
+    fn merge(&mut self) -> Result<(), WaveError> {
+        self.refill();
+        self.drain()
+    }
+
+    fn refill(&mut self) {
+        if self.merge.refill(&mut self.values) {
+            self.begin();
+        }
+    }
+
+    fn drain(&mut self) -> Result<(), WaveError> {
+        if !self.begun {
             return Ok(());
         }
-        while let Some(cycle) = self.feeds.iter().filter_map(Feed::cycle).min() {
-            for feed in self.feeds.iter_mut().filter(|feed| feed.cycle() == Some(cycle)) {
-                let changes = feed.take();
-                self.changes += changes.len() as u64;
-                for &(signal, value) in changes {
-                    self.writer.change(cycle.0, signal, value)?;
-                }
+        loop {
+            let by_itself = self.curves.next().min(self.alarm());
+            let by_itself = if by_itself < self.now.min(self.recorded.end) {
+                by_itself
+            } else {
+                Cycle::NEVER
+            };
+            match self.merge.next().min(by_itself) {
+                Cycle::NEVER => return Ok(()),
+                cycle => self.cycle(cycle)?,
+            }
+        }
+    }
+
+    /// When the trigger fires if nothing changes; never, once it has.
+    fn alarm(&self) -> Cycle {
+        match (&self.trigger, self.shown_from) {
+            (Some(trigger), None) => trigger.next().max(self.selection.window().start),
+            (None, None) => self.selection.window().start,
+            _ => Cycle::NEVER,
+        }
+    }
+
+    /// The first values are known.
+    fn begin(&mut self) {
+        self.begun = true;
+        self.curves.begin(&mut self.values);
+        if let Some(trigger) = &mut self.trigger {
+            trigger.begin(self.recorded.start, &self.values);
+        }
+    }
+
+    /// All that happens in one cycle.
+    fn cycle(&mut self, now: Cycle) -> Result<(), WaveError> {
+        let mut step = std::mem::take(&mut self.step);
+        step.clear();
+        self.merge.take(now, &mut step);
+        for &(signal, value) in &step {
+            self.marks.see(now, signal, value);
+            self.curves.see(now, signal, self.values[signal as usize], value);
+        }
+        self.curves.take(now, &mut step);
+        if let Some(flight) = &mut self.flight {
+            flight.keep(now, &step, &self.values);
+        }
+        for &(signal, value) in &step {
+            self.values[signal as usize] = value;
+        }
+        let result = match self.shown_from {
+            None => self.start(now, &step),
+            Some(_) if now < self.selection.window().end => self.hand_on(now, &step),
+            Some(_) => Ok(()),
+        };
+        self.step = step;
+        result
+    }
+
+    /// Files begin in this cycle if it is time to.
+    fn start(&mut self, now: Cycle, step: &[Change]) -> Result<(), WaveError> {
+        let fires = match &mut self.trigger {
+            Some(trigger) => {
+                step.iter().for_each(|&(signal, value)| trigger.see(now, signal, value));
+                trigger.fires(now, &self.values)
+            }
+            None => true,
+        };
+        if !fires || !self.selection.window().contains(&now) {
+            return Ok(());
+        }
+        self.shown_from = Some(now);
+        let values = std::mem::take(&mut self.values);
+        let result = self.each_output(|sink| sink.begin(now.0, &values));
+        self.values = values;
+        result
+    }
+
+    fn hand_on(&mut self, now: Cycle, step: &[Change]) -> Result<(), WaveError> {
+        self.changes += step.len() as u64;
+        for output in &mut self.outputs {
+            for &(signal, value) in step {
+                let result = output.sink.change(now.0, signal, value);
+                result.map_err(|error| WaveError::io(&output.path, error))?;
             }
         }
         Ok(())
     }
 
-    /// Writes the first values once all tiles have given them: those at the window's start, changes of that cycle included.
-    fn begin(&mut self) -> io::Result<bool> {
-        for feed in &mut self.feeds {
-            if let Some(first) = feed.batch.first.take() {
-                self.first[feed.base..][..first.len()].copy_from_slice(&first);
-                self.begun = true;
-            }
-            if feed.cycle().is_some_and(|cycle| cycle <= self.start) {
-                for &(signal, value) in feed.take() {
-                    self.first[signal as usize] = value;
-                }
-            }
-        }
-        if self.begun {
-            self.writer.dump(self.start.0, &self.first)?;
-        }
-        Ok(self.begun)
+    /// After a panic in the machine: takes what its tiles had recorded of the quantum that broke off. The last cycle recorded.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn rescue(&mut self, clock: &mut Clock) -> Result<Cycle, WaveError> {
+        clock.tiles_mut().iter_mut().for_each(Tile::give_up);
+        self.refill();
+        let last = self.merge.last().unwrap_or(self.now);
+        self.now = self.now.max(last + 1);
+        let result = self.drain();
+        self.checked(result)?;
+        Ok(last)
     }
 }
 
@@ -202,60 +379,7 @@ impl Drop for Waveform {
     fn drop(&mut self) {
         if !self.closed {
             // Nobody is left to tell of a failure.
-            let _ = self.merge().and_then(|()| {
-                self.now = self.now.max(self.writer.at().map_or(Cycle::ZERO, Cycle));
-                self.close()
-            });
+            let _ = self.merge().and_then(|()| self.close());
         }
     }
-}
-
-fn declare_tile(tile: &Tile) -> Vec<Vec<Signal>> {
-    tile.components()
-        .iter()
-        .map(|component| declare(component.as_ref()))
-        .collect()
-}
-
-/// Attaches a recorder to the tile if any of its signals is selected, and adds these to `signals`.
-fn watch(tile: &mut Tile, declared: &[Vec<Signal>], selection: &Selection, signals: &mut Vec<Signal>) -> Option<Feed> {
-    let base = signals.len();
-    let (mut selected, mut watched) = (Vec::new(), 0);
-    for (index, component) in declared.iter().enumerate() {
-        let takes: Vec<bool> = component.iter().map(|signal| selection.takes(signal.names())).collect();
-        watched |= u64::from(takes.contains(&true)) << index;
-        let taken = component.iter().zip(&takes).filter(|(_, takes)| **takes);
-        signals.extend(taken.map(|(signal, _)| signal.clone()));
-        // A component without any selected signal is never visited.
-        selected.push(if takes.contains(&true) { takes } else { Vec::new() });
-    }
-    if watched == 0 {
-        return None;
-    }
-    let tray = Tray::default();
-    let recorder = Recorder::new(base as u32, &selected, selection.window(), tray.clone());
-    tile.watch(Box::new(recorder), watched, selection.window());
-    Some(Feed {
-        tray,
-        batch: Batch::default(),
-        base,
-        next: 0,
-    })
-}
-
-fn comments(selection: &Selection, about: &About) -> Vec<String> {
-    let window = selection.window();
-    let end = if window.end == Cycle::NEVER {
-        String::new()
-    } else {
-        window.end.to_string()
-    };
-    let patterns: Vec<&str> = selection.patterns().collect();
-    let mut lines = vec![
-        "one time unit is one core cycle, shown as 1 ns; values are those after the cycle's tick".into(),
-        format!("core clock {} kHz", about.clock_khz),
-        format!("signals {} in cycles {}..{end}", patterns.join(" "), window.start),
-    ];
-    lines.extend(about.run.iter().cloned());
-    lines
 }

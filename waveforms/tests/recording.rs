@@ -13,9 +13,10 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::tile::{Slot, TileBuilder};
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
+use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::vcd::reader::Dump;
-use warpwave_waveforms::waveform::{About, Summary, Waveform};
+use warpwave_waveforms::waveform::{Summary, Waveform};
 
 const STATES: &[&str] = &["empty", "holding", "stuck"];
 
@@ -179,10 +180,12 @@ const PLAIN: Mode = Mode {
 };
 
 fn about() -> About {
-    About {
-        clock_khz: 1_000_000,
-        run: vec!["numbers in a ring".into()],
-    }
+    About::new(1_000_000, vec!["numbers in a ring".into()])
+}
+
+/// Reads a dump, with cycles for times.
+fn read(text: &str) -> Dump {
+    Dump::read(text).expect("our dialect").by_cycle().expect("a clock")
 }
 
 /// The dump of a run of so many cycles, and what it says of itself.
@@ -219,7 +222,7 @@ fn any_window_shows_what_looking_after_every_cycle_shows() {
         (1990, 5000),
     ] {
         let (text, summary) = recorded(&PLAIN, &["*"], &format!("{from}..{to}"), 2000);
-        let dump = Dump::read(&text).expect("our dialect");
+        let dump = read(&text);
         assert_eq!((dump.start, dump.end), (from, to.min(2000)), "{from}..{to}");
         assert!(summary.reached);
         assert_eq!(dump.signals.len(), looks.len());
@@ -241,7 +244,7 @@ fn any_window_shows_what_looking_after_every_cycle_shows() {
 fn selected_signals_are_as_in_the_whole_dump() {
     let (whole, _) = recorded(&PLAIN, &[], "..", 1000);
     let (part, _) = recorded(&PLAIN, &["ring.tile[1].node[*].parity[0]", "**.passed"], "..", 1000);
-    let (whole, part) = (Dump::read(&whole).expect("a dump"), Dump::read(&part).expect("a dump"));
+    let (whole, part) = (read(&whole), read(&part));
     assert_eq!(part.signals.len(), 3 * 2 + 9);
     for signal in &part.signals {
         assert_eq!(Some(signal), whole.signal(&signal.path));
@@ -273,7 +276,7 @@ fn file_is_the_same_for_any_quantum_threads_order_and_skipping() {
 #[test]
 fn window_never_reached_everything_is_unknown() {
     let (text, summary) = recorded(&PLAIN, &["*"], "5000..", 300);
-    let dump = Dump::read(&text).expect("our dialect");
+    let dump = read(&text);
     assert!(!summary.reached && summary.changes == 0);
     assert_eq!((dump.start, dump.end), (300, 300));
     assert!(dump.signals.iter().all(|signal| signal.at(300).is_none()));
@@ -288,7 +291,7 @@ fn waveform_dropped_in_mid_run_leaves_a_readable_file() {
     clock.run(Cycle(450), |now| waveform.collect(now).is_err());
     drop(waveform);
     let (whole, _) = recorded(&PLAIN, &[], "..", 450);
-    let (left, _) = whole.rsplit_once("#450").expect("the last cycle");
+    let (left, _) = whole.rsplit_once("#4495").expect("the last cycle");
     let dropped = fs::read_to_string(&file).expect("a file");
     Dump::read(&dropped).expect("our dialect");
     assert!(dropped.starts_with(left));

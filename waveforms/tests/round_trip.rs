@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use proptest::prelude::*;
-use warpwave_waveforms::signal::Signal;
-use warpwave_waveforms::vcd::{reader::Dump, writer::Writer};
+use warpwave_waveforms::signal::{Kind, Signal};
+use warpwave_waveforms::sink::Sink;
+use warpwave_waveforms::vcd::{Axis, reader::Dump, writer::Writer};
 
-/// For each path, from which cycle on which value.
+/// For each path, from which time on which value.
 type Waves = BTreeMap<String, Vec<(u64, Option<u64>)>>;
 
 /// Signals, first values, and for some cycles new values of some signals.
@@ -16,97 +17,140 @@ struct Run {
     signals: Vec<Signal>,
     start: u64,
     steps: Vec<(u64, Vec<Option<u64>>)>,
+    axis: Axis,
 }
 
 fn runs() -> impl Strategy<Value = Run> {
-    let width = prop_oneof![3 => Just(1u32), 1 => 2u32..64, 1 => Just(64u32)];
+    let number = || prop_oneof![1 => 2u32..64, 1 => Just(64u32)];
+    let kind = prop_oneof![
+        6 => Just(Kind::Bit),
+        2 => number().prop_map(Kind::Vector),
+        1 => number().prop_map(Kind::Stored),
+        1 => Just(Kind::Real),
+    ];
+    let axis = prop_oneof![
+        Just(Axis::Cycles),
+        (1000u64..3_000_000).prop_map(|khz| Axis::Time { khz })
+    ];
     (
-        prop::collection::vec((0usize..4, 0usize..3, width), 1..200),
+        prop::collection::vec((0usize..4, 0usize..3, kind, any::<bool>()), 1..200),
         1usize..20,
-        0u64..1 << 40,
+        0u64..1 << 30,
+        axis,
     )
-        .prop_flat_map(|(shapes, n_steps, start)| {
+        .prop_flat_map(|(shapes, n_steps, start, axis)| {
             let n = shapes.len();
             let value = prop_oneof![2 => any::<u64>().prop_map(Some), 3 => (0u64..4).prop_map(Some), 1 => Just(None)];
-            let step = (1u64..1000, prop::collection::vec(value, n));
+            let step = (1u64..100, prop::collection::vec(value, n));
             prop::collection::vec(step, n_steps).prop_map(move |steps| Run {
                 signals: shapes.iter().enumerate().map(|(n, shape)| signal(n, *shape)).collect(),
                 start,
                 steps,
+                axis,
             })
         })
 }
 
-fn signal(n: usize, (sm, warp, width): (usize, usize, u32)) -> Signal {
-    Signal {
-        scope: vec!["gpu".into(), format!("sm[{sm}]"), format!("warp[{warp}]")],
-        name: format!("signal_{n}"),
-        width,
-        states: None,
+fn signal(n: usize, (sm, warp, kind, is_alias): (usize, usize, Kind, bool)) -> Signal {
+    let mut signal = Signal::new(&format!("gpu.sm[{sm}].warp[{warp}].signal_{n}"), kind);
+    signal.also_in = is_alias.then(|| vec!["gpu".into(), format!("sm[{sm}]"), "bus".into()]);
+    signal
+}
+
+/// A value as a signal can have it: real numbers are eighths, and always there.
+fn fit(signal: &Signal, value: Option<u64>) -> Option<u64> {
+    match signal.kind {
+        Kind::Real => Some(((value.unwrap_or(0) & 0xffff) as f64 / 8.0).to_bits()),
+        kind => value.map(|value| value & (u64::MAX >> (64 - kind.width()))),
     }
 }
 
 /// Writes the run as a recorder would, changes only, and says what it was.
 fn write(run: &Run) -> (String, Waves) {
     let mut file = Vec::new();
-    let mut writer = Writer::new(&mut file, &["a run".into()], &run.signals).expect("memory");
-    let fits = |n: usize, value: &Option<u64>| value.map(|value| value & (u64::MAX >> (64 - run.signals[n].width)));
+    let mut writer = Writer::new(&mut file, &["a run".into()], run.axis, &run.signals).expect("memory");
     let mut now = run.start;
-    let mut values: Vec<Option<u64>> = run.steps[0].1.iter().enumerate().map(|(n, v)| fits(n, v)).collect();
-    let mut waves: Vec<Vec<(u64, Option<u64>)>> = values.iter().map(|value| vec![(now, *value)]).collect();
-    writer.dump(now, &values).expect("memory");
+    let first = run.signals.iter().zip(&run.steps[0].1);
+    let mut values: Vec<Option<u64>> = first.map(|(signal, value)| fit(signal, *value)).collect();
+    let mut waves: Vec<Vec<(u64, Option<u64>)>> =
+        values.iter().map(|value| vec![(run.axis.rise(now), *value)]).collect();
+    writer.begin(now, &values).expect("memory");
     for (cycles, step) in &run.steps[1..] {
         now += cycles;
         for (n, value) in step.iter().enumerate() {
-            let value = fits(n, value);
+            let value = fit(&run.signals[n], *value);
             if values[n] != value {
                 values[n] = value;
-                waves[n].push((now, value));
+                waves[n].push((run.axis.rise(now), value));
                 writer.change(now, n as u32, value).expect("memory");
             }
         }
     }
     writer.finish(now + 1).expect("memory");
-    let waves = run.signals.iter().map(Signal::path).zip(waves).collect();
-    (String::from_utf8(file).expect("text"), waves)
+    let mut all: Waves = clock(run.axis, run.start, now);
+    for (signal, wave) in run.signals.iter().zip(waves) {
+        let alias = signal
+            .also_in
+            .as_ref()
+            .map(|scope| format!("{}.{}", scope.join("."), signal.name));
+        all.extend(alias.map(|alias| (alias, wave.clone())));
+        all.insert(signal.path(), wave);
+    }
+    (String::from_utf8(file).expect("text"), all)
+}
+
+/// The clock and its cycles, which come with every dump.
+fn clock(axis: Axis, start: u64, last: u64) -> Waves {
+    let edges = (start..=last).flat_map(|cycle| [(axis.rise(cycle), Some(1)), (axis.fall(cycle), Some(0))]);
+    let cycles = (start..=last).map(|cycle| (axis.rise(cycle), Some(cycle)));
+    [
+        ("gpu.clock".into(), edges.collect()),
+        ("gpu.cycle".into(), cycles.collect()),
+    ]
+    .into()
 }
 
 fn read_own(text: &str) -> Waves {
     let dump = Dump::read(text).expect("what we write keeps to our own dialect");
-    dump.signals
-        .into_iter()
-        .map(|signal| (signal.path, signal.changes))
-        .collect()
+    let wave = |place: usize| dump.signals[place].changes.clone();
+    let aliases = dump.aliases.iter().map(|(path, place)| (path.clone(), wave(*place)));
+    let first = (0..dump.signals.len()).map(|n| (dump.signals[n].path.clone(), wave(n)));
+    first.chain(aliases).collect()
 }
 
 fn read_vcd(text: &str) -> Waves {
     let mut parser = vcd::Parser::new(text.as_bytes());
     let header = parser.parse_header().expect("a header");
-    let mut by_code = BTreeMap::new();
+    let mut by_code: BTreeMap<vcd::IdCode, Vec<String>> = BTreeMap::new();
     collect_vars(&header.items, "", &mut by_code);
-    let mut waves: Waves = by_code.values().map(|path| (path.clone(), Vec::new())).collect();
+    let mut waves = Waves::new();
     let mut now = 0;
     for command in parser {
-        let (code, digits) = match command.expect("a command") {
+        let (code, value) = match command.expect("a command") {
             vcd::Command::Timestamp(at) => {
                 now = at;
                 continue;
             }
-            vcd::Command::ChangeScalar(code, value) => (code, value.to_string()),
-            vcd::Command::ChangeVector(code, value) => (code, value.to_string()),
+            vcd::Command::ChangeScalar(code, value) => (code, number(&value.to_string())),
+            vcd::Command::ChangeVector(code, value) => (code, number(&value.to_string())),
+            vcd::Command::ChangeReal(code, value) => (code, Some(value.to_bits())),
             _ => continue,
         };
-        let wave = waves.get_mut(&by_code[&code]).expect("declared");
-        wave.push((now, number(&digits)));
+        for path in &by_code[&code] {
+            waves.entry(path.clone()).or_default().push((now, value));
+        }
     }
     waves
 }
 
-fn collect_vars(items: &[vcd::ScopeItem], above: &str, by_code: &mut BTreeMap<vcd::IdCode, String>) {
+fn collect_vars(items: &[vcd::ScopeItem], above: &str, by_code: &mut BTreeMap<vcd::IdCode, Vec<String>>) {
     for item in items {
         match item {
             vcd::ScopeItem::Var(var) => {
-                by_code.insert(var.code, format!("{above}{}", var.reference));
+                by_code
+                    .entry(var.code)
+                    .or_default()
+                    .push(format!("{above}{}", var.reference));
             }
             vcd::ScopeItem::Scope(scope) => {
                 collect_vars(&scope.items, &format!("{above}{}.", scope.identifier), by_code);
@@ -126,8 +170,11 @@ fn read_wellen(text: &str) -> Waves {
         waveform.load_signals(&[id]);
         let signal = waveform.get_signal(id).expect("loaded");
         let wave = signal.iter_changes().map(|(at, value)| {
-            let digits = value.to_bit_string().expect("bits");
-            (waveform.time_table()[at as usize], number(&digits))
+            let value = match value {
+                wellen::SignalValueRef::Real(value) => Some(value.to_bits()),
+                value => number(&value.to_bit_string().expect("bits")),
+            };
+            (waveform.time_table()[at as usize], value)
         });
         waves.insert(path, wave.collect());
     }

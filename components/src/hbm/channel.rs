@@ -367,7 +367,7 @@ impl Component for Channel {
         for (n, bank) in self.clockwork.banks.iter().enumerate() {
             probe.enter("bank", n);
             probe.state("state", &["closed", "open"], Some(usize::from(bank.row.is_some())));
-            probe.vector("row", 32, bank.row.map(u64::from));
+            probe.stored("row", 32, bank.row.map(u64::from));
             probe.leave();
         }
     }

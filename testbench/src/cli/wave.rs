@@ -6,8 +6,9 @@ use warpwave::bench::Bench;
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
+use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
-use warpwave_waveforms::waveform::{About, Summary, Waveform};
+use warpwave_waveforms::waveform::{Summary, Waveform};
 
 use super::args;
 use super::failure::Failure;
@@ -29,10 +30,8 @@ impl Wave {
         };
         let selection = Selection::new(&args.trace, &args.trace_cycles).map_err(failure)?;
         let config = bench.gpu().config();
-        let about = About {
-            clock_khz: config.clocks.core_khz.into(),
-            run: vec![format!("{} on {}", scenario.name, config.name)],
-        };
+        let run = vec![format!("{} on {}", scenario.name, config.name)];
+        let about = About::new(config.clocks.core_khz.into(), run);
         let waveform = Waveform::create(file, &selection, &about, bench.gpu_mut().clock_mut());
         Ok(Wave {
             waveform: Some(waveform.map_err(failure)?),

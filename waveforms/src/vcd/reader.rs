@@ -12,9 +12,11 @@ pub struct Dump {
     pub timescale: String,
     /// All signals, in the order of declaration.
     pub signals: Vec<Declared>,
-    /// The cycle of the first values.
+    /// Second paths of signals, each with the signal's place.
+    pub aliases: Vec<(String, usize)>,
+    /// The time of the first values.
     pub start: u64,
-    /// The last cycle.
+    /// The last time.
     pub end: u64,
 }
 
@@ -25,7 +27,9 @@ pub struct Declared {
     pub path: String,
     /// Bits.
     pub width: u32,
-    /// From which cycle on it had which value, the first value first; `None` is unknown.
+    /// Whether it is a real number, whose values are the bits of an `f64`.
+    pub is_real: bool,
+    /// From which time on it had which value, the first value first; `None` is none: never written, or not driven.
     pub changes: Vec<(u64, Option<u64>)>,
 }
 
@@ -60,6 +64,48 @@ impl Dump {
         reader.finish().map_err(|what| ReadError { line, what })
     }
 
+    /// The same with cycles for times, and without the clock and the count of its cycles.
+    ///
+    /// # Errors
+    /// If the dump has no clock, or a signal changes while the clock does not rise.
+    pub fn by_cycle(mut self) -> Result<Dump, String> {
+        let place = |name: &str| {
+            let found = self
+                .signals
+                .iter()
+                .position(|s| s.path.matches('.').count() == 1 && s.path.ends_with(name));
+            found.ok_or(format!("no signal {name}"))
+        };
+        let (clock, cycle) = (place(".clock")?, place(".cycle")?);
+        assert_eq!((clock, cycle), (0, 1), "the clock and its cycles come first");
+        let counts: HashMap<u64, u64> = (self.signals[cycle].changes.iter())
+            .filter_map(|&(at, count)| Some((at, count?)))
+            .collect();
+        let end = self.signals[cycle]
+            .changes
+            .last()
+            .and_then(|last| last.1)
+            .map_or(0, |last| last + 1);
+        (self.start, self.end) = (
+            counts[&self.start],
+            if self.end == self.start {
+                counts[&self.start]
+            } else {
+                end
+            },
+        );
+        self.signals.drain(..2);
+        self.aliases.iter_mut().for_each(|(_, place)| *place -= 2);
+        for signal in &mut self.signals {
+            for (at, _) in &mut signal.changes {
+                *at = *counts
+                    .get(at)
+                    .ok_or(format!("{} changes at {at}, off the clock", signal.path))?;
+            }
+        }
+        Ok(self)
+    }
+
     /// The signal of this path.
     pub fn signal(&self, path: &str) -> Option<&Declared> {
         self.signals.iter().find(|signal| signal.path == path)
@@ -67,9 +113,9 @@ impl Dump {
 }
 
 impl Declared {
-    /// Its value in a cycle; unknown before the first.
-    pub fn at(&self, cycle: u64) -> Option<u64> {
-        let after = self.changes.partition_point(|&(at, _)| at <= cycle);
+    /// Its value at a time; none before the first.
+    pub fn at(&self, time: u64) -> Option<u64> {
+        let after = self.changes.partition_point(|&(at, _)| at <= time);
         after.checked_sub(1).and_then(|last| self.changes[last].1)
     }
 }
@@ -92,6 +138,7 @@ struct Reader {
     scope: Vec<String>,
     scopes: HashSet<String>,
     signals: Vec<Declared>,
+    aliases: Vec<(String, usize)>,
     paths: HashSet<String>,
     codes: HashMap<String, usize>,
     now: Option<u64>,
@@ -139,6 +186,7 @@ impl Reader {
             ("$upscope", []) => {
                 self.scope.pop().ok_or("a scope is left that was not entered")?;
             }
+            ("$var", ["real", "64", code, name]) => self.declare_real(code, name)?,
             ("$var", ["wire", width, code, name]) => self.declare(width, code, name, None)?,
             ("$var", ["wire", width, code, name, range]) => self.declare(width, code, name, Some(range))?,
             ("$enddefinitions", []) => self.defined()?,
@@ -165,15 +213,32 @@ impl Reader {
         if range != expected.as_deref() {
             return Err(format!("{path}: range {range:?} of {bits} bits"));
         }
+        self.add(path, code, bits, false)
+    }
+
+    fn declare_real(&mut self, code: &str, name: &str) -> Finding {
+        let path = format!("{}.{name}", self.scope.join("."));
+        self.add(path, code, 64, true)
+    }
+
+    /// A signal, or a second path of one that is like it.
+    fn add(&mut self, path: String, code: &str, width: u32, is_real: bool) -> Finding {
         if !self.paths.insert(path.clone()) {
             return Err(format!("{path} is declared twice"));
         }
-        if self.codes.insert(code.into(), self.signals.len()).is_some() {
-            return Err(format!("{path}: code `{code}` is taken"));
+        if let Some(&place) = self.codes.get(code) {
+            let other = &self.signals[place];
+            if (other.width, other.is_real) != (width, is_real) || name(&other.path) != name(&path) {
+                return Err(format!("{path}: code `{code}` is taken"));
+            }
+            self.aliases.push((path, place));
+            return Ok(());
         }
+        self.codes.insert(code.into(), self.signals.len());
         self.signals.push(Declared {
             path,
-            width: bits,
+            width,
+            is_real,
             changes: Vec::new(),
         });
         Ok(())
@@ -217,20 +282,26 @@ impl Reader {
     }
 
     fn change(&mut self, line: &str) -> Finding {
-        let (digits, code, is_vector) = match line.strip_prefix('b') {
-            Some(vector) => {
-                let (digits, code) = vector.split_once(' ').ok_or(format!("no space in `{line}`"))?;
-                (digits, code, true)
+        let (form, digits, code) = match line.split_at_checked(1).ok_or("an empty line")? {
+            (form @ ("b" | "r"), rest) => {
+                let (digits, code) = rest.split_once(' ').ok_or(format!("no space in `{line}`"))?;
+                (form, digits, code)
             }
-            None => {
-                let (digit, code) = line.split_at_checked(1).ok_or("an empty line")?;
-                (digit, code, false)
-            }
+            (digit, code) => ("", digit, code),
         };
         let place = *self.codes.get(code).ok_or(format!("unknown code `{code}`"))?;
         let signal = &mut self.signals[place];
-        let value = value(digits, signal.width).map_err(|what| format!("{}: {what}", signal.path))?;
-        if is_vector != (signal.width > 1) {
+        let value = match form {
+            "r" => real(digits),
+            _ => value(digits, signal.width),
+        };
+        let value = value.map_err(|what| format!("{}: {what}", signal.path))?;
+        let expected = match (signal.is_real, signal.width) {
+            (true, _) => "r",
+            (false, 1) => "",
+            (false, _) => "b",
+        };
+        if form != expected {
             return Err(format!("{}: `{line}` for {} bits", signal.path, signal.width));
         }
         let now = self.now.expect("a change comes after a time");
@@ -249,6 +320,7 @@ impl Reader {
                 comments: self.comments,
                 timescale,
                 signals: self.signals,
+                aliases: self.aliases,
                 start: self.start,
                 end,
             }),
@@ -257,9 +329,23 @@ impl Reader {
     }
 }
 
-/// `x`, or binary digits that start with a one unless they are the number zero.
+/// The last name of a path.
+fn name(path: &str) -> &str {
+    path.rsplit_once('.').map_or(path, |(_, name)| name)
+}
+
+/// A real number, written as shortly as it can be.
+fn real(digits: &str) -> Result<Option<u64>, String> {
+    let value: Option<f64> = digits.parse().ok();
+    let value = value.filter(|value| value.to_string() == digits);
+    value
+        .map(|value| Some(value.to_bits()))
+        .ok_or(format!("`{digits}` is no real number"))
+}
+
+/// `x` or `z`, or binary digits that start with a one unless they are the number zero.
 fn value(digits: &str, width: u32) -> Result<Option<u64>, String> {
-    if digits == "x" {
+    if digits == "x" || digits == "z" {
         return Ok(None);
     }
     let value = u64::from_str_radix(digits, 2).map_err(|_| format!("`{digits}` is no binary number of 64 bits"))?;

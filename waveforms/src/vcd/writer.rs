@@ -1,13 +1,21 @@
 //! Writes a value change dump.
 //!
-//! Signals are named by their place in the list given at the start. Text is gathered and goes out a mebibyte at a time.
+//! Signals are named by their place in the list given at the start. Text is gathered and goes out a mebibyte at a time, always
+//! whole lines, so that a file left behind by a run that broke off can be read.
 
 use std::io::{self, Write};
 
-use crate::signal::{Scope, Signal};
+use super::Axis;
+use crate::signal::{Kind, Scope, Signal};
+use crate::sink::Sink;
 
 /// Text gathered before it is written.
 const BLOCK: usize = 1 << 20;
+
+/// Places of the clock and of the count of its cycles among the codes, which they come first of.
+const CLOCK: usize = 0;
+const CYCLE: usize = 1;
+const FIRST_SIGNAL: usize = 2;
 
 /// The eight digits of every byte.
 static DIGITS: [[u8; 8]; 256] = digits();
@@ -17,6 +25,7 @@ pub struct Writer<W: Write> {
     out: W,
     text: Vec<u8>,
     codes: Vec<Code>,
+    axis: Axis,
     at: Option<u64>,
     written: u64,
 }
@@ -26,88 +35,100 @@ pub struct Writer<W: Write> {
 struct Code {
     text: [u8; 6],
     len: u8,
-    is_bit: bool,
+    form: Form,
+    no_value: u8,
+}
+
+/// How a value is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Bit,
+    Vector,
+    Real,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header: `about`, a comment each; the states' names; scopes and signals.
-    pub fn new(out: W, about: &[String], signals: &[Signal]) -> io::Result<Self> {
-        let codes: Vec<Code> = signals.iter().enumerate().map(|(n, s)| code(n, s.width)).collect();
+    /// Writes the header: `about`, a comment each; the states' names; scopes and signals, with the clock in the outermost scope of
+    /// the first one.
+    pub fn new(out: W, about: &[String], axis: Axis, signals: &[Signal]) -> io::Result<Self> {
         let mut writer = Writer {
             out,
             text: Vec::with_capacity(BLOCK + BLOCK / 4),
-            codes,
+            codes: codes(signals),
+            axis,
             at: None,
             written: 0,
         };
         writer.line(&format!("$version warpwave {} $end", env!("CARGO_PKG_VERSION")))?;
+        writer.line(&format!("$comment {} $end", axis.in_words()))?;
         for line in about {
             writer.line(&format!("$comment {} $end", line.replace('$', "")))?;
         }
         for line in state_names(signals) {
             writer.line(&format!("$comment {line} $end"))?;
         }
-        writer.line("$timescale 1 ns $end")?;
-        writer.scopes(&Scope::tree(signals), signals)?;
+        writer.line(&format!("$timescale {} $end", axis.timescale()))?;
+        for (n, scope) in Scope::tree(signals).scopes.iter().enumerate() {
+            writer.scope(scope, signals, n == 0)?;
+        }
         writer.line("$enddefinitions $end")?;
         Ok(writer)
     }
 
-    fn scopes(&mut self, scope: &Scope, signals: &[Signal]) -> io::Result<()> {
+    fn scope(&mut self, scope: &Scope, signals: &[Signal], has_clock: bool) -> io::Result<()> {
+        self.line(&format!("$scope module {} $end", scope.name))?;
+        if has_clock {
+            self.line("$var wire 1 ! clock $end")?;
+            self.line("$var wire 48 \" cycle [47:0] $end")?;
+        }
         for &n in &scope.signals {
-            let Signal { name, width, .. } = &signals[n];
-            let code = self.codes[n];
+            let Signal { name, kind, .. } = &signals[n];
+            let code = self.codes[FIRST_SIGNAL + n];
             let code = str::from_utf8(&code.text[..code.len as usize - 1]).expect("codes are printable");
-            let range = if *width == 1 {
-                String::new()
-            } else {
-                format!(" [{}:0]", width - 1)
+            let line = match (*kind, kind.width()) {
+                (Kind::Real, _) => format!("$var real 64 {code} {name} $end"),
+                (_, 1) => format!("$var wire 1 {code} {name} $end"),
+                (_, width) => format!("$var wire {width} {code} {name} [{}:0] $end", width - 1),
             };
-            let line = format!("$var wire {width} {code} {name}{range} $end");
             self.line(&line)?;
         }
         for inner in &scope.scopes {
-            self.line(&format!("$scope module {} $end", inner.name))?;
-            self.scopes(inner, signals)?;
-            self.line("$upscope $end")?;
+            self.scope(inner, signals, false)?;
         }
-        Ok(())
+        self.line("$upscope $end")
     }
 
-    /// The first values, of all signals. They hold from cycle `at` on.
-    ///
-    /// # Panics
-    /// If it is not one value for each signal.
-    pub fn dump(&mut self, at: u64, values: &[Option<u64>]) -> io::Result<()> {
-        assert_eq!(values.len(), self.codes.len(), "a dump gives every signal its value");
-        self.stamp(at);
-        self.line("$dumpvars")?;
-        for (signal, value) in values.iter().enumerate() {
-            self.change(at, signal as u32, *value)?;
-        }
-        self.line("$end")
-    }
-
-    /// Signal number `signal` has this value from cycle `at` on; `None` is unknown.
+    /// As [`Sink::change`], for callers that know the format.
     ///
     /// # Panics
     /// If `at` lies before the last change.
     #[inline]
-    pub fn change(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()> {
+    pub fn put(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()> {
         if self.at != Some(at) {
-            self.stamp(at);
+            self.advance(at)?;
         }
-        let code = self.codes[signal as usize];
-        match value {
-            Some(value) if code.is_bit => self.text.push(b'0' + (value & 1) as u8),
-            None if code.is_bit => self.text.push(b'x'),
-            Some(value) => self.number(value),
-            None => self.text.extend_from_slice(b"bx "),
+        self.value(FIRST_SIGNAL + signal as usize, value);
+        if self.text.len() < BLOCK { Ok(()) } else { self.spill() }
+    }
+
+    #[inline]
+    fn value(&mut self, place: usize, value: Option<u64>) {
+        let code = self.codes[place];
+        match (value, code.form) {
+            (Some(value), Form::Vector) => self.number(value),
+            (Some(value), Form::Bit) => self.text.push(b'0' + (value & 1) as u8),
+            (Some(value), Form::Real) => self.real(f64::from_bits(value)),
+            (None, Form::Bit) => self.text.push(code.no_value),
+            (None, _) => self.text.extend_from_slice(&[b'b', code.no_value, b' ']),
         }
         let end = self.text.len() + usize::from(code.len);
         self.text.extend_from_slice(&code.text);
         self.text.truncate(end);
-        if self.text.len() < BLOCK { Ok(()) } else { self.spill() }
+    }
+
+    #[cold]
+    fn real(&mut self, value: f64) {
+        self.text.extend_from_slice(format!("r{value} ").as_bytes());
     }
 
     /// `b101 `: the digits from the highest one on, eight at a time.
@@ -124,12 +145,37 @@ impl<W: Write> Writer<W> {
         self.text.push(b' ');
     }
 
-    /// A new time: `#123`.
-    fn stamp(&mut self, at: u64) {
+    /// Goes on to the rising edge that begins cycle `at`, over the edges between.
+    fn advance(&mut self, at: u64) -> io::Result<()> {
         if let Some(last) = self.at {
             assert!(last < at, "cycle {at}: a value change after cycle {last}");
+            for cycle in last..at - 1 {
+                self.fall(cycle);
+                self.rise(cycle + 1);
+                if self.text.len() >= BLOCK {
+                    self.spill()?;
+                }
+            }
+            self.fall(at - 1);
         }
+        self.rise(at);
         self.at = Some(at);
+        Ok(())
+    }
+
+    fn rise(&mut self, cycle: u64) {
+        self.time(self.axis.rise(cycle));
+        self.value(CLOCK, Some(1));
+        self.value(CYCLE, Some(cycle));
+    }
+
+    fn fall(&mut self, cycle: u64) {
+        self.time(self.axis.fall(cycle));
+        self.value(CLOCK, Some(0));
+    }
+
+    /// `#123`.
+    fn time(&mut self, at: u64) {
         let (mut digits, mut place, mut rest) = ([b'0'; 20], 20, at);
         while rest > 0 || place == 20 {
             place -= 1;
@@ -157,29 +203,6 @@ impl<W: Write> Writer<W> {
         result
     }
 
-    /// The last cycle given so far.
-    pub fn at(&self) -> Option<u64> {
-        self.at
-    }
-
-    /// Bytes written or gathered so far.
-    pub fn len(&self) -> u64 {
-        self.written + self.text.len() as u64
-    }
-
-    /// Whether nothing was written: never, since there is a header.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Stamps the end, so that the last values are visible, and writes everything out.
-    pub fn finish(&mut self, at: u64) -> io::Result<()> {
-        if self.at.is_none_or(|last| last < at) {
-            self.stamp(at);
-        }
-        self.flush()
-    }
-
     /// Writes out what is gathered.
     pub fn flush(&mut self) -> io::Result<()> {
         self.spill()?;
@@ -187,8 +210,65 @@ impl<W: Write> Writer<W> {
     }
 }
 
+impl<W: Write + Send> Sink for Writer<W> {
+    /// # Panics
+    /// If it is not one value for each signal.
+    fn begin(&mut self, at: u64, values: &[Option<u64>]) -> io::Result<()> {
+        assert_eq!(
+            values.len() + FIRST_SIGNAL,
+            self.codes.len(),
+            "a dump gives every signal its value"
+        );
+        self.at = Some(at);
+        self.time(self.axis.rise(at));
+        self.line("$dumpvars")?;
+        self.value(CLOCK, Some(1));
+        self.value(CYCLE, Some(at));
+        for (signal, value) in values.iter().enumerate() {
+            self.put(at, signal as u32, *value)?;
+        }
+        self.line("$end")
+    }
+
+    #[inline]
+    fn change(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()> {
+        self.put(at, signal, value)
+    }
+
+    /// Stamps the end, so that the last values are visible, and writes everything out.
+    fn finish(&mut self, at: u64) -> io::Result<()> {
+        if let Some(last) = self.at
+            && last < at
+        {
+            if last < at - 1 {
+                self.advance(at - 1)?;
+            }
+            self.fall(at - 1);
+            self.time(self.axis.rise(at));
+            self.at = Some(at);
+        }
+        self.flush()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.written + self.text.len() as u64
+    }
+}
+
+/// A code for the clock, its count and every signal. What tells of issue changes most and has the shortest of the rest.
+fn codes(signals: &[Signal]) -> Vec<Code> {
+    let mut rank: Vec<usize> = (0..signals.len()).collect();
+    rank.sort_by_key(|&n| !signals[n].name.starts_with("issue"));
+    let mut codes = vec![code(CLOCK, Kind::Bit); FIRST_SIGNAL + signals.len()];
+    codes[CYCLE] = code(CYCLE, Kind::Vector(48));
+    for (rank, n) in rank.into_iter().enumerate() {
+        codes[FIRST_SIGNAL + n] = code(FIRST_SIGNAL + rank, signals[n].kind);
+    }
+    codes
+}
+
 /// Printable characters, the lowest place first: 94 codes of one character, then of two.
-fn code(n: usize, width: u32) -> Code {
+fn code(n: usize, kind: Kind) -> Code {
     let (mut text, mut len, mut rest) = ([0; 6], 0, n);
     loop {
         text[len] = b'!' + (rest % 94) as u8;
@@ -202,7 +282,12 @@ fn code(n: usize, width: u32) -> Code {
     Code {
         text,
         len: len as u8 + 1,
-        is_bit: width == 1,
+        form: match (kind, kind.width()) {
+            (Kind::Real, _) => Form::Real,
+            (_, 1) => Form::Bit,
+            _ => Form::Vector,
+        },
+        no_value: kind.no_value(),
     }
 }
 
@@ -210,7 +295,7 @@ fn code(n: usize, width: u32) -> Code {
 fn state_names(signals: &[Signal]) -> Vec<String> {
     let mut seen: Vec<(&str, &[&str])> = Vec::new();
     for signal in signals {
-        if let Some(states) = signal.states
+        if let Some(states) = signal.kind.states()
             && !seen.contains(&(&signal.name, states))
         {
             seen.push((&signal.name, states));
@@ -241,74 +326,126 @@ const fn digits() -> [[u8; 8]; 256] {
 mod tests {
     use super::*;
 
-    fn signal(name: &str, width: u32) -> Signal {
-        Signal {
-            scope: vec!["top".into(), "sm[0]".into()],
-            name: name.into(),
-            width,
-            states: None,
-        }
+    fn signal(name: &str, kind: Kind) -> Signal {
+        Signal::new(&format!("top.sm[0].{name}"), kind)
     }
 
-    fn written(signals: &[Signal], write: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> io::Result<()>) -> String {
+    fn written(
+        axis: Axis,
+        signals: &[Signal],
+        write: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> io::Result<()>,
+    ) -> String {
         let mut file = Vec::new();
-        let mut writer = Writer::new(&mut file, &["about $this".into()], signals).expect("memory");
+        let mut writer = Writer::new(&mut file, &["about $this".into()], axis, signals).expect("memory");
         write(&mut writer).expect("memory");
         String::from_utf8(file).expect("text")
     }
 
     #[test]
     fn whole_file_reads_as_the_format_says() {
-        let mut state = signal("state", 2);
-        state.states = Some(&["idle", "busy", "done"]);
-        let text = written(&[signal("valid", 1), signal("pc", 32), state], |writer| {
-            writer.dump(0, &[Some(0), None, Some(1)])?;
-            writer.change(3, 0, Some(1))?;
-            writer.change(3, 1, Some(0))?;
-            writer.change(20, 1, Some(0x105))?;
-            writer.change(21, 0, None)?;
-            writer.finish(25)
+        let mut pc = signal("pc", Kind::Vector(32));
+        pc.also_in = Some(vec!["top".into(), "bus".into()]);
+        let state = Kind::State(&["idle", "busy", "done"]);
+        let signals = [
+            signal("valid", Kind::Bit),
+            pc,
+            signal("state", state),
+            signal("row", Kind::Stored(4)),
+            signal("ipc", Kind::Real),
+            signal("issued", Kind::Bit),
+        ];
+        let text = written(Axis::Cycles, &signals, |writer| {
+            let half = 0.5f64.to_bits();
+            writer.begin(2, &[Some(0), None, Some(1), None, Some(half), None])?;
+            writer.change(4, 0, Some(1))?;
+            writer.change(4, 1, Some(0x105))?;
+            writer.change(5, 0, None)?;
+            writer.change(5, 4, Some(0))?;
+            writer.finish(7)
         });
         let expected = "\
 $version warpwave 0.1.0 $end
+$comment 10 time units are one cycle of the core clock: the ruler in ns reads as the cycle $end
 $comment about this $end
 $comment states of state: 0 idle, 1 busy, 2 done $end
-$timescale 1 ns $end
+$timescale 100 ps $end
 $scope module top $end
+$var wire 1 ! clock $end
+$var wire 48 \" cycle [47:0] $end
 $scope module sm[0] $end
-$var wire 1 ! valid $end
-$var wire 32 \" pc [31:0] $end
-$var wire 2 # state [1:0] $end
+$var wire 1 $ valid $end
+$var wire 32 % pc [31:0] $end
+$var wire 2 & state [1:0] $end
+$var wire 4 ' row [3:0] $end
+$var real 64 ( ipc $end
+$var wire 1 # issued $end
+$upscope $end
+$scope module bus $end
+$var wire 32 % pc [31:0] $end
 $upscope $end
 $upscope $end
 $enddefinitions $end
-#0
-$dumpvars
-0!
-bx \"
-b1 #
-$end
-#3
-1!
-b0 \"
 #20
-b100000101 \"
-#21
-x!
+$dumpvars
+1!
+b10 \"
+0$
+bz %
+b1 &
+bx '
+r0.5 (
+z#
+$end
 #25
+0!
+#30
+1!
+b11 \"
+#35
+0!
+#40
+1!
+b100 \"
+1$
+b100000101 %
+#45
+0!
+#50
+1!
+b101 \"
+z$
+r0 (
+#55
+0!
+#60
+1!
+b110 \"
+#65
+0!
+#70
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn real_time_of_two_thirds_of_a_nanosecond_a_cycle_is_rounded_down_and_never_drifts() {
+        let axis = Axis::Time { khz: 1_500_000 };
+        assert_eq!(
+            [0, 1, 2, 3, 3_000_000].map(|cycle| axis.rise(cycle)),
+            [0, 666, 1333, 2000, 2_000_000_000]
+        );
+        assert_eq!([0, 1, 2].map(|cycle| axis.fall(cycle)), [333, 1000, 1666]);
     }
 
     #[test]
     fn every_width_of_number_is_written_as_the_standard_library_does() {
         for shift in 0..64 {
             for value in [1 << shift, u64::MAX >> shift, 0x9e37_79b9_7f4a_7c15 >> shift] {
-                let text = written(&[signal("n", 64)], |writer| {
+                let text = written(Axis::Cycles, &[signal("n", Kind::Vector(64))], |writer| {
                     writer.change(0, 0, Some(value))?;
                     writer.flush()
                 });
-                assert!(text.ends_with(&format!("#0\nb{value:b} !\n")), "{text}");
+                assert!(text.ends_with(&format!("\nb{value:b} #\n")), "{text}");
             }
         }
     }
@@ -317,7 +454,7 @@ x!
     fn codes_are_printable_distinct_and_short_first() {
         let codes: Vec<_> = (0..94 + 94 * 94 + 500)
             .map(|n| {
-                let code = code(n, 1);
+                let code = code(n, Kind::Bit);
                 code.text[..code.len as usize - 1].to_vec()
             })
             .collect();
@@ -331,7 +468,7 @@ x!
     #[test]
     #[should_panic(expected = "cycle 4: a value change after cycle 5")]
     fn time_going_back_panics() {
-        written(&[signal("n", 1)], |writer| {
+        written(Axis::Cycles, &[signal("n", Kind::Bit)], |writer| {
             writer.change(5, 0, None)?;
             writer.change(4, 0, None)
         });

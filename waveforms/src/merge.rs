@@ -1,0 +1,94 @@
+//! Joins what the tiles' recorders hand over: changes by cycle, and within a cycle by signal.
+//!
+//! Signals are numbered by tile and component, and a quantum is complete in all tiles before it is merged. So the order of
+//! changes depends on nothing but the run.
+
+use warpwave_hw::time::Cycle;
+
+use crate::recorder::{Batch, Change, Tray};
+
+/// What one tile hands over, and how far it is merged.
+pub struct Feed {
+    tray: Tray,
+    batch: Batch,
+    base: usize,
+    next: usize,
+}
+
+impl Feed {
+    /// A tile that leaves its batches in `tray` and whose signals are numbered from `base` on.
+    pub fn new(tray: Tray, base: usize) -> Self {
+        Feed {
+            tray,
+            batch: Batch::default(),
+            base,
+            next: 0,
+        }
+    }
+
+    /// The next cycle that has changes.
+    fn cycle(&self) -> Option<Cycle> {
+        self.batch.cycles.get(self.next).map(|&(cycle, _)| cycle)
+    }
+
+    /// The changes of the next cycle.
+    fn take(&mut self) -> &[Change] {
+        let start = match self.next {
+            0 => 0,
+            next => self.batch.cycles[next - 1].1,
+        };
+        let end = self.batch.cycles[self.next].1;
+        self.next += 1;
+        &self.batch.changes[start..end]
+    }
+}
+
+/// All tiles' changes in order.
+#[derive(Default)]
+pub struct Merge {
+    feeds: Vec<Feed>,
+}
+
+impl Merge {
+    /// Another tile.
+    pub fn add(&mut self, feed: Feed) {
+        self.feeds.push(feed);
+    }
+
+    /// Takes what the tiles have left, once what they left before is taken. Values at the window's start go to `first`; whether
+    /// there were any.
+    pub fn refill(&mut self, first: &mut [Option<u64>]) -> bool {
+        let mut begins = false;
+        for feed in &mut self.feeds {
+            feed.batch.clear();
+            feed.next = 0;
+            std::mem::swap(&mut *feed.tray.open(), &mut feed.batch);
+            if let Some(values) = feed.batch.first.take() {
+                first[feed.base..][..values.len()].copy_from_slice(&values);
+                begins = true;
+            }
+        }
+        begins
+    }
+
+    /// The next cycle in which anything changes.
+    pub fn next(&self) -> Cycle {
+        let cycles = self.feeds.iter().filter_map(Feed::cycle);
+        cycles.min().unwrap_or(Cycle::NEVER)
+    }
+
+    /// The last cycle in which anything changes, of those taken in.
+    pub fn last(&self) -> Option<Cycle> {
+        let cycles = self.feeds.iter().filter_map(|feed| feed.batch.cycles.last());
+        cycles.map(|&(cycle, _)| cycle).max()
+    }
+
+    /// Adds that cycle's changes to `step`.
+    pub fn take(&mut self, cycle: Cycle, step: &mut Vec<Change>) {
+        for feed in &mut self.feeds {
+            if feed.cycle() == Some(cycle) {
+                step.extend_from_slice(feed.take());
+            }
+        }
+    }
+}
