@@ -15,6 +15,10 @@ pub mod hist;
 
 pub mod svg;
 
+pub mod kanata;
+
+pub mod perfetto;
+
 pub mod text;
 
 pub mod json;

@@ -74,4 +74,8 @@ pub mod view;
 
 pub mod waveform;
 
+pub mod kanata;
+
+pub mod perfetto;
+
 pub mod error;

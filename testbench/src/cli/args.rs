@@ -15,7 +15,7 @@ pub struct Arguments {
 #[derive(Subcommand)]
 pub enum Command {
     /// Run scenarios, print what happened, check what they expect and assert
-    Run(Run),
+    Run(Box<Run>),
     /// List the built-in scenarios, each with the claim it proves
     List,
     /// List the GPUs, or show one in full with the source of every number
@@ -60,8 +60,8 @@ pub struct Run {
     /// Show these signals in the waveform, such as 'gpu.gpc[0].sm[1].**'; everything if left out
     #[arg(long, value_name = "SCOPE-GLOB", requires = "vcd")]
     pub trace: Vec<String>,
-    /// Show these cycles in the waveform, B not included
-    #[arg(long, value_name = "A..B", requires = "vcd", default_value = "..")]
+    /// Show these cycles in the waveform, the pipeline diagram and the timeline, B not included
+    #[arg(long, value_name = "A..B", default_value = "..")]
     pub trace_cycles: String,
     /// Write all metrics as JSON
     #[arg(long, value_name = "FILE")]
@@ -69,6 +69,12 @@ pub struct Run {
     /// Write latencies by path and stage: a table with the slowest requests, .hgrm, .hlog and a picture (.svg)
     #[arg(long, value_name = "DIR")]
     pub hist: Option<PathBuf>,
+    /// Write a pipeline diagram for Konata: each warp instruction with its stages, its waits, and whose results it needed
+    #[arg(long, value_name = "FILE")]
+    pub kanata: Option<PathBuf>,
+    /// Write a timeline for Perfetto (JSON): warps and units of each SM, requests to memory, curves
+    #[arg(long, value_name = "FILE")]
+    pub perfetto: Option<PathBuf>,
     /// Write every buffer as NAME.npy
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
@@ -80,9 +86,15 @@ pub struct Run {
 impl Run {
     /// Whether a file is asked for that each scenario would write anew.
     pub fn writes_files(&self) -> bool {
-        [&self.vcd, &self.json, &self.hist, &self.dump]
-            .iter()
-            .any(|file| file.is_some())
+        let files = [
+            &self.vcd,
+            &self.hist,
+            &self.kanata,
+            &self.perfetto,
+            &self.json,
+            &self.dump,
+        ];
+        files.iter().any(|file| file.is_some())
     }
 }
 

@@ -20,7 +20,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut scenarios = named(&args.scenarios);
     if scenarios.len() > 1 && args.writes_files() {
         return Err(Failure::input(
-            "--vcd, --json, --hist and --dump take one scenario at a time",
+            "--vcd, --hist, --kanata, --perfetto, --json and --dump take one scenario at a time",
         ));
     }
     catch_interrupt();
@@ -59,7 +59,7 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
         max_cycles: args.max_cycles,
     };
     let mut wave = Wave::begin(args, scenario, &mut bench)?;
-    let mut views = Views::begin(args, &mut bench);
+    let mut views = Views::begin(args, &mut bench)?;
     let mut line = Line::new(!args.no_progress);
     let run = bench.run(options, &mut |progress| {
         views.collect(progress.now);

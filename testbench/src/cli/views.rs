@@ -1,15 +1,19 @@
-//! What is made of the things that SMs tell while they run: the files of `--hist`.
+//! What is made of the things that SMs tell while they run: the files of `--hist`, `--kanata`, `--perfetto`.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use warpwave::bench::{Bench, Run};
-use warpwave::report::hist;
+use warpwave::report::{hist, kanata, perfetto};
+use warpwave::watch::pipeline::{Picture, Pipeline};
 use warpwave::watch::requests::Requests;
 use warpwave::watch::{Listener, Watch};
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
+
+use warpwave_waveforms::select::Selection;
 
 use super::args;
 use super::failure::Failure;
@@ -17,24 +21,35 @@ use super::failure::Failure;
 /// Cycles of an interval of latencies over time.
 const INTERVAL: u64 = 1000;
 
+/// Most instructions, and most requests, of a pipeline diagram or timeline.
+const MOST: usize = 1_000_000;
+
 /// The views in the making. Without any, the machine is not watched.
 pub struct Views {
     watch: Option<Watch>,
     programs: Vec<Arc<Program>>,
     requests: Option<Requests>,
+    pipeline: Option<Pipeline>,
 }
 
 impl Views {
     /// Begins to watch the machine, if a view is asked for.
-    pub fn begin(args: &args::Run, bench: &mut Bench<'_>) -> Self {
+    pub fn begin(args: &args::Run, bench: &mut Bench<'_>) -> Result<Self, Failure> {
+        let programs = bench.programs().to_vec();
         let requests = args.hist.as_ref().map(|_| Requests::new(INTERVAL));
-        let programs = bench.grids().iter().map(|grid| grid.program.clone()).collect();
-        let watched = requests.is_some();
-        Views {
+        let drawn = args.kanata.is_some() || args.perfetto.is_some();
+        let none: [&str; 0] = [];
+        let window = Selection::new(&none, &args.trace_cycles)
+            .map_err(Failure::input)?
+            .window();
+        let pipeline = drawn.then(|| Pipeline::new(programs.clone(), window, MOST));
+        let watched = requests.is_some() || pipeline.is_some();
+        Ok(Views {
             watch: watched.then(|| Watch::begin(bench.gpu_mut())),
             programs,
             requests,
-        }
+            pipeline,
+        })
     }
 
     /// Takes what happened before `now`.
@@ -42,6 +57,7 @@ impl Views {
         let Some(watch) = &mut self.watch else { return };
         let mut listeners: Vec<&mut dyn Listener> = Vec::new();
         listeners.extend(self.requests.as_mut().map(|requests| requests as &mut dyn Listener));
+        listeners.extend(self.pipeline.as_mut().map(|pipeline| pipeline as &mut dyn Listener));
         watch.collect(now, &mut listeners);
     }
 
@@ -55,8 +71,32 @@ impl Views {
                 write(&folder.join(name), &bytes)?;
             }
         }
+        if let Some(pipeline) = self.pipeline {
+            draw(args, run, &pipeline.finish())?;
+        }
         Ok(())
     }
+}
+
+/// Writes what `--kanata` and `--perfetto` ask for.
+fn draw(args: &args::Run, run: &Run, picture: &Picture) -> Result<(), Failure> {
+    if picture.left_out > 0 {
+        let _ = writeln!(
+            io::stderr(),
+            "note: the first {MOST} instructions are drawn, {} are not: choose cycles with --trace-cycles",
+            picture.left_out
+        );
+    }
+    let open = |path: &Path| File::create(path).map(BufWriter::new);
+    if let Some(path) = &args.kanata {
+        let written = open(path).and_then(|file| kanata::write(file, picture, &run.config));
+        written.map_err(|error| Failure::write(path, error))?;
+    }
+    if let Some(path) = &args.perfetto {
+        let written = open(path).and_then(|file| perfetto::write(file, picture, &run.config));
+        written.map_err(|error| Failure::write(path, error))?;
+    }
+    Ok(())
 }
 
 /// Makes a folder.

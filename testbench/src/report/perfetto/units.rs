@@ -1,0 +1,122 @@
+//! The tracks of a timeline: which unit has which, and what enters it when.
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::proto::mem::Stage;
+use warpwave_components::proto::noc::AddressMap;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::Pipe;
+use warpwave_waveforms::perfetto::Track;
+
+use crate::watch::pipeline::{Row, Step};
+
+/// Group of the L2; SMs come before it.
+const L2: u32 = 100_000;
+/// Group of the memory channels.
+const HBM: u32 = 100_001;
+/// Tracks of an SM beside its warps: pipes by sub-core, then the units that sub-cores share.
+const FIRST_PIPE: u32 = 1000;
+/// Tracks of a sub-core's pipes.
+const PIPES: u32 = 10;
+const LSU: u32 = 2000;
+const SHARED: u32 = 2001;
+const L1: u32 = 2002;
+const ANSWER: u32 = 2003;
+
+/// An entry: track, its name, first cycle, cycles.
+pub type Entry = (Track, String, Cycle, u64);
+
+/// Where everything is drawn.
+pub struct Units {
+    slots: u32,
+    map: AddressMap,
+}
+
+impl Units {
+    /// Those of a machine.
+    pub fn new(config: &GpuConfig) -> Self {
+        Units {
+            slots: config.limits.max_warps_per_sm / config.sm.subcores,
+            map: AddressMap::new(config.l2.slices, config.hbm.channels),
+        }
+    }
+
+    /// The group of an SM.
+    pub fn sm_group(sm: u16) -> u32 {
+        u32::from(sm) + 1
+    }
+
+    /// The track of a row's warp.
+    pub fn warp(&self, row: &Row) -> Track {
+        self.warp_slot(row.sm, row.subcore, row.slot)
+    }
+
+    /// The track of a warp slot.
+    pub fn warp_slot(&self, sm: u16, subcore: u8, slot: u8) -> Track {
+        Track {
+            group: Self::sm_group(sm),
+            track: u32::from(subcore) * self.slots + u32::from(slot) + 1,
+        }
+    }
+
+    /// The units of the SM that an instruction entered.
+    pub fn entries(&self, row: &Row, pipe: Pipe) -> Vec<Entry> {
+        let group = Self::sm_group(row.sm);
+        let mut entries = Vec::new();
+        let mut add = |track, name: String, from: Option<Cycle>, cycles: u64| {
+            let track = Track { group, track };
+            entries.extend(from.map(|from| (track, name, from, cycles)));
+        };
+        if pipe != Pipe::Lsu {
+            let track = FIRST_PIPE + u32::from(row.subcore) * PIPES + pipe as u32;
+            // What is sent in a cycle is in the pipe in the next.
+            let entered = row.at(Step::Send).map(|at| at + 1);
+            add(track, format!("{} {}", pipe_name(pipe), row.subcore), entered, 1);
+        }
+        add(LSU, "LSU".to_owned(), row.at(Step::Take), 1);
+        // The next access may begin in the cycle of the last pass.
+        let passes = u64::from(row.passes.saturating_sub(1).max(1));
+        add(SHARED, "shared memory".to_owned(), row.at(Step::Access), passes);
+        entries
+    }
+
+    /// The channel of a line, counted over the chip.
+    fn channel(&self, line: u64) -> u32 {
+        let group = u32::from(self.map.home(line).slice) / self.map.slices_per_group();
+        group * self.map.channels_per_group() + u32::from(self.map.channel(line).channel)
+    }
+
+    /// Track of the unit in which a request enters a stage, with the names of its group and of itself.
+    pub fn of_request(&self, sm: u16, line: u64, stage: Stage) -> (Track, String, String) {
+        let group = Self::sm_group(sm);
+        let in_sm = |track, name: &str| (Track { group, track }, format!("SM {sm}"), name.to_owned());
+        match stage {
+            Stage::L2 => {
+                let track = u32::from(self.map.home(line).slice);
+                (Track { group: L2, track }, "L2".to_owned(), format!("slice {track}"))
+            }
+            Stage::Hbm => {
+                let track = self.channel(line);
+                (
+                    Track { group: HBM, track },
+                    "memory".to_owned(),
+                    format!("channel {track}"),
+                )
+            }
+            Stage::L1 => in_sm(L1, "L1"),
+            _ => in_sm(ANSWER, "LSU answers"),
+        }
+    }
+}
+
+fn pipe_name(pipe: Pipe) -> &'static str {
+    match pipe {
+        Pipe::Int => "INT",
+        Pipe::Fma => "FP32",
+        Pipe::Half => "half",
+        Pipe::Fp64 => "FP64",
+        Pipe::Sfu => "SFU",
+        Pipe::Tensor => "tensor",
+        Pipe::Lsu => "LSU",
+        Pipe::Control => "branch",
+    }
+}

@@ -1,0 +1,50 @@
+//! The pictures of a run, read back by strict readers of their formats that share no code with the writers: a pipeline diagram and
+//! a timeline, of a kernel small enough to be counted by hand and of scenarios whose counters they must add up to.
+
+mod chain;
+mod kanata;
+mod perfetto;
+
+use std::ops::Range;
+use std::path::Path;
+
+use warpwave::bench::{Bench, Options, Run};
+use warpwave::scenario::Scenario;
+use warpwave::watch::Watch;
+use warpwave::watch::pipeline::{Picture, Pipeline};
+use warpwave_components::preset;
+use warpwave_hw::time::Cycle;
+
+/// Loads and stores, shared memory with barriers, atomics, branches that diverge.
+const SCENARIOS: [&str; 4] = ["saxpy", "transpose_tiled", "histogram", "diverge_nested"];
+
+/// All cycles.
+const ALWAYS: Range<Cycle> = Cycle::ZERO..Cycle::NEVER;
+
+/// Runs a scenario, by name or file, on the machine `tiny`.
+fn picture(scenario: &str, window: Range<Cycle>) -> (Run, Picture) {
+    let scenario = Scenario::find_all(scenario).unwrap().remove(0);
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let mut bench = Bench::new(&scenario, config).unwrap();
+    let mut pipeline = Pipeline::new(bench.programs().to_vec(), window, 1_000_000);
+    let mut watch = Watch::begin(bench.gpu_mut());
+    let options = Options {
+        threads: 1,
+        max_cycles: None,
+    };
+    let run = bench.run(options, &mut |progress| {
+        watch.collect(progress.now, &mut [&mut pipeline]);
+        true
+    });
+    watch.collect(Cycle(bench.gpu().clock().now().0 + 1), &mut [&mut pipeline]);
+    assert_eq!(run.stopped, None);
+    (run, pipeline.finish())
+}
+
+/// Writes a scenario with this program into a folder; gives its name.
+fn scenario(folder: &Path, ptx: &str, toml: &str) -> String {
+    std::fs::write(folder.join("kernel.ptx"), ptx).unwrap();
+    let file = folder.join("kernel.toml");
+    std::fs::write(&file, toml).unwrap();
+    file.to_str().unwrap().to_owned()
+}
