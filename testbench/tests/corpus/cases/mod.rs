@@ -16,6 +16,14 @@ mod control;
 
 mod matrix;
 
+mod math;
+
+mod bits;
+
+mod half;
+
+mod memory;
+
 use crate::case::{Case, Element, Param, scalar};
 
 /// Every case.
@@ -29,6 +37,10 @@ pub fn all() -> Vec<Case> {
         cluster::cases,
         control::cases,
         matrix::cases,
+        math::cases,
+        bits::cases,
+        half::cases,
+        memory::cases,
     ];
     topics.iter().flat_map(|cases| cases()).collect()
 }
