@@ -45,6 +45,7 @@ mod half;
 mod soft;
 
 mod convert;
+mod elementary;
 mod mufu;
 mod tensor;
 mod warp;

@@ -1,8 +1,9 @@
 //! The special functions, within the errors that PTX documents for its `.approx` forms: computed in f64 and rounded to f32, so
-//! mostly better than the hardware's tables. Angles are in radians.
+//! mostly better than the hardware's tables. Angles are in radians. Quotients and square roots are IEEE's, the rest is
+//! [`elementary`]'s: no host's library has a say, and what the lowering builds on a reciprocal is the same everywhere.
 
 use super::map::map1;
-use super::{Results, Step, fp32, fp64, half};
+use super::{Results, Step, elementary, fp32, fp64, half};
 use crate::inst::{Mufu, Ty};
 
 pub(super) fn mufu(step: &Step, results: &mut Results) {
@@ -39,10 +40,10 @@ fn value(function: Mufu, x: f64) -> f64 {
         Mufu::Rcp => 1.0 / x,
         Mufu::Rsq => 1.0 / x.sqrt(),
         Mufu::Sqrt => x.sqrt(),
-        Mufu::Ex2 => x.exp2(),
-        Mufu::Lg2 => x.log2(),
-        Mufu::Sin => x.sin(),
-        Mufu::Cos => x.cos(),
-        Mufu::Tanh => x.tanh(),
+        Mufu::Ex2 => elementary::exp2(x),
+        Mufu::Lg2 => elementary::log2(x),
+        Mufu::Sin => elementary::sin(x as f32),
+        Mufu::Cos => elementary::cos(x as f32),
+        Mufu::Tanh => elementary::tanh(x),
     }
 }
