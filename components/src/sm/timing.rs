@@ -32,7 +32,7 @@ pub fn timing(inst: &Inst, sm: &Sm) -> Timing {
         Kind::Fma => pipes.fp32,
         Kind::Half => pipes.half,
         Kind::Fp64 => pipes.fp64,
-        Kind::Sfu => special(inst, pipes.sfu),
+        Kind::Sfu => pipes.sfu,
         Kind::Tensor => tensor(inst.mods.mma, pipes.tensor),
         Kind::Lsu => Pipe {
             latency: memory_latency(inst, sm),
@@ -61,22 +61,6 @@ fn is_imad(op: Opcode) -> bool {
 fn writes_only_predicates(inst: &Inst) -> bool {
     let row = inst.op.row();
     row.pdst > 0 && row.dst.of(inst) == 0
-}
-
-/// Sequences, as so many turns of the pipe.
-fn special(inst: &Inst, sfu: Pipe) -> Pipe {
-    let wide = inst.mods.ty.words() == 2;
-    let turns = match inst.op {
-        Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp if wide => 6,
-        Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp => 3,
-        Opcode::Idiv if wide => 7,
-        Opcode::Idiv => 5,
-        _ => 1,
-    };
-    Pipe {
-        latency: sfu.latency + (turns - 1) * 8,
-        interval: sfu.interval * turns,
-    }
 }
 
 /// In proportion to the multiply-adds of m16n8k16 with 16-bit inputs; 32-bit inputs run at half the rate, 8-bit at twice.

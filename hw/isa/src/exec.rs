@@ -204,7 +204,6 @@ pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Oper
         Opcode::ImadWide => product::imad_wide(step, results),
         Opcode::Idp4a => product::idp4a(step, results),
         Opcode::Vabsdiff4 => product::vabsdiff4(step, results),
-        Opcode::Idiv => product::idiv(step, results),
         Opcode::Isetp => compare::isetp(step, results),
 
         Opcode::Fadd => fp32::fadd(step, results),
@@ -213,7 +212,7 @@ pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Oper
         Opcode::Fmnmx => fp32::fmnmx(step, results),
         Opcode::Fsetp => compare::fsetp(step, results),
         Opcode::Mufu => mufu::mufu(step, results),
-        Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp => fp64::exact(step, results),
+        Opcode::Fchk => compare::fchk(step, results),
 
         Opcode::Hadd2 | Opcode::Hmul2 | Opcode::Hfma2 => half::arithmetic(step, results),
         Opcode::Hmnmx2 => half::hmnmx2(step, results),

@@ -283,7 +283,7 @@ pub struct Mods {
     pub ftz: bool,
     /// Result clamped to 0..1 (floats) or to the type's range (integers).
     pub sat: bool,
-    /// High half of the product (IMAD.HI), the upper word (SHF.HI, LEA.HI), or the remainder (IDIV).
+    /// High half of the product (IMAD.HI), the upper word (SHF.HI, LEA.HI).
     pub high: bool,
     /// Shift to the right (SHF).
     pub right: bool,

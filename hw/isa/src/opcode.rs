@@ -184,8 +184,6 @@ opcodes! {
     Flo "FLO" Sfu (Words(1), 0) <- ([Words(1)], 0);
     /// Bits of a in reverse.
     Brev "BREV" Sfu (Words(1), 0) <- ([Words(1)], 0);
-    /// d = a / b (`high`: the remainder), of `ty`; all ones if b is zero. One row for what hardware does in some 20 instructions; its cost is the preset's.
-    Idiv "IDIV" Sfu (Ty, 0) <- ([Ty, Ty], 0);
 
     // ---- FP32
     /// d = a + b.
@@ -200,12 +198,9 @@ opcodes! {
     Fsetp "FSETP" Int (Words(0), 2) <- ([Words(1), Words(1)], 1);
     /// d = approximate function `mufu` of a, in f32, halves (`ty` F16, F16x2, Bf16, Bf16x2) or on the upper word of an f64 (F64).
     Mufu "MUFU" Sfu (Words(1), 0) <- ([Words(1)], 0);
-    /// d = a / b, correctly rounded. One row for a sequence, like IDIV.
-    Fdiv "FDIV" Sfu (Ty, 0) <- ([Ty, Ty], 0);
-    /// d = square root of a, correctly rounded. One row for a sequence.
-    Fsqrt "FSQRT" Sfu (Ty, 0) <- ([Ty], 0);
-    /// d = 1 / a, correctly rounded. One row for a sequence.
-    Frcp "FRCP" Sfu (Ty, 0) <- ([Ty], 0);
+    /// pdst0 = a / b may be out of reach of a reciprocal and its corrections: an exponent of either, or of the quotient, is too near
+    /// its range's ends.
+    Fchk "FCHK" Sfu (Words(0), 1) <- ([Words(1), Words(1)], 0);
 
     // ---- half precision, two at a time or one (`ty` F16x2, F16, Bf16x2, Bf16)
     /// d = a + b.

@@ -105,3 +105,15 @@ fn floats<T: PartialOrd>(step: &Step, a: impl Fn(usize) -> T + Copy, b: impl Fn(
         (Cmp::Nan, _) => !numbers(),
     }
 }
+
+/// Where a quotient by reciprocal and remainders may lose bits or its way: the reciprocal, the quotient and the remainder's last bit
+/// must all be normal numbers.
+pub(super) fn fchk(step: &Step, results: &mut Results) {
+    let exponent = |word: u32| (word >> 23 & 0xff) as i32 - 127;
+    let (a, b) = (step.a(), step.b());
+    let near = lanes_where(|lane| {
+        let (a, b) = (exponent(a.0[lane]), exponent(b.0[lane]));
+        (-102..128).contains(&a) & (-126..126).contains(&b) & (-125..127).contains(&(a - b))
+    });
+    results.preds[0] = !near;
+}

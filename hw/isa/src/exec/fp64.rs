@@ -1,9 +1,9 @@
-//! FP64 arithmetic, and the rows that stand for whole sequences: exact division, square root and reciprocal, of f32 or f64.
+//! FP64 arithmetic.
 
-use super::map::{map1, map2, put_wide, wide};
-use super::soft::{self, Format, Value};
-use super::{Results, Step, fp32};
-use crate::inst::{Round, Ty};
+use super::map::{put_wide, wide};
+use super::soft;
+use super::{Results, Step};
+use crate::inst::Round;
 use crate::opcode::Opcode;
 
 /// The NaN of every f64 result.
@@ -62,68 +62,5 @@ fn choose(least: bool, a: u64, b: u64) -> u64 {
         (false, true) => a,
         (false, false) if (key(a) < key(b)) == least => a,
         (false, false) => b,
-    }
-}
-
-/// FDIV, FSQRT and FRCP.
-pub(super) fn exact(step: &Step, results: &mut Results) {
-    let inst = step.inst;
-    match (inst.mods.ty == Ty::F64, inst.mods.round) {
-        (true, Round::Nearest) => exact_f64(step, results),
-        (false, Round::Nearest) => exact_f32(step, results),
-        (is_double, round) => exact_directed(step, is_double, round, results),
-    }
-    if inst.mods.ty != Ty::F64 {
-        fp32::finish(inst, &mut results.words[0]);
-    }
-}
-
-fn exact_f64(step: &Step, results: &mut Results) {
-    let a = step.pair(0);
-    let number = |pair, lane| f64::from_bits(wide(pair, lane));
-    let out = &mut results.words;
-    match step.inst.op {
-        Opcode::Fdiv => {
-            let b = step.pair(1);
-            put_wide(out, |lane| bits(number(a, lane) / number(b, lane)));
-        }
-        Opcode::Fsqrt => put_wide(out, |lane| bits(number(a, lane).sqrt())),
-        _ => put_wide(out, |lane| bits(1.0 / number(a, lane))),
-    }
-}
-
-fn exact_f32(step: &Step, results: &mut Results) {
-    let number = f32::from_bits;
-    let (a, out) = (step.a(), &mut results.words[0]);
-    match step.inst.op {
-        Opcode::Fdiv => map2(out, a, step.b(), |a, b| fp32::bits(number(a) / number(b))),
-        Opcode::Fsqrt => map1(out, a, |a| fp32::bits(number(a).sqrt())),
-        _ => map1(out, a, |a| fp32::bits(1.0 / number(a))),
-    }
-}
-
-#[cold]
-fn exact_directed(step: &Step, is_double: bool, round: Round, results: &mut Results) {
-    let format = Format::of(step.inst.mods.ty);
-    let value = |slot, lane: usize| {
-        let bits = if is_double {
-            wide(step.pair(slot), lane)
-        } else {
-            step.word(slot, 0).0[lane].into()
-        };
-        format.unpack(bits)
-    };
-    let result = |lane| {
-        let exact = match step.inst.op {
-            Opcode::Fdiv => soft::divide(value(0, lane), value(1, lane)),
-            Opcode::Fsqrt => soft::square_root(value(0, lane)),
-            _ => soft::divide(Value::integer(1), value(0, lane)),
-        };
-        format.pack(exact, round)
-    };
-    if is_double {
-        put_wide(&mut results.words, result);
-    } else {
-        results.words[0].0 = std::array::from_fn(|lane| result(lane) as u32);
     }
 }

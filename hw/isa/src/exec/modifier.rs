@@ -31,9 +31,9 @@ impl Kind {
         use Opcode::*;
         match inst.op {
             Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs => Kind::Raw,
-            Fadd | Fmul | Ffma | Fmnmx | Fsetp | F2fp => Kind::F32,
+            Fadd | Fmul | Ffma | Fmnmx | Fsetp | Fchk | F2fp => Kind::F32,
             Dadd | Dmul | Dfma | Dmnmx | Dsetp => Kind::F64,
-            Fdiv | Fsqrt | Frcp | Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => Kind::float(inst.mods.ty),
+            Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => Kind::float(inst.mods.ty),
             F2i | F2f => Kind::float(inst.mods.from),
             Mufu => match inst.mods.ty {
                 Ty::F16 | Ty::F16x2 => Kind::Half,

@@ -1,6 +1,6 @@
-//! Integer products and quotients.
+//! Integer products.
 
-use super::map::{map2, map3, put_wide, wide};
+use super::map::map3;
 use super::{Results, Step};
 use crate::inst::Ty;
 use crate::lane::WARP_SIZE;
@@ -83,22 +83,6 @@ pub(super) fn idp4a(step: &Step, results: &mut Results) {
     });
 }
 
-/// Division by zero, which PTX leaves open, gives all ones (quotient and remainder), as the compiled sequences do.
-pub(super) fn idiv(step: &Step, results: &mut Results) {
-    let ty = step.inst.mods.ty;
-    let remainder = step.inst.mods.high;
-    if ty.words() == 2 {
-        let (a, b) = (step.pair(0), step.pair(1));
-        put_wide(&mut results.words, |lane| {
-            divide(ty, remainder, wide(a, lane), wide(b, lane))
-        });
-    } else {
-        map2(&mut results.words[0], step.a(), step.b(), |a, b| {
-            divide(ty, remainder, extend(ty, a), extend(ty, b)) as u32
-        });
-    }
-}
-
 /// The low bits of a word as a 64-bit value of the type.
 #[inline]
 pub(super) fn extend(ty: Ty, word: u32) -> u64 {
@@ -109,20 +93,5 @@ pub(super) fn extend(ty: Ty, word: u32) -> u64 {
         Ty::S16 => word as i16 as u64,
         Ty::S32 => word as i32 as u64,
         _ => u64::from(word),
-    }
-}
-
-fn divide(ty: Ty, remainder: bool, a: u64, b: u64) -> u64 {
-    let result = match (b, ty.is_signed(), remainder) {
-        (0, ..) => u64::MAX,
-        (_, false, false) => a / b,
-        (_, false, true) => a % b,
-        (_, true, false) => (a as i64).wrapping_div(b as i64) as u64,
-        (_, true, true) => (a as i64).wrapping_rem(b as i64) as u64,
-    };
-    if ty.words() == 2 {
-        result
-    } else {
-        extend(ty, result as u32)
     }
 }

@@ -55,14 +55,6 @@ pub(super) enum Value {
 }
 
 impl Value {
-    const fn zero(negative: bool) -> Value {
-        Value::Finite(Finite {
-            negative,
-            mantissa: 0,
-            exponent: 0,
-        })
-    }
-
     pub(super) fn is_negative(self) -> bool {
         match self {
             Value::Nan => false,
@@ -268,47 +260,6 @@ pub(super) fn multiply(a: Value, b: Value) -> Value {
     }
 }
 
-pub(super) fn divide(a: Value, b: Value) -> Value {
-    let negative = a.is_negative() != b.is_negative();
-    match (a, b) {
-        (Value::Nan, _) | (_, Value::Nan) | (Value::Infinite { .. }, Value::Infinite { .. }) => Value::Nan,
-        (Value::Infinite { .. }, _) => Value::Infinite { negative },
-        (_, Value::Infinite { .. }) => Value::zero(negative),
-        (Value::Finite(a), Value::Finite(b)) => match (a.mantissa, b.mantissa) {
-            (0, 0) => Value::Nan,
-            (0, _) => Value::zero(negative),
-            (_, 0) => Value::Infinite { negative },
-            _ => {
-                let a = normalise(a, 126);
-                let (quotient, rest) = (a.mantissa / b.mantissa, a.mantissa % b.mantissa);
-                Value::Finite(Finite {
-                    negative,
-                    mantissa: quotient << 1 | u128::from(rest != 0),
-                    exponent: a.exponent - b.exponent - 1,
-                })
-            }
-        },
-    }
-}
-
-pub(super) fn square_root(a: Value) -> Value {
-    match a {
-        Value::Infinite { negative: false } => a,
-        Value::Finite(Finite { mantissa: 0, .. }) => a,
-        Value::Finite(finite @ Finite { negative: false, .. }) => {
-            let even = 125 + (finite.exponent + finite.mantissa.ilog2() as i32 + 125) as u32 % 2;
-            let finite = normalise(finite, even);
-            let root = finite.mantissa.isqrt();
-            Value::Finite(Finite {
-                negative: false,
-                mantissa: root << 1 | u128::from(root * root != finite.mantissa),
-                exponent: finite.exponent / 2 - 1,
-            })
-        }
-        _ => Value::Nan,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,20 +302,18 @@ mod tests {
             let pack = |value| F64.pack(value, Round::Nearest);
             same(pack(add(a, b, Round::Nearest)), fa + fb);
             same(pack(multiply(a, b)), fa * fb);
-            same(pack(divide(a, b)), fa / fb);
-            same(pack(square_root(a)), fa.sqrt());
             same(pack(add(multiply(a, b), c, Round::Nearest)), fa.mul_add(fb, fc));
         }
     }
 
     #[test]
-    fn one_third_each_rounding_brackets_it() {
-        let third = divide(Value::integer(1), Value::integer(3));
-        let bits = |round| F32.pack(third, round);
-        assert_eq!(bits(Round::Zero), 0x3eaa_aaaa);
-        assert_eq!(bits(Round::Down), 0x3eaa_aaaa);
-        assert_eq!(bits(Round::Up), 0x3eaa_aaab);
-        assert_eq!(bits(Round::Nearest), 0x3eaa_aaab);
+    fn more_than_half_a_unit_each_rounding_brackets_it() {
+        let between = Value::integer((1 << 25) + 3);
+        let bits = |round| F32.pack(between, round);
+        assert_eq!(bits(Round::Zero), 0x4c00_0000);
+        assert_eq!(bits(Round::Down), 0x4c00_0000);
+        assert_eq!(bits(Round::Up), 0x4c00_0001);
+        assert_eq!(bits(Round::Nearest), 0x4c00_0001);
     }
 
     #[test]

@@ -217,9 +217,6 @@ def fp32():
         "FADD": (2, lambda x, m: f_add(x[0], x[1], m)),
         "FMUL": (2, lambda x, m: f_mul(x[0], x[1])),
         "FFMA": (3, lambda x, m: f_add(f_mul(x[0], x[1]), x[2], m)),
-        "FDIV.F32": (2, lambda x, m: f_div(x[0], x[1])),
-        "FSQRT.F32": (1, lambda x, m: f_sqrt(x[0])),
-        "FRCP.F32": (1, lambda x, m: f_div(number(1), x[0])),
     }
     for name, (arity, rule) in rules.items():
         registers = ", ".join(f"R{n}" for n in range(arity + 1))
@@ -255,6 +252,12 @@ def fp32():
         is_nan = 0x7FC00000 in (a, b)
         out.case("FMNMX.NANS R0, R1, R2, P0", (a, b), [0x7FFFFFFF if is_nan else 0x3F800000], [1])
     comparisons(out, "FSETP", "F32")
+    out.group("FCHK: reciprocal, quotient and the remainder's last bit are normal numbers")
+    for a, b in list(floats("F32", 60, 2)) + [(x << 23, y << 23) for x in (1, 24, 25, 127, 253, 254) for y in (1, 2, 127, 252, 253)]:
+        near = all(0 < x >> 23 & 0xFF < 255 for x in (a, b))
+        exponent = lambda x: (x >> 23 & 0xFF) - 127
+        near = near and exponent(a) - 24 >= -126 and exponent(b) <= 125 and -125 <= exponent(a) - exponent(b) <= 126
+        out.case("FCHK P0, R1, R2", (a, b), [], [], [int(not near)])
 
 
 ORDERS = {"EQ": (0,), "NE": (-1, 1), "LT": (-1,), "LE": (-1, 0), "GT": (1,), "GE": (0, 1), "NUM": (-1, 0, 1), "NAN": ()}
@@ -316,9 +319,6 @@ def fp64():
         "DADD": (2, lambda x, m: f_add(x[0], x[1], m)),
         "DMUL": (2, lambda x, m: f_mul(x[0], x[1])),
         "DFMA": (3, lambda x, m: f_add(f_mul(x[0], x[1]), x[2], m)),
-        "FDIV.F64": (2, lambda x, m: f_div(x[0], x[1])),
-        "FSQRT.F64": (1, lambda x, m: f_sqrt(x[0])),
-        "FRCP.F64": (1, lambda x, m: f_div(number(1), x[0])),
     }
     for name, (arity, rule) in rules.items():
         registers = ", ".join(f"R{2 * n}" for n in range(arity + 1))
@@ -484,23 +484,6 @@ def product():
             total = c + sum(byte(a, n, sa) * byte(b, n, sb) for n in range(4))
             name = f"IDP.4A.{'S32' if sb else 'U32'}.{'S32' if sa else 'U32'}".removesuffix(".U32")
             out.case(f"{name} R0, R1, R2, R3", (a, b, c), low(total))
-    out.group("IDIV, truncating")
-    for bits, pool in ((32, INTS), (64, LONGS), (16, [0, 1, 3, 0x7FFF, 0x8000, 0xFFFF])):
-        for a, b in ints(30, 2, pool, bits):
-            for kind in "US":
-                value = (lambda x: to_signed(x, bits)) if kind == "S" else (lambda x: x)
-                x, y = value(a), value(b)
-                if y == 0:
-                    quotient = remainder = -1
-                else:
-                    quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
-                    remainder = x - y * quotient
-                ty = "" if kind + str(bits) == "U32" else f".{kind}{bits}"
-                for suffix, result in (("", quotient), (".HI", remainder)):
-                    if bits == 16:
-                        result = result & 0xFFFF if kind == "U" else to_signed(result, 16)
-                    sources = words(a, bits == 64) + words(b, bits == 64)
-                    out.case(f"IDIV{ty}{suffix} R0, R2, R4", sources, words(result, bits == 64))
     out.group("VABSDIFF4: signs of a (second type) and b (first); .N1 sums onto c")
     edges = (0, 0xFFFFFFFF, 0x80808080, 0x7F80FF01, 0x0102FE80, 0xDEADBEEF)
     for a, b in ((a, b) for a in edges for b in edges):
@@ -511,6 +494,39 @@ def product():
             name = name.removesuffix(".U32")
             out.case(f"{name} R0, R1, R2, R3", (a, b, 9), low(packed))
             out.case(f"{name}.N1 R0, R1, R2, R3", (a, b, 0xFFFFFFF0), low(sum(differences) + 0xFFFFFFF0))
+
+
+
+# ---- divisions and roots: PTX instructions that lowering makes sequences of, for testbench/tests/slow_operations.rs
+
+def slow():
+    out = File("../../../../testbench/tests/slow_operations", "IEEE 754 quotients and roots in every rounding; truncating integer division, all ones by zero")
+    rules = {
+        "div": (2, lambda x: f_div(x[0], x[1])),
+        "rcp": (1, lambda x: f_div(number(1), x[0])),
+        "sqrt": (1, lambda x: f_sqrt(x[0])),
+    }
+    for ty, fmt in (("f32", "F32"), ("f64", "F64")):
+        is_wide = ty == "f64"
+        for name, (arity, rule) in rules.items():
+            for mode in ("RN", "RZ", "RM", "RP"):
+                cases = list(floats(fmt, 60, arity))
+                spelling = f"{name}.{mode.lower()}"
+                for inputs in cases:
+                    result = encode(fmt, rule([decode(fmt, x) for x in inputs]), mode)
+                    out.case(f"{spelling}.{ty}", sum((words(x, is_wide) for x in inputs), []), words(result, is_wide))
+                for inputs in cases if not is_wide else []:
+                    result = flush(fmt, encode(fmt, rule([decode(fmt, flush(fmt, x)) for x in inputs]), mode))
+                    out.case(f"{spelling}.ftz.{ty}", inputs, [result])
+    for bits, pool in ((16, [0, 1, 3, 0x7FFF, 0x8000, 0xFFFF]), (32, INTS), (64, LONGS)):
+        for kind in "us":
+            cases = list(ints(120, 2, pool, bits))
+            for name in ("div", "rem"):
+                for a, b in cases:
+                    x, y = (to_signed(a, bits), to_signed(b, bits)) if kind == "s" else (a, b)
+                    quotient = -1 if y == 0 else abs(x) // abs(y) * (-1 if (x < 0) != (y < 0) else 1)
+                    result = quotient if name == "div" or y == 0 else x - y * quotient
+                    out.case(f"{name}.{kind}{bits}", words(a, bits == 64) + words(b, bits == 64), words(result & (1 << bits) - 1, bits == 64))
 
 
 # ---- conversions
@@ -638,5 +654,5 @@ def mufu():
             out.case(f"MUFU.{name} R0, R1", [a], [encode("F32", number(Fraction(result)))], near=True)
 
 
-for part in (fp32, half, fp64, integer, product, convert, mufu):
+for part in (fp32, half, fp64, integer, product, convert, mufu, slow):
     part()

@@ -81,7 +81,6 @@ fn latency(op: &Op) -> u32 {
         (Opcode::Ld, Space::Shared) | (Opcode::Shfl | Opcode::Ldsm, _) => 25,
         (Opcode::Atom, Space::Shared) => 60,
         (Opcode::Ld | Opcode::Atom, _) => 300,
-        (Opcode::Idiv | Opcode::Fdiv | Opcode::Fsqrt | Opcode::Frcp, _) => 60,
         _ => match opcode.row().pipe {
             Pipe::Sfu => 20,
             Pipe::Tensor | Pipe::Lsu => 25,

@@ -16,6 +16,7 @@ mod integer;
 mod mbarrier;
 mod memory;
 mod packed;
+mod routine;
 mod tensor;
 mod value;
 mod video;
@@ -62,6 +63,8 @@ struct Frame<'t, 'a> {
     flags: Range<u32>,
     /// Number of its first label among all; the one behind its last is its end.
     labels: usize,
+    /// The line that all of it stands for, where it is a routine of the library.
+    line: Option<u32>,
 }
 
 impl<'t, 'a> Frame<'t, 'a> {
@@ -80,6 +83,7 @@ impl<'t, 'a> Frame<'t, 'a> {
             words: first_word..code.groups.len() as u32,
             flags: first_flag..code.n_flags,
             labels,
+            line: None,
         }
     }
 
@@ -209,11 +213,12 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     /// The code of the innermost frame, to its end.
     fn steps(&mut self) {
         let body = self.frame().body;
+        let line = self.frame().line;
         for step in &body.code {
             match step {
                 Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
                 Step::Op(op) => {
-                    self.line = self.lines.line(op.instruction.span.start);
+                    self.line = line.unwrap_or_else(|| self.lines.line(op.instruction.span.start));
                     self.guard = self.guard_of(op);
                     if let Err(finding) = self.instruction(op) {
                         self.findings.push(finding);
@@ -221,7 +226,9 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                 }
             }
         }
-        self.label(self.frame().end());
+        if line.is_none() {
+            self.label(self.frame().end());
+        }
     }
 
     fn guard_of(&self, op: &check::Op<'_, '_>) -> When {

@@ -65,12 +65,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if guard == When::ALWAYS {
             return None;
         }
-        let label = self.places.len();
-        self.places.push(None);
-        let mut skip = Op::row(Opcode::Bra).when(guard.negated());
-        skip.target = Some(label);
-        self.emit(skip);
-        Some(label)
+        Some(self.jump_where(guard.negated()))
     }
 
     fn hand_over(&mut self, form: &Form<'t, 'a>, params: &[SymbolId], given: &[Value<'a>]) -> Selected {

@@ -155,20 +155,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn float_divide(&mut self, form: &Form<'t, 'a>) -> Selected {
         let result = self.dst(form, 0)?;
         let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
-        if form.has(".rn") {
-            form.only(&[".rn", ".ftz"])?;
-            let op = self.float_mods(form, Op::row(Opcode::Fdiv).dst(result).src(&[a, b]));
-            self.emit(op);
-            return Ok(());
+        if is_exact(form) {
+            form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz"])?;
+            return self.exact_float(form, rounding(form), result, &[a, b]);
         }
         form.only(&[".approx", ".full", ".ftz"])?;
         if form.ty() != Type::F32 {
             return Err(form.unsupported());
         }
-        let (a, b) = if form.has(".ftz") {
-            (a, b)
-        } else {
-            self.scaled_quotient(a, b)
+        let (a, b) = match form.has(".full") {
+            _ if form.has(".ftz") => (a, b),
+            true => self.scaled_quotient(a, b),
+            false => self.lowered_quotient(a, b),
         };
         let reciprocal = self.compute(mufu(Mufu::Rcp, b));
         let op = Op::row(Opcode::Fmul).dst(result).src(&[a, reciprocal]);
@@ -188,6 +186,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
         let factor = self.compute(choice(0.25, factor, huge));
         (self.compute(product(a, factor)), self.compute(product(b, factor)))
+    }
+
+    /// Where the reciprocal of the divisor would be denormal, a quarter of both.
+    fn lowered_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
+        let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
+        (self.scaled_where(huge, a, 0.25), self.scaled_where(huge, b, 0.25))
     }
 
     /// A predicate: |a| cmp limit.
@@ -230,8 +234,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[".approx", ".rn", ".rz", ".rm", ".rp", ".ftz"])?;
         let result = self.dst(form, 0)?;
         let a = self.src(form, 1)?;
-        if [".rn", ".rz", ".rm", ".rp"].iter().any(|&rounding| form.has(rounding)) {
-            return self.exact_function(form, result, a);
+        if is_exact(form) {
+            return self.exact_float(form, rounding(form), result, &[a]);
         }
         let function = match form.opcode() {
             "rcp" => Mufu::Rcp,
@@ -256,17 +260,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Ok(())
             }
         }
-    }
-
-    fn exact_function(&mut self, form: &Form<'t, 'a>, result: Word, a: Arg) -> Selected {
-        let row = match form.opcode() {
-            "rcp" => Opcode::Frcp,
-            "sqrt" => Opcode::Fsqrt,
-            _ => return Err(form.unsupported()),
-        };
-        let op = self.float_mods(form, Op::row(row).dst(result).src(&[a]));
-        self.emit(op);
-        Ok(())
     }
 
     /// Inputs or results near the denormal range are moved away from it and back.
@@ -299,17 +292,24 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `rcp.approx.ftz.f64` and `rsqrt.approx.f64` are made in the nearest double of the exact result.
+    /// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` are the unit's upper word alone; without `.ftz`, `rsqrt` is refined.
     fn approximate_double(&mut self, form: &Form<'t, 'a>, function: Mufu, result: Word, a: Arg) -> Selected {
-        let double = |op: Op| op.mods(|mods| mods.ty = Ty::F64);
-        let root = match function {
-            Mufu::Rcp => a,
-            Mufu::Rsq => self.compute(double(Op::row(Opcode::Fsqrt).src(&[a]))),
+        match (function, form.has(".ftz")) {
+            (Mufu::Rcp | Mufu::Rsq, true) => {
+                let op = mufu(function, a.part(1)).dst(result.offset(1));
+                self.emit(op.mods(|mods| mods.ty = Ty::F64));
+                self.copy(result, Arg::ZERO, Type::B32);
+            }
+            (Mufu::Rsq, false) => self.double_rsqrt(result, a),
             _ => return Err(form.unsupported()),
-        };
-        self.emit(double(Op::row(Opcode::Frcp).dst(result).src(&[root])));
+        }
         Ok(())
     }
+}
+
+/// Whether an instruction names a rounding, and so wants the exact result rounded.
+fn is_exact(form: &Form<'_, '_>) -> bool {
+    [".rn", ".rz", ".rm", ".rp"].iter().any(|&round| form.has(round))
 }
 
 fn mufu(function: Mufu, a: Arg) -> Op {

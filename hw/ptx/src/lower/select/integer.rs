@@ -126,19 +126,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[high, c]));
     }
 
-    /// The upper 64 of 128 bits: four products, the middle ones carried.
+    /// The upper 64 of 128 bits: four products, the middle ones added with their carries.
     fn high_64(&mut self, form: &Form<'t, 'a>, result: Word, [a, b, c]: [Arg; 3]) -> Selected {
         let wide = |a: Arg, b: Arg, c: Arg| Op::row(Opcode::ImadWide).src(&[a, b, c]);
-        let upper = |arg: Arg| arg.part(1);
-        let low = self.compute(wide(a.part(0), b.part(0), Arg::ZERO));
-        let carried = self.zero_extended(upper(low));
+        let low = multiply_add(Type::U32, a.part(0), b.part(0), Arg::ZERO);
+        let low = self.compute(low.mods(|mods| mods.high = true));
+        let carried = self.zero_extended(low);
         let middle = self.compute(wide(a.part(1), b.part(0), carried));
-        let carried = self.zero_extended(middle.part(0));
-        let other = self.compute(wide(a.part(0), b.part(1), carried));
-        let carried = self.zero_extended(upper(middle));
-        let high = self.compute(wide(a.part(1), b.part(1), carried));
-        let carried = self.zero_extended(upper(other));
-        let mut value = self.compute(Op::wide(Wide::Add).src(&[high, carried]));
+        let other = self.compute(wide(a.part(0), b.part(1), Arg::ZERO));
+        let [below, above] = [(); 2].map(|()| self.code.flag());
+        let sum = |n: u8| Op::row(Opcode::Iadd3).src(&[middle.part(n), other.part(n)]);
+        self.compute(sum(0).flags(below));
+        let carried = self.temp_pair();
+        let with_carry = |op: Op, flag| op.psrc(When::flag(flag)).mods(|mods| mods.extended = true);
+        self.emit(with_carry(sum(1).flags(above), below).dst(carried));
+        self.emit(with_carry(Op::row(Opcode::Iadd3), above).dst(carried.offset(1)));
+        let mut value = self.compute(wide(a.part(1), b.part(1), Arg::word(carried)));
         if form.ty().is_signed() {
             for (number, other) in [(a, b), (b, a)] {
                 value = self.minus_where_negative(value, number, other);
@@ -280,11 +283,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let a = self.extended_src(form, 1)?;
         let b = self.extended_src(form, 2)?;
-        let op = Op::row(Opcode::Idiv).dst(result).src(&[a, b]).mods(|mods| {
-            mods.ty = full_type(form.ty());
-            mods.high = form.opcode() == "rem";
-        });
-        self.emit(op);
+        self.integer_division(form, result, [a, b]);
         Ok(())
     }
 }
@@ -331,11 +330,6 @@ pub(super) fn sign(ty: Type) -> Ty {
         (_, true) => Ty::S32,
         (_, false) => Ty::U32,
     }
-}
-
-/// The type in which a value of at least a word is worked on.
-fn full_type(ty: Type) -> Ty {
-    sign(ty)
 }
 
 /// Whether an operand is a vector of registers.
