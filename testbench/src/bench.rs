@@ -14,6 +14,7 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
+use warpwave_components::storage::Storage;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
@@ -126,7 +127,7 @@ impl<'a> Bench<'a> {
         let module = warpwave_ptx::compile(&scenario.ptx).map_err(BenchError::Ptx)?;
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
-        let grids = grids(scenario, &module, &placement, &gpu)?;
+        let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
         Ok(Bench {
             scenario,
             gpu,
@@ -242,9 +243,15 @@ impl<'a> Bench<'a> {
 }
 
 /// Every launch, checked.
-fn grids(scenario: &Scenario, module: &Module, placement: &Placement, gpu: &Gpu) -> Result<Vec<Grid>, BenchError> {
+pub(crate) fn grids(
+    scenario: &Scenario,
+    module: &Module,
+    placement: &Placement,
+    storage: &Storage,
+    config: &GpuConfig,
+) -> Result<Vec<Grid>, BenchError> {
     let grid = |(index, launch)| {
-        host::grid(index as u32, launch, module, placement, gpu.storage(), gpu.config())
+        host::grid(index as u32, launch, module, placement, storage, config)
             .map_err(|error| BenchError::Launch { index, error })
     };
     scenario.launches.iter().enumerate().map(grid).collect()

@@ -3,7 +3,7 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | everything held |
-//! | 1 | an `expect` or `assert` failed |
+//! | 1 | an `expect` or `assert` failed, or `--check` found a race |
 //! | 2 | bad input or usage |
 //! | 3 | the simulated program trapped |
 //! | 4 | deadlock or cycle limit |
@@ -28,6 +28,8 @@ mod wave;
 mod views;
 
 mod trouble;
+
+mod safety;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

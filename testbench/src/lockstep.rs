@@ -13,13 +13,17 @@
 //! ```
 
 use std::fmt;
+use std::sync::Arc;
 
+use warpwave_components::config::GpuConfig;
 use warpwave_components::storage::Storage;
+use warpwave_isa::program::Program;
 
-use crate::bench::Bench;
-use crate::reference::{self, Memory, ReferenceError};
+use crate::bench::{self, Bench, BenchError};
+use crate::host::Placement;
+use crate::reference::{self, Checks, Findings, Memory, ReferenceError};
 use crate::scenario::dtype::{Dtype, Number};
-use crate::scenario::{Buffer, Expect};
+use crate::scenario::{Buffer, Expect, Scenario};
 
 /// The first element in which a buffer is not what it should be.
 #[derive(Clone, PartialEq, Debug)]
@@ -110,6 +114,40 @@ pub fn reference(bench: &Bench<'_>, limit: u64) -> Result<Memory, (usize, Refere
         reference::run(grid, &mut memory, limit).map_err(|error| (index, error))?;
     }
     Ok(memory)
+}
+
+/// What a watch over shared memory found in a launch.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The program that it ran: every `bar.warp.sync` is in it, so that instructions may have other numbers than on the machine.
+    pub program: Arc<Program>,
+    /// What it found.
+    pub findings: Findings,
+}
+
+/// Runs every launch of a scenario without time, from its start, with a watch over shared memory, up to one that does not come to
+/// its end within `limit` warp instructions.
+///
+/// # Errors
+/// If the scenario does not fit the machine.
+pub fn watch(scenario: &Scenario, config: &GpuConfig, checks: Checks, limit: u64) -> Result<Vec<Watched>, BenchError> {
+    let module = warpwave_ptx::compile_with_syncs(&scenario.ptx).map_err(BenchError::Ptx)?;
+    let storage = Storage::new(config.memory_bytes);
+    let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
+    let grids = bench::grids(scenario, &module, &placement, &storage, config)?;
+    let mut memory = Memory::of(&storage);
+    let mut all = Vec::new();
+    for grid in grids {
+        let (outcome, findings) = reference::run_watched(&grid, &mut memory, limit, checks);
+        all.push(Watched {
+            program: grid.program,
+            findings,
+        });
+        if outcome.is_err() {
+            break;
+        }
+    }
+    Ok(all)
 }
 
 /// The first difference between the machine's memory and the reference's, over all that a scenario names. A buffer that is

@@ -19,6 +19,8 @@ mod step;
 
 mod warp;
 
+mod watch;
+
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -27,6 +29,7 @@ use warpwave_components::proto::launch::{Grid, Trap};
 use cta::{Cta, Turn};
 
 pub use memory::Memory;
+pub use watch::{Access, Checks, Findings, Kind, Race, Unwritten};
 
 /// Warp instructions that a CTA runs before another one gets a turn.
 const CTA_TURN: u64 = 1 << 16;
@@ -71,12 +74,34 @@ impl std::error::Error for ReferenceError {}
 /// # Errors
 /// A trap, a deadlock, or the limit; `memory` is then what it was at that point.
 pub fn run(grid: &Grid, memory: &mut Memory, limit: u64) -> Result<u64, ReferenceError> {
+    go(grid, memory, limit, None, &mut Findings::default())
+}
+
+/// As [`run`], with a watch over shared memory; what it found up to the end, whichever that is.
+pub fn run_watched(
+    grid: &Grid,
+    memory: &mut Memory,
+    limit: u64,
+    checks: Checks,
+) -> (Result<u64, ReferenceError>, Findings) {
+    let mut findings = Findings::default();
+    let outcome = go(grid, memory, limit, Some(checks), &mut findings);
+    (outcome, findings)
+}
+
+fn go(
+    grid: &Grid,
+    memory: &mut Memory,
+    limit: u64,
+    checks: Option<Checks>,
+    findings: &mut Findings,
+) -> Result<u64, ReferenceError> {
     let mut resident = VecDeque::new();
     let mut next = 0;
     let mut steps = 0;
     loop {
         if next < grid.ctas() && resident.len() < MAX_RESIDENT {
-            resident.push_back(Cta::new(grid, next));
+            resident.push_back(Cta::new(grid, next, checks));
             next += 1;
         }
         let Some(mut cta) = resident.pop_front() else {
@@ -85,7 +110,11 @@ pub fn run(grid: &Grid, memory: &mut Memory, limit: u64) -> Result<u64, Referenc
         if steps >= limit {
             return Err(ReferenceError::StepLimit { limit });
         }
-        match cta.run(memory, CTA_TURN.min(limit - steps), &mut steps)? {
+        let turn = cta.run(memory, CTA_TURN.min(limit - steps), &mut steps);
+        if let Some(watch) = &mut cta.watch {
+            findings.add(std::mem::take(&mut watch.findings));
+        }
+        match turn? {
             Turn::Ended => {}
             Turn::Unfinished => resident.push_back(cta),
         }

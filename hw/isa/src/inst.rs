@@ -313,7 +313,8 @@ pub struct Mods {
     pub scope: Scope,
     /// Shape of a tensor product.
     pub mma: MmaShape,
-    /// Matrices of LDSM (1, 2, 4), the groups that may stay pending (DEPBAR), whether SYNCS waits a while (1).
+    /// Matrices of LDSM (1, 2, 4), the groups that may stay pending (DEPBAR), whether SYNCS waits a while (1),
+    /// whether memory is ordered behind WARPSYNC (1).
     pub count: u8,
     /// Transposed (LDSM).
     pub trans: bool,

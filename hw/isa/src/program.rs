@@ -7,6 +7,7 @@ use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
 use crate::reg::{Pred, Reg, Special};
 use crate::source::{SourceLine, SourceMap};
+use crate::space::Space;
 use std::sync::Arc;
 
 /// Most 32-bit source words of one instruction (a tensor product: 4 + 2 + 4).
@@ -175,6 +176,19 @@ pub struct Param {
     pub align: u32,
 }
 
+/// A variable of the program's own, by which a person knows a place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// Name in the source.
+    pub name: String,
+    /// Shared, local, or constant (the bank of variables).
+    pub space: Space,
+    /// First byte, counted from the start of the space.
+    pub offset: u32,
+    /// Size in bytes; 0 for what the launch makes as large as it likes (dynamic shared memory).
+    pub bytes: u32,
+}
+
 /// What a launch of a program needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
@@ -186,10 +200,38 @@ pub struct Needs {
     pub local_bytes: u32,
     /// Parameters in order.
     pub params: Vec<Param>,
+    /// Variables in shared and local memory and in the constant bank, in no order.
+    pub variables: Vec<Variable>,
     /// Exact block size that the kernel asks for (`.reqntid`), if any.
     pub required_block: Option<[u32; 3]>,
     /// Largest block that the kernel allows (`.maxntid`), if any.
     pub max_block: Option<[u32; 3]>,
+}
+
+impl Needs {
+    /// The variable that holds a byte of a space, and how far from its start.
+    ///
+    /// ```
+    /// use warpwave_isa::program::{Needs, Variable};
+    /// use warpwave_isa::space::Space;
+    /// let tile = Variable { name: "tile".to_owned(), space: Space::Shared, offset: 16, bytes: 64 };
+    /// let needs = Needs { variables: vec![tile], ..Needs::default() };
+    /// let (variable, at) = needs.variable_at(Space::Shared, 20).unwrap();
+    /// assert_eq!((variable.name.as_str(), at), ("tile", 4));
+    /// assert_eq!(needs.variable_at(Space::Shared, 80), None);
+    /// ```
+    pub fn variable_at(&self, space: Space, address: u32) -> Option<(&Variable, u32)> {
+        let holds = |variable: &&Variable| {
+            let at = address.checked_sub(variable.offset);
+            variable.space == space && at.is_some_and(|at| at < variable.bytes || variable.bytes == 0)
+        };
+        let variable = self
+            .variables
+            .iter()
+            .filter(holds)
+            .max_by_key(|variable| variable.offset)?;
+        Some((variable, address - variable.offset))
+    }
 }
 
 /// One kernel, ready to run.

@@ -113,6 +113,20 @@ pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
 /// assert_eq!(program.needs().params[0].bytes, 8);
 /// ```
 pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
+    compile_as(text, false)
+}
+
+/// As [`compile`], but every `bar.warp.sync` stays, also where lanes are together anyway: for who wants to know what orders
+/// memory. Such a program computes the same, in a few instructions more.
+///
+/// # Errors
+///
+/// As [`compile`].
+pub fn compile_with_syncs(text: &str) -> Result<Module, Vec<Diagnostic>> {
+    compile_as(text, true)
+}
+
+fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
     let module = parse(text)?;
     let (checked, _) = check::check(&module);
     let lines = Lines::new(text);
@@ -128,7 +142,7 @@ pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
     let entries = kernels(&checked)
         .map(|body| Entry {
             name: body.function.name.text.to_owned(),
-            program: lower::lower(&checked, &layout, body, &lines)
+            program: lower::lower(&checked, &layout, body, &lines, keep_syncs)
                 .map(|program| program.with_sources(Arc::clone(&sources))),
         })
         .collect();

@@ -76,9 +76,11 @@ pub(crate) fn lower<'t, 'a>(
     module: &ModuleLayout,
     body: &'t Body<'t, 'a>,
     lines: &Lines,
+    keep_syncs: bool,
 ) -> Result<Program, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
+    code.keep_syncs = keep_syncs;
     for (_, pass) in PASSES {
         pass(&mut code);
     }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use warpwave::reference::Checks;
 
 /// A GPU modelled cycle by cycle: runs PTX kernels and explains where the cycles went.
 #[derive(Parser)]
@@ -78,12 +79,33 @@ pub struct Run {
     /// Write every buffer as NAME.npy
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
+    /// Run once more without time and look for faults in the use of shared memory: races, and reads of what nobody wrote
+    #[arg(long, value_name = "races,uninit", value_delimiter = ',')]
+    pub check: Vec<Check>,
     /// No progress line
     #[arg(long)]
     pub no_progress: bool,
 }
 
+/// What `--check` looks for.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Check {
+    /// Accesses of different threads that nothing orders, one of them a write; the run fails
+    Races,
+    /// Reads of bytes that nobody wrote; a warning
+    Uninit,
+}
+
 impl Run {
+    /// What `--check` looks for, if it is given.
+    pub fn checks(&self) -> Option<Checks> {
+        let has = |check| self.check.contains(&check);
+        (!self.check.is_empty()).then(|| Checks {
+            races: has(Check::Races),
+            uninit: has(Check::Uninit),
+        })
+    }
+
     /// Whether a file is asked for that each scenario would write anew.
     pub fn writes_files(&self) -> bool {
         let files = [

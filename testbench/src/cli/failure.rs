@@ -73,6 +73,12 @@ impl Failure {
     }
 }
 
+/// Tells the user of something that does not end the command.
+pub fn warn(text: &str) {
+    // As for a failure: nobody may be left to tell.
+    let _ = writeln!(std::io::stderr(), "warning: {text}");
+}
+
 /// Findings with their source lines, one after the other.
 pub fn render(findings: &[Diagnostic], file: &str, text: &str) -> String {
     let findings: Vec<_> = findings.iter().map(|finding| finding.render(file, text)).collect();

@@ -10,6 +10,7 @@ use super::args::{self, DEFAULT_GPU};
 use super::failure::{Failure, WRONG};
 use super::print;
 use super::progress::{Line, catch_interrupt};
+use super::safety;
 use super::show::unknown_metric;
 use super::trouble;
 use super::views::{Views, make, write};
@@ -72,10 +73,16 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     wave.finish(bench.gpu().clock().now())?;
     views.write(args, &run, bench.gpu().clock().now())?;
     write_files(args, scenario, &bench, &run)?;
+    let watched = args
+        .checks()
+        .map_or(Ok(()), |checks| safety::watch(scenario, &run, checks));
     if let Some((launch, error)) = &run.stopped {
+        if let Err(races) = watched {
+            races.say();
+        }
         return Err(trouble::stopped(scenario, &bench, *launch, error));
     }
-    verdict(scenario, &run)
+    verdict(scenario, &run).and(watched)
 }
 
 /// Says of every expectation and assertion whether it holds.

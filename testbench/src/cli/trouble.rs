@@ -46,14 +46,19 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     }
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
     let place = place(scenario, &bench.programs()[launch], trap.pc);
-    let _ = write!(out, "\n  at {place}\n  {}", advice(bench, trap));
+    let _ = write!(
+        out,
+        "\n  at instruction {}, {place}\n  {}",
+        trap.pc,
+        advice(bench, trap)
+    );
     out
 }
 
-/// An instruction: its number and text, its line of PTX, and the lines of the source that it comes from, innermost first.
-fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
+/// An instruction: its text, its line of PTX, and the lines of the source that it comes from, innermost first.
+pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
     let inst = &program.code()[pc as usize];
-    let mut out = format!("instruction {pc}, {inst}\n  of {}:{}", scenario.ptx_path, inst.line);
+    let mut out = format!("{inst}\n  of {}:{}", scenario.ptx_path, inst.line);
     let line = (inst.line as usize).checked_sub(1);
     if let Some(text) = line.and_then(|n| scenario.ptx.lines().nth(n)) {
         let _ = write!(out, ": {}", text.trim());

@@ -14,6 +14,7 @@ use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYT
 use super::cta::Cta;
 use super::memory::Memory;
 use super::step;
+use super::watch::Touch;
 
 /// Whether a row accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
@@ -36,7 +37,12 @@ impl Lsu<'_, '_> {
     pub fn run(mut self, lanes: LaneMask, results: &mut Results) -> Result<(), Box<Trap>> {
         let at = addresses(self.inst, self.decoded, self.operands);
         match self.inst.op {
-            Opcode::Ldgdepbar => Ok(()),
+            Opcode::Ldgdepbar => {
+                if let Some(watch) = &mut self.cta.watch {
+                    watch.close_copies(self.warp, lanes);
+                }
+                Ok(())
+            }
             Opcode::Ldsm => self.load_matrices(lanes, &at, results),
             Opcode::Ldgsts => self.copy(lanes, &at),
             _ => lanes.iter().try_for_each(|lane| self.one(lane, at[lane], results)),
@@ -52,14 +58,17 @@ impl Lsu<'_, '_> {
             Opcode::Ldc => self.load_constant(lane, address, results),
             Opcode::Ld => {
                 let words = load_words(access, self.bytes(lane, self.inst.mods.space, address, n)?);
+                self.watch(lane, self.inst.mods.space, address, n, None);
                 set_words(results, lane, access, words);
             }
             Opcode::St => {
                 let bytes = store_bytes(access, self.words(1, lane, access));
+                self.watch(lane, self.inst.mods.space, address, n, Some(&bytes[..n]));
                 self.bytes(lane, self.inst.mods.space, address, n)?
                     .copy_from_slice(&bytes[..n]);
             }
             Opcode::Syncs => {
+                self.watch(lane, Space::Shared, address, n, None);
                 let state = self.bytes(lane, Space::Shared, address, n)?;
                 let state = u64::from_le_bytes((&*state).try_into().expect("a test reads eight bytes"));
                 if mbarrier::is_over(state, self.word(1, 0, lane)) {
@@ -80,6 +89,7 @@ impl Lsu<'_, '_> {
             AtomOp::Cas => (value(self.words(2, lane, access)), b),
             _ => (b, 0),
         };
+        self.watch(lane, mods.space, address, access.total() as usize, None);
         let place = self.bytes(lane, mods.space, address, access.total() as usize)?;
         let mut old = [0; 8];
         old[..place.len()].copy_from_slice(place);
@@ -120,6 +130,7 @@ impl Lsu<'_, '_> {
             let mut elements = [[[0u8; 2]; 8]; 8];
             for (row, elements) in elements.iter_mut().enumerate() {
                 let lane = 8 * matrix + row;
+                self.watch(lane, Space::Shared, at[lane], 16, None);
                 let bytes = self.bytes(lane, Space::Shared, at[lane], 16)?;
                 for (element, bytes) in elements.iter_mut().zip(bytes.chunks_exact(2)) {
                     element.copy_from_slice(bytes);
@@ -149,10 +160,37 @@ impl Lsu<'_, '_> {
             if size > 0 {
                 bytes[..size].copy_from_slice(self.inside(lane, Space::Global, from[lane], size)?);
             }
+            self.watch(lane, Space::Shared, to[lane], n, Some(&bytes[..n]));
             self.bytes(lane, Space::Shared, to[lane], n)?
                 .copy_from_slice(&bytes[..n]);
         }
         Ok(())
+    }
+
+    /// Shows an access to the watch, if there is one, before it changes anything. One that must not be is a trap, shown nowhere else.
+    fn watch(&mut self, lane: usize, space: Space, address: u64, n: usize, new: Option<&[u8]>) {
+        if self.cta.watch.is_none() {
+            return;
+        }
+        let (space, at) = resolve(space, address);
+        let mut old = [0; 16];
+        match self.reach(lane, space, at, n) {
+            Some(bytes) => old[..n].copy_from_slice(bytes),
+            None => return,
+        }
+        let touch = Touch {
+            warp: self.warp,
+            lane,
+            pc: self.cta.warps[self.warp].flow.pc(),
+            inst: self.inst,
+            space,
+            address: at,
+            old: &old[..n],
+            new,
+        };
+        if let Some(watch) = &mut self.cta.watch {
+            watch.touch(&touch);
+        }
     }
 
     /// The bytes that a lane accesses, or why it must not.

@@ -4,6 +4,7 @@ use warpwave_components::proto::launch::Grid;
 
 use super::memory::Memory;
 use super::warp::Warp;
+use super::watch::{Checks, Watch};
 use super::{ReferenceError, step};
 
 /// Block barriers of a CTA (PTX ISA, `bar`).
@@ -36,18 +37,21 @@ pub(super) struct Cta<'a> {
     pub position: [u32; 3],
     pub shared: Vec<u8>,
     pub warps: Vec<Warp>,
+    /// Who looks at every access to shared memory, if anybody.
+    pub watch: Option<Box<Watch>>,
     barriers: [Barrier; BARRIERS],
 }
 
 impl<'a> Cta<'a> {
     /// The CTA of this linear index, before its first instruction.
-    pub fn new(grid: &'a Grid, index: u64) -> Self {
+    pub fn new(grid: &'a Grid, index: u64, checks: Option<Checks>) -> Self {
         let position = grid.cta_position(index);
         Cta {
             grid,
             position,
             shared: vec![0; grid.shared_bytes as usize],
             warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
+            watch: checks.map(|checks| Box::new(Watch::new(checks, position, grid.block, grid.shared_bytes))),
             barriers: [Barrier::default(); BARRIERS],
         }
     }
@@ -82,7 +86,10 @@ impl<'a> Cta<'a> {
     }
 
     /// A warp has come to a barrier, which `threads` threads share (0: all of the CTA); `count` of its threads are to be counted.
-    pub fn arrive(&mut self, barrier: usize, threads: u32, count: u32) {
+    pub fn arrive(&mut self, warp: usize, barrier: usize, threads: u32, count: u32) {
+        if let Some(watch) = &mut self.watch {
+            watch.arrive(warp, barrier);
+        }
         let barrier = &mut self.barriers[barrier % BARRIERS];
         barrier.arrived += 1;
         barrier.expected = threads.div_ceil(32);
@@ -99,6 +106,11 @@ impl<'a> Cta<'a> {
                 continue;
             }
             let count = std::mem::take(barrier).count;
+            if let Some(watch) = &mut self.watch {
+                let waiting = self.warps.iter().enumerate();
+                let waiting = waiting.filter(|(_, warp)| warp.waits_at == Some(number));
+                watch.open(number, waiting.map(|(warp, _)| warp));
+            }
             for warp in self.warps.iter_mut().filter(|warp| warp.waits_at == Some(number)) {
                 warp.waits_at = None;
                 warp.place.barrier_count = count;

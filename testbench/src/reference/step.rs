@@ -15,6 +15,9 @@ use super::memory::Memory;
 pub(super) fn step(cta: &mut Cta<'_>, warp: usize, memory: &mut Memory) -> Result<(), Box<Trap>> {
     let grid = cta.grid;
     let state = &mut cta.warps[warp];
+    if let Some(watch) = &mut cta.watch {
+        watch.begin(warp, state.flow.active());
+    }
     let pc = state.flow.pc() as usize;
     let inst = &grid.program.code()[pc];
     let decoded = &grid.program.decoded()[pc];
@@ -52,6 +55,13 @@ fn control(
     operands: &Operands,
 ) -> Result<(), Box<Trap>> {
     let flow = &mut cta.warps[warp].flow;
+    if let Some(watch) = &mut cta.watch {
+        match inst.op {
+            Opcode::Warpsync if inst.mods.count == 1 => watch.meet(warp, flow.active()),
+            Opcode::Depbar => watch.wait_copies(warp, lanes, inst.mods.count.into()),
+            _ => {}
+        }
+    }
     // Masks and barrier numbers are the same in all lanes that give them.
     let uniform = |slot: usize| {
         let lane = lanes.lowest().unwrap_or(0);
@@ -86,7 +96,7 @@ fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32,
     let state = &mut cta.warps[warp];
     if inst.mods.count == 1 {
         state.flow.step();
-        cta.arrive(number, threads, 0);
+        cta.arrive(warp, number, threads, 0);
         return;
     }
     state.last_barrier = Some((number, threads));
@@ -102,7 +112,7 @@ fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32,
 fn wait_at(cta: &mut Cta<'_>, warp: usize, number: usize, threads: u32) {
     cta.warps[warp].waits_at = Some(number);
     let counted = std::mem::take(&mut cta.warps[warp].counted);
-    cta.arrive(number, threads, counted);
+    cta.arrive(warp, number, threads, counted);
 }
 
 /// A trap of the lowest of `lanes`, without an address.

@@ -1,6 +1,6 @@
 //! How runs end that do not end well.
 
-use crate::{Answer, assert_fails, error_scenario, run_error};
+use crate::{Answer, assert_fails, error_scenario, run_error, warpwave};
 
 #[test]
 fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
@@ -38,6 +38,59 @@ fn trap_in_inlined_code_is_named_by_its_source_line_and_by_those_of_the_calls() 
         "\n  the nearest buffer is `out`",
     ];
     assert_fails(&run_error("inlined"), 3, &says);
+}
+
+#[test]
+fn neighbours_without_a_barrier_race_when_asked_and_run_all_the_same_when_not() {
+    let plain = run_error("race");
+    assert_eq!((plain.code, plain.err.as_str()), (0, ""));
+    let checked = |checks| warpwave(&["run", &error_scenario("race"), "--gpu", "tiny", "--check", checks]);
+    let races = "\
+error: race: 2 pairs of instructions race in shared memory
+race: launch[0]: race for the word at 0x4 of shared memory (`tile` + 4), block (0, 0, 0)
+  written by thread (1, 0, 0) at ST.SHARED.B32 [R_], R_
+    of race.ptx:19: st.shared.u32 	[%r3], %r1;
+    from race.cu:7:5
+  read by thread (0, 0, 0) at LD.SHARED.B32 R_, [R_]
+    of race.ptx:23: ld.shared.u32 	%r6, [%r5];
+    from race.cu:8:24
+  63 cases in all, and nothing orders them: let the threads meet at a barrier in between (bar.sync; bar.warp.sync within a warp)
+race: launch[0]: race for the word at 0x80 of shared memory (`tile` + 128), block (0, 0, 0)
+  read by thread (31, 0, 0) at LD.SHARED.B32 R_, [R_]
+    of race.ptx:23: ld.shared.u32 	%r6, [%r5];
+    from race.cu:8:24
+  written by thread (32, 0, 0) at ST.SHARED.B32 [R_], R_
+    of race.ptx:19: st.shared.u32 	[%r3], %r1;
+    from race.cu:7:5
+  1 case in all, and nothing orders them: let the threads meet at a barrier in between (bar.sync; bar.warp.sync within a warp)
+";
+    let answer = checked("races");
+    assert_eq!((answer.code, unnumbered(&answer.err).as_str()), (1, races));
+    let unwritten = "\
+warning: race: launch[0]: the word at 0x80 of shared memory (`tile` + 128), block (0, 0, 0), is read before all of it is written
+  read by thread (31, 0, 0) at LD.SHARED.B32 R_, [R_]
+    of race.ptx:23: ld.shared.u32 	%r6, [%r5];
+    from race.cu:8:24
+  1 case in all; real memory holds anything there
+";
+    let answer = checked("uninit");
+    assert_eq!((answer.code, unnumbered(&answer.err).as_str()), (0, unwritten));
+    assert_eq!(unnumbered(&checked("races,uninit").err), format!("{unwritten}{races}"));
+    let answer = warpwave(&["run", "transpose_tiled", "--gpu", "tiny", "--check", "races,uninit"]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    assert!(answer.out.contains("\n--check found nothing\n"), "{}", answer.out);
+}
+
+/// A text with the numbers of registers left out: which ones the compiler takes is no matter here.
+fn unnumbered(text: &str) -> String {
+    let mut parts = text.split('R');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |out, part| {
+        match part.trim_start_matches(|c: char| c.is_ascii_digit()) {
+            rest if rest.len() < part.len() => format!("{out}R_{rest}"),
+            _ => format!("{out}R{part}"),
+        }
+    })
 }
 
 #[test]

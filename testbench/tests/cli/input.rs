@@ -141,8 +141,8 @@ fn unsupported_instructions_are_listed_with_their_lines() {
     let says = [
         "kernel `sample` cannot run",
         "`tex.2d.v4.f32.f32`",
-        "unsupported.ptx:17:",
-        "unsupported.ptx:18:",
+        "unsupported.ptx:15:",
+        "unsupported.ptx:16:",
     ];
     assert_fails(&run_error("unsupported"), 2, &says);
 }

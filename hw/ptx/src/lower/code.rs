@@ -255,6 +255,8 @@ pub(crate) struct Code {
     /// For each word: the first word of its group, and the group's length.
     pub groups: Vec<(Word, u8)>,
     pub n_flags: u32,
+    /// Whether each WARPSYNC that orders memory stays, also where lanes are together anyway.
+    pub keep_syncs: bool,
 }
 
 impl Code {

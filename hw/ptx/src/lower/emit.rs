@@ -36,6 +36,7 @@ pub(super) fn run(
         shared_bytes: layout.shared_bytes,
         local_bytes: layout.local_bytes,
         params: layout.params.clone(),
+        variables: layout.variables.clone(),
         required_block: limit(".reqntid"),
         max_block: limit(".maxntid"),
     };

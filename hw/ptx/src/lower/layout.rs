@@ -7,8 +7,8 @@ use crate::ast::{Init, Space, Variable};
 use crate::check::{Body, Checked, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Span};
 use std::collections::HashMap;
-use warpwave_isa::program::Param;
-use warpwave_isa::space::bank0;
+use warpwave_isa::program::{self as isa, Param};
+use warpwave_isa::space::{Space as MemorySpace, bank0};
 
 /// The constant bank of `.const` variables.
 pub const CONST_BANK: u8 = 3;
@@ -40,6 +40,7 @@ pub(crate) struct Layout {
     pub params: Vec<Param>,
     pub shared_bytes: u32,
     pub local_bytes: u32,
+    pub variables: Vec<isa::Variable>,
 }
 
 impl Layout {
@@ -49,6 +50,7 @@ impl Layout {
             params: Vec::new(),
             shared_bytes: 0,
             local_bytes: 0,
+            variables: module.variables(),
         };
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
@@ -90,10 +92,12 @@ impl Layout {
                 Space::Shared => {
                     let offset = advance(&mut self.shared_bytes, variable);
                     self.places.insert(symbol, Place::Shared(offset));
+                    self.variables.push(named(variable, MemorySpace::Shared, offset));
                 }
                 Space::Local => {
                     let offset = advance(&mut self.local_bytes, variable);
                     self.places.insert(symbol, Place::Local(offset));
+                    self.variables.push(named(variable, MemorySpace::Local, offset));
                 }
                 Space::Param => {
                     self.places.insert(symbol, Place::Call);
@@ -109,6 +113,10 @@ impl Layout {
         let start = u32::try_from(start).unwrap_or(u32::MAX);
         if !dynamic.is_empty() {
             self.shared_bytes = start;
+        }
+        for symbol in &dynamic {
+            let variable = checked.symbols[symbol.0 as usize];
+            self.variables.push(named(variable, MemorySpace::Shared, start));
         }
         self.places
             .extend(dynamic.into_iter().map(|symbol| (symbol, Place::Shared(start))));
@@ -141,6 +149,15 @@ fn callee<'a>(step: &Step<'_, 'a>) -> Option<&'a str> {
         Value::Function(name) => Some(*name),
         _ => None,
     })
+}
+
+fn named(variable: &Variable<'_>, space: MemorySpace, offset: u32) -> isa::Variable {
+    isa::Variable {
+        name: variable.name.text.to_owned(),
+        space,
+        offset,
+        bytes: variable.bytes() as u32,
+    }
 }
 
 /// Puts a variable behind `end` and returns its offset.
@@ -223,6 +240,17 @@ impl ModuleLayout {
             findings.push(Diagnostic::malformed(span, "the constant variables exceed 64 KiB"));
         }
         layout
+    }
+
+    /// The constant variables, for people.
+    fn variables(&self) -> Vec<isa::Variable> {
+        let named = |constant: &Constant| isa::Variable {
+            name: constant.name.clone(),
+            space: MemorySpace::Const,
+            offset: constant.offset,
+            bytes: constant.bytes,
+        };
+        self.constants.iter().map(named).collect()
     }
 
     fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) {

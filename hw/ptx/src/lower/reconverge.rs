@@ -4,7 +4,8 @@
 //! block that every lane of the branch has passed, outside the loops that the lanes leave one by one, and a BSYNC where
 //! they meet: the branch's immediate post-dominator, or the next one behind it that such a block exists for. Regions nest;
 //! each depth has a convergence barrier of its own. Where none is left the lanes stay apart, which is slower and no less
-//! right; so they do behind a loop that waits for memory (`spin`). WARPSYNC stays only where lanes may be apart or the mask is not all lanes.
+//! right; so they do behind a loop that waits for memory (`spin`). WARPSYNC stays only where lanes may be apart or the mask is
+//! not all lanes, or where who asked for the code wants to see it.
 
 use super::code::{BlockId, Code, Op};
 use super::graph::Graph;
@@ -35,7 +36,8 @@ fn drop_idle_syncs(code: &mut Code, uniform: &Uniform) {
     for (block, body) in code.blocks.iter_mut().enumerate() {
         body.ops.retain(|op| {
             let all_lanes = op.src[0].known() == Some(0xffff_ffff);
-            !op.is(Opcode::Warpsync) || !all_lanes || uniform.divergent_block[block]
+            let is_kept = code.keep_syncs && op.mods.count == 1;
+            !op.is(Opcode::Warpsync) || !all_lanes || uniform.divergent_block[block] || is_kept
         });
     }
 }

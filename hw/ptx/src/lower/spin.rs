@@ -123,6 +123,7 @@ mod tests {
         compare.pdst[0] = Some(Flag(0));
         let ops = inside.iter().copied().chain([compare, back]).collect();
         let code = Code {
+            keep_syncs: false,
             blocks: vec![
                 Block {
                     ops: vec![Op::row(Opcode::Nop)],

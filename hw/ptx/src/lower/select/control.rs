@@ -134,11 +134,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (arg, value) in args.iter_mut().zip(form.operands()) {
             *arg = self.arg(form, value, Type::U32)?;
         }
-        let op = match form.has(".warp") {
-            true => Op::row(Opcode::Warpsync).src(&args[..1]),
-            false => Op::row(Opcode::Bar).src(&args),
+        let (op, count) = match form.has(".warp") {
+            true => (Op::row(Opcode::Warpsync).src(&args[..1]), 1),
+            false => (Op::row(Opcode::Bar).src(&args), u8::from(form.has(".arrive"))),
         };
-        self.emit(op.mods(|mods| mods.count = u8::from(form.has(".arrive"))));
+        self.emit(op.mods(|mods| mods.count = count));
         Ok(())
     }
 

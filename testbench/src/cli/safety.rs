@@ -1,0 +1,101 @@
+//! `--check`: what the launches, run once more without time, do with shared memory that they should not.
+
+use std::fmt::Write;
+
+use warpwave::bench::Run;
+use warpwave::lockstep::{self, Watched};
+use warpwave::reference::{Access, Checks, Kind, Race, Unwritten};
+use warpwave::scenario::Scenario;
+use warpwave_isa::program::Program;
+use warpwave_isa::space::Space;
+
+use super::failure::{Failure, WRONG, warn};
+use super::print;
+use super::trouble;
+
+/// Warp instructions for which a run that did not come to its end is watched.
+const LIMIT: u64 = 1 << 24;
+
+/// Watches the launches of a run: says what nobody wrote, and fails for races.
+pub fn watch(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
+    let limit = if run.stopped.is_some() { LIMIT } else { u64::MAX };
+    let watched = lockstep::watch(scenario, &run.config, checks, limit);
+    let watched = watched.map_err(|error| Failure::bench(scenario, &error))?;
+    let mut races = String::new();
+    for (launch, Watched { program, findings }) in watched.iter().enumerate() {
+        let place = format!("{}: launch[{launch}]", scenario.name);
+        for read in &findings.unwritten {
+            warn(&format!("{place}: {}", unwritten(scenario, program, read)));
+        }
+        for race in &findings.races {
+            let _ = write!(races, "\n{place}: {}", raced(scenario, program, race));
+        }
+    }
+    if watched.iter().all(|launch| launch.findings.is_empty()) {
+        print("\n--check found nothing\n")?;
+    }
+    match watched.iter().map(|launch| launch.findings.races.len()).sum::<usize>() {
+        0 => Ok(()),
+        n => Err(Failure {
+            code: WRONG,
+            text: format!(
+                "{}: {n} pairs of instructions race in shared memory{races}",
+                scenario.name
+            ),
+        }),
+    }
+}
+
+fn raced(scenario: &Scenario, program: &Program, race: &Race) -> String {
+    let [x, y, z] = race.block;
+    let word = word(program, race.address);
+    let mut out = format!("race for {word}, block ({x}, {y}, {z})");
+    for access in [&race.first, &race.second] {
+        let _ = write!(out, "\n  {}", accessed(scenario, program, access));
+    }
+    let help = match race.first.kind {
+        Kind::Copy => "wait for the copy (cp.async.wait_group), and let all threads meet at a barrier",
+        _ => "let the threads meet at a barrier in between (bar.sync; bar.warp.sync within a warp)",
+    };
+    let _ = write!(out, "\n  {} in all, and nothing orders them: {help}", cases(race.count));
+    out
+}
+
+fn unwritten(scenario: &Scenario, program: &Program, read: &Unwritten) -> String {
+    let [x, y, z] = read.block;
+    let word = word(program, read.address);
+    let access = accessed(scenario, program, &read.access);
+    format!(
+        "{word}, block ({x}, {y}, {z}), is read before all of it is written\n  {access}\n  {} in all; real memory \
+         holds anything there",
+        cases(read.count)
+    )
+}
+
+fn cases(n: u64) -> String {
+    if n == 1 {
+        "1 case".to_owned()
+    } else {
+        format!("{n} cases")
+    }
+}
+
+fn word(program: &Program, address: u32) -> String {
+    match program.needs().variable_at(Space::Shared, address) {
+        Some((variable, 0)) => format!("the word at {address:#x} of shared memory (`{}`)", variable.name),
+        Some((variable, at)) => format!("the word at {address:#x} of shared memory (`{}` + {at})", variable.name),
+        None => format!("the word at {address:#x} of shared memory"),
+    }
+}
+
+fn accessed(scenario: &Scenario, program: &Program, access: &Access) -> String {
+    let [x, y, z] = access.thread;
+    let verb = match access.kind {
+        Kind::Read => "read",
+        Kind::Write => "written",
+        Kind::Atomic => "changed by an atomic",
+        Kind::Copy => "copied to",
+    };
+    let place = trouble::place(scenario, program, access.pc).replace("\n  ", "\n    ");
+    format!("{verb} by thread ({x}, {y}, {z}) at {place}")
+}

@@ -1,0 +1,259 @@
+//! What a watch over shared memory finds: in small kernels with one fault or none, and nothing in the built-in scenarios.
+
+use warpwave::lockstep;
+use warpwave::reference::{Checks, Findings, Kind};
+use warpwave::scenario::{Launch, Scenario, builtin};
+use warpwave_components::preset;
+
+const BOTH: Checks = Checks {
+    races: true,
+    uninit: true,
+};
+
+fn watch(scenario: &Scenario) -> Vec<Findings> {
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let watched = lockstep::watch(scenario, &config, BOTH, 1 << 24);
+    let watched = watched.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+    watched.into_iter().map(|launch| launch.findings).collect()
+}
+
+/// A kernel of 64 threads: `%tid` is the thread, `%mine` four times that, `%next` the same of the thread after it, modulo 64.
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 s[1024];\n.global .align 4 .b8 data[256];\n.entry k() {{\n\
+         .reg .b32 %r<9>, %tid, %mine, %next; .reg .b64 %rd<4>; .reg .pred %p<4>;\n\
+         mov.u32 %tid, %tid.x; shl.b32 %mine, %tid, 2; add.u32 %next, %mine, 4; and.b32 %next, %next, 255;\n\
+         mov.u32 %r8, s; add.u32 %mine, %mine, %r8; add.u32 %next, %next, %r8;\n\
+         mov.u32 %r1, 0; mov.u32 %r2, 0;\n{body}\nadd.u32 %r2, %r2, %r1; st.shared.u32 [%mine+768], %r2; ret; }}"
+    )
+}
+
+fn findings(body: &str) -> Findings {
+    let scenario = Scenario {
+        name: "k".to_owned(),
+        title: None,
+        claim: None,
+        ptx_path: "k.ptx".to_owned(),
+        ptx: kernel(body),
+        gpu: None,
+        buffers: Vec::new(),
+        globals: Vec::new(),
+        launches: vec![Launch {
+            entry: None,
+            grid: [1; 3],
+            block: [64, 1, 1],
+            dynamic_shared_bytes: 0,
+            cluster: [1; 3],
+            args: Vec::new(),
+        }],
+        asserts: Vec::new(),
+    };
+    watch(&scenario).remove(0)
+}
+
+/// What kinds of accesses race.
+fn races(body: &str) -> Vec<(Kind, Kind)> {
+    let kinds = |race: &warpwave::reference::Race| (race.first.kind, race.second.kind);
+    findings(body).races.iter().map(kinds).collect()
+}
+
+#[test]
+fn value_of_the_neighbour_without_a_barrier_races_and_with_one_does_not() {
+    let body = |between: &str| {
+        format!("st.shared.u32 [%mine], %tid;\n{between}\nld.shared.u32 %r1, [%next];\nst.shared.u32 [%mine+512], %r1;")
+    };
+    let found = findings(&body(""));
+    let [race, other] = &found.races[..] else {
+        panic!("two races, not {found:?}")
+    };
+    // The first that reads what another thread wrote is thread 0; all do but thread 31, whose neighbour has not stored yet.
+    assert_eq!((race.address, race.count), (4, 63));
+    assert_eq!((race.first.kind, race.first.thread), (Kind::Write, [1, 0, 0]));
+    assert_eq!((race.second.kind, race.second.thread), (Kind::Read, [0, 0, 0]));
+    assert_eq!(
+        (other.first.kind, other.first.thread, other.count),
+        (Kind::Read, [31, 0, 0], 1)
+    );
+    assert_eq!((other.second.kind, other.second.thread), (Kind::Write, [32, 0, 0]));
+    assert_eq!(
+        found.unwritten.iter().map(|read| read.address).collect::<Vec<_>>(),
+        [128]
+    );
+    assert_eq!(findings(&body("bar.sync 0;")), Findings::default());
+}
+
+/// The scan of Hillis and Steele in one buffer: each step needs a barrier between its loads and its stores, and one behind them.
+fn scan(behind_loads: &str, behind_stores: &str) -> String {
+    let step = |distance: u32| {
+        format!(
+            "setp.lt.u32 %p1, %tid, {distance};\n@!%p1 ld.shared.u32 %r2, [%mine-{bytes}];\n{behind_loads}\n\
+             @!%p1 add.u32 %r1, %r1, %r2;\n@!%p1 st.shared.u32 [%mine], %r1;\n{behind_stores}\n",
+            bytes = 4 * distance
+        )
+    };
+    let steps: String = [1, 2, 4, 8, 16, 32].map(step).concat();
+    format!("mov.u32 %r1, 1;\nst.shared.u32 [%mine], %r1;\nbar.sync 0;\n{steps}")
+}
+
+#[test]
+fn scan_in_place_races_where_one_of_its_barriers_is_missing() {
+    assert_eq!(races(&scan("bar.sync 0;", "bar.sync 0;")), []);
+    let written_while_read = races(&scan("", "bar.sync 0;"));
+    assert!(
+        written_while_read.contains(&(Kind::Read, Kind::Write)),
+        "{written_while_read:?}"
+    );
+    let read_while_written = races(&scan("bar.sync 0;", ""));
+    assert!(
+        read_while_written.contains(&(Kind::Write, Kind::Read)),
+        "{read_while_written:?}"
+    );
+}
+
+#[test]
+fn lanes_of_a_warp_are_ordered_by_bar_warp_sync_of_both_and_by_nothing_less() {
+    // Within each warp, lane l takes the value of lane l xor 1.
+    let body = |between: &str| {
+        format!("xor.b32 %r1, %mine, 4;\nst.shared.u32 [%mine], %tid;\n{between}\nld.shared.u32 %r2, [%r1];")
+    };
+    assert_eq!(races(&body("bar.warp.sync -1;")), []);
+    assert_eq!(races(&body("")), [(Kind::Write, Kind::Read)]);
+    assert_eq!(
+        races(&body("shfl.sync.bfly.b32 %r3, %tid, 1, 31, -1;")),
+        [(Kind::Write, Kind::Read)]
+    );
+    // The halves of the warp meet one after the other, and no pair of lanes lies in both.
+    let halves = "setp.lt.u32 %p1, %r7, 16;\n@%p1 bra LOW;\nbar.warp.sync 0xffff0000;\nbra MET;\nLOW:\nbar.warp.sync 0xffff;\nMET:";
+    let by_half = |other: u32| {
+        let lane = "mov.u32 %r7, %laneid;";
+        format!(
+            "{lane}\nxor.b32 %r1, %mine, {};\nst.shared.u32 [%mine], %tid;\n{halves}\nld.shared.u32 %r2, [%r1];",
+            4 * other
+        )
+    };
+    assert_eq!(races(&by_half(1)), []);
+    assert_eq!(races(&by_half(16)), [(Kind::Write, Kind::Read)]);
+}
+
+#[test]
+fn warp_barrier_does_not_order_two_warps_and_a_named_one_orders_those_that_take_part() {
+    let across = |between: &str| {
+        format!("xor.b32 %r1, %mine, 128;\nst.shared.u32 [%mine], %tid;\n{between}\nld.shared.u32 %r2, [%r1];")
+    };
+    assert!(races(&across("bar.warp.sync -1;")).contains(&(Kind::Write, Kind::Read)));
+    assert_eq!(races(&across("bar.sync 3, 64;")), []);
+    // Warp 0 fills, arrives and goes on; warp 1 waits and reads.
+    let handed_over = "setp.ge.u32 %p1, %tid, 32;\n@%p1 bra TAKE;\nst.shared.u32 [%mine], %tid;\nbar.arrive 1, 64;\nbra OVER;\n\
+                       TAKE:\nbar.sync 1, 64;\nld.shared.u32 %r2, [%mine-128];\nOVER:";
+    assert_eq!(findings(handed_over), Findings::default());
+    let taken_back = handed_over.replace("bra OVER;", "st.shared.u32 [%mine], %mine;\nbra OVER;");
+    assert_eq!(races(&taken_back), [(Kind::Write, Kind::Read)]);
+}
+
+#[test]
+fn atomics_do_not_race_with_each_other_but_with_plain_accesses() {
+    let count = "atom.shared.add.u32 %r1, [s], 1;";
+    let zero = "setp.eq.u32 %p1, %tid, 0;\n@%p1 st.shared.u32 [s], 0;";
+    assert_eq!(
+        findings(&format!(
+            "{zero}\nbar.sync 0;\n{count}\nred.shared.add.u32 [s], 1;\nbar.sync 0;\nld.shared.u32 %r2, [s];"
+        )),
+        Findings::default()
+    );
+    assert_eq!(
+        races(&format!("{zero}\nst.shared.u32 [s], %tid;\nbar.sync 0;\n{count}")),
+        [(Kind::Write, Kind::Write)]
+    );
+    let early = races(&format!("{zero}\n{count}"));
+    assert_eq!(early, [(Kind::Write, Kind::Atomic)]);
+}
+
+#[test]
+fn lock_taken_and_given_back_by_atomics_orders_what_is_done_under_it() {
+    // One lane of each of the two warps.
+    let body = "setp.ne.u32 %p2, %tid, 0;\n@!%p2 st.shared.u32 [s], 0;\n@!%p2 st.shared.u32 [s+4], 0;\nbar.sync 0;\n\
+                mov.u32 %r7, %laneid;\nsetp.ne.u32 %p3, %r7, 0;\n@%p3 bra OVER;\n\
+                TRY:\natom.shared.cas.b32 %r1, [s], 0, 1;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra TRY;\nmembar.cta;\n\
+                ld.shared.u32 %r2, [s+4];\nadd.u32 %r2, %r2, 1;\nst.shared.u32 [s+4], %r2;\nmembar.cta;\n\
+                atom.shared.exch.b32 %r1, [s], 0;\nOVER:";
+    assert_eq!(findings(body), Findings::default());
+    let not_given_back = body
+        .replace("@%p1 bra TRY;", "")
+        .replace("atom.shared.exch.b32 %r1, [s], 0;", "");
+    assert_eq!(
+        races(&not_given_back),
+        [(Kind::Write, Kind::Read), (Kind::Write, Kind::Write)]
+    );
+}
+
+#[test]
+fn flag_that_is_volatile_orders_what_was_written_before_it_was_set() {
+    let body = |flag: &str| {
+        format!(
+            "setp.eq.u32 %p1, %tid, 0;\n@%p1 st.shared.u32 [s], 0;\nbar.sync 0;\nsetp.ge.u32 %p2, %tid, 32;\n@%p2 bra SET;\n\
+             WAIT:\nld{flag}.shared.u32 %r1, [s];\nsetp.eq.u32 %p3, %r1, 0;\n@%p3 bra WAIT;\nld.shared.u32 %r2, [%mine+640];\nbra OVER;\n\
+             SET:\nst.shared.u32 [%mine+512], %tid;\nbar.warp.sync -1;\nsetp.eq.u32 %p1, %tid, 32;\n@%p1 st{flag}.shared.u32 [s], 1;\nOVER:"
+        )
+    };
+    assert_eq!(findings(&body(".volatile")), Findings::default());
+    assert!(races(&body("")).contains(&(Kind::Write, Kind::Read)));
+}
+
+#[test]
+fn mbarrier_orders_those_that_arrive_before_those_that_wait() {
+    let body = |wait: &str| {
+        format!(
+            ".shared .align 8 .b64 gate;\nsetp.eq.u32 %p1, %tid, 0;\n@%p1 mbarrier.init.shared.b64 [gate], 64;\nbar.sync 0;\n\
+             st.shared.u32 [%mine], %tid;\nmbarrier.arrive.shared.b64 %rd1, [gate];\n{wait}\nld.shared.u32 %r2, [%next];"
+        )
+    };
+    let wait = "WAIT:\nmbarrier.test_wait.shared.b64 %p2, [gate], %rd1;\n@!%p2 bra WAIT;";
+    assert_eq!(findings(&body(wait)), Findings::default());
+    assert!(races(&body("")).contains(&(Kind::Write, Kind::Read)));
+}
+
+#[test]
+fn neighbouring_bytes_of_a_word_do_not_race_and_equal_values_do_not_either() {
+    let bytes = "add.u32 %r1, %tid, %r8;\nst.shared.u8 [%r1], %tid;\nbar.sync 0;\nld.shared.u8 %r2, [%r1];";
+    assert_eq!(findings(bytes), Findings::default());
+    assert_eq!(races("st.shared.u32 [s], 7;"), []);
+    assert_eq!(races("st.shared.u32 [s], %tid;"), [(Kind::Write, Kind::Write)]);
+}
+
+#[test]
+fn copy_that_is_not_waited_for_races_even_with_its_own_thread() {
+    let body = |wait: &str| {
+        format!(
+            "mov.u64 %rd1, data;\nmul.wide.u32 %rd2, %tid, 4;\nadd.u64 %rd1, %rd1, %rd2;\n\
+             cp.async.ca.shared.global [%mine], [%rd1], 4;\ncp.async.commit_group;\n\
+             cp.async.ca.shared.global [%mine+256], [%rd1], 4;\ncp.async.commit_group;\n{wait}\nld.shared.u32 %r1, [%mine];"
+        )
+    };
+    let run = |wait: &str| races(&body(wait));
+    assert_eq!(run(""), [(Kind::Copy, Kind::Read)]);
+    assert_eq!(run("cp.async.wait_group 2;"), [(Kind::Copy, Kind::Read)]);
+    assert_eq!(run("cp.async.wait_group 1;"), []);
+    assert_eq!(run("cp.async.wait_all;"), []);
+}
+
+#[test]
+fn bytes_that_nobody_wrote_are_found_and_those_of_a_copy_are_not() {
+    let found = findings("st.shared.u16 [%mine], 1;\nld.shared.u32 %r1, [%mine];");
+    let [read] = &found.unwritten[..] else {
+        panic!("one read, not {found:?}")
+    };
+    assert_eq!((read.address, read.count, read.access.thread), (0, 64, [0, 0, 0]));
+    assert_eq!(found.races, []);
+    let counted = findings("atom.shared.add.u32 %r1, [s], 1;");
+    assert_eq!(counted.unwritten.len(), 1);
+}
+
+#[test]
+fn built_in_scenarios_neither_race_nor_read_what_nobody_wrote() {
+    let found = |name: &&str| {
+        let found = watch(&builtin::load(name).unwrap());
+        (!found.iter().all(Findings::is_empty)).then(|| format!("{name}: {found:#?}"))
+    };
+    let findings: Vec<_> = builtin::names().iter().filter_map(found).collect();
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
