@@ -17,6 +17,8 @@ pub use fault::ConfigFault;
 pub use memory::{Hbm, L2, Timing, Xbar};
 pub use sm::{Barrier, Constant, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm};
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 /// Everything that tells one GPU from another.
@@ -41,6 +43,8 @@ pub struct GpuConfig {
     pub gigathread: GigaThread,
     /// The streaming multiprocessor; all of a part are alike.
     pub sm: Sm,
+    /// Clusters of CTAs.
+    pub cluster: Cluster,
     /// SM to L2 network.
     pub xbar: Xbar,
     /// Second-level cache.
@@ -53,6 +57,31 @@ impl GpuConfig {
     /// SMs on the chip.
     pub fn n_sms(&self) -> u32 {
         self.topology.tpcs_per_gpc.iter().sum::<u32>() * self.topology.sms_per_tpc
+    }
+
+    /// SMs of each GPC, by their numbers on the chip.
+    pub fn gpcs(&self) -> Vec<Range<usize>> {
+        let mut first = 0;
+        let sms = self
+            .topology
+            .tpcs_per_gpc
+            .iter()
+            .map(|tpcs| (tpcs * self.topology.sms_per_tpc) as usize);
+        sms.map(|n| {
+            first += n;
+            first - n..first
+        })
+        .collect()
+    }
+
+    /// The GPC of an SM, and the SM's number in it.
+    pub fn place_in_gpc(&self, sm: u16) -> (usize, u16) {
+        let gpcs = self.gpcs();
+        let gpc = gpcs
+            .iter()
+            .position(|sms| sms.contains(&sm.into()))
+            .expect("every SM is in a GPC");
+        (gpc, sm - gpcs[gpc].start as u16)
     }
 
     /// Bytes that the L1 keeps when `carveout` bytes of the unified array serve as shared memory.
@@ -133,4 +162,18 @@ pub struct GigaThread {
     pub link_latency: u32,
     /// Least cycles between two CTAs admitted by one SM.
     pub sm_interval: u32,
+}
+
+/// Clusters of CTAs, and the network by which the SMs of a GPC reach each other's shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// CTAs of the largest cluster; 0 where there are none, and nothing else here counts.
+    pub max_ctas: u32,
+    /// Issue to dependent issue of a 32-bit load from another SM's shared memory, cycles.
+    pub load_latency: u32,
+    /// Payload that an SM's port moves per cycle, each way, bytes.
+    pub bytes_per_cycle: u32,
+    /// The last arrival at a cluster's barrier to the release of its warps, cycles.
+    pub barrier_latency: u32,
 }

@@ -91,6 +91,7 @@ pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
         program,
         grid: [ctas, 1, 1],
         block: [32, 1, 1],
+        cluster: [1; 3],
         shared_bytes: 0,
         dynamic_shared_bytes: 0,
         registers: 32,

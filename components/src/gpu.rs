@@ -3,11 +3,13 @@
 //! ```text
 //!   host <-> front tile: gigathread
 //!               |  one tile per SM: cta, 4 x subcore, lsu, shared, l1
+//!               |  where there are clusters one tile per GPC: the network among its SMs, the barrier of clusters
 //!               |     crossbar tile: request and response networks
 //!               |        one tile per memory partition: L2 slices, HBM channels
 //! ```
 
 mod build;
+mod gpc;
 mod memory;
 pub mod rig;
 mod sm;

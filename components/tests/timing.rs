@@ -52,6 +52,7 @@ impl Bench {
             program: Arc::new(Program::new("test", code, needs)),
             grid: [ctas, 1, 1],
             block: [threads, 1, 1],
+            cluster: [1; 3],
             shared_bytes: 4096,
             dynamic_shared_bytes: 0,
             registers: 32,
@@ -107,6 +108,29 @@ fn shared_load_chain_takes_the_shared_latency() {
         bench.marginal("MOV R0, RZ\n", "LD.SHARED.B32 R0, [R0]"),
         u64::from(latency)
     );
+}
+
+#[test]
+fn load_from_another_sm_of_the_cluster_takes_the_latency_of_its_network() {
+    let mut bench = Bench::new(64);
+    let latency = bench.config().cluster.load_latency;
+    let mut cycles = |n: usize| {
+        // Block 1 idles; block 0 follows zeros in its shared memory, which is in window 2, back to the start of that window.
+        let chase = "LD.CLUSTER.B32 R1, [R0]\nIADD3 R0, PT, R0, R1, RZ, PT\n".repeat(n);
+        let text = format!(
+            "S2R R2, SR_CTAID.X\nISETP.NE.AND.S32 P0, PT, R2, RZ, PT, PT\nMOV R0, 0x2000000\n@P0 EXIT\n{chase}EXIT"
+        );
+        let mut grid = bench.grid(&text, 2, 32);
+        grid.cluster = [2, 1, 1];
+        bench
+            .gpu
+            .launch(grid, Some(100_000), &mut |_| true)
+            .expect("it ends")
+            .cycles()
+    };
+    let (few, many) = (cycles(16), cycles(48));
+    let add = u64::from(Bench::new(64).config().sm.pipes.int.latency);
+    assert_eq!(many - few, 32 * (u64::from(latency) + add));
 }
 
 /// A buffer of pointers, each to the one `stride` bytes further.

@@ -15,7 +15,7 @@ mod module;
 
 mod launch;
 
-pub use error::HostError;
+pub use error::{ClusterFault, HostError};
 pub use launch::grid;
 pub use memory::Placement;
 

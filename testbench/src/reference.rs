@@ -4,12 +4,14 @@
 //! it has its own registers, shared and local memory, barriers and copy of device memory, and writes every result at once.
 //!
 //! CTAs run one after the other; one that waits for another (a spin on device memory) gives way after a turn, and its
-//! successors begin. Within a CTA, warps take turns likewise, so that one may wait for another outside a barrier.
+//! successors begin. The CTAs of a cluster run together, by turns. Within a CTA, warps take turns likewise, so that one may wait for another outside a barrier.
 //!
 //! Invariant: what it leaves in memory depends on the launch alone, also where the order of atomics is open; the machine may
 //! then differ in the last bits of float sums.
 
 mod access;
+
+mod cluster;
 
 mod cta;
 
@@ -26,7 +28,8 @@ use std::fmt;
 
 use warpwave_components::proto::launch::{Grid, Trap};
 
-use cta::{Cta, Turn};
+use cluster::Cluster;
+use cta::Turn;
 
 pub use memory::Memory;
 pub use watch::{Access, Checks, Findings, Kind, Race, Unwritten};
@@ -100,23 +103,21 @@ fn go(
     let mut next = 0;
     let mut steps = 0;
     loop {
-        if next < grid.ctas() && resident.len() < MAX_RESIDENT {
-            resident.push_back(Cta::new(grid, next, checks));
+        if next < grid.ctas() / u64::from(grid.cluster_ctas()) && resident.len() < MAX_RESIDENT {
+            resident.push_back(Cluster::new(grid, next, checks));
             next += 1;
         }
-        let Some(mut cta) = resident.pop_front() else {
+        let Some(mut cluster) = resident.pop_front() else {
             return Ok(steps);
         };
         if steps >= limit {
             return Err(ReferenceError::StepLimit { limit });
         }
-        let turn = cta.run(memory, CTA_TURN.min(limit - steps), &mut steps);
-        if let Some(watch) = &mut cta.watch {
-            findings.add(std::mem::take(&mut watch.findings));
-        }
+        let turn = cluster.run(memory, CTA_TURN.min(limit - steps), &mut steps);
+        findings.add(cluster.findings());
         match turn? {
             Turn::Ended => {}
-            Turn::Unfinished => resident.push_back(cta),
+            _ => resident.push_back(cluster),
         }
     }
 }

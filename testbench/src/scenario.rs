@@ -85,8 +85,8 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Shared memory beside the declared, in bytes.
     pub dynamic_shared_bytes: u32,
-    /// CTAs of a cluster in x, y, z.
-    pub cluster: [u32; 3],
+    /// CTAs of a cluster in x, y, z, where the launch says it.
+    pub cluster: Option<[u32; 3]>,
     /// Arguments in order.
     pub args: Vec<Arg>,
 }
@@ -179,7 +179,7 @@ impl Scenario {
                 grid: launch.grid.0,
                 block: launch.block.0,
                 dynamic_shared_bytes: launch.dynamic_shared_bytes,
-                cluster: launch.cluster.0,
+                cluster: launch.cluster.map(|sizes| sizes.0),
                 args,
             })
         });

@@ -74,6 +74,7 @@ fn results(snippet: &str) -> Vec<u64> {
         id: 0,
         grid: [1; 3],
         block: [n as u32, 1, 1],
+        cluster: [1; 3],
         shared_bytes: 0,
         dynamic_shared_bytes: 0,
         registers: program.needs().registers,

@@ -232,6 +232,16 @@ fn barriers_and_two_kernels_in_a_row_however_they_are_run_same_outcome() {
 }
 
 #[test]
+fn clusters_however_they_are_run_same_outcome() {
+    assert_same("cluster_histogram", "tiny", &WAYS);
+    assert_same(
+        "cluster_swap",
+        "h100-sxm5",
+        &[Way::Quantum(1), Way::Threads(3), Way::TickOrder(6)],
+    );
+}
+
+#[test]
 fn large_machine_however_it_is_run_same_outcome() {
     assert_same("histogram_shared", "v100-sxm2", &WAYS);
     assert_same(

@@ -43,7 +43,7 @@ fn findings(body: &str) -> Findings {
             grid: [1; 3],
             block: [64, 1, 1],
             dynamic_shared_bytes: 0,
-            cluster: [1; 3],
+            cluster: None,
             args: Vec::new(),
         }],
         asserts: Vec::new(),

@@ -59,6 +59,7 @@ fn results(instruction: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
         id: 0,
         grid: [blocks as u32, 1, 1],
         block: [BLOCK as u32, 1, 1],
+        cluster: [1; 3],
         shared_bytes: 0,
         dynamic_shared_bytes: 0,
         registers: program.needs().registers,

@@ -1,6 +1,7 @@
 //! What a configuration must fulfil before cycle 0. Every fault is reported, not the first alone.
 
 use toml::Value;
+use warpwave_isa::space::MAX_CLUSTER;
 
 use super::{ConfigFault, GpuConfig, Limits, Pipe, keys};
 
@@ -11,8 +12,12 @@ const MIN_PIPE_LATENCY: u64 = 4;
 const MAX_SMS: u64 = 4096;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 6] = [
+const MAY_BE_ZERO: [&str; 10] = [
     "cc_minor",
+    "cluster.barrier_latency",
+    "cluster.bytes_per_cycle",
+    "cluster.load_latency",
+    "cluster.max_ctas",
     "hbm.latency_extra",
     "l2.far_latency",
     "limits.shared_reserved_per_block",
@@ -34,6 +39,7 @@ impl GpuConfig {
             check_l2(self, &mut faults);
             check_hbm(self, &mut faults);
             check_latencies(self, &mut faults);
+            check_cluster(self, &mut faults);
         }
         faults.0
     }
@@ -355,6 +361,33 @@ fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
         u64::from(l2.hit_latency) + core_cycles(memory_cycles, clocks.memory_khz),
         "`l2.hit_latency` + activate, read, burst and `hbm.latency_extra` in core cycles",
     );
+}
+
+/// Where there are clusters, their network has room for its stages.
+fn check_cluster(config: &GpuConfig, faults: &mut Faults) {
+    let cluster = &config.cluster;
+    if cluster.max_ctas == 0 {
+        return;
+    }
+    faults.at_most(
+        "cluster.max_ctas",
+        cluster.max_ctas,
+        MAX_CLUSTER,
+        "as addresses can name",
+    );
+    faults.at_least(
+        "cluster.bytes_per_cycle",
+        cluster.bytes_per_cycle,
+        1u32,
+        "to move at all",
+    );
+    faults.at_least(
+        "cluster.load_latency",
+        cluster.load_latency,
+        u64::from(config.sm.shared.latency) + 4,
+        "`sm.shared.latency` and four links",
+    );
+    faults.at_least("cluster.barrier_latency", cluster.barrier_latency, 4u32, "two links");
 }
 
 #[cfg(test)]

@@ -14,7 +14,11 @@
 //! | between two CTAs of the chip | `dispatch_interval`, or its warps / `warps_per_cycle` if that is more |
 //! | between two CTAs of one SM | `sm_interval` |
 //!
+//! The CTAs of a cluster go together to SMs of one GPC (see [`gpcs`]): nothing is handed out of it before there is room for all.
+//!
 //! Invariants: an SM never holds more CTAs than fit; every CTA of a grid runs once; one grid runs at a time.
+
+pub mod gpcs;
 
 use std::sync::Arc;
 
@@ -26,6 +30,7 @@ use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
 
 use crate::config;
+use crate::front::gigathread::gpcs::Gpcs;
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent};
 
 /// The links of the engine.
@@ -47,6 +52,7 @@ struct Running {
     next: u64,
     done: u64,
     accepted: Cycle,
+    in_clusters: bool,
 }
 
 /// What the engine counts.
@@ -68,6 +74,7 @@ pub struct GigaThread {
     running: Option<Running>,
     /// CTAs on each SM.
     resident: Vec<u32>,
+    gpcs: Gpcs,
     next_dispatch: Cycle,
     sm_free: Vec<Cycle>,
     sent: Option<(usize, u64)>,
@@ -76,11 +83,12 @@ pub struct GigaThread {
 
 impl GigaThread {
     /// An engine with nothing to run.
-    pub fn new(path: Path, config: config::GigaThread, ports: Ports) -> Self {
+    pub fn new(path: Path, config: config::GigaThread, gpcs: Gpcs, ports: Ports) -> Self {
         let sms = ports.launch.len();
         GigaThread {
             running: None,
             resident: vec![0; sms],
+            gpcs,
             next_dispatch: Cycle::ZERO,
             sm_free: vec![Cycle::ZERO; sms],
             sent: None,
@@ -97,7 +105,7 @@ impl GigaThread {
                 && let Some(event) = self.ports.sm[sm].recv(now)
             {
                 match event {
-                    SmEvent::CtaDone { .. } => self.cta_done(sm, now),
+                    SmEvent::CtaDone { slot, .. } => self.cta_done(sm, slot, now),
                     SmEvent::Trap(trap) => {
                         // Nothing more is handed out; the host resets the machine.
                         self.running = None;
@@ -108,8 +116,9 @@ impl GigaThread {
         }
     }
 
-    fn cta_done(&mut self, sm: usize, now: Cycle) {
+    fn cta_done(&mut self, sm: usize, slot: u8, now: Cycle) {
         self.resident[sm] -= 1;
+        self.gpcs.left(sm, slot);
         let Some(running) = &mut self.running else { return };
         running.done += 1;
         if running.done == running.grid.ctas() {
@@ -125,6 +134,7 @@ impl GigaThread {
             && let Some(grid) = self.ports.grid.recv(now)
         {
             self.running = Some(Running {
+                in_clusters: grid.in_clusters(),
                 grid,
                 next: 0,
                 done: 0,
@@ -139,13 +149,19 @@ impl GigaThread {
         if now < self.next_dispatch {
             return;
         }
-        let Some(sm) = self.emptiest(now) else { return };
+        let Some(sm) = self.next_sm(now) else { return };
         let Some(running) = &mut self.running else { return };
         let hold = self
             .config
             .dispatch_interval
             .max(running.grid.warps().div_ceil(self.config.warps_per_cycle));
-        let index = running.next;
+        let (index, seats) = match self.gpcs.hand_out() {
+            Some((rank, seats)) => {
+                let cluster = running.next / u64::from(running.grid.cluster_ctas());
+                (running.grid.cluster_cta(cluster, rank), Some(seats))
+            }
+            None => (running.next, None),
+        };
         running.next += 1;
         self.resident[sm] += 1;
         self.sm_free[sm] = now + u64::from(self.config.sm_interval);
@@ -156,8 +172,21 @@ impl GigaThread {
         let launch = CtaLaunch {
             grid: running.grid.clone(),
             index,
+            seats,
         };
         self.ports.launch[sm].send(now, launch);
+    }
+
+    /// The SM that takes the next CTA now.
+    fn next_sm(&mut self, now: Cycle) -> Option<usize> {
+        let running = self.running.as_ref()?;
+        if !running.in_clusters {
+            return self.emptiest(now);
+        }
+        let size = running.grid.cluster_ctas();
+        let is_left = running.next < running.grid.ctas();
+        let sm = self.gpcs.seat(size, running.grid.ctas_per_sm, is_left)?;
+        (self.sm_free[sm] <= now && self.ports.launch[sm].has_room(now)).then_some(sm)
     }
 
     /// The SM with the most free slots that can take a CTA now.
@@ -181,7 +210,10 @@ impl GigaThread {
         let Some(running) = &self.running else {
             return Activity::Idle;
         };
-        let room = self.resident.iter().any(|&n| n < running.grid.ctas_per_sm);
+        let room = match running.in_clusters {
+            true => self.gpcs.may_hand_out(),
+            false => self.resident.iter().any(|&n| n < running.grid.ctas_per_sm),
+        };
         if running.next == running.grid.ctas() || !room {
             Activity::Idle
         } else if self.next_dispatch > now + 1 {
@@ -209,6 +241,7 @@ impl Component for GigaThread {
     fn reset(&mut self) {
         self.running = None;
         self.resident.fill(0);
+        self.gpcs.clear();
         self.next_dispatch = Cycle::ZERO;
         self.sm_free.fill(Cycle::ZERO);
         self.sent = None;

@@ -7,7 +7,8 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, TileBuilder};
 
 use crate::config::GpuConfig;
-use crate::front::gigathread;
+use crate::front::gigathread::{self, gpcs::Gpcs};
+use crate::gpu::gpc::Gpc;
 use crate::gpu::memory::MemorySide;
 use crate::gpu::sm::{Outside, SmSlots, join};
 use crate::gpu::{Gpu, sm};
@@ -33,12 +34,20 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
         sm: Vec::new(),
     };
     let mut tiles = Vec::new();
+    let has_clusters = config.cluster.max_ctas > 0;
+    let gpc = |n| Gpc::new(&config, root.at("gpc", n));
+    let mut gpcs: Vec<_> = (0..config.topology.tpcs_per_gpc.len())
+        .filter(|_| has_clusters)
+        .map(gpc)
+        .collect();
     let way = config.gigathread.link_latency;
     for (number, path) in sm_paths(&config, &root).into_iter().enumerate() {
         let slots = SmSlots::new();
         let (launch, launches) = join(path.child("cta.launch"), way, 2, &giga, &slots.cta);
         let (event, sm_events) = join(path.child("cta.event"), way, 8, &slots.cta, &giga);
         let (below, returns) = memory.connect(&path, &slots.l1);
+        let (of_gpc, _) = config.place_in_gpc(number as u16);
+        let cluster = gpcs.get_mut(of_gpc).map(|gpc| gpc.connect(&path, &slots));
         ports.launch.push(launch);
         ports.sm.push(sm_events);
         let outside = Outside {
@@ -46,13 +55,18 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
             event,
             below,
             returns,
+            cluster,
         };
         tiles.push(sm::fill(&config, &path, number as u16, &map, slots, outside).build());
     }
-    front.fill(&giga, gigathread::GigaThread::new(giga_path, config.gigathread, ports));
+    front.fill(
+        &giga,
+        gigathread::GigaThread::new(giga_path, config.gigathread, Gpcs::new(config.gpcs()), ports),
+    );
     let (memory, slices) = memory.build(&root, &storage);
     tiles.insert(0, front.build());
     tiles.extend(memory);
+    tiles.extend(gpcs.into_iter().map(Gpc::build));
     Gpu {
         clock: Clock::new(tiles),
         storage,

@@ -34,7 +34,7 @@ use crate::storage::Storage;
 use crate::xbar::crossbar::{self, Crossbar, Direction};
 
 /// Longest link between tiles, in cycles.
-const LONGEST_LINK: u32 = 32;
+pub(super) const LONGEST_LINK: u32 = 32;
 
 /// Cycles of an L2 hit in the L1: one to leave it, one from the fill to the answer.
 const IN_L1: u32 = 2;

@@ -7,6 +7,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, TileBuilder};
 
 use crate::config::GpuConfig;
+use crate::gpu::gpc::{self, SmCluster};
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
@@ -41,6 +42,8 @@ pub(super) struct Outside {
     pub below: OutPort<Box<Packet>>,
     /// From the crossbar.
     pub returns: InPort<Box<Packet>>,
+    /// What joins it to the other SMs of its GPC, where there are clusters.
+    pub cluster: Option<SmCluster>,
 }
 
 /// The slots that links from outside end at, reserved before those links are made.
@@ -48,13 +51,21 @@ pub(super) struct SmSlots {
     pub tile: TileBuilder,
     pub cta: Slot,
     pub l1: Slot,
+    pub lsu: Slot,
+    pub shared: Slot,
 }
 
 impl SmSlots {
     pub(super) fn new() -> Self {
         let mut tile = TileBuilder::new();
-        let (cta, l1) = (tile.slot(), tile.slot());
-        SmSlots { tile, cta, l1 }
+        let (cta, l1, lsu, shared) = (tile.slot(), tile.slot(), tile.slot(), tile.slot());
+        SmSlots {
+            tile,
+            cta,
+            l1,
+            lsu,
+            shared,
+        }
     }
 }
 
@@ -90,8 +101,17 @@ pub(super) fn fill(
     slots: SmSlots,
     outside: Outside,
 ) -> TileBuilder {
-    let SmSlots { mut tile, cta, l1 } = slots;
-    let (lsu, shared_memory) = (tile.slot(), tile.slot());
+    let SmSlots {
+        mut tile,
+        cta,
+        l1,
+        lsu,
+        shared: shared_memory,
+    } = slots;
+    let cluster = outside.cluster.map(|ports| ports.split(path, &cta, &lsu));
+    let (of_cta, of_lsu, lines) = cluster.map_or((None, None, None), |(cta, lsu, lines)| {
+        (Some(cta), Some(lsu), Some(lines))
+    });
     let n_subcores = config.sm.subcores as usize;
     let subcores: Vec<SubcoreSlots> = (0..n_subcores).map(|_| subcore_slots(&mut tile)).collect();
     let mut shared = Shared::default();
@@ -115,6 +135,7 @@ pub(super) fn fill(
         start: shared.start,
         warp: shared.event,
         trap: traps,
+        cluster: of_cta,
     };
     tile.fill(&cta, cta::CtaManager::new(path.child("cta"), cta_config(config), ports));
     let ports = unit::Ports {
@@ -125,9 +146,13 @@ pub(super) fn fill(
         l1: to_l1,
         answer,
         trap,
+        cluster: of_lsu,
     };
     let lsu_config = unit::Config {
         sm,
+        sm_in_gpc: config.place_in_gpc(sm).1,
+        cta_slots: config.limits.max_blocks_per_sm,
+        shared_unit: config.limits.shared_unit,
         lsu: config.sm.lsu,
         constant_latency: config.sm.constant.latency,
         first_local_slot: u32::from(sm) * config.limits.max_warps_per_sm,
@@ -137,11 +162,13 @@ pub(super) fn fill(
     let ports = shared::Ports {
         input: from_lsu,
         output: shared.shared_done,
+        lines,
     };
     let largest = config.limits.shared_carveouts.iter().copied().max().unwrap_or(0);
     let shared_config = shared::Config {
         bytes: largest,
         shared: config.sm.shared,
+        line_latency: gpc::line_latency(config),
     };
     tile.fill(
         &shared_memory,

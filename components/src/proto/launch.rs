@@ -3,7 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::program::Program;
+
+use crate::proto::cluster::Seats;
 
 /// All that a launch says, and that every SM reads while it runs.
 #[derive(Clone, Debug)]
@@ -16,6 +19,8 @@ pub struct Grid {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
+    /// CTAs of a cluster in x, y, z; of each there is a whole number in the grid.
+    pub cluster: [u32; 3],
     /// Shared memory of a CTA, static and dynamic together, in bytes.
     pub shared_bytes: u32,
     /// The dynamic part of it.
@@ -67,6 +72,36 @@ impl Grid {
         [(linear % x) as u32, (linear / x % y) as u32, (linear / (x * y)) as u32]
     }
 
+    /// Whether its CTAs run in clusters, if only of one.
+    pub fn in_clusters(&self) -> bool {
+        self.cluster_ctas() > 1 || self.program.has_cluster_barrier()
+    }
+
+    /// CTAs of a cluster.
+    pub fn cluster_ctas(&self) -> u32 {
+        self.cluster.iter().product()
+    }
+
+    /// Rank in its cluster of the CTA with this linear index.
+    pub fn cluster_rank(&self, linear: u64) -> u32 {
+        cluster_rank(self.cta_position(linear), self.cluster)
+    }
+
+    /// The linear index of the CTA of `rank` in the cluster with this number: clusters count x first, then y, then z.
+    pub fn cluster_cta(&self, cluster: u64, rank: u32) -> u64 {
+        let in_x = u64::from(self.grid[0] / self.cluster[0]);
+        let in_y = u64::from(self.grid[1] / self.cluster[1]);
+        let of_cluster = [cluster % in_x, cluster / in_x % in_y, cluster / (in_x * in_y)];
+        let of_rank = [
+            rank % self.cluster[0],
+            rank / self.cluster[0] % self.cluster[1],
+            rank / (self.cluster[0] * self.cluster[1]),
+        ];
+        let [x, y, z] =
+            [0, 1, 2].map(|axis| of_cluster[axis] * u64::from(self.cluster[axis]) + u64::from(of_rank[axis]));
+        x + u64::from(self.grid[0]) * (y + u64::from(self.grid[1]) * z)
+    }
+
     /// A constant word; zero beyond a bank's end.
     #[inline]
     pub fn constant(&self, bank: u8, word: u16) -> u32 {
@@ -85,6 +120,8 @@ pub struct CtaLaunch {
     pub grid: Arc<Grid>,
     /// Its linear index in the grid.
     pub index: u64,
+    /// The seats of its cluster, its own among them; none in a grid without clusters, where any slot will do.
+    pub seats: Option<Seats>,
 }
 
 /// An SM to GigaThread.
@@ -94,6 +131,8 @@ pub enum SmEvent {
     CtaDone {
         /// Its linear index.
         index: u64,
+        /// The slot that it had.
+        slot: u8,
     },
     /// A thread did what it must not.
     Trap(Box<Trap>),

@@ -36,6 +36,8 @@ pub enum WarpCommand {
     Start(WarpStart),
     /// These warps' barrier is open, bit i for slot i.
     Release(u32),
+    /// The barrier of these warps' cluster is open.
+    OpenCluster(u32),
 }
 
 /// The CTA manager to a dispatch unit.
@@ -67,6 +69,11 @@ pub enum WarpEvent {
         pass: bool,
         /// Threads of the warp whose predicate holds, where the barrier counts them.
         count: Option<u32>,
+    },
+    /// Every live lane of the warp has arrived at the barrier of its cluster.
+    ArriveCluster {
+        /// Slot in the sub-core.
+        warp: u8,
     },
     /// Every lane has ended, and nothing of the warp is in flight.
     Done {

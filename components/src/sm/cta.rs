@@ -16,9 +16,11 @@
 //!
 //! Invariants: CTAs resident never exceed what GigaThread was told; a CTA's slot is free only when all its warps have ended.
 
+mod cluster;
 mod counts;
 mod tell;
 
+pub use cluster::ClusterPorts;
 pub use counts::Stats;
 use tell::{trapped, warp_start};
 
@@ -35,6 +37,7 @@ use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
 use crate::proto::warp::{PlaceNote, WarpCommand, WarpEvent};
 use crate::sm::barrier::{Arrival, Barriers, Opened};
+use cluster::{Clusters, Member};
 
 /// Most warp slots of one sub-core.
 pub const MAX_WARPS: usize = 32;
@@ -71,6 +74,8 @@ pub struct Ports {
     pub warp: Vec<InPort<WarpEvent>>,
     /// From the LSU.
     pub trap: InPort<Box<Trap>>,
+    /// What clusters need, where there are any.
+    pub cluster: Option<ClusterPorts>,
 }
 
 /// A CTA on the SM.
@@ -85,6 +90,8 @@ struct Resident {
     /// Sub-core and slot of each warp.
     places: [(u8, u8); 64],
     since: Cycle,
+    /// Its part in a cluster.
+    member: Option<Member>,
 }
 
 /// A barrier that opens later.
@@ -108,6 +115,7 @@ pub struct CtaManager {
     /// CTA slot and warp index of each warp slot of each sub-core.
     owners: Vec<[(u8, u8); MAX_WARPS]>,
     openings: Vec<Opening>,
+    clusters: Clusters,
     active_since: Option<Cycle>,
     stats: Stats,
 }
@@ -125,6 +133,7 @@ impl CtaManager {
             owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
             openings: Vec::with_capacity(config.max_ctas),
             free,
+            clusters: Clusters::default(),
             active_since: None,
             stats: Stats::default(),
             path,
@@ -143,7 +152,10 @@ impl CtaManager {
 
     fn on_event(&mut self, subcore: usize, event: WarpEvent, now: Cycle) {
         let slot = match event {
-            WarpEvent::Arrive { warp, .. } | WarpEvent::Done { warp } | WarpEvent::Trap { warp, .. } => warp,
+            WarpEvent::Arrive { warp, .. }
+            | WarpEvent::ArriveCluster { warp }
+            | WarpEvent::Done { warp }
+            | WarpEvent::Trap { warp, .. } => warp,
         };
         let (cta, index) = self.owners[subcore][slot as usize];
         let resident = self.residents[cta as usize].as_mut().expect("a warp's CTA is resident");
@@ -161,9 +173,11 @@ impl CtaManager {
                 pass,
                 count,
             }),
+            WarpEvent::ArriveCluster { .. } => self.clusters.arrive(resident, index),
             WarpEvent::Done { .. } => {
                 resident.live -= 1;
                 self.free[subcore] |= 1 << slot;
+                self.clusters.ended(resident, index);
             }
             WarpEvent::Trap { pc, lanes, .. } => {
                 let trap = trapped(resident, u32::from(index), pc, lanes);
@@ -217,40 +231,42 @@ impl CtaManager {
     }
 
     fn finish(&mut self, now: Cycle) {
-        for slot in &mut self.residents {
-            if let Some(resident) = slot
+        for (slot, place) in self.residents.iter_mut().enumerate() {
+            if let Some(resident) = place
                 && resident.live == 0
                 && resident.started == resident.grid.warps()
                 && self.ports.event.has_room(now)
             {
                 self.stats.cta_latency.record(now.since(resident.since));
-                self.ports.event.send(now, SmEvent::CtaDone { index: resident.index });
-                *slot = None;
+                let (index, slot) = (resident.index, slot as u8);
+                self.ports.event.send(now, SmEvent::CtaDone { index, slot });
+                *place = None;
             }
         }
     }
 
     fn admit(&mut self, now: Cycle) {
-        let Some(slot) = self.residents.iter().position(Option::is_none) else {
+        if self.residents.iter().all(Option::is_some) {
+            return;
+        }
+        let Some(launch) = self.ports.launch.recv(now) else {
             return;
         };
-        let Some(CtaLaunch { grid, index }) = self.ports.launch.recv(now) else {
-            return;
-        };
+        let (slot, member) = self.slot_of(&launch, now);
+        let CtaLaunch { grid, index, seats } = launch;
         self.stats.ctas += 1;
         self.stats.threads += u64::from(grid.threads());
-        let live = grid.warps();
-        let barriers = Barriers::default();
-        let resident = Resident {
+        self.residents[slot] = Some(Resident {
+            live: grid.warps(),
             grid,
             index,
             started: 0,
-            live,
-            barriers,
+            barriers: Barriers::default(),
             places: [(0, 0); 64],
             since: now,
-        };
-        self.residents[slot] = Some(resident);
+            member,
+        });
+        self.clusters.seated(slot, seats);
     }
 
     /// Starts as many warps as sub-cores have room for commands: one each per cycle.
@@ -324,6 +340,7 @@ impl Component for CtaManager {
         self.finish(now);
         self.start_warps(now);
         self.admit(now);
+        self.run_clusters(now);
         self.count_activity(now);
         let next_opening = self
             .openings
@@ -337,7 +354,7 @@ impl Component for CtaManager {
             .iter()
             .flatten()
             .any(|r| r.live == 0 && r.started == r.grid.warps());
-        Activity::busy_if(self.is_starting() || waiting || finishing).or(next_opening)
+        Activity::busy_if(self.is_starting() || waiting || finishing || self.clusters.is_busy()).or(next_opening)
     }
 
     fn reset(&mut self) {
@@ -345,6 +362,7 @@ impl Component for CtaManager {
         self.free
             .fill((u64::MAX >> (64 - self.config.warps_per_subcore)) as u32);
         self.openings.clear();
+        self.clear_clusters();
         self.active_since = None;
         self.stats = Stats::default();
         self.ports.launch.clear();
@@ -353,7 +371,7 @@ impl Component for CtaManager {
     }
 
     fn is_quiescent(&self) -> bool {
-        self.residents.iter().all(Option::is_none) && self.openings.is_empty()
+        self.residents.iter().all(Option::is_none) && self.openings.is_empty() && !self.clusters.is_busy()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

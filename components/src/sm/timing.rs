@@ -85,8 +85,8 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
     match (inst.op, inst.mods.space) {
         (Opcode::Shfl, _) => sm.pipes.shuffle_latency,
         (Opcode::Ldc, _) => sm.constant.latency,
-        (Opcode::Atom, Space::Shared) => sm.shared.atomic_latency,
-        (Opcode::Ldsm, _) | (_, Space::Shared) => sm.shared.latency,
+        (Opcode::Atom, Space::Shared | Space::Cluster) => sm.shared.atomic_latency,
+        (Opcode::Ldsm, _) | (_, Space::Shared | Space::Cluster) => sm.shared.latency,
         _ => sm.l1.hit_latency,
     }
 }
@@ -94,7 +94,10 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
 /// Whether a result of this instruction comes from beyond the L1 (long scoreboard) rather than from inside the SM.
 pub fn is_long(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::Ld | Opcode::Atom)
-        && matches!(inst.mods.space, Space::Global | Space::Generic | Space::Local)
+        && matches!(
+            inst.mods.space,
+            Space::Global | Space::Generic | Space::Local | Space::Cluster
+        )
 }
 
 /// Whether a result comes from a unit behind a queue (short scoreboard) rather than after a fixed time.
@@ -107,7 +110,7 @@ pub fn is_local_or_global(inst: &Inst) -> bool {
     matches!(
         inst.op,
         Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts
-    ) && inst.mods.space != Space::Shared
+    ) && !matches!(inst.mods.space, Space::Shared | Space::Cluster)
 }
 
 /// Whether the instruction is over for its warp once it is sent, though its bytes are still on the way: a store or reduction that

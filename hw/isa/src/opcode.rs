@@ -61,7 +61,7 @@ impl Width {
             Width::Access => inst.mods.access.words(),
             Width::Address => match inst.mods.space {
                 Space::Global | Space::Generic => 2,
-                Space::Shared | Space::Local | Space::Const => 1,
+                Space::Shared | Space::Cluster | Space::Local | Space::Const => 1,
             },
             Width::MmaA => mma_words(inst.mods.mma).0,
             Width::MmaB => mma_words(inst.mods.mma).1,
@@ -283,6 +283,10 @@ opcodes! {
     Bar "BAR" Control (Words(0), 0) <- ([Words(1), Words(1)], 0);
     /// As BAR with waiting; SR_BARRIERCOUNT is then the number of threads in which psrc0 held.
     BarRed "BAR.RED" Control (Words(0), 0) <- ([Words(1), Words(1)], 1);
+    /// The running lanes arrive at the barrier of their cluster, and go on.
+    ClusterArrive "UCGABAR_ARV" Control (Words(0), 0) <- ([], 0);
+    /// Waits until every lane of the cluster that has not ended has arrived at its barrier.
+    ClusterWait "UCGABAR_WAIT" Control (Words(0), 0) <- ([], 0);
     /// Earlier accesses are seen by `scope` before later ones.
     Membar "MEMBAR" Control (Words(0), 0) <- ([], 0);
     /// Waits until at most `count` groups of copies are pending.

@@ -189,6 +189,18 @@ pub struct Variable {
     pub bytes: u32,
 }
 
+/// What a kernel says of the clusters that it is launched in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ClusterNeed {
+    /// Nothing: the launch may ask for clusters or not.
+    #[default]
+    Any,
+    /// The launch must say how many CTAs make a cluster (`.explicitcluster`).
+    Explicit,
+    /// This many CTAs make a cluster (`.reqnctapercluster`).
+    Exact([u32; 3]),
+}
+
 /// What a launch of a program needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
@@ -206,6 +218,8 @@ pub struct Needs {
     pub required_block: Option<[u32; 3]>,
     /// Largest block that the kernel allows (`.maxntid`), if any.
     pub max_block: Option<[u32; 3]>,
+    /// What the kernel says of clusters.
+    pub cluster: ClusterNeed,
 }
 
 impl Needs {
@@ -286,6 +300,11 @@ impl Program {
     /// The facts of each instruction, by program counter.
     pub fn decoded(&self) -> &[Decoded] {
         &self.decoded
+    }
+
+    /// Whether it meets the other CTAs of its cluster at a barrier, if only its own.
+    pub fn has_cluster_barrier(&self) -> bool {
+        self.code.iter().any(|inst| inst.op == Opcode::ClusterArrive)
     }
 
     /// What a launch must provide.

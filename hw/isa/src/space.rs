@@ -8,11 +8,13 @@ pub enum Space {
     Global,
     /// A CTA's shared memory, 32-bit addresses from 0.
     Shared,
+    /// The shared memory of any CTA of the cluster, 32-bit addresses: see [`in_window`].
+    Cluster,
     /// A thread's own memory, 32-bit addresses from 0.
     Local,
     /// A constant bank, 32-bit addresses from 0 (bank in the modifiers).
     Const,
-    /// A 64-bit address that may point into global, shared or local memory.
+    /// A 64-bit address that may point into global, shared (of any CTA of the cluster) or local memory.
     Generic,
 }
 
@@ -59,9 +61,30 @@ pub mod bank0 {
     pub const PARAMS: u16 = 0x160;
 }
 
-/// The generic-address window of shared memory: its first address. Each window is 16 MiB.
+/// The generic-address windows of shared memory: the first address of the first, in which a CTA sees its own. Window n + 1 is the
+/// shared memory of the CTA with rank n in the cluster. Each window is 16 MiB.
 pub const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
+/// Bytes of all windows of shared memory: a CTA's own, and one for each CTA of the largest cluster.
+pub const SHARED_WINDOWS_BYTES: u64 = (1 + MAX_CLUSTER as u64) * WINDOW_BYTES;
 /// The generic-address window of local memory: its first address.
-pub const LOCAL_WINDOW: u64 = 0x7f00_1000_0000;
+pub const LOCAL_WINDOW: u64 = 0x7f00_2000_0000;
 /// Bytes in each generic-address window.
 pub const WINDOW_BYTES: u64 = 0x100_0000;
+/// CTAs of the largest cluster (CUDA programming guide, compute capability 9.0, not portable above 8).
+pub const MAX_CLUSTER: u32 = 16;
+
+/// Splits an address from the start of [`SHARED_WINDOW`], or in [`Space::Cluster`]: the rank of the CTA whose shared memory it is
+/// in, none for the CTA's own window, and the address there.
+///
+/// ```
+/// use warpwave_isa::space::in_window;
+/// assert_eq!(in_window(0x40), (None, 0x40));
+/// assert_eq!(in_window(0x0300_0040), (Some(2), 0x40));
+/// ```
+#[inline]
+pub const fn in_window(address: u64) -> (Option<u32>, u64) {
+    match address / WINDOW_BYTES {
+        0 => (None, address),
+        window => (Some((window - 1) as u32), address % WINDOW_BYTES),
+    }
+}

@@ -95,8 +95,13 @@ pub enum HostError {
         /// What there is too much of, with need and limit.
         what: String,
     },
-    /// Clusters of more than one CTA.
-    Cluster,
+    /// Clusters that cannot be.
+    Cluster {
+        /// The kernel.
+        entry: String,
+        /// Why not.
+        fault: ClusterFault,
+    },
     /// Not even one CTA fits on an SM.
     DoesNotFit {
         /// The kernel.
@@ -174,7 +179,7 @@ impl fmt::Display for HostError {
                 }
             ),
             HostError::TooMany { what } => write!(f, "{what}; launch less"),
-            HostError::Cluster => write!(f, "clusters of more than one block are not supported; remove `cluster`"),
+            HostError::Cluster { entry, fault } => write!(f, "kernel `{entry}` cannot be launched: {fault}"),
             HostError::DoesNotFit { entry, gpu, reason } => {
                 write!(f, "kernel `{entry}` cannot be launched on {gpu}: {reason}")
             }
@@ -183,6 +188,76 @@ impl fmt::Display for HostError {
 }
 
 impl std::error::Error for HostError {}
+
+/// Why a launch's clusters cannot be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ClusterFault {
+    /// The part has no clusters.
+    None {
+        /// The part.
+        gpu: String,
+    },
+    /// More CTAs than a cluster may have.
+    TooLarge {
+        /// CTAs asked for.
+        need: u32,
+        /// CTAs of the largest cluster.
+        limit: u32,
+    },
+    /// The kernel was compiled for clusters of another size.
+    NotAsCompiled {
+        /// CTAs in x, y, z as launched.
+        found: [u32; 3],
+        /// What the kernel demands.
+        want: [u32; 3],
+    },
+    /// The kernel demands that the launch says a size (`.explicitcluster`).
+    NotSaid,
+    /// The grid is no whole number of clusters.
+    Uneven {
+        /// CTAs of the grid in x, y, z.
+        grid: [u32; 3],
+        /// CTAs of a cluster in x, y, z.
+        cluster: [u32; 3],
+    },
+    /// No GPC has room for all CTAs of a cluster at once.
+    NoRoom {
+        /// CTAs of a cluster.
+        need: u32,
+        /// CTAs that the largest GPC holds.
+        limit: u32,
+        /// CTAs that fit on one SM.
+        per_sm: u32,
+    },
+}
+
+impl fmt::Display for ClusterFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None { gpu } => write!(f, "{gpu} has no clusters; take another --gpu, such as h100-sxm5"),
+            Self::TooLarge { need, limit } => {
+                write!(
+                    f,
+                    "a cluster of {need} blocks is asked for, the limit is {limit}; change `cluster`"
+                )
+            }
+            Self::NotAsCompiled { found, want } => write!(
+                f,
+                "it wants clusters of exactly {want:?} blocks, not {found:?} (it was compiled for that); change `cluster`"
+            ),
+            Self::NotSaid => write!(f, "it runs in clusters; add their size as `cluster` to the launch"),
+            Self::Uneven { grid, cluster } => write!(
+                f,
+                "a grid of {grid:?} blocks is no whole number of clusters of {cluster:?}; change `grid`"
+            ),
+            Self::NoRoom { need, limit, per_sm } => write!(
+                f,
+                "a cluster of {need} blocks cannot be placed: with {per_sm} on an SM the largest GPC holds {limit} at once; \
+                 take a smaller cluster, or blocks that need less"
+            ),
+        }
+    }
+}
 
 fn list(names: &[String]) -> String {
     if names.is_empty() {

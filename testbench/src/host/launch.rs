@@ -6,12 +6,12 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::occupancy::occupancy;
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
-use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::program::{ClusterNeed, Needs, Program};
 use warpwave_isa::space::bank0;
 use warpwave_ptx::Module;
 
 use super::module::words;
-use super::{HostError, Placement};
+use super::{ClusterFault, HostError, Placement};
 use crate::scenario::{Arg, Launch};
 
 /// Largest grid in x, y, z (CUDA programming guide, compute capability 3.0 and later).
@@ -41,12 +41,17 @@ pub fn grid(
         gpu: config.name.clone(),
         reason,
     })?;
+    let cluster = cluster(launch, &program, config, fit.blocks).map_err(|fault| HostError::Cluster {
+        entry: program.name().to_owned(),
+        fault,
+    })?;
     let mut constants = placement.banks.clone();
     constants[0] = bank(launch, &program, placement)?;
     Ok(Grid {
         id,
         grid: launch.grid,
         block: launch.block,
+        cluster,
         shared_bytes,
         dynamic_shared_bytes: launch.dynamic_shared_bytes,
         registers: needs.registers,
@@ -83,9 +88,6 @@ fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
 }
 
 fn check_sizes(launch: &Launch, program: &Program) -> Result<(), HostError> {
-    if launch.cluster != [1; 3] {
-        return Err(HostError::Cluster);
-    }
     let limits = [
         ("blocks in the grid", launch.grid, MAX_GRID),
         ("threads of a block", launch.block, MAX_BLOCK),
@@ -115,6 +117,41 @@ fn check_block(launch: &Launch, entry: &str, needs: &Needs) -> Result<(), HostEr
         (_, Some(want)) if threads(launch.block) > threads(want) => Err(demand(want, false)),
         _ => Ok(()),
     }
+}
+
+/// CTAs of a cluster, as the launch or the kernel says.
+fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) -> Result<[u32; 3], ClusterFault> {
+    let cluster = match (launch.cluster, program.needs().cluster) {
+        (None, ClusterNeed::Any) => [1; 3],
+        (None, ClusterNeed::Explicit) => return Err(ClusterFault::NotSaid),
+        (None, ClusterNeed::Exact(want)) => want,
+        (Some(found), ClusterNeed::Exact(want)) if found != want => {
+            return Err(ClusterFault::NotAsCompiled { found, want });
+        }
+        (Some(found), _) => found,
+    };
+    let need = cluster.iter().fold(1u32, |product, &n| product.saturating_mul(n));
+    if need == 1 && !program.has_cluster_barrier() {
+        return Ok(cluster);
+    }
+    let limit = config.cluster.max_ctas;
+    if limit == 0 {
+        let gpu = config.name.clone();
+        return Err(ClusterFault::None { gpu });
+    }
+    if need > limit {
+        return Err(ClusterFault::TooLarge { need, limit });
+    }
+    if (0..3).any(|axis| !launch.grid[axis].is_multiple_of(cluster[axis])) {
+        let grid = launch.grid;
+        return Err(ClusterFault::Uneven { grid, cluster });
+    }
+    let largest = config.gpcs().iter().map(ExactSizeIterator::len).max().unwrap_or(0) as u32;
+    let limit = largest * per_sm;
+    if need > limit {
+        return Err(ClusterFault::NoRoom { need, limit, per_sm });
+    }
+    Ok(cluster)
 }
 
 /// Constant bank 0: block and grid sizes, then the arguments where the kernel wants them.

@@ -20,6 +20,9 @@ const MODULE: &str = "
 .entry k(.param .u64 out, .param .align 8 .b8 pack[24], .param .u8 small, .param .f32 factor) { ret; }
 .entry fixed() .reqntid 64, 1, 1 { ret; }
 .entry bounded() .maxntid 128, 1, 1 { ret; }
+.entry pairs() .explicitcluster .reqnctapercluster 2, 1, 1 { ret; }
+.entry said() .explicitcluster { ret; }
+.entry large() { .shared .b8 most[40000]; ret; }
 ";
 
 fn module() -> Module {
@@ -57,7 +60,7 @@ fn launch(entry: Option<&str>, block: u32, args: Vec<Arg>) -> Launch {
         grid: [3, 2, 1],
         block: [block, 1, 1],
         dynamic_shared_bytes: 0,
-        cluster: [1; 3],
+        cluster: None,
         args,
     }
 }
@@ -169,7 +172,7 @@ fn variable_that_does_not_fit_the_module_is_refused() {
 fn launch_that_does_not_fit_its_kernel_is_refused() {
     assert_eq!(
         refused(&launch(None, 32, Vec::new())),
-        "the program has not one kernel but k, fixed, bounded; add `entry = \"...\"` to the launch"
+        "the program has not one kernel but k, fixed, bounded, pairs, said, large; add `entry = \"...\"` to the launch"
     );
     assert_eq!(
         refused(&launch(Some("k"), 32, vec![u32_arg(1)])),
@@ -190,10 +193,37 @@ fn launch_that_does_not_fit_its_kernel_is_refused() {
         refused(&launch(Some("bounded"), 129, Vec::new())).contains("blocks of at most [128, 1, 1], not [129, 1, 1]")
     );
     let mut clustered = launch(Some("bounded"), 32, Vec::new());
-    clustered.cluster = [2, 1, 1];
+    clustered.cluster = Some([2, 1, 1]);
     assert_eq!(
         refused(&clustered),
-        "clusters of more than one block are not supported; remove `cluster`"
+        "kernel `bounded` cannot be launched: a grid of [3, 2, 1] blocks is no whole number of clusters of [2, 1, 1]; change `grid`"
+    );
+    clustered.cluster = Some([3, 3, 1]);
+    assert_eq!(
+        refused(&clustered),
+        "kernel `bounded` cannot be launched: a cluster of 9 blocks is asked for, the limit is 8; change `cluster`"
+    );
+    assert_eq!(
+        refused(&launch(Some("pairs"), 32, Vec::new())),
+        "kernel `pairs` cannot be launched: a grid of [3, 2, 1] blocks is no whole number of clusters of [2, 1, 1]; change `grid`"
+    );
+    clustered.entry = Some("pairs".to_owned());
+    clustered.cluster = Some([3, 1, 1]);
+    assert_eq!(
+        refused(&clustered),
+        "kernel `pairs` cannot be launched: it wants clusters of exactly [2, 1, 1] blocks, not [3, 1, 1] \
+         (it was compiled for that); change `cluster`"
+    );
+    assert_eq!(
+        refused(&launch(Some("said"), 32, Vec::new())),
+        "kernel `said` cannot be launched: it runs in clusters; add their size as `cluster` to the launch"
+    );
+    let mut large = launch(Some("large"), 32, Vec::new());
+    large.cluster = Some([3, 2, 1]);
+    assert_eq!(
+        refused(&large),
+        "kernel `large` cannot be launched: a cluster of 6 blocks cannot be placed: with 1 on an SM the largest GPC holds 2 \
+         at once; take a smaller cluster, or blocks that need less"
     );
     let mut wide = launch(Some("bounded"), 32, Vec::new());
     wide.grid = [1, 65536, 1];

@@ -9,7 +9,7 @@ use warpwave_isa::inst::{AtomOp, Inst};
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Decoded;
-use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES, in_window};
 
 use super::cta::Cta;
 use super::memory::Memory;
@@ -218,7 +218,14 @@ impl Lsu<'_, '_> {
         match space {
             Space::Shared => {
                 let at = usize::try_from(at).ok()?;
-                self.cta.shared.get_mut(at..at.checked_add(n)?)
+                let own = self.cta.rank;
+                self.cta.shared[own].get_mut(at..at.checked_add(n)?)
+            }
+            Space::Cluster => {
+                let (rank, at) = in_window(at);
+                let rank = rank.map_or(self.cta.rank, |rank| rank as usize);
+                let at = at as usize;
+                self.cta.shared.get_mut(rank)?.get_mut(at..at + n)
             }
             Space::Local => self.cta.warps[self.warp].local_mut(lane, at, n),
             _ => self.memory.get_mut(at, n),
@@ -231,6 +238,7 @@ impl Lsu<'_, '_> {
             bytes: n as u32,
             space: match space {
                 Space::Shared => "shared",
+                Space::Cluster => "shared::cluster",
                 Space::Local => "local",
                 _ => "global",
             },
@@ -255,8 +263,10 @@ impl Lsu<'_, '_> {
 /// The space that an address points into, and the address there.
 fn resolve(space: Space, address: u64) -> (Space, u64) {
     let inside = |window: u64| (window..window + WINDOW_BYTES).contains(&address);
+    let shared = address.wrapping_sub(SHARED_WINDOW);
     match space {
         Space::Generic if inside(SHARED_WINDOW) => (Space::Shared, address - SHARED_WINDOW),
+        Space::Generic if shared < SHARED_WINDOWS_BYTES => (Space::Cluster, shared),
         Space::Generic if inside(LOCAL_WINDOW) => (Space::Local, address - LOCAL_WINDOW),
         Space::Generic => (Space::Global, address),
         space => (space, address),

@@ -14,11 +14,14 @@ const BARRIERS: usize = 16;
 const WARP_TURN: u64 = 256;
 
 /// How far a CTA has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Every warp has ended.
     Ended,
     /// It has work left.
     Unfinished,
+    /// No warp of it can go on by itself.
+    Stuck,
 }
 
 /// Warps that have come to a block barrier.
@@ -35,7 +38,10 @@ struct Barrier {
 pub(super) struct Cta<'a> {
     pub grid: &'a Grid,
     pub position: [u32; 3],
-    pub shared: Vec<u8>,
+    /// Its rank in its cluster.
+    pub rank: usize,
+    /// The shared memory of each CTA of its cluster, by rank, while it runs: the CTAs take turns.
+    pub shared: Vec<Vec<u8>>,
     pub warps: Vec<Warp>,
     /// Who looks at every access to shared memory, if anybody.
     pub watch: Option<Box<Watch>>,
@@ -49,7 +55,8 @@ impl<'a> Cta<'a> {
         Cta {
             grid,
             position,
-            shared: vec![0; grid.shared_bytes as usize],
+            rank: grid.cluster_rank(index) as usize,
+            shared: Vec::new(),
             warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
             watch: checks.map(|checks| Box::new(Watch::new(checks, position, grid.block, grid.shared_bytes))),
             barriers: [Barrier::default(); BARRIERS],
@@ -68,7 +75,7 @@ impl<'a> Cta<'a> {
                 return Ok(Turn::Ended);
             }
             if *steps == before {
-                return Err(ReferenceError::Deadlock { waits: self.waits() });
+                return Ok(Turn::Stuck);
             }
         }
         Ok(Turn::Unfinished)
@@ -124,7 +131,8 @@ impl<'a> Cta<'a> {
         word as usize % BARRIERS
     }
 
-    fn waits(&self) -> Vec<String> {
+    /// What its warps wait for.
+    pub fn waits(&self) -> Vec<String> {
         let waiting = self.warps.iter().enumerate().filter(|(_, warp)| !warp.flow.is_done());
         let say = |(n, warp): (usize, &Warp)| match warp.waits_at {
             Some(barrier) => {
@@ -138,6 +146,9 @@ impl<'a> Cta<'a> {
                     "block {:?} warp {n} waits at barrier {barrier}: {arrived} of {expected} warps have arrived",
                     self.position
                 )
+            }
+            None if warp.cluster.waits => {
+                format!("block {:?} warp {n} waits at the barrier of its cluster", self.position)
             }
             None => format!("block {:?} warp {n} waits for its own lanes to meet", self.position),
         };

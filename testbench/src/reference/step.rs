@@ -76,8 +76,12 @@ fn control(
         Opcode::Warpsync => flow.warpsync(LaneMask(uniform(0))),
         Opcode::Exit => {
             let arrived = flow.exit(lanes);
+            cta.warps[warp].pass_cluster_barrier();
             let barrier = cta.warps[warp].last_barrier;
-            if arrived && let Some((number, threads)) = barrier {
+            if arrived
+                && !cta.warps[warp].cluster.waits
+                && let Some((number, threads)) = barrier
+            {
                 wait_at(cta, warp, number, threads);
             }
             cta.open();
@@ -86,6 +90,11 @@ fn control(
             let number = Cta::barrier_number(uniform(0));
             bar(cta, warp, inst, number, uniform(1), lanes & operands.preds[0]);
         }
+        Opcode::ClusterArrive => {
+            flow.step();
+            cta.warps[warp].cluster.arrived |= lanes;
+        }
+        Opcode::ClusterWait => cta.warps[warp].wait_for_cluster(),
         Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
         _ => flow.step(),
     }

@@ -108,6 +108,7 @@ fn run_on(code: Vec<Inst>, grid: u32, block: u32, buffer: &[u32]) -> (Result<u64
         program: Arc::new(Program::new("k", code, needs)),
         grid: [grid, 1, 1],
         block: [block, 1, 1],
+        cluster: [1; 3],
         shared_bytes: 1024,
         dynamic_shared_bytes: 0,
         registers: 32,

@@ -10,6 +10,17 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::{Decoded, WordSource};
 use warpwave_isa::reg::{Pred, Special};
 
+/// How far a warp is with the barrier of its cluster.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ClusterState {
+    /// Lanes that have arrived since it opened last.
+    pub arrived: LaneMask,
+    /// Whether it has opened, and the warp has not come to wait for that yet.
+    pub open: bool,
+    /// Whether lanes wait for it.
+    pub waits: bool,
+}
+
 /// A warp.
 pub(super) struct Warp {
     pub flow: Flow,
@@ -20,6 +31,8 @@ pub(super) struct Warp {
     pub last_barrier: Option<(usize, u32)>,
     /// Lanes whose predicate a counting barrier counts, so far.
     pub counted: u32,
+    /// Where it stands with the barrier of its cluster.
+    pub cluster: ClusterState,
     registers: Vec<Lanes>,
     preds: [LaneMask; Pred::COUNT],
     /// Local memory of all lanes, one lane after the other.
@@ -41,6 +54,8 @@ impl Warp {
                 warp: index,
                 n_warps: grid.warps(),
                 grid: grid.id,
+                grid_size: grid.grid,
+                cluster: grid.cluster,
                 dynamic_shared_bytes: grid.dynamic_shared_bytes,
                 total_shared_bytes: grid.shared_bytes,
                 ..Place::default()
@@ -48,6 +63,7 @@ impl Warp {
             waits_at: None,
             last_barrier: None,
             counted: 0,
+            cluster: ClusterState::default(),
             registers: vec![Lanes::ZERO; grid.registers as usize],
             preds: [LaneMask::NONE; Pred::COUNT],
             local: vec![0; needs.local_bytes as usize * WARP_SIZE],
@@ -110,6 +126,27 @@ impl Warp {
         let own = &mut self.local[lane * self.local_bytes..][..self.local_bytes];
         let at = usize::try_from(address).ok()?;
         own.get_mut(at..at.checked_add(n)?)
+    }
+
+    /// Lanes of it come to wait for the barrier of the cluster.
+    pub fn wait_for_cluster(&mut self) {
+        self.cluster.waits = true;
+        self.flow.arrive();
+        self.pass_cluster_barrier();
+    }
+
+    /// Goes on behind the barrier of the cluster, if it is open and every live lane is there.
+    pub fn pass_cluster_barrier(&mut self) {
+        if self.cluster.open && self.cluster.waits && self.flow.is_at_barrier() {
+            self.cluster = ClusterState::default();
+            self.flow.release();
+        }
+    }
+
+    /// Whether every live lane has arrived at the barrier of the cluster.
+    pub fn has_arrived_in_cluster(&self) -> bool {
+        let live = self.flow.live();
+        live & self.cluster.arrived == live
     }
 
     /// Position in the block of the thread in a lane.

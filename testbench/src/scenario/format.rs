@@ -18,7 +18,7 @@
 //! grid = [4, 1, 1]                   # one to three sizes, or one integer
 //! block = 256
 //! dynamic_shared_bytes = 0           # optional
-//! cluster = [1, 1, 1]                # optional
+//! cluster = [2, 1, 1]                # optional: blocks of a cluster
 //! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # { bytes = "00ff" } or { struct = ["x", { u64 = 500 }] } by value
 //!
 //! [[assert]]
@@ -143,8 +143,7 @@ pub(super) struct Launch {
     pub block: Sizes,
     #[serde(default)]
     pub dynamic_shared_bytes: u32,
-    #[serde(default)]
-    pub cluster: Sizes,
+    pub cluster: Option<Sizes>,
     #[serde(default)]
     pub args: Vec<Arg>,
 }

@@ -101,7 +101,7 @@ fn every_key_given_everything_is_resolved() {
             grid: [4, 2, 1],
             block: [256, 1, 1],
             dynamic_shared_bytes: 64,
-            cluster: [2, 1, 1],
+            cluster: Some([2, 1, 1]),
             args: vec![
                 Arg::Buffer(1),
                 Arg::Scalar(Dtype::F32, 2f32.to_le_bytes().to_vec()),

@@ -107,7 +107,7 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
             grid: case.grid,
             block: case.block,
             dynamic_shared_bytes: case.dynamic_shared_bytes,
-            cluster: case.cluster,
+            cluster: (case.cluster != [1; 3]).then_some(case.cluster),
             args,
         }],
         asserts: Vec::new(),

@@ -26,7 +26,7 @@ impl Kernel {
             grid: [1; 3],
             block: [32, 1, 1],
             dynamic_shared_bytes: 0,
-            cluster: [1; 3],
+            cluster: None,
             args: Vec::new(),
         };
         Kernel(Scenario {

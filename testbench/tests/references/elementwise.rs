@@ -67,3 +67,11 @@ fn erf_of_tabled_arguments_is_the_tabled_value() {
         assert_eq!(erf(-x), -erf(x));
     }
 }
+
+/// Neighbouring chunks of so many elements change places.
+pub fn swap(input: &[f32], chunk: usize) -> Vec<f32> {
+    let pairs = input.chunks(2 * chunk);
+    pairs
+        .flat_map(|pair| [&pair[chunk..], &pair[..chunk]].concat())
+        .collect()
+}

@@ -165,6 +165,8 @@ fn single(name: &str, given: &Given) -> Array {
         "reduce_interleaved" => array("out", sums::chunk_sums(&given.f32("in"), given.threads())),
         "reduce_sequential" => array("out", sums::chunk_sums(&given.f32("in"), 2 * given.threads())),
         "scan_hillis_steele" => array("out", sums::prefix_sums(&given.i32("in"), given.threads())),
+        "cluster_histogram" => array("bins", sums::histogram(given.u8("data").into_iter())),
+        "cluster_swap" => array("out", elementwise::swap(&given.f32("in"), given.threads())),
         "histogram_global" => array("bins", sums::histogram(given.u8("data").into_iter())),
         "histogram_shared" => array(
             "bins",

@@ -19,7 +19,7 @@ const LAUNCH: [&str; 3] = ["launch0", "launch1", "launch2"];
 /// Three SMs that report the end of a CTA in these cycles each.
 fn engine(rig: &mut Rig, ctas: u32, ends: [&[u64]; 3]) -> GigaThread {
     let way = CONFIG.link_latency;
-    let done = |at: &u64| (*at, SmEvent::CtaDone { index: 0 });
+    let done = |at: &u64| (*at, SmEvent::CtaDone { index: 0, slot: 0 });
     let ports = Ports {
         grid: rig.input("grid", 1, 2, vec![(0, grid("EXIT", ctas))]),
         event: rig.output("event", 1, 4, |_| true),
@@ -28,7 +28,7 @@ fn engine(rig: &mut Rig, ctas: u32, ends: [&[u64]; 3]) -> GigaThread {
             .map(|ends| rig.input("ended", way, 8, ends.iter().map(done).collect()))
             .into(),
     };
-    GigaThread::new(Path::root("gigathread"), CONFIG, ports)
+    GigaThread::new(Path::root("gigathread"), CONFIG, Gpcs::new(vec![0..3]), ports)
 }
 
 /// When an SM got its CTAs.

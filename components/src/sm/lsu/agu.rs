@@ -4,11 +4,12 @@ use warpwave_isa::exec::access::{addresses, copy_destinations};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES};
 
 use crate::proto::launch::{Grid, Trap, TrapKind};
 use crate::proto::mem::LINE;
 use crate::proto::warp::Flight;
+use crate::sm::lsu::cluster::{self, Clusters};
 
 /// What is wrong with a lane's access.
 struct Fault {
@@ -20,8 +21,8 @@ struct Fault {
 }
 
 /// Works out the lanes' addresses and the memory that each is in; the first fault, if any lane's access is misaligned or outside
-/// everything allocated. `local_slot` is the warp's place in local memory.
-pub fn generate(flight: &mut Flight, local_slot: u64) -> Option<Box<Trap>> {
+/// everything allocated. `local_slot` is the warp's place in local memory, `clusters` knows the CTAs of its cluster.
+pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Option<Box<Trap>> {
     let inst = *flight.inst();
     let decoded = &flight.grid.program.decoded()[flight.pc as usize];
     flight.addresses = addresses(&inst, decoded, &flight.operands);
@@ -31,16 +32,19 @@ pub fn generate(flight: &mut Flight, local_slot: u64) -> Option<Box<Trap>> {
     } else {
         inst.mods.access.total()
     };
-    sort_by_space(flight, inst.mods.space, lanes);
+    let remote = sort_by_space(flight, inst.mods.space, lanes);
     let fault = match inst.op {
         Opcode::Ldc => None,
         Opcode::Ldgsts => check_copy(flight, lanes, bytes),
-        _ => check(flight, lanes, bytes),
+        _ => check(flight, lanes, remote, bytes),
     };
     if let Some(fault) = fault {
         return Some(trap(flight, &inst, &fault));
     }
     place_local(flight, local_slot);
+    for lane in remote.iter() {
+        flight.addresses[lane] = clusters.place(flight, flight.addresses[lane]);
+    }
     None
 }
 
@@ -54,30 +58,40 @@ pub fn accessing_lanes(flight: &Flight) -> LaneMask {
     }
 }
 
-/// Notes which lanes are in shared and in local memory, and makes their addresses offsets there.
-fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) {
+/// Notes which lanes are in the CTA's shared and in local memory, and makes their addresses offsets there; gives the lanes in other
+/// CTAs' shared memory, whose addresses are then those of [`Space::Cluster`].
+fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) -> LaneMask {
     flight.shared_lanes = if space == Space::Shared { lanes } else { LaneMask::NONE };
     flight.local_lanes = if space == Space::Local { lanes } else { LaneMask::NONE };
-    if space != Space::Generic {
-        return;
+    let mut remote = LaneMask::NONE;
+    if !matches!(space, Space::Generic | Space::Cluster) {
+        return remote;
     }
     for lane in lanes.iter() {
-        let address = &mut flight.addresses[lane];
-        if address.wrapping_sub(SHARED_WINDOW) < WINDOW_BYTES {
-            *address -= SHARED_WINDOW;
-            flight.shared_lanes |= LaneMask::lane(lane);
+        let address = flight.addresses[lane];
+        let base = if space == Space::Cluster { 0 } else { SHARED_WINDOW };
+        if address.wrapping_sub(base) < SHARED_WINDOWS_BYTES || space == Space::Cluster {
+            flight.addresses[lane] = address - base;
+            match cluster::own_address(flight, address - base) {
+                Some(own) => {
+                    flight.addresses[lane] = own;
+                    flight.shared_lanes |= LaneMask::lane(lane);
+                }
+                None => remote |= LaneMask::lane(lane),
+            }
         } else if address.wrapping_sub(LOCAL_WINDOW) < WINDOW_BYTES {
-            *address -= LOCAL_WINDOW;
+            flight.addresses[lane] = address - LOCAL_WINDOW;
             flight.local_lanes |= LaneMask::lane(lane);
         }
     }
+    remote
 }
 
-fn check(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
+fn check(flight: &Flight, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Option<Fault> {
     let at = &flight.addresses;
     let misaligned = lanes.iter().find(|&lane| !at[lane].is_multiple_of(u64::from(bytes)));
     if let Some(lane) = misaligned {
-        return Some(fault(flight, TrapKind::Misaligned, lane, bytes));
+        return Some(fault(flight, remote, TrapKind::Misaligned, lane, bytes));
     }
     let within = |lane: &usize, size: u32| at[*lane] + u64::from(bytes) <= u64::from(size);
     let shared = flight
@@ -88,11 +102,15 @@ fn check(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
         .local_lanes
         .iter()
         .find(|lane| !within(lane, flight.grid.program.needs().local_bytes));
-    let global = lanes & !(flight.shared_lanes | flight.local_lanes);
+    let far = remote
+        .iter()
+        .find(|&lane| !cluster::holds(&flight.grid, at[lane], bytes));
+    let global = lanes & !(flight.shared_lanes | flight.local_lanes | remote);
     let outside = shared
         .or(local)
+        .or(far)
         .or_else(|| first_outside_memory(&flight.grid, at, global, bytes));
-    outside.map(|lane| fault(flight, TrapKind::OutOfBounds, lane, bytes))
+    outside.map(|lane| fault(flight, remote, TrapKind::OutOfBounds, lane, bytes))
 }
 
 /// A copy reads as many bytes as its third operand says, and writes all of its size.
@@ -111,14 +129,16 @@ fn check_copy(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
             } else {
                 TrapKind::Misaligned
             };
-            return Some(fault(flight, kind, lane, bytes));
+            return Some(fault(flight, LaneMask::NONE, kind, lane, bytes));
         }
     }
     None
 }
 
-fn fault(flight: &Flight, kind: TrapKind, lane: usize, bytes: u32) -> Fault {
-    let space = if flight.shared_lanes.contains(lane) {
+fn fault(flight: &Flight, remote: LaneMask, kind: TrapKind, lane: usize, bytes: u32) -> Fault {
+    let space = if remote.contains(lane) {
+        "shared::cluster"
+    } else if flight.shared_lanes.contains(lane) {
         "shared"
     } else if flight.local_lanes.contains(lane) {
         "local"

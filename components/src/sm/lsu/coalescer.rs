@@ -87,6 +87,11 @@ impl Parts {
         &self.parts[..self.n]
     }
 
+    /// The next part not yet taken, left where it is.
+    pub fn peek(&self) -> Option<&Part> {
+        self.all().get(self.next)
+    }
+
     /// The next part not yet taken.
     pub fn take(&mut self) -> Option<Part> {
         let part = *self.all().get(self.next)?;

@@ -15,7 +15,14 @@
 //! | shuffle | `shuffle_latency` |
 //! | test of an mbarrier | `latency`; one that may wait: until the phase is over, or [`mbarrier::TRY_WAIT_CYCLES`] have passed |
 //!
+//! Other SMs' accesses come line by line through the network of the GPC (see [`lines`]); with the SM's own they take turns.
+//!
 //! Invariant: accesses take effect in the order in which they come.
+
+mod access;
+mod lines;
+
+pub use lines::LinePorts;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::{InPort, OutPort};
@@ -24,18 +31,16 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::access::{copy_destinations, load_words, store_bytes};
-use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::access::copy_destinations;
 use warpwave_isa::exec::execute;
-use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::program::Decoded;
 
 use crate::config;
 use crate::proto::event::{Log, What};
 use crate::proto::warp::Flight;
 use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
 use crate::sm::lsu::mbarrier;
+use lines::Lines;
 
 /// Numbers of shared memory.
 #[derive(Clone, Debug)]
@@ -44,6 +49,8 @@ pub struct Config {
     pub bytes: u32,
     /// Latencies.
     pub shared: config::Shared,
+    /// Cycles from the arrival of another SM's access to its answer.
+    pub line_latency: u32,
 }
 
 /// The links of shared memory.
@@ -52,6 +59,8 @@ pub struct Ports {
     pub input: InPort<Box<Flight>>,
     /// Their ends, to each sub-core.
     pub output: Vec<OutPort<Box<Flight>>>,
+    /// What comes from other SMs, where there are clusters.
+    pub lines: Option<LinePorts>,
 }
 
 /// One kind of access.
@@ -78,6 +87,8 @@ pub struct Stats {
     pub shuffles: u64,
     /// Cycles in which the banks were taken.
     pub busy_cycles: u64,
+    /// Accesses of other SMs, line by line.
+    pub lines: u64,
     /// Issue to use, shuffles left out.
     pub latency: Latency,
 }
@@ -93,6 +104,7 @@ pub struct SharedMemory {
     waiting: mbarrier::Waiting,
     /// Warp, instruction and passes of what had the banks in the last tick.
     shown: Option<(u8, u32, u32)>,
+    lines: Lines,
     stats: Stats,
     log: Log,
 }
@@ -109,6 +121,7 @@ impl SharedMemory {
             current: None,
             waiting: mbarrier::Waiting::default(),
             shown: None,
+            lines: Lines::default(),
             stats: Stats::default(),
             log: Log::default(),
         }
@@ -144,7 +157,7 @@ impl SharedMemory {
     }
 
     fn begin(&mut self, now: Cycle) {
-        if self.current.is_some() {
+        if self.current.is_some() || self.lines.hold_banks(now) {
             return;
         }
         let Some(flight) = self.ports.input.recv(now) else {
@@ -221,111 +234,6 @@ impl SharedMemory {
             _ => self.atomics(flight),
         }
     }
-
-    fn at(&self, flight: &Flight, lane: usize) -> usize {
-        flight.shared_base as usize + flight.addresses[lane] as usize
-    }
-
-    fn load(&self, flight: &mut Flight) {
-        let access = flight.inst().mods.access;
-        let (total, words) = (access.total() as usize, access.words() as usize);
-        for lane in flight.shared_lanes.iter() {
-            let at = self.at(flight, lane);
-            if access.bytes == 4 && access.count == 1 {
-                let bytes = &self.bytes[at..at + 4];
-                flight.results.words[0].0[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-                continue;
-            }
-            let values = load_words(access, &self.bytes[at..at + total]);
-            for (result, &value) in flight.results.words.iter_mut().zip(&values).take(words) {
-                result.0[lane] = value;
-            }
-        }
-    }
-
-    fn store(&mut self, flight: &Flight) {
-        let access = flight.inst().mods.access;
-        let first = flight.decoded().first_word[1] as usize;
-        let (total, words) = (access.total() as usize, access.words() as usize);
-        for lane in flight.shared_lanes.iter() {
-            let at = self.at(flight, lane);
-            let value = std::array::from_fn(|n| {
-                if n < words {
-                    flight.operands.words[first + n].0[lane]
-                } else {
-                    0
-                }
-            });
-            self.bytes[at..at + total].copy_from_slice(&store_bytes(access, value)[..total]);
-        }
-    }
-
-    /// The end of an asynchronous copy: what was read goes to its place; bytes beyond the size asked for are zero.
-    fn copy(&mut self, flight: &Flight) {
-        let to = copy_destinations(&flight.operands);
-        let total = flight.inst().mods.access.total() as usize;
-        let size = &flight.operands.words[flight.decoded().first_word[2] as usize];
-        for lane in flight.lanes.iter() {
-            let at = flight.shared_base as usize + to[lane] as usize;
-            let read = (size.0[lane] as usize).min(total);
-            for n in 0..total {
-                let word = flight.results.words[n / 4].0[lane];
-                self.bytes[at + n] = if n < read { word.to_le_bytes()[n % 4] } else { 0 };
-            }
-        }
-    }
-
-    fn atomics(&mut self, flight: &mut Flight) {
-        let Decoded { first_word, .. } = *flight.decoded();
-        let mods = flight.inst().mods;
-        let (total, words) = (mods.access.total() as usize, mods.access.words() as usize);
-        let cas = flight.inst().op == Opcode::Atom && mods.atom == AtomOp::Cas;
-        for lane in flight.shared_lanes.iter() {
-            let at = self.at(flight, lane);
-            let source = |slot: usize| wide_word(flight, first_word[slot] as usize, lane, words);
-            let (operand, compare) = if cas { (source(2), source(1)) } else { (source(1), 0) };
-            let mut old = [0; 8];
-            old[..total].copy_from_slice(&self.bytes[at..at + total]);
-            let old = u64::from_le_bytes(old);
-            let new = atomic(mods.atom, mods.ty, old, operand, compare);
-            self.bytes[at..at + total].copy_from_slice(&new.to_le_bytes()[..total]);
-            for n in 0..words {
-                flight.results.words[n].0[lane] = (old >> (32 * n)) as u32;
-            }
-        }
-    }
-
-    /// Row r of matrix m is at the address of lane 8 m + r; lane l gets elements 2 (l mod 4) and the next of row l / 4
-    /// (PTX ISA, ldmatrix), or of column l / 4 if transposed.
-    fn load_matrices(&self, flight: &mut Flight) {
-        let mods = flight.inst().mods;
-        let element = |matrix: usize, row: usize, column: usize| {
-            let at = self.at(flight, 8 * matrix + row) + 2 * column;
-            u32::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
-        };
-        let mut loaded = flight.results.words;
-        for (matrix, words) in loaded.iter_mut().enumerate().take(mods.count as usize) {
-            for (lane, word) in words.0.iter_mut().enumerate() {
-                let (major, minor) = (lane / 4, 2 * (lane % 4));
-                *word = if mods.trans {
-                    element(matrix, minor, major) | element(matrix, minor + 1, major) << 16
-                } else {
-                    element(matrix, major, minor) | element(matrix, major, minor + 1) << 16
-                };
-            }
-        }
-        flight.results.words = loaded;
-    }
-}
-
-/// A source of one or two words.
-fn wide_word(flight: &Flight, first: usize, lane: usize, words: usize) -> u64 {
-    let high = if words > 1 {
-        flight.operands.words[first + 1].0[lane]
-    } else {
-        0
-    };
-    u64::from(flight.operands.words[first].0[lane]) | u64::from(high) << 32
 }
 
 impl Component for SharedMemory {
@@ -338,6 +246,9 @@ impl Component for SharedMemory {
             self.shown = None;
         }
         self.finish(now);
+        if self.ports.lines.is_some() {
+            self.run_lines(now);
+        }
         self.begin(now);
         // An access without conflicts has the banks for this one cycle.
         self.finish(now);
@@ -350,7 +261,11 @@ impl Component for SharedMemory {
             None => Activity::busy_if(self.shown.is_some() || self.ports.input.is_ready(now)),
         };
         let gives_up = self.waiting.until();
-        activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))))
+        let own = activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))));
+        match &mut self.ports.lines {
+            Some(ports) => own.or(self.lines.activity(ports, now)),
+            None => own,
+        }
     }
 
     fn reset(&mut self) {
@@ -360,10 +275,14 @@ impl Component for SharedMemory {
         self.shown = None;
         self.stats = Stats::default();
         self.ports.input.clear();
+        self.lines = Lines::default();
+        if let Some(lines) = &mut self.ports.lines {
+            lines.input.clear();
+        }
     }
 
     fn is_quiescent(&self) -> bool {
-        self.current.is_none() && self.waiting.is_empty()
+        self.current.is_none() && self.waiting.is_empty() && self.lines.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -388,6 +307,7 @@ impl Component for SharedMemory {
         }
         report.count("shuffles", stats.shuffles);
         report.count("busy_cycles", stats.busy_cycles);
+        report.count("cluster_lines", stats.lines);
         report.latency("shared", &stats.latency);
     }
 }

@@ -4,7 +4,7 @@
 //!   dispatch --Flight--> [lsu] --Packet--> l1
 //!            <--Flight--       <--Packet--
 //!   scheduler <-MemoryNote-    --Flight--> shared (shared memory and shuffles, which use its crossbar)
-//!   cta       <-Trap-------
+//!   cta       <-Trap-------    --Packet--> network of the GPC, to other SMs' shared memory, and back
 //! ```
 //!
 //! | what | cycles |
@@ -22,6 +22,7 @@
 
 mod accept;
 mod counts;
+mod packets;
 
 pub use counts::{Accesses, Stats};
 
@@ -34,11 +35,13 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 
 use crate::config;
+use crate::proto::cluster::{self, Seated};
 use crate::proto::event::{Log, What};
 use crate::proto::launch::Trap;
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
+use crate::proto::mem::{Packet, PacketKind, Stage};
 use crate::proto::warp::{Flight, MemoryNote};
-use crate::sm::lsu::coalescer::{Part, Parts};
+use crate::sm::lsu::cluster::Clusters;
+use crate::sm::lsu::coalescer::Parts;
 use crate::sm::lsu::data;
 use crate::sm::lsu::pending::{Pending, PendingTable};
 
@@ -50,6 +53,12 @@ const INVALIDATION: u32 = u32::MAX;
 pub struct Config {
     /// Number of its SM.
     pub sm: u16,
+    /// Its number within the GPC.
+    pub sm_in_gpc: u16,
+    /// CTA slots of the SM.
+    pub cta_slots: u32,
+    /// A CTA's shared memory is rounded up to this many bytes.
+    pub shared_unit: u32,
     /// Intervals and table size.
     pub lsu: config::Lsu,
     /// Issue to dependent issue of a constant load.
@@ -76,6 +85,18 @@ pub struct Ports {
     pub answer: InPort<Box<Packet>>,
     /// To the CTA manager.
     pub trap: OutPort<Box<Trap>>,
+    /// What clusters need, where there are any.
+    pub cluster: Option<ClusterPorts>,
+}
+
+/// The links of an LSU that clusters alone need.
+pub struct ClusterPorts {
+    /// From the CTA manager.
+    pub seated: InPort<Seated>,
+    /// To other SMs' shared memory.
+    pub request: OutPort<Box<Packet>>,
+    /// From there.
+    pub answer: InPort<Box<Packet>>,
 }
 
 /// An access whose packets are being made.
@@ -100,6 +121,9 @@ pub struct Lsu {
     /// Finished instructions that wait for their link.
     finished: Vec<Box<Flight>>,
     pool: Vec<Box<Packet>>,
+    clusters: Clusters,
+    /// Packets at other SMs.
+    away: u32,
     /// Grid of the last global access, and whether the L1 must be told of it.
     grid: Option<u32>,
     invalidate: bool,
@@ -123,6 +147,8 @@ impl Lsu {
             making: None,
             finished: Vec::with_capacity(config.lsu.pending_requests as usize),
             pool: Vec::new(),
+            clusters: Clusters::new(config.cta_slots, config.shared_unit),
+            away: 0,
             grid: None,
             invalidate: false,
             l1_bytes: 0,
@@ -170,6 +196,7 @@ impl Lsu {
                 _ => data::fill_atomic(flight, packet),
             }
             let latency = match packet.kind {
+                _ if cluster::remote(packet.line).is_some() => &mut self.stats.cluster,
                 PacketKind::Load if packet.l1_hit => &mut self.stats.l1_hit,
                 PacketKind::Load if packet.l2_hit => &mut self.stats.l2_hit,
                 PacketKind::Load => &mut self.stats.hbm,
@@ -220,85 +247,6 @@ impl Lsu {
             }
         }
     }
-
-    // ---- stage: packets to the L1
-
-    fn send_packet(&mut self, now: Cycle) {
-        self.sent = None;
-        if !self.ports.l1.has_room(now) {
-            return;
-        }
-        if std::mem::take(&mut self.invalidate) {
-            let mut packet = self.blank();
-            packet.kind = PacketKind::Invalidate { bytes: self.l1_bytes };
-            packet.tag = INVALIDATION;
-            self.ports.l1.send(now, packet);
-            return;
-        }
-        let Some(making) = &mut self.making else { return };
-        let (tag, word) = (making.tag, making.word);
-        if let Some(part) = making.parts.take() {
-            self.send_part(part, tag, word, now);
-        }
-        self.make_more(now);
-    }
-
-    /// When all parts are sent: goes on to the next word of a wide local access, or ends the making.
-    fn make_more(&mut self, now: Cycle) {
-        let Some(making) = &mut self.making else { return };
-        if !making.parts.is_done() {
-            return;
-        }
-        let pending = self.pending.get(making.tag);
-        let flight = pending
-            .flight
-            .as_ref()
-            .expect("a flight stays until its packets are made");
-        making.word += 1;
-        if making.word < data::lines_apart(flight) {
-            let addresses = flight
-                .addresses
-                .map(|address| address + u64::from(making.word) * LINE as u64);
-            making.parts = Parts::of(&addresses, flight.local_lanes, 4);
-            return;
-        }
-        if pending.posted {
-            // The packets carry the data: the box goes back.
-            self.finished.extend(pending.flight.take());
-        }
-        let tag = making.tag;
-        self.making = None;
-        self.answered(tag, now);
-    }
-
-    fn send_part(&mut self, part: Part, tag: u32, word: u32, now: Cycle) {
-        let mut packet = self.blank();
-        let pending = self.pending.get(tag);
-        pending.left += 1;
-        let flight = pending
-            .flight
-            .as_ref()
-            .expect("a flight stays until its packets are made");
-        packet.line = part.line;
-        packet.sectors = part.sectors;
-        packet.tag = tag;
-        packet.cache = flight.inst().mods.cache;
-        packet.stamps = Stamps::NONE;
-        packet.stamps.note(Stage::Issue, flight.issued);
-        packet.stamps.note(Stage::Lsu, now);
-        packet.l1_hit = false;
-        packet.l2_hit = false;
-        data::fill_packet(&mut packet, flight, part.lanes, word as usize);
-        self.stats.packets += 1;
-        self.sent = Some(part.line);
-        self.ports.l1.send(now, packet);
-    }
-
-    fn blank(&mut self) -> Box<Packet> {
-        let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
-        packet.sm = self.config.sm;
-        packet
-    }
 }
 
 impl Component for Lsu {
@@ -308,6 +256,7 @@ impl Component for Lsu {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.take_answers(now);
+        self.take_from_cluster(now);
         self.send_finished(now);
         self.send_packet(now);
         self.accept(now);
@@ -330,6 +279,12 @@ impl Component for Lsu {
         self.answered_line = None;
         self.stats = Stats::default();
         self.ports.answer.clear();
+        self.away = 0;
+        self.clusters.clear();
+        if let Some(ports) = &mut self.ports.cluster {
+            ports.seated.clear();
+            ports.answer.clear();
+        }
         self.ports.input.iter_mut().for_each(InPort::clear);
     }
 

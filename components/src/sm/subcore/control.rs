@@ -8,6 +8,7 @@ use warpwave_isa::reg::Guard;
 
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::scheduler::Scheduler;
+use crate::sm::subcore::warp::ClusterState;
 
 impl Scheduler {
     /// Carries out the control instruction at `pc` in `lanes`, with operands A and B and the number of lanes whose predicate holds.
@@ -48,8 +49,23 @@ impl Scheduler {
                 }
             }
             Opcode::Exit => {
-                if flow.exit(lanes) {
-                    self.arrive(slot);
+                let all_wait = flow.exit(lanes);
+                if warp.cluster != ClusterState::default() {
+                    self.announce(slot);
+                }
+                if all_wait {
+                    self.all_wait(slot, now);
+                }
+            }
+            Opcode::ClusterArrive => {
+                flow.step();
+                warp.cluster.arrived |= lanes;
+                self.announce(slot);
+            }
+            Opcode::ClusterWait => {
+                warp.cluster.waits = true;
+                if warp.flow.arrive() {
+                    self.all_wait(slot, now);
                 }
             }
             Opcode::Membar => {
@@ -78,6 +94,50 @@ impl Scheduler {
             }
             _ => flow.step(),
         }
+    }
+
+    /// Tells the CTA manager, once, when every live lane has arrived at the barrier of the cluster.
+    fn announce(&mut self, slot: usize) {
+        let warp = self.warp(slot);
+        let live = warp.flow.live();
+        if warp.cluster.announced || live.is_empty() || live & warp.cluster.arrived != live {
+            return;
+        }
+        warp.cluster.announced = true;
+        self.outbox.push(WarpEvent::ArriveCluster { warp: slot as u8 });
+    }
+
+    /// All live lanes of the warp wait at a barrier, its block's or its cluster's, which may be open already.
+    fn all_wait(&mut self, slot: usize, now: Cycle) {
+        let warp = self.warp(slot);
+        if !warp.cluster.waits {
+            return self.arrive(slot);
+        }
+        warp.at_barrier = true;
+        if std::mem::take(&mut warp.cluster.open) {
+            self.pass_cluster_barrier(slot, now);
+        }
+    }
+
+    /// The barrier of a warp's cluster is open: the warp goes on, now or when it comes there.
+    /// One that has arrived and ended since is not here any more.
+    pub(super) fn open_cluster(&mut self, slot: usize, now: Cycle) {
+        let Some(warp) = &mut self.warps[slot] else { return };
+        warp.cluster.arrived = LaneMask::NONE;
+        warp.cluster.announced = false;
+        if warp.at_barrier && warp.cluster.waits {
+            self.pass_cluster_barrier(slot, now);
+        } else {
+            warp.cluster.open = true;
+        }
+    }
+
+    fn pass_cluster_barrier(&mut self, slot: usize, now: Cycle) {
+        let warp = self.warp(slot);
+        warp.cluster.waits = false;
+        warp.at_barrier = false;
+        warp.flow.release();
+        self.follow(slot, None, now);
     }
 
     /// All live lanes of the warp are at its block barrier.

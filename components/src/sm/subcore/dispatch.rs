@@ -294,9 +294,11 @@ fn place(config: &Config, start: &WarpStart, now: Cycle) -> Place {
         grid: grid.id,
         clock: now.0,
         globaltimer: (u128::from(now.0) * 1_000_000 / u128::from(config.core_khz)) as u64,
+        grid_size: grid.grid,
+        cluster: grid.cluster,
         dynamic_shared_bytes: grid.dynamic_shared_bytes,
         total_shared_bytes: grid.shared_bytes,
-        ..Place::default()
+        barrier_count: 0,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::Decoded;
 
@@ -13,6 +14,19 @@ use crate::proto::warp::WarpStart;
 use crate::sm::subcore::copies::Copies;
 use crate::sm::subcore::scoreboard::Scoreboard;
 use crate::sm::subcore::stall::State;
+
+/// How far a warp is with the barrier of its cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClusterState {
+    /// Lanes that have arrived since the barrier opened last.
+    pub arrived: LaneMask,
+    /// Whether the CTA manager knows that all have.
+    pub announced: bool,
+    /// Whether the barrier has opened, and the warp has not come to wait for that yet.
+    pub open: bool,
+    /// Whether lanes wait for the barrier of the cluster, rather than that of the block.
+    pub waits: bool,
+}
 
 /// One resident warp.
 #[derive(Clone, Debug)]
@@ -51,6 +65,8 @@ pub struct Warp {
     pub copies: Copies,
     /// Program counter of the instruction at the head of its buffer.
     pub buffered_pc: u32,
+    /// Where it stands with the barrier of its cluster.
+    pub cluster: ClusterState,
     /// The block barrier that it waits at, and the threads that the barrier waits for.
     pub barrier: (u8, u32),
     /// Threads of it that the barrier is to count, so far.
@@ -78,6 +94,7 @@ impl Warp {
             since: now,
             copies: Copies::default(),
             buffered_pc: 0,
+            cluster: ClusterState::default(),
             barrier: (0, 0),
             barrier_count: None,
         }
@@ -130,5 +147,5 @@ impl Warp {
 }
 
 fn is_barrier(op: Opcode) -> bool {
-    matches!(op, Opcode::Bar | Opcode::BarRed)
+    matches!(op, Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive)
 }

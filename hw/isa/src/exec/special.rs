@@ -35,10 +35,10 @@ pub struct Place {
     pub clock: u64,
     /// Nanoseconds.
     pub globaltimer: u64,
-    /// The CTA's rank in its cluster.
-    pub cluster_rank: u32,
-    /// CTAs of the cluster.
-    pub cluster_ctas: u32,
+    /// CTAs of the grid in x, y, z.
+    pub grid_size: [u32; 3],
+    /// CTAs of a cluster in x, y, z.
+    pub cluster: [u32; 3],
     /// Shared memory asked for at launch, in bytes.
     pub dynamic_shared_bytes: u32,
     /// All shared memory of the CTA, in bytes.
@@ -61,8 +61,8 @@ impl Default for Place {
             grid: 0,
             clock: 0,
             globaltimer: 0,
-            cluster_rank: 0,
-            cluster_ctas: 1,
+            grid_size: [1; 3],
+            cluster: [1; 3],
             dynamic_shared_bytes: 0,
             total_shared_bytes: 0,
             barrier_count: 0,
@@ -98,8 +98,20 @@ impl Place {
             Special::ClockHi => (self.clock >> 32) as u32,
             Special::GlobaltimerLo => self.globaltimer as u32,
             Special::GlobaltimerHi => (self.globaltimer >> 32) as u32,
-            Special::ClusterCtarank => self.cluster_rank,
-            Special::ClusterNctarank => self.cluster_ctas,
+            Special::ClusterCtarank => cluster_rank(self.cta, self.cluster),
+            Special::ClusterNctarank => self.cluster.iter().product(),
+            Special::ClusteridX => self.cta[0] / self.cluster[0],
+            Special::ClusteridY => self.cta[1] / self.cluster[1],
+            Special::ClusteridZ => self.cta[2] / self.cluster[2],
+            Special::NclusteridX => self.grid_size[0] / self.cluster[0],
+            Special::NclusteridY => self.grid_size[1] / self.cluster[1],
+            Special::NclusteridZ => self.grid_size[2] / self.cluster[2],
+            Special::ClusterCtaidX => self.cta[0] % self.cluster[0],
+            Special::ClusterCtaidY => self.cta[1] % self.cluster[1],
+            Special::ClusterCtaidZ => self.cta[2] % self.cluster[2],
+            Special::ClusterNctaidX => self.cluster[0],
+            Special::ClusterNctaidY => self.cluster[1],
+            Special::ClusterNctaidZ => self.cluster[2],
             Special::DynamicSharedSize => self.dynamic_shared_bytes,
             Special::TotalSharedSize => self.total_shared_bytes,
             Special::BarrierCount => self.barrier_count,
@@ -114,4 +126,16 @@ impl Place {
         }
         out
     }
+}
+
+/// The rank in its cluster of the CTA at a position in the grid: x first, then y, then z.
+///
+/// ```
+/// use warpwave_isa::exec::special::cluster_rank;
+/// assert_eq!(cluster_rank([5, 2, 0], [4, 2, 1]), 1); // the second in x, the first in y
+/// assert_eq!(cluster_rank([5, 3, 0], [4, 2, 1]), 5);
+/// ```
+pub fn cluster_rank(cta: [u32; 3], cluster: [u32; 3]) -> u32 {
+    let [x, y, z] = [0, 1, 2].map(|axis| cta[axis] % cluster[axis]);
+    x + cluster[0] * (y + cluster[1] * z)
 }

@@ -65,6 +65,7 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
         "cp" => "?xxxxxxx",
         "prefetch" | "prefetchu" | "discard" | "applypriority" => "m?x",
         "isspacep" => "Px",
+        "mapa" => "xxu",
         "alloca"
         | "clusterlaunchcontrol"
         | "createpolicy"
@@ -72,7 +73,6 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
         | "getctarank"
         | "griddepcontrol"
         | "istypep"
-        | "mapa"
         | "mbarrier"
         | "multimem"
         | "pmevent"

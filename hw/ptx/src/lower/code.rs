@@ -155,6 +155,8 @@ impl Op {
                 | Exit
                 | Bar
                 | BarRed
+                | ClusterArrive
+                | ClusterWait
                 | Membar
                 | Depbar
                 | Nanosleep

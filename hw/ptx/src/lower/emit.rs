@@ -6,7 +6,7 @@ use super::layout::Layout;
 use super::registers::Allocation;
 use crate::ast::Function;
 use warpwave_isa::inst::{Inst, Operand, Source};
-use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::program::{ClusterNeed, Needs, Program};
 use warpwave_isa::reg::{Guard, Pred, Reg};
 
 pub(super) fn run(
@@ -39,6 +39,7 @@ pub(super) fn run(
         variables: layout.variables.clone(),
         required_block: limit(".reqntid"),
         max_block: limit(".maxntid"),
+        cluster: cluster_need(function),
     };
     Program::new(function.name.text, insts, needs)
 }
@@ -48,6 +49,16 @@ fn block_limit(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
     let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
     let dimension = |n: usize| numbers.get(n).map_or(1, |&size| size as u32);
     Some([dimension(0), dimension(1), dimension(2)])
+}
+
+/// `.reqnctapercluster 4, 1, 1`, which also says what `.explicitcluster` leaves open.
+fn cluster_need(function: &Function<'_>) -> ClusterNeed {
+    let is_explicit = function.limits.iter().any(|(limit, _)| *limit == ".explicitcluster");
+    match block_limit(function, ".reqnctapercluster") {
+        Some(size) => ClusterNeed::Exact(size),
+        None if is_explicit => ClusterNeed::Explicit,
+        None => ClusterNeed::Any,
+    }
 }
 
 struct Emitter<'e> {

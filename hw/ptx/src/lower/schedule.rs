@@ -364,7 +364,7 @@ impl Access {
         let spaces = match op.mods.space {
             _ if opcode == Opcode::Ldgsts => GLOBAL | SHARED,
             Space::Global => GLOBAL,
-            Space::Shared => SHARED,
+            Space::Shared | Space::Cluster => SHARED,
             Space::Local => LOCAL,
             Space::Generic => GLOBAL | SHARED | LOCAL,
             Space::Const => return None,

@@ -4,6 +4,7 @@
 //! 64-bit integers whole; and a finding, with its place, for each instruction that the machine cannot run.
 //! A guarded instruction guards what others can see of it; its intermediate values are computed anyway.
 
+mod address;
 mod atomic;
 mod bits;
 mod call;
@@ -306,6 +307,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
             "mma" => self.mma(&form),
             "mbarrier" => self.mbarrier(&form),
+            "mapa" => self.map_address(&form),
             op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),
             _ if self.is_chained(&form) => self.chained(&form),
             _ if form.ty().is_float() => self.float(&form),

@@ -55,7 +55,7 @@ impl Lsu {
             + u64::from(flight.warp);
         if flight.inst().op == Opcode::Shfl {
             flight.shared_lanes = LaneMask::NONE;
-        } else if let Some(trap) = agu::generate(&mut flight, slot) {
+        } else if let Some(trap) = agu::generate(&mut flight, slot, &self.clusters) {
             if self.ports.trap.has_room(now) {
                 self.ports.trap.send(now, trap);
             }
@@ -66,7 +66,7 @@ impl Lsu {
         }
         if goes_to_shared(&flight) {
             if timing::is_posted(flight.inst()) {
-                // Stored by a generic address: what this SM sends from now on comes after it, and nobody else sees it.
+                // Stored by an address that may be anywhere: what this SM sends from now on comes after it, and nobody else sees it.
                 self.ports.note[subcore].send(now, MemoryNote::Stored { warp: flight.warp });
             }
             self.ports.shared.send(now, flight);
@@ -130,20 +130,25 @@ impl Lsu {
 /// Whether an instruction may be for the shared-memory component, its addresses not yet known.
 fn may_go_to_shared(flight: &Flight) -> bool {
     let inst = flight.inst();
-    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || matches!(inst.mods.space, Space::Shared | Space::Generic)
+    matches!(inst.op, Opcode::Shfl | Opcode::Ldsm)
+        || matches!(inst.mods.space, Space::Shared | Space::Cluster | Space::Generic)
 }
 
 /// Whether an instruction is for the shared-memory component.
 fn goes_to_shared(flight: &Flight) -> bool {
     let inst = flight.inst();
     let all_shared = inst.mods.space == Space::Shared && !matches!(inst.op, Opcode::Ldc | Opcode::Ldgsts);
-    let by_address =
-        inst.mods.space == Space::Generic && !flight.lanes.is_empty() && flight.shared_lanes == flight.lanes;
+    let by_address = is_by_address(inst.mods.space) && !flight.lanes.is_empty() && flight.shared_lanes == flight.lanes;
     matches!(inst.op, Opcode::Shfl | Opcode::Ldsm) || all_shared || by_address
 }
 
-/// Whether an access by generic addresses goes to device memory first and to shared memory after: its order is settled only then.
+/// Whether each lane's address says which memory it is in.
+fn is_by_address(space: Space) -> bool {
+    matches!(space, Space::Generic | Space::Cluster)
+}
+
+/// Whether an access goes to device memory or another SM first and to shared memory after: its order is settled only then.
 pub(super) fn is_split(flight: &Flight) -> bool {
     let inst = flight.inst();
-    inst.mods.space == Space::Generic && !flight.shared_lanes.is_empty() && flight.shared_lanes != flight.lanes
+    is_by_address(inst.mods.space) && !flight.shared_lanes.is_empty() && flight.shared_lanes != flight.lanes
 }

@@ -38,6 +38,8 @@ pub struct Stats {
     pub hbm: Latency,
     /// As above, of atomics that return a value.
     pub atomic: Latency,
+    /// As above, of loads and atomics in other SMs' shared memory.
+    pub cluster: Latency,
 }
 
 impl Stats {
@@ -68,6 +70,7 @@ impl Stats {
         report.latency("l2_hit", &stats.l2_hit);
         report.latency("hbm", &stats.hbm);
         report.latency("atomic", &stats.atomic);
+        report.latency("cluster", &stats.cluster);
     }
 }
 

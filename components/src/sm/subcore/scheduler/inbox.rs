@@ -14,6 +14,7 @@ impl Scheduler {
             match command {
                 WarpCommand::Start(start) => self.start(start, now),
                 WarpCommand::Release(warps) => self.open_barrier(warps, now),
+                WarpCommand::OpenCluster(warps) => bits(warps).for_each(|slot| self.open_cluster(slot, now)),
             }
         }
         while let Some(note) = self.ports.note.recv(now) {

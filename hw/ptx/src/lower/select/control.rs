@@ -1,11 +1,11 @@
 //! Branches, ends, barriers, fences.
 
-use super::memory::scope_of;
+use super::memory::{fence, scope_of};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::lower::code::{Arg, Op, When};
-use warpwave_isa::inst::Cmp;
+use warpwave_isa::inst::{Cmp, Scope};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -129,6 +129,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".red") {
             return self.counting_barrier(form);
         }
+        if form.has(".cluster") {
+            return self.cluster_barrier(form);
+        }
         form.only(&[".sync", ".arrive", ".warp", ".cta", ".aligned"])?;
         let mut args = [Arg::ZERO; 2];
         for (arg, value) in args.iter_mut().zip(form.operands()) {
@@ -139,6 +142,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             false => (Op::row(Opcode::Bar).src(&args), u8::from(form.has(".arrive"))),
         };
         self.emit(op.mods(|mods| mods.count = count));
+        Ok(())
+    }
+
+    /// `barrier.cluster`: an arrival releases what came before it unless it is relaxed.
+    fn cluster_barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[
+            ".cluster", ".arrive", ".wait", ".release", ".acquire", ".relaxed", ".aligned",
+        ])?;
+        if form.has(".wait") {
+            self.emit(Op::row(Opcode::ClusterWait));
+            return Ok(());
+        }
+        if !form.has(".relaxed") {
+            self.emit(fence(Scope::Gpu));
+        }
+        self.emit(Op::row(Opcode::ClusterArrive));
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use crate::lower::code::{Arg, Bits, Op, When, Wide, Word};
 use crate::lower::layout::{CONST_BANK, Place};
 use warpwave_isa::inst::{CacheOp, Mods, Scope};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+use warpwave_isa::space::{Access, Space};
 
 /// Displacements have 24 bits, with their sign.
 const FARTHEST: i64 = 1 << 23;
@@ -22,6 +22,7 @@ pub(super) const MEMORY_WORDS: &[&str] = &[
     ".global",
     ".shared",
     ".shared::cta",
+    ".shared::cluster",
     ".local",
     ".const",
     ".param",
@@ -44,6 +45,7 @@ pub(super) const MEMORY_WORDS: &[&str] = &[
     ".acq_rel",
     ".weak",
     ".cta",
+    ".cluster",
     ".gpu",
     ".sys",
     ".add",
@@ -100,7 +102,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let wide = matches!(space, Space::Global | Space::Generic);
         let (base, offset) = match &**base {
             Value::Symbol(symbol, _) => match (self.layout.place(*symbol), space) {
-                (Some(Place::Shared(at)), Space::Shared) | (Some(Place::Local(at)), Space::Local) => {
+                (Some(Place::Shared(at)), Space::Shared | Space::Cluster) | (Some(Place::Local(at)), Space::Local) => {
                     (Arg::ZERO, i64::from(at) + offset)
                 }
                 (Some(Place::Global(_)), Space::Global | Space::Generic) => {
@@ -309,30 +311,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         Ok(Arg::word(group))
     }
-
-    /// `cvta`: global addresses are generic ones; shared and local memory have windows.
-    pub(super) fn address_conversion(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".to", ".global", ".shared", ".shared::cta", ".local", ".const"])?;
-        let window = match space_of(form) {
-            _ if form.ty().bits() != 64 => return Err(form.unsupported()),
-            Space::Global => 0,
-            Space::Shared => SHARED_WINDOW,
-            Space::Local => LOCAL_WINDOW,
-            _ => return Err(form.unsupported()),
-        };
-        let result = self.dst(form, 0)?;
-        let source = self.src(form, 1)?;
-        if window == 0 {
-            self.copy(result, source, Type::B64);
-        } else if form.has(".to") {
-            let mask = Arg::imm(WINDOW_BYTES - 1);
-            self.emit(super::integer::lop(source.part(0), mask, Arg::ZERO, 0xc0).dst(result));
-            self.copy(result.offset(1), Arg::ZERO, Type::B32);
-        } else {
-            self.emit(Op::wide(Wide::Add).dst(result).src(&[source, Arg::imm(window)]));
-        }
-        Ok(())
-    }
 }
 
 fn constant_load(base: Arg, bank: u8, offset: i64, access: Access) -> Op {
@@ -360,6 +338,7 @@ pub(super) fn space_of(form: &Form<'_, '_>) -> Space {
     match () {
         () if form.has(".global") => Space::Global,
         () if form.has(".shared") || form.has(".shared::cta") => Space::Shared,
+        () if form.has(".shared::cluster") => Space::Cluster,
         () if form.has(".local") => Space::Local,
         () if form.has(".const") => Space::Const,
         () => Space::Generic,

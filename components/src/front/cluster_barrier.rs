@@ -1,0 +1,220 @@
+//! The barrier of clusters: one unit for each GPC.
+//!
+//! ```text
+//!   cta manager of each SM --ClusterArrive--> [cluster barrier]
+//!                          <--ClusterOpen---
+//! ```
+//!
+//! A CTA arrives when every warp of it has arrived or ended; one that has ended counts as arrived for ever. When all CTAs of a
+//! cluster have arrived, those that have not ended are told, `delay` cycles later.
+//!
+//! Invariant: an entry exists from a cluster's first arrival to the end of its last CTA.
+
+use std::collections::VecDeque;
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::space::MAX_CLUSTER;
+
+use crate::proto::cluster::{ClusterArrive, ClusterOpen};
+
+/// The links of the unit, by SM of its GPC.
+pub struct Ports {
+    /// From each CTA manager.
+    pub arrive: Vec<InPort<ClusterArrive>>,
+    /// To each CTA manager.
+    pub open: Vec<OutPort<ClusterOpen>>,
+}
+
+/// A cluster that runs.
+#[derive(Clone, Debug)]
+struct Entry {
+    cluster: u64,
+    size: u8,
+    /// CTAs that have arrived since it opened last, and those that have ended, bit i for rank i.
+    arrived: u32,
+    ended: u32,
+    /// SM of each CTA, within the GPC.
+    sms: [u8; MAX_CLUSTER as usize],
+}
+
+impl Entry {
+    fn all(&self) -> u32 {
+        (1 << self.size) - 1
+    }
+}
+
+/// The barrier unit of a GPC.
+pub struct ClusterBarrier {
+    path: Path,
+    ports: Ports,
+    /// Cycles from the last arrival to the messages that open.
+    delay: u64,
+    entries: Vec<Entry>,
+    /// Messages to go out: when, to which SM.
+    opening: VecDeque<(Cycle, usize, ClusterOpen)>,
+    opened: u64,
+}
+
+impl ClusterBarrier {
+    /// A unit that knows no cluster.
+    pub fn new(path: Path, delay: u64, ports: Ports) -> Self {
+        ClusterBarrier {
+            path,
+            ports,
+            delay,
+            entries: Vec::new(),
+            opening: VecDeque::new(),
+            opened: 0,
+        }
+    }
+
+    fn take(&mut self, sm: usize, message: ClusterArrive, now: Cycle) {
+        let ClusterArrive { cluster, rank, .. } = message;
+        let at = self.entry(message);
+        let entry = &mut self.entries[at];
+        entry.sms[rank as usize] = sm as u8;
+        entry.arrived |= 1 << rank;
+        entry.ended |= u32::from(message.ended) << rank;
+        let all = entry.all();
+        if entry.ended == all {
+            self.entries.swap_remove(at);
+        } else if entry.arrived == all {
+            entry.arrived = entry.ended;
+            self.opened += 1;
+            for rank in (0..entry.size).filter(|rank| entry.ended >> rank & 1 == 0) {
+                let open = ClusterOpen { cluster, rank };
+                let sm = entry.sms[rank as usize] as usize;
+                self.opening.push_back((now + self.delay, sm, open));
+            }
+        }
+    }
+
+    /// The place of a cluster's entry, a new one if it has none.
+    fn entry(&mut self, message: ClusterArrive) -> usize {
+        let found = self.entries.iter().position(|entry| entry.cluster == message.cluster);
+        found.unwrap_or_else(|| {
+            self.entries.push(Entry {
+                cluster: message.cluster,
+                size: message.size,
+                arrived: 0,
+                ended: 0,
+                sms: [0; MAX_CLUSTER as usize],
+            });
+            self.entries.len() - 1
+        })
+    }
+
+    fn send(&mut self, now: Cycle) {
+        while let Some(&(due, sm, open)) = self.opening.front()
+            && due <= now
+            && self.ports.open[sm].has_room(now)
+        {
+            self.ports.open[sm].send(now, open);
+            self.opening.pop_front();
+        }
+    }
+}
+
+impl Component for ClusterBarrier {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        for sm in 0..self.ports.arrive.len() {
+            while let Some(message) = self.ports.arrive[sm].recv(now) {
+                self.take(sm, message, now);
+            }
+        }
+        self.send(now);
+        match self.opening.front() {
+            Some(&(due, ..)) => Activity::Until(due.max(now + 1)),
+            None => Activity::Idle,
+        }
+    }
+
+    fn reset(&mut self) {
+        self.entries.clear();
+        self.opening.clear();
+        self.opened = 0;
+        self.ports.arrive.iter_mut().for_each(InPort::clear);
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.entries.is_empty() && self.opening.is_empty()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.vector("clusters", 8, Some(self.entries.len() as u64));
+        probe.vector("opening", 8, Some(self.opening.len() as u64));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        report.count("cluster_barriers", self.opened);
+    }
+
+    fn waits(&self, say: &mut dyn FnMut(String)) {
+        for entry in self.entries.iter().filter(|entry| entry.arrived != entry.ended) {
+            say(format!(
+                "{}: cluster of block {}: {} of {} blocks have arrived",
+                self.path,
+                entry.cluster,
+                entry.arrived.count_ones(),
+                entry.size
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpwave_hw::rig::{Rig, check};
+
+    const WAY: u32 = 3;
+    const OPEN: [&str; 2] = ["open0", "open1"];
+
+    fn arrive(rank: u8, ended: bool) -> ClusterArrive {
+        ClusterArrive {
+            cluster: 4,
+            rank,
+            size: 2,
+            ended,
+        }
+    }
+
+    /// Two SMs, each with a CTA of cluster 4, that say these things in these cycles.
+    fn unit(rig: &mut Rig, says: [&[(u64, ClusterArrive)]; 2]) -> ClusterBarrier {
+        let ports = Ports {
+            arrive: says.map(|says| rig.input("arrive", WAY, 4, says.to_vec())).into(),
+            open: OPEN.map(|name| rig.output(name, WAY, 4, |_| true)).into(),
+        };
+        ClusterBarrier::new(Path::root("barrier"), 10, ports)
+    }
+
+    #[test]
+    fn last_arrival_opens_both_after_the_delay_and_an_ended_block_counts_for_ever() {
+        let build = |rig: &mut Rig| {
+            unit(
+                rig,
+                [
+                    &[(0, arrive(0, false)), (60, arrive(0, false)), (100, arrive(0, true))],
+                    &[(20, arrive(1, false)), (50, arrive(1, true))],
+                ],
+            )
+        };
+        let events = check(build, 200).unwrap();
+        let times = |link: &str| -> Vec<u64> {
+            let of_link = events.iter().filter(|event| event.link == link);
+            of_link.map(|event| event.at.0).collect()
+        };
+        // The last arrival is sent in 20: known in 23, sent on in 33, there in 36. The second time block 1 has ended.
+        assert_eq!(times("open0"), [36, 76]);
+        assert_eq!(times("open1"), [36]);
+    }
+}

@@ -1,0 +1,67 @@
+//! Clusters: who sits where, arrivals at a cluster's barrier, and addresses in another CTA's shared memory.
+
+use std::sync::Arc;
+
+/// Where a CTA of a cluster runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seat {
+    /// Its SM, counted within the GPC.
+    pub sm: u16,
+    /// Its CTA slot there.
+    pub slot: u8,
+}
+
+/// The seats of a cluster, by rank.
+pub type Seats = Arc<[Seat]>;
+
+/// A CTA manager to the LSU: the CTA in this slot belongs to a cluster.
+#[derive(Clone, Debug)]
+pub struct Seated {
+    /// CTA slot.
+    pub slot: u8,
+    /// The seats of its cluster.
+    pub seats: Seats,
+}
+
+/// A CTA manager to the barrier unit of its GPC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClusterArrive {
+    /// The cluster: the linear index of its first CTA.
+    pub cluster: u64,
+    /// Rank of the CTA whose warps have all arrived or ended.
+    pub rank: u8,
+    /// CTAs of the cluster.
+    pub size: u8,
+    /// Whether the CTA has ended: it counts as arrived from now on.
+    pub ended: bool,
+}
+
+/// The barrier unit of a GPC to a CTA manager: this cluster's barrier is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClusterOpen {
+    /// The cluster: the linear index of its first CTA.
+    pub cluster: u64,
+    /// Rank of the CTA that may go on.
+    pub rank: u8,
+}
+
+/// Marks an address as one in the shared memory of another SM.
+const REMOTE: u64 = 1 << 63;
+
+/// The address of a byte of another SM's shared memory, as packets carry it: SM within the GPC, byte of its shared memory.
+///
+/// ```
+/// use warpwave_components::proto::cluster::{remote, remote_address};
+/// assert_eq!(remote(remote_address(5, 0x1040)), Some((5, 0x1040)));
+/// assert_eq!(remote(0x1040), None);
+/// ```
+#[inline]
+pub fn remote_address(sm: u16, byte: u64) -> u64 {
+    REMOTE | u64::from(sm) << 32 | byte
+}
+
+/// The SM and byte of an address in another SM's shared memory; nothing for one in device memory.
+#[inline]
+pub fn remote(address: u64) -> Option<(u16, usize)> {
+    (address & REMOTE != 0).then_some(((address >> 32) as u16, address as u32 as usize))
+}

@@ -1,0 +1,121 @@
+//! The LSU's stage that makes packets, for the L1 or for other SMs of the cluster, and takes what those answer.
+
+use warpwave_hw::time::Cycle;
+
+use super::{INVALIDATION, Lsu};
+use crate::proto::cluster::remote;
+use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
+use crate::sm::lsu::coalescer::{Part, Parts};
+use crate::sm::lsu::data;
+
+impl Lsu {
+    /// What comes from other SMs, and who sits there.
+    pub(super) fn take_from_cluster(&mut self, now: Cycle) {
+        let Some(ports) = &mut self.ports.cluster else { return };
+        while let Some(seated) = ports.seated.recv(now) {
+            self.clusters.seated(seated);
+        }
+        if self.away == 0 {
+            return;
+        }
+        while let Some(packet) = self.ports.cluster.as_mut().and_then(|ports| ports.answer.recv(now)) {
+            self.away -= 1;
+            self.take_answer(&packet, now);
+            self.pool.push(packet);
+        }
+    }
+
+    pub(super) fn send_packet(&mut self, now: Cycle) {
+        self.sent = None;
+        if !self.ports.l1.has_room(now) {
+            return;
+        }
+        if std::mem::take(&mut self.invalidate) {
+            let mut packet = self.blank();
+            packet.kind = PacketKind::Invalidate { bytes: self.l1_bytes };
+            packet.tag = INVALIDATION;
+            self.ports.l1.send(now, packet);
+            return;
+        }
+        let Some(making) = &mut self.making else { return };
+        let (tag, word) = (making.tag, making.word);
+        if making.parts.peek().is_some_and(|part| remote(part.line).is_some())
+            && !self
+                .ports
+                .cluster
+                .as_ref()
+                .is_some_and(|ports| ports.request.has_room(now))
+        {
+            return;
+        }
+        if let Some(part) = making.parts.take() {
+            self.send_part(part, tag, word, now);
+        }
+        self.make_more(now);
+    }
+
+    /// When all parts are sent: goes on to the next word of a wide local access, or ends the making.
+    pub(super) fn make_more(&mut self, now: Cycle) {
+        let Some(making) = &mut self.making else { return };
+        if !making.parts.is_done() {
+            return;
+        }
+        let pending = self.pending.get(making.tag);
+        let flight = pending
+            .flight
+            .as_ref()
+            .expect("a flight stays until its packets are made");
+        making.word += 1;
+        if making.word < data::lines_apart(flight) {
+            let addresses = flight
+                .addresses
+                .map(|address| address + u64::from(making.word) * LINE as u64);
+            making.parts = Parts::of(&addresses, flight.local_lanes, 4);
+            return;
+        }
+        if pending.posted {
+            // The packets carry the data: the box goes back.
+            self.finished.extend(pending.flight.take());
+        }
+        let tag = making.tag;
+        self.making = None;
+        self.answered(tag, now);
+    }
+
+    fn send_part(&mut self, part: Part, tag: u32, word: u32, now: Cycle) {
+        let mut packet = self.blank();
+        let pending = self.pending.get(tag);
+        pending.left += 1;
+        let flight = pending
+            .flight
+            .as_ref()
+            .expect("a flight stays until its packets are made");
+        packet.line = part.line;
+        packet.sectors = part.sectors;
+        packet.tag = tag;
+        packet.cache = flight.inst().mods.cache;
+        packet.stamps = Stamps::NONE;
+        packet.stamps.note(Stage::Issue, flight.issued);
+        packet.stamps.note(Stage::Lsu, now);
+        packet.l1_hit = false;
+        packet.l2_hit = false;
+        data::fill_packet(&mut packet, flight, part.lanes, word as usize);
+        self.stats.packets += 1;
+        self.sent = Some(part.line);
+        match (remote(part.line), &mut self.ports.cluster) {
+            (Some((sm, _)), Some(ports)) => {
+                packet.slice = sm;
+                packet.sm = self.config.sm_in_gpc;
+                self.away += 1;
+                ports.request.send(now, packet);
+            }
+            _ => self.ports.l1.send(now, packet),
+        }
+    }
+
+    fn blank(&mut self) -> Box<Packet> {
+        let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
+        packet.sm = self.config.sm;
+        packet
+    }
+}
