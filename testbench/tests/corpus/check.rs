@@ -66,7 +66,9 @@ fn run_unguarded(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
 }
 
 fn machine() -> GpuConfig {
-    preset::load("tiny", &[]).expect("a preset of ours").config
+    let name = std::env::var("CORPUS_GPU");
+    let preset = preset::load(name.as_deref().unwrap_or("tiny"), &[]);
+    preset.unwrap_or_else(|error| panic!("{error}")).config
 }
 
 fn accept(buffer: &Buffer, check: &Check, found: &[u8]) -> Result<(), String> {

@@ -47,7 +47,7 @@ fn tricks(v: u32, q: u64) -> u32 {
     r ^= v ^ r ^ low;
     r ^= v >> 13 & 0x7f;
     let signed = i64::from(v as i32);
-    let products = (signed << 40 >> 40) * 77 + (signed * 12345 >> 32);
+    let products = (signed << 40 >> 40) * 77 + ((signed * 12345) >> 32);
     let means = ((signed + i64::from(r as i32)) >> 1) + ((signed + 3 + 1) >> 1);
     r = r.wrapping_add((products + means) as u32);
     r.wrapping_add(highest_unlike_sign(v as i32))
@@ -192,7 +192,7 @@ fn add_carry_chain() -> Case {
 fn mod_mul() -> Case {
     let (n, m) = (201, 1_000_000_007_u64 << 20 | 3);
     let (a, b) = (words(13, n), words(14, n));
-    let product = |(&a, &b): (&u64, &u64)| (u128::from(a) * u128::from(b) >> 32) as u64 % m;
+    let product = |(&a, &b): (&u64, &u64)| ((u128::from(a) * u128::from(b)) >> 32) as u64 % m;
     let c: Vec<_> = a.iter().zip(&b).map(product).collect();
     Case::cuda("wide_int", "mod_mul").launch(ceil(n, 128), 128).args([
         input(&a),

@@ -1,6 +1,6 @@
 //! Kernels that move or combine elements one by one: copies, sums, transpositions, structures.
 
-use super::triton_scratch;
+use super::{numba_1d, triton_scratch};
 use crate::case::{Case, Param, Source, ceil, input, int, output, scalar};
 use crate::draw::{floats, whole};
 
@@ -22,6 +22,7 @@ pub fn cases() -> Vec<Case> {
         triton_vector_add(),
         opencl_vadd(),
         rust_saxpy(),
+        numba_axpy(),
     ];
     cases.extend(["transpose_naive", "transpose_tiled", "transpose_padded"].map(transpose));
     cases
@@ -63,6 +64,15 @@ fn rust_saxpy() -> Case {
         input(&x),
         output(&y, &after),
     ])
+}
+
+fn numba_axpy() -> Case {
+    let ([x, y], after) = saxpy_data();
+    Case::new(Source::Numba("axpy"), "axpy")
+        .launch(ceil(N, 128), 128)
+        .args([scalar(3.0f32)])
+        .args(numba_1d(&x, input(&x)))
+        .args(numba_1d(&y, output(&y, &after)))
 }
 
 fn matrix_add_2d() -> Case {

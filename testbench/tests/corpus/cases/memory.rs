@@ -50,7 +50,7 @@ fn pointer_chase() -> Case {
 
 fn bank_stride() -> Case {
     let walk = |thread: i32| {
-        let (mut at, mut sum) = (thread * 33 & 2047, 0);
+        let (mut at, mut sum) = ((thread * 33) & 2047, 0);
         for _ in 0..20 {
             sum += at;
             at = (at + sum) & 2047;
