@@ -251,3 +251,25 @@ impl fmt::Display for Row {
         f.write_str(&cells.join(" | "))
     }
 }
+
+#[test]
+fn a_folder_with_fewer_kernels_and_a_family_that_no_longer_executes_are_found() {
+    let text = Text {
+        folder: "rustc".into(),
+        stem: "kernels".into(),
+        ptx: ".version 7.0\n.target sm_80\n.entry a() { exit; }\n.entry b() { ret; }".into(),
+    };
+    let kernel = |name: &str, faults: &[&str]| Kernel {
+        name: name.into(),
+        state: State::Tried(faults.iter().map(|&fault| fault.into()).collect()),
+    };
+    let kernels = Ok(vec![kernel("a", &["wrong"]), kernel("b", &[])]);
+    let table = Table::of(&[Loaded { text: &text, kernels }], &[]);
+    assert_eq!(table.faults(), ["rustc/kernels/a: wrong"]);
+    assert_eq!(table.worse_than(&table.to_string()), [""; 0]);
+    let committed = "| `rustc` | 1 | 1 | 2 | 2 | 2 | 0 |\n| `exit` | 1 | 1 | yes |\n| `ret` | 1 | 1 | yes |";
+    assert_eq!(
+        table.worse_than(committed),
+        ["rustc: verified 1, not 2", "exit no longer executes"]
+    );
+}
