@@ -71,7 +71,7 @@ fn tensor(shape: MmaShape, unit: Pipe) -> Pipe {
         | MmaShape::M16n8k8Tf32
         | MmaShape::M16n8k32S8
         | MmaShape::M16n8k32U8 => 2,
-        MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 => 1,
+        MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 | MmaShape::M16n8k16S8 | MmaShape::M16n8k16U8 => 1,
         MmaShape::M8n8k4F64 => 4,
     };
     Pipe {

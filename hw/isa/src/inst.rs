@@ -258,6 +258,8 @@ pub enum MmaShape {
     M16n8k32S8,
     M16n8k32U8,
     M8n8k4F64,
+    M16n8k16S8,
+    M16n8k16U8,
 }
 
 /// Everything about an instruction that is neither operand nor row. What a row does not use stays at its default.

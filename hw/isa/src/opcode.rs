@@ -81,6 +81,7 @@ const fn mma_words(shape: MmaShape) -> (u8, u8, u8) {
         | MmaShape::M16n8k32U8 => (4, 2, 4),
         MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 => (2, 1, 4),
         MmaShape::M8n8k4F64 => (2, 2, 4),
+        MmaShape::M16n8k16S8 | MmaShape::M16n8k16U8 => (2, 1, 4),
     }
 }
 

@@ -124,6 +124,8 @@ const SHAPES: Names<MmaShape> = &[
     (MmaShape::M16n8k32S8, "16832S8"),
     (MmaShape::M16n8k32U8, "16832U8"),
     (MmaShape::M8n8k4F64, "884F64"),
+    (MmaShape::M16n8k16S8, "16816S8"),
+    (MmaShape::M16n8k16U8, "16816U8"),
 ];
 
 const SPACES: Names<Space> = &[

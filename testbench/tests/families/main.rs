@@ -3,6 +3,7 @@
 
 mod barriers;
 mod integers;
+mod tiles;
 
 mod generic;
 
@@ -67,6 +68,11 @@ impl Kernel {
     /// The next argument is a buffer of zeros in which these words must be left.
     pub fn output(self, words: &[u32]) -> Kernel {
         self.buffer(&vec![0; words.len()], Some(words))
+    }
+
+    /// The next argument is a buffer that begins with words and must be left with others.
+    pub fn changed(self, before: &[u32], after: &[u32]) -> Kernel {
+        self.buffer(before, Some(after))
     }
 
     fn buffer(mut self, init: &[u32], expect: Option<&[u32]>) -> Kernel {

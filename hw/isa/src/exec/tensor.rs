@@ -20,14 +20,18 @@ const N: usize = 8;
 pub(super) fn mma(step: &Step, results: &mut Results) {
     let half = |brain| move |word: u32, n: usize| widen(brain, word >> (16 * n) & 0xffff);
     let tf32 = |word: u32, _| f32::from_bits(word & 0xffff_e000);
+    let signed = |word: u32, n: usize| f32::from((word >> (8 * n)) as i8);
+    let unsigned = |word: u32, n: usize| f32::from((word >> (8 * n)) as u8);
     match step.inst.mods.mma {
         MmaShape::M16n8k16F16 => floats::<16>(step, results, 2, half(is_brain(Ty::F16))),
         MmaShape::M16n8k8F16 => floats::<8>(step, results, 2, half(is_brain(Ty::F16))),
         MmaShape::M16n8k16Bf16 => floats::<16>(step, results, 2, half(is_brain(Ty::Bf16))),
         MmaShape::M16n8k8Tf32 => floats::<8>(step, results, 1, tf32),
         MmaShape::M16n8k4Tf32 => floats::<4>(step, results, 1, tf32),
-        MmaShape::M16n8k32S8 => integers(step, results, |word, n| f32::from((word >> (8 * n)) as i8)),
-        MmaShape::M16n8k32U8 => integers(step, results, |word, n| f32::from((word >> (8 * n)) as u8)),
+        MmaShape::M16n8k32S8 => integers::<32>(step, results, signed),
+        MmaShape::M16n8k32U8 => integers::<32>(step, results, unsigned),
+        MmaShape::M16n8k16S8 => integers::<16>(step, results, signed),
+        MmaShape::M16n8k16U8 => integers::<16>(step, results, unsigned),
         MmaShape::M8n8k4F64 => doubles(step, results),
     }
 }
@@ -94,10 +98,10 @@ fn for_each_accumulator(mut f: impl FnMut(usize, usize, usize, usize)) {
     }
 }
 
-/// The sum of 32 products of bytes is below 2^24, and so exact in f32, which every host multiplies faster.
+/// The sum of 32 products of bytes, or fewer, is below 2^24, and so exact in f32, which every host multiplies faster.
 #[inline(always)]
-fn integers(step: &Step, results: &mut Results, element: impl Fn(u32, usize) -> f32) {
-    let (a, b) = gather::<32>(step, 4, element);
+fn integers<const K: usize>(step: &Step, results: &mut Results, element: impl Fn(u32, usize) -> f32) {
+    let (a, b) = gather::<K>(step, 4, element);
     let mut sums = [[0.0; N]; M];
     accumulate(&a, &b, &mut sums);
     let clamped = step.inst.mods.sat;

@@ -92,6 +92,8 @@ fn choices() -> impl Strategy<Value = Mods> {
             M::M16n8k4Tf32,
             M::M16n8k32S8,
             M::M8n8k4F64,
+            M::M16n8k16S8,
+            M::M16n8k16U8,
         ]),
     );
     words.prop_map(

@@ -22,6 +22,7 @@ mod tensor;
 mod value;
 mod video;
 mod warp;
+mod wmma;
 
 use super::code::{Arg, Block, BlockId, Code, Flag, Op, When, Word};
 use super::layout::Layout;
@@ -306,6 +307,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             }
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
             "mma" => self.mma(&form),
+            "wmma" => self.wmma(&form),
             "mbarrier" => self.mbarrier(&form),
             "mapa" => self.map_address(&form),
             op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),

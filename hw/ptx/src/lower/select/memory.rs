@@ -130,7 +130,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// An offset that no instruction can hold is added.
-    fn keep_near(&mut self, spot: &mut Spot, wide: bool) {
+    pub(super) fn keep_near(&mut self, spot: &mut Spot, wide: bool) {
         if (-FARTHEST..FARTHEST).contains(&spot.offset) {
             return;
         }

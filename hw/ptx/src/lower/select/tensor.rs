@@ -95,6 +95,8 @@ fn shape_of(form: &Form<'_, '_>) -> Option<(MmaShape, Ty)> {
         (Type::Tf32, Type::F32) if has(".m16n8k4") => (MmaShape::M16n8k4Tf32, Ty::F32),
         (Type::S8, Type::S32) if has(".m16n8k32") => (MmaShape::M16n8k32S8, Ty::S32),
         (Type::U8, Type::S32) if has(".m16n8k32") => (MmaShape::M16n8k32U8, Ty::S32),
+        (Type::S8, Type::S32) if has(".m16n8k16") => (MmaShape::M16n8k16S8, Ty::S32),
+        (Type::U8, Type::S32) if has(".m16n8k16") => (MmaShape::M16n8k16U8, Ty::S32),
         (Type::F64, Type::F64) if has(".m8n8k4") => (MmaShape::M8n8k4F64, Ty::F64),
         _ => return None,
     })

@@ -1,0 +1,305 @@
+//! Products of whole tiles (`wmma`): fragments in the layout of `mma.sync`, loaded and stored element by element or in runs.
+//!
+//! PTX leaves the layout of a fragment open, so each is made of tiles that the MMA row takes as they are: left ones of 16 rows, right ones of
+//! 8 columns. With group g = lane / 4 and position p = lane % 4, a lane holds elements of line g (and g + 8) of a tile, `each` of
+//! them side by side from place `each` * p on. A fragment of 8 rows and 32 columns is worked on transposed.
+
+mod memory;
+
+use super::integer::parts;
+use super::value::byte_permute;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::check::Value;
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, Wide};
+use warpwave_isa::inst::{MmaShape, Ty};
+use warpwave_isa::opcode::Opcode;
+
+const KNOWN: &[&str] = &[
+    ".load",
+    ".store",
+    ".mma",
+    ".a",
+    ".b",
+    ".c",
+    ".d",
+    ".sync",
+    ".aligned",
+    ".row",
+    ".col",
+    ".satfinite",
+    ".global",
+    ".shared",
+    ".shared::cta",
+    ".m16n16k16",
+    ".m32n8k16",
+    ".m8n32k16",
+    ".m16n16k8",
+    ".m8n8k4",
+];
+
+/// Tile sizes of an instruction: rows, columns, depth.
+#[derive(Clone, Copy)]
+struct Shape {
+    m: u32,
+    n: u32,
+    k: u32,
+}
+
+impl Shape {
+    fn of(form: &Form<'_, '_>) -> Option<Shape> {
+        let known = [
+            (".m16n16k16", 16, 16, 16),
+            (".m32n8k16", 32, 8, 16),
+            (".m8n32k16", 8, 32, 16),
+            (".m16n16k8", 16, 16, 8),
+            (".m8n8k4", 8, 8, 4),
+        ];
+        let found = known.into_iter().find(|(name, ..)| form.has(name))?;
+        Some(Shape {
+            m: found.1,
+            n: found.2,
+            k: found.3,
+        })
+    }
+
+    /// Whether rows and columns change places, so that the left tiles have 16 rows.
+    fn is_transposed(self) -> bool {
+        self.m == 8 && self.n == 32
+    }
+
+    /// Lines of the left and of the right factor.
+    fn lines(self) -> (u32, u32) {
+        if self.is_transposed() {
+            (self.n, self.m)
+        } else {
+            (self.m, self.n)
+        }
+    }
+}
+
+/// One of the matrices.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Left,
+    Right,
+    Sum,
+}
+
+/// Elements of a fragment that lie side by side in a line.
+struct Run {
+    /// The first register.
+    register: u8,
+    /// Line and place of the first element, beyond those that the lane gives.
+    line: u32,
+    place: u32,
+}
+
+/// A fragment: which elements a lane's registers hold.
+struct Fragment {
+    ty: Type,
+    runs: Vec<Run>,
+    /// Elements of a run, and so the lane's step along a line.
+    each: u32,
+}
+
+impl Fragment {
+    fn of(part: Part, ty: Type, shape: Shape) -> Fragment {
+        let (left, right) = shape.lines();
+        let per_word = (32 / ty.bits()).max(1);
+        let mut runs = Vec::new();
+        let mut run = |register: usize, line, place| {
+            runs.push(Run {
+                register: register as u8,
+                line,
+                place,
+            });
+        };
+        // Each factor's words cover four lanes; the sum's runs are two elements, in one register or two.
+        let depth = (0..shape.k).step_by(4 * per_word as usize);
+        let halves = if left == 8 { 1 } else { 2 };
+        match part {
+            Part::Left => {
+                let tiles = (0..left).step_by(8 * halves as usize);
+                let places = tiles.flat_map(|tile| depth.clone().map(move |place| (tile, place)));
+                let all = places.flat_map(|(tile, place)| (0..halves).map(move |half| (tile + 8 * half, place)));
+                all.enumerate().for_each(|(n, (line, place))| run(n, line, place));
+            }
+            Part::Right => {
+                let all = (0..right)
+                    .step_by(8)
+                    .flat_map(|line| depth.clone().map(move |place| (line, place)));
+                all.enumerate().for_each(|(n, (line, place))| run(n, line, place));
+            }
+            Part::Sum => {
+                let registers = 2 / per_word as usize;
+                let tiles = (0..left).step_by(8 * halves as usize);
+                let places = tiles.flat_map(|tile| (0..right).step_by(8).map(move |place| (tile, place)));
+                let all = places.flat_map(|(tile, place)| (0..halves).map(move |half| (tile + 8 * half, place)));
+                all.enumerate()
+                    .for_each(|(n, (line, place))| run(n * registers, line, place));
+            }
+        }
+        let each = if part == Part::Sum { 2 } else { per_word };
+        Fragment { ty, runs, each }
+    }
+
+    fn bytes(&self) -> u32 {
+        self.ty.bytes()
+    }
+
+    /// Registers of a run, and 32-bit words of a register.
+    fn registers(&self) -> u8 {
+        (self.each * self.bytes() / self.bytes().max(4)) as u8
+    }
+
+    fn words(&self) -> u8 {
+        self.bytes().div_ceil(4) as u8
+    }
+
+    fn register_type(&self) -> Type {
+        if self.words() == 2 { Type::B64 } else { Type::B32 }
+    }
+}
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn wmma(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(KNOWN)?;
+        let shape = Shape::of(form).ok_or_else(|| form.unsupported())?;
+        match () {
+            () if form.has(".mma") => self.tile_product(form, shape),
+            () if form.has(".load") => self.load_tile(form, shape),
+            () => self.store_tile(form, shape),
+        }
+    }
+
+    /// Which part a load or store is of; the factors change places in a transposed product.
+    fn part_of(form: &Form<'_, '_>, shape: Shape) -> Part {
+        match form.has(".a") {
+            _ if form.has(".c") || form.has(".d") => Part::Sum,
+            first if first != shape.is_transposed() => Part::Left,
+            _ => Part::Right,
+        }
+    }
+
+    /// `wmma.mma`: tile by tile.
+    fn tile_product(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
+        let (of_result, of_factors, of_sum) = match *form.types.as_slice() {
+            [d, c] => (d, Type::F16, c),
+            [d, a, b, c] if a == b => (d, a, c),
+            _ => return Err(form.unsupported()),
+        };
+        let (mma, ty) = tile_shape(of_factors, shape).ok_or_else(|| form.unsupported())?;
+        let [results, a, b, c] = form.operands() else {
+            return Err(form.unsupported());
+        };
+        let (left, right) = if shape.is_transposed() { (b, a) } else { (a, b) };
+        let row = Op::row(Opcode::Mma).mods(|mods| {
+            (mods.mma, mods.ty) = (mma, ty);
+            mods.sat = form.has(".satfinite");
+        });
+        let words = row.shape();
+        let (lines, columns) = shape.lines();
+        let right_tiles = columns / 8;
+        let tiles = (lines.div_ceil(16) * right_tiles) as u8;
+        let mut sums = Vec::new();
+        for tile in 0..tiles {
+            let (n, m) = (tile % right_tiles as u8, tile / right_tiles as u8);
+            let args = [
+                self.words_from(form, left, m * words.src[0], words.src[0])?,
+                self.words_from(form, right, n * words.src[1], words.src[1])?,
+                self.sum_words(form, c, tile, of_sum)?,
+            ];
+            sums.push(self.compute(row.src(&args)));
+        }
+        for (tile, sums) in (0..).zip(sums) {
+            self.put_sums(form, results, tile, of_result, sums)?;
+        }
+        Ok(())
+    }
+
+    /// Some words of a fragment, side by side.
+    fn words_from(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, first: u8, count: u8) -> Result<Arg, Diagnostic> {
+        let mut all = Vec::new();
+        for register in parts(value) {
+            let words = self.words_of(register);
+            let ty = if words == 2 { Type::B64 } else { Type::B32 };
+            let source = self.arg(form, register, ty)?;
+            all.extend((0..words).map(|n| source.part(n)));
+        }
+        let wanted = all.get(usize::from(first)..usize::from(first + count));
+        let wanted = wanted.ok_or_else(|| too_few(form))?;
+        let group = self.code.group(count);
+        for (n, word) in (0..).zip(wanted) {
+            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[*word]));
+        }
+        Ok(Arg::word(group))
+    }
+
+    /// The four words of a tile's sum; halves are widened, which is exact.
+    fn sum_words(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, tile: u8, ty: Type) -> Result<Arg, Diagnostic> {
+        if ty != Type::F16 {
+            return self.words_from(form, value, 4 * tile, 4);
+        }
+        let pairs = self.words_from(form, value, 2 * tile, 2)?;
+        let group = self.code.group(4);
+        for n in 0..4 {
+            let half = match n % 2 {
+                0 => pairs.part(n / 2),
+                _ => self.compute(byte_permute(pairs.part(n / 2), Arg::ZERO, 0x4432)),
+            };
+            let widen = Op::row(Opcode::F2f).dst(group.offset(n)).src(&[half]);
+            self.emit(widen.mods(|mods| (mods.ty, mods.from) = (Ty::F32, Ty::F16)));
+        }
+        Ok(Arg::word(group))
+    }
+
+    /// A tile's sum into the registers that want it; to halves it is rounded once.
+    fn put_sums(&mut self, form: &Form<'t, 'a>, results: &Value<'a>, tile: u8, ty: Type, sums: Arg) -> Selected {
+        let (first, registers) = match ty {
+            Type::F16 => (2 * tile, 2),
+            Type::F64 => (0, 2),
+            _ => (4 * tile, 4),
+        };
+        for n in 0..registers {
+            let target = parts(results)
+                .get(usize::from(first + n))
+                .ok_or_else(|| too_few(form))?;
+            match ty {
+                Type::F16 => {
+                    let register = self.dst_of(form, target, Type::B32)?;
+                    let pack = Op::row(Opcode::F2fp).src(&[sums.part(2 * n + 1), sums.part(2 * n)]);
+                    self.emit(pack.dst(register).mods(|mods| mods.ty = Ty::F16x2));
+                }
+                Type::F64 => {
+                    let register = self.dst_of(form, target, Type::B64)?;
+                    let pair = Op::wide(Wide::Mov).dst(register);
+                    self.emit(pair.src(&[sums.part(2 * n)]));
+                }
+                _ => {
+                    let register = self.dst_of(form, target, Type::B32)?;
+                    self.copy(register, sums.part(n), Type::B32);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the tensor cores take at a time, and the type of the sum.
+fn tile_shape(factors: Type, shape: Shape) -> Option<(MmaShape, Ty)> {
+    Some(match (factors, shape.k) {
+        (Type::F16, 16) => (MmaShape::M16n8k16F16, Ty::F32),
+        (Type::Bf16, 16) => (MmaShape::M16n8k16Bf16, Ty::F32),
+        (Type::Tf32, 8) => (MmaShape::M16n8k8Tf32, Ty::F32),
+        (Type::S8, 16) => (MmaShape::M16n8k16S8, Ty::S32),
+        (Type::U8, 16) => (MmaShape::M16n8k16U8, Ty::S32),
+        (Type::F64, 4) => (MmaShape::M8n8k4F64, Ty::F64),
+        _ => return None,
+    })
+}
+
+fn too_few(form: &Form<'_, '_>) -> Diagnostic {
+    form.malformed("the fragment has fewer registers than this shape needs")
+}
