@@ -5,6 +5,8 @@
 //! others have come, left (BREAK) or ended (EXIT). When a group is held, the group kept last goes on; when all of it jumps back, the
 //! group kept longest, so that every lane gets its turn.
 //! This is the convergence of Volta and later (reference rules §5), so it takes no stack discipline from the program.
+//! Lanes of another group that comes to a BSSY whose lanes have not met yet do not meet: they pass its BSYNC, slower and no less right.
+//! That happens where no region was found around a branch, as in functions that call themselves.
 //! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
 //!
 //! Invariants: groups are disjoint; kept, held and running lanes together are the live lanes.
@@ -135,18 +137,36 @@ impl Flow {
         self.resume_kept();
     }
 
-    /// Notes the running lanes as those that meet at `conv`.
+    /// Notes the running lanes as those that meet at `conv`, unless others are on their way there.
     pub fn bssy(&mut self, conv: Conv) {
-        self.joins[conv.0 as usize].members = self.active;
+        let (active, live) = (self.active, self.live);
+        let join = &mut self.joins[conv.0 as usize];
+        if (join.members & live & !active).is_empty() {
+            join.members = active;
+        } else {
+            join.members &= !active;
+        }
         self.pc += 1;
     }
 
-    /// Holds the running lanes until all members of `conv` have come or gone.
+    /// Holds the running lanes until all members of `conv` have come or gone; those that are none go on.
     pub fn bsync(&mut self, conv: Conv) {
         let n = conv.0 as usize;
-        if self.joins[n].is_open_to(self.active, self.live) {
+        let members = self.joins[n].members;
+        let coming = self.active & members;
+        if coming.is_empty() {
             self.pc += 1;
             return;
+        }
+        if self.joins[n].is_open_to(coming, self.live) {
+            self.joins[n].members = LaneMask::NONE;
+            self.pc += 1;
+            return;
+        }
+        let others = self.active & !members;
+        if !others.is_empty() {
+            self.keep(self.pc + 1, others);
+            self.active = coming;
         }
         let lanes = self.wait();
         self.joins[n].arrived |= lanes;
@@ -261,6 +281,7 @@ impl Flow {
         let live = self.live;
         let mut meetings = self.joins.iter_mut().chain([&mut self.warpsync]);
         let meeting = meetings.find(|meeting| meeting.is_complete(live))?;
+        meeting.members = LaneMask::NONE;
         Some(std::mem::take(&mut meeting.arrived))
     }
 }

@@ -248,3 +248,20 @@ fn indirect_branch_equal_targets_stay_together() {
     assert_eq!(groups, [(1, 0b1000), (30, 0b0101), (40, 0b0010)]);
     assert!(flow.is_done());
 }
+
+#[test]
+fn lanes_apart_come_to_one_join_the_later_group_passes() {
+    let mut flow = four_lanes();
+    flow.branch(LaneMask(0b0011), 0); // 0: lanes 2, 3 go on at 1, lanes 0, 1 come back to 0 later
+    flow.bssy(INNER); // 1
+    flow.branch(LaneMask(0b1000), 5); // 2
+    flow.bsync(INNER); // 3: lane 2 waits for lane 3, which runs at 5
+    stands(&flow, 5, 0b1000);
+    flow.arrive(); // 5: lane 3 waits for the block
+    stands(&flow, 0, 0b0011);
+    flow.step(); // 0
+    flow.bssy(INNER); // 1: lanes 2 and 3 have not met yet
+    flow.branch(LaneMask(0b0001), 5); // 2
+    flow.bsync(INNER); // 3: lane 1 waits for nobody
+    stands(&flow, 4, 0b0010);
+}

@@ -7,6 +7,8 @@ mod arg;
 
 mod code;
 
+mod callgraph;
+
 pub(crate) mod layout;
 
 mod select;

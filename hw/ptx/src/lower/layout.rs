@@ -3,10 +3,11 @@
 //! Takes: a checked module and one kernel of it. Promises: every variable that the kernel may name has a [`Place`].
 //! A global's address is not known before it is loaded: the host writes it to bank [`ADDRESS_BANK`], 8 bytes a variable.
 
+use super::callgraph::{self, CallGraph};
 use crate::ast::{Init, Space, Variable};
-use crate::check::{Body, Checked, Step, SymbolId, Value};
+use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Span};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use warpwave_isa::program::{self as isa, Param};
 use warpwave_isa::space::{Space as MemorySpace, bank0};
 
@@ -41,7 +42,15 @@ pub(crate) struct Layout {
     pub shared_bytes: u32,
     pub local_bytes: u32,
     pub variables: Vec<isa::Variable>,
+    /// Functions that may come to call themselves.
+    recursive: HashSet<String>,
+    /// Where the stack of such functions begins in local memory.
+    pub stack_at: u32,
 }
+
+/// Bytes of local memory for the stack of functions that call themselves, four times what CUDA gives a thread by default, since the
+/// frames here hold copies that a compiler's would not.
+const STACK_BYTES: u32 = 4096;
 
 impl Layout {
     pub fn of(checked: &Checked<'_, '_>, module: &ModuleLayout, body: &Body<'_, '_>) -> Layout {
@@ -51,14 +60,30 @@ impl Layout {
             shared_bytes: 0,
             local_bytes: 0,
             variables: module.variables(),
+            recursive: HashSet::new(),
+            stack_at: 0,
         };
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
+        if !layout.recursive.is_empty() {
+            layout.stack_at = layout.local_bytes.next_multiple_of(8);
+            layout.local_bytes = layout.stack_at.saturating_add(STACK_BYTES);
+        }
         layout
     }
 
     pub fn place(&self, symbol: SymbolId) -> Option<Place> {
         self.places.get(&symbol).copied()
+    }
+
+    /// Whether a function of this name may come to call itself.
+    pub fn is_recursive(&self, name: &str) -> bool {
+        self.recursive.contains(name)
+    }
+
+    /// Whether any function may.
+    pub fn has_stack(&self) -> bool {
+        !self.recursive.is_empty()
     }
 
     fn place_params(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
@@ -80,7 +105,12 @@ impl Layout {
     /// Static shared variables in order, then the dynamic part: all `.extern .shared` names are its start.
     fn place_variables(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
         let module_scope = (0..checked.n_module_symbols as u32).map(SymbolId);
-        let functions = called(checked, body);
+        let graph = CallGraph::of(checked);
+        let functions = graph.closure(body);
+        let recursive = functions.iter().filter(|function| graph.is_recursive(function));
+        self.recursive = recursive
+            .map(|function| function.function.name.text.to_owned())
+            .collect();
         let own = functions.iter().flat_map(|body| body.symbols.iter().copied());
         let of_functions = functions.iter().skip(1).flat_map(|body| body.params.iter().copied());
         let all: Vec<SymbolId> = module_scope.chain(own).chain(of_functions).collect();
@@ -121,34 +151,6 @@ impl Layout {
         self.places
             .extend(dynamic.into_iter().map(|symbol| (symbol, Place::Shared(start))));
     }
-}
-
-/// A kernel and the functions that it calls, by itself or through others.
-fn called<'c, 't, 'a>(checked: &'c Checked<'t, 'a>, kernel: &'c Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
-    let mut found: Vec<&Body<'_, '_>> = vec![kernel];
-    let mut next = 0;
-    while let Some(body) = found.get(next) {
-        next += 1;
-        let names: Vec<&str> = body.code.iter().filter_map(callee).collect();
-        for body in checked
-            .bodies
-            .iter()
-            .filter(|body| names.contains(&body.function.name.text))
-        {
-            if !found.iter().any(|other| std::ptr::eq(*other, body)) {
-                found.push(body);
-            }
-        }
-    }
-    found
-}
-
-fn callee<'a>(step: &Step<'_, 'a>) -> Option<&'a str> {
-    let Step::Op(op) = step else { return None };
-    op.operands.iter().find_map(|value| match value {
-        Value::Function(name) => Some(*name),
-        _ => None,
-    })
 }
 
 fn named(variable: &Variable<'_>, space: MemorySpace, offset: u32) -> isa::Variable {
@@ -217,6 +219,7 @@ impl ModuleLayout {
             .map(|(n, global)| (global.name.as_str(), n))
             .collect();
         let mut images = Images {
+            checked,
             names: names.into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
             findings,
         };
@@ -285,12 +288,13 @@ impl ModuleLayout {
 }
 
 /// Writes initial values into images.
-struct Images<'f> {
+struct Images<'f, 't, 'a> {
+    checked: &'f Checked<'t, 'a>,
     names: HashMap<String, u32>,
     findings: &'f mut Vec<Diagnostic>,
 }
 
-impl Images<'_> {
+impl Images<'_, '_, '_> {
     fn fill_global(&mut self, global: &mut Global, variable: &Variable<'_>, init: &Init<'_>) {
         let mut relocations = Vec::new();
         self.fill(&mut global.bytes, &mut 0, variable, init, &mut relocations);
@@ -325,14 +329,16 @@ impl Images<'_> {
             Init::Int(value, span) => (*value as u64, *span),
             Init::Float(float, span) => (float.bits_as(variable.ty), *span),
             Init::Symbol(name, offset, _) => {
+                let function = callgraph::address(self.checked, name.text);
                 match self.names.get(name.text) {
                     Some(&index) => relocations.push((*at as u32, index)),
+                    None if function.is_some() => {}
                     None => self.findings.push(
                         Diagnostic::unsupported(name.span, format!("the address of `{}` in data", name.text))
-                            .help("only global variables have an address that data can hold"),
+                            .help("only global variables and functions have an address that data can hold"),
                     ),
                 }
-                (*offset as u64, name.span)
+                (function.unwrap_or(0).wrapping_add(*offset as u64), name.span)
             }
         };
         match image.get_mut(*at..*at + each) {

@@ -17,6 +17,7 @@ mod integer;
 mod mbarrier;
 mod memory;
 mod packed;
+mod recursion;
 mod routine;
 mod tensor;
 mod value;
@@ -29,6 +30,7 @@ use super::layout::Layout;
 use crate::ast::{Name, Type};
 use crate::check::{self, Body, Checked, RegId, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Lines};
+use recursion::Recursion;
 use std::collections::HashMap;
 use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
@@ -43,6 +45,7 @@ pub(super) fn run<'t, 'a>(
     let mut selector = Selector::new(checked, layout, lines);
     let kernel = Frame::of(body, &mut selector.code, &mut selector.places);
     selector.frames.push(kernel);
+    selector.begin_stack();
     selector.steps();
     selector.finish()
 }
@@ -67,6 +70,10 @@ struct Frame<'t, 'a> {
     labels: usize,
     /// The line that all of it stands for, where it is a routine of the library.
     line: Option<u32>,
+    /// The step at hand.
+    step: usize,
+    /// How it is called from inside, where it may be.
+    recursion: Option<Recursion>,
 }
 
 impl<'t, 'a> Frame<'t, 'a> {
@@ -86,6 +93,8 @@ impl<'t, 'a> Frame<'t, 'a> {
             flags: first_flag..code.n_flags,
             labels,
             line: None,
+            step: 0,
+            recursion: None,
         }
     }
 
@@ -104,6 +113,8 @@ struct Selector<'s, 't, 'a> {
     call_words: HashMap<SymbolId, Word>,
     home_words: Vec<Range<u32>>,
     n_calls: usize,
+    /// The top of the stack, in kernels with functions that call themselves.
+    stack: Option<Word>,
     code: Code,
     /// The block at which each label stands.
     places: Vec<Option<BlockId>>,
@@ -191,6 +202,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             call_words: HashMap::new(),
             home_words: Vec::new(),
             n_calls: 0,
+            stack: None,
             code: Code {
                 blocks: vec![Block::default()],
                 ..Code::default()
@@ -216,7 +228,8 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     fn steps(&mut self) {
         let body = self.frame().body;
         let line = self.frame().line;
-        for step in &body.code {
+        for (at, step) in body.code.iter().enumerate() {
+            self.frames.last_mut().expect("a function is being selected").step = at;
             match step {
                 Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
                 Step::Op(op) => {
@@ -278,6 +291,20 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
 
     fn is_home(&self, word: Word) -> bool {
         self.frame().words.contains(&word.0) || self.home_words.iter().any(|words| words.contains(&word.0))
+    }
+
+    /// In a kernel with functions that call themselves, the stack is empty at first.
+    fn begin_stack(&mut self) {
+        if self.layout.has_stack() {
+            let stack = self.temp();
+            self.stack = Some(stack);
+            let at = Arg::imm(self.layout.stack_at.into());
+            self.emit(Op::row(Opcode::Mov).dst(stack).src(&[at]));
+        }
+    }
+
+    fn stack(&self) -> Word {
+        self.stack.expect("the call graph found the recursion")
     }
 
     fn temp(&mut self) -> Word {

@@ -1,13 +1,17 @@
 //! Calls: the function's code takes the place of its call.
 //!
-//! Parameters and results live in words of their own, which `fold` and the register allocation make vanish. A function
-//! that calls itself, or whose name is not in the call, is unsupported: the machine's programs have no stack.
+//! Parameters and results live in words of their own, which `fold` and the register allocation make vanish. A call through a register
+//! is a choice among the functions whose address the module takes and whose parameters fit; a call from inside the function
+//! that it means is in `recursion`.
 
 use super::{Form, Frame, Selected, Selector};
-use crate::check::{SymbolId, Value};
+use crate::ast::Type;
+use crate::check::{Body, SymbolId, Value};
 use crate::diag::Diagnostic;
+use crate::lower::callgraph::{self, CallGraph};
 use crate::lower::code::{Arg, Op, When, Word};
 use crate::lower::layout::Place;
+use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access;
 
@@ -22,7 +26,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => None,
         });
         let Some(name) = name else {
-            return Err(unsupported(form, "calls through a pointer"));
+            return self.call_pointer(form);
         };
         let callee = self.checked.bodies.iter().find(|body| body.function.name.text == name);
         let Some(callee) = callee else {
@@ -31,8 +35,77 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 &format!("calls of `{name}`, which is not in this module"),
             ));
         };
-        if self.frames.iter().any(|frame| frame.body.function.name.text == name) {
-            return Err(unsupported(form, "functions that call themselves"));
+        let behind = self.around_guard();
+        self.call_function(form, callee, argument_lists(form.operands()))?;
+        self.go_on_at(behind);
+        Ok(())
+    }
+
+    /// A call through a register: each function that it may mean is tried, and called where it is meant.
+    fn call_pointer(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let at = form
+            .operands()
+            .iter()
+            .position(|value| matches!(value, Value::Register(_)))
+            .ok_or_else(|| form.malformed("a call names a function, or a register that holds one"))?;
+        let pointer = self.arg(form, &form.operands()[at], Type::U64)?;
+        let given = lists_around(form.operands(), at);
+        let graph = CallGraph::of(self.checked);
+        let fits = |body: &&&Body<'t, 'a>| self.fits(body, given);
+        let candidates: Vec<&Body<'t, 'a>> = graph.taken.iter().filter(fits).copied().collect();
+        let behind = self.around_guard();
+        let end = self.new_label();
+        for body in candidates {
+            let address = callgraph::address(self.checked, body.function.name.text).unwrap_or(0);
+            let other = self.code.flag();
+            let compare = Op::row(Opcode::Isetp).src(&[pointer.part(0), Arg::imm(address)]);
+            self.emit(compare.flags(other).mods(|mods| mods.cmp = Cmp::Ne));
+            let next = self.jump_where(When::flag(other));
+            self.call_function(form, body, given)?;
+            self.jump(end, When::ALWAYS);
+            self.label(next);
+        }
+        // It was no function's address.
+        self.emit(Op::row(Opcode::Trap));
+        self.label(end);
+        self.go_on_at(behind);
+        Ok(())
+    }
+
+    /// Whether a call with these results and arguments may be one of this function.
+    fn fits(&self, body: &Body<'t, 'a>, given: (&[Value<'a>], &[Value<'a>])) -> bool {
+        let (returns, params) = body.params.split_at(body.function.returns.len());
+        let same = |wanted: &[SymbolId], values: &[Value<'a>]| {
+            wanted.len() == values.len()
+                && wanted.iter().zip(values).all(|(&param, value)| match value {
+                    Value::Symbol(symbol, _) => self.param_bytes(*symbol) == self.param_bytes(param),
+                    _ => true,
+                })
+        };
+        same(returns, given.0) && same(params, given.1)
+    }
+
+    /// The function's code in the place of its call, or a jump to it where the call is part of it.
+    fn call_function(
+        &mut self,
+        form: &Form<'t, 'a>,
+        callee: &'t Body<'t, 'a>,
+        given: (&[Value<'a>], &[Value<'a>]),
+    ) -> Selected {
+        let name = callee.function.name.text;
+        let recursive = self.layout.is_recursive(name);
+        if recursive && Frame::has_locals(callee, self.checked) {
+            return Err(unsupported(
+                form,
+                "functions that call themselves and have local variables",
+            ));
+        }
+        if let Some(depth) = self
+            .frames
+            .iter()
+            .position(|frame| frame.body.function.name.text == name)
+        {
+            return self.call_again(form, depth, given);
         }
         if self.n_calls == MAX_CALLS {
             return Err(unsupported(
@@ -42,21 +115,31 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         self.n_calls += 1;
         let line = self.line;
-        let behind = self.around_guard();
-        let given = argument_lists(form.operands());
-        let n_returns = callee.function.returns.len();
-        let (returns, params) = callee.params.split_at(n_returns);
+        let (returns, params) = callee.params.split_at(callee.function.returns.len());
         self.hand_over(form, params, given.1)?;
         self.frames.push(Frame::of(callee, &mut self.code, &mut self.places));
+        if recursive {
+            self.open_recursion();
+        }
         self.steps();
-        self.frames.pop();
         self.guard = When::ALWAYS;
+        self.close_recursion();
+        self.frames.pop();
         self.line = line;
-        self.hand_back(form, returns, given.0)?;
+        self.hand_back(form, returns, given.0)
+    }
+
+    pub(super) fn jump(&mut self, label: usize, when: When) {
+        let mut op = Op::row(Opcode::Bra).when(when);
+        op.target = Some(label);
+        self.emit(op);
+    }
+
+    /// Behind a guarded call.
+    pub(super) fn go_on_at(&mut self, behind: Option<usize>) {
         if let Some(label) = behind {
             self.label(label);
         }
-        Ok(())
     }
 
     /// A guarded call jumps over the function's code, to the label that is returned.
@@ -68,7 +151,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Some(self.jump_where(guard.negated()))
     }
 
-    fn hand_over(&mut self, form: &Form<'t, 'a>, params: &[SymbolId], given: &[Value<'a>]) -> Selected {
+    pub(super) fn hand_over(&mut self, form: &Form<'t, 'a>, params: &[SymbolId], given: &[Value<'a>]) -> Selected {
         if params.len() != given.len() {
             return Err(form.malformed("the call has not as many arguments as the function has parameters"));
         }
@@ -91,6 +174,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Words into a call's result.
+    pub(super) fn put_result(&mut self, form: &Form<'t, 'a>, wanted: &Value<'a>, words: &[Arg]) -> Selected {
+        let Value::Symbol(target, _) = wanted else {
+            return Err(unsupported(form, "results in registers"));
+        };
+        let first = self.param_words(*target);
+        for (n, &word) in (0..).zip(words) {
+            self.emit(Op::row(Opcode::Mov).dst(Word(first.0 + n)).src(&[word]));
+        }
+        Ok(())
+    }
+
     fn copy_param(&mut self, to: SymbolId, from: SymbolId) {
         let words = self.param_bytes(to).min(self.param_bytes(from)).div_ceil(4);
         let (to, from) = (self.param_words(to), self.param_words(from));
@@ -102,12 +197,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    fn param_bytes(&self, symbol: SymbolId) -> u32 {
+    pub(super) fn param_bytes(&self, symbol: SymbolId) -> u32 {
         self.checked.symbols[symbol.0 as usize].bytes() as u32
     }
 
     /// The first of the words that hold a call's parameter.
-    fn param_words(&mut self, symbol: SymbolId) -> Word {
+    pub(super) fn param_words(&mut self, symbol: SymbolId) -> Word {
         if let Some(&word) = self.call_words.get(&symbol) {
             return word;
         }
@@ -188,14 +283,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
 /// Results and arguments of `call (r), f, (a, b)`.
 fn argument_lists<'v, 'a>(operands: &'v [Value<'a>]) -> (&'v [Value<'a>], &'v [Value<'a>]) {
+    let is_function = |value: &Value<'_>| matches!(value, Value::Function(_));
+    lists_around(operands, operands.iter().position(is_function).unwrap_or(0))
+}
+
+/// The lists before and behind what is called.
+fn lists_around<'v, 'a>(operands: &'v [Value<'a>], at: usize) -> (&'v [Value<'a>], &'v [Value<'a>]) {
     let list = |value: Option<&'v Value<'a>>| match value {
         Some(Value::List(values)) => values.as_slice(),
         _ => &[],
     };
-    let at = operands
-        .iter()
-        .position(|value| matches!(value, Value::Function(_)))
-        .unwrap_or(0);
     (list(operands[..at].first()), list(operands.get(at + 1)))
 }
 

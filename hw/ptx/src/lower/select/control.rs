@@ -66,9 +66,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .collect();
         let behind = self.around_guard();
         self.choose_target(index, 0, &targets, form.has(".uni"));
-        if let Some(label) = behind {
-            self.label(label);
-        }
+        self.go_on_at(behind);
         Ok(())
     }
 
@@ -90,8 +88,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let below = self.code.flag();
         let compare = Op::row(Opcode::Isetp).src(&[index, border]).flags(below);
         self.emit(compare.mods(|mods| mods.cmp = Cmp::Lt));
-        let label = self.places.len();
-        self.places.push(None);
+        let label = self.new_label();
         self.emit(jump(label).when(When::flag(below)));
         self.choose_target(index, first + middle as u32, &targets[middle..], uniform);
         self.label(label);

@@ -193,11 +193,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// A branch to a label that is returned, and placed later.
     pub(super) fn jump_where(&mut self, when: When) -> usize {
-        let label = self.places.len();
-        self.places.push(None);
-        let mut jump = Op::row(Opcode::Bra).when(when);
-        jump.target = Some(label);
-        self.emit(jump);
+        let label = self.new_label();
+        self.jump(label, when);
         label
     }
 }

@@ -4,6 +4,7 @@ use super::{Form, Home, Selected, Selector};
 use crate::ast::{Float, Type};
 use crate::check::{RegId, SymbolId, Value};
 use crate::diag::Diagnostic;
+use crate::lower::callgraph;
 use crate::lower::code::{Arg, Bits, Flag, Op, When, Wide, Word};
 use crate::lower::layout::{ADDRESS_BANK, Place};
 use warpwave_isa::opcode::Opcode;
@@ -46,12 +47,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Value::Special(name, component) => self.special(form, name, component, wide)?,
             Value::Symbol(symbol, offset) => self.address_of(form, *symbol, *offset)?,
             Value::Sink => return Err(form.malformed("`_` is a result, not a source")),
-            Value::Function(_) => {
-                return Err(Diagnostic::unsupported(
-                    form.op.instruction.span,
-                    "a function's address",
-                ));
-            }
+            Value::Function(name) => match callgraph::address(self.checked, name) {
+                Some(address) => Arg::imm(address),
+                None => {
+                    let message = format!("the address of `{name}`, which is not in this module");
+                    return Err(Diagnostic::unsupported(form.op.instruction.span, message));
+                }
+            },
             _ => return Err(form.malformed("an operand of this form does not belong here")),
         })
     }

@@ -97,12 +97,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => by_row == form.has(".a"),
         };
         let mut matrix = Matrix { spot, stride, by_line };
-        self.to_lane(&mut matrix, fragment);
+        self.move_to_lane(&mut matrix, fragment);
         Ok(matrix)
     }
 
     /// Moves the address to the lane's own line and place.
-    fn to_lane(&mut self, matrix: &mut Matrix, fragment: &Fragment) {
+    fn move_to_lane(&mut self, matrix: &mut Matrix, fragment: &Fragment) {
         let lane = self.lane_number();
         let group = self.compute(shift_right(Ty::U32, lane, Arg::imm(2)));
         let position = self.compute(lop(lane, Arg::imm(3), Arg::ZERO, 0xc0));

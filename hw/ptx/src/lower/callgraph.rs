@@ -1,0 +1,103 @@
+//! Who calls whom, through names and through addresses.
+//!
+//! A function's address is a number of the module's own, [`address`]: code has no other at this point. A call through a register may
+//! reach every function whose address the module takes.
+
+use crate::ast::Init;
+use crate::check::{Body, Checked, Op, Step, Value};
+use std::collections::HashSet;
+
+/// Bytes between the addresses of functions.
+const APART: u64 = 16;
+
+/// The address of a function with a body; never zero.
+pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
+    let index = checked.bodies.iter().position(|body| body.function.name.text == name)?;
+    Some((index as u64 + 1) * APART)
+}
+
+/// The functions of a kernel.
+pub(crate) struct CallGraph<'c, 't, 'a> {
+    checked: &'c Checked<'t, 'a>,
+    /// Functions whose address the module takes, in text order.
+    pub taken: Vec<&'c Body<'t, 'a>>,
+}
+
+impl<'c, 't, 'a> CallGraph<'c, 't, 'a> {
+    pub fn of(checked: &'c Checked<'t, 'a>) -> Self {
+        let mut names = HashSet::new();
+        for variable in &checked.symbols {
+            variable.init.iter().for_each(|init| in_data(init, &mut names));
+        }
+        for op in checked.bodies.iter().flat_map(ops) {
+            if op.instruction.opcode.text != "call" {
+                op.operands.iter().for_each(|value| in_operand(value, &mut names));
+            }
+        }
+        let taken = checked.bodies.iter();
+        let taken = taken.filter(|body| names.contains(body.function.name.text)).collect();
+        CallGraph { checked, taken }
+    }
+
+    /// Functions that a function calls, or may call.
+    fn callees(&self, body: &Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
+        let mut found: Vec<&Body<'t, 'a>> = Vec::new();
+        for op in ops(body).filter(|op| op.instruction.opcode.text == "call") {
+            let name = op.operands.iter().find_map(|value| match value {
+                Value::Function(name) => Some(*name),
+                _ => None,
+            });
+            match name {
+                Some(name) => found.extend(self.checked.bodies.iter().find(|body| body.function.name.text == name)),
+                None => found.extend(&self.taken),
+            }
+        }
+        found
+    }
+
+    /// A function and those that it calls, by itself or through others.
+    pub fn closure(&self, body: &'c Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
+        let mut found = vec![body];
+        let mut next = 0;
+        while let Some(body) = found.get(next) {
+            next += 1;
+            for callee in self.callees(body) {
+                if !found.iter().any(|other| std::ptr::eq(*other, callee)) {
+                    found.push(callee);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a function may come to call itself.
+    pub fn is_recursive(&self, body: &'c Body<'t, 'a>) -> bool {
+        let callees = self.callees(body);
+        let reached = callees.into_iter().flat_map(|callee| self.closure(callee));
+        reached.into_iter().any(|other| std::ptr::eq(other, body))
+    }
+}
+
+fn ops<'b, 't, 'a>(body: &'b Body<'t, 'a>) -> impl Iterator<Item = &'b Op<'t, 'a>> {
+    body.code.iter().filter_map(|step| match step {
+        Step::Op(op) => Some(op),
+        Step::Label(_) => None,
+    })
+}
+
+fn in_data<'a>(init: &Init<'a>, names: &mut HashSet<&'a str>) {
+    match init {
+        Init::Symbol(name, ..) => _ = names.insert(name.text),
+        Init::List(items, _) => items.iter().for_each(|item| in_data(item, names)),
+        Init::Int(..) | Init::Float(..) => {}
+    }
+}
+
+fn in_operand<'a>(value: &Value<'a>, names: &mut HashSet<&'a str>) {
+    match value {
+        Value::Function(name) => _ = names.insert(name),
+        Value::Address(inner, _) | Value::Not(inner) => in_operand(inner, names),
+        Value::Vector(parts) | Value::List(parts) => parts.iter().for_each(|part| in_operand(part, names)),
+        _ => {}
+    }
+}

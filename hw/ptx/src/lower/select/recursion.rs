@@ -1,0 +1,294 @@
+//! Functions that come to call themselves.
+//!
+//! Their code stands once in the kernel, as a loop: a call from inside keeps what is still wanted on a stack in local memory, notes which
+//! call it is, and goes back to the function's beginning; the function's end goes to the call that is noted. Kept are the registers
+//! and parameters that live across the call, of the function and of those between it and the call.
+
+use super::{Form, Frame, Home, Selected, Selector};
+use crate::check::{Body, RegId, Step, SymbolId, Value};
+use crate::lower::code::{Arg, Flag, Op, When, Word};
+use warpwave_isa::inst::Cmp;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::{Access, Space};
+
+/// A function that may be called from inside.
+pub(super) struct Recursion {
+    /// Where its code begins.
+    entry: usize,
+    /// Which call it is to go back to: 0 for the one outside, then [`Recursion::sites`] from 1 on.
+    origin: Word,
+    /// Where it goes on behind each call from inside.
+    sites: Vec<usize>,
+}
+
+/// What a call keeps.
+#[derive(Default)]
+struct Kept {
+    words: Vec<Word>,
+    flags: Vec<Flag>,
+}
+
+impl Kept {
+    /// Words on the stack: the flags are one.
+    fn n_words(&self) -> u32 {
+        self.words.len() as u32 + u32::from(!self.flags.is_empty())
+    }
+}
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// At the beginning of a function that may be called from inside.
+    pub(super) fn open_recursion(&mut self) {
+        let origin = self.temp();
+        self.emit(Op::row(Opcode::Mov).dst(origin));
+        let entry = self.new_label();
+        self.label(entry);
+        let frame = self.frames.last_mut().expect("a function is being selected");
+        frame.recursion = Some(Recursion {
+            entry,
+            origin,
+            sites: Vec::new(),
+        });
+    }
+
+    /// At the end: back to the call that is noted, or on to what follows.
+    pub(super) fn close_recursion(&mut self) {
+        let Some(Recursion { origin, sites, .. }) = &self.frame().recursion else {
+            return;
+        };
+        let (origin, sites) = (*origin, sites.clone());
+        for (number, site) in (1..).zip(sites) {
+            let is_it = self.code.flag();
+            self.emit(
+                Op::row(Opcode::Isetp)
+                    .src(&[Arg::word(origin), Arg::imm(number)])
+                    .flags(is_it),
+            );
+            let mut back = Op::row(Opcode::Bra).when(When::flag(is_it));
+            back.target = Some(site);
+            self.emit(back);
+        }
+    }
+
+    /// A call of the function in frame `depth`, which is being selected.
+    pub(super) fn call_again(
+        &mut self,
+        form: &Form<'t, 'a>,
+        depth: usize,
+        given: (&[Value<'a>], &[Value<'a>]),
+    ) -> Selected {
+        let body = self.frames[depth].body;
+        let (returns, params) = body.params.split_at(body.function.returns.len());
+        let kept = self.kept(depth);
+        self.push(&kept);
+        self.hand_over(form, params, given.1)?;
+        let site = self.new_label();
+        let recursion = self.frames[depth].recursion.as_mut().expect("the call graph found it");
+        recursion.sites.push(site);
+        let (origin, entry, number) = (recursion.origin, recursion.entry, recursion.sites.len() as u64);
+        self.emit(Op::row(Opcode::Mov).dst(origin).src(&[Arg::imm(number)]));
+        let mut again = Op::row(Opcode::Bra);
+        again.target = Some(entry);
+        self.emit(again);
+        self.label(site);
+        let results: Vec<(SymbolId, Vec<Arg>)> = returns.iter().map(|&result| (result, self.copied(result))).collect();
+        self.pop(&kept);
+        for ((_, words), value) in results.into_iter().zip(given.0) {
+            self.put_result(form, value, &words)?;
+        }
+        Ok(())
+    }
+
+    /// The words of a parameter in new ones.
+    fn copied(&mut self, symbol: SymbolId) -> Vec<Arg> {
+        let first = self.param_words(symbol);
+        let words = self.param_bytes(symbol).div_ceil(4);
+        (0..words)
+            .map(|n| self.compute(Op::row(Opcode::Mov).src(&[Arg::word(Word(first.0 + n))])))
+            .collect()
+    }
+
+    fn kept(&mut self, depth: usize) -> Kept {
+        let mut kept = Kept::default();
+        for at in depth..self.frames.len() {
+            let frame = &self.frames[at];
+            let (registers, params) = live_behind(frame.body, frame.step);
+            for reg in registers {
+                match (frame.homes[reg.0 as usize], frame.body.registers[reg.0 as usize].bits()) {
+                    (Home::Flag(flag), _) => kept.flags.push(flag),
+                    (Home::Words(word), bits) => {
+                        kept.words.extend((0..bits.div_ceil(32) as u8).map(|n| word.offset(n)));
+                    }
+                }
+            }
+            kept.words
+                .extend(frame.recursion.as_ref().map(|recursion| recursion.origin));
+            for param in params {
+                let first = self.param_words(param);
+                let words = self.param_bytes(param).div_ceil(4);
+                kept.words.extend((0..words).map(|n| Word(first.0 + n)));
+            }
+        }
+        kept
+    }
+
+    /// Onto the stack.
+    fn push(&mut self, kept: &Kept) {
+        let mut values: Vec<Arg> = kept.words.iter().map(|&word| Arg::word(word)).collect();
+        if !kept.flags.is_empty() {
+            values.push(self.flags_as_word(&kept.flags));
+        }
+        let stack = self.stack();
+        for (n, value) in (0..).zip(values) {
+            self.emit(on_stack(Op::row(Opcode::St).src(&[Arg::word(stack), value]), n));
+        }
+        let grown = Op::row(Opcode::Iadd3).src(&[Arg::word(stack), Arg::imm(4 * u64::from(kept.n_words()))]);
+        self.emit(grown.dst(stack));
+    }
+
+    /// Back from the stack.
+    fn pop(&mut self, kept: &Kept) {
+        let stack = self.stack();
+        let bytes = 4 * kept.n_words() as i32;
+        let shrunk = Op::row(Opcode::Iadd3).src(&[Arg::word(stack), Arg::imm(u64::from(-bytes as u32))]);
+        self.emit(shrunk.dst(stack));
+        for (n, &word) in (0..).zip(&kept.words) {
+            self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), n));
+        }
+        if kept.flags.is_empty() {
+            return;
+        }
+        let word = self.temp();
+        let last = kept.words.len() as i32;
+        self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), last));
+        for (n, &flag) in kept.flags.iter().enumerate() {
+            let bit = self.compute(super::integer::lop(Arg::word(word), Arg::imm(1 << n), Arg::ZERO, 0xc0));
+            let is_set = Op::row(Opcode::Isetp).src(&[bit, Arg::ZERO]).flags(flag);
+            self.emit(is_set.mods(|mods| mods.cmp = Cmp::Ne));
+        }
+    }
+
+    fn flags_as_word(&mut self, flags: &[Flag]) -> Arg {
+        let mut word = Arg::ZERO;
+        for (n, &flag) in flags.iter().enumerate() {
+            let bit = Op::row(Opcode::Sel)
+                .src(&[Arg::imm(1 << n), Arg::ZERO])
+                .psrc(When::flag(flag));
+            let bit = self.compute(bit);
+            word = self.compute(super::integer::lop(word, bit, Arg::ZERO, 0xfc));
+        }
+        word
+    }
+
+    pub(super) fn new_label(&mut self) -> usize {
+        self.places.push(None);
+        self.places.len() - 1
+    }
+}
+
+fn on_stack(op: Op, n: i32) -> Op {
+    op.mods(|mods| {
+        mods.space = Space::Local;
+        mods.access = Access::one(4);
+        mods.offset = 4 * n;
+    })
+}
+
+impl<'t, 'a> Frame<'t, 'a> {
+    /// Whether the function has variables of its own in local memory, which all its activations would share.
+    pub(super) fn has_locals(body: &Body<'t, 'a>, checked: &crate::check::Checked<'t, 'a>) -> bool {
+        let is_local = |symbol: &SymbolId| checked.symbols[symbol.0 as usize].space == crate::ast::Space::Local;
+        body.symbols.iter().any(is_local)
+    }
+}
+
+/// Registers and parameters that are read behind a step before they are written.
+fn live_behind(body: &Body<'_, '_>, step: usize) -> (Vec<RegId>, Vec<SymbolId>) {
+    let n_registers = body.registers.len();
+    let n = body.code.len();
+    let mut labels = vec![n; body.n_labels as usize];
+    for (at, step) in body.code.iter().enumerate() {
+        if let Step::Label(label) = step {
+            labels[label.0 as usize] = at;
+        }
+    }
+    let mut live = vec![vec![false; n_registers + body.params.len()]; n + 1];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for at in (0..n).rev() {
+            let mut now = vec![false; n_registers + body.params.len()];
+            for next in successors(body, &labels, at) {
+                now.iter_mut().zip(&live[next]).for_each(|(now, next)| *now |= next);
+            }
+            if let Step::Op(op) = &body.code[at] {
+                before(body, op, &mut now);
+            }
+            changed |= now != live[at];
+            live[at] = now;
+        }
+    }
+    let wanted = &live[(step + 1).min(n)];
+    let registers = (0..n_registers as u32).filter(|&reg| wanted[reg as usize]).map(RegId);
+    let params = body.params.iter().enumerate();
+    let params = params
+        .filter(|(index, _)| wanted[n_registers + index])
+        .map(|(_, &symbol)| symbol);
+    (registers.collect(), params.collect())
+}
+
+fn successors(body: &Body<'_, '_>, labels: &[usize], at: usize) -> Vec<usize> {
+    let Step::Op(op) = &body.code[at] else {
+        return vec![at + 1];
+    };
+    let mut next: Vec<usize> = match (op.instruction.opcode.text, op.operands.as_slice()) {
+        ("bra", [Value::Label(label)]) => vec![labels[label.0 as usize]],
+        ("brx", [_, Value::Targets(table)]) => {
+            let targets = &body.tables[*table as usize];
+            targets.iter().map(|label| labels[label.0 as usize]).collect()
+        }
+        ("ret" | "exit" | "trap", _) => Vec::new(),
+        _ => return vec![at + 1],
+    };
+    if op.guard.is_some() {
+        next.push(at + 1);
+    }
+    next
+}
+
+/// What lives before an operation, from what lives behind it.
+fn before(body: &Body<'_, '_>, op: &crate::check::Op<'_, '_>, live: &mut [bool]) {
+    // Operations that write nothing to their first operand, as far as it may be a register.
+    const READERS: &str = "bar barrier brx call mbarrier nanosleep prefetch red st sust";
+    let writes = !READERS.split(' ').any(|opcode| opcode == op.instruction.opcode.text);
+    let (results, sources) = op.operands.split_at(usize::from(writes && !op.operands.is_empty()));
+    if op.guard.is_none() {
+        results.iter().for_each(|value| mark(body, value, live, false));
+    }
+    // An address in the place of a result is read.
+    let addresses = results.iter().filter(|value| matches!(value, Value::Address(..)));
+    addresses.chain(sources).for_each(|value| mark(body, value, live, true));
+    if let Some((reg, _)) = op.guard {
+        live[reg.0 as usize] = true;
+    }
+}
+
+fn mark(body: &Body<'_, '_>, value: &Value<'_>, live: &mut [bool], is_read: bool) {
+    match value {
+        Value::Register(reg) => live[reg.0 as usize] = is_read,
+        Value::Symbol(symbol, _) if is_read => {
+            if let Some(index) = body.params.iter().position(|param| param == symbol) {
+                live[body.registers.len() + index] = true;
+            }
+        }
+        Value::Address(inner, _) if is_read => mark(body, inner, live, true),
+        Value::Not(inner) => mark(body, inner, live, is_read),
+        Value::Pair(first, second) => {
+            mark(body, first, live, is_read);
+            mark(body, second, live, is_read);
+        }
+        Value::Handle(parts) | Value::Vector(parts) | Value::List(parts) => {
+            parts.iter().for_each(|part| mark(body, part, live, is_read));
+        }
+        _ => {}
+    }
+}
