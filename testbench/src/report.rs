@@ -19,6 +19,8 @@ pub mod kanata;
 
 pub mod perfetto;
 
+pub mod html;
+
 pub mod text;
 
 pub mod json;

@@ -12,6 +12,8 @@ pub mod requests;
 
 pub mod pipeline;
 
+pub mod profile;
+
 use warpwave_components::gpu::Gpu;
 use warpwave_components::proto::event::{Event, Log, Request, Told};
 use warpwave_components::proto::mem::Stage;

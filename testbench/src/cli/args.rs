@@ -70,6 +70,9 @@ pub struct Run {
     /// Write latencies by path and stage: a table with the slowest requests, .hgrm, .hlog and a picture (.svg)
     #[arg(long, value_name = "DIR")]
     pub hist: Option<PathBuf>,
+    /// Write the run as one page: where the cycles went, over time, by level of memory, and by line of the source
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Write a pipeline diagram for Konata: each warp instruction with its stages, its waits, and whose results it needed
     #[arg(long, value_name = "FILE")]
     pub kanata: Option<PathBuf>,
@@ -111,6 +114,7 @@ impl Run {
         let files = [
             &self.vcd,
             &self.hist,
+            &self.html,
             &self.kanata,
             &self.perfetto,
             &self.json,

@@ -21,7 +21,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut scenarios = named(&args.scenarios);
     if scenarios.len() > 1 && args.writes_files() {
         return Err(Failure::input(
-            "--vcd, --hist, --kanata, --perfetto, --json and --dump take one scenario at a time",
+            "--vcd, --hist, --html, --kanata, --perfetto, --json and --dump take one scenario at a time",
         ));
     }
     catch_interrupt();
@@ -71,7 +71,7 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
     print(&String::from_utf8_lossy(&summary))?;
     wave.finish(bench.gpu().clock().now())?;
-    views.write(args, &run, bench.gpu().clock().now())?;
+    views.write(args, scenario, &run, bench.gpu().clock().now())?;
     write_files(args, scenario, &bench, &run)?;
     let watched = args
         .checks()

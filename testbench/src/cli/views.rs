@@ -1,4 +1,4 @@
-//! What is made of the things that SMs tell while they run: the files of `--hist`, `--kanata`, `--perfetto`.
+//! What is made of the things that SMs tell while they run: the files of `--hist`, `--html`, `--kanata`, `--perfetto`.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,8 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use warpwave::bench::{Bench, Run};
+use warpwave::report::html::{self, Page};
 use warpwave::report::{hist, kanata, perfetto};
+use warpwave::scenario::Scenario;
 use warpwave::watch::pipeline::{Picture, Pipeline};
+use warpwave::watch::profile::Profile;
 use warpwave::watch::requests::Requests;
 use warpwave::watch::{Listener, Watch};
 use warpwave_hw::time::Cycle;
@@ -30,13 +33,16 @@ pub struct Views {
     programs: Vec<Arc<Program>>,
     requests: Option<Requests>,
     pipeline: Option<Pipeline>,
+    profile: Option<Profile>,
 }
 
 impl Views {
     /// Begins to watch the machine, if a view is asked for.
     pub fn begin(args: &args::Run, bench: &mut Bench<'_>) -> Result<Self, Failure> {
         let programs = bench.programs().to_vec();
-        let requests = args.hist.as_ref().map(|_| Requests::new(INTERVAL));
+        let profile = args.html.as_ref().map(|_| Profile::default());
+        let counted = args.hist.is_some() || args.html.is_some();
+        let requests = counted.then(|| Requests::new(INTERVAL));
         let drawn = args.kanata.is_some() || args.perfetto.is_some();
         let none: [&str; 0] = [];
         let window = Selection::new(&none, &args.trace_cycles)
@@ -49,6 +55,7 @@ impl Views {
             programs,
             requests,
             pipeline,
+            profile,
         })
     }
 
@@ -58,11 +65,12 @@ impl Views {
         let mut listeners: Vec<&mut dyn Listener> = Vec::new();
         listeners.extend(self.requests.as_mut().map(|requests| requests as &mut dyn Listener));
         listeners.extend(self.pipeline.as_mut().map(|pipeline| pipeline as &mut dyn Listener));
+        listeners.extend(self.profile.as_mut().map(|profile| profile as &mut dyn Listener));
         watch.collect(now, &mut listeners);
     }
 
     /// Writes the files.
-    pub fn write(mut self, args: &args::Run, run: &Run, now: Cycle) -> Result<(), Failure> {
+    pub fn write(mut self, args: &args::Run, scenario: &Scenario, run: &Run, now: Cycle) -> Result<(), Failure> {
         self.collect(now);
         if let (Some(folder), Some(requests)) = (&args.hist, &self.requests) {
             make(folder)?;
@@ -71,11 +79,30 @@ impl Views {
                 write(&folder.join(name), &bytes)?;
             }
         }
+        if let (Some(path), Some(profile), Some(requests)) = (&args.html, &self.profile, &self.requests) {
+            let page = Page {
+                scenario,
+                run,
+                programs: &self.programs,
+                profile,
+                requests,
+                source: &|file| source(&args.scenarios[0], file),
+            };
+            write(path, html::write(&page).as_bytes())?;
+        }
         if let Some(pipeline) = self.pipeline {
             draw(args, run, &pipeline.finish())?;
         }
         Ok(())
     }
+}
+
+/// The text of a source file: where the compiler had it, or beside the scenario.
+fn source(scenario: &str, file: &str) -> Option<String> {
+    let beside = Path::new(scenario).with_file_name(Path::new(file).file_name()?);
+    [Path::new(file), &beside]
+        .into_iter()
+        .find_map(|path| fs::read_to_string(path).ok())
 }
 
 /// Writes what `--kanata` and `--perfetto` ask for.

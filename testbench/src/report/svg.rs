@@ -109,6 +109,28 @@ impl Plot {
         self.legend.push((name.to_owned(), colour.to_owned()));
     }
 
+    /// Layers of steps, one upon the other: `edges` has one place more than each layer has heights.
+    pub fn layers(&mut self, layers: &[(&str, &str, Vec<f64>)], edges: &[f64]) {
+        let mut floor = vec![0.0; edges.len().saturating_sub(1)];
+        for (name, colour, heights) in layers {
+            let top: Vec<f64> = floor
+                .iter()
+                .zip(heights)
+                .map(|(floor, height)| floor + height)
+                .collect();
+            let step = |(n, y): (usize, &f64)| [(edges[n], *y), (edges[n + 1], *y)];
+            let upper = top.iter().enumerate().flat_map(step);
+            let lower: Vec<_> = floor.iter().enumerate().flat_map(step).collect();
+            let path = self.path(upper.chain(lower.into_iter().rev()));
+            let _ = writeln!(
+                self.body,
+                r#"<path d="{path}Z" fill="{colour}"><title>{}</title></path>"#,
+                escape(name)
+            );
+            floor = top;
+        }
+    }
+
     fn axes(&self) -> String {
         let mut out = String::new();
         let (left, right, top, bottom) = (self.left(), self.width - MARGINS[1], MARGINS[2], self.bottom());

@@ -21,7 +21,7 @@ pub const WORST: usize = 16;
 const RETURN_TO_USE: u64 = 2;
 
 /// What a request does between a stamp and its next one, by the first of the two.
-const STAGE_NAMES: [&str; STAGES] = [
+pub const STAGE_NAMES: [&str; STAGES] = [
     "issue_to_lsu",
     "lsu_to_l1",
     "l1",

@@ -1,0 +1,97 @@
+//! What stands out in a run's counters: access patterns and shapes that are known to cost time, each said once, with its numbers.
+
+use super::{Page, percent, thousands};
+use crate::report::metrics;
+
+/// Sentences, each with the word for it.
+pub(super) type Finding = (&'static str, String);
+
+/// All that is worth saying, the surest causes first.
+pub(super) fn all(page: &Page<'_>) -> Vec<Finding> {
+    [
+        conflicts(page),
+        coalescing(page, "loads", "global_ld_lane_bytes", "global_ld_sectors"),
+        coalescing(page, "stores", "global_st_lane_bytes", "global_st_sectors"),
+        lanes(page),
+        bandwidth(page),
+        occupancy(page),
+        issue(page),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn sum(page: &Page<'_>, block: &str, name: &'static str) -> u64 {
+    page.run.totals.sum(block, name).unwrap_or(0)
+}
+
+fn metric(page: &Page<'_>, name: &str) -> Option<f64> {
+    metrics::find(name)?.value(&page.run.inputs()).number()
+}
+
+fn conflicts(page: &Page<'_>) -> Option<Finding> {
+    let [passes, conflicts] = [
+        ["shared_ld_passes", "shared_st_passes", "shared_atom_passes"],
+        ["shared_ld_conflicts", "shared_st_conflicts", "shared_atom_conflicts"],
+    ]
+    .map(|names| names.into_iter().map(|name| sum(page, "shared", name)).sum::<u64>());
+    (percent(conflicts, passes) >= 20.0).then(|| {
+        let times = passes as f64 / (passes - conflicts).max(1) as f64;
+        let text = format!(
+            "shared memory took {} passes; {} of them only because lanes of a warp met in one bank: {times:.1} times as many as \
+             without. The memory queue behind it fills up, for global accesses too.",
+            thousands(passes),
+            thousands(conflicts)
+        );
+        ("Bank conflicts", text)
+    })
+}
+
+fn coalescing(page: &Page<'_>, what: &str, bytes: &'static str, sectors: &'static str) -> Option<Finding> {
+    let (used, moved) = (sum(page, "lsu", bytes), 32 * sum(page, "lsu", sectors));
+    let share = percent(used, moved);
+    (moved > 0 && share <= 60.0).then(|| {
+        let text = format!(
+            "global {what} use {share:.0} % of the bytes in the sectors that they touch: neighbouring lanes should touch \
+             neighbouring bytes."
+        );
+        ("Scattered accesses", text)
+    })
+}
+
+fn lanes(page: &Page<'_>) -> Option<Finding> {
+    let lanes = metric(page, "smsp__thread_inst_executed_per_inst_executed.ratio")?;
+    (lanes <= 24.0).then(|| {
+        let text =
+            format!("an instruction runs in {lanes:.1} of 32 lanes on average: lanes of a warp take different ways.");
+        ("Divergence", text)
+    })
+}
+
+fn bandwidth(page: &Page<'_>) -> Option<Finding> {
+    let used = metric(page, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed")?;
+    (used >= 60.0).then(|| {
+        let text =
+            format!("{used:.0} % of the memory bandwidth is used: only moving fewer bytes makes it much faster.");
+        ("Memory bandwidth", text)
+    })
+}
+
+fn occupancy(page: &Page<'_>) -> Option<Finding> {
+    let reached = metric(page, "sm__warps_active.avg.pct_of_peak_sustained_active")?;
+    (reached <= 40.0).then(|| {
+        let text = format!(
+            "{reached:.0} % of the warp slots of the SMs at work are taken on average: there may be too few warps to hide latencies."
+        );
+        ("Few warps", text)
+    })
+}
+
+fn issue(page: &Page<'_>) -> Option<Finding> {
+    let used = metric(page, "sm__inst_issued.avg.pct_of_peak_sustained_active")?;
+    (used >= 60.0).then(|| {
+        let text = format!("{used:.0} % of the issue slots are used: only fewer instructions make it much faster.");
+        ("Busy schedulers", text)
+    })
+}

@@ -1,0 +1,82 @@
+//! The states of warps in words and colours: what each means, and where to look.
+
+/// A state: its colour, what a warp in it does, and what to try.
+pub struct Words {
+    /// Colour, the same in every chart.
+    pub colour: &'static str,
+    /// What it means.
+    pub means: &'static str,
+    /// What helps against it.
+    pub advice: &'static str,
+}
+
+/// The words for a state by the profiler's name.
+pub fn of(state: &str) -> Words {
+    let (colour, means, advice) = match state {
+        "selected" => ("#009e73", "issued an instruction", "this is the work itself"),
+        "not_selected" => (
+            "#8fd3bb",
+            "could have issued, another warp was chosen",
+            "there are warps enough; fewer instructions would help",
+        ),
+        "long_scoreboard" => (
+            "#d55e00",
+            "waited for a value from global or local memory",
+            "use caches and coalesced access, load earlier, or keep more warps resident",
+        ),
+        "short_scoreboard" => (
+            "#f0c75e",
+            "waited for a value from shared memory, a shuffle or a special function",
+            "look for bank conflicts, put independent work between",
+        ),
+        "lg_throttle" => (
+            "#e8905a",
+            "could not send a global or local access, the memory queue was full",
+            "use fewer and wider accesses",
+        ),
+        "mio_throttle" => (
+            "#e69f00",
+            "could not send a shared-memory access, the memory queue was full",
+            "reuse values in registers, use wider accesses, look for bank conflicts",
+        ),
+        "wait" => (
+            "#7f9bd1",
+            "waited out the fixed latency of its last result",
+            "give each warp independent instructions, or keep more warps resident",
+        ),
+        "math_pipe_throttle" => (
+            "#5a55a8",
+            "waited for an arithmetic pipe that was taken",
+            "the pipe is the limit: spread the work over other pipes",
+        ),
+        "barrier" => (
+            "#cc79a7",
+            "waited for the other warps of its block",
+            "balance the work between barriers, or use smaller blocks",
+        ),
+        "membar" => ("#a05a84", "waited at a fence for its stores", "fence less often"),
+        "branch_resolving" => (
+            "#56b4e9",
+            "waited to know where a branch leads",
+            "branch less: unroll, or use predicates",
+        ),
+        "no_instruction" => (
+            "#0072b2",
+            "had no instruction in its buffer",
+            "jump less; very short kernels begin like this",
+        ),
+        "dispatch_stall" => (
+            "#6a51a3",
+            "waited for the dispatch unit",
+            "look for register bank conflicts",
+        ),
+        "sleeping" => ("#b9bec5", "slept", "it asked for it"),
+        "drain" => (
+            "#8d939b",
+            "had ended and waited for its last stores",
+            "store less at the end, or give blocks more to do",
+        ),
+        _ => ("#444444", "waited", ""),
+    };
+    Words { colour, means, advice }
+}

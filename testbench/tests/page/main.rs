@@ -1,0 +1,56 @@
+//! The page of a run: what it says, that it needs nothing from elsewhere, and how it looks in a browser.
+
+mod look;
+mod markup;
+
+use std::path::Path;
+
+use warpwave::bench::{Bench, Options, Run};
+use warpwave::report::html::{self, Page};
+use warpwave::scenario::Scenario;
+use warpwave::watch::Watch;
+use warpwave::watch::profile::Profile;
+use warpwave::watch::requests::Requests;
+use warpwave_components::preset;
+use warpwave_hw::time::Cycle;
+
+/// Runs a scenario on the machine `tiny`; gives the run and its page. Sources are looked for in the scenario's folder.
+fn page(scenario: &str) -> (Run, Profile, String) {
+    let folder = Path::new(scenario).parent().map(Path::to_owned);
+    let scenario = Scenario::find_all(scenario).unwrap().remove(0);
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let mut bench = Bench::new(&scenario, config).unwrap();
+    let (mut profile, mut requests) = (Profile::default(), Requests::new(1000));
+    let mut watch = Watch::begin(bench.gpu_mut());
+    let options = Options {
+        threads: 1,
+        max_cycles: None,
+    };
+    let run = bench.run(options, &mut |progress| {
+        watch.collect(progress.now, &mut [&mut profile, &mut requests]);
+        true
+    });
+    let end = Cycle(bench.gpu().clock().now().0 + 1);
+    watch.collect(end, &mut [&mut profile, &mut requests]);
+    let programs = bench.programs().to_vec();
+    let text = html::write(&Page {
+        scenario: &scenario,
+        run: &run,
+        programs: &programs,
+        profile: &profile,
+        requests: &requests,
+        source: &|file| std::fs::read_to_string(folder.as_ref()?.join(file)).ok(),
+    });
+    (run, profile, text)
+}
+
+/// Writes files into a folder; gives the last one's path.
+fn files(folder: &Path, files: &[(&str, &str)]) -> String {
+    let mut last = None;
+    for (name, text) in files {
+        let file = folder.join(name);
+        std::fs::write(&file, text).unwrap();
+        last = Some(file);
+    }
+    last.unwrap().to_str().unwrap().to_owned()
+}

@@ -1,0 +1,163 @@
+//! The page's text: balanced, alone, and with the right numbers on the right lines.
+
+use super::{files, page};
+use warpwave_components::sm::subcore::stall;
+
+/// Elements without an end.
+const VOID: [&str; 2] = ["meta", "!doctype"];
+
+/// The first tag that is not closed in its place.
+fn unbalanced(markup: &str) -> Option<String> {
+    let mut open = Vec::new();
+    for tag in markup.split('<').skip(1) {
+        let (tag, _) = tag.split_once('>')?;
+        let name = tag.split_whitespace().next()?;
+        if let Some(name) = name.strip_prefix('/') {
+            if open.pop() != Some(name) {
+                return Some(tag.to_owned());
+            }
+        } else if !tag.ends_with('/') && !VOID.contains(&name) {
+            open.push(name);
+        }
+    }
+    open.pop().map(str::to_owned)
+}
+
+/// Issues that the page shows for a line.
+fn issues(markup: &str, anchor: &str, line: usize) -> Option<u64> {
+    let (_, row) = markup.split_once(&format!("<tr id=\"{anchor}-{line}\""))?;
+    let (row, _) = row.split_once("</tr>")?;
+    let cells: Vec<&str> = row.split("<td").collect();
+    let (_, text) = cells.get(2)?.split_once('>')?;
+    let digits: String = text.split('<').next()?.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[test]
+fn page_is_balanced_and_loads_nothing() {
+    let (_, _, text) = page("transpose_tiled");
+    assert_eq!(unbalanced(&text), None);
+    assert_eq!(unbalanced("<p><b>x</p></b>").as_deref(), Some("/p"));
+    let namespace = "http://www.w3.org/2000/svg";
+    let outside = text.replace(namespace, "");
+    for word in ["http:", "https:", "<script", "<link", "<img", "src=", "@import", "url("] {
+        assert!(!outside.contains(word), "the page has `{word}`");
+    }
+}
+
+#[test]
+fn the_same_run_gives_the_same_page() {
+    assert!(page("diverge_nested").2 == page("diverge_nested").2);
+}
+
+#[test]
+fn costs_of_all_lines_and_of_all_stretches_add_up_to_the_warps_resident_cycles() {
+    for name in ["saxpy", "transpose_tiled", "diverge_nested"] {
+        let (run, profile, _) = page(name);
+        let resident = run.totals.sum("scheduler", "warp_cycles").unwrap();
+        assert_eq!(
+            profile.costs().map(|(_, cost)| cost.total()).sum::<u64>(),
+            resident,
+            "{name}"
+        );
+        assert_eq!(profile.stretches().iter().flatten().sum::<u64>(), resident, "{name}");
+        let issues: u64 = profile.costs().map(|(_, cost)| cost.issues()).sum();
+        assert_eq!(run.totals.sum("scheduler", "inst_issued"), Some(issues), "{name}");
+        let lanes: u64 = profile.costs().map(|(_, cost)| cost.lanes).sum();
+        assert_eq!(run.totals.sum("scheduler", "thread_inst"), Some(lanes), "{name}");
+        for (state, cycles) in stall::NAMES
+            .iter()
+            .enumerate()
+            .map(|(n, name)| (name, profile.costs().map(|(_, cost)| cost.states[n]).sum::<u64>()))
+        {
+            let counter = warpwave::report::stalls::STATES
+                .iter()
+                .find(|(name, _)| name == state)
+                .unwrap()
+                .1;
+            assert_eq!(run.totals.sum("scheduler", counter), Some(cycles), "{name}: {state}");
+        }
+    }
+}
+
+#[test]
+fn conflicts_of_an_unpadded_tile_are_named_and_those_of_a_padded_one_are_not_there_to_name() {
+    assert!(page("transpose_tiled").2.contains("<b>Bank conflicts</b>"));
+    assert!(!page("transpose_padded").2.contains("<b>Bank conflicts</b>"));
+    assert!(
+        page("transpose_naive")
+            .2
+            .contains("<b>Scattered accesses</b>: global stores")
+    );
+    assert!(page("diverge_nested").2.contains("<b>Divergence</b>"));
+}
+
+const PTX: &str = "
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry chain(.param .u64 out) {
+    .reg .b32 %r<4>; .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [out];
+    .loc 1 2 5
+    mov.u32 %r1, %tid.x;
+    mul.lo.s32 %r2, %r1, %r1;
+    .loc 1 3 5
+    xor.b32 %r3, %r2, 5;
+    .loc 1 4 5
+    st.global.u32 [%rd1], %r3;
+    .loc 1 5 1
+    ret;
+}
+.file 1 \"chain.cu\"
+";
+
+const CU: &str = "__global__ void chain(unsigned *out) {
+    int square = threadIdx.x * threadIdx.x;
+    square ^= 5;
+    out[0] = square < 0 ? 0 : square;
+}
+";
+
+const TOML: &str = "
+title = \"Squares & <others>\"
+ptx = \"kernel.ptx\"
+[buffers.out]
+dtype = \"u32\"
+shape = [1]
+init = { fill = 0 }
+[[launch]]
+grid = 3
+block = 64
+args = [\"out\"]
+";
+
+#[test]
+fn lines_of_ptx_and_of_the_source_have_the_issues_of_their_instructions() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = files(
+        folder.path(),
+        &[("kernel.ptx", PTX), ("chain.cu", CU), ("kernel.toml", TOML)],
+    );
+    let (_, _, text) = page(&scenario);
+    assert_eq!(unbalanced(&text), None);
+    // Six warps. S2R and IMAD are of line 2; the two moves of the address belong to the store.
+    let issued = [(2, 2 * 6), (3, 6), (4, 3 * 6), (5, 6)];
+    for (line, issued) in issued {
+        assert_eq!(issues(&text, "source", line), Some(issued), "chain.cu:{line}");
+    }
+    for (line, issued) in [(9, 6), (10, 6), (12, 6), (14, 3 * 6), (16, 6)] {
+        assert_eq!(issues(&text, "ptx", line), Some(issued), "kernel.ptx:{line}");
+    }
+    assert_eq!(issues(&text, "ptx", 7), None);
+    assert!(text.contains("Source: chain.cu") && text.contains("out[0] = square &lt; 0 ? 0 : square;"));
+    assert!(text.contains("<h1>Squares &amp; &lt;others&gt;</h1>"));
+}
+
+#[test]
+fn source_that_is_not_there_is_listed_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, _, text) = page(&files(folder.path(), &[("kernel.ptx", PTX), ("kernel.toml", TOML)]));
+    assert!(text.contains("The file itself is not here"));
+    assert_eq!(issues(&text, "source", 3), Some(6));
+}
