@@ -1,6 +1,6 @@
 //! Integers: bit tricks, packed bytes, wide and carried arithmetic, random numbers, conversions. All results are exact.
 
-use crate::case::{Case, ceil, input, int, output, scalar};
+use crate::case::{Case, Param, ceil, free, input, int, output, scalar};
 use crate::draw::{bits, bytes, doubles, floats, ints, words};
 
 /// The cases.
@@ -19,6 +19,7 @@ pub fn cases() -> Vec<Case> {
             .about("integers longer than an f32")
             .except("clang19-sm_80", "clang 19 rounds `__int2float_rz` to nearest"),
         convert_zoo(-0x7f_ffff, 0x7f_ffff).about("integers that an f32 holds"),
+        convert_beyond_every_range(),
     ]
 }
 
@@ -333,33 +334,62 @@ impl Zoo {
 /// Floats of which many lie halfway between integers.
 fn convert_zoo(least: i32, greatest: i32) -> Case {
     let n = 100;
-    let v: Vec<_> = floats(15, n, -9999.0, 9999.0)
-        .iter()
-        .map(|v| (v * 2.0).round() / 2.0 + 0.25 * (v % 2.0).trunc())
-        .collect();
+    let halfway = |v: &f32| (v * 2.0).round() / 2.0 + 0.25 * (v % 2.0).trunc();
+    let v: Vec<_> = floats(15, n, -9999.0, 9999.0).iter().map(halfway).collect();
     let w: Vec<_> = doubles(16, n, -1e9, 1e9)
         .iter()
         .map(|w| (w * 4.0).round() / 4.0)
         .collect();
-    let (s, c) = (ints(17, n, least, greatest), bytes(18, n));
-    let zoo: Vec<_> = (0..n)
-        .map(|i| Zoo {
-            v: v[i],
-            w: w[i],
-            s: s[i],
-            c: c[i] as i8,
-        })
-        .collect();
+    let shorts: Vec<_> = v.iter().map(|&v| v as i16).collect();
+    converted(&v, &w, &ints(17, n, least, greatest), output(&vec![0i16; n], &shorts))
+}
+
+/// What C leaves open for the short, PTX does not for the others: too large a number becomes the largest.
+fn convert_beyond_every_range() -> Case {
+    let v = [
+        3e9,
+        -3e9,
+        1e30,
+        -1e30,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        1e-40,
+        -1e-40,
+        -0.0,
+        2147483648.0,
+        5e9,
+    ];
+    let w = [
+        1e20,
+        -1e20,
+        1e300,
+        -1e300,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        1e-310,
+        -1e-310,
+        -0.0,
+        9.3e18,
+        3.4028235e38,
+    ];
+    converted(&v, &w, &[8_000_000; 11], free(&[0i16; 11])).about("numbers beyond every range")
+}
+
+fn converted(v: &[f32], w: &[f64], s: &[i32], shorts: Param) -> Case {
+    let n = v.len();
+    let c = bytes(18, n);
+    let zoo = |i: usize| Zoo {
+        v: v[i],
+        w: w[i],
+        s: s[i],
+        c: c[i] as i8,
+    };
+    let zoo: Vec<_> = (0..n).map(zoo).collect();
     let out: Vec<_> = zoo.iter().map(Zoo::out).collect();
     let floats: Vec<_> = zoo.iter().map(Zoo::float).collect();
     let doubles: Vec<_> = zoo.iter().map(Zoo::double).collect();
-    let shorts: Vec<_> = v.iter().map(|&v| v as i16).collect();
     Case::cuda("convert_zoo", "convert_zoo")
         .launch(1, n)
-        .args([input(&v), input(&w), input(&s), input(&c), output(&vec![0; n], &out)])
-        .args([
-            output(&vec![0.0; n], &floats),
-            output(&vec![0.0; n], &doubles),
-            output(&vec![0i16; n], &shorts),
-        ])
+        .args([input(v), input(w), input(s), input(&c), output(&vec![0; n], &out)])
+        .args([output(&vec![0.0; n], &floats), output(&vec![0.0; n], &doubles), shorts])
 }

@@ -2,13 +2,14 @@
 
 use super::numba_2d;
 use crate::case::{Case, Source, ceil, input, int, output, scalar};
-use crate::draw::{floats, ints, whole, words};
+use crate::draw::{bits, floats, ints, whole, words};
 
 /// The cases.
 pub fn cases() -> Vec<Case> {
     vec![
         diverge_nested(),
         diverge_switch(),
+        divide_and_root(),
         loop_collatz(),
         mandelbrot(),
         numba_mandel(),
@@ -60,16 +61,49 @@ fn switch(op: i32, x: f32, y: f32) -> f32 {
 fn diverge_switch() -> Case {
     let n = 300;
     let (ops, x, y) = (ints(2, n, -1, 9), floats(3, n, 0.0, 99.0), floats(4, n, 0.1, 9.0));
+    switched(&ops, &x, &y).about("every case")
+}
+
+/// Quotients and roots of all bit patterns: denormals, infinities, numbers that are none; exact to the bit.
+fn divide_and_root() -> Case {
+    let n = 3001;
+    let number = |bits: &u32| f32::from_bits(*bits);
+    let (mut x, mut y): (Vec<_>, Vec<_>) = (
+        bits(15, n).iter().map(number).collect(),
+        bits(16, n).iter().map(number).collect(),
+    );
+    // The most of random quotients overflow or vanish: a third of them stays near 1.
+    for i in (0..n).step_by(3) {
+        y[i] = f32::from_bits(x[i].to_bits() ^ (y[i].to_bits() & 0x03ff_ffff));
+    }
+    let edges = [
+        0.0,
+        -0.0,
+        f32::INFINITY,
+        f32::from_bits(1),
+        f32::MIN_POSITIVE,
+        f32::MAX,
+        1.0,
+        -1.0,
+        f32::NAN,
+    ];
+    for (at, (a, b)) in edges
+        .iter()
+        .flat_map(|a| edges.iter().map(move |b| (*a, *b)))
+        .enumerate()
+    {
+        (x[at], y[at]) = (a, b);
+    }
+    let ops: Vec<_> = (0..n).map(|i| if i < 81 || i % 4 > 0 { 3 } else { 4 }).collect();
+    switched(&ops, &x, &y).about("quotients and roots of all bit patterns")
+}
+
+fn switched(ops: &[i32], x: &[f32], y: &[f32]) -> Case {
+    let n = ops.len();
     let results: Vec<_> = (0..n).map(|i| switch(ops[i], x[i], y[i])).collect();
     Case::cuda("diverge_nested", "diverge_switch")
         .launch(ceil(n, 256), 256)
-        .args([
-            input(&ops),
-            input(&x),
-            input(&y),
-            output(&vec![0.0; n], &results),
-            int(n),
-        ])
+        .args([input(ops), input(x), input(y), output(&vec![0.0; n], &results), int(n)])
 }
 
 fn loop_collatz() -> Case {
