@@ -29,6 +29,8 @@ mod operands;
 
 mod jumps;
 
+mod predicate;
+
 mod spin;
 
 mod uniform;
@@ -66,8 +68,9 @@ const PASSES: &[Pass] = &[
     ("common", common::run),
     ("fold copies", fold::run),
     ("dead words", dead::run),
-    ("operands", operands::run),
     ("jumps", jumps::run),
+    ("predicate", predicate::run),
+    ("operands", operands::run),
     ("reconverge", reconverge::run),
     ("schedule", schedule::run),
 ];

@@ -2,8 +2,9 @@
 //!
 //! Operation *i* of the text reads at time 2*i* and writes at 2*i*+1, so that a result may take the place of a source.
 
-use super::code::{BlockId, Code, Op, When};
+use super::code::{BlockId, Code, Flag, Op, When};
 use super::graph::{Graph, places};
+use std::collections::HashMap;
 
 /// Times during which a value is wanted: sorted, apart, end excluded.
 pub(super) type Spans = Vec<(u32, u32)>;
@@ -126,33 +127,42 @@ pub(super) fn behind_blocks<F: File>(code: &Code, graph: &Graph) -> Vec<Vec<usiz
         .collect()
 }
 
-/// Registers with one definition, before all uses and in no loop: a guard on it keeps no older value.
-fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool> {
+/// Registers whose definition keeps no older value, guarded or not: the one definition is before all uses and in no loop, or all uses
+/// stand behind it in its block under the same guard.
+pub(super) fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut place: Vec<Option<(BlockId, usize)>> = vec![None; F::count(code)];
-    let mut fresh = vec![true; F::count(code)];
+    let mut sole = vec![true; F::count(code)];
     for (block, index, op) in places(code) {
         for register in F::defs(op) {
-            fresh[register] &= place[register].is_none();
+            sole[register] &= place[register].is_none();
             place[register] = Some((block, index));
-        }
-    }
-    for (block, index, op) in places(code) {
-        for register in F::uses(op) {
-            let Some((at, n)) = place[register] else { continue };
-            fresh[register] &= if at == block {
-                n < index
-            } else {
-                graph.dominates(at, block)
-            };
         }
     }
     let in_loop: Vec<bool> = (0..code.blocks.len())
         .map(|block| graph.is_in_cycle(block, None))
         .collect();
-    for (fresh, place) in fresh.iter_mut().zip(place) {
-        *fresh &= place.is_none_or(|(block, _)| !in_loop[block]);
+    let outside = |place: Option<(BlockId, usize)>| place.is_none_or(|(block, _)| !in_loop[block]);
+    let mut before: Vec<bool> = place.iter().map(|&place| outside(place)).collect();
+    let mut close = vec![true; F::count(code)];
+    let mut flag_at: HashMap<Flag, (BlockId, usize)> = HashMap::new();
+    for (block, index, op) in places(code) {
+        for register in F::uses(op) {
+            let Some((at, n)) = place[register] else { continue };
+            before[register] &= if at == block {
+                n < index
+            } else {
+                graph.dominates(at, block)
+            };
+            let guard = code.blocks[at].ops[n].guard;
+            let changed = guard
+                .flag
+                .and_then(|flag| flag_at.get(&flag))
+                .is_some_and(|&(b, i)| b == block && i >= n);
+            close[register] &= at == block && n < index && op.guard == guard && !changed;
+        }
+        op.flag_defs().for_each(|flag| _ = flag_at.insert(flag, (block, index)));
     }
-    fresh
+    (0..sole.len()).map(|n| sole[n] && (before[n] || close[n])).collect()
 }
 
 /// A set of register numbers.

@@ -6,11 +6,14 @@
 //!
 //! The latencies weigh one path against another; they are no promise of the machine's.
 
+mod depend;
+
 use super::code::{Bits, Code, Flag, Op, What, Word};
 use super::graph::Graph;
 use super::live;
+use depend::dependencies;
 use std::collections::{HashMap, HashSet};
-use warpwave_isa::inst::{AtomOp, CacheOp};
+use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::Space;
@@ -27,6 +30,7 @@ pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let words_out = live::behind_blocks::<live::Words>(code, &graph);
     let flags_out = live::behind_blocks::<live::Flags>(code, &graph);
+    let fresh = live::fresh_definitions::<live::Words>(code, &graph);
     for (block, body) in code.blocks.iter_mut().enumerate() {
         let mut wanted = Wanted {
             words: words_out[block].iter().map(|&word| Word(word as u32)).collect(),
@@ -35,9 +39,9 @@ pub(super) fn run(code: &mut Code) {
         let ops = std::mem::take(&mut body.ops);
         let mut regions: Vec<Vec<Op>> = Vec::new();
         for region in ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b)).rev() {
-            regions.push(ordered(region, &wanted));
+            regions.push(ordered(region, &wanted, &fresh));
             for op in region.iter().rev() {
-                wanted.before(op);
+                wanted.before(op, &fresh);
             }
         }
         body.ops = regions.into_iter().rev().flatten().collect();
@@ -53,9 +57,13 @@ struct Wanted {
 
 impl Wanted {
     /// From behind an operation to before it.
-    fn before(&mut self, op: &Op) {
+    fn before(&mut self, op: &Op, fresh: &[bool]) {
+        for word in op.defs() {
+            if op.guard.flag.is_none() || fresh[word.0 as usize] {
+                self.words.remove(&word);
+            }
+        }
         if op.guard.flag.is_none() {
-            op.defs().for_each(|word| _ = self.words.remove(&word));
             op.flag_defs().for_each(|flag| _ = self.flags.remove(&flag));
         }
         self.words.extend(op.uses());
@@ -91,11 +99,11 @@ fn latency(op: &Op) -> u32 {
 }
 
 /// The operations of a stretch without fences, in a better order.
-fn ordered(region: &[Op], wanted: &Wanted) -> Vec<Op> {
+fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool]) -> Vec<Op> {
     if region.len() < 3 {
         return region.to_vec();
     }
-    let mut list = List::of(region, wanted);
+    let mut list = List::of(region, wanted, fresh);
     let mut order = Vec::with_capacity(region.len());
     while let Some(next) = list.choose() {
         list.take(next);
@@ -121,7 +129,7 @@ struct List<'r> {
 }
 
 impl<'r> List<'r> {
-    fn of(region: &'r [Op], wanted: &Wanted) -> Self {
+    fn of(region: &'r [Op], wanted: &Wanted, fresh: &[bool]) -> Self {
         let edges = dependencies(region);
         let n = region.len();
         let mut waits = vec![0; n];
@@ -142,7 +150,7 @@ impl<'r> List<'r> {
             path,
             ready,
             cycle: 0,
-            pressure: Pressure::of(region, wanted),
+            pressure: Pressure::of(region, wanted, fresh),
         }
     }
 
@@ -191,7 +199,7 @@ struct Pressure {
 }
 
 impl Pressure {
-    fn of(region: &[Op], wanted: &Wanted) -> Pressure {
+    fn of(region: &[Op], wanted: &Wanted, fresh: &[bool]) -> Pressure {
         let mut word_reads: HashMap<Word, u32> = wanted.words.iter().map(|&word| (word, 1)).collect();
         let mut flag_reads: HashMap<Flag, u32> = wanted.flags.iter().map(|&flag| (flag, 1)).collect();
         let mut before = wanted.clone();
@@ -200,7 +208,7 @@ impl Pressure {
             op.uses().for_each(|word| *word_reads.entry(word).or_default() += 1);
             op.flag_uses()
                 .for_each(|flag| *flag_reads.entry(flag).or_default() += 1);
-            before.before(op);
+            before.before(op, fresh);
             peak = peak.max(before.words.len());
         }
         Pressure {
@@ -266,133 +274,4 @@ impl Pressure {
                 .filter(|flag| self.flag_reads.get(flag).is_some_and(|&reads| reads > 0)),
         );
     }
-}
-
-/// For each operation those that must come behind it, with the cycles between them.
-fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
-    let mut edges = vec![Vec::new(); region.len()];
-    let mut words = Accesses::default();
-    let mut flags = Accesses::default();
-    for (n, op) in region.iter().enumerate() {
-        op.uses().for_each(|word| words.read(&mut edges, region, n, word));
-        op.flag_uses().for_each(|flag| flags.read(&mut edges, region, n, flag));
-        // A guarded result keeps the old value where the guard fails: the old one must be there.
-        if op.guard.flag.is_some() {
-            op.defs().for_each(|word| words.read(&mut edges, region, n, word));
-            op.flag_defs().for_each(|flag| flags.read(&mut edges, region, n, flag));
-        }
-        // A copy behind the other readers of its source can have the source's register.
-        if op.is(Opcode::Mov) {
-            op.uses().for_each(|word| words.follow_readers(&mut edges, n, word));
-        }
-        op.defs().for_each(|word| words.write(&mut edges, n, word));
-        op.flag_defs().for_each(|flag| flags.write(&mut edges, n, flag));
-    }
-    memory_dependencies(region, &mut edges);
-    edges
-}
-
-/// Who wrote and who has read each register of a file so far.
-struct Accesses<R> {
-    writer: HashMap<R, usize>,
-    readers: HashMap<R, Vec<usize>>,
-}
-
-impl<R> Default for Accesses<R> {
-    fn default() -> Self {
-        Accesses {
-            writer: HashMap::new(),
-            readers: HashMap::new(),
-        }
-    }
-}
-
-impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
-    fn read(&mut self, edges: &mut [Vec<(usize, u32)>], region: &[Op], n: usize, register: R) {
-        if let Some(&writer) = self.writer.get(&register) {
-            edges[writer].push((n, latency(&region[writer])));
-        }
-        self.readers.entry(register).or_default().push(n);
-    }
-
-    fn follow_readers(&self, edges: &mut [Vec<(usize, u32)>], n: usize, register: R) {
-        let readers = self.readers.get(&register).map_or(&[][..], Vec::as_slice);
-        readers
-            .iter()
-            .filter(|&&other| other != n)
-            .for_each(|&other| edges[other].push((n, 1)));
-    }
-
-    fn write(&mut self, edges: &mut [Vec<(usize, u32)>], n: usize, register: R) {
-        let readers = self.readers.remove(&register).unwrap_or_default();
-        let before = readers.into_iter().chain(self.writer.insert(register, n));
-        before
-            .filter(|&other| other != n)
-            .for_each(|other| edges[other].push((n, 1)));
-    }
-}
-
-/// Accesses to the same memory stay in order, unless all of them read.
-fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
-    let written: HashSet<Word> = region.iter().flat_map(Op::defs).collect();
-    let accesses: Vec<(usize, Access)> = region
-        .iter()
-        .enumerate()
-        .filter_map(|(n, op)| Some((n, Access::of(op)?)))
-        .collect();
-    for (at, (n, access)) in accesses.iter().enumerate() {
-        for (before, other) in &accesses[..at] {
-            if access.meets(other) && !are_apart(&region[*n], &region[*before], &written) {
-                edges[*before].push((*n, 1));
-            }
-        }
-    }
-}
-
-/// What memory an operation touches: a bit for each space.
-struct Access {
-    spaces: u8,
-    writes: bool,
-}
-
-impl Access {
-    fn of(op: &Op) -> Option<Access> {
-        const GLOBAL: u8 = 1;
-        const SHARED: u8 = 2;
-        const LOCAL: u8 = 4;
-        let What::Row(opcode) = op.what else { return None };
-        let spaces = match op.mods.space {
-            _ if opcode == Opcode::Ldgsts => GLOBAL | SHARED,
-            Space::Global => GLOBAL,
-            Space::Shared | Space::Cluster => SHARED,
-            Space::Local => LOCAL,
-            Space::Generic => GLOBAL | SHARED | LOCAL,
-            Space::Const => return None,
-        };
-        let writes = match opcode {
-            Opcode::Ld => op.mods.cache == CacheOp::Volatile,
-            Opcode::Ldsm => false,
-            Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts => true,
-            _ => return None,
-        };
-        Some(Access { spaces, writes })
-    }
-
-    fn meets(&self, other: &Access) -> bool {
-        self.spaces & other.spaces != 0 && (self.writes || other.writes)
-    }
-}
-
-/// Whether two plain accesses have the same base, which does not change here, and displacements that keep them apart.
-fn are_apart(a: &Op, b: &Op, written: &HashSet<Word>) -> bool {
-    let plain = |op: &Op| {
-        let fixed = op.src[0]
-            .as_word()
-            .is_none_or(|word| !written.contains(&word) && !written.contains(&word.offset(1)));
-        (op.is(Opcode::Ld) || op.is(Opcode::St)) && op.mods.cache != CacheOp::Volatile && fixed
-    };
-    let ends = |op: &Op| i64::from(op.mods.offset) + i64::from(op.mods.access.total());
-    let same_base = a.src[0] == b.src[0] && a.mods.space == b.mods.space;
-    let disjoint = ends(a) <= b.mods.offset.into() || ends(b) <= a.mods.offset.into();
-    plain(a) && plain(b) && same_base && disjoint
 }

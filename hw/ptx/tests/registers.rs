@@ -1,0 +1,82 @@
+//! Registers per thread against the vendor's assembler, for every kernel of the corpus that it was asked about.
+//!
+//! `testbench/corpus/ptxas.csv` has what ptxas 13.5 (12.9 for the NVRTC texts) says of each kernel and target. The count is no constant
+//! of nature: two versions of the tool differ by up to 18. What matters is how many warps fit on an SM.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbench/corpus")
+}
+
+/// The text of a file of the corpus, wherever it is stored; some are not.
+fn text(path: &str) -> Option<String> {
+    let elsewhere = fs::read_to_string(corpus().join("elsewhere.txt")).unwrap();
+    let stored = elsewhere
+        .lines()
+        .find_map(|line| line.strip_prefix(path)?.strip_prefix(' '));
+    let file = match stored {
+        Some(there) => corpus().join("../..").join(there),
+        None => corpus().join("ptx").join(path),
+    };
+    fs::read_to_string(file).ok()
+}
+
+/// Warps that 65,536 registers in four quarters hold, of 64: registers come in eights a thread.
+fn warps(registers: u32) -> u32 {
+    (4 * (16_384 / (32 * registers.max(1).next_multiple_of(8)))).min(64)
+}
+
+/// Registers of each kernel of a text, by name, as far as they can be lowered.
+fn allocated(text: &str) -> HashMap<String, u32> {
+    let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", findings[0].render("text", text)));
+    let entries = module.entries.into_iter();
+    let registers = |entry: warpwave_ptx::Entry| Some((entry.name, entry.program.ok()?.needs().registers));
+    entries.filter_map(registers).collect()
+}
+
+/// The entry that a source's name stands for: itself, or a mangled one with the name and its length in it.
+fn of_kernel(allocated: &HashMap<String, u32>, kernel: &str) -> Option<u32> {
+    let mangled = format!("{}{kernel}", kernel.len());
+    let is_meant = |name: &str| name == kernel || name.starts_with("_Z") && name.contains(&mangled);
+    allocated
+        .iter()
+        .find(|(name, _)| is_meant(name))
+        .map(|(_, &count)| count)
+}
+
+#[test]
+fn corpus_registers_give_the_vendors_occupancy_in_nine_rows_of_ten() {
+    let csv = fs::read_to_string(corpus().join("ptxas.csv")).unwrap();
+    let mut texts: HashMap<String, Option<HashMap<String, u32>>> = HashMap::new();
+    let (mut rows, mut same_warps, mut near, mut unknown) = (0, 0, 0, 0);
+    for line in csv.lines().skip(1) {
+        let [set, file, kernel, target, registers, ..] = line.split(',').collect::<Vec<_>>()[..] else {
+            panic!("`{line}` is no row");
+        };
+        let path = format!("{set}/{file}");
+        let kernels = texts
+            .entry(path.clone())
+            .or_insert_with_key(|path| Some(allocated(&text(path)?)));
+        let Some(ours) = kernels.as_ref().and_then(|kernels| of_kernel(kernels, kernel)) else {
+            unknown += 1;
+            continue;
+        };
+        let vendors: u32 = registers.parse().unwrap();
+        rows += 1;
+        same_warps += u32::from(warps(ours) == warps(vendors));
+        near += u32::from(ours.abs_diff(vendors) <= 8);
+        if warps(ours) != warps(vendors) || ours.abs_diff(vendors) > 8 {
+            println!("{ours:4} for {vendors:3}: {path} {kernel} {target}");
+        }
+    }
+    println!("{rows} rows: occupancy equal in {same_warps}, within 8 in {near}; {unknown} not stored or not lowered");
+    assert!(rows >= 650, "{rows} rows");
+    assert!(
+        100 * same_warps >= 90 * rows,
+        "occupancy equal in {same_warps} of {rows}"
+    );
+    assert!(100 * near >= 85 * rows, "within 8 in {near} of {rows}");
+}
