@@ -133,6 +133,25 @@ fn load_from_another_sm_of_the_cluster_takes_the_latency_of_its_network() {
     assert_eq!(many - few, 32 * (u64::from(latency) + add));
 }
 
+#[test]
+fn products_of_a_warp_group_run_at_the_rate_of_the_tensor_pipe() {
+    let mut bench = Bench::new(64);
+    let interval = bench.config().sm.pipes.tensor.interval;
+    // Four warps, one on each sub-core; a product of 64 by 32 by 16 is four pieces, each as long as an m16n8k16.
+    let pieces: Vec<_> = (0..4)
+        .map(|n| format!("HGMMA.16816F16.HI.N{n} R{}, R8, R10, R{}, PT", 12 + 4 * n, 12 + 4 * n))
+        .collect();
+    let mut cycles = |n: usize| {
+        let text = format!(
+            "{}\nWARPGROUP.COMMIT\nWARPGROUP.DEPBAR\nEXIT",
+            vec![pieces.join("\n"); n].join("\n")
+        );
+        bench.run(&text, 1, 128).expect("it ends").cycles()
+    };
+    let (few, many) = (cycles(8), cycles(24));
+    assert_eq!(many - few, 16 * 4 * u64::from(interval));
+}
+
 /// A buffer of pointers, each to the one `stride` bytes further.
 fn chase(bench: &Bench, nodes: u64, stride: u64) {
     for n in 0..nodes {

@@ -80,6 +80,9 @@ struct SubcoreSlots {
 /// Names of the math pipes, in the order of [`warpwave_isa::opcode::Pipe`].
 const MATH_PIPES: [&str; 6] = ["int", "fp32", "half", "fp64", "sfu", "tensor"];
 
+/// The tensor pipe among them.
+const TENSOR: usize = 5;
+
 /// What a sub-core's blocks share with the rest of the SM, by sub-core.
 #[derive(Default)]
 struct Shared {
@@ -89,6 +92,7 @@ struct Shared {
     memory: Vec<InPort<Box<Flight>>>,
     memory_done: Vec<OutPort<Box<Flight>>>,
     shared_done: Vec<OutPort<Box<Flight>>>,
+    products: Vec<InPort<Box<Flight>>>,
     note: Vec<OutPort<MemoryNote>>,
 }
 
@@ -162,6 +166,7 @@ pub(super) fn fill(
     let ports = shared::Ports {
         input: from_lsu,
         output: shared.shared_done,
+        products: shared.products,
         lines,
     };
     let largest = config.limits.shared_carveouts.iter().copied().max().unwrap_or(0);
@@ -234,10 +239,13 @@ fn fill_subcore(
     for (n, (name, slot)) in MATH_PIPES.iter().zip(&slots.math).enumerate() {
         let (to_pipe, input) = join(path.child(name).child("in"), 1, DEPTH, dispatch, slot);
         let (output, result) = join(path.child(name).child("out"), 1, pipe_depth(config, n), slot, dispatch);
-        tile.fill(
-            slot,
-            math::MathPipe::new(path.child(name), math::Ports { input, output }),
-        );
+        let group = (n == TENSOR && config.cluster.max_ctas > 0).then(|| {
+            let (group, products) = join(path.child("products"), 1, DEPTH, slot, meets.shared_memory);
+            shared.products.push(products);
+            group
+        });
+        let ports = math::Ports { input, output, group };
+        tile.fill(slot, math::MathPipe::new(path.child(name), ports));
         pipes.push(to_pipe);
         results.push(result);
     }

@@ -49,6 +49,8 @@ pub enum Width {
     MmaC,
     /// One word a matrix (`mods.count`).
     Count,
+    /// Operand A of a warp group's product: a fragment of four words, or a descriptor of two where it is in shared memory (`mods.high`).
+    GmmaA,
 }
 
 impl Width {
@@ -67,6 +69,13 @@ impl Width {
             Width::MmaB => mma_words(inst.mods.mma).1,
             Width::MmaC => mma_words(inst.mods.mma).2,
             Width::Count => inst.mods.count,
+            Width::GmmaA => {
+                if inst.mods.high {
+                    2
+                } else {
+                    4
+                }
+            }
         }
     }
 }
@@ -241,6 +250,11 @@ opcodes! {
     /// D = A * B + C for the shape `mma`; sources A, B, C; `sat` clamps integers.
     Mma "MMA" Tensor (MmaC, 0) <- ([MmaA, MmaB, MmaC], 0);
 
+    /// One warp's part of eight columns of a warp group's product, D = A * B + C: columns 8 * `count` and on, rows 16 * (warp of the
+    /// group) and on. B lies in shared memory as descriptor b says, by columns or (`trans`) by rows; A is a fragment, or (`high`) lies
+    /// in shared memory likewise, by rows or (`right`) by columns. Without psrc0 the product alone. See [`crate::exec::gmma`].
+    Hgmma "HGMMA" Tensor (Words(4), 0) <- ([GmmaA, Words(2), Words(4)], 1);
+
     // ---- memory and exchange
     /// d = value at address a + offset.
     Ld "LD" Lsu (Access, 0) <- ([Address], 0);
@@ -292,6 +306,12 @@ opcodes! {
     Membar "MEMBAR" Control (Words(0), 0) <- ([], 0);
     /// Waits until at most `count` groups of copies are pending.
     Depbar "DEPBAR" Control (Words(0), 0) <- ([], 0);
+    /// What the warp has written to shared memory is seen by products and bulk copies that come later.
+    FenceView "FENCE.VIEW.ASYNC" Control (Words(0), 0) <- ([], 0);
+    /// Closes the group of the warp group's products begun so far.
+    GmmaCommit "WARPGROUP.COMMIT" Control (Words(0), 0) <- ([], 0);
+    /// Waits until at most `count` groups of products are pending.
+    GmmaWait "WARPGROUP.DEPBAR" Control (Words(0), 0) <- ([], 0);
     /// Sleeps for about a nanoseconds.
     Nanosleep "NANOSLEEP" Control (Words(0), 0) <- ([Words(1)], 0);
     /// The program gives up.

@@ -13,7 +13,7 @@ use warpwave_isa::reg::Reg;
 /// Whether the row has a result that is computed, not fetched.
 fn computes(op: Opcode) -> bool {
     let pipe = op.row().pipe;
-    op == Opcode::Shfl || !matches!(pipe, Pipe::Lsu | Pipe::Control)
+    op == Opcode::Shfl || op != Opcode::Hgmma && !matches!(pipe, Pipe::Lsu | Pipe::Control)
 }
 
 /// A generated instruction with its sources in registers: only the words that are read matter here.

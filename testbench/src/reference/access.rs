@@ -3,6 +3,7 @@
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
 use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::gmma;
 use warpwave_isa::exec::mbarrier;
 use warpwave_isa::exec::{Operands, Results};
 use warpwave_isa::inst::{AtomOp, Inst};
@@ -18,8 +19,11 @@ use super::watch::Touch;
 
 /// Whether a row accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
-    use Opcode::{Atom, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Syncs};
-    matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs)
+    use Opcode::{Atom, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Syncs};
+    matches!(
+        op,
+        Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs | Hgmma
+    )
 }
 
 /// One memory instruction at work.
@@ -41,6 +45,10 @@ impl Lsu<'_, '_> {
                 if let Some(watch) = &mut self.cta.watch {
                     watch.close_copies(self.warp, lanes);
                 }
+                Ok(())
+            }
+            Opcode::Hgmma => {
+                self.multiply(results);
                 Ok(())
             }
             Opcode::Ldsm => self.load_matrices(lanes, &at, results),
@@ -116,6 +124,16 @@ impl Lsu<'_, '_> {
             access,
             load_words(access, &bytes[..access.total() as usize]),
         );
+    }
+
+    /// What lies outside the CTA's shared memory reads as zero.
+    fn multiply(&self, results: &mut Results) {
+        let own = &self.cta.shared[self.cta.rank];
+        let read = |at: usize| match own.get(at..at + 2) {
+            Some(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),
+            None => 0,
+        };
+        gmma::multiply(self.inst, self.decoded, self.operands, self.warp as u32, read, results);
     }
 
     /// LDSM: row r of matrix m is at the address of lane 8 m + r; lane l gets the two elements at row l / 4, columns 2 (l mod 4)

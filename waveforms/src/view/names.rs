@@ -19,7 +19,7 @@ const COLOURS: &[(&[&str], &str, &str)] = &[
     (&["short_scoreboard", "data_busy"], "DarkOrange3", "cd6600"),
     (&["mio_throttle", "stall_store", "stall_memory"], "Sienna", "a0522d"),
     (&["lg_throttle", "stall_answer"], "DeepPink4", "8b0a50"),
-    (&["barrier", "membar", "activate"], "Purple3", "7d26cd"),
+    (&["barrier", "membar", "gmma", "activate"], "Purple3", "7d26cd"),
     (&["math_pipe_throttle", "write"], "SteelBlue", "4682b4"),
     (&["branch_resolving", "stall_pinned"], "DarkGoldenrod", "b8860b"),
     (&["wait", "pass"], "SlateGray", "708090"),

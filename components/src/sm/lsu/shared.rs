@@ -21,6 +21,7 @@
 
 mod access;
 mod lines;
+mod products;
 
 pub use lines::LinePorts;
 
@@ -59,6 +60,8 @@ pub struct Ports {
     pub input: InPort<Box<Flight>>,
     /// Their ends, to each sub-core.
     pub output: Vec<OutPort<Box<Flight>>>,
+    /// Products of warp groups, from each tensor pipe, where there are any.
+    pub products: Vec<InPort<Box<Flight>>>,
     /// What comes from other SMs, where there are clusters.
     pub lines: Option<LinePorts>,
 }
@@ -89,6 +92,8 @@ pub struct Stats {
     pub busy_cycles: u64,
     /// Accesses of other SMs, line by line.
     pub lines: u64,
+    /// Products of warp groups, eight columns of a warp at a time.
+    pub products: u64,
     /// Issue to use, shuffles left out.
     pub latency: Latency,
 }
@@ -250,6 +255,7 @@ impl Component for SharedMemory {
         if self.ports.lines.is_some() {
             self.run_lines(now);
         }
+        self.run_products(now);
         self.begin(now);
         // An access without conflicts has the banks for this one cycle.
         self.finish(now);
@@ -263,6 +269,8 @@ impl Component for SharedMemory {
         };
         let gives_up = self.waiting.until();
         let own = activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))));
+        let products = self.ports.products.iter().any(|port| port.is_ready(now));
+        let own = own.or(Activity::busy_if(products));
         match &mut self.ports.lines {
             Some(ports) => own.or(self.lines.activity(ports, now)),
             None => own,
@@ -277,6 +285,7 @@ impl Component for SharedMemory {
         self.stats = Stats::default();
         self.ports.input.clear();
         self.lines = Lines::default();
+        self.ports.products.iter_mut().for_each(InPort::clear);
         if let Some(lines) = &mut self.ports.lines {
             lines.input.clear();
         }
@@ -309,6 +318,7 @@ impl Component for SharedMemory {
         report.count("shuffles", stats.shuffles);
         report.count("busy_cycles", stats.busy_cycles);
         report.count("cluster_lines", stats.lines);
+        report.count("products", stats.products);
         report.latency("shared", &stats.latency);
     }
 }

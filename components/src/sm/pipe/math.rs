@@ -8,6 +8,8 @@
 //! the issue of this one; the stages in between lie in the link. Whether the pipe can take an instruction (its interval) is the
 //! scheduler's business, which knows of every instruction sent here.
 //!
+//! The operands of a warp group's product lie in shared memory: the tensor pipe hands it on, and shared memory answers in its place.
+//!
 //! | way of a result | cycles |
 //! |---|---|
 //! | issue to here | 2 |
@@ -23,6 +25,7 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::execute;
+use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::Flight;
 
@@ -32,6 +35,8 @@ pub struct Ports {
     pub input: InPort<Box<Flight>>,
     /// Instructions with their results.
     pub output: OutPort<Box<Flight>>,
+    /// Of a tensor pipe, products of warp groups to shared memory.
+    pub group: Option<OutPort<Box<Flight>>>,
 }
 
 /// What a pipe counts.
@@ -64,6 +69,14 @@ impl MathPipe {
     }
 }
 
+impl MathPipe {
+    /// Whether an instruction can be taken, wherever it goes.
+    #[inline]
+    fn has_room(&self, now: Cycle) -> bool {
+        self.ports.output.has_room(now) && self.ports.group.as_ref().is_none_or(|group| group.has_room(now))
+    }
+}
+
 impl Component for MathPipe {
     fn path(&self) -> &Path {
         &self.path
@@ -71,9 +84,18 @@ impl Component for MathPipe {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.entered = None;
-        while self.ports.output.has_room(now)
+        while self.has_room(now)
             && let Some(mut flight) = self.ports.input.recv(now)
         {
+            if let Some(group) = &mut self.ports.group
+                && flight.inst().op == Opcode::Hgmma
+            {
+                self.stats.instructions += 1;
+                self.stats.busy_cycles += u64::from(flight.timing().interval);
+                self.entered = Some((flight.warp, flight.pc));
+                group.send(now, flight);
+                continue;
+            }
             let flight_now = &mut *flight;
             let inst = &flight_now.grid.program.code()[flight_now.pc as usize];
             let decoded = &flight_now.grid.program.decoded()[flight_now.pc as usize];

@@ -58,7 +58,14 @@ fn math_pipe_under_back_pressure_keeps_the_contract_and_the_order() {
     let build = |rig: &mut Rig| {
         let input = rig.input("operands", 1, 2, flights(&program, &[2, 3, 30, 31]));
         let output = rig.output("results", 1, 2, |now| now.0 % 5 == 0);
-        MathPipe::new(Path::root("pipe"), math::Ports { input, output })
+        MathPipe::new(
+            Path::root("pipe"),
+            math::Ports {
+                input,
+                output,
+                group: None,
+            },
+        )
     };
     let events = check(build, 150).unwrap();
     assert_eq!(order(&events, "results"), [0, 1, 2, 3]);
@@ -71,7 +78,14 @@ fn instructions_arriving_two_after_issue_leave_one_before_a_dependent_may_issue(
     let build = |rig: &mut Rig| {
         let input = rig.input("operands", 1, 2, flights(&program, &arrivals));
         let output = rig.output("results", 1, 8, |_| true);
-        MathPipe::new(Path::root("pipe"), math::Ports { input, output })
+        MathPipe::new(
+            Path::root("pipe"),
+            math::Ports {
+                input,
+                output,
+                group: None,
+            },
+        )
     };
     let events = check(build, 400).unwrap();
     let wanted: Vec<u64> = arrivals

@@ -72,6 +72,14 @@ impl Scheduler {
                 flow.step();
                 warp.at_fence = warp.stores > 0;
             }
+            Opcode::GmmaCommit => {
+                flow.step();
+                warp.products.close();
+            }
+            Opcode::GmmaWait => {
+                flow.step();
+                warp.products.wait(inst.mods.count);
+            }
             Opcode::Depbar => {
                 flow.step();
                 warp.copies.wait(inst.mods.count);

@@ -257,10 +257,10 @@ impl Scheduler {
             return;
         }
         warp.in_flight += 1;
-        let group = if inst.op == Opcode::Ldgsts {
-            warp.copies.begin()
-        } else {
-            0
+        let group = match inst.op {
+            Opcode::Ldgsts => warp.copies.begin(),
+            Opcode::Hgmma => warp.products.begin(),
+            _ => 0,
         };
         match pipe {
             Pipe::Control => warp.resolving = true,

@@ -63,6 +63,8 @@ pub struct Warp {
     pub since: Cycle,
     /// Its asynchronous copies.
     pub copies: Copies,
+    /// Its part of the products of its warp group.
+    pub products: Copies,
     /// Program counter of the instruction at the head of its buffer.
     pub buffered_pc: u32,
     /// Where it stands with the barrier of its cluster.
@@ -93,6 +95,7 @@ impl Warp {
             state: Some(State::NoInstruction),
             since: now,
             copies: Copies::default(),
+            products: Copies::default(),
             buffered_pc: 0,
             cluster: ClusterState::default(),
             barrier: (0, 0),
@@ -129,6 +132,8 @@ impl Warp {
             Some(State::Barrier)
         } else if self.at_fence {
             Some(State::Membar)
+        } else if self.products.is_awaited() {
+            Some(State::Gmma)
         } else if self.copies.is_awaited() {
             Some(State::LongScoreboard)
         } else if self.resolving || self.resume_at > now {
@@ -138,11 +143,22 @@ impl Warp {
         } else {
             let decoded = self.decoded(self.flow.pc());
             let blocked = self.board.wait(decoded);
-            // A barrier says that what came before it has been done in order: it must have left the memory queue.
-            let unordered =
-                self.queued > 0 && decoded.pipe == Pipe::Control && is_barrier(self.inst(self.flow.pc()).op);
-            blocked.or(unordered.then_some(State::ShortScoreboard))
+            if blocked.is_none() && decoded.pipe == Pipe::Control {
+                self.order(self.inst(self.flow.pc()).op)
+            } else {
+                blocked
+            }
         }
+    }
+
+    /// What a control instruction waits for so that what came before it is done in order: a barrier for accesses to leave the memory
+    /// queue, a fence before products and bulk copies for them to be carried out.
+    fn order(&self, op: Opcode) -> Option<State> {
+        if self.queued > 0 && is_barrier(op) {
+            return Some(State::ShortScoreboard);
+        }
+        let is_open = op == Opcode::FenceView && (self.in_flight > 0 || self.stores > 0);
+        is_open.then_some(State::Membar)
     }
 }
 

@@ -155,6 +155,10 @@ impl Op {
                 | Exit
                 | Bar
                 | BarRed
+                | FenceView
+                | GmmaCommit
+                | GmmaWait
+                | Hgmma
                 | ClusterArrive
                 | ClusterWait
                 | Membar

@@ -13,6 +13,7 @@ mod compare;
 mod control;
 mod convert;
 mod float;
+mod gmma;
 mod integer;
 mod mbarrier;
 mod memory;
@@ -336,6 +337,9 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "mma" => self.mma(&form),
             "wmma" => self.wmma(&form),
             "mbarrier" => self.mbarrier(&form),
+            "wgmma" => self.warp_group(&form),
+            // Grids run one after the other, and registers are given at launch: nothing to do.
+            "griddepcontrol" | "setmaxnreg" => Ok(()),
             "mapa" => self.map_address(&form),
             op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),
             _ if self.is_chained(&form) => self.chained(&form),

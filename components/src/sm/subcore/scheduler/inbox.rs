@@ -31,8 +31,10 @@ impl Scheduler {
                 &w.grid.program.decoded()[pc as usize],
             );
             w.in_flight -= 1;
-            if w.grid.program.code()[pc as usize].op == Opcode::Ldgsts {
-                w.copies.end(group);
+            match w.grid.program.code()[pc as usize].op {
+                Opcode::Ldgsts => w.copies.end(group),
+                Opcode::Hgmma => w.products.end(group),
+                _ => {}
             }
             self.look_again(warp);
         }

@@ -159,7 +159,29 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn fence(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".cta", ".gl", ".sys", ".gpu", ".cluster", ".sc", ".acq_rel"])?;
+        form.only(&[
+            ".cta",
+            ".gl",
+            ".sys",
+            ".gpu",
+            ".cluster",
+            ".sc",
+            ".acq_rel",
+            ".acquire",
+            ".release",
+            ".proxy",
+            ".async",
+            ".alias",
+            ".tensormap::generic",
+            ".global",
+            ".shared::cta",
+            ".shared::cluster",
+            ".mbarrier_init",
+        ])?;
+        if form.has(".proxy") {
+            self.emit(Op::row(Opcode::FenceView));
+            return Ok(());
+        }
         self.emit(Op::row(Opcode::Membar).mods(|mods| mods.scope = scope_of(form)));
         Ok(())
     }

@@ -62,7 +62,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// The registers of a fragment, side by side.
-    fn fragment(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Arg, Diagnostic> {
+    pub(super) fn fragment(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Arg, Diagnostic> {
         let group = self.code.group(self.fragment_words(value));
         let mut at = 0;
         for part in parts(value) {

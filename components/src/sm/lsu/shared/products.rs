@@ -1,0 +1,42 @@
+//! Products of warp groups: their operands are read here, at a width of their own beside the banks' crossbar.
+//!
+//! The four warps of a group share B, so that it is read once for all of them; whether that leaves the banks any room beside the tensor
+//! pipes' rate is not published, and nothing is taken from other accesses.
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::gmma;
+
+use super::SharedMemory;
+use crate::proto::warp::Flight;
+
+impl SharedMemory {
+    /// Carries products out, and sends them to their sub-cores so that they take the latency of the tensor pipe.
+    pub(super) fn run_products(&mut self, now: Cycle) {
+        for n in 0..self.ports.products.len() {
+            while self.ports.output[n].has_room(now)
+                && let Some(mut flight) = self.ports.products[n].recv(now)
+            {
+                self.multiply(&mut flight);
+                self.stats.products += 1;
+                let spent = now.since(flight.issued) + 2;
+                let extra = u64::from(flight.timing().latency).saturating_sub(spent);
+                self.ports.output[n].send_after(now, extra, flight);
+            }
+        }
+    }
+
+    /// What lies outside the CTA's shared memory reads as zero.
+    fn multiply(&self, flight: &mut Flight) {
+        let grid = flight.grid.clone();
+        let (inst, decoded) = (
+            &grid.program.code()[flight.pc as usize],
+            &grid.program.decoded()[flight.pc as usize],
+        );
+        let own = &self.bytes[flight.shared_base as usize..][..grid.shared_bytes as usize];
+        let read = |at: usize| match own.get(at..at + 2) {
+            Some(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),
+            None => 0,
+        };
+        gmma::multiply(inst, decoded, &flight.operands, flight.index, read, &mut flight.results);
+    }
+}

@@ -1,0 +1,131 @@
+//! Products of a warp group against products of integers: operands laid out as software lays them out, by the published layouts
+//! (PTX ISA, shared memory layouts of wgmma), element by element.
+
+use warpwave_isa::exec::gmma::multiply;
+use warpwave_isa::exec::{Operands, Results};
+use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::{LaneMask, Lanes};
+use warpwave_isa::program::Decoded;
+
+/// Where an element lies: byte from its row or column and its index along k.
+type Place = fn(usize, usize) -> usize;
+
+/// A layout, and the upper word of a descriptor for it with the leading offset in the lower one, less the address.
+struct Layout {
+    place: Place,
+    leading: u64,
+    stride: u64,
+    mode: u64,
+    /// Whether k is not the contiguous axis.
+    turned: bool,
+}
+
+/// Lines of 128 bytes along k; line r holds its pieces of 16 bytes in the order p ^ (r mod 8).
+const SWIZZLED_128: Layout = Layout {
+    place: |r, k| r * 128 + (((k / 8) ^ (r % 8)) * 16) + k % 8 * 2,
+    leading: 16,
+    stride: 1024,
+    mode: 1,
+    turned: false,
+};
+
+/// Lines of 64 bytes along k, two of them in 128 bytes; the pieces of line r in the order p ^ (r / 2 mod 4).
+const SWIZZLED_64: Layout = Layout {
+    place: |r, k| r * 64 + (((k / 8) ^ (r / 2 % 4)) * 16) + k % 8 * 2,
+    leading: 16,
+    stride: 512,
+    mode: 2,
+    turned: false,
+};
+
+/// Blocks of 8 by 8, those along k 128 bytes apart, the others 256.
+const PACKED: Layout = Layout {
+    place: |r, k| r / 8 * 256 + k / 8 * 128 + r % 8 * 16 + k % 8 * 2,
+    leading: 128,
+    stride: 256,
+    mode: 0,
+    turned: false,
+};
+
+/// Lines of 64 columns, one for each k, swizzled as above; eight lines make 1024 bytes.
+const TURNED_128: Layout = Layout {
+    place: |c, k| k * 128 + (((c / 8) ^ (k % 8)) * 16) + c % 8 * 2,
+    leading: 2048,
+    stride: 1024,
+    mode: 1,
+    turned: true,
+};
+
+impl Layout {
+    fn descriptor(&self, address: u64) -> u64 {
+        address >> 4 | self.leading >> 4 << 16 | self.stride >> 4 << 32 | self.mode << 62
+    }
+}
+
+/// Small integers without a pattern.
+fn element(salt: usize, x: usize, k: usize) -> i64 {
+    ((x * 31 + k * 17 + salt * 7) % 13) as i64 - 6
+}
+
+fn put(bytes: &mut [u8], at: usize, value: i64) {
+    bytes[at..at + 2].copy_from_slice(&half::f16::from_f32(value as f32).to_le_bytes());
+}
+
+/// Rows of a warp and eight columns of a product of 64 by 64 by 16, with sums that begin at `start` if they count.
+fn check(a: &Layout, b: &Layout, warp: u32, piece: usize, counts: bool) {
+    const B: usize = 0x4000;
+    let mut shared = vec![0; 0x8000];
+    for (x, k) in (0..64).flat_map(|x| (0..16).map(move |k| (x, k))) {
+        put(&mut shared, (a.place)(x, k), element(1, x, k));
+        put(&mut shared, B + (b.place)(x, k), element(2, x, k));
+    }
+    let text = format!(
+        "HGMMA.16816F16.HI{}{}.N{piece} R0, R8, R10, R0, PT",
+        if a.turned { ".R" } else { "" },
+        if b.turned { ".T" } else { "" }
+    );
+    let inst: Inst = text.parse().expect("an instruction");
+    let decoded = Decoded::of(&inst);
+    let mut operands = Operands::default();
+    operands.preds[0] = if counts { LaneMask::ALL } else { LaneMask::NONE };
+    let descriptors = [a.descriptor(0), b.descriptor(B as u64)];
+    for (slot, bits) in (0..).zip(descriptors) {
+        let word = decoded.first_word[slot] as usize;
+        operands.words[word] = Lanes::splat(bits as u32);
+        operands.words[word + 1] = Lanes::splat((bits >> 32) as u32);
+    }
+    let sums = decoded.first_word[2] as usize;
+    operands.words[sums..sums + 4].fill(Lanes::splat(100f32.to_bits()));
+    let mut results = Results::default();
+    let read = |at: usize| u16::from_le_bytes([shared[at], shared[at + 1]]);
+    multiply(&inst, &decoded, &operands, warp, read, &mut results);
+    for lane in 0..32 {
+        for n in 0..4 {
+            let row = 16 * warp as usize + lane / 4 + 8 * (n / 2);
+            let column = 8 * piece + 2 * (lane % 4) + n % 2;
+            let product: i64 = (0..16).map(|k| element(1, row, k) * element(2, column, k)).sum();
+            let want = product + if counts { 100 } else { 0 };
+            assert_eq!(
+                f32::from_bits(results.words[n].0[lane]),
+                want as f32,
+                "{text}: {row}, {column}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_layout_of_both_operands_gives_the_product_of_integers() {
+    for a in [&SWIZZLED_128, &SWIZZLED_64, &PACKED, &TURNED_128] {
+        for b in [&SWIZZLED_128, &SWIZZLED_64, &PACKED, &TURNED_128] {
+            for (warp, piece) in [(0, 0), (3, 7), (1, 2)] {
+                check(a, b, warp, piece, true);
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_that_do_not_count_begin_at_zero() {
+    check(&SWIZZLED_128, &PACKED, 2, 1, false);
+}
