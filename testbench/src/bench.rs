@@ -157,6 +157,20 @@ impl<'a> Bench<'a> {
         &self.programs
     }
 
+    /// The text of every instruction that may run, by its number ([`Program::first`]).
+    pub fn instructions(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        for program in &self.programs {
+            let first = program.first() as usize;
+            let end = first + program.code().len();
+            texts.resize(texts.len().max(end), String::new());
+            for (text, inst) in texts[first..end].iter_mut().zip(program.code()) {
+                *text = inst.to_string();
+            }
+        }
+        texts
+    }
+
     /// The machine as it is now.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu

@@ -25,6 +25,8 @@ mod progress;
 
 mod wave;
 
+mod trigger;
+
 mod views;
 
 mod trouble;

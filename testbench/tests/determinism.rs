@@ -181,7 +181,7 @@ fn run_watched(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outc
             .all(|waveform| waveform.collect(progress.now).is_ok())
     });
     assert_eq!(run.stopped, None, "{} on {gpu}, {way:?}", scenario.name);
-    if let Some(waveform) = waveform {
+    if let Some(waveform) = &mut waveform {
         waveform.finish(bench.gpu().clock().now()).unwrap();
     }
     Outcome {

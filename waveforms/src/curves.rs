@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `ipc` | instructions issued per cycle, over the [`BUCKET`] cycles before |
 //! | `occupancy` | resident warps per warp slot, over the same cycles |
+//! | `lanes` | running lanes of an issued instruction, over the same cycles |
 //! | `top_stall` | the state of most of its warps, those aside that issue or could |
 //! | `n_stalled` | how many are in it |
 
@@ -26,8 +27,17 @@ struct Curve {
     /// The sum over the bucket's cycles so far, up to `since`.
     area: u64,
     since: u64,
-    scale: f64,
+    over: Over,
     shown: u64,
+}
+
+/// What the area of a curve is divided by.
+#[derive(Clone, Copy)]
+enum Over {
+    /// So many cycles times the most that the sum can be.
+    All(f64),
+    /// The area of the curve before it.
+    CurveBefore,
 }
 
 impl Curve {
@@ -37,10 +47,10 @@ impl Curve {
         self.sum = self.sum + to.unwrap_or(0) - from.unwrap_or(0);
     }
 
-    fn mean(&mut self, now: u64) -> Option<u64> {
+    /// The area of the bucket that ends now.
+    fn end_bucket(&mut self, now: u64) -> u64 {
         self.change(now, None, None);
-        let mean = (std::mem::take(&mut self.area) as f64 / self.scale).to_bits();
-        (std::mem::replace(&mut self.shown, mean) != mean).then_some(mean)
+        std::mem::take(&mut self.area)
     }
 }
 
@@ -115,10 +125,20 @@ impl Curves {
 
     fn add_sm(&mut self, sm: &[String], signals: &mut Vec<Signal>) {
         let in_sm = |signal: &&Signal| signal.scope.starts_with(sm);
+        let n_before = self.curves.len();
         let slots = signals.iter().filter(in_sm).filter(|s| is_warp_state(s)).count();
-        for (name, input, whole) in [("ipc", "issue_valid", 1), ("occupancy", "live_warps", slots)] {
+        let whole = |most: usize| Over::All((BUCKET * most.max(1) as u64) as f64);
+        for (name, input, over) in [
+            ("ipc", "issue_valid", whole(1)),
+            ("lanes", "issue_lanes", Over::CurveBefore),
+            ("occupancy", "live_warps", whole(slots)),
+        ] {
             let inputs = places(signals, sm, |signal| signal.name == input);
-            if !inputs.is_empty() && whole > 0 {
+            let is_possible = match over {
+                Over::All(_) => slots > 0 || name == "ipc",
+                Over::CurveBefore => self.curves.len() > n_before,
+            };
+            if !inputs.is_empty() && is_possible {
                 inputs
                     .iter()
                     .for_each(|&n| self.roles[n] = Role::Curve(self.curves.len()));
@@ -127,7 +147,7 @@ impl Curves {
                     sum: 0,
                     area: 0,
                     since: 0,
-                    scale: (BUCKET * whole as u64) as f64,
+                    over,
                     shown: 0f64.to_bits(),
                 });
             }
@@ -150,11 +170,11 @@ impl Curves {
 
     /// The first values, those of the signals given: nothing is worked out yet but what they already say.
     pub fn begin(&mut self, values: &mut [Option<u64>]) {
-        for n in 0..self.roles.len() {
-            match self.roles[n] {
+        for (&role, &value) in self.roles.iter().zip(values.iter()) {
+            match role {
                 Role::Nothing => {}
-                Role::Curve(curve) => self.curves[curve].sum += values[n].unwrap_or(0),
-                Role::State(stall) => self.stalls[stall].change(None, values[n]),
+                Role::Curve(curve) => self.curves[curve].sum += value.unwrap_or(0),
+                Role::State(stall) => self.stalls[stall].change(None, value),
             }
         }
         for curve in &self.curves {
@@ -196,8 +216,19 @@ impl Curves {
         }
         if now == self.next {
             self.next = now + BUCKET;
+            let mut area_before = 0;
             for curve in &mut self.curves {
-                step.extend(curve.mean(now.0).map(|mean| (curve.place, Some(mean))));
+                let area = curve.end_bucket(now.0);
+                let mean = match curve.over {
+                    Over::All(most) => area as f64 / most,
+                    Over::CurveBefore if area_before == 0 => 0.0,
+                    Over::CurveBefore => area as f64 / area_before as f64,
+                };
+                area_before = area;
+                let mean = mean.to_bits();
+                if std::mem::replace(&mut curve.shown, mean) != mean {
+                    step.push((curve.place, Some(mean)));
+                }
             }
         }
         step[before..].sort_unstable_by_key(|change| change.0);

@@ -16,7 +16,7 @@ pub enum Kind {
     State(&'static [&'static str]),
     /// The number of an instruction, of [`CODE_WIDTH`] bits; the run's list of instructions has its text.
     Code,
-    /// A real number, as the bits of an `f64`; it always has a value.
+    /// A real number, as the bits of an `f64`; 0 where it has no value yet.
     Real,
 }
 

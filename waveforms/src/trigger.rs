@@ -109,15 +109,16 @@ impl Armed {
 
     /// The first values.
     pub fn begin(&mut self, now: Cycle, values: &[Option<u64>]) {
-        for n in 0..self.sees.len() {
-            self.see(now, n as u32, values[n]);
+        for (n, &value) in values.iter().enumerate().take(self.sees.len()) {
+            self.see(now, n as u32, value);
         }
     }
 
     /// A signal changes.
     #[inline]
     pub fn see(&mut self, now: Cycle, signal: u32, to: Option<u64>) {
-        if !self.sees[signal as usize] {
+        // What is worked out comes after what is recorded, and is not seen.
+        if self.sees.get(signal as usize) != Some(&true) {
             return;
         }
         match self.trigger {

@@ -3,9 +3,9 @@
 //! | file beside `run.vcd` | for |
 //! |---|---|
 //! | `run.gtkw` | GTKWave: `gtkwave run.gtkw` opens the dump, laid out |
-//! | `run.NAME.txt` | GTKWave: names and colours of a state's values, texts of instructions |
+//! | `run.names/NAME.txt` | GTKWave: names and colours of a state's values, texts of instructions |
 //! | `run.sucl` | Surfer: `surfer run.vcd --command-file run.sucl` lays it out |
-//! | `run.NAME.mapping` | Surfer: the same names; they go to `.surfer/mappings` |
+//! | `run.names/NAME.mapping` | Surfer: the same names; they go to `.surfer/mappings` |
 //!
 //! Names in the files are relative, so the files may be moved together.
 
@@ -81,9 +81,12 @@ pub fn write_beside(dump: &Path, signals: &[Signal], about: &About, span: &Span)
     };
     let lists = Lists::new(signals, &about.code);
     let layout = Layout::new(signals);
+    let mut folder = stem(dump).into_os_string();
+    folder.push(".names");
+    fs::create_dir_all(&folder).map_err(|error| WaveError::io(Path::new(&folder), error))?;
     for list in &lists.0 {
-        write(&format!("{}.txt", list.name), &list.translation())?;
-        write(&format!("{}.mapping", list.name), &list.mapping())?;
+        write(&format!("names/{}.txt", list.name), &list.translation())?;
+        write(&format!("names/{}.mapping", list.name), &list.mapping())?;
     }
     let files = gtkw::Files {
         dump: &name(dump),

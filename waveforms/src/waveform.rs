@@ -146,6 +146,11 @@ impl Waveform {
         &self.signals
     }
 
+    /// The cycle up to which everything is taken in.
+    pub fn now(&self) -> Cycle {
+        self.now
+    }
+
     /// What the header of a file says of the run and of what is shown.
     pub fn header(&self) -> Vec<String> {
         file::header(&self.selection, &self.about)
@@ -184,7 +189,7 @@ impl Waveform {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn finish(mut self, now: Cycle) -> Result<Summary, WaveError> {
+    pub fn finish(&mut self, now: Cycle) -> Result<Summary, WaveError> {
         self.collect(now)?;
         let result = self.close();
         self.checked(result)?;
@@ -201,25 +206,27 @@ impl Waveform {
         })
     }
 
-    /// Writes what the flight recorder has to a dump at `path`, with its view around cycle `event`. The first cycle of it.
+    /// Writes what the flight recorder has to a dump at `path`, with a view of what led to `event` in the last cycle collected.
+    /// The cycles written; none if there is no flight recorder, or nothing in it.
     ///
     /// # Errors
     /// If a file cannot be made or written.
-    pub fn write_flight(&mut self, path: &Path, what: &str, event: Cycle) -> Result<Option<Cycle>, WaveError> {
-        self.collect(self.now)?;
+    pub fn write_flight(&self, path: &Path, event: &str) -> Result<Option<Range<Cycle>>, WaveError> {
         let Some(flight) = self.flight.as_ref().filter(|_| self.begun) else {
             return Ok(None);
         };
+        let last = Cycle(self.now.0.saturating_sub(1));
         let mut header = self.header();
-        header.push(format!("flight recorder: the cycles before {what} in cycle {event}"));
+        header.push(format!("flight recorder: the cycles before {event} in cycle {last}"));
         let mut sink = file::create(path, &header, &self.about, &self.signals)?;
-        let start = flight.start(self.now);
         let failed = |error| WaveError::io(path, error);
         flight.write(sink.as_mut(), self.now).map_err(failed)?;
-        let mut span = self.span(start, self.now);
-        span.event = Some(Mark::new(what, event));
+        let span = Span {
+            event: Some(Mark::new(event, last)),
+            ..self.span(flight.start(self.now), self.now)
+        };
         view::write_beside(path, &self.signals, &self.about, &span)?;
-        Ok(Some(start))
+        Ok(Some(span.start..span.end))
     }
 
     fn span(&self, start: Cycle, end: Cycle) -> Span {

@@ -105,7 +105,7 @@ fn save_file_alone_shows_every_row_with_names_of_states() {
     assert!(said.contains("facs 22 rows 21 end 200000"), "{said}");
     // 190: warp 0 changed last in 189 (189 / 3 % 3 = 0), the state's name is shown.
     for line in [
-        "0 warp[0] = idle",
+        "warp 0-0 = idle",
         "pc = 00001BD0",
         "active_mask = 00000007",
         "n_waiting = 13",

@@ -255,6 +255,7 @@ impl Component for GigaThread {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
+        probe.vector("launch", 32, self.running.as_ref().map(|r| u64::from(r.grid.id)));
         probe.bit("launch_valid", Some(self.sent.is_some()));
         probe.vector("launch_sm", 8, self.sent.map(|(sm, _)| sm as u64));
         probe.vector("launch_cta", 32, self.sent.map(|(_, index)| index));

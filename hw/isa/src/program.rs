@@ -265,6 +265,7 @@ pub struct Program {
     decoded: Vec<Decoded>,
     needs: Needs,
     sources: Arc<SourceMap>,
+    first: u32,
 }
 
 impl Program {
@@ -277,6 +278,7 @@ impl Program {
             decoded,
             needs,
             sources: Arc::default(),
+            first: 0,
         }
     }
 
@@ -285,6 +287,19 @@ impl Program {
     pub fn with_sources(mut self, sources: Arc<SourceMap>) -> Self {
         self.sources = sources;
         self
+    }
+
+    /// The same program, as one of several: its first instruction has this number among those of all.
+    #[must_use]
+    pub fn numbered_from(mut self, first: u32) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// The number of its first instruction among those of all programs that may run.
+    #[inline]
+    pub fn first(&self) -> u32 {
+        self.first
     }
 
     /// The kernel's name.

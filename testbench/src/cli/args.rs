@@ -55,15 +55,30 @@ pub struct Run {
     /// Stop after so many cycles of all launches together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
-    /// Write a waveform for GTKWave, with its layout beside it (.gtkw)
+    /// Write a waveform for GTKWave, with its layout beside it (.gtkw); compressed if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub vcd: Option<PathBuf>,
     /// Show these signals in the waveform, such as 'gpu.gpc[0].sm[1].**'; everything if left out
-    #[arg(long, value_name = "SCOPE-GLOB", requires = "vcd")]
+    #[arg(long, value_name = "SCOPE-GLOB")]
     pub trace: Vec<String>,
+    /// Show so many levels below what --trace names; 1 shows the signals directly in it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub trace_depth: Option<u8>,
     /// Show these cycles in the waveform, the pipeline diagram and the timeline, B not included
     #[arg(long, value_name = "A..B", default_value = "..")]
     pub trace_cycles: String,
+    /// Begin the waveform with an event: launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
+    #[arg(long, value_name = "EVENT")]
+    pub trace_on: Option<String>,
+    /// What the times of the waveform are: a cycle shown as 1 ns, or real time
+    #[arg(long, value_name = "AXIS", default_value = "cycles")]
+    pub trace_time: TraceTime,
+    /// Where the last 20000 cycles go when a run goes wrong; NAME.flight.vcd if left out
+    #[arg(long, value_name = "FILE", conflicts_with = "no_flight")]
+    pub flight: Option<PathBuf>,
+    /// Keep no record of the last cycles
+    #[arg(long)]
+    pub no_flight: bool,
     /// Write all metrics as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -122,6 +137,15 @@ impl Run {
         ];
         files.iter().any(|file| file.is_some())
     }
+}
+
+/// What the times of a waveform are.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceTime {
+    /// A cycle is a nanosecond of the viewer's ruler
+    Cycles,
+    /// Real time, in ps
+    Real,
 }
 
 #[derive(Args)]

@@ -1,10 +1,14 @@
 //! `warpwave run`: runs scenarios, prints what happened, checks what they expect and assert.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
 use warpwave::report::{json, metrics, text};
 use warpwave::scenario::{Assert, Scenario, npy};
+use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
+use warpwave_hw::error::SimError;
 
 use super::args::{self, DEFAULT_GPU};
 use super::failure::{Failure, WRONG};
@@ -62,15 +66,28 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     let mut wave = Wave::begin(args, scenario, &mut bench)?;
     let mut views = Views::begin(args, &mut bench)?;
     let mut line = Line::new(!args.no_progress);
-    let run = bench.run(options, &mut |progress| {
-        views.collect(progress.now);
-        wave.collect(progress.now) && line.observe(&scenario.name, progress)
-    });
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        bench.run(options, &mut |progress| {
+            views.collect(progress.now);
+            wave.collect(progress.now) && line.observe(&scenario.name, progress)
+        })
+    }));
+    let run = match run {
+        Ok(run) => run,
+        Err(panic) => {
+            wave.rescue(&mut bench)?;
+            resume_unwind(panic)
+        }
+    };
     line.clear();
     let mut summary = Vec::new();
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
     print(&String::from_utf8_lossy(&summary))?;
-    wave.finish(bench.gpu().clock().now())?;
+    let verdict = verdict(scenario, &run);
+    if let Some(what) = went_wrong(&run, verdict.is_err()) {
+        wave.write_flight(what)?;
+    }
+    wave.finish(run.stopped.is_none().then(|| bench.gpu().clock().now()))?;
     views.write(args, scenario, &run, bench.gpu().clock().now())?;
     write_files(args, scenario, &bench, &run)?;
     let watched = args
@@ -82,11 +99,23 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
         }
         return Err(trouble::stopped(scenario, &bench, *launch, error));
     }
-    verdict(scenario, &run).and(watched)
+    verdict.and_then(|text| print(&text)).and(watched)
+}
+
+/// What the record of the last cycles is to be kept for, in one word.
+fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
+    match &run.stopped {
+        Some((_, LaunchError::Trap(_))) => Some("trap"),
+        Some((_, LaunchError::Sim(SimError::Deadlock { .. }))) => Some("deadlock"),
+        Some((_, LaunchError::Sim(SimError::CycleLimit { .. }))) => Some("cycle_limit"),
+        Some((_, LaunchError::Cancelled(_))) => Some("interrupt"),
+        Some((_, LaunchError::LocalMemory { .. })) => None,
+        None => is_wrong.then_some("failed_expectation"),
+    }
 }
 
 /// Says of every expectation and assertion whether it holds.
-fn verdict(scenario: &Scenario, run: &Run) -> Result<(), Failure> {
+fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
     let expected = scenario
         .buffers
         .iter()
@@ -106,7 +135,7 @@ fn verdict(scenario: &Scenario, run: &Run) -> Result<(), Failure> {
         }
     }
     if failures.is_empty() {
-        return print(&match (expected, scenario.asserts.len()) {
+        return Ok(match (expected, scenario.asserts.len()) {
             (0, 0) => "\nnothing was expected or asserted\n".to_owned(),
             (buffers, asserts) => format!("\nall held (buffers expected: {buffers}, assertions: {asserts})\n"),
         });

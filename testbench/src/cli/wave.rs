@@ -1,41 +1,62 @@
-//! The waveform of a run, where one is asked for.
+//! The waveform of a run, where one is asked for; and else the record of its last cycles, for when it goes wrong.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use warpwave::bench::Bench;
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
-use warpwave_waveforms::file::About;
+use warpwave_waveforms::file::{About, stem};
 use warpwave_waveforms::select::Selection;
-use warpwave_waveforms::waveform::{Summary, Waveform};
+use warpwave_waveforms::vcd::Axis;
+use warpwave_waveforms::waveform::Waveform;
 
-use super::args;
+use super::args::{self, TraceTime};
 use super::failure::Failure;
+use super::trigger;
+
+/// Cycles that the flight recorder keeps.
+const FLIGHT_CYCLES: u64 = 20_000;
+
+/// What the flight recorder looks at where nothing is selected: one SM, so that it costs little, and what hands it its work.
+const FLIGHT_SCOPES: [&str; 2] = ["gpu.gpc[0].sm[0]", "gpu.gigathread"];
 
 /// A waveform in the making, or none.
 pub struct Wave {
     waveform: Option<Waveform>,
     error: Option<WaveError>,
+    /// Where the last cycles go, if they are kept.
+    flight: Option<PathBuf>,
+    scopes: String,
 }
 
 impl Wave {
-    /// Begins to watch the machine, if `--vcd` is given.
+    /// Begins to watch the machine. The last cycles are kept unless a waveform is written anyway, or nobody wants them.
     pub fn begin(args: &args::Run, scenario: &Scenario, bench: &mut Bench<'_>) -> Result<Self, Failure> {
-        let Some(file) = &args.vcd else {
-            return Ok(Wave {
-                waveform: None,
-                error: None,
-            });
+        let flight = match (&args.flight, &args.vcd) {
+            _ if args.no_flight => None,
+            (Some(file), _) => Some(file.clone()),
+            (None, None) => Some(format!("{}.flight.vcd", scenario.name).into()),
+            (None, Some(_)) => None,
         };
-        let selection = Selection::new(&args.trace, &args.trace_cycles).map_err(failure)?;
-        let config = bench.gpu().config();
-        let run = vec![format!("{} on {}", scenario.name, config.name)];
-        let about = About::new(config.clocks.core_khz.into(), run);
-        let waveform = Waveform::create(file, &selection, &about, bench.gpu_mut().clock_mut());
+        let selection = selection(args, scenario, bench)?;
+        let about = about(args, scenario, bench);
+        let clock = bench.gpu_mut().clock_mut();
+        let watched = match (&flight, &args.vcd) {
+            (Some(_), _) => Some(Waveform::watch_flight(&selection, &about, clock, FLIGHT_CYCLES)),
+            (None, Some(_)) => Some(Waveform::watch(&selection, &about, clock)),
+            (None, None) => None,
+        };
+        let mut waveform = watched.transpose().map_err(failure)?;
+        if let (Some(waveform), Some(file)) = (&mut waveform, &args.vcd) {
+            waveform.add_vcd(file).map_err(failure)?;
+        }
         Ok(Wave {
-            waveform: Some(waveform.map_err(failure)?),
+            waveform,
             error: None,
+            flight,
+            scopes: selection.patterns().collect::<Vec<_>>().join(" "),
         })
     }
 
@@ -46,23 +67,91 @@ impl Wave {
         self.error.is_none()
     }
 
-    /// Ends the file.
-    pub fn finish(self, now: Cycle) -> Result<(), Failure> {
-        if let Some(error) = self.error {
-            return Err(failure(error));
-        }
-        let Some(waveform) = self.waveform else {
+    /// Something went wrong in the last cycle collected: writes the cycles before it, and says so.
+    pub fn write_flight(&mut self, what: &str) -> Result<(), Failure> {
+        let (Some(waveform), Some(file)) = (&mut self.waveform, &self.flight) else {
             return Ok(());
         };
-        let Summary { reached, .. } = waveform.finish(now).map_err(failure)?;
-        if !reached {
-            let _ = writeln!(
-                std::io::stderr(),
-                "note: the waveform is empty: the run ended in cycle {now}, before the cycles of --trace-cycles"
-            );
+        let written = waveform.write_flight(file, what).map_err(failure)?;
+        if let Some(span) = written {
+            say(&format!(
+                "note: cycles {}..{} of {} before the {what} are in {}; look at them with: gtkwave {}.gtkw",
+                span.start,
+                span.end,
+                self.scopes,
+                file.display(),
+                stem(file).display()
+            ));
         }
         Ok(())
     }
+
+    /// After a panic in the machine: as [`Wave::write_flight`], with the quantum that broke off.
+    pub fn rescue(&mut self, bench: &mut Bench<'_>) -> Result<(), Failure> {
+        if let Some(waveform) = &mut self.waveform {
+            waveform.rescue(bench.gpu_mut().clock_mut()).map_err(failure)?;
+        }
+        self.write_flight("broken_invariant")
+    }
+
+    /// Ends the file: at cycle `now`, or, of a run that did not come to its end, with the last cycle taken in.
+    pub fn finish(&mut self, now: Option<Cycle>) -> Result<(), Failure> {
+        if let Some(error) = self.error.take() {
+            return Err(failure(error));
+        }
+        let Some(waveform) = &mut self.waveform else {
+            return Ok(());
+        };
+        let now = now.unwrap_or(waveform.now());
+        let summary = waveform.finish(now).map_err(failure)?;
+        if !summary.reached {
+            say(&format!(
+                "note: the waveform is empty: the run ended in cycle {now}, before the cycles of --trace-cycles or the event of \
+                 --trace-on"
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> Result<Selection, Failure> {
+    let default: Vec<String> = match &args.vcd {
+        Some(_) => Vec::new(),
+        None => FLIGHT_SCOPES.map(String::from).to_vec(),
+    };
+    let patterns = if args.trace.is_empty() { &default } else { &args.trace };
+    let mut selection = Selection::new(patterns, &args.trace_cycles).map_err(failure)?;
+    if let Some(depth) = args.trace_depth {
+        selection = selection.with_depth(depth.into());
+    }
+    if let Some(event) = &args.trace_on {
+        selection = selection.with_trigger(trigger::parse(event, scenario, bench)?);
+    }
+    Ok(selection)
+}
+
+fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> About {
+    let config = bench.gpu().config();
+    let khz = config.clocks.core_khz.into();
+    let mut run = vec![format!("{} on {}", scenario.name, config.name)];
+    for (index, grid) in bench.grids().iter().enumerate() {
+        let (name, blocks, threads) = (grid.program.name(), grid.grid, grid.block);
+        run.push(format!("launch {index}: {name}, grid {blocks:?}, block {threads:?}"));
+    }
+    run.extend(args.set.iter().map(|(key, value)| format!("set {key} = {value}")));
+    About {
+        code: bench.instructions().into(),
+        axis: match args.trace_time {
+            TraceTime::Cycles => Axis::Cycles,
+            TraceTime::Real => Axis::Time { khz },
+        },
+        ..About::new(khz, run)
+    }
+}
+
+/// Tells the user; standard error may be gone, then there is nobody left to tell.
+fn say(note: &str) {
+    let _ = writeln!(std::io::stderr(), "{note}");
 }
 
 fn failure(error: WaveError) -> Failure {

@@ -80,11 +80,19 @@ fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
         entry: entry.name.clone(),
         findings: findings.clone(),
     };
+    let first = first_instruction(module, &entry.name);
     entry
         .program
         .as_ref()
-        .map(|program| Arc::new(program.clone()))
+        .map(|program| Arc::new(program.clone().numbered_from(first)))
         .map_err(unsupported)
+}
+
+/// The number of a kernel's first instruction among those of the module: it comes after the kernels before it.
+fn first_instruction(module: &Module, entry: &str) -> u32 {
+    let before = module.entries.iter().take_while(|other| other.name != entry);
+    let lengths = before.filter_map(|other| Some(other.program.as_ref().ok()?.code().len()));
+    lengths.sum::<usize>() as u32
 }
 
 fn check_sizes(launch: &Launch, program: &Program) -> Result<(), HostError> {

@@ -164,7 +164,8 @@ fn usage_that_makes_no_sense_is_refused_by_code_2() {
         &["run"][..],
         &["fly"],
         &["run", "saxpy", "--threads", "0"],
-        &["run", "saxpy", "--trace", "gpu.**"],
+        &["run", "saxpy", "--trace-depth", "0"],
+        &["run", "saxpy", "--flight", "a.vcd", "--no-flight"],
     ] {
         let answer = warpwave(args);
         assert_eq!(answer.code, 2, "{args:?}: {}", answer.err);

@@ -4,6 +4,7 @@ mod ending;
 mod input;
 mod run;
 mod show;
+mod trace;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,12 +27,14 @@ impl Answer {
 }
 
 fn warpwave(args: &[&str]) -> Answer {
-    Answer::of(
-        Command::new(env!("CARGO_BIN_EXE_warpwave"))
-            .args(args)
-            .output()
-            .unwrap(),
-    )
+    let folder = tempfile::tempdir().unwrap();
+    warpwave_in(folder.path(), args)
+}
+
+/// Runs the command in a folder, where the record of the last cycles is left if a run goes wrong.
+fn warpwave_in(folder: &Path, args: &[&str]) -> Answer {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpwave"));
+    Answer::of(command.current_dir(folder).args(args).output().unwrap())
 }
 
 /// A program that fails in one way, by its name in `tests/errors`.

@@ -37,6 +37,10 @@ impl Given<'_> {
         self.elements(name, Dtype::F32, f32::from_le_bytes)
     }
 
+    fn f64(&self, name: &str) -> Vec<f64> {
+        self.elements(name, Dtype::F64, f64::from_le_bytes)
+    }
+
     fn f16(&self, name: &str) -> Vec<f16> {
         self.elements(name, Dtype::F16, f16::from_le_bytes)
     }
@@ -108,7 +112,7 @@ macro_rules! encode {
         }
     )*};
 }
-encode!(u8, u32, i32, f16, f32);
+encode!(u8, u32, i32, f16, f32, f64);
 
 fn array(name: &'static str, elements: impl Encode) -> Array {
     (name, elements.encode())
@@ -162,6 +166,7 @@ fn single(name: &str, given: &Given) -> Array {
         ),
         "gelu_erf" => array("out", elementwise::gelu_erf(&given.f32("in"))),
         "gelu_tanh" => array("out", elementwise::gelu_tanh(&given.f32("in"))),
+        "latency_hiding" => array("out", vec![2.0 * sums::dot(&given.f64("x"), &given.f64("y"))]),
         "reduce_interleaved" => array("out", sums::chunk_sums(&given.f32("in"), given.threads())),
         "reduce_sequential" => array("out", sums::chunk_sums(&given.f32("in"), 2 * given.threads())),
         "scan_hillis_steele" => array("out", sums::prefix_sums(&given.i32("in"), given.threads())),

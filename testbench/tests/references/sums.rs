@@ -31,3 +31,8 @@ pub fn histogram(bytes: impl Iterator<Item = u8>) -> Vec<u32> {
     }
     bins
 }
+
+/// The sum of the products of two arrays' elements.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}

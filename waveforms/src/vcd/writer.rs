@@ -118,8 +118,9 @@ impl<W: Write> Writer<W> {
             (Some(value), Form::Vector) => self.number(value),
             (Some(value), Form::Bit) => self.text.push(b'0' + (value & 1) as u8),
             (Some(value), Form::Real) => self.real(f64::from_bits(value)),
+            (None, Form::Real) => self.real(0.0),
             (None, Form::Bit) => self.text.push(code.no_value),
-            (None, _) => self.text.extend_from_slice(&[b'b', code.no_value, b' ']),
+            (None, Form::Vector) => self.text.extend_from_slice(&[b'b', code.no_value, b' ']),
         }
         let end = self.text.len() + usize::from(code.len);
         self.text.extend_from_slice(&code.text);

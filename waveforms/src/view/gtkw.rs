@@ -60,11 +60,11 @@ pub fn text(
         signals,
         lists,
         stem,
-        text: format!("[dumpfile] \"{dump}\"\n[savefile] \"{stem}.gtkw\"\n[size] 1600 1000\n[sst_width] 200\n"),
+        text: format!("[dumpfile] \"{dump}\"\n[savefile] \"{stem}.gtkw\"\n[size] 1600 1000\n[sst_width] 30\n"),
         rows: 0,
         flag: "",
     };
-    save.text += "[signals_width] 220\n[sst_expanded] 0\n";
+    save.text += "[signals_width] 260\n[sst_expanded] 0\n";
     save.window(about, span);
     let _ = writeln!(save.text, "[treeopen] {top}.\n@24\n{top}.cycle[47:0]");
     layout.0.iter().for_each(|item| save.item(item));
@@ -149,7 +149,7 @@ impl Save<'_> {
         }
         self.flag = flag;
         if let Some(list) = list {
-            let _ = writeln!(self.text, "^1 {}.{}.txt", self.stem, list.name);
+            let _ = writeln!(self.text, "^1 {}.names/{}.txt", self.stem, list.name);
             self.flag = "";
         }
         let path = format!("{}.{}", signal.scope.join("."), signal.declared());

@@ -1,7 +1,8 @@
 //! How a run is laid out, whatever the viewer: groups by what a person looks for, rows with a way to show them.
 //!
-//! Of every SM: its curves and its top stall, then schedulers, warps, dispatch and collectors, pipes, LSU and coalescer,
-//! shared-memory banks, L1, links. Then front, crossbar, L2, HBM. The first SM is open as far as a screen reaches.
+//! Of every SM first what tells most: its curves, its top stall, what is issued, what memory does, the states of some warps. Then,
+//! closed, all the rest: schedulers, warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks, L1, links.
+//! Then front, crossbar, L2, HBM.
 
 use crate::curves::is_warp_state;
 use crate::signal::{Kind, Scope, Signal};
@@ -51,30 +52,35 @@ pub enum Item {
 /// All rows, in groups.
 pub struct Layout(pub Vec<Item>);
 
-/// The groups of an SM: a title, the scopes in it (as they begin), and whether it is open.
-const PARTS: [(&str, &[&str], bool); 7] = [
-    ("dispatch and collectors", &["dispatch"], false),
-    (
-        "pipes",
-        &["int", "fp32", "half", "fp64", "sfu", "tensor", "branch"],
-        false,
-    ),
-    ("LSU and coalescer", &["lsu"], true),
-    ("shared-memory banks", &["shared"], true),
-    ("L1", &["l1"], true),
-    ("CTAs", &["cta"], false),
-    ("links", &["link"], false),
+/// The groups of an SM: a title and the scopes in it.
+const PARTS: [(&str, &[&str]); 7] = [
+    ("dispatch and collectors", &["dispatch"]),
+    ("pipes", &["int", "fp32", "half", "fp64", "sfu", "tensor", "branch"]),
+    ("LSU and coalescer", &["lsu"]),
+    ("shared-memory banks", &["shared"]),
+    ("L1", &["l1"]),
+    ("CTAs", &["cta"]),
+    ("links", &["link"]),
+];
+
+/// What is seen of an SM at first, and what it is called.
+const AT_A_GLANCE: [(&str, &str, &str); 5] = [
+    ("lsu", "answer_age", "request latency"),
+    ("lsu", "pending", "requests pending"),
+    ("shared", "passes", "shared passes"),
+    ("l1", "tag", "L1 tag"),
+    ("l1", "mshr_sectors", "L1 sectors missing"),
 ];
 
 /// Signals of which a curve says more than digits.
 const CURVES: [&str; 7] = [
-    "ipc",
-    "occupancy",
     "n_stalled",
     "answer_age",
     "pending",
     "passes",
-    "issue_lanes",
+    "mshr_sectors",
+    "fetch_sectors",
+    "queue",
 ];
 
 impl Layout {
@@ -111,13 +117,13 @@ struct Maker<'a> {
 impl Maker<'_> {
     /// The outermost scope is no group.
     fn top(&mut self, top: &Scope) -> Vec<Item> {
-        let mut items: Vec<Item> = top.signals.iter().map(|&n| self.row(n, "")).collect();
+        let mut items: Vec<Item> = top.signals.iter().map(|&n| self.row(n)).collect();
         let (sms, others): (Vec<_>, Vec<_>) = top.scopes.iter().partition(|scope| has_sm(scope));
         for scope in sms {
             items.extend(self.sms(scope, &scope.name));
         }
         for scope in others {
-            items.extend(self.plain(scope, &scope.name, false));
+            items.extend(self.plain(scope, &scope.name));
         }
         items
     }
@@ -127,117 +133,166 @@ impl Maker<'_> {
         if is_sm(scope) {
             return self.sm(scope, path).into_iter().collect();
         }
-        let mut items: Vec<Item> = scope.signals.iter().map(|&n| self.row(n, "")).collect();
+        let mut items: Vec<Item> = scope.signals.iter().map(|&n| self.row(n)).collect();
         for inner in &scope.scopes {
             items.extend(self.sms(inner, &format!("{path}.{}", inner.name)));
         }
         items
     }
 
+    /// What tells most, in order; the warps of the first sub-core; then everything by part, closed.
     fn sm(&mut self, sm: &Scope, path: &str) -> Option<Item> {
         let is_open = std::mem::replace(&mut self.sm_is_open, false);
-        let mut items: Vec<Item> = sm.signals.iter().map(|&n| self.row(n, "")).collect();
         let subcores: Vec<&Scope> = sm
             .scopes
             .iter()
             .filter(|scope| scope.name.starts_with("subcore["))
             .collect();
+        let mut items: Vec<Item> = sm.signals.iter().map(|&n| self.row(n)).collect();
+        items.extend(self.instructions(&subcores));
+        items.extend(self.at_a_glance(sm));
+        let (first, others) = self.warps(&subcores);
+        items.extend(first);
         items.extend(self.schedulers(&subcores));
-        items.extend(self.warps(&subcores));
-        for (title, begins, open) in PARTS {
-            let is_part = |scope: &&Scope| begins.iter().any(|begin| is_called(&scope.name, begin));
+        items.extend(others);
+        for (title, names) in PARTS {
+            let is_part = |scope: &&Scope| names.iter().any(|name| is_called(&scope.name, name));
             let mut inside = Vec::new();
             for (n, subcore) in subcores.iter().enumerate() {
-                for scope in subcore.scopes.iter().filter(is_part) {
-                    inside.extend(self.plain(scope, &format!("subcore {n} {}", scope.name), open));
-                }
+                let parts = subcore.scopes.iter().filter(is_part);
+                inside.extend(parts.filter_map(|scope| self.plain(scope, &format!("sub-core {n} {}", scope.name))));
             }
-            let own: Vec<&Scope> = sm.scopes.iter().filter(is_part).collect();
-            match own[..] {
-                [only] if inside.is_empty() => inside = self.contents(only, open),
-                _ => inside.extend(own.iter().flat_map(|scope| self.plain(scope, &scope.name, open))),
+            for scope in sm.scopes.iter().filter(is_part) {
+                inside.extend(self.contents(scope));
             }
-            items.extend(group(title, open, inside));
+            items.extend(group(title, false, inside));
         }
-        let known = |scope: &Scope| {
-            let begins = PARTS.iter().flat_map(|(_, begins, _)| begins.iter());
-            scope.name.starts_with("subcore[") || begins.into_iter().any(|begin| is_called(&scope.name, begin))
+        let is_known = |scope: &Scope| {
+            let mut names = PARTS.iter().flat_map(|(_, names)| names.iter());
+            scope.name.starts_with("subcore[") || names.any(|name| is_called(&scope.name, name))
         };
-        for scope in sm.scopes.iter().filter(|scope| !known(scope)) {
-            items.extend(self.plain(scope, &scope.name, false));
-        }
+        let others = sm.scopes.iter().filter(|scope| !is_known(scope));
+        items.extend(others.filter_map(|scope| self.plain(scope, &scope.name)));
         group(path, is_open, items)
     }
 
-    /// What each scheduler issues: the text first.
-    fn schedulers(&self, subcores: &[&Scope]) -> Option<Item> {
+    /// What each scheduler issues, as text.
+    fn instructions(&self, subcores: &[&Scope]) -> Vec<Item> {
         let mut items = Vec::new();
-        let mut more = Vec::new();
-        for (n, subcore) in subcores.iter().enumerate() {
-            for scheduler in subcore.scopes.iter().filter(|scope| scope.name == "scheduler") {
-                let label = format!("{n} ");
-                let (texts, others): (Vec<_>, Vec<_>) = (scheduler.signals.iter())
-                    .partition(|&&signal| matches!(self.signals[signal].name.as_str(), "issue_inst" | "issue_lanes"));
-                items.extend(texts.into_iter().map(|&signal| self.row(signal, &label)));
-                let others: Vec<Item> = others.into_iter().map(|&signal| self.row(signal, "")).collect();
-                more.extend(group(&format!("scheduler {n}"), false, others));
-            }
+        for (n, scheduler) in schedulers(subcores) {
+            let texts = scheduler.signals.iter().filter(|&&signal| self.is_text(signal));
+            items.extend(texts.map(|&signal| self.labelled(signal, format!("issue {n}"))));
         }
-        items.extend(more);
-        group("schedulers", true, items)
-    }
-
-    /// A row with the state of each warp, then the rest of each in a group of its own.
-    fn warps(&self, subcores: &[&Scope]) -> Option<Item> {
-        let (mut states, mut details) = (Vec::new(), Vec::new());
-        for (n, subcore) in subcores.iter().enumerate() {
-            let schedulers = subcore.scopes.iter().filter(|scope| scope.name == "scheduler");
-            for warp in schedulers.flat_map(|scheduler| &scheduler.scopes) {
-                let label = format!("{n} {}", warp.name);
-                let (state, others): (Vec<_>, Vec<_>) =
-                    (warp.signals.iter()).partition(|&&s| is_warp_state(&self.signals[s]));
-                states.extend(state.into_iter().map(|&signal| {
-                    Item::Row(Row {
-                        label: label.clone(),
-                        ..self.a_row(signal, "")
-                    })
-                }));
-                let others: Vec<Item> = others.into_iter().map(|&signal| self.row(signal, "")).collect();
-                details.extend(group(&label, false, others));
-            }
-        }
-        states.extend(group("warps in detail", false, details));
-        group("warps", true, states)
-    }
-
-    /// A scope as it is declared.
-    fn plain(&self, scope: &Scope, label: &str, is_open: bool) -> Option<Item> {
-        group(label, is_open, self.contents(scope, false))
-    }
-
-    fn contents(&self, scope: &Scope, is_open: bool) -> Vec<Item> {
-        let mut items: Vec<Item> = scope.signals.iter().map(|&n| self.row(n, "")).collect();
-        items.extend(
-            scope
-                .scopes
-                .iter()
-                .filter_map(|inner| self.plain(inner, &inner.name, is_open)),
-        );
         items
     }
 
-    fn row(&self, signal: usize, before: &str) -> Item {
-        Item::Row(self.a_row(signal, before))
+    fn at_a_glance(&self, sm: &Scope) -> Vec<Item> {
+        let find = |&(scope, name, label): &(&str, &str, &str)| {
+            let scope = sm.scopes.iter().find(|inner| inner.name == scope)?;
+            let signal = scope
+                .signals
+                .iter()
+                .find(|&&signal| self.signals[signal].name == name)?;
+            Some(self.labelled(*signal, label.into()))
+        };
+        AT_A_GLANCE.iter().filter_map(find).collect()
     }
 
-    fn a_row(&self, n: usize, before: &str) -> Row {
+    fn schedulers(&self, subcores: &[&Scope]) -> Option<Item> {
+        let mut items = Vec::new();
+        for (n, scheduler) in schedulers(subcores) {
+            let others = scheduler.signals.iter().filter(|&&signal| !self.is_text(signal));
+            let others = others.map(|&signal| self.row(signal)).collect();
+            items.extend(group(&format!("scheduler {n}"), false, others));
+        }
+        group("schedulers", false, items)
+    }
+
+    /// A row with the state of each warp, those of the first sub-core apart; then the rest of each warp.
+    fn warps(&self, subcores: &[&Scope]) -> (Option<Item>, Option<Item>) {
+        let (mut first, mut items, mut more) = (None, Vec::new(), Vec::new());
+        for (n, scheduler) in schedulers(subcores) {
+            let mut states = Vec::new();
+            for warp in &scheduler.scopes {
+                // GTKWave takes a dot for the end of a scope.
+                let label = warp.name.replace("warp[", &format!("warp {n}-")).replace(']', "");
+                let is_state = |&&signal: &&usize| is_warp_state(&self.signals[signal]);
+                let (state, others): (Vec<usize>, Vec<usize>) = warp.signals.iter().partition(is_state);
+                states.extend(state.into_iter().map(|signal| self.labelled(signal, label.clone())));
+                let others = others.into_iter().map(|signal| self.row(signal)).collect();
+                more.extend(group(&label, false, others));
+            }
+            let is_first = first.is_none();
+            let group = group(&format!("warps of sub-core {n}"), is_first, states);
+            if is_first {
+                first = group;
+            } else {
+                items.extend(group);
+            }
+        }
+        items.extend(group("warps in detail", false, more));
+        (first, group("other warps", false, items))
+    }
+
+    fn is_text(&self, signal: usize) -> bool {
+        self.signals[signal].kind == Kind::Code
+    }
+
+    fn is_at_a_glance(&self, signal: usize) -> bool {
+        let signal = &self.signals[signal];
+        let is_in = |scope: &str| signal.scope.last().is_some_and(|last| last == scope);
+        let is_below_sm = signal
+            .scope
+            .iter()
+            .rev()
+            .nth(1)
+            .is_some_and(|scope| scope.starts_with("sm["));
+        let known = AT_A_GLANCE
+            .iter()
+            .any(|&(scope, name, _)| is_in(scope) && signal.name == name);
+        is_below_sm && known
+    }
+
+    /// A scope as it is declared, less what is seen at a glance.
+    fn plain(&self, scope: &Scope, label: &str) -> Option<Item> {
+        group(label, false, self.contents(scope))
+    }
+
+    fn contents(&self, scope: &Scope) -> Vec<Item> {
+        let signals = scope.signals.iter().filter(|&&signal| !self.is_at_a_glance(signal));
+        let mut items: Vec<Item> = signals.map(|&n| self.row(n)).collect();
+        items.extend(scope.scopes.iter().filter_map(|inner| self.plain(inner, &inner.name)));
+        items
+    }
+
+    fn labelled(&self, signal: usize, label: String) -> Item {
+        Item::Row(Row {
+            label,
+            ..self.a_row(signal)
+        })
+    }
+
+    fn row(&self, signal: usize) -> Item {
+        Item::Row(self.a_row(signal))
+    }
+
+    fn a_row(&self, n: usize) -> Row {
         let signal = &self.signals[n];
         Row {
             signal: n,
-            label: format!("{before}{}", signal.name),
+            label: signal.name.clone(),
             look: look(signal),
         }
     }
+}
+
+/// The schedulers of sub-cores, each with its number.
+fn schedulers<'a>(subcores: &'a [&'a Scope]) -> impl Iterator<Item = (usize, &'a Scope)> {
+    let of = |(n, subcore): (usize, &&'a Scope)| {
+        let found = subcore.scopes.iter().find(|scope| scope.name == "scheduler");
+        found.map(|scheduler| (n, scheduler))
+    };
+    subcores.iter().enumerate().filter_map(of)
 }
 
 /// Whether a scope's name is that, numbered or not.

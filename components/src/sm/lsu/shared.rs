@@ -299,7 +299,8 @@ impl Component for SharedMemory {
         probe.bit("busy", Some(self.shown.is_some()));
         probe.vector("warp", 5, self.shown.map(|(warp, ..)| u64::from(warp)));
         probe.vector("pc", 32, self.shown.map(|(_, pc, _)| u64::from(pc)));
-        probe.vector("passes", 6, self.shown.map(|(.., passes)| u64::from(passes)));
+        let passes = self.shown.map_or(0, |(.., passes)| u64::from(passes));
+        probe.vector("passes", 6, Some(passes));
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -132,8 +132,9 @@ pub struct Lsu {
     subcore_free: Vec<Cycle>,
     last: usize,
     accepted: Option<(u8, u8, u32)>,
-    sent: Option<u64>,
-    answered_line: Option<u64>,
+    sent: Option<(u64, u8)>,
+    /// Line of the last answer, and the most cycles since its issue of any.
+    answered: Option<(u64, u64)>,
     stats: Stats,
     log: Log,
 }
@@ -157,7 +158,7 @@ impl Lsu {
             last: 0,
             accepted: None,
             sent: None,
-            answered_line: None,
+            answered: None,
             stats: Stats::default(),
             log: Log::default(),
             path,
@@ -174,11 +175,13 @@ impl Lsu {
     // ---- stage: answers of the L1
 
     fn take_answers(&mut self, now: Cycle) {
-        self.answered_line = None;
+        self.answered = None;
         while let Some(mut packet) = self.ports.answer.recv(now) {
             packet.stamps.note(Stage::Return, now);
             if packet.tag != INVALIDATION {
-                self.answered_line = Some(packet.line);
+                let age = packet.stamps.at(Stage::Issue).map_or(0, |issued| now.since(issued));
+                let most = self.answered.map_or(age, |(_, most)| most.max(age));
+                self.answered = Some((packet.line, most));
                 self.take_answer(&packet, now);
             }
             self.pool.push(packet);
@@ -261,7 +264,7 @@ impl Component for Lsu {
         self.send_packet(now);
         self.accept(now);
         let waiting = self.ports.input.iter_mut().any(|port| port.is_ready(now));
-        let shown = self.accepted.is_some() || self.sent.is_some() || self.answered_line.is_some();
+        let shown = self.accepted.is_some() || self.sent.is_some() || self.answered.is_some();
         Activity::busy_if(waiting || shown || self.making.is_some() || self.invalidate || !self.finished.is_empty())
     }
 
@@ -276,7 +279,7 @@ impl Component for Lsu {
         self.last = 0;
         self.accepted = None;
         self.sent = None;
-        self.answered_line = None;
+        self.answered = None;
         self.stats = Stats::default();
         self.ports.answer.clear();
         self.away = 0;
@@ -302,9 +305,15 @@ impl Component for Lsu {
         probe.vector("accept_warp", 5, self.accepted.map(|(_, warp, _)| u64::from(warp)));
         probe.vector("accept_pc", 32, self.accepted.map(|(.., pc)| u64::from(pc)));
         probe.bit("packet_valid", Some(self.sent.is_some()));
-        probe.vector("packet_line", 48, self.sent);
-        probe.bit("answer_valid", Some(self.answered_line.is_some()));
-        probe.vector("answer_line", 48, self.answered_line);
+        probe.vector("packet_line", 48, self.sent.map(|(line, _)| line));
+        probe.vector("packet_sectors", 4, self.sent.map(|(_, sectors)| u64::from(sectors)));
+        probe.bit("answer_valid", Some(self.answered.is_some()));
+        probe.vector("answer_line", 48, self.answered.map(|(line, _)| line));
+        probe.vector(
+            "answer_age",
+            24,
+            Some(self.answered.map_or(0, |(_, age)| age & 0xff_ffff)),
+        );
         probe.vector("pending", 10, Some(self.pending.n_used() as u64));
     }
 

@@ -111,7 +111,8 @@ pub struct Scheduler {
     /// Events that wait for room.
     pub(super) outbox: Vec<WarpEvent>,
     active_since: Option<Cycle>,
-    issued: Option<(usize, u32)>,
+    issued: Option<view::Issued>,
+    held_back: view::HeldBack,
     pub(super) stats: Stats,
     log: Log,
 }
@@ -136,6 +137,7 @@ impl Scheduler {
             outbox: Vec::with_capacity(2 * n),
             active_since: None,
             issued: None,
+            held_back: view::HeldBack::default(),
             stats: Stats::default(),
             log: Log::default(),
             path,
@@ -178,6 +180,8 @@ impl Scheduler {
 
     fn issue(&mut self, now: Cycle) {
         self.issued = None;
+        self.held_back.pipes = 0;
+        self.held_back.no_room = false;
         if self.ready == 0 {
             return;
         }
@@ -186,11 +190,13 @@ impl Scheduler {
             let wanted = self.wanted[pipe];
             if wanted != 0 && self.is_taken(pipe, now) {
                 eligible &= !wanted;
+                self.held_back.pipes |= 1 << pipe;
                 self.charge_throttle(pipe, wanted, now);
             }
         }
         if !self.ports.issue.has_room(now) {
             self.charge(State::DispatchStall, eligible, now);
+            self.held_back.no_room = true;
             return;
         }
         if eligible == 0 {
@@ -232,7 +238,12 @@ impl Scheduler {
         self.stats.instructions += 1;
         self.stats.thread_instructions += u64::from(active.count());
         self.stats.by_pipe[pipe as usize] += 1;
-        self.issued = Some((slot, pc));
+        self.issued = Some(view::Issued {
+            slot,
+            pc,
+            lanes: active,
+            number: warp.grid.program.first() + pc,
+        });
         let operands = if pipe == Pipe::Control {
             immediate_operands(inst)
         } else {
@@ -300,6 +311,7 @@ impl Scheduler {
     fn activity(&self) -> Activity {
         let busy = self.ready != 0
             || self.issued.is_some()
+            || self.held_back.ended != 0
             || self.ibuffers.is_fetching()
             || !self.outbox.is_empty()
             || self.dirty != 0;
@@ -328,6 +340,7 @@ impl Component for Scheduler {
     fn tick(&mut self, now: Cycle) -> Activity {
         self.take_messages(now);
         self.run_timers(now);
+        self.held_back.ended = 0;
         self.dirty |= self.ibuffers.arrive(now);
         self.look_at_changed(now);
         self.issue(now);
@@ -358,6 +371,7 @@ impl Component for Scheduler {
         self.outbox.clear();
         self.active_since = None;
         self.issued = None;
+        self.held_back = view::HeldBack::default();
         self.stats = Stats::default();
         self.ports.command.clear();
         self.ports.release.clear();

@@ -51,6 +51,20 @@ pub const NAMES: [&str; STATES] = [
     "selected",
 ];
 
+/// What waveforms show of a warp slot: the states' names, and a last one for a slot without a warp.
+pub const SHOWN: [&str; STATES + 1] = {
+    let mut shown = ["empty"; STATES + 1];
+    let mut n = 0;
+    while n < STATES {
+        shown[n] = NAMES[n];
+        n += 1;
+    }
+    shown
+};
+
+/// The place of an empty slot among [`SHOWN`].
+pub const EMPTY: usize = STATES;
+
 /// The states' counter names in reports.
 const COUNTERS: [&str; STATES] = [
     "stall_drain",

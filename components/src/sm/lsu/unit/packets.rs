@@ -101,7 +101,7 @@ impl Lsu {
         packet.l2_hit = false;
         data::fill_packet(&mut packet, flight, part.lanes, word as usize);
         self.stats.packets += 1;
-        self.sent = Some(part.line);
+        self.sent = Some((part.line, part.sectors));
         match (remote(part.line), &mut self.ports.cluster) {
             (Some((sm, _)), Some(ports)) => {
                 packet.slice = sm;

@@ -60,6 +60,7 @@ impl Scheduler {
             }
             self.tell(now, slot, What::End);
             self.warps[slot] = None;
+            self.held_back.ended |= 1 << slot;
             self.ready &= !(1 << slot);
             self.policy.remove(slot);
             self.outbox.push(WarpEvent::Done { warp: slot as u8 });

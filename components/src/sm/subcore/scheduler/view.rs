@@ -2,9 +2,11 @@
 
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
+use warpwave_isa::lane::LaneMask;
+use warpwave_isa::opcode::Pipe;
 
 use super::{PIPES, Scheduler};
-use crate::sm::subcore::stall::{NAMES, StallCycles, State};
+use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, State};
 
 /// Counter names of instructions issued by pipe, in the order of [`Pipe`].
 const BY_PIPE: [&str; PIPES] = [
@@ -59,29 +61,77 @@ impl Stats {
     }
 }
 
+/// What was issued in a cycle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Issued {
+    pub slot: usize,
+    pub pc: u32,
+    pub lanes: LaneMask,
+    /// The instruction's number among those of all kernels.
+    pub number: u32,
+}
+
+/// Why ready warps did not go in a cycle, and which warps ended in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeldBack {
+    /// Pipes that took nothing, bit i for pipe i.
+    pub pipes: u8,
+    /// Whether the dispatch unit took nothing.
+    pub no_room: bool,
+    /// Warps that ended, bit i for slot i.
+    pub ended: u32,
+}
+
 impl Scheduler {
     pub(super) fn show(&self, probe: &mut dyn Probe) {
-        probe.bit("issue_valid", Some(self.issued.is_some()));
-        probe.vector("issue_warp", 5, self.issued.map(|(slot, _)| slot as u64));
-        probe.vector("issue_pc", 32, self.issued.map(|(_, pc)| u64::from(pc)));
+        let issued = self.issued.as_ref();
+        probe.bit("issue_valid", Some(issued.is_some()));
+        probe.code("issue_inst", issued.map(|i| u64::from(i.number)));
+        probe.vector("issue_warp", 5, issued.map(|i| i.slot as u64));
+        probe.vector("issue_pc", 32, issued.map(|i| u64::from(i.pc)));
+        probe.vector("issue_active", 32, issued.map(|i| u64::from(i.lanes.0)));
+        probe.vector("issue_lanes", 6, Some(issued.map_or(0, |i| u64::from(i.lanes.count()))));
         probe.vector("ready", self.config.warps as u32, Some(u64::from(self.ready)));
         probe.vector("memory_credits", 8, Some(u64::from(self.credits)));
         for (slot, warp) in self.warps.iter().enumerate() {
-            let selected = self.issued.is_some_and(|(issued, _)| issued == slot);
-            let waiting = warp.as_ref().and_then(|w| w.state).unwrap_or(State::NotSelected);
-            let state = if selected { State::Selected } else { waiting };
+            let warp = warp.as_ref();
             probe.enter("warp", slot);
             probe.bit("resident", Some(warp.is_some()));
-            probe.state("state", &NAMES, warp.as_ref().map(|_| state as usize));
-            probe.vector("pc", 32, warp.as_ref().map(|w| u64::from(w.flow.pc())));
-            probe.vector("active", 32, warp.as_ref().map(|w| u64::from(w.flow.active().0)));
-            probe.vector(
-                "ibuffer",
-                4,
-                warp.as_ref().map(|_| u64::from(self.ibuffers.ready(slot))),
-            );
-            probe.vector("in_flight", 8, warp.as_ref().map(|w| u64::from(w.in_flight)));
+            probe.state("state", &SHOWN, Some(self.shown_state(slot)));
+            probe.vector("pc", 32, warp.map(|w| u64::from(w.flow.pc())));
+            probe.vector("active", 32, warp.map(|w| u64::from(w.flow.active().0)));
+            probe.vector("ibuffer", 4, warp.map(|_| u64::from(self.ibuffers.ready(slot))));
+            probe.vector("in_flight", 8, warp.map(|w| u64::from(w.in_flight)));
             probe.leave();
+        }
+    }
+
+    /// The state that a slot's warp is charged with in this cycle, as an index into [`SHOWN`].
+    fn shown_state(&self, slot: usize) -> usize {
+        let state = match &self.warps[slot] {
+            None if self.held_back.ended >> slot & 1 == 1 => State::Drain,
+            None => return EMPTY,
+            Some(_) if self.issued.is_some_and(|issued| issued.slot == slot) => State::Selected,
+            Some(warp) => warp.state.unwrap_or_else(|| self.held_back_state(slot)),
+        };
+        state as usize
+    }
+
+    /// Why a ready warp did not go.
+    fn held_back_state(&self, slot: usize) -> State {
+        let HeldBack { pipes, no_room, .. } = self.held_back;
+        let wants = |pipe: &usize| self.wanted[*pipe] >> slot & 1 == 1;
+        match (0..PIPES).find(wants) {
+            Some(pipe) if pipes >> pipe & 1 == 0 => {
+                if no_room {
+                    State::DispatchStall
+                } else {
+                    State::NotSelected
+                }
+            }
+            Some(pipe) if pipe != Pipe::Lsu as usize => State::MathPipeThrottle,
+            _ if self.wanted_global >> slot & 1 == 1 => State::LgThrottle,
+            _ => State::MioThrottle,
         }
     }
 

@@ -1,0 +1,212 @@
+//! Waveforms as they are asked for: what is selected, what begins them, and the last cycles of a run that went wrong.
+
+use std::fs;
+use std::path::Path;
+
+use warpwave_waveforms::vcd::reader::Dump;
+
+use crate::{assert_fails, error_scenario, warpwave_in};
+
+/// Runs a scenario on the smallest machine with these options, and reads the waveform, with cycles for times.
+fn traced(scenario: &str, options: &[&str]) -> Dump {
+    let folder = tempfile::tempdir().unwrap();
+    let args = [&["run", scenario, "--gpu", "tiny", "--vcd", "run.vcd"], options].concat();
+    let answer = warpwave_in(folder.path(), &args);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    read(&folder.path().join("run.vcd"))
+}
+
+fn read(file: &Path) -> Dump {
+    Dump::read(&fs::read_to_string(file).unwrap())
+        .unwrap()
+        .by_cycle()
+        .unwrap()
+}
+
+fn refused(options: &[&str], says: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let args = [&["run", "saxpy", "--gpu", "tiny", "--vcd", "run.vcd"], options].concat();
+    assert_fails(&warpwave_in(folder.path(), &args), 2, says);
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "nothing is left behind"
+    );
+}
+
+#[test]
+fn pattern_or_event_that_fits_nothing_is_refused_with_what_there_is() {
+    refused(
+        &["--trace", "gpu.gpc[0].sm[7].**"],
+        &["no signal matches `gpu.gpc[0].sm[7].**`; `gpu.gpc[0]` exists; the nearest: gpu.gpc[0].sm[0]"],
+    );
+    refused(
+        &["--trace", "gpu.gpc[0].sm[0]", "--trace-depth", "1"],
+        &["no signal within 1 levels"],
+    );
+    refused(
+        &["--trace-on", "moon=full"],
+        &["launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]"],
+    );
+    refused(&["--trace-on", "launch=1"], &["saxpy has 1 launches, counted from 0"]);
+    refused(&["--trace-on", "pc=0x1000"], &["instructions, counted from 0"]);
+    refused(
+        &["--trace-on", "address=z[0]"],
+        &["no buffer is named `z`; there are: x, y"],
+    );
+    refused(&["--trace-on", "address=x[10000]"], &["`x` has the shape [10000]"]);
+}
+
+#[test]
+fn depth_two_below_an_sm_shows_the_signals_of_its_blocks_alone() {
+    let dump = traced("saxpy", &["--trace", "gpu.gpc[0].sm[0].**", "--trace-depth", "2"]);
+    assert!(dump.signal("gpu.gpc[0].sm[0].l1.tag").is_some());
+    let too_deep = dump.signals.iter().filter(|signal| signal.path.split('.').count() > 5);
+    assert_eq!(too_deep.map(|signal| signal.path.as_str()).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn waveform_begins_in_the_cycle_of_its_event() {
+    let sm = ["--trace", "gpu.gpc[0].sm[0].**"];
+    let whole = traced("latency_hiding", &[]);
+    let at = |options: &[&str]| traced("latency_hiding", &[&sm[..], options].concat()).start;
+    let first = |path_end: &str, value: &dyn Fn(u64) -> bool| {
+        let signals = whole
+            .signals
+            .iter()
+            .filter(|s| s.path.contains(".sm[0].") && s.path.ends_with(path_end));
+        let changes = signals.flat_map(|signal| &signal.changes);
+        changes
+            .filter(|(_, v)| v.is_some_and(value))
+            .map(|change| change.0)
+            .min()
+            .unwrap()
+    };
+    assert_eq!(at(&["--trace-on", "pc=9"]), first(".issue_pc", &|pc| pc == 9));
+    let launch = whole.signal("gpu.gigathread.launch").unwrap();
+    let second = launch.changes.iter().find(|change| change.1 == Some(1)).unwrap();
+    assert_eq!(at(&["--trace-on", "launch=1"]), second.0);
+}
+
+#[test]
+fn waveform_on_a_long_stall_begins_when_a_warp_has_waited_longer() {
+    let sm = ["--trace", "gpu.gpc[0].sm[0].**"];
+    let whole = traced("latency_hiding", &sm);
+    // A wait that is not `not_selected` (13), `selected` (14) or an empty slot (15).
+    let too_long = |changes: &[(u64, Option<u64>)]| {
+        let waits = changes
+            .windows(2)
+            .filter(|pair| pair[0].1.is_some_and(|state| state < 13));
+        waits
+            .filter(|pair| pair[1].0 - pair[0].0 > 300)
+            .map(|pair| pair[0].0 + 301)
+            .min()
+    };
+    let warps = whole
+        .signals
+        .iter()
+        .filter(|s| s.path.contains(".warp[") && s.path.ends_with(".state"));
+    let expected = warps.filter_map(|warp| too_long(&warp.changes)).min().unwrap();
+    let dump = traced("latency_hiding", &[&sm[..], &["--trace-on", "stall>300"]].concat());
+    assert_eq!(dump.start, expected);
+}
+
+#[test]
+fn waveform_on_an_address_begins_with_a_request_for_its_sector() {
+    let sm = ["--trace", "gpu.gpc[0].sm[0].**"];
+    let dump = traced("saxpy", &[&sm[..], &["--trace-on", "address=x[8]"]].concat());
+    let line = dump.signal("gpu.gpc[0].sm[0].lsu.packet_line").unwrap();
+    let sectors = dump.signal("gpu.gpc[0].sm[0].lsu.packet_sectors").unwrap();
+    let (line, sectors) = (line.at(dump.start).unwrap(), sectors.at(dump.start).unwrap());
+    // Element 8 of 4 bytes begins the second sector of the buffer, which begins with a line.
+    assert_eq!(sectors >> 1 & 1, 1, "{line:#x}");
+    let earlier = traced("saxpy", &sm);
+    let first = earlier.signal("gpu.gpc[0].sm[0].lsu.packet_line").unwrap();
+    let first = first.changes.iter().find(|change| change.1 == Some(line)).unwrap();
+    assert_eq!(dump.start, first.0, "the first request for the line is a whole one");
+}
+
+#[test]
+fn compressed_waveform_unpacks_to_the_plain_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["plain.vcd", "packed.vcd.gz"] {
+        let answer = warpwave_in(folder.path(), &["run", "saxpy", "--gpu", "tiny", "--vcd", name]);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+    }
+    let packed = fs::File::open(folder.path().join("packed.vcd.gz")).unwrap();
+    let unpacked = std::io::read_to_string(flate2::read::GzDecoder::new(packed)).unwrap();
+    assert!(unpacked == fs::read_to_string(folder.path().join("plain.vcd")).unwrap());
+    let save = fs::read_to_string(folder.path().join("packed.gtkw")).unwrap();
+    assert!(
+        save.starts_with("[dumpfile] \"packed.vcd.gz\"\n[savefile] \"packed.gtkw\"\n"),
+        "{save}"
+    );
+}
+
+#[test]
+fn run_that_goes_wrong_leaves_its_last_cycles_and_says_where() {
+    for (name, code, event) in [
+        ("out_of_bounds", 3, "trap"),
+        ("barrier", 4, "deadlock"),
+        ("endless", 4, "cycle_limit"),
+        ("wrong_result", 1, "failed_expectation"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let scenario = error_scenario(name);
+        let run = ["run", &scenario, "--gpu", "tiny", "--max-cycles", "30000"];
+        let answer = warpwave_in(folder.path(), &run);
+        let note =
+            format!("before the {event} are in {name}.flight.vcd; look at them with: gtkwave {name}.flight.gtkw");
+        assert_fails(
+            &answer,
+            code,
+            &["note: cycles ", "of gpu.gpc[0].sm[0]", &note, "error: "],
+        );
+        let dump = read(&folder.path().join(format!("{name}.flight.vcd")));
+        assert!(
+            dump.end - dump.start <= 20_000 && dump.end > dump.start,
+            "{name}: {} to {}",
+            dump.start,
+            dump.end
+        );
+        assert!(dump.signal("gpu.gigathread.launch").is_some());
+        let save = fs::read_to_string(folder.path().join(format!("{name}.flight.gtkw"))).unwrap();
+        assert!(save.contains(&format!("[markername] A{event}")), "{save}");
+        let without = warpwave_in(folder.path(), &[&run[..], &["--no-flight"]].concat());
+        assert!(!without.err.contains("note: "), "{}", without.err);
+    }
+}
+
+#[test]
+fn last_cycles_kept_are_those_of_the_whole_waveform() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = error_scenario("endless");
+    let scope = ["--trace", "gpu.gpc[0].sm[0].**", "--max-cycles", "30000"];
+    let run = [
+        "run", &scenario, "--gpu", "tiny", "--flight", "last.vcd", "--vcd", "all.vcd",
+    ];
+    assert_eq!(warpwave_in(folder.path(), &[&run[..], &scope[..]].concat()).code, 4);
+    let (all, last) = (
+        read(&folder.path().join("all.vcd")),
+        read(&folder.path().join("last.vcd")),
+    );
+    assert_eq!((all.start, all.end), (0, last.end));
+    assert!(
+        last.start > 0 && last.end - last.start <= 20_000,
+        "{} to {}",
+        last.start,
+        last.end
+    );
+    for signal in &last.signals {
+        let whole = all.signal(&signal.path).unwrap();
+        assert_eq!(signal.at(last.start), whole.at(last.start), "{}", signal.path);
+        let later = |changes: &[(u64, Option<u64>)]| {
+            changes
+                .iter()
+                .filter(|change| change.0 > last.start)
+                .copied()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(later(&signal.changes), later(&whole.changes), "{}", signal.path);
+    }
+}
