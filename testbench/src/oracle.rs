@@ -4,7 +4,10 @@
 
 mod ptx_text;
 
+mod random_programs;
+
 pub use ptx_text::ptx_text;
+pub use random_programs::random_programs;
 
 /// Any machine's memory system under any traffic: every request answered once, with the right bytes, in the same cycle however
 /// the machine is run ([`warpwave_components::gpu::rig`]).

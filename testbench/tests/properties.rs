@@ -33,3 +33,28 @@ fn ptx_texts_that_fuzzing_knows_keep_every_promise() {
 fn memory_traffic_that_fuzzing_knows_keeps_every_promise() {
     replay("memory_traffic", warpwave::oracle::memory_traffic);
 }
+
+#[test]
+fn random_programs_that_fuzzing_knows_keep_every_promise() {
+    replay("random_programs", warpwave::oracle::random_programs);
+}
+
+#[test]
+fn random_programs_of_many_seeds_give_the_same_on_machine_and_reference() {
+    for seed in 0..200 {
+        println!("seed {seed}");
+        warpwave::oracle::random_programs(&noise(seed, 512));
+    }
+}
+
+/// Bytes without a pattern, always the same for a seed (xorshift).
+fn noise(seed: u64, n: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    std::iter::repeat_with(byte).take(n).collect()
+}

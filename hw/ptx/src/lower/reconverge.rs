@@ -3,7 +3,7 @@
 //! Takes: split code whose loops have gates (`jumps`). Promises: for each branch on which lanes may disagree, a BSSY in a
 //! block that every lane of the branch has passed, outside the loops that the lanes leave one by one, and a BSYNC where
 //! they meet: the branch's immediate post-dominator, or the next one behind it that such a block exists for. Regions nest;
-//! each depth has a convergence barrier of its own. Where none is left the lanes stay apart, which is slower and no less
+//! regions in which lanes may be at the same time have convergence barriers of their own. Where none is left the lanes stay apart, which is slower and no less
 //! right; so they do behind a loop that waits for memory (`spin`). WARPSYNC stays only where lanes may be apart or the mask is
 //! not all lanes, or where who asked for the code wants to see it.
 
@@ -18,7 +18,7 @@ pub(super) fn run(code: &mut Code) {
     let uniform = Uniform::of(code, &graph);
     drop_idle_syncs(code, &uniform);
     let regions = regions(&graph, &uniform);
-    let barriers = barriers(&graph, &regions);
+    let barriers = barriers(&graph, &uniform, &regions);
     for (region, conv) in regions.iter().zip(barriers) {
         let Some(conv) = conv else { continue };
         insert(code, region, conv);
@@ -77,20 +77,47 @@ fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
     })
 }
 
-/// A barrier for each region that no region around it uses; `None` when all are taken.
-fn barriers(graph: &Graph, regions: &[Region]) -> Vec<Option<Conv>> {
+/// A barrier for each region that no region uses in which lanes may be at the same time: one around it, or one on the other side
+/// of a branch. `None` when all are taken.
+fn barriers(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<Option<Conv>> {
     let inside: Vec<Vec<bool>> = regions
         .iter()
         .map(|region| graph.reach(&[region.fork], Some(region.join)))
         .collect();
+    let sides = sides(graph, uniform, regions);
     let mut taken: Vec<Option<Conv>> = Vec::new();
     for (n, region) in regions.iter().enumerate() {
         let around = |m: usize| inside[m][region.fork] || inside[n][regions[m].fork];
-        let used: Vec<Conv> = (0..n).filter(|&m| around(m)).filter_map(|m| taken[m]).collect();
+        let beside = |m: usize| meets(&sides[m][0], &sides[n][1]) || meets(&sides[m][1], &sides[n][0]);
+        let used: Vec<Conv> = (0..n)
+            .filter(|&m| around(m) || beside(m))
+            .filter_map(|m| taken[m])
+            .collect();
         let free = (0..Conv::COUNT as u8).map(Conv).find(|conv| !used.contains(conv));
         taken.push(free);
     }
     taken
+}
+
+/// For each region the branches on whose first and on whose second side it is entered, a bit each.
+fn sides(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<[Vec<u64>; 2]> {
+    let branches: Vec<BlockId> = (0..graph.successors.len())
+        .filter(|&block| uniform.divergent_branch[block])
+        .collect();
+    let mut sides = vec![[(); 2].map(|()| vec![0; branches.len().div_ceil(64)]); regions.len()];
+    for (bit, &branch) in branches.iter().enumerate() {
+        for (side, &next) in graph.successors[branch].iter().enumerate() {
+            let reached = graph.reach(&[next], graph.post_dominator[branch]);
+            for (region, sides) in regions.iter().zip(&mut sides) {
+                sides[side][bit / 64] |= u64::from(reached[region.fork]) << (bit % 64);
+            }
+        }
+    }
+    sides
+}
+
+fn meets(a: &[u64], b: &[u64]) -> bool {
+    a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
 /// BSSY before the fork's branch, behind the BSSYs of regions around it; BSYNC first thing at the join.

@@ -1,0 +1,62 @@
+//! Any program given to the machine and to the reference without time.
+
+mod generate;
+
+mod statements;
+
+mod table;
+
+use arbitrary::Unstructured;
+use warpwave_components::preset;
+
+use crate::bench::{Bench, Options};
+use crate::lockstep;
+use crate::reference::Checks;
+
+/// Warp instructions, and cycles, that no generated program needs.
+const LIMIT: u64 = 4_000_000;
+
+/// Makes a valid program of any bytes ([`generate::scenario`]) and runs it on the smallest machine and on the reference.
+///
+/// # Panics
+/// If the program does not compile or does not come to its end on either, if they leave different bytes in memory, or if the watch
+/// over shared memory finds a race or an unwritten read, of which the program has none.
+///
+/// ```
+/// warpwave::oracle::random_programs(b"any bytes make a program");
+/// ```
+pub fn random_programs(bytes: &[u8]) {
+    let Ok(scenario) = generate::scenario(&mut Unstructured::new(bytes)) else {
+        return;
+    };
+    let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
+    let config = preset::load("tiny", &[]).expect("a built-in preset").config;
+    let mut bench = match Bench::new(&scenario, config.clone()) {
+        Ok(bench) => bench,
+        Err(error) => fails(format!("{error:?}")),
+    };
+    let reference = match lockstep::reference(&bench, LIMIT) {
+        Ok(memory) => memory,
+        Err((_, error)) => fails(format!("without time: {error}")),
+    };
+    let options = Options {
+        threads: 1,
+        max_cycles: Some(LIMIT),
+    };
+    let run = bench.run(options, &mut |_| true);
+    if let Some((_, error)) = run.stopped {
+        fails(format!("on the machine: {error}"));
+    }
+    if let Some(difference) = lockstep::difference(&bench, &reference) {
+        fails(format!("machine and reference differ: {difference}"));
+    }
+    let checks = Checks {
+        races: true,
+        uninit: true,
+    };
+    match lockstep::watch(&scenario, &config, checks, LIMIT) {
+        Ok(watched) if watched.iter().all(|launch| launch.findings.is_empty()) => {}
+        Ok(watched) => fails(format!("the watch finds {:?}", watched[0].findings)),
+        Err(error) => fails(format!("{error:?}")),
+    }
+}

@@ -1,0 +1,285 @@
+//! A valid program of any bytes: structured, ending, and without a race.
+//!
+//! Threads read a buffer that nobody writes, write words of their own, and combine words of others by operations whose order does not
+//! matter. What all threads must do together (barriers, exchanges through shared memory, shuffles) stands only where all come along:
+//! outside conditions on values that differ between threads, and outside loops whose number of turns does.
+
+use std::fmt::Write;
+
+use arbitrary::{Result, Unstructured};
+
+use super::table::COMMUTING;
+use crate::scenario::dtype::Dtype;
+use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario};
+
+/// Words of the buffer that is only read.
+pub(super) const INPUT_WORDS: u64 = 256;
+/// Words of its own that each thread has in the output, in shared memory and in local memory.
+pub(super) const OWN_WORDS: u64 = 16;
+/// Words that all threads combine with each operation.
+pub(super) const SHARED_COUNTERS: u64 = 4;
+/// Registers of each type that a program computes with.
+pub(super) const REGISTERS: [(char, &str, u8); 6] = [
+    ('r', "b32", 10),
+    ('h', "b16", 3),
+    ('l', "b64", 4),
+    ('f', "f32", 5),
+    ('d', "f64", 3),
+    ('p', "pred", 4),
+];
+/// Statements in one another.
+const MOST_DEPTH: u32 = 3;
+
+/// A scenario of one launch whose program and shape the bytes choose.
+pub(super) fn scenario(bytes: &mut Unstructured<'_>) -> Result<Scenario> {
+    let block: u32 = *bytes.choose(&[32, 64, 96, 128, 33, 7, 65])?;
+    let grid: u32 = bytes.int_in_range(1..=4)?;
+    let noise: u64 = bytes.arbitrary()?;
+    let mut text = Text {
+        bytes,
+        block,
+        out: String::new(),
+        n_labels: 0,
+        depth: 0,
+        left: 60,
+    };
+    text.program()?;
+    let ptx = text.out;
+    let counters = COMMUTING.len() as u64 * SHARED_COUNTERS;
+    Ok(Scenario {
+        name: "random".to_owned(),
+        title: None,
+        claim: None,
+        ptx_path: "random.ptx".to_owned(),
+        ptx,
+        gpu: None,
+        buffers: vec![
+            words("input", INPUT_WORDS, |n| mixed(noise ^ n) as u32),
+            words("output", u64::from(grid * block) * OWN_WORDS, |_| 0),
+            words("counters", counters, |n| mixed(noise ^ n << 32) as u32),
+        ],
+        globals: Vec::new(),
+        launches: vec![Launch {
+            entry: None,
+            grid: [grid, 1, 1],
+            block: [block, 1, 1],
+            dynamic_shared_bytes: 0,
+            cluster: None,
+            args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Buffer(2)],
+        }],
+        asserts: Vec::new(),
+    })
+}
+
+fn words(name: &str, n: u64, word: impl Fn(u64) -> u32) -> Buffer {
+    Buffer {
+        name: name.to_owned(),
+        layout: Layout {
+            dtype: Dtype::U32,
+            shape: vec![n],
+        },
+        init: (0..n).flat_map(|n| word(n).to_le_bytes()).collect(),
+        expect: None,
+    }
+}
+
+/// Scatters the bits of a number (the finaliser of SplitMix64).
+fn mixed(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
+
+/// A program that is being written.
+pub(super) struct Text<'u, 'b> {
+    pub bytes: &'u mut Unstructured<'b>,
+    pub block: u32,
+    out: String,
+    n_labels: u32,
+    depth: u32,
+    /// Statements that may still be written.
+    left: u32,
+}
+
+impl Text<'_, '_> {
+    fn program(&mut self) -> Result<()> {
+        self.head();
+        let n = self.bytes.int_in_range(4..=30)?;
+        self.statements(n, true)?;
+        self.tail();
+        Ok(())
+    }
+
+    pub(super) fn line(&mut self, line: impl std::fmt::Display) {
+        let _ = writeln!(self.out, "\t{line}");
+    }
+
+    /// Declarations, the thread's own places, and a first value for every register.
+    fn head(&mut self) {
+        let shared = u64::from(self.block) * 4 + 4 * COMMUTING.len() as u64;
+        let _ = writeln!(
+            self.out,
+            ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 tile[{shared}];\n\
+             .entry random(.param .u64 input, .param .u64 output, .param .u64 counters) {{\n\
+             \t.local .align 16 .b8 own[{}];",
+            4 * OWN_WORDS
+        );
+        for (letter, ty, n) in REGISTERS {
+            self.line(format!(".reg .{ty} %{letter}<{n}>;"));
+        }
+        self.line(format!(".reg .b32 %tid, %t<4>, %turns<{}>;", MOST_DEPTH + 1));
+        self.line(format!(
+            ".reg .b64 %input, %output, %counters, %own, %a<3>; .reg .pred %q;"
+        ));
+        for (register, param) in ["input", "output", "counters"].map(|name| (name, name)) {
+            self.line(format!("ld.param.u64 %{register}, [{param}];"));
+        }
+        self.line(format!("mov.u32 %tid, %tid.x;\n\tmov.u32 %t0, %ctaid.x;"));
+        self.line(format!("mad.lo.u32 %r0, %t0, {}, %tid;", self.block));
+        self.line(format!("mul.wide.u32 %a0, %r0, {};", 4 * OWN_WORDS));
+        self.line(format!("add.s64 %output, %output, %a0;\n\tmov.u64 %own, own;"));
+        for n in 1..REGISTERS[0].2 {
+            self.line(format!("mad.lo.u32 %r{n}, %r{}, 0x9e3779b1, {n};", n - 1));
+        }
+        for (letter, make) in [
+            ('h', "cvt.u16.u32 %h# , %r#;"),
+            ('l', "mul.wide.s32 %l#, %r#, %r5;"),
+            ('f', "cvt.rn.f32.s32 %f#, %r#;"),
+            ('d', "cvt.rn.f64.s32 %d#, %r#;"),
+            ('p', "setp.lt.s32 %p#, %r#, 0;"),
+        ] {
+            let n = REGISTERS.iter().find(|row| row.0 == letter).map_or(0, |row| row.2);
+            (0..n).for_each(|n| self.line(format!("{}", make.replace('#', &n.to_string()))));
+        }
+        for at in (0..OWN_WORDS).step_by(4) {
+            self.line(format!("st.local.v4.u32 [%own+{}], {{%r1, %r2, %r3, %r4}};", 4 * at));
+        }
+        self.line(format!(
+            "mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %tid, 4, %t0;\n\tst.shared.u32 [%t1], %r1;"
+        ));
+        self.line(format!("setp.eq.u32 %q, %tid, 0;"));
+        for n in 0..COMMUTING.len() as u32 {
+            self.line(format!("@%q st.shared.u32 [%t0+{}], {n};", 4 * (self.block + n)));
+        }
+        self.line(format!("bar.sync 0;"));
+    }
+
+    /// Every register, and what threads combined in shared memory, goes into the output.
+    fn tail(&mut self) {
+        self.line(format!("bar.sync 0;\n\tmov.u32 %t0, tile;"));
+        for n in 0..COMMUTING.len() as u32 {
+            self.line(format!(
+                "ld.shared.u32 %t1, [%t0+{}];\n\txor.b32 %r0, %r0, %t1;",
+                4 * (self.block + n)
+            ));
+        }
+        for n in 0..4 {
+            self.line(format!(
+                "selp.u32 %t1, 1, 0, %p{n};\n\tshf.l.wrap.b32 %r1, %r1, %t1, 7;"
+            ));
+            self.line(format!(
+                "xor.b64 %l0, %l0, %l{n};\n\tld.local.u32 %t1, [%own+{}];\n\txor.b32 %r2, %r2, %t1;",
+                16 * n
+            ));
+        }
+        let stores = [
+            "st.global.v4.u32 [%output], {%r0, %r1, %r2, %r3};",
+            "st.global.v4.u32 [%output+16], {%r4, %r5, %r6, %r7};",
+            "st.global.v2.f32 [%output+32], {%f0, %f1};",
+            "st.global.f64 [%output+40], %d0;",
+            "st.global.u64 [%output+48], %l0;",
+            "st.global.u16 [%output+56], %h0;",
+            "st.global.f32 [%output+60], %f2;",
+            "ret;\n}",
+        ];
+        stores.iter().for_each(|store| self.line(format!("{store}")));
+    }
+
+    fn statements(&mut self, n: u32, together: bool) -> Result<()> {
+        for _ in 0..n {
+            if self.left == 0 {
+                return Ok(());
+            }
+            self.left -= 1;
+            self.statement(together)?;
+        }
+        Ok(())
+    }
+
+    /// One statement; `together` where all threads of the block come along.
+    fn statement(&mut self, together: bool) -> Result<()> {
+        match self.bytes.int_in_range(0..=23u8)? {
+            0 if self.depth < MOST_DEPTH => self.condition(together),
+            1 if self.depth < MOST_DEPTH => self.repeat(together),
+            2 | 3 => self.load(),
+            4 => self.store(),
+            5 => self.combine(),
+            6 | 7 => self.local(),
+            8 | 9 if together => self.exchange(),
+            10 | 11 if together && self.block.is_multiple_of(32) => self.collective(),
+            12 => self.carry(),
+            _ => self.computing(),
+        }
+    }
+
+    fn label(&mut self) -> u32 {
+        self.n_labels += 1;
+        self.n_labels
+    }
+
+    /// Two sides, one of which may be empty; all threads take the same one if `%ctaid` decides.
+    fn condition(&mut self, together: bool) -> Result<()> {
+        let label = self.label();
+        let alike = self.bytes.arbitrary()?;
+        if alike {
+            let bit = self.bytes.int_in_range(0..=1u8)?;
+            self.line(format!(
+                "mov.u32 %t2, %ctaid.x;\n\tand.b32 %t2, %t2, 1;\n\tsetp.eq.u32 %q, %t2, {bit};"
+            ));
+            self.line(format!("@%q bra ELSE{label};"));
+        } else {
+            let pred = self.register('p')?;
+            self.line(format!("@{pred} bra ELSE{label};"));
+        }
+        self.depth += 1;
+        let n = self.bytes.int_in_range(1..=6)?;
+        self.statements(n, together && alike)?;
+        self.line(format!("bra END{label};"));
+        let _ = writeln!(self.out, "ELSE{label}:");
+        let n = self.bytes.int_in_range(0..=6)?;
+        self.statements(n, together && alike)?;
+        let _ = writeln!(self.out, "END{label}:");
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// A loop of up to four turns, as many for all threads or as a register says; some leave it early.
+    fn repeat(&mut self, together: bool) -> Result<()> {
+        let label = self.label();
+        let alike = self.bytes.arbitrary()?;
+        let turns = format!("%turns{}", self.depth);
+        if alike {
+            let n = self.bytes.int_in_range(1..=4u8)?;
+            self.line(format!("mov.u32 {turns}, {n};"));
+        } else {
+            let count = self.register('r')?;
+            self.line(format!("and.b32 {turns}, {count}, 3;\n\tadd.u32 {turns}, {turns}, 1;"));
+        }
+        let _ = writeln!(self.out, "LOOP{label}:");
+        self.depth += 1;
+        let n = self.bytes.int_in_range(1..=6)?;
+        self.statements(n, together && alike)?;
+        if !alike && self.bytes.arbitrary()? {
+            let pred = self.register('p')?;
+            self.line(format!("@{pred} bra OUT{label};"));
+            let n = self.bytes.int_in_range(1..=3)?;
+            self.statements(n, false)?;
+        }
+        self.depth -= 1;
+        self.line(format!(
+            "sub.u32 {turns}, {turns}, 1;\n\tsetp.ne.u32 %q, {turns}, 0;\n\t@%q bra LOOP{label};"
+        ));
+        let _ = writeln!(self.out, "OUT{label}:");
+        Ok(())
+    }
+}
