@@ -42,6 +42,8 @@ mod shift;
 mod fp32;
 mod fp64;
 mod half;
+
+mod fp8;
 mod soft;
 
 mod convert;

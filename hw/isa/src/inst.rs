@@ -126,6 +126,8 @@ pub enum Ty {
     F64,
     F16x2,
     Bf16x2,
+    E4m3x2,
+    E5m2x2,
 }
 
 impl Ty {
@@ -133,7 +135,7 @@ impl Ty {
     pub const fn bytes(self) -> u8 {
         match self {
             Ty::U8 | Ty::S8 => 1,
-            Ty::U16 | Ty::S16 | Ty::F16 | Ty::Bf16 => 2,
+            Ty::U16 | Ty::S16 | Ty::F16 | Ty::Bf16 | Ty::E4m3x2 | Ty::E5m2x2 => 2,
             Ty::U32 | Ty::S32 | Ty::F32 | Ty::F16x2 | Ty::Bf16x2 => 4,
             Ty::U64 | Ty::S64 | Ty::F64 => 8,
         }
@@ -151,7 +153,10 @@ impl Ty {
 
     /// Whether it is a floating-point type.
     pub const fn is_float(self) -> bool {
-        matches!(self, Ty::F16 | Ty::Bf16 | Ty::F32 | Ty::F64 | Ty::F16x2 | Ty::Bf16x2)
+        matches!(
+            self,
+            Ty::F16 | Ty::Bf16 | Ty::F32 | Ty::F64 | Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2
+        )
     }
 }
 

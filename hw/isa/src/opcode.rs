@@ -243,7 +243,7 @@ opcodes! {
     F2i "F2I" Sfu (Ty, 0) <- ([From], 0);
     /// Float `from` to float `ty`; `integral` rounds to an integral value.
     F2f "F2F" Sfu (Ty, 0) <- ([From], 0);
-    /// d = packed `ty` (F16x2 or Bf16x2) of a (upper half) and b (lower half), both f32.
+    /// d = packed `ty` (F16x2, Bf16x2, E4m3x2 or E5m2x2) of a (upper half) and b (lower half), both f32.
     F2fp "F2FP" Int (Words(1), 0) <- ([Words(1), Words(1)], 0);
 
     // ---- tensor

@@ -51,6 +51,8 @@ const TYPES: Names<Ty> = &[
     (Ty::F64, "F64"),
     (Ty::F16x2, "F16X2"),
     (Ty::Bf16x2, "BF16X2"),
+    (Ty::E4m3x2, "E4M3X2"),
+    (Ty::E5m2x2, "E5M2X2"),
 ];
 
 /// A comparison of floats that also holds for NaN has a U after its name.

@@ -2,6 +2,8 @@
 //! which agree to the bit.
 
 mod barriers;
+
+mod bytes;
 mod integers;
 mod tiles;
 

@@ -3,7 +3,7 @@
 use super::map::{map1, map2, put_wide, wide};
 use super::product::extend;
 use super::soft::{self, Finite, Format, Value};
-use super::{Results, Step, fp32, fp64, half};
+use super::{Results, Step, fp8, fp32, fp64, half};
 use crate::inst::{Inst, Mods, Round, Ty};
 
 /// The source as an integer of `from`, sign-extended where it is signed.
@@ -138,6 +138,9 @@ pub(super) fn f2f(step: &Step, results: &mut Results) {
         ..
     } = step.inst.mods;
     match (from, ty, round, integral) {
+        (pair, Ty::F16x2, ..) if fp8::is_pair(pair) => {
+            map1(&mut results.words[0], step.a(), |a| fp8::widen_pair(pair, a));
+        }
         (Ty::F16 | Ty::Bf16, Ty::F32, _, false) => {
             let brain = half::is_brain(from);
             map1(&mut results.words[0], step.a(), |a| {
@@ -201,6 +204,9 @@ pub(super) fn f2fp(step: &Step, results: &mut Results) {
     let Mods { ty, round, .. } = step.inst.mods;
     let out = &mut results.words[0];
     match round {
+        _ if fp8::is_pair(ty) => map2(out, step.a(), step.b(), |a, b| {
+            fp8::narrow(ty, a) << 8 | fp8::narrow(ty, b)
+        }),
         Round::Nearest => {
             let brain = half::is_brain(ty);
             let one = |word: u32| half::narrow(brain, f32::from_bits(word));

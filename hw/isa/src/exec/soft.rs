@@ -37,6 +37,17 @@ pub(super) const F64: Format = Format {
     exponent_bits: 11,
     nan: 0xfff8_0000_0000_0000,
 };
+/// No infinity: the largest exponent belongs to numbers, all ones are the NaN.
+pub(super) const E4M3: Format = Format {
+    precision: 4,
+    exponent_bits: 4,
+    nan: 0x7f,
+};
+pub(super) const E5M2: Format = Format {
+    precision: 3,
+    exponent_bits: 5,
+    nan: 0x7f,
+};
 
 /// A finite number. A mantissa of zero is a zero of that sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +107,6 @@ impl Format {
     }
 
     pub(super) fn unpack(self, bits: u64) -> Value {
-        let hidden = 1u64 << (self.precision - 1);
         let negative = bits & self.sign(true) != 0;
         let magnitude = bits & (self.sign(true) - 1);
         if magnitude > self.infinity() {
@@ -105,13 +115,19 @@ impl Format {
         if magnitude == self.infinity() {
             return Value::Infinite { negative };
         }
+        Value::Finite(self.unpack_finite(negative, magnitude))
+    }
+
+    /// A number whose bits beside the sign are `magnitude`, whatever the format says of the largest exponent.
+    pub(super) fn unpack_finite(self, negative: bool, magnitude: u64) -> Finite {
+        let hidden = 1u64 << (self.precision - 1);
         let (biased, fraction) = ((magnitude >> (self.precision - 1)) as i32, magnitude & (hidden - 1));
         let mantissa = if biased == 0 { fraction } else { fraction | hidden };
-        Value::Finite(Finite {
+        Finite {
             negative,
             mantissa: u128::from(mantissa),
             exponent: biased.max(1) - self.bias() - (self.precision as i32 - 1),
-        })
+        }
     }
 
     /// Rounds once and encodes.
@@ -123,7 +139,27 @@ impl Format {
         }
     }
 
+    /// Rounds once to nearest and encodes; what is larger than the bits `greatest` becomes that.
+    pub(super) fn pack_saturated(self, value: Value, greatest: u64) -> u64 {
+        let sign = self.sign(value.is_negative());
+        match value {
+            Value::Nan => self.nan,
+            Value::Infinite { .. } => sign | greatest,
+            Value::Finite(finite) => sign | self.magnitude(finite, Round::Nearest).min(greatest),
+        }
+    }
+
     fn pack_magnitude(self, value: Finite, round: Round) -> u64 {
+        let magnitude = self.magnitude(value, round);
+        if magnitude < self.infinity() {
+            magnitude
+        } else {
+            self.overflow(value.negative, round)
+        }
+    }
+
+    /// The bits beside the sign, as if the exponent had no end.
+    fn magnitude(self, value: Finite, round: Round) -> u64 {
         let Finite {
             negative,
             mantissa,
@@ -142,12 +178,7 @@ impl Format {
         }
         // A mantissa that was rounded up to the next power of two carries into the exponent by itself.
         let biased = (scale + self.bias()) as u64;
-        let magnitude = (biased << (self.precision - 1)) + (kept - hidden);
-        if magnitude < self.infinity() {
-            magnitude
-        } else {
-            self.overflow(negative, round)
-        }
+        (biased << (self.precision - 1)) + (kept - hidden)
     }
 
     fn overflow(self, negative: bool, round: Round) -> u64 {

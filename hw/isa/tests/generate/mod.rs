@@ -42,7 +42,7 @@ fn operand() -> impl Strategy<Value = Operand> {
 fn ty() -> impl Strategy<Value = Ty> {
     use Ty::*;
     select(vec![
-        U8, S8, U16, S16, U32, S32, U64, S64, F16, Bf16, F32, F64, F16x2, Bf16x2,
+        U8, S8, U16, S16, U32, S32, U64, S64, F16, Bf16, F32, F64, F16x2, Bf16x2, E4m3x2, E5m2x2,
     ])
 }
 

@@ -602,6 +602,44 @@ def convert():
                     out.case(f"I2I{both(to, source)} R0, R2", sources, in_register(wrapped, to_bits))
                     out.case(f"I2I{both(to, source)}.SAT R0, R2", sources, in_register(max(least, min(greatest, value)), to_bits))
 
+    eight_bits(out)
+
+
+def eight_bits(out):
+    """Open Compute Project, OFP8: e4m3 has no infinity and one NaN of each sign; e5m2 is like a short f16."""
+
+    def value(fmt, byte):
+        exponent_bits, fraction_bits = int(fmt[1]), int(fmt[3])
+        exponent, fraction = byte >> fraction_bits & (1 << exponent_bits) - 1, byte & (1 << fraction_bits) - 1
+        if fmt == "E5M2" and exponent == 31:
+            return ("nan",) if fraction else ("inf", byte >> 7)
+        if fmt == "E4M3" and byte & 0x7F == 0x7F:
+            return ("nan",)
+        bias = (1 << exponent_bits - 1) - 1
+        mantissa = Fraction(fraction, 1 << fraction_bits) + (exponent > 0)
+        return ("num", byte >> 7, mantissa * Fraction(2) ** (max(exponent, 1) - bias))
+
+    for fmt in ("E4M3", "E5M2"):
+        out.group(f"F2F: every pair of {fmt} as f16")
+        for byte in range(128):
+            pair = (byte + 128) << 8 | byte
+            wide = [encode("F16", value(fmt, part)) for part in (byte + 128, byte)]
+            out.case(f"F2F.F16X2.{fmt}X2 R0, R2", [pair], [wide[0] << 16 | wide[1]])
+        out.group(f"F2FP: {fmt} of numbers on, between and beyond those that it has")
+        numbers = [value(fmt, byte)[2] for byte in range(128) if value(fmt, byte)[0] == "num"]
+        for byte, (low, high) in enumerate(zip(numbers, numbers[1:])):
+            middle = (low + high) / 2
+            # A middle goes to the even byte, what is beside it to the nearer one.
+            below, above = [number(middle * (1 + Fraction(d, 1 << 20))) for d in (-1, 1)]
+            even = byte + byte % 2
+            ask = f"F2FP.{fmt}X2 R0, R1, R2"
+            out.case(ask, [encode("F32", number(-middle)), encode("F32", number(middle))], [(even + 128) << 8 | even])
+            out.case(ask, [encode("F32", below), encode("F32", above)], [byte << 8 | byte + 1])
+        greatest = len(numbers) - 1
+        for word in (0x7F800000, 0x7F7FFFFF, encode("F32", number(numbers[-1])), encode("F32", number(numbers[-1] * 3 / 2))):
+            out.case(f"F2FP.{fmt}X2 R0, R1, R2", [word | 1 << 31, word], [(greatest + 128) << 8 | greatest])
+        out.case(f"F2FP.{fmt}X2 R0, R1, R2", [0x7FC00000, 0x80000000], [0x7F80])
+
 
 # ---- special functions
 

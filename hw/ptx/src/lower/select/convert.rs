@@ -12,11 +12,25 @@ use warpwave_isa::opcode::Opcode;
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn convert(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
-            ".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi", ".ftz", ".sat",
+            ".rn",
+            ".rz",
+            ".rm",
+            ".rp",
+            ".rni",
+            ".rzi",
+            ".rmi",
+            ".rpi",
+            ".ftz",
+            ".sat",
+            ".satfinite",
         ])?;
         let &[to, from] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
+        // Floats of eight bits always saturate, others never do so by this word.
+        if form.has(".satfinite") != is_byte_pair(to) {
+            return Err(form.unsupported());
+        }
         match (to.is_float(), from.is_float()) {
             (false, false) => self.integer_to_integer(form, to, from),
             (true, false) => self.integer_to_float(form, to, from),
@@ -115,9 +129,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let source = self.arg(form, &form.operands()[1], from)?;
         let integral = [".rni", ".rzi", ".rmi", ".rpi"].iter().any(|&round| form.has(round));
         let op = match (ty, from_ty) {
-            (Ty::F16x2 | Ty::Bf16x2, Ty::F32) if form.operands().len() == 3 => {
+            (Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2, Ty::F32) if form.operands().len() == 3 => {
                 let low = self.arg(form, &form.operands()[2], from)?;
                 Op::row(Opcode::F2fp).src(&[source, low])
+            }
+            (pair, Ty::F16x2) if is_byte_pair(to) => {
+                let halves = [0x4432, 0x4410].map(|half| byte_permute(source, Arg::ZERO, half));
+                let [high, low] = halves.map(|half| {
+                    let half = self.compute(half);
+                    self.compute(Op::row(Opcode::F2f).src(&[half]).mods(|mods| {
+                        mods.ty = Ty::F32;
+                        mods.from = Ty::F16;
+                    }))
+                });
+                Op::row(Opcode::F2fp).src(&[high, low]).mods(|mods| mods.ty = pair)
             }
             (Ty::F32, Ty::Bf16) => byte_permute(source, Arg::ZERO, 0x1044),
             (Ty::F32, Ty::F32) if !integral => Op::row(Opcode::Fadd).src(&[source, Arg::ZERO.negated()]),
@@ -152,6 +177,11 @@ pub(super) fn rounding(form: &Form<'_, '_>) -> Round {
     }
 }
 
+/// Whether the type is two floats of eight bits.
+fn is_byte_pair(ty: Type) -> bool {
+    matches!(ty, Type::E4m3x2 | Type::E5m2x2)
+}
+
 /// The machine's word for a type, where it has one.
 pub(super) fn isa_type(ty: Type) -> Option<Ty> {
     Some(match ty {
@@ -167,6 +197,8 @@ pub(super) fn isa_type(ty: Type) -> Option<Ty> {
         Type::Bf16 => Ty::Bf16,
         Type::F16x2 => Ty::F16x2,
         Type::Bf16x2 => Ty::Bf16x2,
+        Type::E4m3x2 => Ty::E4m3x2,
+        Type::E5m2x2 => Ty::E5m2x2,
         Type::F32 => Ty::F32,
         Type::F64 => Ty::F64,
         _ => return None,
