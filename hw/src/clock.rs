@@ -1,20 +1,23 @@
-//! The global clock: runs every tile for a quantum, lets them exchange, and goes on.
+//! The global clock: runs every tile for a while by itself, lets them exchange, and goes on.
 //!
-//! The quantum is at most the shortest latency between tiles, so nothing that a tile sends can be due in another tile within
-//! the same quantum: tiles may run one after the other, or on several threads, with the same result. When no tile has anything
-//! to do, the clock jumps.
+//! Nothing that a tile sends can reach another before the shortest latency between tiles, the *quantum*, is over. So tiles may
+//! run that long one after the other, or on several threads, with the same result. Where the tiles fall into hubs and leaves
+//! ([`sides`]), the two sides run in turn, each until it is one quantum ahead of the other: windows of two quanta. When no
+//! tile has anything to do, the clock jumps.
 
 mod meeting;
+mod plan;
 mod share;
+mod sides;
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::tile::Tile;
 use crate::tile::bell::Bells;
 use crate::time::Cycle;
-use meeting::Meeting;
+use plan::Plan;
 use share::Share;
+use sides::Side;
 
 /// Longest quantum, whatever the links allow: half the horizon of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
@@ -34,6 +37,8 @@ pub enum Stop {
 pub struct Clock {
     now: Cycle,
     tiles: Vec<Tile>,
+    /// By the tiles' numbers.
+    sides: Vec<Side>,
     bells: Bells,
     quantum: u64,
     threads: usize,
@@ -51,6 +56,7 @@ impl Clock {
         }
         Clock {
             now: Cycle::ZERO,
+            sides: sides::of(&tiles),
             tiles,
             bells,
             quantum,
@@ -74,7 +80,7 @@ impl Clock {
         &mut self.tiles
     }
 
-    /// Cycles that a tile runs by itself.
+    /// Cycles that a tile may be ahead of those that it sends to.
     pub fn quantum(&self) -> u64 {
         self.quantum
     }
@@ -118,32 +124,42 @@ impl Clock {
         self.now = at;
     }
 
-    /// Runs until `stop` holds (asked after every quantum), until `limit`, or until nothing can happen any more.
+    /// Runs until `stop` holds (asked after every quantum with the first cycle that not all tiles have run), until `limit`, or until nothing can happen any more.
     ///
     /// # Panics
     /// As a component does, whatever thread ticked it.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
-        let plan = Plan::new(self.threads);
-        let (mut now, quantum) = (self.now, self.quantum);
-        let mut shares = Share::deal(&mut self.tiles, &self.bells, self.threads, now).into_iter();
+        let sides = self.sides_to_run();
+        let has_hubs = sides.contains(&Side::Hub);
+        let mut plan = Plan::new(self.threads, self.now, self.quantum, has_hubs);
+        let mut shares = Share::deal(&mut self.tiles, &sides, &self.bells, self.threads, self.now).into_iter();
         let reason = std::thread::scope(|scope| {
             let mut own = shares.next().expect("at least one thread");
+            let orders = plan.orders();
             let follow = |(n, share)| {
-                let plan = &plan;
-                scope.spawn(move || plan.follow(n + 1, share))
+                let orders = orders.clone();
+                scope.spawn(move || orders.follow(n + 1, share))
             };
             let others: Vec<_> = shares.enumerate().map(follow).collect();
-            let reason = plan.lead(&mut now, limit, quantum, &mut own, &mut stop);
+            let reason = plan.lead(limit, &mut own, &mut stop);
             for other in others {
                 other.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
             reason.expect("all threads came to every meeting")
         });
-        self.now = now;
+        self.now = plan.now();
         if reason == Stop::Limit {
             self.begin_windows();
         }
         reason
+    }
+
+    /// Whoever watches is told of every tile's cycles up to the same one: all are on one side then.
+    fn sides_to_run(&self) -> Vec<Side> {
+        match self.tiles.iter().any(Tile::is_watched) {
+            true => vec![Side::Leaf; self.tiles.len()],
+            false => self.sides.clone(),
+        }
     }
 
     /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.
@@ -151,103 +167,5 @@ impl Clock {
         let now = self.now;
         let begin = self.tiles.iter_mut().filter(|tile| tile.next_window() < now);
         begin.for_each(|tile| tile.run(now, now));
-    }
-}
-
-/// What the leading thread tells the others, and where all meet.
-struct Plan {
-    from: AtomicU64,
-    end: AtomicU64,
-    done: AtomicBool,
-    next_due: Vec<AtomicU64>,
-    meeting: Meeting,
-}
-
-impl Plan {
-    fn new(threads: usize) -> Self {
-        Plan {
-            from: AtomicU64::new(0),
-            end: AtomicU64::new(0),
-            done: AtomicBool::new(false),
-            next_due: (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect(),
-            meeting: Meeting::new(threads),
-        }
-    }
-
-    /// A worker's life: each round, either say when its tiles are due next (an empty window) or run them.
-    fn follow(&self, worker: usize, mut share: Share) {
-        let _attendance = self.meeting.attend();
-        while self.meeting.meet() && !self.done.load(Ordering::Acquire) {
-            self.window(worker, &mut share);
-            self.meeting.meet();
-        }
-    }
-
-    /// The leader's: plans the windows, runs its own share, and sends the workers home. `None` if one of them panicked.
-    fn lead(
-        &self,
-        now: &mut Cycle,
-        limit: Cycle,
-        quantum: u64,
-        own: &mut Share,
-        stop: &mut impl FnMut(Cycle) -> bool,
-    ) -> Option<Stop> {
-        let _attendance = self.meeting.attend();
-        let reason = loop {
-            let next = self.next_due(*now, own)?;
-            if next == Cycle::NEVER {
-                break Stop::Quiet;
-            }
-            if next >= limit {
-                *now = limit.max(*now);
-                break Stop::Limit;
-            }
-            *now = next.max(*now);
-            let end = (*now + quantum).min(limit);
-            self.round(*now, end, own)?;
-            *now = end;
-            if stop(end) {
-                break Stop::Asked;
-            }
-        };
-        self.done.store(true, Ordering::Release);
-        self.meeting.meet().then_some(reason)
-    }
-
-    /// Runs the tiles through the window, and says when they are due next. In a full window that may miss what others are
-    /// just sending; an empty one is there to ask again.
-    fn window(&self, worker: usize, share: &mut Share) {
-        let from = Cycle(self.from.load(Ordering::Acquire));
-        let end = Cycle(self.end.load(Ordering::Acquire));
-        let next = if from < end {
-            share.run(from, end)
-        } else {
-            share.next_due(from)
-        };
-        self.next_due[worker].store(next.0, Ordering::Release);
-    }
-
-    /// Lets every thread do its window; `None` if one panicked.
-    fn round(&self, from: Cycle, end: Cycle, own: &mut Share) -> Option<()> {
-        self.from.store(from.0, Ordering::Release);
-        self.end.store(end.0, Ordering::Release);
-        let all_well = self.meeting.meet() && {
-            self.window(0, own);
-            self.meeting.meet()
-        };
-        all_well.then_some(())
-    }
-
-    /// When anything is due next; asks only if the last window did not say that it is at once.
-    fn next_due(&self, now: Cycle, own: &mut Share) -> Option<Cycle> {
-        if self.earliest() > now {
-            self.round(now, now, own)?;
-        }
-        Some(self.earliest())
-    }
-
-    fn earliest(&self) -> Cycle {
-        let next = self.next_due.iter().map(|next| next.load(Ordering::Acquire));
-        Cycle(next.min().unwrap_or(u64::MAX))
     }
 }

@@ -55,6 +55,11 @@ pub trait Component: Any + Send {
     /// Names its signals and gives their values, always the same signals in the same order.
     fn probe(&self, probe: &mut dyn Probe);
 
+    /// When what the tick in cycle `now` shows is over: while watched, it is ticked then even if nothing else is due.
+    fn fades_at(&self, now: Cycle) -> Cycle {
+        now + 1
+    }
+
     /// Gives its counters and latencies.
     fn stats(&self, report: &mut dyn Report);
 

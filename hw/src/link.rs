@@ -12,7 +12,8 @@
 //!   side's can fall due. So room and visible messages are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
-//! Ask for room, then send: sending without room is a bug and panics.
+//! Ask for room, then send: sending without room is a bug and panics. A sender that has nothing else to do waits for room with
+//! [`OutPort::await_room`] and is ticked when there is some.
 
 pub mod monitor;
 
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam::channel::{Receiver, Sender, bounded};
 
+use crate::component::Activity;
 use crate::path::Path;
 use crate::tile::{Slot, Waker};
 use crate::time::Cycle;
@@ -42,19 +44,28 @@ pub struct LinkConfig {
 
 /// For each place of the ring: while a message is in it, [`TAKEN`] and the cycle from which the message is visible; else the
 /// cycle from which the place is free. One word answers both sides' questions without touching the channel.
+///
+/// Inside a tile, the word behind the places says whether the sender waits for room ([`WAITED_FOR`]).
 type Places = Arc<[AtomicU64]>;
 
 const TAKEN: u64 = 1 << 63;
+
+/// The sender is to be woken when a place is free.
+const WAITED_FOR: u64 = 1;
 
 /// The sending end.
 pub struct OutPort<T> {
     channel: Sender<T>,
     places: Places,
     place: usize,
+    depth: usize,
     latency: u64,
     longest: u64,
     last_visible: Cycle,
     receiver: Waker,
+    /// The sender itself, and whether the receiver is of another tile.
+    sender: Waker,
+    remote: bool,
     attached: Option<Box<Attached<T>>>,
 }
 
@@ -70,7 +81,9 @@ pub struct InPort<T> {
     head: Option<T>,
     places: Places,
     place: usize,
+    depth: usize,
     credit_latency: u64,
+    sender: Waker,
     monitor: Option<Box<dyn Monitor<T>>>,
 }
 
@@ -96,20 +109,24 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     );
     // What is outside acts between quanta, so it bounds none.
     if between_tiles && !from.is_outside() && !to.is_outside() {
-        from.note_remote_latency(*latency);
-        to.note_remote_latency(*latency);
+        from.note_link(to, *latency);
+        to.note_link(from, *latency);
     }
     let (sender, receiver) = bounded(*depth as usize);
-    let places: Places = (0..*depth).map(|_| AtomicU64::new(0)).collect();
+    let places: Places = (0..=*depth).map(|_| AtomicU64::new(0)).collect();
+    let depth = *depth as usize;
     let latency = u64::from(*latency);
     let out = OutPort {
         channel: sender,
         places: places.clone(),
         place: 0,
+        depth,
         latency,
         longest,
         last_visible: Cycle::ZERO,
         receiver: to.waker(between_tiles),
+        sender: from.waker(between_tiles),
+        remote: between_tiles,
         attached: None,
     };
     let credit_latency = if between_tiles { latency } else { 1 };
@@ -120,7 +137,9 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
             head: None,
             places,
             place: 0,
+            depth,
             credit_latency,
+            sender: from.waker(between_tiles),
             monitor: None,
         },
     )
@@ -131,6 +150,27 @@ impl<T> OutPort<T> {
     #[inline]
     pub fn has_room(&self, now: Cycle) -> bool {
         self.places[self.place].load(Ordering::Acquire) <= now.0
+    }
+
+    /// What a sender says of itself after a tick in which there was no room, or there may be none in the next: when to tick it.
+    ///
+    /// Inside a tile the receiver wakes it when it takes a message. Another tile cannot free a place for a cycle of the same
+    /// quantum, so a sender to one is ticked when the next begins.
+    pub fn await_room(&self, now: Cycle) -> Activity {
+        let word = self.places[self.place].load(Ordering::Acquire);
+        if word & TAKEN == 0 {
+            return if word <= now.0 + 1 {
+                Activity::Busy
+            } else {
+                Activity::Until(Cycle(word))
+            };
+        }
+        if self.remote {
+            self.sender.wake_in_next_quantum();
+        } else {
+            self.places[self.depth].store(WAITED_FOR, Ordering::Relaxed);
+        }
+        Activity::Idle
     }
 
     /// Sends a message; it is visible `latency` cycles later.
@@ -164,7 +204,7 @@ impl<T> OutPort<T> {
         );
         // Only now may the receiver know of it.
         self.places[self.place].store(visible.0 | TAKEN, Ordering::Release);
-        self.place = next(self.place, self.places.len());
+        self.place = next(self.place, self.depth);
         self.receiver.wake(visible);
     }
 
@@ -182,7 +222,7 @@ impl<T> OutPort<T> {
     /// The cycle, or that of the message before if it is later and still under way: a receiver that was reset has dropped it.
     #[inline]
     fn behind_last(&self, visible: Cycle) -> Cycle {
-        let last = if self.place == 0 { self.places.len() } else { self.place } - 1;
+        let last = if self.place == 0 { self.depth } else { self.place } - 1;
         if self.last_visible > visible && self.places[last].load(Ordering::Acquire) & TAKEN != 0 {
             self.last_visible
         } else {
@@ -247,8 +287,13 @@ impl<T> InPort<T> {
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, &message);
         }
-        self.places[self.place].store(now.0 + self.credit_latency, Ordering::Release);
-        self.place = next(self.place, self.places.len());
+        let free = now + self.credit_latency;
+        self.places[self.place].store(free.0, Ordering::Release);
+        self.place = next(self.place, self.depth);
+        if self.places[self.depth].load(Ordering::Relaxed) == WAITED_FOR {
+            self.places[self.depth].store(0, Ordering::Relaxed);
+            self.sender.wake(free);
+        }
         Some(message)
     }
 
@@ -262,7 +307,7 @@ impl<T> InPort<T> {
     pub fn clear(&mut self) {
         while self.head.take().is_some() || self.channel.try_recv().is_ok() {
             // Both ends keep counting places from where the other does.
-            self.place = next(self.place, self.places.len());
+            self.place = next(self.place, self.depth);
         }
         for place in self.places.iter() {
             place.store(0, Ordering::Release);

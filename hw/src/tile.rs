@@ -10,17 +10,19 @@
 //! between tiles take at most half the horizon, so a mailbox taken over early or late never mixes up two cycles.
 
 pub(crate) mod bell;
+mod fading;
 mod watch;
 mod wheel;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
 use bell::Bells;
+use fading::Fading;
 use watch::Watch;
 use wheel::Wheel;
 
@@ -35,6 +37,10 @@ struct Shared {
     wheel: Wheel,
     mail: Wheel,
     remote_latency: AtomicU32,
+    /// The tiles that links lead to or come from, by [`Shared::identity`].
+    neighbors: Mutex<Vec<usize>>,
+    /// Components to tick when the next quantum begins.
+    next_quantum: AtomicU64,
     /// The machine's bells and which is this tile's, once it is part of a machine.
     bell: OnceLock<(Bells, usize)>,
 }
@@ -45,8 +51,22 @@ impl Shared {
             wheel: Wheel::new(),
             mail: Wheel::new(),
             remote_latency: AtomicU32::new(u32::MAX),
+            neighbors: Mutex::default(),
+            next_quantum: AtomicU64::new(0),
             bell: OnceLock::new(),
         })
+    }
+
+    /// Tells tiles apart for as long as they live.
+    fn identity(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn note_neighbor(&self, other: &Shared) {
+        let mut neighbors = self.neighbors.lock().unwrap_or_else(PoisonError::into_inner);
+        if !neighbors.contains(&other.identity()) {
+            neighbors.push(other.identity());
+        }
     }
 
     fn post(&self, at: Cycle, components: u64) {
@@ -82,8 +102,10 @@ impl Slot {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    pub(crate) fn note_remote_latency(&self, latency: u32) {
+    /// A link of this latency joins the slot's tile to another's.
+    pub(crate) fn note_link(&self, other: &Slot, latency: u32) {
         self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
+        self.shared.note_neighbor(&other.shared);
     }
 
     pub(crate) fn waker(&self, remote: bool) -> Waker {
@@ -110,6 +132,12 @@ impl Waker {
         } else {
             self.shared.wheel.add(at, self.component);
         }
+    }
+
+    /// On the tile's own thread: ticks the component when its tile's next quantum begins.
+    pub(crate) fn wake_in_next_quantum(&self) {
+        let waiting = &self.shared.next_quantum;
+        waiting.store(waiting.load(Ordering::Relaxed) | self.component, Ordering::Relaxed);
     }
 }
 
@@ -176,6 +204,7 @@ impl TileBuilder {
             skip: true,
             watch: None,
             watched: 0,
+            fading: Fading::new(n),
             components,
         }
     }
@@ -200,6 +229,7 @@ pub struct Tile {
     watch: Option<Watch>,
     /// The components to sample now: none outside the window.
     watched: u64,
+    fading: Fading,
 }
 
 impl Tile {
@@ -219,6 +249,17 @@ impl Tile {
             u32::MAX => None,
             latency => Some(u64::from(latency)),
         }
+    }
+
+    /// Tells tiles apart for as long as they live.
+    pub(crate) fn identity(&self) -> usize {
+        self.shared.identity()
+    }
+
+    /// The tiles that links join it to, by their identity.
+    pub(crate) fn neighbors(&self) -> Vec<usize> {
+        let neighbors = self.shared.neighbors.lock();
+        neighbors.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ticks components in this order from now on: a permutation of their indices. No result may depend on it.
@@ -258,6 +299,7 @@ impl Tile {
         self.components.iter_mut().for_each(|component| component.reset());
         self.far.fill(Cycle::NEVER);
         self.next_far = Cycle::NEVER;
+        self.fading.clear();
         self.wake_all(now);
     }
 
@@ -268,14 +310,21 @@ impl Tile {
 
     /// The first cycle from `now` on in which a component is due, messages from other tiles included.
     pub fn next_due(&self, now: Cycle) -> Cycle {
-        if !self.skip {
+        if !self.skip || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
             return now;
         }
-        self.shared
-            .wheel
-            .next(now)
-            .min(self.shared.mail.next(now))
-            .min(self.next_far)
+        self.next_known(now).min(self.shared.mail.next(now))
+    }
+
+    /// The same, as far as the tile knows of it.
+    #[inline]
+    fn next_known(&self, now: Cycle) -> Cycle {
+        self.shared.wheel.next(now).min(self.next_far).min(self.fading.next())
+    }
+
+    /// Whether a sampler waits for its window, or looks at it.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watch.is_some()
     }
 
     /// The first cycle of a window to watch that has not begun.
@@ -300,14 +349,11 @@ impl Tile {
     /// Runs the cycles from `from` until before `end`.
     pub fn run(&mut self, from: Cycle, end: Cycle) {
         self.shared.mail.drain_into(&self.shared.wheel);
+        self.wake_for_quantum(from);
         self.begin_watch(from, end);
         let mut now = from;
         loop {
-            now = if self.skip {
-                self.shared.wheel.next(now).min(self.next_far).max(now)
-            } else {
-                now
-            };
+            now = if self.skip { self.next_known(now).max(now) } else { now };
             if now >= end {
                 break;
             }
@@ -315,6 +361,15 @@ impl Tile {
             now += 1;
         }
         self.hand_on(end);
+    }
+
+    /// Puts those who asked for it on the wheel.
+    fn wake_for_quantum(&self, from: Cycle) {
+        let waiting = self.shared.next_quantum.load(Ordering::Relaxed);
+        if waiting != 0 {
+            self.shared.next_quantum.store(0, Ordering::Relaxed);
+            self.shared.wheel.add(from, waiting);
+        }
     }
 
     /// Begins the window if these cycles reach into it.
@@ -350,6 +405,9 @@ impl Tile {
         if !self.skip {
             due = self.all();
         }
+        if self.fading.next() <= now {
+            self.tick_faded(now, due);
+        }
         if self.in_order {
             while due != 0 {
                 self.tick(due.trailing_zeros() as usize, now);
@@ -372,7 +430,27 @@ impl Tile {
             && let Some(watch) = &mut self.watch
         {
             watch.sampler.sample(now, index, self.components[index].as_ref());
+            self.fading.set(index, self.components[index].fades_at(now));
         }
+        self.schedule(index, now, activity);
+    }
+
+    /// Ticks and samples what shows something that is over, but for what is due anyway.
+    fn tick_faded(&mut self, now: Cycle, due: u64) {
+        let mut faded = self.fading.take(now) & !due & self.watched;
+        while faded != 0 {
+            let index = faded.trailing_zeros() as usize;
+            faded &= faded - 1;
+            let activity = self.components[index].tick(now);
+            if let Some(watch) = &mut self.watch {
+                watch.sampler.sample(now, index, self.components[index].as_ref());
+            }
+            self.schedule(index, now, activity);
+        }
+    }
+
+    #[inline]
+    fn schedule(&mut self, index: usize, now: Cycle, activity: Activity) {
         match activity {
             Activity::Busy => self.shared.wheel.add(now + 1, 1 << index),
             Activity::Until(at) if at.since(now) < HORIZON => self.shared.wheel.add(at.max(now + 1), 1 << index),

@@ -331,8 +331,11 @@ fn sampler_hears_of_its_window_and_of_watched_components_alone() {
     let heard = heard(95..130, |clock| {
         clock.run(Cycle::NEVER, |_| false);
     });
-    // Quanta of 32 begin where something is due: 0, 40, 80, 120, 160.
-    assert_eq!(heard, ["begin 80 with 2", "1 at 100", "flush 112", "flush 152"]);
+    // Quanta of 32 begin where something is due: 0, 40, 80, 120, 160. What was shown in cycle 100 has faded in the next.
+    assert_eq!(
+        heard,
+        ["begin 80 with 2", "1 at 100", "1 at 101", "flush 112", "flush 152"]
+    );
 }
 
 #[test]

@@ -195,14 +195,14 @@ impl GigaThread {
         if running.next == running.grid.ctas() {
             return None;
         }
-        let fits = |sm: &usize| {
-            self.resident[*sm] < running.grid.ctas_per_sm
-                && self.sm_free[*sm] <= now
-                && self.ports.launch[*sm].has_room(now)
-        };
-        (0..self.resident.len())
-            .filter(fits)
-            .min_by_key(|&sm| self.resident[sm])
+        let (mut emptiest, mut least) = (None, running.grid.ctas_per_sm);
+        for (sm, &resident) in self.resident.iter().enumerate() {
+            // The link, which lies elsewhere in memory, is asked last.
+            if resident < least && self.sm_free[sm] <= now && self.ports.launch[sm].has_room(now) {
+                (emptiest, least) = (Some(sm), resident);
+            }
+        }
+        emptiest
     }
 
     /// When a CTA can next be handed out, as far as is known here.
@@ -235,7 +235,7 @@ impl Component for GigaThread {
         self.dispatch(now);
         let waiting = self.running.is_none() && self.ports.grid.is_ready(now);
         let unread = self.ports.sm.iter_mut().any(|port| port.is_ready(now));
-        Activity::busy_if(waiting || unread || self.sent.is_some()).or(self.next_chance(now))
+        Activity::busy_if(waiting || unread).or(self.next_chance(now))
     }
 
     fn reset(&mut self) {

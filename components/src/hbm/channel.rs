@@ -307,9 +307,8 @@ impl Channel {
     }
 
     fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
-        let shown = self.row_command != Command::None || self.column_command != Command::None;
         let mut next = u64::MAX;
-        if shown || self.slices.iter().any(|(port, _)| port.is_ready(now)) {
+        if self.slices.iter().any(|(port, _)| port.is_ready(now)) {
             next = next_edge;
         }
         if self.queue.len() > 0 {
@@ -370,6 +369,10 @@ impl Component for Channel {
             probe.stored("row", 32, bank.row.map(u64::from));
             probe.leave();
         }
+    }
+
+    fn fades_at(&self, now: Cycle) -> Cycle {
+        self.config.clock.cycle_of(self.config.clock.edges(now).end)
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -271,8 +271,7 @@ impl Slice {
     /// A request that is held up by memory waits for a message from there, and is no reason to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
         let requested = match self.state {
-            TagState::Hit | TagState::Miss => true,
-            TagState::Idle => self.ports.requests.is_ready(now),
+            TagState::Idle | TagState::Hit | TagState::Miss => self.ports.requests.is_ready(now),
             _ => false,
         };
         let busy = requested
@@ -280,10 +279,10 @@ impl Slice {
             || self.write_back.is_some()
             || self.ports.commands.is_ready(now)
             || self.ports.memory.iter().any(|(_, port)| port.is_ready(now));
-        if busy {
-            return Activity::Busy;
-        }
         let until = |edge: u64| Activity::Until(self.config.clock.cycle_of(edge).max(now + 1));
+        if busy {
+            return until(self.next_edge);
+        }
         let answer = self.next_answer().map_or(Activity::Idle, |(due, _)| until(due));
         match self.state {
             TagState::DataBusy => answer.or(until(self.data_free)),
@@ -345,6 +344,10 @@ impl Component for Slice {
         probe.vector("to_memory", 8, Some(self.to_memory.len() as u64));
         probe.vector("answers", 16, Some(self.n_answers() as u64));
         probe.bit("writes_back", Some(self.write_back.is_some()));
+    }
+
+    fn fades_at(&self, _: Cycle) -> Cycle {
+        self.config.clock.cycle_of(self.next_edge)
     }
 
     fn stats(&self, report: &mut dyn Report) {

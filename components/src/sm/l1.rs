@@ -286,15 +286,20 @@ impl L1 {
 
     /// A request that is held up by misses waits for a message from below, and is no reason to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
-        let busy = !matches!(self.state, TagState::Idle) && !self.state.is_stall()
-            || self.store_queue.len() != 0
-            || !self.returned.is_empty()
-            || self.ports.returns.is_ready(now);
-        match self.hits.front() {
-            _ if busy => Activity::Busy,
-            Some(&(due, _)) => Activity::Until(due.max(self.data_free).max(now + 1)),
-            None => Activity::Idle,
+        let requested = !self.state.is_stall() && self.ports.requests.is_ready(now);
+        if requested || self.ports.returns.is_ready(now) {
+            return Activity::Busy;
         }
+        let below = match self.store_queue.len() {
+            0 => Activity::Idle,
+            _ => self.ports.below.await_room(now),
+        };
+        let hit_due = self.hits.front().map(|&(due, _)| due);
+        let answer_due = if self.returned.is_empty() { hit_due } else { Some(now) };
+        let answer = answer_due.map_or(Activity::Idle, |due| {
+            Activity::Until(due.max(self.data_free).max(now + 1))
+        });
+        below.or(answer)
     }
 }
 

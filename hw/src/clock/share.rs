@@ -2,6 +2,7 @@
 //!
 //! A tile is asked after it ran and when its bell rings, not in between: one that sleeps costs a comparison in a quantum.
 
+use super::sides::Side;
 use crate::tile::Tile;
 use crate::tile::bell::Bells;
 use crate::time::Cycle;
@@ -9,6 +10,7 @@ use crate::time::Cycle;
 /// Some of the tiles of a machine.
 pub struct Share<'a> {
     tiles: Vec<&'a mut Tile>,
+    sides: Vec<Side>,
     /// By the number of its bell, where in `tiles` a tile is.
     places: Vec<usize>,
     /// When each is due at the latest news; its bell rings if it is due earlier.
@@ -21,11 +23,12 @@ pub struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    /// Deals the tiles out to so many threads, in turn.
-    pub fn deal(tiles: &'a mut [Tile], bells: &'a Bells, threads: usize, now: Cycle) -> Vec<Share<'a>> {
+    /// Deals the tiles of each side out to so many threads, in turn; sides by the tiles' numbers.
+    pub fn deal(tiles: &'a mut [Tile], sides: &[Side], bells: &'a Bells, threads: usize, now: Cycle) -> Vec<Share<'a>> {
         let words = tiles.len().div_ceil(64);
         let empty = |_| Share {
             tiles: Vec::new(),
+            sides: Vec::new(),
             places: vec![usize::MAX; tiles.len()],
             due: Vec::new(),
             bells,
@@ -33,13 +36,17 @@ impl<'a> Share<'a> {
             window: Cycle::NEVER,
         };
         let mut shares: Vec<Share> = (0..threads).map(empty).collect();
-        for (n, tile) in tiles.iter_mut().enumerate() {
-            shares[n % threads].add(tile, now);
+        let mut turns = [0; 2];
+        for tile in tiles.iter_mut() {
+            let side = sides[tile.number()];
+            let turn = &mut turns[side as usize];
+            shares[*turn % threads].add(tile, side, now);
+            *turn += 1;
         }
         shares
     }
 
-    fn add(&mut self, tile: &'a mut Tile, now: Cycle) {
+    fn add(&mut self, tile: &'a mut Tile, side: Side, now: Cycle) {
         // Whoever holds the tiles may have changed their order since their bells were hung.
         let number = tile.number();
         self.places[number] = self.tiles.len();
@@ -47,21 +54,24 @@ impl<'a> Share<'a> {
         self.due.push(tile.next_due(now));
         self.window = self.window.min(tile.next_window());
         self.tiles.push(tile);
+        self.sides.push(side);
     }
 
-    /// When the first of them is due, messages of the quantum that is over included.
-    pub fn next_due(&mut self, now: Cycle) -> Cycle {
-        self.answer_bells(now);
+    /// When the first of them is due, messages of the window that is over included. `times` is where the sides stand.
+    pub fn next_due(&mut self, times: [Cycle; 2]) -> Cycle {
+        self.answer_bells(times);
         self.earliest()
     }
 
-    /// Runs what has anything to do before `end`, and says when the first is due next, as far as is known while others run.
-    pub fn run(&mut self, from: Cycle, end: Cycle) -> Cycle {
-        self.answer_bells(from);
+    /// Runs what has anything to do on a side before `end`, and says when the first is due next, as far as is known while
+    /// others run.
+    pub fn run(&mut self, side: Side, times: [Cycle; 2], end: Cycle) -> Cycle {
+        self.answer_bells(times);
         let window_begins = self.window < end;
-        for (tile, due) in self.tiles.iter_mut().zip(&mut self.due) {
+        let tiles = self.tiles.iter_mut().zip(&mut self.due).zip(&self.sides);
+        for ((tile, due), _) in tiles.filter(|(_, of)| **of == side) {
             if *due < end || window_begins && tile.next_window() < end {
-                tile.run(from, end);
+                tile.run(times[side as usize], end);
                 *due = tile.next_due(end);
             }
         }
@@ -80,11 +90,11 @@ impl<'a> Share<'a> {
         self.due.iter().copied().min().unwrap_or(Cycle::NEVER)
     }
 
-    fn answer_bells(&mut self, now: Cycle) {
-        let (tiles, due) = (&self.tiles, &mut self.due);
+    fn answer_bells(&mut self, times: [Cycle; 2]) {
+        let (tiles, sides, due) = (&self.tiles, &self.sides, &mut self.due);
         self.bells.answer(&self.mine, |number| {
             let n = self.places[number];
-            due[n] = tiles[n].next_due(now);
+            due[n] = tiles[n].next_due(times[sides[n] as usize]);
         });
     }
 }

@@ -133,7 +133,7 @@ fn every_fault_is_found_and_named() {
     let expected = [
         (
             Fault::CountsIdleTicks,
-            "without idle-skipping: after cycle 2 ticks is Some(3), plainly Some(2)",
+            "without idle-skipping: after cycle 3 ticks is Some(4), plainly Some(3)",
         ),
         (Fault::OversleepsRoom, "not at rest after 200 cycles: 4 sums inside"),
         (Fault::ForgetsToReset, "after a reset in cycle 2: event"),

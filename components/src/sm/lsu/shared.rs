@@ -265,7 +265,7 @@ impl Component for SharedMemory {
         let activity = match &self.current {
             Some((last, ..)) if *last > now => Activity::Until(*last),
             Some(_) => Activity::Busy,
-            None => Activity::busy_if(self.shown.is_some() || self.ports.input.is_ready(now)),
+            None => Activity::busy_if(self.ports.input.is_ready(now)),
         };
         let gives_up = self.waiting.until();
         let own = activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))));

@@ -250,6 +250,22 @@ impl Lsu {
             }
         }
     }
+
+    /// What is accepted waits for its packets, what is not for its turn; a full table waits for answers.
+    fn activity(&self, now: Cycle) -> Activity {
+        if !self.finished.is_empty() {
+            Activity::Busy
+        } else if self.making.is_some() || self.invalidate {
+            self.ports.l1.await_room(now)
+        } else if !self.pending.has_room() {
+            Activity::Idle
+        } else {
+            let inputs = self.ports.input.iter().zip(&self.subcore_free);
+            let turns = inputs.filter(|(port, _)| port.is_ready(now)).map(|(_, &free)| free);
+            let turn = turns.min().map(|free| free.max(self.next_accept).max(now + 1));
+            turn.map_or(Activity::Idle, Activity::Until)
+        }
+    }
 }
 
 impl Component for Lsu {
@@ -263,9 +279,7 @@ impl Component for Lsu {
         self.send_finished(now);
         self.send_packet(now);
         self.accept(now);
-        let waiting = self.ports.input.iter_mut().any(|port| port.is_ready(now));
-        let shown = self.accepted.is_some() || self.sent.is_some() || self.answered.is_some();
-        Activity::busy_if(waiting || shown || self.making.is_some() || self.invalidate || !self.finished.is_empty())
+        self.activity(now)
     }
 
     fn reset(&mut self) {

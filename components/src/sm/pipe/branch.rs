@@ -79,7 +79,7 @@ impl Component for BranchUnit {
                 .send_after(now, u64::from(flight.timing().latency).saturating_sub(spent), resolved);
             self.ports.spent.send(now, flight);
         }
-        Activity::busy_if(self.entered.is_some() || self.ports.input.is_ready(now))
+        Activity::busy_if(self.ports.input.is_ready(now))
     }
 
     fn reset(&mut self) {

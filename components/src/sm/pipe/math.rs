@@ -115,7 +115,7 @@ impl Component for MathPipe {
                 .output
                 .send_after(now, u64::from(timing.latency).saturating_sub(spent), flight);
         }
-        Activity::busy_if(self.entered.is_some() || self.ports.input.is_ready(now))
+        Activity::busy_if(self.ports.input.is_ready(now))
     }
 
     fn reset(&mut self) {

@@ -319,9 +319,14 @@ impl Component for Dispatch {
         if self.sent.is_none() {
             self.send_gathered(now);
         }
-        let waiting = self.ports.queued.iter_mut().any(|port| port.is_ready(now)) || self.ports.issue.is_ready(now);
-        let shown = self.sent.is_some() || self.stored.is_some();
-        Activity::busy_if(self.gathering.is_some() || waiting || shown)
+        let results = self.ports.results.iter().chain(&self.ports.queued);
+        let waiting = results.into_iter().any(|port| port.is_ready(now));
+        let gathering = match &self.gathering {
+            Some((ready, _)) if *ready > now => Activity::Until(*ready),
+            Some((_, flight)) => self.ports.pipes[flight.decoded().pipe as usize].await_room(now),
+            None => Activity::busy_if(self.ports.issue.is_ready(now)),
+        };
+        Activity::busy_if(waiting).or(gathering)
     }
 
     fn reset(&mut self) {

@@ -22,6 +22,7 @@
 //! - `ready` holds just the warps without a wait; each of them wants one pipe.
 
 mod inbox;
+mod issue;
 mod states;
 mod view;
 
@@ -33,17 +34,14 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::opcode::Pipe;
 
 use crate::config::SchedulerPolicy;
 use crate::proto::event::{Log, What};
 use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, WarpEvent};
-use crate::sm::subcore::control::immediate_operands;
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
-use crate::sm::subcore::stall::State;
 use crate::sm::subcore::warp::Warp;
-use crate::sm::timing;
 
 /// Pipes, for masks by pipe.
 pub const PIPES: usize = Pipe::Control as usize + 1;
@@ -113,6 +111,8 @@ pub struct Scheduler {
     active_since: Option<Cycle>,
     issued: Option<view::Issued>,
     held_back: view::HeldBack,
+    /// First cycle for which warps that could go, but for pipes, have not been charged.
+    uncharged: Cycle,
     pub(super) stats: Stats,
     log: Log,
 }
@@ -138,6 +138,7 @@ impl Scheduler {
             active_since: None,
             issued: None,
             held_back: view::HeldBack::default(),
+            uncharged: Cycle::ZERO,
             stats: Stats::default(),
             log: Log::default(),
             path,
@@ -156,16 +157,6 @@ impl Scheduler {
         self.log.tell(at, self.config.subcore, warp as u8, what);
     }
 
-    /// Charges a cycle in this state to each of these warps.
-    #[inline]
-    fn charge(&mut self, state: State, warps: u32, now: Cycle) {
-        self.stats.stalls.charge(state, u64::from(warps.count_ones()));
-        if self.log.is_on() {
-            let state = state as u8;
-            bits(warps).for_each(|warp| self.tell(now + 1, warp, What::Wait { state, cycles: 1 }));
-        }
-    }
-
     pub(super) fn warp(&mut self, warp: usize) -> &mut Warp {
         self.warps[warp]
             .as_mut()
@@ -176,150 +167,22 @@ impl Scheduler {
         self.dirty |= 1 << warp;
     }
 
-    // ---- stage: issue
-
-    fn issue(&mut self, now: Cycle) {
-        self.issued = None;
-        self.held_back.pipes = 0;
-        self.held_back.no_room = false;
-        if self.ready == 0 {
-            return;
-        }
-        let mut eligible = self.ready;
-        for pipe in 0..PIPES {
-            let wanted = self.wanted[pipe];
-            if wanted != 0 && self.is_taken(pipe, now) {
-                eligible &= !wanted;
-                self.held_back.pipes |= 1 << pipe;
-                self.charge_throttle(pipe, wanted, now);
-            }
-        }
-        if !self.ports.issue.has_room(now) {
-            self.charge(State::DispatchStall, eligible, now);
-            self.held_back.no_room = true;
-            return;
-        }
-        if eligible == 0 {
-            return;
-        }
-        let candidates = u64::from(eligible.count_ones());
-        let slot = self.policy.choose(eligible);
-        self.stats.eligible_warps += candidates;
-        self.stats.stalls.charge(State::Selected, 1);
-        self.charge(State::NotSelected, eligible & !(1 << slot), now);
-        self.send(slot, now);
-        self.refresh(slot, now + 1);
-    }
-
-    fn is_taken(&self, pipe: usize, now: Cycle) -> bool {
-        if pipe == Pipe::Lsu as usize {
-            self.credits == 0
-        } else {
-            self.pipe_free[pipe] > now
-        }
-    }
-
-    fn charge_throttle(&mut self, pipe: usize, wanted: u32, now: Cycle) {
-        if pipe == Pipe::Lsu as usize {
-            let global = wanted & self.wanted_global;
-            self.charge(State::LgThrottle, global, now);
-            self.charge(State::MioThrottle, wanted & !global, now);
-        } else {
-            self.charge(State::MathPipeThrottle, wanted, now);
-        }
-    }
-
-    fn send(&mut self, slot: usize, now: Cycle) {
-        let warp = self.warps[slot].as_mut().expect("the chosen warp is resident");
-        let (pc, active) = (warp.flow.pc(), warp.flow.active());
-        let inst = &warp.grid.program.code()[pc as usize];
-        let decoded = &warp.grid.program.decoded()[pc as usize];
-        let pipe = decoded.pipe;
-        self.stats.instructions += 1;
-        self.stats.thread_instructions += u64::from(active.count());
-        self.stats.by_pipe[pipe as usize] += 1;
-        self.issued = Some(view::Issued {
-            slot,
-            pc,
-            lanes: active,
-            number: warp.grid.program.first() + pc,
-        });
-        let operands = if pipe == Pipe::Control {
-            immediate_operands(inst)
-        } else {
-            None
-        };
-        let goes_on = operands.is_none() && inst.op != Opcode::Ldgdepbar;
-        let lanes = active.0;
-        self.log
-            .tell(now, self.config.subcore, slot as u8, What::Issue { pc, lanes, goes_on });
-        self.ibuffers.take(slot);
-        warp.buffered_pc = pc + 1;
-        if let Some(operands) = operands {
-            let branch = inst.op == Opcode::Bra;
-            self.resolve(slot, pc, active, operands, now);
-            self.follow(slot, branch.then_some(now + u64::from(self.config.branch_latency)), now);
-            self.dirty &= !(1 << slot);
-            return;
-        }
-        if inst.op == Opcode::Ldgdepbar {
-            warp.copies.close();
-            warp.flow.step();
-            return;
-        }
-        warp.in_flight += 1;
-        let group = match inst.op {
-            Opcode::Ldgsts => warp.copies.begin(),
-            Opcode::Hgmma => warp.products.begin(),
-            _ => 0,
-        };
-        match pipe {
-            Pipe::Control => warp.resolving = true,
-            Pipe::Lsu => {
-                self.credits -= 1;
-                warp.queued += 1;
-                if timing::is_posted(inst) {
-                    warp.in_flight -= 1;
-                    warp.stores += 1;
-                }
-                warp.board.issue(inst, decoded);
-                warp.flow.step();
-            }
-            _ => {
-                self.pipe_free[pipe as usize] = now + u64::from(warp.grid.timing[pc as usize].interval);
-                warp.board.issue(inst, decoded);
-                warp.flow.step();
-            }
-        }
-        self.ports.issue.send(
-            now,
-            Issue {
-                warp: slot as u8,
-                pc,
-                active,
-                group,
-            },
-        );
-    }
-
     fn flush_outbox(&mut self, now: Cycle) {
         while !self.outbox.is_empty() && self.ports.event.has_room(now) {
             self.ports.event.send(now, self.outbox.remove(0));
         }
     }
 
-    fn activity(&self) -> Activity {
-        let busy = self.ready != 0
-            || self.issued.is_some()
-            || self.held_back.ended != 0
-            || self.ibuffers.is_fetching()
-            || !self.outbox.is_empty()
-            || self.dirty != 0;
+    fn activity(&self, now: Cycle) -> Activity {
+        let busy = self.ibuffers.is_fetching() || !self.outbox.is_empty() || self.dirty != 0;
+        if busy {
+            return Activity::Busy;
+        }
         let timer = bits(self.timers)
             .filter_map(|slot| Some(self.warps[slot].as_ref()?.resume_at))
             .min();
         let next = timer.into_iter().chain(self.ibuffers.next_arrival()).min();
-        Activity::busy_if(busy).or(next.map_or(Activity::Idle, Activity::Until))
+        self.next_issue(now).or(next.map_or(Activity::Idle, Activity::Until))
     }
 }
 
@@ -338,6 +201,7 @@ impl Component for Scheduler {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        self.charge_skipped(now);
         self.take_messages(now);
         self.run_timers(now);
         self.held_back.ended = 0;
@@ -350,7 +214,7 @@ impl Component for Scheduler {
         }
         self.reap(now + 1);
         self.flush_outbox(now);
-        self.activity()
+        self.activity(now)
     }
 
     fn reset(&mut self) {
@@ -372,6 +236,7 @@ impl Component for Scheduler {
         self.active_since = None;
         self.issued = None;
         self.held_back = view::HeldBack::default();
+        self.uncharged = Cycle::ZERO;
         self.stats = Stats::default();
         self.ports.command.clear();
         self.ports.release.clear();
