@@ -88,6 +88,8 @@ pub struct LaunchRun {
     pub counts: Counts,
     /// Its shape.
     pub facts: LaunchFacts,
+    /// What it printed.
+    pub printed: String,
 }
 
 /// What a run showed.
@@ -238,8 +240,26 @@ impl<'a> Bench<'a> {
             cycles: launched.cycles(),
             counts: counts.since(before),
             facts,
+            printed: self.printed(),
         };
         Ok((run, counts))
+    }
+
+    /// What the last launch printed; nothing is left of it.
+    fn printed(&self) -> String {
+        let take = |buffer| host::print::take(self.gpu.storage(), buffer);
+        self.placement.print.map(take).unwrap_or_default()
+    }
+
+    /// What a copy of memory holds that launches without time printed.
+    pub fn printed_in(&self, memory: &crate::reference::Memory) -> String {
+        let read = |at, to: &mut [u8]| {
+            if let Some(bytes) = memory.get(at, to.len()) {
+                to.copy_from_slice(bytes);
+            }
+        };
+        let text = |buffer| host::print::text(&read, self.gpu.storage(), buffer);
+        self.placement.print.map(text).unwrap_or_default()
     }
 
     fn counts(&self) -> Counts {

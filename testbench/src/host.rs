@@ -15,6 +15,10 @@ mod module;
 
 mod launch;
 
+pub mod print;
+
+pub mod printf;
+
 pub use error::{ClusterFault, HostError};
 pub use launch::grid;
 pub use memory::Placement;

@@ -201,6 +201,21 @@ pub enum ClusterNeed {
     Exact([u32; 3]),
 }
 
+/// What an assertion says that does not hold, known by the line of its trap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assertion {
+    /// Line of the program's text.
+    pub line: u32,
+    /// The expression; empty where the text does not tell, as the names below.
+    pub message: String,
+    /// The source file.
+    pub file: String,
+    /// The line there; 0 where the text does not tell.
+    pub source_line: u32,
+    /// The function.
+    pub function: String,
+}
+
 /// What a launch of a program needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
@@ -266,6 +281,7 @@ pub struct Program {
     needs: Needs,
     sources: Arc<SourceMap>,
     first: u32,
+    assertions: Vec<Assertion>,
 }
 
 impl Program {
@@ -279,7 +295,15 @@ impl Program {
             needs,
             sources: Arc::default(),
             first: 0,
+            assertions: Vec::new(),
         }
+    }
+
+    /// The same program, with what its assertions say.
+    #[must_use]
+    pub fn with_assertions(mut self, assertions: Vec<Assertion>) -> Self {
+        self.assertions = assertions;
+        self
     }
 
     /// The same program, with where the lines of its text come from.
@@ -325,6 +349,12 @@ impl Program {
     /// What a launch must provide.
     pub fn needs(&self) -> &Needs {
         &self.needs
+    }
+
+    /// What the assertion says that an instruction is the end of, by program counter.
+    pub fn assertion(&self, pc: u32) -> Option<&Assertion> {
+        let inst = self.code.get(pc as usize).filter(|inst| inst.op == Opcode::Trap)?;
+        self.assertions.iter().find(|assertion| assertion.line == inst.line)
     }
 
     /// Where the lines of the text ([`Inst::line`]) come from.

@@ -21,6 +21,8 @@ mod check;
 
 mod lower;
 
+pub mod print;
+
 mod places;
 
 pub use diag::{Diagnostic, Severity};

@@ -80,6 +80,9 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
         }
     };
     line.clear();
+    for launch in &run.launches {
+        print(&launch.printed)?;
+    }
     let mut summary = Vec::new();
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
     print(&String::from_utf8_lossy(&summary))?;

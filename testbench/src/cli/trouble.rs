@@ -7,7 +7,7 @@ use warpwave::scenario::Scenario;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_hw::error::SimError;
-use warpwave_isa::program::Program;
+use warpwave_isa::program::{Assertion, Program};
 
 use super::failure::{Failure, INTERRUPTED, STUCK, TRAP};
 
@@ -40,18 +40,37 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
 fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
     let [bx, by, bz] = trap.block;
     let [tx, ty, tz] = trap.thread;
-    let mut out = trap.kind.to_string();
+    let assertion = bench.programs()[launch].assertion(trap.pc);
+    let mut out = assertion.map_or_else(|| trap.kind.to_string(), failed);
     if let Some(address) = trap.address {
         let _ = write!(out, ": {} bytes of {} memory at {address:#x}", trap.bytes, trap.space);
     }
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
     let place = place(scenario, &bench.programs()[launch], trap.pc);
-    let _ = write!(
-        out,
-        "\n  at instruction {}, {place}\n  {}",
-        trap.pc,
-        advice(bench, trap)
-    );
+    let advice = match assertion {
+        Some(_) => "the assertion is the kernel's own: check its arguments, or look at what it asks for".to_owned(),
+        None => advice(bench, trap),
+    };
+    let _ = write!(out, "\n  at instruction {}, {place}\n  {advice}", trap.pc);
+    out
+}
+
+/// An assertion that did not hold.
+fn failed(assertion: &Assertion) -> String {
+    let Assertion {
+        message,
+        file,
+        source_line,
+        function,
+        ..
+    } = assertion;
+    let mut out = format!("assertion failed: `{message}`");
+    if !file.is_empty() {
+        let _ = write!(out, "\n  at {file}:{source_line}");
+    }
+    if !function.is_empty() {
+        let _ = write!(out, ", in `{function}`");
+    }
     out
 }
 

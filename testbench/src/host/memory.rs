@@ -1,7 +1,7 @@
 //! Where buffers and module variables are in device memory.
 
 use warpwave_components::storage::Storage;
-use warpwave_ptx::Module;
+use warpwave_ptx::{Module, print};
 
 use super::HostError;
 use super::module;
@@ -14,6 +14,8 @@ pub struct Placement {
     pub buffers: Vec<u64>,
     /// Address of each of the scenario's globals; none for constants.
     pub globals: Vec<Option<u64>>,
+    /// Address of the buffer that `vprintf` writes to, in modules that call it.
+    pub print: Option<u64>,
     /// Constant banks by number, in words; bank 0 is each launch's own.
     pub(super) banks: Vec<Vec<u32>>,
 }
@@ -34,6 +36,7 @@ impl Placement {
         Ok(Placement {
             buffers,
             globals,
+            print: module::address_of(program, &banks, print::BUFFER),
             banks,
         })
     }

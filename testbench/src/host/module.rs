@@ -31,6 +31,13 @@ pub(super) fn place(given: &[Buffer], module: &Module, storage: &Storage) -> Res
     Ok((placed, banks))
 }
 
+/// The address of a global variable, from the bank of addresses.
+pub(super) fn address_of(module: &Module, banks: &[Vec<u32>], name: &str) -> Option<u64> {
+    let n = module.globals.iter().position(|global| global.name == name)?;
+    let words = banks[usize::from(ADDRESS_BANK)].get(2 * n..2 * n + 2)?;
+    Some(u64::from(words[1]) << 32 | u64::from(words[0]))
+}
+
 /// A variable's initial bytes with the addresses of other variables added in.
 fn relocated(global: &warpwave_ptx::Global, addresses: &[u64]) -> Vec<u8> {
     let mut bytes = global.bytes.clone();

@@ -26,6 +26,8 @@ struct Launch<'a> {
     block: [u32; 3],
     cycles: u64,
     metrics: BTreeMap<String, Value>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    printed: &'a str,
 }
 
 #[derive(Serialize)]
@@ -68,6 +70,7 @@ pub fn report(scenario: &str, run: &Run) -> String {
         block: launch.block,
         cycles: launch.cycles,
         metrics: values(&launch.inputs(&run.config)),
+        printed: &launch.printed,
     });
     let report = Report {
         scenario,

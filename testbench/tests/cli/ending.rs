@@ -26,6 +26,16 @@ fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
 }
 
 #[test]
+fn assertion_that_fails_is_named_by_its_words_file_line_and_function() {
+    let says = [
+        "launch[0]: assertion failed: `j >= 0 && j < n`",
+        "\n  at assert_trap.cu:16, in `void assert_index(const int *, const float *, float *, int)`",
+        "\n  by block (0, 0, 0), thread (20, 0, 0)",
+    ];
+    assert_fails(&run_error("assertion"), 3, &says);
+}
+
+#[test]
 fn trap_in_inlined_code_is_named_by_its_source_line_and_by_those_of_the_calls() {
     let says = [
         "thread (120, 0, 0)",

@@ -5,6 +5,7 @@ mod barriers;
 
 mod bytes;
 mod integers;
+mod printing;
 mod tiles;
 
 mod generic;
@@ -19,7 +20,7 @@ use warpwave_components::preset;
 const LIMIT: u64 = 1_000_000;
 
 /// A kernel with its data.
-pub struct Kernel(Scenario);
+pub struct Kernel(Scenario, String);
 
 impl Kernel {
     /// The module's only entry, or the one that [`Kernel::entry`] names, with one block of 32 threads.
@@ -32,18 +33,27 @@ impl Kernel {
             cluster: None,
             args: Vec::new(),
         };
-        Kernel(Scenario {
-            name: "kernel".to_owned(),
-            title: None,
-            claim: None,
-            ptx_path: "kernel.ptx".to_owned(),
-            ptx: ptx.to_owned(),
-            gpu: None,
-            buffers: Vec::new(),
-            globals: Vec::new(),
-            launches: vec![launch],
-            asserts: Vec::new(),
-        })
+        Kernel(
+            Scenario {
+                name: "kernel".to_owned(),
+                title: None,
+                claim: None,
+                ptx_path: "kernel.ptx".to_owned(),
+                ptx: ptx.to_owned(),
+                gpu: None,
+                buffers: Vec::new(),
+                globals: Vec::new(),
+                launches: vec![launch],
+                asserts: Vec::new(),
+            },
+            String::new(),
+        )
+    }
+
+    /// It must print this.
+    pub fn prints(mut self, text: &str) -> Kernel {
+        self.1 = text.to_owned();
+        self
     }
 
     fn launch(&mut self) -> &mut Launch {
@@ -117,6 +127,7 @@ impl Kernel {
             let difference = wanted.and_then(|want| lockstep::compare(&buffer.name, Dtype::U32, found, want));
             assert!(difference.is_none(), "without time: {}", difference.unwrap());
         }
+        assert_eq!(bench.printed_in(&memory), self.1, "without time");
         let options = Options {
             threads: 1,
             max_cycles: Some(LIMIT),
@@ -124,6 +135,7 @@ impl Kernel {
         let run = bench.run(options, &mut |_| true);
         assert!(run.stopped.is_none(), "{:?}", run.stopped);
         assert!(run.differences.is_empty(), "{}", run.differences[0]);
+        assert_eq!(run.launches[0].printed, self.1);
         assert_eq!(lockstep::difference(&bench, &memory), None);
     }
 }

@@ -16,6 +16,13 @@ pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
     Some((index as u64 + 1) * APART)
 }
 
+/// Whether the module calls a function of this name that it does not have.
+pub(crate) fn calls(checked: &Checked<'_, '_>, name: &str) -> bool {
+    let is_it = |value: &Value<'_>| matches!(value, Value::Function(called) if *called == name);
+    let mut ops = checked.bodies.iter().flat_map(ops);
+    address(checked, name).is_none() && ops.any(|op| op.operands.iter().any(is_it))
+}
+
 /// The functions of a kernel.
 pub(crate) struct CallGraph<'c, 't, 'a> {
     checked: &'c Checked<'t, 'a>,

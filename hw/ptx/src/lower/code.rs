@@ -8,6 +8,7 @@
 pub(crate) use super::arg::{Arg, Bits, Flag, When, Word};
 use warpwave_isa::inst::{Inst, Mods};
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::Assertion;
 use warpwave_isa::reg::{Conv, Special};
 
 /// The place of a block in [`Code::blocks`].
@@ -261,6 +262,8 @@ pub(crate) struct Code {
     /// For each word: the first word of its group, and the group's length.
     pub groups: Vec<(Word, u8)>,
     pub n_flags: u32,
+    /// What the traps of assertions say.
+    pub assertions: Vec<Assertion>,
     /// Whether each WARPSYNC that orders memory stays, also where lanes are together anyway.
     pub keep_syncs: bool,
 }

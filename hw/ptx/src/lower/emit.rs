@@ -41,7 +41,7 @@ pub(super) fn run(
         max_block: limit(".maxntid"),
         cluster: cluster_need(function),
     };
-    Program::new(function.name.text, insts, needs)
+    Program::new(function.name.text, insts, needs).with_assertions(code.assertions.clone())
 }
 
 /// `.maxntid 256, 1, 1`; dimensions left out are 1.

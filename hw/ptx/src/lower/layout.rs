@@ -7,6 +7,7 @@ use super::callgraph::{self, CallGraph};
 use crate::ast::{Init, Space, Variable};
 use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Span};
+use crate::print;
 use std::collections::{HashMap, HashSet};
 use warpwave_isa::program::{self as isa, Param};
 use warpwave_isa::space::{Space as MemorySpace, bank0};
@@ -46,6 +47,7 @@ pub(crate) struct Layout {
     recursive: HashSet<String>,
     /// Where the stack of such functions begins in local memory.
     pub stack_at: u32,
+    print_buffer: Option<u32>,
 }
 
 /// Bytes of local memory for the stack of functions that call themselves, four times what CUDA gives a thread by default, since the
@@ -62,6 +64,7 @@ impl Layout {
             variables: module.variables(),
             recursive: HashSet::new(),
             stack_at: 0,
+            print_buffer: module.print_buffer,
         };
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
@@ -74,6 +77,11 @@ impl Layout {
 
     pub fn place(&self, symbol: SymbolId) -> Option<Place> {
         self.places.get(&symbol).copied()
+    }
+
+    /// The number among the global variables of the buffer for `vprintf`, in modules that call it.
+    pub fn print_buffer(&self) -> Option<u32> {
+        self.print_buffer
     }
 
     /// Whether a function of this name may come to call itself.
@@ -205,6 +213,8 @@ pub(crate) struct ModuleLayout {
     pub constant: Vec<u8>,
     pub constants: Vec<Constant>,
     pub globals: Vec<Global>,
+    /// The number of the buffer for `vprintf` among them.
+    print_buffer: Option<u32>,
 }
 
 impl ModuleLayout {
@@ -233,6 +243,7 @@ impl ModuleLayout {
                 _ => {}
             }
         }
+        layout.place_print_buffer(checked);
         if layout.globals.len() > CONST_BYTES / 8 {
             let message = "more global variables than the bank of their addresses holds (8192)";
             findings.push(Diagnostic::malformed(Span::default(), message));
@@ -254,6 +265,20 @@ impl ModuleLayout {
             bytes: constant.bytes,
         };
         self.constants.iter().map(named).collect()
+    }
+
+    /// A module that calls `vprintf` gets a buffer for what it prints.
+    fn place_print_buffer(&mut self, checked: &Checked<'_, '_>) {
+        if !callgraph::calls(checked, "vprintf") {
+            return;
+        }
+        self.print_buffer = Some(self.globals.len() as u32);
+        self.globals.push(Global {
+            name: print::BUFFER.to_owned(),
+            bytes: vec![0; print::BYTES as usize],
+            align: 16,
+            relocations: Vec::new(),
+        });
     }
 
     fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) {

@@ -20,6 +20,7 @@ mod memory;
 mod packed;
 mod recursion;
 mod routine;
+mod system;
 mod tensor;
 mod value;
 mod video;

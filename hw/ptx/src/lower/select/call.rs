@@ -29,13 +29,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.call_pointer(form);
         };
         let callee = self.checked.bodies.iter().find(|body| body.function.name.text == name);
-        let Some(callee) = callee else {
-            return Err(unsupported(
-                form,
-                &format!("calls of `{name}`, which is not in this module"),
-            ));
-        };
         let behind = self.around_guard();
+        let Some(callee) = callee else {
+            let unknown = || {
+                Err(unsupported(
+                    form,
+                    &format!("calls of `{name}`, which is not in this module"),
+                ))
+            };
+            let selected = self.system_call(form, name, argument_lists(form.operands()));
+            self.go_on_at(behind);
+            return selected.unwrap_or_else(unknown);
+        };
         self.call_function(form, callee, argument_lists(form.operands()))?;
         self.go_on_at(behind);
         Ok(())

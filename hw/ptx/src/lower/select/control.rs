@@ -7,6 +7,7 @@ use crate::check::Value;
 use crate::lower::code::{Arg, Op, When};
 use warpwave_isa::inst::{Cmp, Scope};
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::Special;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn control(&mut self, form: &Form<'t, 'a>) -> Selected {
@@ -108,7 +109,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let when = self.when(form, when)?;
         let counted = if form.has(".and") { when.negated() } else { when };
         self.emit(Op::row(Opcode::BarRed).src(&args).psrc(counted));
-        let count = self.barrier_count();
+        let count = self.special_word(Special::BarrierCount);
         if form.has(".popc") {
             let result = self.dst_of(form, result, Type::U32)?;
             self.copy(result, count, Type::U32);

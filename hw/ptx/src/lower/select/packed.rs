@@ -6,6 +6,7 @@ use crate::ast::Type;
 use crate::lower::code::{Arg, Op, When};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::Special;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// `add.f32x2` and its like: two operations on the words of a pair.
@@ -81,7 +82,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mask = self.src32(form, 1)?;
         let reversed = self.compute(Op::row(Opcode::Brev).src(&[mask]));
         let leader = self.compute(Op::row(Opcode::Flo).src(&[reversed]).mods(|mods| mods.sat = true));
-        let lane = self.lane_number();
+        let lane = self.special_word(Special::LaneId);
         let (number, elected) = match &form.operands()[0] {
             crate::check::Value::Pair(number, elected) => (&**number, self.flag(form, elected)?),
             number => (number, None),

@@ -213,17 +213,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op);
     }
 
-    /// The lane's number.
-    pub(super) fn lane_number(&mut self) -> Arg {
+    /// A special register in a word.
+    pub(super) fn special_word(&mut self, special: Special) -> Arg {
         let word = self.temp();
-        self.read_special(word, Special::LaneId);
-        Arg::word(word)
-    }
-
-    /// What the last counting barrier counted.
-    pub(super) fn barrier_count(&mut self) -> Arg {
-        let word = self.temp();
-        self.read_special(word, Special::BarrierCount);
+        self.read_special(word, special);
         Arg::word(word)
     }
 

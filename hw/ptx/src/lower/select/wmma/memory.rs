@@ -11,6 +11,7 @@ use crate::lower::select::value::byte_permute;
 use crate::lower::select::{Form, Selected, Selector};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::reg::Special;
 use warpwave_isa::space::{Access, Space};
 
 /// A matrix in memory: where a lane's first element is, and how far lines and places are apart.
@@ -103,7 +104,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Moves the address to the lane's own line and place.
     fn move_to_lane(&mut self, matrix: &mut Matrix, fragment: &Fragment) {
-        let lane = self.lane_number();
+        let lane = self.special_word(Special::LaneId);
         let group = self.compute(shift_right(Ty::U32, lane, Arg::imm(2)));
         let position = self.compute(lop(lane, Arg::imm(3), Arg::ZERO, 0xc0));
         let element = Arg::imm(fragment.bytes().into());

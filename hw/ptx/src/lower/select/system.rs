@@ -1,0 +1,208 @@
+//! Calls of the system: `vprintf`, and the end of an assertion that does not hold.
+//!
+//! `vprintf` takes room in a buffer by one atomic, and copies the arguments there: the host prints them after the launch ([`crate::print`]).
+
+use super::{Form, Selected, Selector};
+use crate::ast::Init;
+use crate::check::{RegId, Step, SymbolId, Value};
+use crate::lower::code::{Arg, Bits, Op, When, Word};
+use crate::lower::layout::ADDRESS_BANK;
+use crate::print;
+use warpwave_isa::inst::{AtomOp, Cmp, Ty};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::Assertion;
+use warpwave_isa::reg::Special;
+use warpwave_isa::space::{Access, Space, bank0};
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// A call of a function without a body, by its name; nothing if it is none of the system's.
+    pub(super) fn system_call(
+        &mut self,
+        form: &Form<'t, 'a>,
+        name: &str,
+        given: (&[Value<'a>], &[Value<'a>]),
+    ) -> Option<Selected> {
+        match name {
+            "vprintf" => Some(self.print(form, given)),
+            "__assertfail" => {
+                self.assertion_failed(given.1);
+                Some(Ok(()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The program gives up; what it says is known now.
+    fn assertion_failed(&mut self, given: &[Value<'a>]) {
+        let text = |n: usize| self.text_of(given.get(n)?);
+        let assertion = Assertion {
+            line: self.line,
+            message: text(0).unwrap_or_default(),
+            file: text(1).unwrap_or_default(),
+            source_line: given.get(2).and_then(|value| self.number_of(value)).unwrap_or(0),
+            function: text(3).unwrap_or_default(),
+        };
+        self.code.assertions.push(assertion);
+        self.emit(Op::row(Opcode::Trap));
+    }
+
+    fn print(&mut self, form: &Form<'t, 'a>, (results, given): (&[Value<'a>], &[Value<'a>])) -> Selected {
+        let unknown = || {
+            crate::diag::Diagnostic::unsupported(
+                form.op.instruction.span,
+                "`vprintf` with a format that is not a string of the module",
+            )
+        };
+        let [Value::Symbol(format, _), Value::Symbol(list, _)] = given else {
+            return Err(form.malformed("`vprintf` takes a format and its arguments"));
+        };
+        let text = self.text_of(&given[0]).ok_or_else(unknown)?;
+        let arguments = print::arguments(text.as_bytes());
+        let n_words = print::bytes(&arguments) / 4;
+        let record = (print::HEADER + 4 * n_words).next_multiple_of(16);
+        let buffer = self.layout.print_buffer().ok_or_else(unknown)?;
+        let buffer = Arg::of(Bits::Const {
+            bank: ADDRESS_BANK,
+            offset: (8 * buffer) as u16,
+        });
+        let (format, list) = (self.pair_of(*format), self.pair_of(*list));
+        let taken = Op::row(Opcode::Atom)
+            .src(&[buffer, Arg::imm(record.into())])
+            .mods(|mods| {
+                (mods.atom, mods.ty, mods.access) = (AtomOp::Add, Ty::U32, Access::one(4));
+            });
+        let taken = self.compute(taken);
+        let count = self.temp();
+        self.emit(Op::row(Opcode::Mov).dst(count).src(&[Arg::imm(0xffff_ffff)]));
+        let full = self.code.flag();
+        let last = print::BYTES - print::FIRST - record;
+        let compare = Op::row(Opcode::Isetp).src(&[taken, Arg::imm(last.into())]).flags(full);
+        self.emit(compare.mods(|mods| mods.cmp = Cmp::Gt));
+        let behind = self.jump_where(When::flag(full));
+        let place = self.compute(Op::row(Opcode::ImadWide).src(&[taken, Arg::imm(1), buffer]));
+        let thread = self.thread_number();
+        let block = [Special::CtaidX, Special::CtaidY, Special::CtaidZ].map(|axis| self.special_word(axis));
+        let header = [Arg::imm(record.into()), thread, format.part(0), format.part(1)];
+        self.put_words(place, print::FIRST, header);
+        self.put_words(place, print::FIRST + 16, [block[0], block[1], block[2], Arg::ZERO]);
+        for n in 0..n_words {
+            let load = Op::row(Opcode::Ld).src(&[list]).mods(|mods| {
+                (mods.space, mods.access, mods.offset) = (Space::Generic, Access::one(4), 4 * n as i32);
+            });
+            let word = self.compute(load);
+            let store = Op::row(Opcode::St).src(&[place, word]);
+            self.emit(store.mods(|mods| {
+                (mods.access, mods.offset) = (Access::one(4), (print::FIRST + print::HEADER + 4 * n) as i32);
+            }));
+        }
+        let given = Arg::imm(arguments.len() as u64);
+        self.emit(Op::row(Opcode::Mov).dst(count).src(&[given]));
+        self.label(behind);
+        match results {
+            [result] => self.put_result(form, result, &[Arg::word(count)]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Four words side by side in global memory.
+    fn put_words(&mut self, place: Arg, offset: u32, words: [Arg; 4]) {
+        let group = self.code.group(4);
+        for (n, word) in (0..).zip(words) {
+            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[word]));
+        }
+        let store = Op::row(Opcode::St).src(&[place, Arg::word(group)]).mods(|mods| {
+            mods.access = Access {
+                bytes: 4,
+                count: 4,
+                signed: false,
+            };
+            mods.offset = offset as i32;
+        });
+        self.emit(store);
+    }
+
+    /// The thread's number in its block: x first, then y, then z.
+    fn thread_number(&mut self) -> Arg {
+        let size = |axis: u16| {
+            Arg::of(Bits::Const {
+                bank: 0,
+                offset: bank0::BLOCK_SIZE + 4 * axis,
+            })
+        };
+        let [x, y, z] = [Special::TidX, Special::TidY, Special::TidZ].map(|axis| self.special_word(axis));
+        let layer = self.compute(Op::row(Opcode::Imad).src(&[z, size(1), y]));
+        self.compute(Op::row(Opcode::Imad).src(&[layer, size(0), x]))
+    }
+
+    /// A call's parameter of 64 bits, as one value.
+    fn pair_of(&mut self, symbol: SymbolId) -> Arg {
+        let first = self.param_words(symbol);
+        let pair = self.temp_pair();
+        for n in 0..2 {
+            let word = Arg::word(Word(first.0 + u32::from(n)));
+            self.emit(Op::row(Opcode::Mov).dst(pair.offset(n)).src(&[word]));
+        }
+        Arg::word(pair)
+    }
+
+    /// The string of the module that an argument of the call at hand points to, where the text says which.
+    fn text_of(&self, argument: &Value<'a>) -> Option<String> {
+        let Value::Symbol(variable, 0) = *self.origin(self.stored(argument)?)? else {
+            return None;
+        };
+        let Init::List(items, _) = self.checked.symbols[variable.0 as usize].init.as_ref()? else {
+            return None;
+        };
+        let byte = |item: &Init<'_>| match item {
+            Init::Int(value, _) => u8::try_from(*value).ok(),
+            _ => None,
+        };
+        let bytes: Vec<u8> = items.iter().map_while(byte).take_while(|&byte| byte != 0).collect();
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn number_of(&self, argument: &Value<'a>) -> Option<u32> {
+        match self.origin(self.stored(argument)?)? {
+            Value::Int(number) => u32::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// What was stored last in an argument of the call at hand.
+    fn stored(&self, argument: &Value<'a>) -> Option<&'t Value<'a>> {
+        let Value::Symbol(wanted, _) = argument else {
+            return None;
+        };
+        self.before(self.frame().step, |op| match op.operands.as_slice() {
+            [Value::Address(base, 0), value] if **base == Value::Symbol(*wanted, 0) => Some(value),
+            _ => None,
+        })
+    }
+
+    /// What a value is a copy of, by the moves before the call.
+    fn origin(&self, value: &'t Value<'a>) -> Option<&'t Value<'a>> {
+        let mut value = value;
+        while let Value::Register(reg) = value {
+            value = self.moved_to(*reg)?;
+        }
+        Some(value)
+    }
+
+    fn moved_to(&self, wanted: RegId) -> Option<&'t Value<'a>> {
+        self.before(self.frame().step, |op| match op.operands.as_slice() {
+            [Value::Register(reg), value] if *reg == wanted => {
+                matches!(op.instruction.opcode.text, "mov" | "cvta").then_some(value)
+            }
+            _ => None,
+        })
+    }
+
+    /// The nearest operation before a step that gives an answer.
+    fn before<T>(&self, step: usize, answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>) -> Option<T> {
+        let body = self.frame().body;
+        body.code[..step].iter().rev().find_map(|step| match step {
+            Step::Op(op) => answer(op),
+            Step::Label(_) => None,
+        })
+    }
+}

@@ -1,0 +1,331 @@
+//! The formats of `printf` (C, fprintf): flags, width, precision, and every conversion but `%n`.
+
+/// An argument: its bits, and the string that they point to, if they do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Value {
+    /// The bits, zeros above a word.
+    pub bits: u64,
+    /// The bytes of a string at that address.
+    pub text: Option<Vec<u8>>,
+}
+
+/// One conversion.
+#[derive(Clone, Copy, Default)]
+struct Conversion {
+    left: bool,
+    plus: bool,
+    space: bool,
+    alternate: bool,
+    zeros: bool,
+    width: usize,
+    precision: Option<usize>,
+    /// How many `l` it has (`z`, `j`, `t` count as one), less its `h`.
+    length: i32,
+}
+
+/// The text of a format with its arguments; one that is missing is zero.
+///
+/// ```
+/// use warpwave::host::printf::{Value, formatted};
+/// let number = |bits| Value { bits, text: None };
+/// let values = [number(-7i32 as u32 as u64), number(2.5f64.to_bits()), number(255)];
+/// assert_eq!(formatted(b"[%5d] %.3e %#x%%", &values), "[   -7] 2.500e+00 0xff%");
+/// ```
+pub fn formatted(format: &[u8], values: &[Value]) -> String {
+    let mut out = Vec::new();
+    let mut values = values.iter();
+    let mut rest = format;
+    while let Some((&byte, behind)) = rest.split_first() {
+        rest = behind;
+        if byte == b'%' {
+            rest = one(rest, &mut values, &mut out);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A conversion behind its `%`; gives what follows it.
+fn one<'f>(format: &'f [u8], values: &mut std::slice::Iter<'_, Value>, out: &mut Vec<u8>) -> &'f [u8] {
+    let mut conversion = Conversion::default();
+    let mut in_precision = false;
+    for (at, &byte) in format.iter().enumerate() {
+        match byte {
+            b'-' => conversion.left = true,
+            b'+' => conversion.plus = true,
+            b' ' => conversion.space = true,
+            b'#' => conversion.alternate = true,
+            b'0' if !in_precision && conversion.width == 0 => conversion.zeros = true,
+            b'.' => {
+                in_precision = true;
+                conversion.precision = Some(0);
+            }
+            b'0'..=b'9' if in_precision => {
+                let digits = conversion.precision.unwrap_or(0);
+                conversion.precision = Some((10 * digits + usize::from(byte - b'0')).min(9999));
+            }
+            b'0'..=b'9' => conversion.width = (10 * conversion.width + usize::from(byte - b'0')).min(9999),
+            b'*' => conversion.take_number(in_precision, values.next()),
+            b'l' | b'z' | b'j' | b't' => conversion.length += 1,
+            b'h' => conversion.length -= 1,
+            b'L' => {}
+            b'%' => {
+                out.push(b'%');
+                return &format[at + 1..];
+            }
+            kind => {
+                let none = Value { bits: 0, text: None };
+                out.extend(conversion.text(kind, values.next().unwrap_or(&none)));
+                return &format[at + 1..];
+            }
+        }
+    }
+    &[]
+}
+
+impl Conversion {
+    /// `*`: the next argument is the width or the precision.
+    fn take_number(&mut self, in_precision: bool, value: Option<&Value>) {
+        let number = value.map_or(0, |value| value.bits as u32 as i32);
+        let size = (number.unsigned_abs() as usize).min(9999);
+        if in_precision {
+            self.precision = (number >= 0).then_some(size);
+        } else {
+            self.left |= number < 0;
+            self.width = size;
+        }
+    }
+
+    fn text(self, kind: u8, value: &Value) -> Vec<u8> {
+        match kind {
+            b'd' | b'i' => {
+                let number = self.signed(value.bits);
+                let sign = if number < 0 { "-" } else { self.positive() };
+                self.integer(sign, number.unsigned_abs().to_string())
+            }
+            b'u' => self.integer("", self.unsigned(value.bits).to_string()),
+            b'o' => self.integer(self.mark("0"), format!("{:o}", self.unsigned(value.bits))),
+            b'x' => self.integer(self.mark("0x"), format!("{:x}", self.unsigned(value.bits))),
+            b'X' => self.integer(self.mark("0X"), format!("{:X}", self.unsigned(value.bits))),
+            b'p' => self.padded("", format!("{:#x}", value.bits).as_bytes(), false),
+            b'c' => self.padded("", &[value.bits as u8], false),
+            b's' => {
+                let text = value.text.as_deref().unwrap_or(b"(null)");
+                let end = self.precision.map_or(text.len(), |most| most.min(text.len()));
+                self.padded("", &text[..end], false)
+            }
+            _ => self.float(kind, f64::from_bits(value.bits)),
+        }
+    }
+
+    /// The prefix of an alternate form.
+    fn mark(self, prefix: &'static str) -> &'static str {
+        if self.alternate { prefix } else { "" }
+    }
+
+    fn positive(self) -> &'static str {
+        match (self.plus, self.space) {
+            (true, _) => "+",
+            (_, true) => " ",
+            _ => "",
+        }
+    }
+
+    fn signed(self, bits: u64) -> i64 {
+        match self.length {
+            1.. => bits as i64,
+            0 => (bits as i32).into(),
+            -1 => (bits as i16).into(),
+            _ => (bits as i8).into(),
+        }
+    }
+
+    fn unsigned(self, bits: u64) -> u64 {
+        match self.length {
+            1.. => bits,
+            0 => (bits as u32).into(),
+            -1 => (bits as u16).into(),
+            _ => (bits as u8).into(),
+        }
+    }
+
+    fn integer(self, sign: &str, digits: String) -> Vec<u8> {
+        let least = self.precision.unwrap_or(1);
+        let digits = if self.precision == Some(0) && digits == "0" {
+            String::new()
+        } else {
+            digits
+        };
+        let digits = format!("{}{digits}", "0".repeat(least.saturating_sub(digits.len())));
+        self.padded(sign, digits.as_bytes(), self.precision.is_none())
+    }
+
+    fn float(self, kind: u8, value: f64) -> Vec<u8> {
+        let sign = if value.is_sign_negative() && !value.is_nan() {
+            "-"
+        } else {
+            self.positive()
+        };
+        let magnitude = value.abs();
+        let precision = self.precision.unwrap_or(6);
+        let text = match kind.to_ascii_lowercase() {
+            _ if value.is_nan() => "nan".to_owned(),
+            _ if value.is_infinite() => "inf".to_owned(),
+            b'f' => format!("{magnitude:.precision$}"),
+            b'e' => with_exponent(magnitude, precision),
+            b'g' => self.shorter(magnitude, precision.max(1)),
+            b'a' => hexadecimal(magnitude),
+            _ => String::new(),
+        };
+        let text = if kind.is_ascii_uppercase() {
+            text.to_uppercase()
+        } else {
+            text
+        };
+        self.padded(sign, text.as_bytes(), value.is_finite())
+    }
+
+    /// `%g`: with an exponent where that is below -4 or not below the precision; zeros at the end go.
+    fn shorter(self, magnitude: f64, precision: usize) -> String {
+        let scientific = with_exponent(magnitude, precision - 1);
+        let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let trimmed = |digits: &str| match digits.contains('.') && !self.alternate {
+            true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => digits.to_owned(),
+        };
+        if exponent < -4 || exponent >= precision as i32 {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            return format!("{}e{sign}{:02}", trimmed(digits), exponent.abs());
+        }
+        let places = (precision as i32 - 1 - exponent) as usize;
+        trimmed(&format!("{magnitude:.places$}"))
+    }
+
+    /// Filled up to the width: on the right, or on the left with blanks, or with zeros behind the sign.
+    fn padded(self, sign: &str, text: &[u8], zeros: bool) -> Vec<u8> {
+        let missing = self.width.saturating_sub(sign.len() + text.len());
+        let (before, between, behind) = match (self.left, self.zeros && zeros) {
+            (true, _) => (0, 0, missing),
+            (_, true) => (0, missing, 0),
+            _ => (missing, 0, 0),
+        };
+        let mut out = vec![b' '; before];
+        out.extend(sign.bytes());
+        out.extend(std::iter::repeat_n(b'0', between));
+        out.extend(text);
+        out.extend(std::iter::repeat_n(b' ', behind));
+        out
+    }
+}
+
+/// `1.5e+02`: two digits of exponent at least.
+fn with_exponent(magnitude: f64, precision: usize) -> String {
+    let text = format!("{magnitude:.precision$e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// `0x1.8p+1`.
+fn hexadecimal(magnitude: f64) -> String {
+    let bits = magnitude.to_bits();
+    let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
+    let (first, exponent) = match (exponent, fraction) {
+        (0, 0) => (0, 0),
+        (0, _) => (0, -1022),
+        _ => (1, exponent - 1023),
+    };
+    let digits = format!("{fraction:013x}");
+    let digits = digits.trim_end_matches('0');
+    let point = if digits.is_empty() { "" } else { "." };
+    format!("0x{first}{point}{digits}p{exponent:+}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(bits: u64) -> Value {
+        Value { bits, text: None }
+    }
+
+    fn float(value: f64) -> Value {
+        number(value.to_bits())
+    }
+
+    /// What glibc's printf writes for the same.
+    #[test]
+    fn conversions_are_those_of_c() {
+        let word = |value: i32| number(value as u32 as u64);
+        let cases: [(&str, &[Value], &str); 20] = [
+            ("%d %i", &[word(-1), word(i32::MIN)], "-1 -2147483648"),
+            (
+                "%u %x %X %o",
+                &[word(-1), word(255), word(255), word(8)],
+                "4294967295 ff FF 10",
+            ),
+            (
+                "%lld %llu",
+                &[number(u64::MAX), number(u64::MAX)],
+                "-1 18446744073709551615",
+            ),
+            ("%hhd %hu", &[word(200), word(-1)], "-56 65535"),
+            (
+                "[%5d|%-5d|%05d|%+d|% d]",
+                &[word(42), word(42), word(42), word(42), word(42)],
+                "[   42|42   |00042|+42| 42]",
+            ),
+            ("%.3d %.0d|%5.3d", &[word(7), word(0), word(-7)], "007 | -007"),
+            (
+                "%*d|%-*d|%.*f",
+                &[word(4), word(7), word(4), word(7), word(1), float(2.25)],
+                "   7|7   |2.2",
+            ),
+            ("%#x %#o", &[word(31), word(8)], "0x1f 010"),
+            ("%c%c", &[word(72), word(105)], "Hi"),
+            (
+                "%f %.2f %F",
+                &[float(0.1), float(2.675), float(f64::INFINITY)],
+                "0.100000 2.67 INF",
+            ),
+            (
+                "%08.3f|%-8.1f|%+.1f",
+                &[float(-3.14159), float(2.0), float(0.05)],
+                "-003.142|2.0     |+0.1",
+            ),
+            (
+                "%e %.0e %E",
+                &[float(12345.678), float(5e-324), float(0.0)],
+                "1.234568e+04 5e-324 0.000000E+00",
+            ),
+            (
+                "%g %g %g %g",
+                &[float(100000.0), float(1e6), float(0.0001), float(0.00001)],
+                "100000 1e+06 0.0001 1e-05",
+            ),
+            (
+                "%g %.3g %#g %G",
+                &[float(0.5), float(1234.5), float(1.0), float(1e-10)],
+                "0.5 1.23e+03 1.00000 1E-10",
+            ),
+            ("%a %a", &[float(3.0), float(0.0)], "0x1.8p+1 0x0p+0"),
+            ("%f %5.1f", &[float(f64::NAN), float(-f64::INFINITY)], "nan  -inf"),
+            ("100%% %p", &[number(0x7f00)], "100% 0x7f00"),
+            ("%s|", &[number(0)], "(null)|"),
+            ("%d", &[], "0"),
+            ("broken %", &[], "broken "),
+        ];
+        for (format, values, text) in cases {
+            assert_eq!(formatted(format.as_bytes(), values), text, "{format}");
+        }
+        let text = Value {
+            bits: 1,
+            text: Some(b"warp".to_vec()),
+        };
+        let texts = [text.clone(), text.clone(), text];
+        assert_eq!(formatted(b"%s|%6s|%-6.2s|", &texts), "warp|  warp|wa    |");
+    }
+}
