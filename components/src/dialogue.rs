@@ -96,6 +96,7 @@ pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
         dynamic_shared_bytes: 0,
         registers: 32,
         allocations: Vec::new(),
+        textures: Vec::new(),
         local_base: 0,
         l1_bytes: 0,
         constants: Vec::new(),

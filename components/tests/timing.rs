@@ -57,6 +57,7 @@ impl Bench {
             dynamic_shared_bytes: 0,
             registers: 32,
             allocations: self.gpu.storage().allocations(),
+            textures: Vec::new(),
             local_base: 0,
             l1_bytes: 0,
             constants: vec![bank],

@@ -11,6 +11,8 @@
 
 mod access;
 
+mod image;
+
 mod cluster;
 
 mod cta;

@@ -15,6 +15,8 @@ mod data;
 
 pub mod builtin;
 
+mod image;
+
 mod error;
 
 use std::path::Path;
@@ -24,6 +26,7 @@ pub use error::{Fault, ScenarioError, nearest};
 
 use dtype::Dtype;
 use files::Files;
+use warpwave_isa::exec::texture::Texture;
 
 /// A scenario, ready to run.
 #[derive(Clone, Debug)]
@@ -102,6 +105,17 @@ pub enum Arg {
     Bytes(Vec<u8>),
     /// A structure with natural alignment.
     Struct(Vec<Arg>),
+    /// The handle of a texture or surface.
+    Image(Image),
+}
+
+/// An image in a buffer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Image {
+    /// The buffer, by its index in [`Scenario::buffers`].
+    pub buffer: usize,
+    /// All but its address.
+    pub texture: Texture,
 }
 
 /// What must hold of a metric.
@@ -291,6 +305,7 @@ fn read_arg(arg: format::Arg, buffers: &[Buffer]) -> Result<Arg, Fault> {
     let (dtype, number) = match arg {
         format::Arg::Buffer(name) => return find_buffer(name, buffers),
         format::Arg::Bytes(hex) => return read_hex(&hex).map(Arg::Bytes),
+        format::Arg::Image(image) => return image::read(image, buffers).map(Arg::Image),
         format::Arg::Struct(fields) => return read_args(fields, buffers).map(Arg::Struct),
         format::Arg::Scalar(dtype, number) => (dtype, number),
     };

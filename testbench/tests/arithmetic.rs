@@ -79,6 +79,7 @@ fn results(snippet: &str) -> Vec<u64> {
         dynamic_shared_bytes: 0,
         registers: program.needs().registers,
         allocations: storage.allocations(),
+        textures: Vec::new(),
         local_base: 0,
         l1_bytes: 0,
         constants: vec![bank],

@@ -64,6 +64,7 @@ fn results(instruction: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
         dynamic_shared_bytes: 0,
         registers: program.needs().registers,
         allocations: storage.allocations(),
+        textures: Vec::new(),
         local_base: 0,
         l1_bytes: 0,
         constants: vec![bank],

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use warpwave_isa::exec::special::cluster_rank;
+use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::program::Program;
 
 use crate::proto::cluster::Seats;
@@ -33,6 +34,8 @@ pub struct Grid {
     pub local_base: u64,
     /// Constant banks, in words. Bank 0 holds launch values and parameters.
     pub constants: Vec<Vec<u32>>,
+    /// The images of textures and surfaces; a handle is an index into them, counted from 1.
+    pub textures: Vec<Texture>,
     /// CTAs that fit on one SM at a time.
     pub ctas_per_sm: u32,
     /// Bytes of an SM's L1 while it runs: what its carve-out for shared memory leaves; the machine fills it in at launch.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::texture::{MAX_TEXELS, Texel};
 use warpwave_isa::exec::{Operands, Results};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
@@ -148,6 +149,28 @@ pub enum MemoryNote {
     },
 }
 
+/// The texels that a fetch wants, and their bytes as far as they have come.
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// The texels of each lane.
+    pub texels: [[Texel; MAX_TEXELS]; WARP_SIZE],
+    /// Texels of a lane.
+    pub n: usize,
+    /// Their bytes.
+    pub bytes: [[[u8; 16]; MAX_TEXELS]; WARP_SIZE],
+}
+
+impl Default for Fetch {
+    /// Nothing.
+    fn default() -> Self {
+        Fetch {
+            texels: [[Texel::default(); MAX_TEXELS]; WARP_SIZE],
+            n: 0,
+            bytes: [[[0; 16]; MAX_TEXELS]; WARP_SIZE],
+        }
+    }
+}
+
 /// An instruction on its way through a pipe: its operands, later its results. The same box goes round, from the dispatch unit
 /// through a pipe and back, so that nothing is allocated.
 #[derive(Clone, Debug)]
@@ -178,6 +201,8 @@ pub struct Flight {
     pub shared_lanes: LaneMask,
     /// Lanes whose address is in local memory, where each further word lies a line further.
     pub local_lanes: LaneMask,
+    /// Of a texture's or surface's access: what it fetches. Made by the first one, and kept with the box.
+    pub fetch: Option<Box<Fetch>>,
     /// What it reads.
     pub operands: Operands,
     /// What it writes.
@@ -201,6 +226,7 @@ impl Flight {
             addresses: [0; WARP_SIZE],
             shared_lanes: LaneMask::NONE,
             local_lanes: LaneMask::NONE,
+            fetch: None,
             operands: Operands {
                 words: [Lanes::ZERO; MAX_SOURCE_WORDS],
                 preds: [LaneMask::NONE; 2],

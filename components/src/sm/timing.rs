@@ -93,7 +93,7 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
 
 /// Whether a result of this instruction comes from beyond the L1 (long scoreboard) rather than from inside the SM.
 pub fn is_long(inst: &Inst) -> bool {
-    matches!(inst.op, Opcode::Ld | Opcode::Atom)
+    matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Tex | Opcode::Suld)
         && matches!(
             inst.mods.space,
             Space::Global | Space::Generic | Space::Local | Space::Cluster
@@ -109,12 +109,19 @@ pub fn is_short(inst: &Inst) -> bool {
 pub fn is_local_or_global(inst: &Inst) -> bool {
     matches!(
         inst.op,
-        Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts
+        Opcode::Ld
+            | Opcode::St
+            | Opcode::Atom
+            | Opcode::Red
+            | Opcode::Ldgsts
+            | Opcode::Tex
+            | Opcode::Suld
+            | Opcode::Sust
     ) && !matches!(inst.mods.space, Space::Shared | Space::Cluster)
 }
 
 /// Whether the instruction is over for its warp once it is sent, though its bytes are still on the way: a store or reduction that
 /// leaves the SM.
 pub fn is_posted(inst: &Inst) -> bool {
-    matches!(inst.op, Opcode::St | Opcode::Red) && inst.mods.space != Space::Shared
+    matches!(inst.op, Opcode::St | Opcode::Red | Opcode::Sust) && inst.mods.space != Space::Shared
 }

@@ -59,6 +59,7 @@ pub mod atomic;
 pub mod gmma;
 pub mod mbarrier;
 pub mod special;
+pub mod texture;
 
 /// What an instruction reads, gathered: source words in the order of [`crate::program::Decoded::sources`], before negation and the like.
 #[derive(Clone, PartialEq, Debug)]

@@ -274,6 +274,13 @@ opcodes! {
     Ldgdepbar "LDGDEPBAR" Lsu (Words(0), 0) <- ([], 0);
     /// pdst0 = whether the phase of parity b of the mbarrier at a + offset is over; `count` 1: the answer may wait a while for the end.
     Syncs "SYNCS.PHASECHK" Lsu (Words(0), 1) <- ([Address, Words(1)], 0);
+    /// d = the four channels of the image of handle a at coordinates b, of type `from` (F32, or S32: texels), in `count` dimensions,
+    /// as `ty` has them. All lanes have one handle.
+    Tex "TEX" Lsu (Words(4), 0) <- ([Words(2), Words(2)], 0);
+    /// d = what lies on the surface of handle a at b: x in bytes, y in rows; `lut` 0, 1, 2: beyond its edge it traps, clamps, reads zero.
+    Suld "SULD" Lsu (Access, 0) <- ([Words(2), Words(2)], 0);
+    /// Value c to the surface of handle a at b, as SULD.
+    Sust "SUST" Lsu (Words(0), 0) <- ([Words(2), Words(2), Access], 0);
     /// d = a of the lane that `shfl`, b and the clamp c name; pdst0 = whether that lane was in range.
     Shfl "SHFL" Lsu (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 0);
 

@@ -6,13 +6,14 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::occupancy::occupancy;
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
+use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::program::{ClusterNeed, Needs, Program};
 use warpwave_isa::space::bank0;
 use warpwave_ptx::Module;
 
 use super::module::words;
 use super::{ClusterFault, HostError, Placement};
-use crate::scenario::{Arg, Launch};
+use crate::scenario::{Arg, Image, Launch};
 
 /// Largest grid in x, y, z (CUDA programming guide, compute capability 3.0 and later).
 const MAX_GRID: [u32; 3] = [(1 << 31) - 1, 65535, 65535];
@@ -59,6 +60,7 @@ pub fn grid(
         allocations: storage.allocations(),
         constants,
         ctas_per_sm: fit.blocks,
+        textures: images(&launch.args, placement),
         local_base: 0,
         l1_bytes: 0,
         timing: Vec::new(),
@@ -174,6 +176,7 @@ fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec
     }
     let end = params.iter().map(|param| param.offset + param.bytes).max().unwrap_or(0);
     let mut bytes = vec![0; usize::from(bank0::PARAMS) + end as usize];
+    let images = images(&launch.args, placement);
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     for (offset, sizes) in [(bank0::BLOCK_SIZE, launch.block), (bank0::GRID_SIZE, launch.grid)] {
         for (n, size) in sizes.into_iter().enumerate() {
@@ -181,7 +184,7 @@ fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec
         }
     }
     for (index, (param, arg)) in params.iter().zip(&launch.args).enumerate() {
-        let value = value(arg, placement);
+        let value = value(arg, placement, &images);
         if value.len() != param.bytes as usize {
             return Err(HostError::ArgumentSize {
                 entry: program.name().to_owned(),
@@ -196,20 +199,42 @@ fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec
     Ok(words(&bytes))
 }
 
+/// The images of a launch, in the order of its arguments: a handle counts them from 1.
+fn images(args: &[Arg], placement: &Placement) -> Vec<Texture> {
+    let image = |arg: &Arg| match arg {
+        Arg::Image(image) => vec![texture(image, placement)],
+        Arg::Struct(fields) => images(fields, placement),
+        _ => Vec::new(),
+    };
+    args.iter().flat_map(image).collect()
+}
+
+fn texture(image: &Image, placement: &Placement) -> Texture {
+    Texture {
+        base: placement.buffers[image.buffer],
+        ..image.texture
+    }
+}
+
 /// An argument's bytes.
-fn value(arg: &Arg, placement: &Placement) -> Vec<u8> {
+fn value(arg: &Arg, placement: &Placement, images: &[Texture]) -> Vec<u8> {
     match arg {
         Arg::Buffer(index) => placement.buffers[*index].to_le_bytes().to_vec(),
         Arg::Scalar(_, bytes) | Arg::Bytes(bytes) => bytes.clone(),
-        Arg::Struct(fields) => structure(fields, placement),
+        Arg::Struct(fields) => structure(fields, placement, images),
+        Arg::Image(image) => {
+            let made = texture(image, placement);
+            let index = images.iter().position(|other| *other == made);
+            (index.map_or(0, |index| index as u64 + 1)).to_le_bytes().to_vec()
+        }
     }
 }
 
 /// A structure as C lays it out: each field at a multiple of its size, the whole a multiple of the largest.
-fn structure(fields: &[Arg], placement: &Placement) -> Vec<u8> {
+fn structure(fields: &[Arg], placement: &Placement, images: &[Texture]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for field in fields {
-        let value = value(field, placement);
+        let value = value(field, placement, images);
         bytes.resize(bytes.len().next_multiple_of(alignment(field)), 0);
         bytes.extend(value);
     }
@@ -220,7 +245,7 @@ fn structure(fields: &[Arg], placement: &Placement) -> Vec<u8> {
 
 fn alignment(arg: &Arg) -> usize {
     match arg {
-        Arg::Buffer(_) => 8,
+        Arg::Buffer(_) | Arg::Image(_) => 8,
         Arg::Scalar(dtype, _) => dtype.bytes(),
         Arg::Bytes(_) => 1,
         Arg::Struct(fields) => fields.iter().map(alignment).max().unwrap_or(1),
@@ -231,6 +256,7 @@ fn describe(arg: &Arg, bytes: usize) -> String {
     match arg {
         Arg::Buffer(_) => "a buffer's address (8 bytes)".to_owned(),
         Arg::Scalar(dtype, _) => format!("a scalar {dtype} ({bytes} bytes)"),
+        Arg::Image(_) => "the handle of a texture or surface (8 bytes)".to_owned(),
         Arg::Bytes(_) => format!("{bytes} bytes"),
         Arg::Struct(_) => format!("a structure of {bytes} bytes"),
     }

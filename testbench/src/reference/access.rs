@@ -19,10 +19,10 @@ use super::watch::Touch;
 
 /// Whether a row accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
-    use Opcode::{Atom, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Syncs};
+    use Opcode::{Atom, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Suld, Sust, Syncs, Tex};
     matches!(
         op,
-        Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs | Hgmma
+        Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs | Hgmma | Tex | Suld | Sust
     )
 }
 
@@ -51,6 +51,7 @@ impl Lsu<'_, '_> {
                 self.multiply(results);
                 Ok(())
             }
+            Opcode::Tex | Opcode::Suld | Opcode::Sust => lanes.iter().try_for_each(|lane| self.image(lane, results)),
             Opcode::Ldsm => self.load_matrices(lanes, &at, results),
             Opcode::Ldgsts => self.copy(lanes, &at),
             _ => lanes.iter().try_for_each(|lane| self.one(lane, at[lane], results)),
@@ -250,7 +251,7 @@ impl Lsu<'_, '_> {
         }
     }
 
-    fn trap(&self, lane: usize, kind: TrapKind, space: Space, address: u64, n: usize) -> Box<Trap> {
+    pub(super) fn trap(&self, lane: usize, kind: TrapKind, space: Space, address: u64, n: usize) -> Box<Trap> {
         Box::new(Trap {
             address: Some(address),
             bytes: n as u32,
@@ -265,11 +266,11 @@ impl Lsu<'_, '_> {
     }
 
     /// Word `n` of the operand in a slot.
-    fn word(&self, slot: usize, n: usize, lane: usize) -> u32 {
+    pub(super) fn word(&self, slot: usize, n: usize, lane: usize) -> u32 {
         self.operands.words[self.decoded.first_word[slot] as usize + n].0[lane]
     }
 
-    fn words(&self, slot: usize, lane: usize, access: Access) -> [u32; 4] {
+    pub(super) fn words(&self, slot: usize, lane: usize, access: Access) -> [u32; 4] {
         let mut words = [0; 4];
         for (n, word) in words[..access.words() as usize].iter_mut().enumerate() {
             *word = self.word(slot, n, lane);
@@ -291,7 +292,7 @@ fn resolve(space: Space, address: u64) -> (Space, u64) {
     }
 }
 
-fn set_words(results: &mut Results, lane: usize, access: Access, words: [u32; 4]) {
+pub(super) fn set_words(results: &mut Results, lane: usize, access: Access, words: [u32; 4]) {
     for (to, word) in results.words[..access.words() as usize].iter_mut().zip(words) {
         to.0[lane] = word;
     }

@@ -115,6 +115,7 @@ fn run_on(code: Vec<Inst>, grid: u32, block: u32, buffer: &[u32]) -> (Result<u64
         allocations: storage.allocations(),
         constants: vec![bank],
         ctas_per_sm: 1,
+        textures: Vec::new(),
         local_base: 0,
         l1_bytes: 0,
         timing: Vec::new(),

@@ -100,6 +100,13 @@ pub enum Fault {
     },
     /// Text that should be pairs of hexadecimal digits is not.
     NotHex,
+    /// A buffer cannot be a texture or surface.
+    NotAnImage {
+        /// The buffer.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// A size is zero, or their product is too large.
     BadShape {
         /// The sizes.
@@ -203,6 +210,7 @@ impl fmt::Display for Fault {
                 "needs exactly one of npy, fill, iota, uniform, values; rtol and atol may stand beside it"
             ),
             Fault::BadTolerance { value } => write!(f, "a tolerance is a number from 0 on, not {value}"),
+            Fault::NotAnImage { name, why } => write!(f, "buffer `{name}` is no image: {why}"),
             Fault::NotHex => write!(f, "not pairs of hexadecimal digits; write bytes such as \"00ff\""),
             Fault::BadShape { shape } => write!(
                 f,

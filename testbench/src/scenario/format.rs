@@ -21,6 +21,11 @@
 //! cluster = [2, 1, 1]                # optional: blocks of a cluster
 //! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # { bytes = "00ff" } or { struct = ["x", { u64 = 500 }] } by value
 //!
+//!                                    # { texture = { buffer = "x" } } the handle of an image in a buffer of i8 to u32, f16 or f32, of shape
+//!                                    # [width], [height, width] or [height, width, channels] (1, 2, 4); beside it, optional:
+//!                                    # address = "clamp" ("wrap", "mirror", "border"), filter = "point" ("linear"),
+//!                                    # normalized = false (coordinates from 0 to 1), read = "element" ("normalized": integers as 0 or -1 to 1)
+//!                                    # { surface = { buffer = "x" } } likewise, for suld and sust
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
 //! max = 1000                         # min, max, equal; launch = 0 (index) for one launch alone
@@ -211,11 +216,57 @@ pub(super) enum Arg {
     Scalar(Dtype, Number),
     Bytes(String),
     Struct(Vec<Arg>),
+    Image(Image),
+}
+
+/// What a texture or surface is made of.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Image {
+    pub buffer: String,
+    #[serde(default)]
+    pub address: Address,
+    #[serde(default)]
+    pub filter: Filter,
+    #[serde(default)]
+    pub normalized: bool,
+    #[serde(default)]
+    pub read: Read,
+}
+
+/// What lies beyond an image's edge.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Address {
+    #[default]
+    Clamp,
+    Wrap,
+    Mirror,
+    Border,
+}
+
+/// Whether texels are mixed.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Filter {
+    #[default]
+    Point,
+    Linear,
+}
+
+/// What a texel's integers become.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Read {
+    #[default]
+    Element,
+    Normalized,
 }
 
 /// The keys of an argument that is no buffer.
 const KINDS: &[&str] = &[
-    "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64", "bytes", "struct",
+    "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64", "bytes", "struct", "texture",
+    "surface",
 ];
 
 impl<'de> Deserialize<'de> for Arg {
@@ -230,7 +281,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
     type Value = Arg;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a buffer's name, { dtype = value }, { bytes = \"00ff\" } or { struct = [...] }")
+        f.write_str("a buffer's name, { dtype = value }, { bytes = \"00ff\" } { struct = [...] }, or a { texture = { buffer = NAME } }")
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Arg, E> {
@@ -243,6 +294,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
         let arg = match kind.as_str() {
             "bytes" => Arg::Bytes(map.next_value()?),
             "struct" => Arg::Struct(map.next_value()?),
+            "texture" | "surface" => Arg::Image(map.next_value()?),
             name => {
                 let dtype = Dtype::of_name(name).ok_or_else(|| A::Error::unknown_variant(name, KINDS))?;
                 Arg::Scalar(dtype, map.next_value()?)

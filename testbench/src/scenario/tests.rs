@@ -2,6 +2,8 @@
 
 use super::dtype::Number;
 use super::*;
+use warpwave_isa::exec::texture::AddressMode;
+use warpwave_isa::inst::Ty;
 
 /// A folder with these files and `k.ptx`; gives what loading its `s.toml` gives, with the folder's path cut out of messages.
 fn load(text: &str, files: &[(&str, &[u8])]) -> Result<Scenario, String> {
@@ -119,6 +121,30 @@ fn every_key_given_everything_is_resolved() {
         (scenario.asserts[0].max, scenario.asserts[0].launch),
         (Some(0.0), Some(1))
     );
+}
+
+#[test]
+fn texture_takes_its_sizes_from_its_buffer() {
+    let text = |shape: &str, rest: &str| {
+        format!(
+            "ptx = \"k.ptx\"\n[buffers.b]\ndtype = \"u8\"\nshape = {shape}\n\
+             [[launch]]\ngrid = 1\nblock = 1\nargs = [{{ texture = {{ buffer = \"b\"{rest} }} }}]\n"
+        )
+    };
+    let wrapped = text(
+        "[3, 5, 4]",
+        ", address = \"wrap\", normalized = true, read = \"normalized\"",
+    );
+    let scenario = load(&wrapped, &[]).unwrap();
+    let [Arg::Image(Image { buffer: 0, texture })] = &scenario.launches[0].args[..] else {
+        panic!("an image of the only buffer")
+    };
+    assert_eq!((texture.width, texture.height, texture.channels), (5, 3, 4));
+    assert_eq!((texture.channel, texture.address), (Ty::U8, AddressMode::Wrap));
+    assert!(texture.normalized && texture.unit && !texture.linear);
+    let refused = |shape, rest| load(&text(shape, rest), &[]).unwrap_err();
+    assert!(refused("[3, 5, 3]", "").contains("buffer `b` is no image: its shape is none of [width]"));
+    assert!(refused("[5]", ", filter = \"linear\"").contains("integers are filtered only where they are read"));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! which agree to the bit.
 
 mod barriers;
-
 mod bytes;
+mod images;
 mod integers;
 mod printing;
 mod tiles;
@@ -13,8 +13,9 @@ mod generic;
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::scenario::dtype::Dtype;
-use warpwave::scenario::{Arg, Buffer, Expect, Launch, Layout, Scenario};
+use warpwave::scenario::{Arg, Buffer, Expect, Image, Launch, Layout, Scenario};
 use warpwave_components::preset;
+use warpwave_isa::exec::texture::Texture;
 
 /// Warp instructions, and cycles, that no kernel here needs.
 const LIMIT: u64 = 1_000_000;
@@ -72,6 +73,12 @@ impl Kernel {
         self
     }
 
+    /// One block of this shape.
+    pub fn block(mut self, block: [u32; 3]) -> Kernel {
+        self.launch().block = block;
+        self
+    }
+
     /// The next argument is a buffer with these words, 4 bytes each.
     pub fn input(self, words: &[u32]) -> Kernel {
         self.buffer(words, None)
@@ -87,24 +94,45 @@ impl Kernel {
         self.buffer(before, Some(after))
     }
 
+    /// The next argument is an image with these texels.
+    pub fn image(self, dtype: Dtype, texels: Vec<u8>, texture: Texture) -> Kernel {
+        self.add_image(dtype, texels, None, texture)
+    }
+
+    /// The next argument is an image that must be left with other texels.
+    pub fn image_left_as(self, dtype: Dtype, before: Vec<u8>, after: &[u8], texture: Texture) -> Kernel {
+        self.add_image(dtype, before, Some(after.to_vec()), texture)
+    }
+
+    fn add_image(mut self, dtype: Dtype, init: Vec<u8>, expect: Option<Vec<u8>>, texture: Texture) -> Kernel {
+        let buffer = self.add(dtype, init, expect);
+        self.launch().args.push(Arg::Image(Image { buffer, texture }));
+        self
+    }
+
     fn buffer(mut self, init: &[u32], expect: Option<&[u32]>) -> Kernel {
         let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let index = self.add(Dtype::U32, bytes(init), expect.map(bytes));
+        self.launch().args.push(Arg::Buffer(index));
+        self
+    }
+
+    fn add(&mut self, dtype: Dtype, init: Vec<u8>, expect: Option<Vec<u8>>) -> usize {
         let index = self.0.buffers.len();
         self.0.buffers.push(Buffer {
             name: format!("b{index}"),
             layout: Layout {
-                dtype: Dtype::U32,
-                shape: vec![init.len() as u64],
+                dtype,
+                shape: vec![(init.len() / dtype.bytes()) as u64],
             },
-            init: bytes(init),
-            expect: expect.map(|words| Expect {
-                bytes: bytes(words),
+            init,
+            expect: expect.map(|bytes| Expect {
+                bytes,
                 rtol: 0.0,
                 atol: 0.0,
             }),
         });
-        self.launch().args.push(Arg::Buffer(index));
-        self
+        index
     }
 
     /// The next argument is this number.
@@ -124,7 +152,7 @@ impl Kernel {
         for (buffer, address) in bench.data() {
             let found = memory.get(address, buffer.init.len()).expect("buffers are allocated");
             let wanted = buffer.expect.as_ref();
-            let difference = wanted.and_then(|want| lockstep::compare(&buffer.name, Dtype::U32, found, want));
+            let difference = wanted.and_then(|want| lockstep::compare(&buffer.name, buffer.layout.dtype, found, want));
             assert!(difference.is_none(), "without time: {}", difference.unwrap());
         }
         assert_eq!(bench.printed_in(&memory), self.1, "without time");

@@ -6,6 +6,7 @@ use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES};
 
+use super::texture;
 use crate::proto::launch::{Grid, Trap, TrapKind};
 use crate::proto::mem::LINE;
 use crate::proto::warp::Flight;
@@ -24,6 +25,9 @@ struct Fault {
 /// everything allocated. `local_slot` is the warp's place in local memory, `clusters` knows the CTAs of its cluster.
 pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Option<Box<Trap>> {
     let inst = *flight.inst();
+    if texture::is_texture(inst.op) {
+        return texture::generate(flight);
+    }
     let decoded = &flight.grid.program.decoded()[flight.pc as usize];
     flight.addresses = addresses(&inst, decoded, &flight.operands);
     let lanes = accessing_lanes(flight);
@@ -185,6 +189,19 @@ fn contains(allocations: &[(u64, u64)], address: u64, bytes: u64) -> bool {
         let (first, size) = allocations[n - 1];
         (address - first).saturating_add(bytes) <= size
     }
+}
+
+/// A trap of a texture's or surface's access; `address` is the handle or the place on the surface.
+pub fn texture_trap(flight: &Flight, kind: TrapKind, lane: usize, address: u64) -> Box<Trap> {
+    let inst = flight.inst();
+    let fault = Fault {
+        kind,
+        lane,
+        address,
+        bytes: inst.mods.access.total(),
+        space: if inst.op == Opcode::Tex { "texture" } else { "surface" },
+    };
+    trap(flight, inst, &fault)
 }
 
 fn trap(flight: &Flight, inst: &Inst, fault: &Fault) -> Box<Trap> {

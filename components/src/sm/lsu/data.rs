@@ -23,19 +23,19 @@ pub fn device_lanes(flight: &Flight) -> LaneMask {
     )
 }
 
-/// Words of a wide local access, each in lines of its own; one for every other access.
+/// Words of a wide local access, or texels of a fetch, each in lines of its own; one for every other access.
 pub fn lines_apart(flight: &Flight) -> u32 {
-    if flight.local_lanes.is_empty() {
-        1
-    } else {
-        u32::from(flight.inst().mods.access.words())
+    match &flight.fetch {
+        Some(fetch) if flight.inst().op == Opcode::Tex => fetch.n as u32,
+        _ if flight.local_lanes.is_empty() => 1,
+        _ => u32::from(flight.inst().mods.access.words()),
     }
 }
 
 /// Makes a packet carry what the instruction wants of it in some lanes; `word` as in [`lines_apart`].
 pub fn fill_packet(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
     match flight.inst().op {
-        Opcode::St => fill_store(packet, flight, lanes, word),
+        Opcode::St | Opcode::Sust => fill_store(packet, flight, lanes, word),
         Opcode::Atom => fill_lanes(packet, flight, lanes, PacketKind::Atomic),
         Opcode::Red => fill_lanes(packet, flight, lanes, PacketKind::Reduction),
         _ => packet.kind = PacketKind::Load,
@@ -44,7 +44,8 @@ pub fn fill_packet(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: 
 
 fn fill_store(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
     let access = flight.inst().mods.access;
-    let first = flight.decoded().first_word[1] as usize;
+    let slot = if flight.inst().op == Opcode::Sust { 2 } else { 1 };
+    let first = flight.decoded().first_word[slot] as usize;
     packet.kind = PacketKind::Store;
     packet.byte_mask = 0;
     for lane in lanes.iter() {
@@ -129,7 +130,7 @@ pub fn fill_loaded(flight: &mut Flight, packet: &Packet) {
 
 /// Where an address lies in the packet's line, if the packet carries its sector.
 #[inline]
-fn offset_in(packet: &Packet, address: u64) -> Option<usize> {
+pub fn offset_in(packet: &Packet, address: u64) -> Option<usize> {
     let offset = address.wrapping_sub(packet.line) as usize;
     (offset < LINE && packet.sectors >> (offset / SECTOR) & 1 == 1).then_some(offset)
 }

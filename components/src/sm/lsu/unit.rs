@@ -44,6 +44,7 @@ use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::coalescer::Parts;
 use crate::sm::lsu::data;
 use crate::sm::lsu::pending::{Pending, PendingTable};
+use crate::sm::lsu::texture::{self, is_texture};
 
 /// Tag of the packet that tells the L1 to drop its lines.
 const INVALIDATION: u32 = u32::MAX;
@@ -195,6 +196,7 @@ impl Lsu {
             .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
         if let Some(flight) = &mut pending.flight {
             match packet.kind {
+                PacketKind::Load if is_texture(flight.inst().op) => texture::fill(flight, packet),
                 PacketKind::Load => data::fill_loaded(flight, packet),
                 _ => data::fill_atomic(flight, packet),
             }
@@ -214,13 +216,18 @@ impl Lsu {
     /// One packet less to wait for, or all packets made.
     fn answered(&mut self, tag: u32, now: Cycle) {
         if let Some(Pending {
-            flight,
+            mut flight,
             subcore,
             warp,
             posted,
             ..
         }) = self.pending.answered(tag)
         {
+            if let Some(flight) = &mut flight
+                && is_texture(flight.inst().op)
+            {
+                texture::finish(flight);
+            }
             self.finished.extend(flight);
             if posted {
                 self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });

@@ -30,7 +30,9 @@ impl Kind {
     fn of(inst: &Inst) -> Kind {
         use Opcode::*;
         match inst.op {
-            Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs => Kind::Raw,
+            Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs | Tex | Suld | Sust => {
+                Kind::Raw
+            }
             Fadd | Fmul | Ffma | Fmnmx | Fsetp | Fchk | F2fp => Kind::F32,
             Dadd | Dmul | Dfma | Dmnmx | Dsetp => Kind::F64,
             Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => Kind::float(inst.mods.ty),

@@ -172,6 +172,7 @@ impl Op {
                 | Mma
                 | Ldsm
                 | Syncs
+                | Sust
                 | R2p
         ) || (opcode == Ld && self.mods.cache == warpwave_isa::inst::CacheOp::Volatile)
             || (opcode == S2r

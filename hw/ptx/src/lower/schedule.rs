@@ -88,7 +88,7 @@ fn latency(op: &Op) -> u32 {
     match (opcode, op.mods.space) {
         (Opcode::Ld, Space::Shared) | (Opcode::Shfl | Opcode::Ldsm, _) => 25,
         (Opcode::Atom, Space::Shared) => 60,
-        (Opcode::Ld | Opcode::Atom, _) => 300,
+        (Opcode::Ld | Opcode::Atom | Opcode::Tex | Opcode::Suld, _) => 300,
         _ => match opcode.row().pipe {
             Pipe::Sfu => 20,
             Pipe::Tensor | Pipe::Lsu => 25,

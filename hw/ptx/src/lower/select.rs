@@ -22,6 +22,7 @@ mod recursion;
 mod routine;
 mod system;
 mod tensor;
+mod texture;
 mod value;
 mod video;
 mod warp;
@@ -337,6 +338,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
             "mma" => self.mma(&form),
             "wmma" => self.wmma(&form),
+            "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => self.texture(&form),
             "mbarrier" => self.mbarrier(&form),
             "wgmma" => self.warp_group(&form),
             // Grids run one after the other, and registers are given at launch: nothing to do.

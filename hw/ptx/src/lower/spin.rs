@@ -123,7 +123,6 @@ mod tests {
         compare.pdst[0] = Some(Flag(0));
         let ops = inside.iter().copied().chain([compare, back]).collect();
         let code = Code {
-            keep_syncs: false,
             blocks: vec![
                 Block {
                     ops: vec![Op::row(Opcode::Nop)],
@@ -135,6 +134,7 @@ mod tests {
             ],
             groups: (0..10).map(|word| (Word(word), 1)).collect(),
             n_flags: 1,
+            ..Code::default()
         };
         exits(&code, &Graph::of(&code))[1]
     }

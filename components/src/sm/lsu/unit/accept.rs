@@ -10,7 +10,7 @@ use super::{Lsu, Making, What};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::coalescer::Parts;
 use crate::sm::lsu::pending::Pending;
-use crate::sm::lsu::{agu, data};
+use crate::sm::lsu::{agu, data, texture};
 use crate::sm::timing;
 
 impl Lsu {
@@ -96,11 +96,17 @@ impl Lsu {
         let inst = flight.inst();
         let bytes = inst.mods.access.total();
         let lanes = data::device_lanes(&flight);
-        let mut parts = Parts::of(&flight.addresses, lanes & !flight.local_lanes, bytes);
-        parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
+        let parts = match inst.op {
+            Opcode::Tex | Opcode::Suld => texture::parts(&flight, 0),
+            _ => {
+                let mut parts = Parts::of(&flight.addresses, lanes & !flight.local_lanes, bytes);
+                parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
+                parts
+            }
+        };
         let accesses = match inst.op {
-            Opcode::Ld | Opcode::Ldgsts => &mut self.stats.loads,
-            Opcode::St => &mut self.stats.stores,
+            Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.stats.loads,
+            Opcode::St | Opcode::Sust => &mut self.stats.stores,
             _ => &mut self.stats.atomics,
         };
         accesses.instructions += u64::from(!lanes.is_empty());

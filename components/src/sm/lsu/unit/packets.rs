@@ -7,6 +7,7 @@ use crate::proto::cluster::remote;
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
 use crate::sm::lsu::coalescer::{Part, Parts};
 use crate::sm::lsu::data;
+use crate::sm::lsu::texture::{self, is_texture};
 
 impl Lsu {
     /// What comes from other SMs, and who sits there.
@@ -67,6 +68,10 @@ impl Lsu {
             .expect("a flight stays until its packets are made");
         making.word += 1;
         if making.word < data::lines_apart(flight) {
+            if is_texture(flight.inst().op) {
+                making.parts = texture::parts(flight, making.word as usize);
+                return;
+            }
             let addresses = flight
                 .addresses
                 .map(|address| address + u64::from(making.word) * LINE as u64);

@@ -110,8 +110,8 @@ impl Access {
         };
         let writes = match opcode {
             Opcode::Ld => op.mods.cache == CacheOp::Volatile,
-            Opcode::Ldsm => false,
-            Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts => true,
+            Opcode::Ldsm | Opcode::Tex | Opcode::Suld => false,
+            Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts | Opcode::Sust => true,
             _ => return None,
         };
         Some(Access { spaces, writes })

@@ -165,7 +165,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Emits a load and hands its words to the registers that want them.
-    fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
+    pub(super) fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
         let each = (access.words() / access.count).max(1);
         let op = op.when(self.guard);
         if let [target @ Value::Register(_)] = targets

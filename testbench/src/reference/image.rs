@@ -1,0 +1,74 @@
+//! Textures and surfaces of the reference, lane by lane.
+
+use warpwave_components::proto::launch::{Trap, TrapKind};
+use warpwave_isa::exec::Results;
+use warpwave_isa::exec::access::{load_words, store_bytes};
+use warpwave_isa::exec::texture::{MAX_TEXELS, Outside, Texture, sampled, surface_address, texels};
+use warpwave_isa::inst::Ty;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Space;
+
+use super::access::{Lsu, set_words};
+
+impl Lsu<'_, '_> {
+    /// TEX, SULD or SUST of one lane.
+    pub(super) fn image(&mut self, lane: usize, results: &mut Results) -> Result<(), Box<Trap>> {
+        let handle = u64::from(self.word(0, 1, lane)) << 32 | u64::from(self.word(0, 0, lane));
+        let index = handle.wrapping_sub(1) as usize;
+        let Some(image) = self.cta.grid.textures.get(index).copied() else {
+            return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Global, handle, 0));
+        };
+        let at = [0, 1].map(|n| self.word(1, n, lane));
+        match self.inst.op {
+            Opcode::Tex => self.sample(lane, &image, at, results),
+            _ => self.on_surface(lane, &image, at, results),
+        }
+        .map_or_else(|kind| Err(self.trap(lane, kind, Space::Global, at[0].into(), 0)), Ok)
+    }
+
+    fn sample(&mut self, lane: usize, image: &Texture, at: [u32; 2], results: &mut Results) -> Result<(), TrapKind> {
+        let mods = self.inst.mods;
+        let (found, n) = texels(image, mods.count, at, mods.from != Ty::F32);
+        let mut bytes = [[0; 16]; MAX_TEXELS];
+        let size = image.texel_bytes() as usize;
+        for (texel, bytes) in found[..n].iter().zip(&mut bytes) {
+            if let Some(address) = texel.address {
+                let read = self.memory.get(address, size).ok_or(TrapKind::OutOfBounds)?;
+                bytes[..size].copy_from_slice(read);
+            }
+        }
+        let words = sampled(image, &found[..n], &bytes[..n], mods.ty == Ty::F32);
+        for (result, word) in results.words.iter_mut().zip(words) {
+            result.0[lane] = word;
+        }
+        Ok(())
+    }
+
+    fn on_surface(
+        &mut self,
+        lane: usize,
+        image: &Texture,
+        at: [u32; 2],
+        results: &mut Results,
+    ) -> Result<(), TrapKind> {
+        let access = self.inst.mods.access;
+        let n = access.total() as usize;
+        let address = surface_address(image, at, access.total(), Outside::of(self.inst.mods.lut));
+        let address = address.map_err(|_| TrapKind::OutOfBounds)?;
+        if address.is_some_and(|address| !address.is_multiple_of(n as u64)) {
+            return Err(TrapKind::Misaligned);
+        }
+        let values = self.words(2 * usize::from(self.inst.op == Opcode::Sust), lane, access);
+        let place = match address {
+            Some(address) => Some(self.memory.get_mut(address, n).ok_or(TrapKind::OutOfBounds)?),
+            None => None,
+        };
+        match (self.inst.op, place) {
+            (Opcode::Sust, Some(place)) => place.copy_from_slice(&store_bytes(access, values)[..n]),
+            (Opcode::Suld, Some(place)) => set_words(results, lane, access, load_words(access, place)),
+            (Opcode::Suld, None) => set_words(results, lane, access, [0; 4]),
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Images: what a texture or surface argument makes of a buffer.
+
+use warpwave_isa::exec::texture::{AddressMode, Texture};
+use warpwave_isa::inst::Ty;
+
+use super::dtype::Dtype;
+use super::format::{self, Address, Filter, Read};
+use super::{Arg, Buffer, Fault, Image};
+
+/// The image that an argument describes; its sizes are the buffer's shape.
+pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fault> {
+    let Arg::Buffer(index) = super::find_buffer(image.buffer, buffers)? else {
+        unreachable!("a buffer is found, or it is a fault");
+    };
+    let buffer = &buffers[index];
+    let not = |why| Fault::NotAnImage {
+        name: buffer.name.clone(),
+        why,
+    };
+    let channel = channel(buffer.layout.dtype).ok_or_else(|| not("its type is none of i8 to u32, f16, f32"))?;
+    let (width, height, channels) = match buffer.layout.shape[..] {
+        [width] => (width, 1, 1),
+        [height, width] => (width, height, 1),
+        [height, width, channels @ (1 | 2 | 4)] => (width, height, channels as u8),
+        _ => {
+            return Err(not(
+                "its shape is none of [width], [height, width], [height, width, 1 or 2 or 4]",
+            ));
+        }
+    };
+    let size = |size: u64| u32::try_from(size).map_err(|_| not("a size of it has more than 32 bits"));
+    let unit = image.read == Read::Normalized;
+    let linear = image.filter == Filter::Linear;
+    if linear && !unit && !matches!(channel, Ty::F16 | Ty::F32) {
+        return Err(not("integers are filtered only where they are read = \"normalized\""));
+    }
+    Ok(Image {
+        buffer: index,
+        texture: Texture {
+            base: 0,
+            width: size(width)?,
+            height: size(height)?,
+            channel,
+            channels,
+            address: match image.address {
+                Address::Clamp => AddressMode::Clamp,
+                Address::Wrap => AddressMode::Wrap,
+                Address::Mirror => AddressMode::Mirror,
+                Address::Border => AddressMode::Border,
+            },
+            normalized: image.normalized,
+            linear,
+            unit,
+        },
+    })
+}
+
+fn channel(dtype: Dtype) -> Option<Ty> {
+    Some(match dtype {
+        Dtype::I8 => Ty::S8,
+        Dtype::U8 => Ty::U8,
+        Dtype::I16 => Ty::S16,
+        Dtype::U16 => Ty::U16,
+        Dtype::I32 => Ty::S32,
+        Dtype::U32 => Ty::U32,
+        Dtype::F16 => Ty::F16,
+        Dtype::F32 => Ty::F32,
+        _ => return None,
+    })
+}
