@@ -74,6 +74,9 @@ pub mod view;
 
 pub mod waveform;
 
+#[cfg(feature = "fst")]
+pub mod fst;
+
 pub mod kanata;
 
 pub mod perfetto;
