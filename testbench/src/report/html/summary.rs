@@ -82,7 +82,7 @@ fn verdict(out: &mut String, page: &Page<'_>) {
     let words = words::of(top.state);
     let _ = write!(
         out,
-        "<p class=\"verdict\">For <b>{:.0} %</b> of their time warps <b>{}</b>: each {}. What helps: {}.",
+        "<p class=\"verdict\">Warps spent <b>{:.0} %</b> of their time in <b>{}</b>: they {}. What helps: {}.",
         top.percent, top.state, words.means, words.advice
     );
     if let Some(line) = hottest(page) {

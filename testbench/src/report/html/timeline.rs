@@ -36,13 +36,12 @@ pub(super) fn write(out: &mut String, page: &Page<'_>) {
         (NAMES[state], words::of(NAMES[state]).colour, heights.collect())
     };
     let layers: Vec<_> = order.iter().map(layer).collect();
-    let limit = f64::from(page.run.config.limits.max_warps_per_sm);
-    let mut plot = Plot::new(
-        "Warps per SM",
-        SIZES[0],
-        x(),
-        Axis::new("warps", Scale::Linear, 0.0, limit),
-    );
+    let limit = page.run.config.limits.max_warps_per_sm;
+    let resident = stretches
+        .iter()
+        .map(|states| states.iter().sum::<u64>() as f64 * per_sm);
+    let y = Axis::new("warps", Scale::Linear, 0.0, top(resident, f64::from(limit)));
+    let mut plot = Plot::new(&format!("Warps per SM (at most {limit})"), SIZES[0], x(), y);
     plot.layers(&layers, &edges);
     chart(out, &plot.finish());
     let ipc: Vec<_> = stretches
@@ -50,10 +49,7 @@ pub(super) fn write(out: &mut String, page: &Page<'_>) {
         .map(|states| states[SELECTED] as f64 * per_sm)
         .collect();
     let peak = f64::from(page.run.config.sm.subcores);
-    let highest = ipc.iter().copied().fold(0.0, f64::max);
-    // The peak is shown where it is near: a curve that never leaves the floor tells nothing.
-    let top = if highest > peak / 3.0 { peak } else { highest * 1.3 };
-    let y = Axis::new("instructions", Scale::Linear, 0.0, top);
+    let y = Axis::new("instructions", Scale::Linear, 0.0, top(ipc.iter().copied(), peak));
     let mut plot = Plot::new(
         &format!("Instructions per cycle and SM (at most {peak})"),
         SIZES[1],
@@ -63,6 +59,12 @@ pub(super) fn write(out: &mut String, page: &Page<'_>) {
     let points: Vec<_> = edges.iter().copied().zip(ipc).collect();
     plot.steps("issued", words::of("selected").colour, &points, end);
     chart(out, &plot.finish());
+}
+
+/// Where an axis ends: at the limit where a curve comes near it, else a little above the curve, which would never leave the floor.
+fn top(curve: impl Iterator<Item = f64>, limit: f64) -> f64 {
+    let highest = curve.fold(0.0, f64::max);
+    if highest > limit / 3.0 { limit } else { highest * 1.3 }
 }
 
 /// States that occurred: work at the bottom, then by their share.
