@@ -76,6 +76,19 @@ pub fn create(path: &Path, header: &[String], about: &About, signals: &[Signal])
     made.map_err(|error| WaveError::io(path, error))
 }
 
+/// A dump in the binary format FST at `path`.
+///
+/// # Errors
+/// If the file cannot be made.
+#[cfg(feature = "fst")]
+pub fn create_fst(path: &Path, about: &About, signals: &[Signal]) -> Result<Box<dyn Sink>, WaveError> {
+    let made = File::create(path).and_then(|file| crate::fst::Fst::new(file, about.axis, signals));
+    match made {
+        Ok(sink) => Ok(Box::new(sink)),
+        Err(error) => Err(WaveError::io(path, error)),
+    }
+}
+
 /// The path without the endings of a dump: what lies beside it begins with that.
 pub fn stem(path: &Path) -> PathBuf {
     let mut stem = path.to_path_buf();

@@ -9,7 +9,7 @@
 //!
 //! The waits of a warp, its state `selected` counted as a wait of one cycle, cover its resident cycles without gap or overlap.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use warpwave_hw::time::Cycle;
 
@@ -163,13 +163,15 @@ impl Log {
     #[inline]
     pub fn tell(&self, at: Cycle, subcore: u8, warp: u8, what: What) {
         if let Some(told) = &self.0 {
-            let event = Event {
-                at,
-                subcore,
-                warp,
-                what,
-            };
-            push(told, |told| told.events.push(event));
+            keep(
+                told,
+                Event {
+                    at,
+                    subcore,
+                    warp,
+                    what,
+                },
+            );
         }
     }
 
@@ -177,25 +179,36 @@ impl Log {
     #[inline]
     pub fn tell_request(&self, packet: &Packet, grid: u32, of: (u8, u8, u32)) {
         if let Some(told) = &self.0 {
-            push(told, |told| told.requests.push(Request::of(packet, grid, of)));
+            keep_request(told, Request::of(packet, grid, of));
         }
     }
 
     /// Moves what was told behind what `to` holds.
     pub fn drain_into(&self, to: &mut Told) {
         if let Some(told) = &self.0 {
-            push(told, |told| {
-                to.events.append(&mut told.events);
-                to.requests.append(&mut told.requests);
-            });
+            let mut told = open(told);
+            to.events.append(&mut told.events);
+            to.requests.append(&mut told.requests);
         }
     }
 }
 
-/// Whoever panicked with the lock did so outside of these few lines.
+/// Out of the way of machines to which nobody listens.
+#[cold]
 #[inline(never)]
-fn push(told: &Mutex<Told>, change: impl FnOnce(&mut Told)) {
-    change(&mut told.lock().unwrap_or_else(PoisonError::into_inner));
+fn keep(told: &Mutex<Told>, event: Event) {
+    open(told).events.push(event);
+}
+
+#[cold]
+#[inline(never)]
+fn keep_request(told: &Mutex<Told>, request: Request) {
+    open(told).requests.push(request);
+}
+
+/// Whoever panicked with the lock did so outside of these few lines.
+fn open(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+    told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -58,6 +58,10 @@ pub struct Run {
     /// Write a waveform for GTKWave, with its layout beside it (.gtkw); compressed if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub vcd: Option<PathBuf>,
+    /// Write a waveform in GTKWave's binary format: smaller, opened at once, with the names of states in the file
+    #[cfg(feature = "fst")]
+    #[arg(long, value_name = "FILE")]
+    pub fst: Option<PathBuf>,
     /// Show these signals in the waveform, such as 'gpu.gpc[0].sm[1].**'; everything if left out
     #[arg(long, value_name = "SCOPE-GLOB")]
     pub trace: Vec<String>,
@@ -135,6 +139,10 @@ impl Run {
             &self.json,
             &self.dump,
         ];
+        #[cfg(feature = "fst")]
+        if self.fst.is_some() {
+            return true;
+        }
         files.iter().any(|file| file.is_some())
     }
 }

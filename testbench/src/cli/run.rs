@@ -25,7 +25,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut scenarios = named(&args.scenarios);
     if scenarios.len() > 1 && args.writes_files() {
         return Err(Failure::input(
-            "--vcd, --hist, --html, --kanata, --perfetto, --json and --dump take one scenario at a time",
+            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --json and --dump take one scenario at a time",
         ));
     }
     catch_interrupt();

@@ -7,6 +7,8 @@ use warpwave::bench::Bench;
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
+#[cfg(feature = "fst")]
+use warpwave_waveforms::file::create_fst;
 use warpwave_waveforms::file::{About, stem};
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::vcd::Axis;
@@ -34,7 +36,8 @@ pub struct Wave {
 impl Wave {
     /// Begins to watch the machine. The last cycles are kept unless a waveform is written anyway, or nobody wants them.
     pub fn begin(args: &args::Run, scenario: &Scenario, bench: &mut Bench<'_>) -> Result<Self, Failure> {
-        let flight = match (&args.flight, &args.vcd) {
+        let written = waveforms(args).next();
+        let flight = match (&args.flight, &written) {
             _ if args.no_flight => None,
             (Some(file), _) => Some(file.clone()),
             (None, None) => Some(format!("{}.flight.vcd", scenario.name).into()),
@@ -43,14 +46,14 @@ impl Wave {
         let selection = selection(args, scenario, bench)?;
         let about = about(args, scenario, bench);
         let clock = bench.gpu_mut().clock_mut();
-        let watched = match (&flight, &args.vcd) {
+        let watched = match (&flight, &written) {
             (Some(_), _) => Some(Waveform::watch_flight(&selection, &about, clock, FLIGHT_CYCLES)),
             (None, Some(_)) => Some(Waveform::watch(&selection, &about, clock)),
             (None, None) => None,
         };
         let mut waveform = watched.transpose().map_err(failure)?;
-        if let (Some(waveform), Some(file)) = (&mut waveform, &args.vcd) {
-            waveform.add_vcd(file).map_err(failure)?;
+        if let Some(waveform) = &mut waveform {
+            add_files(args, &about, waveform)?;
         }
         Ok(Wave {
             waveform,
@@ -114,8 +117,33 @@ impl Wave {
     }
 }
 
+/// The waveforms that are asked for.
+fn waveforms(args: &args::Run) -> impl Iterator<Item = &PathBuf> {
+    #[cfg(feature = "fst")]
+    let binary = args.fst.iter();
+    #[cfg(not(feature = "fst"))]
+    let binary = std::iter::empty();
+    args.vcd.iter().chain(binary)
+}
+
+#[cfg_attr(
+    not(feature = "fst"),
+    allow(unused_variables, reason = "the other format needs no more than the waveform knows")
+)]
+fn add_files(args: &args::Run, about: &About, waveform: &mut Waveform) -> Result<(), Failure> {
+    if let Some(file) = &args.vcd {
+        waveform.add_vcd(file).map_err(failure)?;
+    }
+    #[cfg(feature = "fst")]
+    if let Some(file) = &args.fst {
+        let sink = create_fst(file, about, waveform.signals()).map_err(failure)?;
+        waveform.add_sink(file, sink);
+    }
+    Ok(())
+}
+
 fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> Result<Selection, Failure> {
-    let default: Vec<String> = match &args.vcd {
+    let default: Vec<String> = match waveforms(args).next() {
         Some(_) => Vec::new(),
         None => FLIGHT_SCOPES.map(String::from).to_vec(),
     };

@@ -61,6 +61,37 @@ fn good_scenario_all_files_asked_for_holds_and_writes_them() {
 }
 
 #[test]
+fn every_view_asked_for_is_written_in_its_format_and_changes_no_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let [html, kanata, perfetto, fst] = ["run.html", "run.kanata", "run.json", "run.fst"].map(path);
+    let plain = ["run", "diverge_nested", "--gpu", "tiny", "--no-progress"];
+    let views = [
+        "--html",
+        &html,
+        "--kanata",
+        &kanata,
+        "--perfetto",
+        &perfetto,
+        "--fst",
+        &fst,
+    ];
+    let (bare, seen) = (warpwave(&plain), warpwave(&[&plain[..], &views[..]].concat()));
+    assert_eq!((seen.code, seen.err.as_str()), (0, ""));
+    assert_eq!(seen.out, bare.out);
+    let begins = |file: &str, with: &[u8]| std::fs::read(file).unwrap().starts_with(with);
+    assert!(begins(&html, b"<!doctype html>"));
+    assert!(begins(&kanata, b"Kanata\t0004\n"));
+    assert!(begins(&perfetto, b"{\"displayTimeUnit\""));
+    // Block 0, the header, of 329 bytes.
+    assert!(begins(
+        &fst,
+        &[0, 0, 0, 0, 0, 0, 0, 329u16.to_be_bytes()[0], 329u16.to_be_bytes()[1]]
+    ));
+    assert!(folder.path().join("run.gtkw").is_file());
+}
+
+#[test]
 fn same_run_twice_gives_the_same_json_but_for_the_host() {
     let folder = tempfile::tempdir().unwrap();
     let json = |name: &str, threads: &str| {
@@ -93,7 +124,7 @@ fn several_scenarios_one_fails_each_is_run_and_the_greatest_code_wins() {
     assert_fails(
         &answer,
         2,
-        &["--vcd, --hist, --html, --kanata, --perfetto, --json and --dump take one scenario at a time"],
+        &["--vcd, --fst, --hist, --html, --kanata, --perfetto, --json and --dump take one scenario at a time"],
     );
 }
 
