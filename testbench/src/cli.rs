@@ -19,6 +19,8 @@ mod check;
 
 mod show;
 
+mod speed;
+
 mod run;
 
 mod progress;
@@ -47,6 +49,7 @@ pub fn main() -> ExitCode {
     let result = match &arguments.command {
         Command::Run(run) => run::run(run),
         Command::List => show::list(),
+        Command::Bench(speed) => speed::bench(speed),
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file } => check::check(file),
         Command::Occupancy(shape) => show::occupancy(shape),

@@ -17,4 +17,6 @@ pub mod report;
 
 pub mod bench;
 
+pub mod suite;
+
 pub mod oracle;

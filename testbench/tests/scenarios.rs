@@ -170,11 +170,11 @@ fn load(path: &Path) -> Scenario {
     Scenario::load(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every scenario's file, sorted.
+/// Every listed scenario's file, sorted.
 fn scenario_files() -> Vec<PathBuf> {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let folders = entries(&scenarios).filter(|path| path.is_dir());
+    let folders = entries(&scenarios).filter(|path| path.is_dir() && !path.ends_with(builtin::SUITE));
     let mut files: Vec<_> = folders
         .flat_map(|folder| entries(&folder).collect::<Vec<_>>())
         .collect();

@@ -31,11 +31,28 @@ pub enum Command {
     },
     /// Compute how many blocks of a shape fit on an SM, and what limits them
     Occupancy(Shape),
+    /// Time the simulator on the kernels of its speed suite
+    Bench(Speed),
     /// Explain a metric of the report
     Explain {
         /// Name of the metric
         metric: String,
     },
+}
+
+#[derive(Args)]
+pub struct Speed {
+    /// Kernels of the suite; all if left out
+    pub kernels: Vec<String>,
+    /// The GPUs to simulate: built-in ones or TOML files
+    #[arg(long, value_name = "NAME|FILE", default_values_t = ["v100-sxm2".to_owned(), "h100-sxm5".to_owned()])]
+    pub gpu: Vec<String>,
+    /// Take the best of so many runs
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    pub runs: u16,
+    /// Append a row for each kernel to this file, with commit and processor
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
 }
 
 #[derive(Args)]

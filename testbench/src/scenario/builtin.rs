@@ -8,6 +8,9 @@ use super::error::{Fault, ScenarioError, nearest};
 use super::files::{BUILT_IN, Files};
 use super::{Scenario, format, read_format};
 
+/// The folder of kernels that are there to be timed: they prove nothing and are not listed.
+pub const SUITE: &str = "speed";
+
 /// What a list of scenarios shows of one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -19,9 +22,10 @@ pub struct Entry {
     pub claim: String,
 }
 
-/// Names of the built-in scenarios, sorted.
+/// Names of the built-in scenarios, sorted, those of [`SUITE`] left out.
 pub fn names() -> Vec<&'static str> {
-    let mut names: Vec<_> = files().into_iter().filter_map(stem).collect();
+    let is_listed = |path: &&Path| !path.starts_with(SUITE);
+    let mut names: Vec<_> = files().into_iter().filter(is_listed).filter_map(stem).collect();
     names.sort_unstable();
     names
 }

@@ -4,10 +4,12 @@
 //! 2014) started at *s*; its upper 53 bits over 2^53 are *u* in [0, 1), and the element is low + u (high - low) in f64,
 //! rounded to the buffer's type, downwards for integers.
 
+use std::ops::Range;
+
 use super::dtype::{Dtype, Number};
 use super::error::Fault;
 use super::files::Files;
-use super::format::{Iota, Source, Uniform};
+use super::format::{Iota, Source};
 use super::npy;
 
 /// Most bytes of one buffer.
@@ -55,7 +57,11 @@ pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<V
         Source::Zeros => Ok(vec![0; layout.bytes() as usize]),
         Source::Fill(number) => fill(layout, *number),
         Source::Iota(iota) => collect(layout, |i| iota_element(iota, i)),
-        Source::Uniform(uniform) => collect(layout, |i| uniform_element(uniform, dtype, i)),
+        Source::Uniform(uniform) => {
+            // Converted once: the bounds may be wide integers, and there may be millions of elements.
+            let (low, high) = (uniform.low.value(), uniform.high.value());
+            collect(layout, |i| uniform_element(uniform.seed, low..high, dtype, i))
+        }
         Source::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
             found: values.len(),
             want: layout.elements(),
@@ -96,10 +102,9 @@ fn iota_element(iota: &Iota, i: u64) -> Number {
     }
 }
 
-fn uniform_element(uniform: &Uniform, dtype: Dtype, i: u64) -> Number {
-    let u = (split_mix(uniform.seed, i) >> 11) as f64 / (1u64 << 53) as f64;
-    let (low, high) = (uniform.low.value(), uniform.high.value());
-    let value = low + u * (high - low);
+fn uniform_element(seed: u64, bounds: Range<f64>, dtype: Dtype, i: u64) -> Number {
+    let u = (split_mix(seed, i) >> 11) as f64 / (1u64 << 53) as f64;
+    let value = bounds.start + u * (bounds.end - bounds.start);
     if dtype.is_float() {
         Number::Float(value)
     } else {
@@ -118,6 +123,7 @@ fn split_mix(seed: u64, i: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::format::Uniform;
 
     fn made(source: Source, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
         let layout = Layout {

@@ -4,6 +4,7 @@ mod ending;
 mod input;
 mod run;
 mod show;
+mod speed;
 mod trace;
 
 use std::path::{Path, PathBuf};

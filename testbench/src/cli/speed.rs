@@ -1,0 +1,82 @@
+//! `warpwave bench`: how fast this machine simulates, kernel by kernel.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use warpwave::suite::{self, Row};
+use warpwave_components::preset;
+
+use super::args;
+use super::failure::Failure;
+use super::print;
+
+/// The columns of the file that rows are appended to.
+const COLUMNS: &str = "commit,processor,gpu,kernel,warp_instructions,cycles,cpu_seconds,ratio_to_peer\n";
+
+/// Simulates the kernels asked for, or all of the suite, on each GPU, and prints a table.
+pub fn bench(options: &args::Speed) -> Result<(), Failure> {
+    let kernels = wanted(&options.kernels)?;
+    let mut rows = String::new();
+    for gpu in &options.gpu {
+        let config = preset::load(gpu, &[]).map_err(Failure::input)?.config;
+        print(&format!("{gpu}\n{}\n", Row::head()))?;
+        let mut ratios = Vec::new();
+        for &kernel in &kernels {
+            let figure = suite::best_of(options.runs.into(), kernel, &config).map_err(Failure::input)?;
+            // The public simulator was timed with a machine of that size.
+            let peer = suite::peer_seconds(kernel).filter(|_| gpu == "v100-sxm2");
+            let row = Row { kernel, figure, peer };
+            print(&format!("{row}\n"))?;
+            ratios.extend(row.ratio());
+            rows += &format!("{},{},{}\n", commit(), processor(), row.csv(gpu));
+        }
+        if let Some(mean) = suite::geometric_mean(&ratios) {
+            print(&format!("geometric mean of the ratios: {mean:.0}\n"))?;
+        }
+    }
+    if let Some(bytes) = suite::peak_memory() {
+        print(&format!("peak memory: {} MB\n", bytes / 1_000_000))?;
+    }
+    options.csv.as_deref().map_or(Ok(()), |file| append(file, &rows))
+}
+
+fn wanted(names: &[String]) -> Result<Vec<&'static str>, Failure> {
+    let kernels = suite::kernels();
+    if let Some(unknown) = names.iter().find(|name| !kernels.contains(&name.as_str())) {
+        return Err(Failure::input(format!(
+            "the suite has no kernel `{unknown}`: it has {}",
+            kernels.join(", ")
+        )));
+    }
+    let is_wanted = |kernel: &&str| names.is_empty() || names.iter().any(|name| name == kernel);
+    Ok(kernels.into_iter().filter(is_wanted).collect())
+}
+
+fn append(file: &Path, rows: &str) -> Result<(), Failure> {
+    let head = if file.exists() { "" } else { COLUMNS };
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    opened
+        .and_then(|mut to| to.write_all(format!("{head}{rows}").as_bytes()))
+        .map_err(|error| Failure::input(format!("cannot write {}: {error}", file.display())))
+}
+
+/// The commit of the folder that this runs in, as far as git knows of one.
+fn commit() -> String {
+    let asked = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let answer = asked.ok().filter(|answer| answer.status.success());
+    answer.map_or("-".to_owned(), |answer| {
+        String::from_utf8_lossy(&answer.stdout).trim().to_owned()
+    })
+}
+
+/// The processor's name, as the system gives it.
+fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info
+        .lines()
+        .find(|line| line.starts_with("model name"))
+        .and_then(|line| line.split(':').nth(1));
+    name.map_or("-", str::trim).replace(',', " ")
+}
