@@ -60,7 +60,7 @@ fn is_imad(op: Opcode) -> bool {
 
 fn writes_only_predicates(inst: &Inst) -> bool {
     let row = inst.op.row();
-    row.pdst > 0 && row.dst.of(inst) == 0
+    row.pdst > 0 && row.dst.of(&inst.mods) == 0
 }
 
 /// In proportion to the multiply-adds of m16n8k16 with 16-bit inputs; 32-bit inputs run at half the rate, 8-bit at twice.

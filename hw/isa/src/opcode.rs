@@ -4,7 +4,7 @@
 //! A row says which pipe runs it, how wide its result and sources are, and what kind of latency its result has.
 //! Meaning is in [`crate::exec`], cycles are in the machine's presets.
 
-use crate::inst::{Inst, MmaShape};
+use crate::inst::{MmaShape, Mods};
 use crate::space::Space;
 
 /// The pipe that an instruction is dispatched to.
@@ -54,23 +54,23 @@ pub enum Width {
 }
 
 impl Width {
-    /// The width in words for one instruction.
-    pub fn of(self, inst: &Inst) -> u8 {
+    /// The width in words for an instruction with these modifiers.
+    pub fn of(self, mods: &Mods) -> u8 {
         match self {
             Width::Words(n) => n,
-            Width::Ty => inst.mods.ty.words(),
-            Width::From => inst.mods.from.words(),
-            Width::Access => inst.mods.access.words(),
-            Width::Address => match inst.mods.space {
+            Width::Ty => mods.ty.words(),
+            Width::From => mods.from.words(),
+            Width::Access => mods.access.words(),
+            Width::Address => match mods.space {
                 Space::Global | Space::Generic => 2,
                 Space::Shared | Space::Cluster | Space::Local | Space::Const => 1,
             },
-            Width::MmaA => mma_words(inst.mods.mma).0,
-            Width::MmaB => mma_words(inst.mods.mma).1,
-            Width::MmaC => mma_words(inst.mods.mma).2,
-            Width::Count => inst.mods.count,
+            Width::MmaA => mma_words(mods.mma).0,
+            Width::MmaB => mma_words(mods.mma).1,
+            Width::MmaC => mma_words(mods.mma).2,
+            Width::Count => mods.count,
             Width::GmmaA => {
-                if inst.mods.high {
+                if mods.high {
                     2
                 } else {
                     4

@@ -105,7 +105,7 @@ impl Decoded {
             sources: [WordSource::Zero; MAX_SOURCE_WORDS],
             words: 0,
             first_word: [0; 4],
-            result_words: row.dst.of(inst),
+            result_words: row.dst.of(&inst.mods),
             uses: RegSet::default(),
             defs: RegSet::default(),
             pred_uses: 0,
@@ -114,7 +114,7 @@ impl Decoded {
             plain: exec::is_plain(inst),
         };
         for (slot, width) in row.src.iter().enumerate() {
-            decoded.add_source(slot, inst.src[slot].source, width.of(inst));
+            decoded.add_source(slot, inst.src[slot].source, width.of(&inst.mods));
         }
         decoded.defs.insert(inst.dst, decoded.result_words);
         decoded.add_predicates(inst);

@@ -45,6 +45,10 @@ mod flags;
 
 mod registers;
 
+mod limits;
+
+mod spill;
+
 mod emit;
 
 mod print;
@@ -53,6 +57,7 @@ use crate::check::{Body, Checked};
 use crate::diag::{Diagnostic, Lines};
 use code::Code;
 use layout::{Layout, ModuleLayout};
+use spill::Spilled;
 use warpwave_isa::program::Program;
 
 /// A step of the lowering, and its name.
@@ -85,6 +90,7 @@ pub(crate) fn lower<'t, 'a>(
 ) -> Result<Program, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
+    code.most_registers = limits::registers(body.function);
     code.keep_syncs = keep_syncs;
     for (_, pass) in PASSES {
         pass(&mut code);
@@ -95,11 +101,23 @@ pub(crate) fn lower<'t, 'a>(
 fn finish(code: &mut Code, body: &Body<'_, '_>, layout: &Layout) -> Result<Program, Vec<Diagnostic>> {
     let name = body.function.name;
     let preds = flags::run(code);
-    let allocation = registers::run(code).map_err(|wanted| {
-        let message = format!("`{}` needs {wanted} registers a thread, the machine has 255", name.text);
-        vec![Diagnostic::unsupported(name.span, message).help("compile with fewer, for instance `--maxrregcount 255`")]
+    let mut spilled = Spilled::new(code, layout.local_bytes);
+    let allocation = registers::within(code, code.most_registers, &mut spilled).map_err(|wanted| {
+        let allowed = code.most_registers;
+        let message = format!(
+            "`{}` needs {wanted} registers a thread and may have {allowed}",
+            name.text
+        );
+        vec![Diagnostic::unsupported(name.span, message).help("allow more: `.maxnreg`, `.maxntid`, `.minnctapersm`")]
     })?;
-    Ok(emit::run(code, body.function, layout, &allocation, &preds))
+    Ok(emit::run(
+        code,
+        body.function,
+        layout,
+        &allocation,
+        &preds,
+        spilled.local_bytes,
+    ))
 }
 
 /// The code behind selection and behind each pass, with the name of the pass; last the program.
@@ -111,6 +129,7 @@ pub(crate) fn stages<'t, 'a>(
 ) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
+    code.most_registers = limits::registers(body.function);
     let mut stages = vec![("select", print::text(&code))];
     for (name, pass) in PASSES {
         pass(&mut code);

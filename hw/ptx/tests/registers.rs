@@ -80,3 +80,35 @@ fn corpus_registers_give_the_vendors_occupancy_in_nine_rows_of_ten() {
     );
     assert!(100 * near >= 85 * rows, "within 8 in {near} of {rows}");
 }
+
+/// A kernel that reads 24 words and writes them in reverse, so that all are wanted at once, under a directive.
+fn reversal(directive: &str) -> warpwave_isa::program::Program {
+    let loads: String = (0..24)
+        .map(|n| format!("ld.volatile.global.u32 %r{n}, [%p+{}];\n", 4 * n))
+        .collect();
+    let stores: String = (0..24)
+        .map(|n| format!("st.volatile.global.u32 [%p+{}], %r{n};\n", 4 * (23 - n)))
+        .collect();
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 p) {directive}\n{{\n.reg .b32 %r<24>;\n.reg .b64 %p;\n\
+         ld.param.u64 %p, [p];\n{loads}{stores}ret;\n}}\n"
+    );
+    let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+    module.entries[0].program.clone().unwrap()
+}
+
+#[test]
+fn more_values_than_registers_allowed_some_live_in_local_memory() {
+    let free = reversal("");
+    // 24 values and the address.
+    assert!(
+        (26..=32).contains(&free.needs().registers),
+        "{}",
+        free.needs().registers
+    );
+    assert_eq!(free.needs().local_bytes, 0);
+    let tight = reversal(".maxnreg 16");
+    assert!(tight.needs().registers <= 16, "{}", tight.needs().registers);
+    // At least 24 + 2 - 16 of them go.
+    assert!(tight.needs().local_bytes >= 40, "{}", tight.needs().local_bytes);
+}

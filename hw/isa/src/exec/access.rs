@@ -38,7 +38,13 @@ pub fn addresses(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [u64; W
 
 /// Words of the address in a slot.
 fn address_width(inst: &Inst, slot: usize) -> u8 {
-    inst.op.row().src.get(slot).copied().unwrap_or(Width::Words(1)).of(inst)
+    inst.op
+        .row()
+        .src
+        .get(slot)
+        .copied()
+        .unwrap_or(Width::Words(1))
+        .of(&inst.mods)
 }
 
 /// Where LDGSTS writes in shared memory.

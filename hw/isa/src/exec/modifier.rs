@@ -138,7 +138,7 @@ pub(super) fn apply(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [Lan
     let kind = Kind::of(inst);
     for (slot, width) in inst.op.row().src.iter().enumerate() {
         let first = decoded.first_word[slot] as usize;
-        let all = first..first + width.of(inst) as usize;
+        let all = first..first + width.of(&inst.mods) as usize;
         words[all.clone()].copy_from_slice(&operands.words[all.clone()]);
         change(kind, inst.src[slot], flushes(inst, kind), &mut words[all]);
     }

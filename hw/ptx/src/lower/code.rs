@@ -6,7 +6,7 @@
 //! its halves. A block ends behind a BRA or an EXIT; a block that does not jump goes on with the next in text order.
 
 pub(crate) use super::arg::{Arg, Bits, Flag, When, Word};
-use warpwave_isa::inst::{Inst, Mods};
+use warpwave_isa::inst::Mods;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Assertion;
 use warpwave_isa::reg::{Conv, Special};
@@ -184,7 +184,7 @@ impl Op {
 
     pub fn shape(&self) -> Shape {
         match self.what {
-            What::Row(opcode) => row_shape(opcode, self.mods),
+            What::Row(opcode) => row_shape(opcode, &self.mods),
             What::Wide(wide) => wide_shape(wide),
         }
     }
@@ -223,16 +223,14 @@ impl Op {
     }
 }
 
-fn row_shape(opcode: Opcode, mods: Mods) -> Shape {
+fn row_shape(opcode: Opcode, mods: &Mods) -> Shape {
     let row = opcode.row();
-    let mut inst = Inst::new(opcode);
-    inst.mods = mods;
     let mut src = [0; 4];
     for (words, width) in src.iter_mut().zip(row.src) {
-        *words = width.of(&inst);
+        *words = width.of(mods);
     }
     Shape {
-        dst: row.dst.of(&inst),
+        dst: row.dst.of(mods),
         src,
         psrc: row.psrc.into(),
     }
@@ -265,6 +263,10 @@ pub(crate) struct Code {
     pub n_flags: u32,
     /// What the traps of assertions say.
     pub assertions: Vec<Assertion>,
+    /// Registers that a thread has at least.
+    pub least_registers: usize,
+    /// Registers that a thread may have.
+    pub most_registers: usize,
     /// Whether each WARPSYNC that orders memory stays, also where lanes are together anyway.
     pub keep_syncs: bool,
 }

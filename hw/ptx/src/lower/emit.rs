@@ -3,6 +3,7 @@
 use super::arg::source;
 use super::code::{Arg, Bits, Code, Op, What, When};
 use super::layout::Layout;
+use super::limits;
 use super::registers::Allocation;
 use crate::ast::Function;
 use warpwave_isa::inst::{Inst, Operand, Source};
@@ -15,6 +16,7 @@ pub(super) fn run(
     layout: &Layout,
     allocation: &Allocation,
     preds: &[Pred],
+    local_bytes: u32,
 ) -> Program {
     let starts: Vec<u32> = code
         .blocks
@@ -30,11 +32,11 @@ pub(super) fn run(
         starts: &starts,
     };
     let insts = code.ops().map(|op| emitter.inst(op)).collect();
-    let limit = |name| block_limit(function, name);
+    let limit = |name| limits::block(function, name);
     let needs = Needs {
         registers: allocation.count,
         shared_bytes: layout.shared_bytes,
-        local_bytes: layout.local_bytes,
+        local_bytes,
         params: layout.params.clone(),
         variables: layout.variables.clone(),
         required_block: limit(".reqntid"),
@@ -44,17 +46,10 @@ pub(super) fn run(
     Program::new(function.name.text, insts, needs).with_assertions(code.assertions.clone())
 }
 
-/// `.maxntid 256, 1, 1`; dimensions left out are 1.
-fn block_limit(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
-    let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
-    let dimension = |n: usize| numbers.get(n).map_or(1, |&size| size as u32);
-    Some([dimension(0), dimension(1), dimension(2)])
-}
-
 /// `.reqnctapercluster 4, 1, 1`, which also says what `.explicitcluster` leaves open.
 fn cluster_need(function: &Function<'_>) -> ClusterNeed {
     let is_explicit = function.limits.iter().any(|(limit, _)| *limit == ".explicitcluster");
-    match block_limit(function, ".reqnctapercluster") {
+    match limits::block(function, ".reqnctapercluster") {
         Some(size) => ClusterNeed::Exact(size),
         None if is_explicit => ClusterNeed::Explicit,
         None => ClusterNeed::Any,

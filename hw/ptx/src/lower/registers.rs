@@ -9,6 +9,7 @@
 use super::code::{Bits, Code, Op, Word};
 use super::graph::Graph;
 use super::live::{self, Spans};
+use super::spill::Spilled;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Reg;
 
@@ -20,16 +21,33 @@ pub(super) struct Allocation {
     pub count: u32,
 }
 
-/// Assigns registers; `Err` with the number wanted when there are not enough.
-pub(super) fn run(code: &mut Code) -> Result<Allocation, usize> {
+/// Assigns at most `most` registers, and sends values to local memory where there are not enough; `Err` with the number wanted where
+/// that does not help either.
+pub(super) fn within(code: &mut Code, most: usize, spilled: &mut Spilled) -> Result<Allocation, usize> {
+    // Values that go leave gaps, and a read of them takes a register too.
+    let mut aim = most;
+    loop {
+        let wanted = match assigned(code) {
+            Ok(allocation) if allocation.count as usize <= most => {
+                drop_moves(code, &allocation.registers);
+                return Ok(allocation);
+            }
+            Ok(allocation) => allocation.count as usize,
+            Err(wanted) => wanted,
+        };
+        while !spilled.relieve(code, aim) {
+            aim = aim.checked_sub(1).ok_or(wanted)?;
+        }
+    }
+}
+
+fn assigned(code: &Code) -> Result<Allocation, usize> {
     let spans = live::spans::<live::Words>(code, &Graph::of(code));
     let mut bundles = Bundles::of(code, spans);
     for mv in moves(code) {
         bundles.join(mv);
     }
-    let allocation = bundles.assign()?;
-    drop_moves(code, &allocation.registers);
-    Ok(allocation)
+    bundles.assign()
 }
 
 /// Registers that even the smallest kernel is given: hardware hands them out by eight.
@@ -69,6 +87,8 @@ impl Bundle {
 
 struct Bundles {
     bundles: Vec<Bundle>,
+    /// Registers that the kernel has at least.
+    least: usize,
     /// Bundle and slot of each word.
     places: Vec<Option<(usize, usize)>>,
 }
@@ -79,6 +99,7 @@ impl Bundles {
         let mut bundles = Bundles {
             bundles: Vec::new(),
             places: vec![None; spans.len()],
+            least: code.least_registers,
         };
         for word in (0..spans.len() as u32).map(Word) {
             let (first, words) = if joined[word.0 as usize] {
@@ -191,7 +212,7 @@ impl Bundles {
             .collect();
         Ok(Allocation {
             registers,
-            count: best.1.max(LEAST) as u32,
+            count: best.1.max(LEAST).max(self.least) as u32,
         })
     }
 

@@ -23,6 +23,8 @@ use warpwave_isa::space::Space;
 const FREE_WORDS: usize = 28;
 /// Words more than the text's own order wants that hiding latency may cost.
 const MORE_WORDS: usize = 8;
+/// Words fewer than there are registers, for what alignment may cost.
+const SPARE_WORDS: usize = 4;
 /// Predicates that may be wanted at once.
 const FREE_FLAGS: usize = 6;
 
@@ -31,6 +33,7 @@ pub(super) fn run(code: &mut Code) {
     let words_out = live::behind_blocks::<live::Words>(code, &graph);
     let flags_out = live::behind_blocks::<live::Flags>(code, &graph);
     let fresh = live::fresh_definitions::<live::Words>(code, &graph);
+    let most = code.most_registers.saturating_sub(SPARE_WORDS);
     for (block, body) in code.blocks.iter_mut().enumerate() {
         let mut wanted = Wanted {
             words: words_out[block].iter().map(|&word| Word(word as u32)).collect(),
@@ -39,7 +42,7 @@ pub(super) fn run(code: &mut Code) {
         let ops = std::mem::take(&mut body.ops);
         let mut regions: Vec<Vec<Op>> = Vec::new();
         for region in ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b)).rev() {
-            regions.push(ordered(region, &wanted, &fresh));
+            regions.push(ordered(region, &wanted, &fresh, most));
             for op in region.iter().rev() {
                 wanted.before(op, &fresh);
             }
@@ -99,11 +102,11 @@ fn latency(op: &Op) -> u32 {
 }
 
 /// The operations of a stretch without fences, in a better order.
-fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool]) -> Vec<Op> {
+fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Vec<Op> {
     if region.len() < 3 {
         return region.to_vec();
     }
-    let mut list = List::of(region, wanted, fresh);
+    let mut list = List::of(region, Pressure::of(region, wanted, fresh, most));
     let mut order = Vec::with_capacity(region.len());
     while let Some(next) = list.choose() {
         list.take(next);
@@ -129,7 +132,7 @@ struct List<'r> {
 }
 
 impl<'r> List<'r> {
-    fn of(region: &'r [Op], wanted: &Wanted, fresh: &[bool]) -> Self {
+    fn of(region: &'r [Op], pressure: Pressure) -> Self {
         let edges = dependencies(region);
         let n = region.len();
         let mut waits = vec![0; n];
@@ -150,7 +153,7 @@ impl<'r> List<'r> {
             path,
             ready,
             cycle: 0,
-            pressure: Pressure::of(region, wanted, fresh),
+            pressure,
         }
     }
 
@@ -199,7 +202,7 @@ struct Pressure {
 }
 
 impl Pressure {
-    fn of(region: &[Op], wanted: &Wanted, fresh: &[bool]) -> Pressure {
+    fn of(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Pressure {
         let mut word_reads: HashMap<Word, u32> = wanted.words.iter().map(|&word| (word, 1)).collect();
         let mut flag_reads: HashMap<Flag, u32> = wanted.flags.iter().map(|&flag| (flag, 1)).collect();
         let mut before = wanted.clone();
@@ -216,7 +219,7 @@ impl Pressure {
             flag_reads,
             words: before.words,
             flags: before.flags,
-            most_words: (peak + MORE_WORDS).max(FREE_WORDS),
+            most_words: (peak + MORE_WORDS).max(FREE_WORDS).min(most),
         }
     }
 

@@ -18,6 +18,10 @@ use warpwave_isa::space::Access;
 /// Calls that one kernel may have, each with the code of its function.
 const MAX_CALLS: usize = 1024;
 
+/// Registers that a function which the vendor's assembler really calls may use, and its kernel has at least: calls through registers and
+/// of functions that call themselves.
+pub(super) const CALL_REGISTERS: usize = 24;
+
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn call(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".uni"])?;
@@ -53,6 +57,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .iter()
             .position(|value| matches!(value, Value::Register(_)))
             .ok_or_else(|| form.malformed("a call names a function, or a register that holds one"))?;
+        self.code.least_registers = CALL_REGISTERS;
         let pointer = self.arg(form, &form.operands()[at], Type::U64)?;
         let given = lists_around(form.operands(), at);
         let graph = CallGraph::of(self.checked);

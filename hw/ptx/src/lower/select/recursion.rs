@@ -4,6 +4,7 @@
 //! call it is, and goes back to the function's beginning; the function's end goes to the call that is noted. Kept are the registers
 //! and parameters that live across the call, of the function and of those between it and the call.
 
+use super::call::CALL_REGISTERS;
 use super::{Form, Frame, Home, Selected, Selector};
 use crate::check::{Body, RegId, Step, SymbolId, Value};
 use crate::lower::code::{Arg, Flag, Op, When, Word};
@@ -38,6 +39,7 @@ impl Kept {
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// At the beginning of a function that may be called from inside.
     pub(super) fn open_recursion(&mut self) {
+        self.code.least_registers = CALL_REGISTERS;
         let origin = self.temp();
         self.emit(Op::row(Opcode::Mov).dst(origin));
         let entry = self.new_label();

@@ -1,0 +1,59 @@
+//! What a kernel's directives say of its block and of its registers.
+
+use crate::ast::Function;
+use warpwave_isa::reg::Reg;
+
+/// Registers of an SM, whichever it is, from Kepler on.
+const SM_REGISTERS: u64 = 1 << 16;
+/// Hardware hands registers out by so many a thread.
+const UNIT: u64 = 8;
+/// Fewer than these the vendor's assembler does not go.
+const LEAST: u64 = 16;
+
+/// `.maxntid 256, 1, 1`; dimensions left out are 1.
+pub(super) fn block(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
+    let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
+    let dimension = |n: usize| numbers.get(n).map_or(1, |&size| size as u32);
+    Some([dimension(0), dimension(1), dimension(2)])
+}
+
+/// Registers that a thread may have: `.maxnreg`, and no more than lets `.minnctapersm` CTAs of `.maxntid` or `.reqntid` threads onto an SM.
+pub(super) fn registers(function: &Function<'_>) -> usize {
+    let number = |name: &str| {
+        let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
+        numbers.first().copied()
+    };
+    let size = block(function, ".reqntid").or_else(|| block(function, ".maxntid"));
+    let by_blocks = size.map(|size| {
+        let threads: u64 = size.iter().map(|&n| u64::from(n)).product();
+        let threads = threads.next_multiple_of(32) * number(".minnctapersm").unwrap_or(1).max(1);
+        SM_REGISTERS / threads.max(32) / UNIT * UNIT
+    });
+    let allowed = by_blocks.into_iter().chain(number(".maxnreg")).min();
+    allowed.map_or(Reg::COUNT, |allowed| (allowed.max(LEAST) as usize).min(Reg::COUNT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Registers that an entry with these directives may have.
+    fn allowed(directives: &str) -> usize {
+        let text = format!(".version 8.0\n.target sm_80\n.entry k() {directives} {{ ret; }}\n");
+        registers(&crate::parse(&text).unwrap().functions[0])
+    }
+
+    #[test]
+    fn directives_given_leave_what_fits_on_an_sm() {
+        assert_eq!(allowed(""), 255);
+        assert_eq!(allowed(".maxnreg 40"), 40);
+        assert_eq!(allowed(".maxnreg 4"), 16);
+        assert_eq!(allowed(".maxntid 1024, 1, 1"), 64);
+        // 2 CTAs of 1024 threads: 65536 / 2048.
+        assert_eq!(allowed(".maxntid 1024, 1, 1 .minnctapersm 2"), 32);
+        // 3 CTAs of 96: 227 registers, 224 of them in eights.
+        assert_eq!(allowed(".reqntid 96 .minnctapersm 3"), 224);
+        assert_eq!(allowed(".maxntid 1024 .maxnreg 32"), 32);
+        assert_eq!(allowed(".minnctapersm 4"), 255);
+    }
+}

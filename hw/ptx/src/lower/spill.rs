@@ -1,0 +1,172 @@
+//! Values to local memory, where a kernel may have fewer registers than it wants.
+//!
+//! Takes: final code, and a set of words to go. Promises: the same values; each word has a place of its own in local memory behind what
+//! is there, written behind every definition, under its guard, and read before every use. The words that carry it there and back
+//! live for one operation; they are new, and are never chosen again.
+
+use super::code::{Arg, Bits, BlockId, Code, Op, Word};
+use super::graph::Graph;
+use super::live::{self, Spans};
+use std::collections::HashMap;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::{Access, Space};
+
+/// What has gone to local memory so far.
+pub(super) struct Spilled {
+    /// Words from here on carry values to and from memory.
+    first_new: u32,
+    /// The byte of local memory of each group, by its first word.
+    places: HashMap<Word, u32>,
+    /// Bytes of local memory, spilled words included.
+    pub local_bytes: u32,
+}
+
+impl Spilled {
+    pub fn new(code: &Code, local_bytes: u32) -> Spilled {
+        Spilled {
+            first_new: code.groups.len() as u32,
+            places: HashMap::new(),
+            local_bytes,
+        }
+    }
+
+    /// Sends values away until at most `most` words are wanted at a time; `false` if that cannot be.
+    pub fn relieve(&mut self, code: &mut Code, most: usize) -> bool {
+        let graph = Graph::of(code);
+        let spans = live::spans::<live::Words>(code, &graph);
+        let weights = self.weights(code, &graph);
+        let mut chosen: Vec<Word> = Vec::new();
+        loop {
+            let (pressure, at) = crowd(&spans, code, &chosen);
+            if pressure <= most {
+                break;
+            }
+            let groups = (0..self.first_new).map(Word).filter(|&word| {
+                let (first, length) = code.groups[word.0 as usize];
+                first == word && !chosen.contains(&word) && !self.places.contains_key(&word) && {
+                    (0..length).any(|n| wanted_at(&spans[word.offset(n).0 as usize], at))
+                }
+            });
+            let cost =
+                |word: &Word| weights.get(word).copied().unwrap_or(0) / u64::from(code.groups[word.0 as usize].1);
+            let Some(word) = groups.min_by_key(|word| (cost(word), *word)) else {
+                break;
+            };
+            chosen.push(word);
+        }
+        for &word in &chosen {
+            self.place(code, word);
+        }
+        self.rewrite(code, &chosen);
+        !chosen.is_empty()
+    }
+
+    /// Accesses of each group, those in loops ten times for each loop around.
+    fn weights(&self, code: &Code, graph: &Graph) -> HashMap<Word, u64> {
+        let mut weights = HashMap::new();
+        for (block, body) in code.blocks.iter().enumerate() {
+            let weight = if graph.is_in_cycle(block, None) { 10 } else { 1 };
+            for word in body.ops.iter().flat_map(|op| op.uses().chain(op.defs())) {
+                *weights.entry(code.groups[word.0 as usize].0).or_default() += weight;
+            }
+        }
+        weights
+    }
+
+    fn place(&mut self, code: &Code, word: Word) {
+        let bytes = 4 * u32::from(code.groups[word.0 as usize].1);
+        let at = self.local_bytes.next_multiple_of(bytes.next_power_of_two());
+        self.places.insert(word, at);
+        self.local_bytes = at + bytes;
+    }
+
+    fn rewrite(&self, code: &mut Code, chosen: &[Word]) {
+        for block in 0..code.blocks.len() {
+            self.rewrite_block(code, block, chosen);
+        }
+    }
+
+    fn rewrite_block(&self, code: &mut Code, block: BlockId, chosen: &[Word]) {
+        let ops = std::mem::take(&mut code.blocks[block].ops);
+        let mut out = Vec::with_capacity(ops.len());
+        for mut op in ops {
+            let shape = op.shape();
+            for (slot, &words) in shape.src.iter().enumerate().filter(|(_, words)| **words > 0) {
+                let Some(place) = op.src[slot].as_word().and_then(|word| self.home(code, word, chosen)) else {
+                    continue;
+                };
+                let carrier = code.group(words);
+                out.extend(transfers(Opcode::Ld, carrier, place, words, &op));
+                op.src[slot].bits = Bits::Word(carrier);
+            }
+            let home = op
+                .dst
+                .filter(|_| shape.dst > 0)
+                .and_then(|word| self.home(code, word, chosen));
+            let Some(place) = home else {
+                out.push(op);
+                continue;
+            };
+            let carrier = code.group(shape.dst);
+            let stores = transfers(Opcode::St, carrier, place, shape.dst, &op);
+            op.dst = Some(carrier);
+            out.push(op);
+            out.extend(stores.into_iter().map(|store| store.when(op.guard)));
+        }
+        code.blocks[block].ops = out;
+    }
+
+    /// The place in memory of a word that goes, if it does.
+    fn home(&self, code: &Code, word: Word, chosen: &[Word]) -> Option<u32> {
+        let first = code.groups[word.0 as usize].0;
+        let is_meant = chosen.contains(&first);
+        is_meant.then(|| self.places[&first] + 4 * (word.0 - first.0))
+    }
+}
+
+/// The most words wanted at a time, and when, without those that go.
+fn crowd(spans: &[Spans], code: &Code, gone: &[Word]) -> (usize, u32) {
+    let mut changes: Vec<(u32, i32)> = Vec::new();
+    for (n, list) in spans.iter().enumerate() {
+        if gone.contains(&code.groups[n].0) {
+            continue;
+        }
+        changes.extend(list.iter().flat_map(|&(start, end)| [(start, 1), (end, -1)]));
+    }
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, (0, 0));
+    for (time, change) in changes {
+        now += change;
+        if now > most.0 {
+            most = (now, time);
+        }
+    }
+    (most.0 as usize, most.1)
+}
+
+fn wanted_at(spans: &[(u32, u32)], time: u32) -> bool {
+    spans.iter().any(|&(start, end)| (start..end).contains(&time))
+}
+
+/// Loads or stores of a value's words: one where its size and place allow, or one a word.
+fn transfers(opcode: Opcode, carrier: Word, place: u32, words: u8, cause: &Op) -> Vec<Op> {
+    let whole = matches!(words, 1 | 2 | 4) && place.is_multiple_of(4 * u32::from(words));
+    let (count, each) = if whole { (1, words) } else { (words, 1) };
+    let transfer = |n: u8| {
+        let word = carrier.offset(n * each);
+        let mut op = match opcode {
+            Opcode::Ld => Op::row(opcode).dst(word).src(&[Arg::ZERO]),
+            _ => Op::row(opcode).src(&[Arg::ZERO, Arg::word(word)]),
+        };
+        op.line = cause.line;
+        op.mods(|mods| {
+            mods.space = Space::Local;
+            mods.offset = (place + 4 * u32::from(n * each)) as i32;
+            mods.access = Access {
+                count: each,
+                ..Access::one(4)
+            };
+        })
+    };
+    (0..count).map(transfer).collect()
+}
