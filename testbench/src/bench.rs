@@ -19,7 +19,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
 
-use crate::host::{self, HostError, Placement};
+use crate::host::{self, HostError, Placement, Region};
 use crate::lockstep::{self, Difference};
 use crate::report::counts::Counts;
 use crate::report::metrics::{Inputs, LaunchFacts, Metric, Value};
@@ -147,6 +147,11 @@ impl<'a> Bench<'a> {
     /// Everything in device memory that the scenario names, with its address.
     pub fn data(&self) -> impl Iterator<Item = (&Buffer, u64)> {
         self.placement.of(self.scenario)
+    }
+
+    /// Everything in device memory, by name.
+    pub fn regions(&self) -> &[Region] {
+        &self.placement.regions
     }
 
     /// The launches that are still to be run.

@@ -21,7 +21,7 @@ pub mod printf;
 
 pub use error::{ClusterFault, HostError};
 pub use launch::grid;
-pub use memory::Placement;
+pub use memory::{Placement, Region};
 
 #[cfg(test)]
 mod tests;

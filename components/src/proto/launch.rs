@@ -105,6 +105,27 @@ impl Grid {
         x + u64::from(self.grid[0]) * (y + u64::from(self.grid[1]) * z)
     }
 
+    /// Bytes of a constant bank.
+    pub fn constant_bytes(&self, bank: u8) -> u64 {
+        self.constants
+            .get(bank as usize)
+            .map_or(0, |words| 4 * words.len() as u64)
+    }
+
+    /// What is wrong with a load of `bytes` bytes at an address of a constant bank, if anything.
+    pub fn constant_fault(&self, bank: u8, address: u64, bytes: u32) -> Option<TrapKind> {
+        let bytes = u64::from(bytes);
+        if !address.is_multiple_of(bytes) {
+            return Some(TrapKind::Misaligned);
+        }
+        (address + bytes > self.constant_bytes(bank)).then_some(TrapKind::OutOfBounds)
+    }
+
+    /// What people call a constant bank: bank 0 holds parameters.
+    pub fn bank_name(bank: u8) -> &'static str {
+        if bank == 0 { "parameter" } else { "constant" }
+    }
+
     /// A constant word; zero beyond a bank's end.
     #[inline]
     pub fn constant(&self, bank: u8, word: u16) -> u32 {

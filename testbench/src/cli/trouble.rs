@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use warpwave::bench::Bench;
+use warpwave::host::Region;
 use warpwave::scenario::Scenario;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_hw::error::SimError;
-use warpwave_isa::program::{Assertion, Program};
+use warpwave_isa::program::{Assertion, Param, Program, Variable};
+use warpwave_isa::space::{Space, bank0};
 
 use super::failure::{Failure, INTERRUPTED, STUCK, TRAP};
 
@@ -49,7 +51,7 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let place = place(scenario, &bench.programs()[launch], trap.pc);
     let advice = match assertion {
         Some(_) => "the assertion is the kernel's own: check its arguments, or look at what it asks for".to_owned(),
-        None => advice(bench, trap),
+        None => advice(scenario, bench, launch, trap),
     };
     let _ = write!(out, "\n  at instruction {}, {place}\n  {advice}", trap.pc);
     out
@@ -92,41 +94,71 @@ pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
 }
 
 /// What to look at.
-fn advice(bench: &Bench<'_>, trap: &Trap) -> String {
-    match (trap.kind, trap.address) {
-        (TrapKind::Misaligned, _) => format!("the address must be a multiple of {}", trap.bytes),
-        (TrapKind::OutOfBounds, Some(address)) if trap.space == "global" => nearest(bench, address),
-        (TrapKind::OutOfBounds, _) => format!("enlarge the {} memory of the kernel, or check the index", trap.space),
-        (TrapKind::Trapped, _) => "the program itself gave up here: an assertion of the kernel, most likely".to_owned(),
+fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
+    let Some(address) = trap.address else {
+        return "the program itself gave up here: an assertion of the kernel, most likely".to_owned();
+    };
+    let near = nearest(&regions(scenario, bench, launch, trap.space), trap.space, address);
+    match trap.kind {
+        TrapKind::Misaligned => format!("{near}; the address must be a multiple of {}", trap.bytes),
+        _ => format!("{near}; check the index, or enlarge the memory"),
     }
 }
 
-/// The buffer next to an address.
-fn nearest(bench: &Bench<'_>, address: u64) -> String {
-    let distance = |first: u64, bytes: u64| {
-        if address < first {
-            first - address
-        } else {
-            address.saturating_sub(first + bytes - 1)
+/// What has a name in a space.
+fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -> Vec<Region> {
+    let needs = bench.programs()[launch].needs();
+    let dynamic = scenario.launches[launch].dynamic_shared_bytes;
+    let region = |name: &str, first: u32, bytes: u32| Region {
+        name: name.to_owned(),
+        first: first.into(),
+        bytes: bytes.into(),
+    };
+    let space = match space {
+        "shared" => Space::Shared,
+        "local" => Space::Local,
+        "constant" => Space::Const,
+        "parameter" => {
+            let param = |param: &Param| region(&param.name, u32::from(bank0::PARAMS) + param.offset, param.bytes);
+            return needs.params.iter().map(param).collect();
         }
+        "global" => return bench.regions().to_vec(),
+        _ => return Vec::new(),
     };
-    let buffers = bench
-        .data()
-        .map(|(buffer, first)| (distance(first, buffer.layout.bytes()), first, buffer));
-    let Some((_, first, buffer)) = buffers.min_by_key(|(distance, ..)| *distance) else {
-        return "the scenario has no buffers; check the kernel's arguments".to_owned();
+    let variables = needs.variables.iter().filter(|variable| variable.space == space);
+    let named = |variable: &Variable| match variable.bytes {
+        0 => region(&variable.name, variable.offset, dynamic),
+        bytes => region(&variable.name, variable.offset, bytes),
     };
-    let end = first + buffer.layout.bytes();
-    let place = match address {
-        before if before < first => format!("{} bytes before its first", first - before),
-        inside if inside < end => "across its end".to_owned(),
-        after => format!("{} bytes behind its last", after - end + 1),
+    variables.map(named).collect()
+}
+
+/// The region next to an address, and how far it is.
+fn nearest(regions: &[Region], space: &str, address: u64) -> String {
+    let distance = |region: &&Region| match address.checked_sub(region.first) {
+        None => region.first - address,
+        Some(at) => (at + 1).saturating_sub(region.bytes),
     };
-    format!(
-        "the nearest buffer is `{}`, {} bytes at {first:#x}: the access is {place}; check the index, or enlarge the buffer",
-        buffer.name,
-        buffer.layout.bytes()
-    )
+    let Some(region) = regions.iter().min_by_key(distance) else {
+        return format!("nothing has a name in {space} memory");
+    };
+    let Region { name, first, bytes } = region;
+    let place = match address.checked_sub(*first) {
+        None => format!("{} before it", counted(first - address)),
+        Some(at) if at < *bytes => format!("{} from its start", counted(at)),
+        Some(at) if at == *bytes => "right behind it".to_owned(),
+        Some(at) => format!("{} behind it", counted(at - bytes)),
+    };
+    let what = if space == "global" { "buffer" } else { "variable" };
+    format!("the nearest {what} is `{name}`, {bytes} bytes at {first:#x}: the access is {place}")
+}
+
+fn counted(bytes: u64) -> String {
+    if bytes == 1 {
+        "1 byte".to_owned()
+    } else {
+        format!("{bytes} bytes")
+    }
 }
 
 fn stuck(error: &SimError) -> String {

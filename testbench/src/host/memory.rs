@@ -18,6 +18,19 @@ pub struct Placement {
     pub print: Option<u64>,
     /// Constant banks by number, in words; bank 0 is each launch's own.
     pub(super) banks: Vec<Vec<u32>>,
+    /// What is where in device memory: the scenario's buffers, then all of the module's variables.
+    pub regions: Vec<Region>,
+}
+
+/// A named piece of device memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Region {
+    /// The buffer or variable.
+    pub name: String,
+    /// Its first address.
+    pub first: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
 }
 
 impl Placement {
@@ -31,13 +44,20 @@ impl Placement {
             storage.write(address, &buffer.init);
             Ok(address)
         };
-        let buffers = scenario.buffers.iter().map(place).collect::<Result<_, _>>()?;
-        let (globals, banks) = module::place(&scenario.globals, program, storage)?;
+        let buffers = scenario.buffers.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let named = |(buffer, &first): (&Buffer, &u64)| Region {
+            name: buffer.name.clone(),
+            first,
+            bytes: buffer.layout.bytes(),
+        };
+        let mut regions: Vec<Region> = scenario.buffers.iter().zip(&buffers).map(named).collect();
+        let (globals, banks) = module::place(&scenario.globals, program, storage, &mut regions)?;
         Ok(Placement {
             buffers,
             globals,
             print: module::address_of(program, &banks, print::BUFFER),
             banks,
+            regions,
         })
     }
 

@@ -4,14 +4,19 @@ use warpwave_components::storage::Storage;
 use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module};
 
 use super::HostError;
-use super::memory::allocate;
+use super::memory::{Region, allocate};
 use crate::scenario::Buffer;
 
 /// Addresses of `given` (none for constants), and the constant banks.
 type Placed = (Vec<Option<u64>>, Vec<Vec<u32>>);
 
-/// Places all variables of the module.
-pub(super) fn place(given: &[Buffer], module: &Module, storage: &Storage) -> Result<Placed, HostError> {
+/// Places all variables of the module, and adds those in device memory to `regions`.
+pub(super) fn place(
+    given: &[Buffer],
+    module: &Module,
+    storage: &Storage,
+    regions: &mut Vec<Region>,
+) -> Result<Placed, HostError> {
     let addresses = module
         .globals
         .iter()
@@ -19,6 +24,11 @@ pub(super) fn place(given: &[Buffer], module: &Module, storage: &Storage) -> Res
         .collect::<Result<Vec<_>, _>>()?;
     for (global, &address) in module.globals.iter().zip(&addresses) {
         storage.write(address, &relocated(global, &addresses));
+        regions.push(Region {
+            name: global.name.clone(),
+            first: address,
+            bytes: global.bytes.len() as u64,
+        });
     }
     let mut constant = module.constant.clone();
     let mut placed = Vec::new();

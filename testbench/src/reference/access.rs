@@ -1,6 +1,6 @@
 //! Memory instructions of the reference, lane by lane, in lane order.
 
-use warpwave_components::proto::launch::{Trap, TrapKind};
+use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
 use warpwave_isa::exec::atomic::atomic;
 use warpwave_isa::exec::gmma;
@@ -63,8 +63,7 @@ impl Lsu<'_, '_> {
         let access = self.inst.mods.access;
         let n = access.total() as usize;
         match self.inst.op {
-            Opcode::Ld if self.inst.mods.space == Space::Const => self.load_constant(lane, address, results),
-            Opcode::Ldc => self.load_constant(lane, address, results),
+            Opcode::Ldc => self.load_constant(lane, address, results)?,
             Opcode::Ld => {
                 let words = load_words(access, self.bytes(lane, self.inst.mods.space, address, n)?);
                 self.watch(lane, self.inst.mods.space, address, n, None);
@@ -109,22 +108,25 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
-    fn load_constant(&mut self, lane: usize, address: u64, results: &mut Results) {
-        let access = self.inst.mods.access;
+    fn load_constant(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
+        let (access, bank) = (self.inst.mods.access, self.inst.mods.bank);
+        let n = access.total();
+        if let Some(kind) = self.cta.grid.constant_fault(bank, address, n) {
+            return Err(Box::new(Trap {
+                space: Grid::bank_name(bank),
+                ..*self.trap(lane, kind, Space::Const, address, n as usize)
+            }));
+        }
         let byte = |at: u64| {
-            let word = u16::try_from(at / 4).map_or(0, |word| self.cta.grid.constant(self.inst.mods.bank, word));
+            let word = u16::try_from(at / 4).map_or(0, |word| self.cta.grid.constant(bank, word));
             word.to_le_bytes()[(at % 4) as usize]
         };
         let mut bytes = [0; 16];
-        for (at, to) in (address..).zip(&mut bytes[..access.total() as usize]) {
+        for (at, to) in (address..).zip(&mut bytes[..n as usize]) {
             *to = byte(at);
         }
-        set_words(
-            results,
-            lane,
-            access,
-            load_words(access, &bytes[..access.total() as usize]),
-        );
+        set_words(results, lane, access, load_words(access, &bytes[..n as usize]));
+        Ok(())
     }
 
     /// What lies outside the CTA's shared memory reads as zero.

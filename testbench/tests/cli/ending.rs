@@ -1,6 +1,6 @@
 //! How runs end that do not end well.
 
-use crate::{Answer, assert_fails, error_scenario, run_error, warpwave};
+use crate::{Answer, assert_fails, error_scenario, run_error, scenario, warpwave};
 
 #[test]
 fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
@@ -48,6 +48,84 @@ fn trap_in_inlined_code_is_named_by_its_source_line_and_by_those_of_the_calls() 
         "\n  the nearest buffer is `out`",
     ];
     assert_fails(&run_error("inlined"), 3, &says);
+}
+
+/// Runs 8 threads that each load or store at a place of their own: `%a` and `%w` are four times the thread. Module variables stand
+/// in `outside`, the kernel's own in `body`.
+fn access(outside: &str, body: &str) -> Answer {
+    let ptx = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n{outside}\n.visible .entry k(.param .align 4 .b8 k_table[16]) {{\n\
+         .reg .b32 %r<4>, %a; .reg .b64 %rd<4>, %w;\n\
+         mov.u32 %a, %tid.x; shl.b32 %a, %a, 2; cvt.u64.u32 %w, %a;\n{body}\nret; }}"
+    );
+    let bytes = "00".repeat(16);
+    let text = format!("ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 8\nargs = [{{ bytes = \"{bytes}\" }}]\n");
+    let (_folder, path) = scenario(&text, &[("k.ptx", ptx.as_bytes())]);
+    warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"])
+}
+
+#[test]
+fn access_that_must_not_be_is_named_with_the_nearest_variable_in_every_space() {
+    let shared = ".shared .align 16 .b8 tile[16];";
+    let global = ".global .align 4 .b8 box[16];";
+    let behind = |name: &str| format!("the nearest variable is `{name}`, 16 bytes at ");
+    let cases = [
+        (
+            ".const .align 4 .b8 table[16] = {1};",
+            "mov.u64 %rd1, table; add.u64 %rd1, %rd1, %w; ld.const.u32 %r1, [%rd1]; st.global.u32 [%w], %r1;",
+            "out-of-bounds access: 4 bytes of constant memory at 0x10",
+            behind("table"),
+        ),
+        (
+            shared,
+            "st.shared.u32 [tile+4], %a; mov.u32 %r1, tile; add.u32 %r1, %r1, %a; st.shared.u32 [%r1], %a;",
+            "out-of-bounds access: 4 bytes of shared memory at 0x10",
+            behind("tile"),
+        ),
+        (
+            shared,
+            "mov.u32 %r1, tile; add.u32 %r1, %r1, %a; ld.shared.v2.u32 {%r1, %r2}, [%r1]; st.shared.u32 [tile], %r2;",
+            "misaligned access: 8 bytes of shared memory at 0x4",
+            format!(
+                "{}0x0: the access is 4 bytes from its start; the address must be a multiple of 8",
+                behind("tile")
+            ),
+        ),
+        (
+            "",
+            ".local .align 4 .b8 own[16]; mov.u64 %rd1, own; add.u64 %rd1, %rd1, %w; st.local.u32 [%rd1+8], %a;",
+            "out-of-bounds access: 4 bytes of local memory at 0x10",
+            behind("own"),
+        ),
+        (
+            "",
+            "mov.b64 %rd1, k_table; add.u64 %rd1, %rd1, %w; ld.param.u32 %r1, [%rd1]; st.global.u32 [%w], %r1;",
+            "out-of-bounds access: 4 bytes of parameter memory at 0x170",
+            behind("k_table"),
+        ),
+        (
+            global,
+            "mov.u64 %rd1, box; add.u64 %rd1, %rd1, %w; st.global.u32 [%rd1], %a;",
+            "out-of-bounds access: 4 bytes of global memory at 0x10000010",
+            "the nearest buffer is `box`, 16 bytes at 0x10000000: the access is right behind it".to_owned(),
+        ),
+    ];
+    for (outside, body, fault, near) in cases {
+        assert_fails(
+            &access(outside, body),
+            3,
+            &[fault, "by block (0, 0, 0)", "k.ptx:", &near],
+        );
+    }
+    let copy =
+        "mov.u64 %rd1, box; mov.u32 %r1, tile; cp.async.ca.shared.global [%r1+16], [%rd1], 4; cp.async.wait_all;";
+    let answer = access(&format!("{global}\n{shared}"), copy);
+    let says = [
+        "out-of-bounds access: 4 bytes of shared memory at 0x10",
+        "thread (0, 0, 0)",
+        "`tile`, 16 bytes at 0x0: the access is right behind it",
+    ];
+    assert_fails(&answer, 3, &says);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Op
     };
     let remote = sort_by_space(flight, inst.mods.space, lanes);
     let fault = match inst.op {
-        Opcode::Ldc => None,
+        Opcode::Ldc => check_constants(flight, lanes, bytes),
         Opcode::Ldgsts => check_copy(flight, lanes, bytes),
         _ => check(flight, lanes, remote, bytes),
     };
@@ -117,6 +117,20 @@ fn check(flight: &Flight, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Opti
     outside.map(|lane| fault(flight, remote, TrapKind::OutOfBounds, lane, bytes))
 }
 
+/// Where each lane reads in a constant bank.
+fn check_constants(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
+    let bank = flight.inst().mods.bank;
+    let wrong = |lane: usize| flight.grid.constant_fault(bank, flight.addresses[lane], bytes);
+    let (lane, kind) = lanes.iter().find_map(|lane| Some((lane, wrong(lane)?)))?;
+    Some(Fault {
+        kind,
+        lane,
+        address: flight.addresses[lane],
+        bytes,
+        space: Grid::bank_name(bank),
+    })
+}
+
 /// A copy reads as many bytes as its third operand says, and writes all of its size.
 fn check_copy(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
     let to = copy_destinations(&flight.operands);
@@ -124,17 +138,25 @@ fn check_copy(flight: &Flight, lanes: LaneMask, bytes: u32) -> Option<Fault> {
     for lane in lanes.iter() {
         let read = flight.operands.words[size].0[lane].min(bytes);
         let from = flight.addresses[lane];
-        let aligned = from.is_multiple_of(u64::from(bytes)) && to[lane].is_multiple_of(u64::from(bytes));
-        let inside = to[lane] + u64::from(bytes) <= u64::from(flight.grid.shared_bytes)
-            && (read == 0 || contains(&flight.grid.allocations, from, u64::from(read)));
-        if !aligned || !inside {
-            let kind = if aligned {
-                TrapKind::OutOfBounds
-            } else {
-                TrapKind::Misaligned
-            };
-            return Some(fault(flight, LaneMask::NONE, kind, lane, bytes));
-        }
+        let is_aligned = |address: u64| address.is_multiple_of(u64::from(bytes));
+        let (address, space, kind) = if !is_aligned(from) {
+            (from, "global", TrapKind::Misaligned)
+        } else if read > 0 && !contains(&flight.grid.allocations, from, u64::from(read)) {
+            (from, "global", TrapKind::OutOfBounds)
+        } else if !is_aligned(to[lane]) {
+            (to[lane], "shared", TrapKind::Misaligned)
+        } else if to[lane] + u64::from(bytes) > u64::from(flight.grid.shared_bytes) {
+            (to[lane], "shared", TrapKind::OutOfBounds)
+        } else {
+            continue;
+        };
+        return Some(Fault {
+            kind,
+            lane,
+            address,
+            bytes,
+            space,
+        });
     }
     None
 }
