@@ -86,14 +86,8 @@ impl<'t, 'a> Checker<'t, 'a> {
             None if name.text == "WARP_SZ" => Value::Int(32),
             None if is_special(name.text, "") => Value::Special(name.text, ""),
             None => {
-                self.undefined(
-                    name,
-                    if name.text.starts_with('%') {
-                        "register"
-                    } else {
-                        "symbol"
-                    },
-                );
+                let is_register = name.text.starts_with('%');
+                self.undefined(name, if is_register { "register" } else { "symbol" });
                 Value::Sink
             }
         }
@@ -103,7 +97,8 @@ impl<'t, 'a> Checker<'t, 'a> {
         if is_special(name.text, component) {
             return Value::Special(name.text, component);
         }
-        if self.scopes.get(name.text).is_some() {
+        let is_known = is_special(name.text, ".x") || is_special(name.text, "");
+        if is_known || self.scopes.get(name.text).is_some() {
             self.find(name.span, format!("`{}` has no component `{component}`", name.text));
         } else {
             self.undefined(name, "register");
@@ -127,8 +122,15 @@ impl<'t, 'a> Checker<'t, 'a> {
             .iter()
             .filter_map(|name| Type::from_dotted(name.text))
             .collect();
+        let is_width = |name: &&Name<'_>| name.text.strip_prefix(".v").is_some_and(|n| n.parse::<u8>().is_ok());
+        let odd = instruction.qualifiers.iter().filter(is_width);
+        if let Some(width) = odd.into_iter().find(|name| !matches!(name.text, ".v2" | ".v4" | ".v8")) {
+            let finding = Diagnostic::malformed(width.span, format!("`{}` is no width of a vector", width.text));
+            self.findings.push(finding.help("write `.v2`, `.v4` or `.v8`"));
+            return;
+        }
         if needs_type(letters) && types.is_empty() {
-            let finding = Diagnostic::malformed(opcode.span, format!("`{}` says no type", opcode.text));
+            let finding = Diagnostic::malformed(opcode.span, format!("`{}` says no known type", opcode.text));
             self.findings
                 .push(finding.help(format!("write one, as in `{}.b32`", opcode.text)));
             return;
@@ -261,7 +263,8 @@ impl<'t, 'a> Checker<'t, 'a> {
             single => std::slice::from_ref(single),
         };
         if elements.len() != slots.vector {
-            let message = format!("expected {} elements, found {}", slots.vector, elements.len());
+            let ending = if slots.vector == 1 { "" } else { "s" };
+            let message = format!("expected {} element{ending}, found {}", slots.vector, elements.len());
             let finding = Diagnostic::malformed(span, message);
             self.findings
                 .push(finding.help("`.v2` and `.v4` say how many; without them it is one"));

@@ -199,12 +199,21 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Notes a finding and resumes behind the next `;`, or before a brace.
+    /// Whether the token is a directive that begins a statement, on a line of its own.
+    fn begins_line(&self) -> bool {
+        let (last, next) = (self.last_span(), self.token().span);
+        let between = &self.text[last.end as usize..next.start as usize];
+        between.contains('\n') && BEGINNINGS.contains(&self.slice(next))
+    }
+
+    /// Notes a finding and resumes behind the next `;`, or before a brace or a line that begins with a directive.
     fn recover(&mut self, finding: Diagnostic) {
+        let place = finding.span.start;
         self.findings.push(finding);
         loop {
             match self.token().kind {
                 Kind::End | Kind::Punct(b'}') => return,
+                Kind::Dotted if self.token().span.start > place && self.begins_line() => return,
                 Kind::Punct(b';') => {
                     self.next();
                     return;
@@ -214,6 +223,26 @@ impl<'a> Parser<'a> {
         }
     }
 }
+
+/// Directives that begin a statement of a module or of a body, and stand nowhere else at the start of a line.
+const BEGINNINGS: [&str; 16] = [
+    ".version",
+    ".target",
+    ".address_size",
+    ".file",
+    ".section",
+    ".pragma",
+    ".visible",
+    ".extern",
+    ".weak",
+    ".entry",
+    ".func",
+    ".global",
+    ".const",
+    ".shared",
+    ".reg",
+    ".loc",
+];
 
 /// The value of an integer literal; `None` if it is none or has more than 64 bits.
 fn integer_value(literal: &str) -> Option<i128> {
