@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
-use warpwave::reference::ReferenceError;
+use warpwave::reference::{Checks, ReferenceError};
 use warpwave::scenario::{Arg, Buffer, Expect, Launch, Layout, Scenario};
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
@@ -53,6 +53,7 @@ fn run_unguarded(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
     if let Some((_, error)) = &run.stopped {
         return Err(format!("machine: {error}"));
     }
+    quiet(&scenario)?;
     for ((buffer, address), check) in bench.data().zip(checks) {
         let timed = lockstep::bytes_of(buffer, address, bench.gpu().storage());
         let without_time = reference.get(address, timed.len()).expect("the buffer is allocated");
@@ -115,6 +116,19 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
         asserts: Vec::new(),
     };
     Layouted { scenario, checks }
+}
+
+/// No kernel of the corpus races in shared memory or reads what nobody wrote there.
+fn quiet(scenario: &Scenario) -> Result<(), String> {
+    let checks = Checks {
+        races: true,
+        uninit: true,
+    };
+    let watched = lockstep::watch(scenario, &machine(), checks, LIMIT).map_err(|error| error.to_string())?;
+    match watched.iter().find(|launch| !launch.findings.is_empty()) {
+        Some(launch) => Err(format!("the watch over shared memory: {:?}", launch.findings)),
+        None => Ok(()),
+    }
 }
 
 /// An argument; its buffers are named by the order of their appearance.
