@@ -4,8 +4,9 @@
 //! place. The same words stand in every lane, and every lane must agree.
 
 use warpwave_isa::exec::{Operands, Results, execute};
-use warpwave_isa::inst::Inst;
+use warpwave_isa::inst::{Inst, Ty};
 use warpwave_isa::lane::{LaneMask, Lanes};
+use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::Decoded;
 
 struct Case {
@@ -125,4 +126,96 @@ files! {
     product_vectors_executed_give_their_results "product.txt";
     conversion_vectors_executed_give_their_results "convert.txt";
     special_function_vectors_executed_give_their_results "mufu.txt";
+    vectors_of_denormals_flushed_give_their_results "flush.txt";
+}
+
+/// Rows that compute and are tested elsewhere: what they take differs from lane to lane, or is more than a few words.
+const ELSEWHERE: [(&str, &str); 9] = [
+    ("S2R", "exec/special.rs"),
+    ("P2R", "warp.rs"),
+    ("R2P", "warp.rs"),
+    ("VOTE", "warp.rs"),
+    ("MATCH", "warp.rs"),
+    ("REDUX", "warp.rs"),
+    ("MMA", "tensor.rs"),
+    ("HGMMA", "gmma.rs"),
+    ("SHFL", "warp.rs"),
+];
+
+/// Every instruction of the vector files.
+fn instructions() -> Vec<Inst> {
+    let mut files: Vec<_> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "txt"))
+        .collect();
+    files.sort();
+    let texts = files.iter().map(|path| std::fs::read_to_string(path).unwrap());
+    let lines: Vec<String> = texts
+        .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let cases = lines.iter().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    cases.map(|line| case(line).inst).collect()
+}
+
+#[test]
+fn every_row_that_computes_has_vectors_or_is_listed_with_its_tests() {
+    let tested = instructions();
+    let computes = |op: &&Opcode| !matches!(op.row().pipe, Pipe::Lsu | Pipe::Control) || **op == Opcode::Shfl;
+    for op in Opcode::ALL.iter().filter(computes) {
+        let has_vectors = tested.iter().any(|inst| inst.op == *op);
+        let is_listed = ELSEWHERE.iter().any(|(name, _)| *name == op.row().name);
+        assert!(
+            has_vectors != is_listed,
+            "{}: add vectors for it in generate.py, or name its tests in ELSEWHERE",
+            op.row().name
+        );
+    }
+}
+
+#[test]
+fn rows_of_several_types_have_vectors_for_each() {
+    use Opcode::{F2f, F2fp, F2i, Hadd2, Hfma2, Hmnmx2, Hmul2, I2f, I2i, Imnmx, Isetp};
+    const HALVES: &[Ty] = &[Ty::F16, Ty::F16x2, Ty::Bf16, Ty::Bf16x2];
+    const FLOATS: &[Ty] = &[Ty::F16, Ty::Bf16, Ty::F32, Ty::F64];
+    const WORDS: &[Ty] = &[Ty::U32, Ty::S32];
+    const INTEGERS: &[Ty] = &[Ty::U8, Ty::S8, Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
+    const WHOLE: &[Ty] = &[Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
+    let rows: [(Opcode, &[Ty], &[Ty]); 11] = [
+        (Hadd2, HALVES, &[]),
+        (Hmul2, HALVES, &[]),
+        (Hfma2, HALVES, &[]),
+        (Hmnmx2, HALVES, &[]),
+        (Imnmx, WORDS, &[]),
+        (Isetp, WORDS, &[]),
+        (I2i, WHOLE, INTEGERS),
+        (I2f, FLOATS, INTEGERS),
+        (F2i, WHOLE, FLOATS),
+        (F2f, FLOATS, FLOATS),
+        (F2fp, &[Ty::F16x2, Ty::Bf16x2], &[]),
+    ];
+    let tested = instructions();
+    let mut missing = Vec::new();
+    for (op, types, froms) in rows {
+        for &ty in types {
+            let of = |from: Option<Ty>| {
+                let is = |inst: &&Inst| {
+                    inst.op == op && inst.mods.ty == ty && from.is_none_or(|from| inst.mods.from == from)
+                };
+                tested.iter().any(|inst| is(&inst))
+            };
+            let absent = froms
+                .iter()
+                .filter(|&&from| !of(Some(from)))
+                .map(|from| format!("{op:?} {ty:?} {from:?}"));
+            missing.extend(absent);
+            if froms.is_empty() && !of(None) {
+                missing.push(format!("{op:?} {ty:?}"));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "no vectors for {missing:?}: add them in generate.py"
+    );
 }

@@ -43,7 +43,8 @@ fn two_compilations_of_one_text_are_equal() {
 
 #[test]
 fn unsupported_instructions_cost_only_the_entry_that_has_them() {
-    let ptx = ".version 7.8\n.target sm_80\n.entry a() { tcgen05.wait::st; tcgen05.wait::ld; ret; }\n.entry b() { ret; }\n";
+    let ptx =
+        ".version 7.8\n.target sm_80\n.entry a() { tcgen05.wait::st; tcgen05.wait::ld; ret; }\n.entry b() { ret; }\n";
     let module = warpwave_ptx::compile(ptx).unwrap();
     assert_eq!(module.unsupported().count(), 2);
     assert!(module.entry("b").unwrap().program.is_ok());

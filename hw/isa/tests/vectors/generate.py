@@ -692,5 +692,39 @@ def mufu():
             out.case(f"MUFU.{name} R0, R1", [a], [encode("F32", number(Fraction(result)))], near=True)
 
 
-for part in (fp32, half, fp64, integer, product, convert, mufu, slow):
+def flushed():
+    """Last, so that the random numbers of the parts before stay what they were."""
+    out = File("flush", "IEEE 754, with denormal inputs and results taken as zeros of their sign (PTX ISA, .ftz)")
+    denormal = {"F32": [1, 0x80000001, 0x007FFFFF, 0x807FFFFF], "F16": [1, 0x8001, 0x03FF, 0x83FF]}
+
+    def pairs(fmt, count):
+        yield from floats(fmt, count, 2)
+        for a in denormal[fmt]:
+            for b in denormal[fmt] + EDGES[fmt][:6]:
+                yield a, b
+
+    out.group("FMNMX and FSETP of denormals")
+    for a, b in pairs("F32", 20):
+        x, y = (decode("F32", flush("F32", word)) for word in (a, b))
+        for least in (0, 1):
+            out.case("FMNMX.FTZ R0, R1, R2, P0", (a, b), [encode("F32", f_minmax(x, y, bool(least)))], [least])
+        for cmp in ("EQ", "LT", "GE"):
+            holds = f_cmp(x, y) in ORDERS[cmp]
+            out.case(f"FSETP.{cmp}.AND.FTZ P0, P1, R1, R2, PT", (a, b), [], [1], [holds, not holds])
+    out.group("halves two at a time")
+    rules = {"HADD2": lambda x, y: f_add(x, y), "HMUL2": lambda x, y: f_mul(x, y)}
+    both = list(pairs("F16", 12))
+    for (a, b), (c, d) in zip(both, reversed(both)):
+        for name, rule in rules.items():
+            one = lambda v, w: flush("F16", encode("F16", rule(*(decode("F16", flush("F16", word)) for word in (v, w)))))
+            out.case(f"{name}.F16X2.FTZ R0, R1, R2", (c << 16 | a, d << 16 | b), [one(c, d) << 16 | one(a, b)])
+    out.group("least and greatest of single halves")
+    for fmt in ("F16", "BF16"):
+        for a, b in floats(fmt, 24, 2):
+            for least in (0, 1):
+                result = encode(fmt, f_minmax(decode(fmt, a), decode(fmt, b), bool(least)))
+                out.case(f"HMNMX2.{fmt} R0, R1, R2, P0", (a, b), [result], [least])
+
+
+for part in (fp32, half, fp64, integer, product, convert, mufu, slow, flushed):
     part()
