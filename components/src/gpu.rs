@@ -9,6 +9,7 @@
 //! ```
 
 mod build;
+mod engine;
 mod gpc;
 mod memory;
 pub mod rig;

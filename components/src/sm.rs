@@ -20,3 +20,5 @@ pub mod subcore;
 pub mod pipe;
 
 pub mod lsu;
+
+pub mod tma;

@@ -11,6 +11,8 @@
 
 mod access;
 
+mod bulk;
+
 mod image;
 
 mod cluster;

@@ -107,6 +107,8 @@ pub enum Arg {
     Struct(Vec<Arg>),
     /// The handle of a texture or surface.
     Image(Image),
+    /// A tensor map, by which bulk copies take tiles of a buffer.
+    TensorMap(Tiles),
 }
 
 /// An image in a buffer.
@@ -116,6 +118,21 @@ pub struct Image {
     pub buffer: usize,
     /// All but its address.
     pub texture: Texture,
+}
+
+/// A buffer as tiles.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tiles {
+    /// Index in [`Scenario::buffers`].
+    pub buffer: usize,
+    /// Elements of the tensor in each dimension, the contiguous one last as in the buffer's shape.
+    pub shape: Vec<u32>,
+    /// Elements of a tile, likewise.
+    pub tile: Vec<u32>,
+    /// Bits of swizzling in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
+    pub swizzle: u8,
+    /// Bytes of an element.
+    pub element: u8,
 }
 
 /// What must hold of a metric.
@@ -307,11 +324,46 @@ fn read_arg(arg: format::Arg, buffers: &[Buffer]) -> Result<Arg, Fault> {
         format::Arg::Bytes(hex) => return read_hex(&hex).map(Arg::Bytes),
         format::Arg::Image(image) => return image::read(image, buffers).map(Arg::Image),
         format::Arg::Struct(fields) => return read_args(fields, buffers).map(Arg::Struct),
+        format::Arg::TensorMap(map) => return read_map(map, buffers),
         format::Arg::Scalar(dtype, number) => (dtype, number),
     };
     let mut bytes = Vec::new();
     data::append(dtype, &mut bytes, number)?;
     Ok(Arg::Scalar(dtype, bytes))
+}
+
+/// A tensor map must have one to five dimensions, and tiles of as many, each of 1 to 256 elements and whole 16 bytes a row.
+fn read_map(map: format::TensorMap, buffers: &[Buffer]) -> Result<Arg, Fault> {
+    let Arg::Buffer(buffer) = find_buffer(map.buffer, buffers)? else {
+        unreachable!("a buffer's name gives a buffer")
+    };
+    let layout = &buffers[buffer].layout;
+    let element = layout.dtype.bytes() as u8;
+    let shape: Option<Vec<u32>> = layout.shape.iter().map(|&n| u32::try_from(n).ok()).collect();
+    let swizzle = [0, 32, 64, 128].iter().position(|&bytes| bytes == map.swizzle);
+    let row = map.tile.last().map_or(0, |&n| n.saturating_mul(element.into()));
+    match (shape, swizzle) {
+        (Some(shape), Some(swizzle))
+            if (1..=5).contains(&shape.len())
+                && shape.len() == map.tile.len()
+                && map.tile.iter().all(|n| (1..=256).contains(n))
+                && row % 16 == 0
+                && (swizzle == 0 || row <= map.swizzle) =>
+        {
+            Ok(Arg::TensorMap(Tiles {
+                buffer,
+                shape,
+                tile: map.tile,
+                swizzle: swizzle as u8,
+                element,
+            }))
+        }
+        _ => Err(Fault::BadTiles {
+            shape: layout.shape.clone(),
+            tile: map.tile,
+            swizzle: map.swizzle,
+        }),
+    }
 }
 
 fn find_buffer(name: String, buffers: &[Buffer]) -> Result<Arg, Fault> {

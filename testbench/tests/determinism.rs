@@ -234,6 +234,8 @@ fn barriers_and_two_kernels_in_a_row_however_they_are_run_same_outcome() {
 #[test]
 fn clusters_however_they_are_run_same_outcome() {
     assert_same("cluster_histogram", "tiny", &WAYS);
+    assert_same("tma_bulk_scale", "tiny", &WAYS);
+    assert_same("wgmma_gemm", "tiny", &WAYS);
     assert_same(
         "cluster_swap",
         "h100-sxm5",

@@ -12,7 +12,7 @@ const MIN_PIPE_LATENCY: u64 = 4;
 const MAX_SMS: u64 = 4096;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 10] = [
+const MAY_BE_ZERO: [&str; 12] = [
     "cc_minor",
     "cluster.barrier_latency",
     "cluster.bytes_per_cycle",
@@ -23,6 +23,8 @@ const MAY_BE_ZERO: [&str; 10] = [
     "limits.shared_reserved_per_block",
     "sm.barrier.per_warp",
     "sm.shared.conflict_latency_per_pass",
+    "sm.tma.latency",
+    "sm.tma.pieces",
 ];
 
 impl GpuConfig {
@@ -387,6 +389,7 @@ fn check_cluster(config: &GpuConfig, faults: &mut Faults) {
         u64::from(config.sm.shared.latency) + 4,
         "`sm.shared.latency` and four links",
     );
+    faults.at_least("sm.tma.pieces", config.sm.tma.pieces, 1u32, "to copy at all");
     faults.at_least("cluster.barrier_latency", cluster.barrier_latency, 4u32, "two links");
 }
 

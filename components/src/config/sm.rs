@@ -34,6 +34,8 @@ pub struct Sm {
     pub barrier: Barrier,
     /// First-level data cache.
     pub l1: L1,
+    /// Bulk copies.
+    pub tma: Tma,
 }
 
 /// Which of the ready warps a scheduler issues.
@@ -159,4 +161,14 @@ pub struct L1 {
     pub data_bytes_per_cycle: u32,
     /// Sectors written that wait for the crossbar.
     pub store_queue: u32,
+}
+
+/// The engine of bulk copies; a part without clusters has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tma {
+    /// Cycles from an instruction's arrival to its first request: what a copy takes beyond an ordinary load.
+    pub latency: u32,
+    /// Pieces of up to 128 bytes under way.
+    pub pieces: u32,
 }

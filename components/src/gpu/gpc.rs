@@ -37,7 +37,7 @@ fn way(config: &GpuConfig) -> u32 {
 }
 
 /// Cycles in the shared memory that is read.
-pub(super) fn line_latency(config: &GpuConfig) -> u32 {
+fn line_latency(config: &GpuConfig) -> u32 {
     config
         .cluster
         .load_latency
@@ -135,7 +135,11 @@ impl<'a> Gpc<'a> {
         SmCluster {
             request,
             answer,
-            lines: shared::LinePorts { input, output },
+            lines: shared::LinePorts {
+                input,
+                output,
+                latency: line_latency(self.config),
+            },
             arrive,
             open,
         }

@@ -194,6 +194,7 @@ fn add_sm(
         answers: answer,
         below,
         returns,
+        bulk: None,
     };
     let config = l1::Config {
         bytes: traffic.l1_bytes,

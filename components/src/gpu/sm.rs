@@ -7,7 +7,8 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, TileBuilder};
 
 use crate::config::GpuConfig;
-use crate::gpu::gpc::{self, SmCluster};
+use crate::gpu::engine;
+use crate::gpu::gpc::SmCluster;
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
@@ -93,6 +94,7 @@ struct Shared {
     memory_done: Vec<OutPort<Box<Flight>>>,
     shared_done: Vec<OutPort<Box<Flight>>>,
     products: Vec<InPort<Box<Flight>>>,
+    bulk_done: Vec<OutPort<Box<Flight>>>,
     note: Vec<OutPort<MemoryNote>>,
 }
 
@@ -113,9 +115,11 @@ pub(super) fn fill(
         shared: shared_memory,
     } = slots;
     let cluster = outside.cluster.map(|ports| ports.split(path, &cta, &lsu));
+    let tma = cluster.is_some().then(|| tile.slot());
     let (of_cta, of_lsu, lines) = cluster.map_or((None, None, None), |(cta, lsu, lines)| {
         (Some(cta), Some(lsu), Some(lines))
     });
+    let mut lines: Vec<_> = lines.into_iter().collect();
     let n_subcores = config.sm.subcores as usize;
     let subcores: Vec<SubcoreSlots> = (0..n_subcores).map(|_| subcore_slots(&mut tile)).collect();
     let mut shared = Shared::default();
@@ -125,6 +129,7 @@ pub(super) fn fill(
             cta: &cta,
             lsu: &lsu,
             shared_memory: &shared_memory,
+            tma: tma.as_ref(),
         };
         fill_subcore(config, &path, (sm, n as u8), slots, &meets, &mut tile, &mut shared);
     }
@@ -132,6 +137,19 @@ pub(super) fn fill(
     let (to_l1, requests) = join(path.child("l1.request"), 1, 2, &lsu, &l1);
     let (answers, answer) = join(path.child("lsu.answer"), 1, DEPTH, &l1, &lsu);
     let (trap, traps) = join(path.child("cta.trap"), 1, DEPTH, &lsu, &cta);
+    let engine = tma.map(|tma| {
+        engine::fill(
+            config,
+            path,
+            &mut tile,
+            [&tma, &lsu, &l1, &shared_memory],
+            shared.bulk_done,
+        )
+    });
+    let (to_engine, bulk) = engine.map_or((None, None), |engine| {
+        lines.push(engine.lines);
+        (Some(engine.input), Some(engine.l1))
+    });
     let ports = cta::Ports {
         launch: outside.launch,
         event: outside.event,
@@ -151,6 +169,7 @@ pub(super) fn fill(
         answer,
         trap,
         cluster: of_lsu,
+        bulk: to_engine,
     };
     let lsu_config = unit::Config {
         sm,
@@ -173,7 +192,6 @@ pub(super) fn fill(
     let shared_config = shared::Config {
         bytes: largest,
         shared: config.sm.shared,
-        line_latency: gpc::line_latency(config),
     };
     tile.fill(
         &shared_memory,
@@ -184,6 +202,7 @@ pub(super) fn fill(
         answers,
         below: outside.below,
         returns: outside.returns,
+        bulk,
     };
     tile.fill(&l1, l1::L1::new(path.child("l1"), l1_config(config, sm, map), ports));
     tile
@@ -203,6 +222,7 @@ struct Meets<'a> {
     cta: &'a Slot,
     lsu: &'a Slot,
     shared_memory: &'a Slot,
+    tma: Option<&'a Slot>,
 }
 
 fn fill_subcore(
@@ -269,13 +289,19 @@ fn fill_subcore(
         scheduler,
         scheduler::Scheduler::new(path.child("scheduler"), scheduler_config(config, subcore, warps), ports),
     );
+    let mut queued = vec![from_lsu, from_shared];
+    if let Some(tma) = meets.tma {
+        let (done, from_tma) = join(path.child("bulk_done"), 1, DEPTH, tma, dispatch);
+        shared.bulk_done.push(done);
+        queued.push(from_tma);
+    }
     let ports = dispatch::Ports {
         start: starts,
         issue: issued,
         release,
         pipes,
         results,
-        queued: vec![from_lsu, from_shared],
+        queued,
     };
     let dispatch_config = dispatch_config(config, (sm, subcore), warps);
     tile.fill(

@@ -13,6 +13,9 @@ pub const SECTOR: usize = 32;
 /// Sectors of a line.
 pub const SECTORS: usize = LINE / SECTOR;
 
+/// Set in the tags of packets of the bulk copy engine, by which its L1 tells them from the LSU's.
+pub const BULK_TAG: u32 = 1 << 30;
+
 /// What a packet wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketKind {

@@ -38,7 +38,9 @@
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for allocation on fill and write-through; Jia et al., "Dissecting the NVIDIA
 //! Volta GPU architecture via microbenchmarking" (2018), for latency.
 
+mod bulk;
 mod data;
+mod fill;
 mod lookup;
 mod mshr;
 mod stats;
@@ -59,7 +61,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
 use crate::pool::Pool;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage, each_sector};
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage};
 use crate::proto::noc::AddressMap;
 use crate::waiting::Waiting;
 use data::Data;
@@ -105,6 +107,16 @@ pub struct Ports {
     pub below: OutPort<Box<Packet>>,
     /// From the crossbar.
     pub returns: InPort<Box<Packet>>,
+    /// To and from the bulk copy engine, where there is one.
+    pub bulk: Option<BulkPorts>,
+}
+
+/// The links of an L1 to the bulk copy engine, whose packets pass it by.
+pub struct BulkPorts {
+    /// From the engine.
+    pub requests: InPort<Box<Packet>>,
+    /// To the engine.
+    pub answers: OutPort<Box<Packet>>,
 }
 
 /// What the tag stage did last.
@@ -149,6 +161,8 @@ pub struct L1 {
     hits: VecDeque<(Cycle, Box<Packet>)>,
     /// Packets that are back from below.
     returned: VecDeque<Box<Packet>>,
+    /// Those of the bulk copy engine.
+    bulk_returned: VecDeque<Box<Packet>>,
     /// When the path to the LSU is free again.
     data_free: Cycle,
     pool: Pool,
@@ -182,6 +196,7 @@ impl L1 {
             store_queue: StoreQueue::new(config.store_queue),
             hits: VecDeque::with_capacity(config.latency as usize + 1),
             returned: VecDeque::new(),
+            bulk_returned: VecDeque::new(),
             data_free: Cycle::ZERO,
             pool: Pool::default(),
             state: TagState::Idle,
@@ -239,55 +254,10 @@ impl L1 {
         self.progress = true;
     }
 
-    /// Takes one packet from the crossbar.
-    fn take_return(&mut self, now: Cycle) {
-        if self.returned.len() >= RETURN_DEPTH {
-            return;
-        }
-        let Some(mut packet) = self.ports.returns.recv(now) else {
-            return;
-        };
-        packet.stamps.note(Stage::Response, now);
-        self.progress = true;
-        if packet.kind == PacketKind::Load {
-            self.stats.sectors_read_below += u64::from(packet.n_sectors());
-        }
-        if is_passed_on(&packet) {
-            self.returned.push_back(packet);
-        } else {
-            self.fill(&packet);
-            self.pool.give(packet);
-        }
-    }
-
-    /// Installs the fresh sectors of an answered miss and gives all of them to the packets that wait.
-    fn fill(&mut self, fill: &Packet) {
-        let n = fill.tag;
-        let fresh = self.mshr.fresh(n);
-        if fresh != 0 {
-            let (place, evicted) = self.tags.install(line_number(fill), fresh);
-            self.data.fill(place, fresh, &fill.bytes);
-            self.stats.lines_evicted += u64::from(evicted);
-        }
-        for sector in each_sector(fill.sectors) {
-            while let Some(slot) = self.mshr.next_waiter(n, sector, &mut self.waiting) {
-                let bytes = sector * SECTOR..(sector + 1) * SECTOR;
-                let packet = self.waiting.packet(slot);
-                packet.bytes[bytes.clone()].copy_from_slice(&fill.bytes[bytes]);
-                packet.l2_hit &= fill.l2_hit;
-                if let Some(mut packet) = self.waiting.arrived(slot, sector) {
-                    inherit_stamps(&mut packet, fill);
-                    self.returned.push_back(packet);
-                }
-            }
-        }
-        self.mshr.close(n);
-    }
-
     /// A request that is held up by misses waits for a message from below, and is no reason to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
         let requested = !self.state.is_stall() && self.ports.requests.is_ready(now);
-        if requested || self.ports.returns.is_ready(now) {
+        if requested || self.ports.returns.is_ready(now) || self.is_bulk_busy(now) {
             return Activity::Busy;
         }
         let below = match self.store_queue.len() {
@@ -313,6 +283,9 @@ impl Component for L1 {
         self.send_below(now);
         self.take_return(now);
         self.take_request(now);
+        if self.ports.bulk.is_some() {
+            self.run_bulk(now);
+        }
         self.activity(now)
     }
 
@@ -326,6 +299,10 @@ impl Component for L1 {
         self.store_queue.clear();
         self.hits.clear();
         self.returned.clear();
+        self.bulk_returned.clear();
+        if let Some(bulk) = &mut self.ports.bulk {
+            bulk.requests.clear();
+        }
         self.data_free = Cycle::ZERO;
         self.state = TagState::Idle;
         self.since = Cycle::ZERO;
@@ -340,6 +317,7 @@ impl Component for L1 {
             && self.store_queue.len() == 0
             && self.hits.is_empty()
             && self.returned.is_empty()
+            && self.bulk_returned.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -383,17 +361,6 @@ fn is_passed_on(packet: &Packet) -> bool {
 
 fn line_number(packet: &Packet) -> u32 {
     (packet.line / LINE as u64) as u32
-}
-
-/// A packet that waited passed the stages of the fill that completed it, as far as they came after its own lookup.
-fn inherit_stamps(packet: &mut Packet, fill: &Packet) {
-    let looked_up = packet.stamps.0[Stage::L1 as usize];
-    for stage in [Stage::Request, Stage::L2, Stage::Hbm, Stage::L2Data, Stage::Response] {
-        match fill.stamps.at(stage) {
-            Some(at) if at >= looked_up => packet.stamps.note(stage, at),
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]

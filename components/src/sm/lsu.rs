@@ -1,6 +1,7 @@
 //! The load-store unit of an SM, shared by its sub-cores, and shared memory beside it.
 //!
-//! [`unit`](mod@unit) is the component; [`agu`] checks addresses, with [`cluster`] for those in other SMs, [`coalescer`] makes packets of them, [`data`] moves
+//! [`unit`](mod@unit) is the component; [`agu`] checks addresses, with [`cluster`] for those in other SMs and [`bulk`] for bulk
+//! copies, [`coalescer`] makes packets of them, [`data`] moves
 //! bytes between registers and packets, [`texture`](mod@texture) does both for images, [`pending`] keeps what waits for
 //! the L1; [`shared`] is the component that holds shared memory, with [`banks`] for its conflicts and [`mbarrier`] for
 //! the tests that it holds.
@@ -8,6 +9,8 @@
 pub mod agu;
 
 pub mod cluster;
+
+pub mod bulk;
 
 pub mod coalescer;
 

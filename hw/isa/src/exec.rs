@@ -56,6 +56,7 @@ pub(crate) use modifier::is_plain;
 
 pub mod access;
 pub mod atomic;
+pub mod bulk;
 pub mod gmma;
 pub mod mbarrier;
 pub mod special;

@@ -51,6 +51,8 @@ pub enum Width {
     Count,
     /// Operand A of a warp group's product: a fragment of four words, or a descriptor of two where it is in shared memory (`mods.high`).
     GmmaA,
+    /// What a bulk copy says of its extent: a size in bytes, or as many coordinates as a tile has (`mods.count`).
+    Extent,
 }
 
 impl Width {
@@ -69,6 +71,7 @@ impl Width {
             Width::MmaB => mma_words(mods.mma).1,
             Width::MmaC => mma_words(mods.mma).2,
             Width::Count => mods.count,
+            Width::Extent => mods.count.max(1),
             Width::GmmaA => {
                 if mods.high {
                     2
@@ -270,6 +273,10 @@ opcodes! {
     Ldsm "LDSM" Lsu (Count, 0) <- ([Words(1)], 0);
     /// Copies `access` bytes from global b + offset to shared a, without a register; bytes past the size c are zero.
     Ldgsts "LDGSTS" Lsu (Words(0), 0) <- ([Words(1), Words(2), Words(1)], 0);
+    /// Each lane begins a copy between shared memory a and global memory b: c bytes, or (`count` coordinates c) a tile of the tensor whose
+    /// map is at b. Towards shared memory it arrives at the mbarrier d when it is done; towards global memory (`high`) it belongs to a
+    /// group. See [`crate::exec::bulk`].
+    Ublkcp "UBLKCP" Lsu (Words(0), 0) <- ([Words(1), Words(2), Extent, Words(1)], 0);
     /// Closes the group of copies begun so far.
     Ldgdepbar "LDGDEPBAR" Lsu (Words(0), 0) <- ([], 0);
     /// pdst0 = whether the phase of parity b of the mbarrier at a + offset is over; `count` 1: the answer may wait a while for the end.
@@ -319,6 +326,10 @@ opcodes! {
     GmmaCommit "WARPGROUP.COMMIT" Control (Words(0), 0) <- ([], 0);
     /// Waits until at most `count` groups of products are pending.
     GmmaWait "WARPGROUP.DEPBAR" Control (Words(0), 0) <- ([], 0);
+    /// Closes the group of bulk copies towards global memory begun so far.
+    BulkCommit "UTMACMDFLUSH" Control (Words(0), 0) <- ([], 0);
+    /// Waits until at most `count` groups of bulk copies are pending.
+    BulkWait "DEPBAR.BULK" Control (Words(0), 0) <- ([], 0);
     /// Sleeps for about a nanoseconds.
     Nanosleep "NANOSLEEP" Control (Words(0), 0) <- ([Words(1)], 0);
     /// The program gives up.

@@ -346,6 +346,12 @@ impl Program {
         self.code.iter().any(|inst| inst.op == Opcode::ClusterArrive)
     }
 
+    /// Whether it uses what came with clusters: their barrier, bulk copies, products of warp groups.
+    pub fn needs_clusters(&self) -> bool {
+        let is_one = |op| matches!(op, Opcode::ClusterArrive | Opcode::Ublkcp | Opcode::Hgmma);
+        self.code.iter().any(|inst| is_one(inst.op))
+    }
+
     /// What a launch must provide.
     pub fn needs(&self) -> &Needs {
         &self.needs

@@ -68,6 +68,8 @@ pub const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
 pub const SHARED_WINDOWS_BYTES: u64 = (1 + MAX_CLUSTER as u64) * WINDOW_BYTES;
 /// The generic-address window of local memory: its first address.
 pub const LOCAL_WINDOW: u64 = 0x7f00_2000_0000;
+/// The generic-address window of constant bank 0, which holds the parameters: its first address. Bulk copies alone read there.
+pub const PARAM_WINDOW: u64 = 0x7f00_3000_0000;
 /// Bytes in each generic-address window.
 pub const WINDOW_BYTES: u64 = 0x100_0000;
 /// CTAs of the largest cluster (CUDA programming guide, compute capability 9.0, not portable above 8).

@@ -192,7 +192,7 @@ impl std::error::Error for HostError {}
 /// Why a launch's clusters cannot be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClusterFault {
-    /// The part has no clusters.
+    /// The part has no clusters, nor what came with them.
     None {
         /// The part.
         gpu: String,
@@ -234,7 +234,10 @@ pub enum ClusterFault {
 impl fmt::Display for ClusterFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::None { gpu } => write!(f, "{gpu} has no clusters; take another --gpu, such as h100-sxm5"),
+            Self::None { gpu } => write!(
+                f,
+                "{gpu} has no clusters, bulk copies and products of warp groups; take another --gpu, such as h100-sxm5"
+            ),
             Self::TooLarge { need, limit } => {
                 write!(
                     f,

@@ -6,6 +6,7 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::occupancy::occupancy;
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
+use warpwave_isa::exec::bulk::TensorMap;
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::program::{ClusterNeed, Needs, Program};
 use warpwave_isa::space::bank0;
@@ -13,7 +14,7 @@ use warpwave_ptx::Module;
 
 use super::module::words;
 use super::{ClusterFault, HostError, Placement};
-use crate::scenario::{Arg, Image, Launch};
+use crate::scenario::{Arg, Image, Launch, Tiles};
 
 /// Largest grid in x, y, z (CUDA programming guide, compute capability 3.0 and later).
 const MAX_GRID: [u32; 3] = [(1 << 31) - 1, 65535, 65535];
@@ -141,7 +142,7 @@ fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) 
         (Some(found), _) => found,
     };
     let need = cluster.iter().fold(1u32, |product, &n| product.saturating_mul(n));
-    if need == 1 && !program.has_cluster_barrier() {
+    if need == 1 && !program.needs_clusters() {
         return Ok(cluster);
     }
     let limit = config.cluster.max_ctas;
@@ -222,6 +223,7 @@ fn value(arg: &Arg, placement: &Placement, images: &[Texture]) -> Vec<u8> {
         Arg::Buffer(index) => placement.buffers[*index].to_le_bytes().to_vec(),
         Arg::Scalar(_, bytes) | Arg::Bytes(bytes) => bytes.clone(),
         Arg::Struct(fields) => structure(fields, placement, images),
+        Arg::TensorMap(tiles) => tensor_map(tiles, placement).to_bytes().to_vec(),
         Arg::Image(image) => {
             let made = texture(image, placement);
             let index = images.iter().position(|other| *other == made);
@@ -249,6 +251,30 @@ fn alignment(arg: &Arg) -> usize {
         Arg::Scalar(dtype, _) => dtype.bytes(),
         Arg::Bytes(_) => 1,
         Arg::Struct(fields) => fields.iter().map(alignment).max().unwrap_or(1),
+        Arg::TensorMap(_) => 64,
+    }
+}
+
+/// The map of a buffer's tiles: its dimensions in reverse, the contiguous one first.
+fn tensor_map(tiles: &Tiles, placement: &Placement) -> TensorMap {
+    let reversed = |list: &[u32]| {
+        let mut all = [1; 5];
+        all.iter_mut().zip(list.iter().rev()).for_each(|(to, &n)| *to = n);
+        all
+    };
+    let sizes = reversed(&tiles.shape);
+    let mut strides = [u64::from(tiles.element); 5];
+    for n in 1..5 {
+        strides[n] = strides[n - 1] * u64::from(sizes[n - 1]);
+    }
+    TensorMap {
+        base: placement.buffers[tiles.buffer],
+        rank: tiles.shape.len() as u8,
+        element: tiles.element,
+        swizzle: tiles.swizzle,
+        sizes,
+        strides,
+        tile: reversed(&tiles.tile),
     }
 }
 
@@ -259,5 +285,6 @@ fn describe(arg: &Arg, bytes: usize) -> String {
         Arg::Image(_) => "the handle of a texture or surface (8 bytes)".to_owned(),
         Arg::Bytes(_) => format!("{bytes} bytes"),
         Arg::Struct(_) => format!("a structure of {bytes} bytes"),
+        Arg::TensorMap(_) => format!("a tensor map ({bytes} bytes)"),
     }
 }

@@ -19,10 +19,10 @@ use super::watch::Touch;
 
 /// Whether a row accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
-    use Opcode::{Atom, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Suld, Sust, Syncs, Tex};
+    use Opcode::{Atom, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Suld, Sust, Syncs, Tex, Ublkcp};
     matches!(
         op,
-        Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs | Hgmma | Tex | Suld | Sust
+        Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs | Hgmma | Tex | Suld | Sust | Ublkcp
     )
 }
 
@@ -47,6 +47,7 @@ impl Lsu<'_, '_> {
                 }
                 Ok(())
             }
+            Opcode::Ublkcp => self.bulk_copy(lanes),
             Opcode::Hgmma => {
                 self.multiply(results);
                 Ok(())
@@ -220,14 +221,14 @@ impl Lsu<'_, '_> {
         self.inside(lane, space, address, n)
     }
 
-    fn check_alignment(&self, lane: usize, space: Space, address: u64, n: usize) -> Result<(), Box<Trap>> {
+    pub(super) fn check_alignment(&self, lane: usize, space: Space, address: u64, n: usize) -> Result<(), Box<Trap>> {
         if address.is_multiple_of(n as u64) {
             return Ok(());
         }
         Err(self.trap(lane, TrapKind::Misaligned, resolve(space, address).0, address, n))
     }
 
-    fn inside(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
+    pub(super) fn inside(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
         let (space, at) = resolve(space, address);
         if self.reach(lane, space, at, n).is_none() {
             return Err(self.trap(lane, TrapKind::OutOfBounds, space, address, n));

@@ -112,6 +112,15 @@ pub enum Fault {
         /// The sizes.
         shape: Vec<u64>,
     },
+    /// A tensor map that no bulk copy can use.
+    BadTiles {
+        /// Sizes of the buffer.
+        shape: Vec<u64>,
+        /// Sizes of a tile.
+        tile: Vec<u32>,
+        /// Bytes of swizzling.
+        swizzle: u32,
+    },
     /// An argument names a buffer that does not exist.
     UnknownBuffer {
         /// The name.
@@ -215,6 +224,12 @@ impl fmt::Display for Fault {
             Fault::BadShape { shape } => write!(
                 f,
                 "a shape is one or more sizes above 0, together at most 64 GiB, not {shape:?}"
+            ),
+            Fault::BadTiles { shape, tile, swizzle } => write!(
+                f,
+                "a tile of {tile:?} with a swizzle of {swizzle} bytes of a tensor of {shape:?} cannot be copied; give one to five \
+                 sizes, as many as the buffer has, each from 1 to 256, whole 16 bytes in a row, and a swizzle of 32, 64 or 128 bytes \
+                 that is no less than a row, or none"
             ),
             Fault::UnknownBuffer { name, nearest } => write!(
                 f,

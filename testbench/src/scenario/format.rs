@@ -20,6 +20,8 @@
 //! dynamic_shared_bytes = 0           # optional
 //! cluster = [2, 1, 1]                # optional: blocks of a cluster
 //! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # { bytes = "00ff" } or { struct = ["x", { u64 = 500 }] } by value
+//!                                    # { tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }: tiles for bulk copies;
+//!                                    # swizzle is 32, 64 or 128 bytes, none if left out
 //!
 //!                                    # { texture = { buffer = "x" } } the handle of an image in a buffer of i8 to u32, f16 or f32, of shape
 //!                                    # [width], [height, width] or [height, width, channels] (1, 2, 4); beside it, optional:
@@ -217,6 +219,17 @@ pub(super) enum Arg {
     Bytes(String),
     Struct(Vec<Arg>),
     Image(Image),
+    TensorMap(TensorMap),
+}
+
+/// `{ tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TensorMap {
+    pub buffer: String,
+    pub tile: Vec<u32>,
+    #[serde(default)]
+    pub swizzle: u32,
 }
 
 /// What a texture or surface is made of.
@@ -265,8 +278,23 @@ pub(super) enum Read {
 
 /// The keys of an argument that is no buffer.
 const KINDS: &[&str] = &[
-    "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64", "bytes", "struct", "texture",
+    "i8",
+    "u8",
+    "i16",
+    "u16",
+    "i32",
+    "u32",
+    "i64",
+    "u64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "bytes",
+    "struct",
+    "texture",
     "surface",
+    "tensor_map",
 ];
 
 impl<'de> Deserialize<'de> for Arg {
@@ -295,6 +323,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
             "bytes" => Arg::Bytes(map.next_value()?),
             "struct" => Arg::Struct(map.next_value()?),
             "texture" | "surface" => Arg::Image(map.next_value()?),
+            "tensor_map" => Arg::TensorMap(map.next_value()?),
             name => {
                 let dtype = Dtype::of_name(name).ok_or_else(|| A::Error::unknown_variant(name, KINDS))?;
                 Arg::Scalar(dtype, map.next_value()?)

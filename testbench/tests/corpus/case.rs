@@ -67,6 +67,8 @@ pub enum Param {
     Buffer(Data, Check),
     /// A structure by value, laid out with natural alignment.
     Struct(Vec<Param>),
+    /// A tensor map of a buffer of two dimensions: rows and columns, and those of a tile.
+    Tiles(Data, Check, [u32; 2], [u32; 2]),
 }
 
 /// Elements of a buffer.
@@ -227,6 +229,17 @@ pub fn int(value: usize) -> Param {
 /// A buffer that the kernel only reads: it must stay as it is.
 pub fn input<T: Element>(elements: &[T]) -> Param {
     output(elements, elements)
+}
+
+/// A tensor map of a buffer that must stay as it is: its rows and columns, and those of a tile.
+pub fn tiles<T: Element>(elements: &[T], shape: [u32; 2], tile: [u32; 2]) -> Param {
+    let data = Data::of(elements);
+    let check = Check::Near {
+        want: data.bytes.clone(),
+        rtol: 0.0,
+        atol: 0.0,
+    };
+    Param::Tiles(data, check, shape, tile)
 }
 
 /// A buffer that holds `before`, and `after` to the bit when all is done.

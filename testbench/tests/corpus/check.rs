@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::reference::{Checks, ReferenceError};
-use warpwave::scenario::{Arg, Buffer, Expect, Launch, Layout, Scenario};
+use warpwave::scenario::{Arg, Buffer, Expect, Launch, Layout, Scenario, Tiles};
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
@@ -136,6 +136,17 @@ fn place<'a>(param: &'a Param, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a C
     match param {
         Param::Scalar(dtype, bytes) => Arg::Scalar(*dtype, bytes.clone()),
         Param::Struct(fields) => Arg::Struct(fields.iter().map(|field| place(field, buffers, checks)).collect()),
+        Param::Tiles(data, check, shape, tile) => {
+            buffers.push(buffer(&format!("buffer {}", buffers.len()), data));
+            checks.push(check);
+            Arg::TensorMap(Tiles {
+                buffer: buffers.len() - 1,
+                shape: shape.to_vec(),
+                tile: tile.to_vec(),
+                swizzle: 0,
+                element: data.dtype.bytes() as u8,
+            })
+        }
         Param::Buffer(data, check) => {
             buffers.push(buffer(&format!("buffer {}", buffers.len()), data));
             checks.push(check);

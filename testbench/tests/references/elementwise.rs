@@ -75,3 +75,8 @@ pub fn swap(input: &[f32], chunk: usize) -> Vec<f32> {
         .flat_map(|pair| [&pair[chunk..], &pair[..chunk]].concat())
         .collect()
 }
+
+/// Every element times a factor, rounded once.
+pub fn scale(input: &[f32], factor: f32) -> Vec<f32> {
+    input.iter().map(|value| value * factor).collect()
+}

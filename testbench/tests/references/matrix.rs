@@ -50,3 +50,14 @@ pub fn softmax(input: &[f32], out: &[f32], cols: usize, pitch: usize) -> Vec<f32
     }
     result
 }
+
+/// The tile of 32 by 32 at a place among tiles, zero outside the matrix.
+pub fn tile(input: &[f32], [rows, cols]: [usize; 2], [down, right]: [usize; 2]) -> Vec<f32> {
+    let element = |row: usize, col: usize| {
+        let inside = row < rows && col < cols;
+        if inside { input[row * cols + col] } else { 0.0 }
+    };
+    (0..1024)
+        .map(|n| element(32 * down + n / 32, 32 * right + n % 32))
+        .collect()
+}

@@ -171,6 +171,11 @@ fn single(name: &str, given: &Given) -> Array {
         "reduce_sequential" => array("out", sums::chunk_sums(&given.f32("in"), 2 * given.threads())),
         "scan_hillis_steele" => array("out", sums::prefix_sums(&given.i32("in"), given.threads())),
         "cluster_histogram" => array("bins", sums::histogram(given.u8("data").into_iter())),
+        "tma_bulk_scale" => array("out", elementwise::scale(&given.f32("in"), given.float(2))),
+        "tma_tensor2d" => array(
+            "out",
+            matrix::tile(&given.f32("matrix"), [100, 72], [given.count(3), given.count(2)]),
+        ),
         "cluster_swap" => array("out", elementwise::swap(&given.f32("in"), given.threads())),
         "histogram_global" => array("bins", sums::histogram(given.u8("data").into_iter())),
         "histogram_shared" => array(
@@ -200,6 +205,7 @@ fn matrix_result(name: &str, given: &Given) -> Array {
         "triton_softmax" => array("o", softmax(given, "x", "o", 3, 2)),
         "triton_matmul" => array("c", triton_matmul(given)),
         "mma_f16" => array("c", mma_f16(given)),
+        "wgmma_gemm" => array("c", wgmma_gemm(given)),
         "mma_s8" => array("c", fragments::s8(&given.u32("a"), &given.u32("b"))),
         "mma_tf32_bf16" => array("c", fragments::tf32_bf16(&given.u32("a"), &given.u32("b"))),
         other => panic!("no reference for the scenario `{other}`: write one"),
@@ -262,6 +268,19 @@ fn mma_f16(given: &Given) -> Vec<f32> {
         size,
         |row, k| a[row * size.k + k].to_f64(),
         |k, col| b[col * size.k + k].to_f64(),
+    );
+    product.iter().map(|&v| v as f32).collect()
+}
+
+/// Both factors lie in blocks of 8 by 8, two along k.
+fn wgmma_gemm(given: &Given) -> Vec<f32> {
+    let (a, b) = (given.f16("a"), given.f16("b"));
+    let packed = |outer: usize, k: usize| outer / 8 * 128 + k / 8 * 64 + outer % 8 * 8 + k % 8;
+    let size = Extents { m: 64, n: 32, k: 16 };
+    let product = matrix::product(
+        size,
+        |row, k| a[packed(row, k)].to_f64(),
+        |k, col| b[packed(col, k)].to_f64(),
     );
     product.iter().map(|&v| v as f32).collect()
 }

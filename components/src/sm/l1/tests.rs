@@ -38,6 +38,7 @@ impl Bench {
             answers: to_lsu,
             below: to_xbar,
             returns: from_xbar,
+            bulk: None,
         };
         Bench {
             l1: L1::new(Path::root("l1"), config, ports),
@@ -375,6 +376,7 @@ fn contract_of_a_component_is_kept() {
             answers: rig.output("answers", 1, 2, |now| now.0 % 3 != 0),
             below: rig.output("below", 1, 2, |now| now.0 % 4 == 0),
             returns: rig.input("returns", 3, 4, returns),
+            bulk: None,
         };
         L1::new(Path::root("l1"), config(), ports)
     };

@@ -205,7 +205,8 @@ fn first_outside_memory(grid: &Grid, addresses: &[u64; WARP_SIZE], lanes: LaneMa
         .find(|&lane| !contains(&grid.allocations, addresses[lane], bytes))
 }
 
-fn contains(allocations: &[(u64, u64)], address: u64, bytes: u64) -> bool {
+/// Whether so many bytes from an address on lie in one allocation.
+pub fn contains(allocations: &[(u64, u64)], address: u64, bytes: u64) -> bool {
     let n = allocations.partition_point(|&(first, _)| first <= address);
     n > 0 && {
         let (first, size) = allocations[n - 1];

@@ -15,7 +15,7 @@
 //! | shuffle | `shuffle_latency` |
 //! | test of an mbarrier | `latency`; one that may wait: until the phase is over, or [`mbarrier::TRY_WAIT_CYCLES`] have passed |
 //!
-//! Other SMs' accesses come line by line through the network of the GPC (see [`lines`]); with the SM's own they take turns.
+//! Other SMs' accesses and bulk copies come line by line (see [`lines`]); with the SM's own they take turns.
 //!
 //! Invariant: accesses take effect in the order in which they come.
 
@@ -50,8 +50,6 @@ pub struct Config {
     pub bytes: u32,
     /// Latencies.
     pub shared: config::Shared,
-    /// Cycles from the arrival of another SM's access to its answer.
-    pub line_latency: u32,
 }
 
 /// The links of shared memory.
@@ -62,8 +60,8 @@ pub struct Ports {
     pub output: Vec<OutPort<Box<Flight>>>,
     /// Products of warp groups, from each tensor pipe, where there are any.
     pub products: Vec<InPort<Box<Flight>>>,
-    /// What comes from other SMs, where there are clusters.
-    pub lines: Option<LinePorts>,
+    /// Accesses line by line, where there are clusters: of other SMs, of the bulk copy engine.
+    pub lines: Vec<LinePorts>,
 }
 
 /// One kind of access.
@@ -118,6 +116,7 @@ impl SharedMemory {
     /// Shared memory of zeros.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let bytes = vec![0; config.bytes as usize];
+        let lines = Lines::new(ports.lines.len());
         SharedMemory {
             path,
             config,
@@ -126,7 +125,7 @@ impl SharedMemory {
             current: None,
             waiting: mbarrier::Waiting::default(),
             shown: None,
-            lines: Lines::default(),
+            lines,
             stats: Stats::default(),
             log: Log::default(),
         }
@@ -252,7 +251,7 @@ impl Component for SharedMemory {
             self.shown = None;
         }
         self.finish(now);
-        if self.ports.lines.is_some() {
+        if !self.ports.lines.is_empty() {
             self.run_lines(now);
         }
         self.run_products(now);
@@ -271,10 +270,7 @@ impl Component for SharedMemory {
         let own = activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))));
         let products = self.ports.products.iter().any(|port| port.is_ready(now));
         let own = own.or(Activity::busy_if(products));
-        match &mut self.ports.lines {
-            Some(ports) => own.or(self.lines.activity(ports, now)),
-            None => own,
-        }
+        own.or(self.lines.activity(&self.ports.lines, now))
     }
 
     fn reset(&mut self) {
@@ -284,11 +280,9 @@ impl Component for SharedMemory {
         self.shown = None;
         self.stats = Stats::default();
         self.ports.input.clear();
-        self.lines = Lines::default();
+        self.lines = Lines::new(self.ports.lines.len());
         self.ports.products.iter_mut().for_each(InPort::clear);
-        if let Some(lines) = &mut self.ports.lines {
-            lines.input.clear();
-        }
+        self.ports.lines.iter_mut().for_each(|lines| lines.input.clear());
     }
 
     fn is_quiescent(&self) -> bool {

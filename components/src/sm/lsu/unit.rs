@@ -88,6 +88,8 @@ pub struct Ports {
     pub trap: OutPort<Box<Trap>>,
     /// What clusters need, where there are any.
     pub cluster: Option<ClusterPorts>,
+    /// To the bulk copy engine, where there is one.
+    pub bulk: Option<OutPort<Box<Flight>>>,
 }
 
 /// The links of an LSU that clusters alone need.

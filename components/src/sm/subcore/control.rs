@@ -72,6 +72,14 @@ impl Scheduler {
                 flow.step();
                 warp.at_fence = warp.stores > 0;
             }
+            Opcode::BulkCommit => {
+                flow.step();
+                warp.bulk.close();
+            }
+            Opcode::BulkWait => {
+                flow.step();
+                warp.bulk.wait(inst.mods.count);
+            }
             Opcode::GmmaCommit => {
                 flow.step();
                 warp.products.close();

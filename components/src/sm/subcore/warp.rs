@@ -65,6 +65,8 @@ pub struct Warp {
     pub copies: Copies,
     /// Its part of the products of its warp group.
     pub products: Copies,
+    /// Its bulk copies towards global memory.
+    pub bulk: Copies,
     /// Program counter of the instruction at the head of its buffer.
     pub buffered_pc: u32,
     /// Where it stands with the barrier of its cluster.
@@ -96,6 +98,7 @@ impl Warp {
             since: now,
             copies: Copies::default(),
             products: Copies::default(),
+            bulk: Copies::default(),
             buffered_pc: 0,
             cluster: ClusterState::default(),
             barrier: (0, 0),
@@ -134,7 +137,7 @@ impl Warp {
             Some(State::Membar)
         } else if self.products.is_awaited() {
             Some(State::Gmma)
-        } else if self.copies.is_awaited() {
+        } else if self.copies.is_awaited() || self.bulk.is_awaited() {
             Some(State::LongScoreboard)
         } else if self.resolving || self.resume_at > now {
             Some(State::BranchResolving)

@@ -146,6 +146,9 @@ impl Op {
                 | Red
                 | Ldgsts
                 | Ldgdepbar
+                | Ublkcp
+                | BulkCommit
+                | BulkWait
                 | Shfl
                 | Bra
                 | Brx

@@ -82,7 +82,10 @@ fn is_fence(op: &Op) -> bool {
         Bits::Special(Special::ClockLo | Special::ClockHi | Special::GlobaltimerLo | Special::GlobaltimerHi)
     );
     let arrives = matches!(op.mods.atom, AtomOp::Arrive | AtomOp::ArriveDrop);
-    opcode.row().pipe == Pipe::Control || reads_clock || arrives || matches!(opcode, Opcode::Ldgdepbar | Opcode::Syncs)
+    opcode.row().pipe == Pipe::Control
+        || reads_clock
+        || arrives
+        || matches!(opcode, Opcode::Ldgdepbar | Opcode::Syncs | Opcode::Ublkcp)
 }
 
 /// Cycles that a dependent operation waits, roughly.

@@ -7,6 +7,7 @@
 mod address;
 mod atomic;
 mod bits;
+mod bulk;
 mod call;
 mod carry;
 mod compare;

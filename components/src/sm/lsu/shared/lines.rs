@@ -1,11 +1,11 @@
-//! Accesses of other SMs of the cluster to this SM's shared memory: packets for a line of 128 bytes, one word of each bank.
+//! Accesses line by line: those of other SMs of the cluster, and of the bulk copy engine. A packet is for 128 bytes from any one on.
 //!
 //! | what | cycles |
 //! |---|---|
-//! | a load or store | the banks for one, its answer `line_latency` after it came |
+//! | a load or store | the banks for one, its answer `latency` after it came |
 //! | an atomic | the banks for one per lane on the busiest word, its answer as many later |
 //!
-//! The SM's own accesses and these take turns when both want the banks.
+//! They take turns among themselves, and with the SM's own accesses when both want the banks.
 
 use std::collections::VecDeque;
 
@@ -18,74 +18,97 @@ use super::SharedMemory;
 use crate::proto::cluster::remote;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind};
 
-/// The links to the network of the GPC.
+/// The links of one source of such accesses.
 pub struct LinePorts {
     /// Accesses.
     pub input: InPort<Box<Packet>>,
     /// The same packets, answered.
     pub output: OutPort<Box<Packet>>,
+    /// Cycles from the arrival of an access to its answer.
+    pub latency: u32,
 }
 
-/// Accesses of other SMs under way here.
-#[derive(Debug, Default)]
+/// Accesses under way here.
+#[derive(Debug)]
 pub(super) struct Lines {
-    /// Answers, with the cycle in which each leaves.
-    answers: VecDeque<(Cycle, Box<Packet>)>,
+    /// Answers of each source, with the cycle in which each leaves.
+    answers: Vec<VecDeque<(Cycle, Box<Packet>)>>,
     /// First cycle in which the banks are free of them.
     banks_free: Cycle,
     /// Whether the SM's own accesses are next.
     own_turn: bool,
+    /// The source that was served last.
+    last: usize,
 }
 
 impl Lines {
+    /// Of so many sources.
+    pub(super) fn new(sources: usize) -> Self {
+        Lines {
+            answers: (0..sources).map(|_| VecDeque::new()).collect(),
+            banks_free: Cycle::ZERO,
+            own_turn: false,
+            last: 0,
+        }
+    }
+
     /// Whether they have the banks in this cycle.
     pub(super) fn hold_banks(&self, now: Cycle) -> bool {
         self.banks_free > now
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.answers.is_empty()
+        self.answers.iter().all(VecDeque::is_empty)
     }
 
-    pub(super) fn activity(&self, ports: &mut LinePorts, now: Cycle) -> Activity {
-        let next = self
+    pub(super) fn activity(&self, ports: &[LinePorts], now: Cycle) -> Activity {
+        let due = self
             .answers
-            .front()
-            .map_or(Activity::Idle, |&(due, _)| Activity::Until(due.max(now + 1)));
-        Activity::busy_if(ports.input.is_ready(now) || self.hold_banks(now)).or(next)
+            .iter()
+            .filter_map(|answers| answers.front())
+            .map(|&(due, _)| due)
+            .min();
+        let next = due.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)));
+        Activity::busy_if(ports.iter().any(|ports| ports.input.is_ready(now)) || self.hold_banks(now)).or(next)
     }
 }
 
 impl SharedMemory {
     /// Answers what is due, and takes the next access if the banks are free and it is its turn.
     pub(super) fn run_lines(&mut self, now: Cycle) {
-        let Some(ports) = &mut self.ports.lines else { return };
-        if self.lines.answers.front().is_some_and(|&(due, _)| due <= now)
-            && ports.output.has_room(now)
-            && let Some((_, packet)) = self.lines.answers.pop_front()
-        {
-            ports.output.send(now, packet);
+        for (ports, answers) in self.ports.lines.iter_mut().zip(&mut self.lines.answers) {
+            if answers.front().is_some_and(|&(due, _)| due <= now)
+                && ports.output.has_room(now)
+                && let Some((_, packet)) = answers.pop_front()
+            {
+                ports.output.send(now, packet);
+            }
         }
         let own_waits = self.ports.input.is_ready(now);
         if self.current.is_some() || self.lines.hold_banks(now) || (own_waits && self.lines.own_turn) {
             self.lines.own_turn = false;
             return;
         }
-        let Some(mut packet) = ports.input.recv(now) else {
+        let sources = self.ports.lines.len();
+        let ready = |n: &usize| self.ports.lines[*n].input.is_ready(now);
+        let next = (1..=sources).map(|n| (self.lines.last + n) % sources).find(ready);
+        let Some(source) = next else { return };
+        let Some(mut packet) = self.ports.lines[source].input.recv(now) else {
             return;
         };
         let passes = self.serve_line(&mut packet);
         self.stats.lines += 1;
         self.stats.busy_cycles += passes;
+        self.lines.last = source;
         self.lines.own_turn = true;
         self.lines.banks_free = now + passes;
-        let due = now + u64::from(self.config.line_latency) + (passes - 1);
-        self.lines.answers.push_back((due, packet));
+        let due = now + u64::from(self.ports.lines[source].latency) + (passes - 1);
+        self.lines.answers[source].push_back((due, packet));
     }
 
     /// Carries an access out; the passes that it takes.
     fn serve_line(&mut self, packet: &mut Packet) -> u64 {
-        let (_, first) = remote(packet.line).expect("the network of a GPC carries accesses to shared memory");
+        let (_, first) = remote(packet.line).expect("these packets are for shared memory");
         let line = &mut self.bytes[first..];
         match packet.kind {
             PacketKind::Load => {

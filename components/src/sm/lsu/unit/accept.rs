@@ -10,7 +10,7 @@ use super::{Lsu, Making, What};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::coalescer::Parts;
 use crate::sm::lsu::pending::Pending;
-use crate::sm::lsu::{agu, data, texture};
+use crate::sm::lsu::{agu, bulk, data, texture};
 use crate::sm::timing;
 
 impl Lsu {
@@ -31,10 +31,13 @@ impl Lsu {
     }
 
     fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
-        let to_shared = match self.ports.input[subcore].peek(now) {
+        let (to_shared, is_bulk) = match self.ports.input[subcore].peek(now) {
             None => return false,
-            Some(flight) => may_go_to_shared(flight),
+            Some(flight) => (may_go_to_shared(flight), flight.inst().op == Opcode::Ublkcp),
         };
+        if is_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
+            return false;
+        }
         self.ports.note[subcore].has_room(now)
             && self.ports.output[subcore].has_room(now)
             && (!to_shared || self.ports.shared.has_room(now))
@@ -53,6 +56,9 @@ impl Lsu {
         let slot = u64::from(self.config.first_local_slot)
             + u64::from(flight.subcore) * u64::from(self.config.warps_per_subcore)
             + u64::from(flight.warp);
+        if flight.inst().op == Opcode::Ublkcp {
+            return self.start_bulk(flight, now);
+        }
         if flight.inst().op == Opcode::Shfl {
             flight.shared_lanes = LaneMask::NONE;
         } else if let Some(trap) = agu::generate(&mut flight, slot, &self.clusters) {
@@ -75,6 +81,19 @@ impl Lsu {
         } else {
             self.start_access(flight, now);
         }
+    }
+
+    /// A bulk copy goes to its engine, if it may be.
+    fn start_bulk(&mut self, flight: Box<Flight>, now: Cycle) {
+        if let Some(trap) = bulk::check(&flight) {
+            if self.ports.trap.has_room(now) {
+                self.ports.trap.send(now, trap);
+            }
+            return;
+        }
+        self.ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
+        let port = self.ports.bulk.as_mut().expect("the engine's room was asked for");
+        port.send(now, flight);
     }
 
     fn load_constants(&mut self, mut flight: Box<Flight>, now: Cycle) {

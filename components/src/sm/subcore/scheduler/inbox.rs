@@ -31,7 +31,9 @@ impl Scheduler {
                 &w.grid.program.decoded()[pc as usize],
             );
             w.in_flight -= 1;
-            match w.grid.program.code()[pc as usize].op {
+            let inst = &w.grid.program.code()[pc as usize];
+            match inst.op {
+                Opcode::Ublkcp if inst.mods.high => w.bulk.end(group),
                 Opcode::Ldgsts => w.copies.end(group),
                 Opcode::Hgmma => w.products.end(group),
                 _ => {}

@@ -148,6 +148,7 @@ impl Scheduler {
         let group = match inst.op {
             Opcode::Ldgsts => warp.copies.begin(),
             Opcode::Hgmma => warp.products.begin(),
+            Opcode::Ublkcp if inst.mods.high => warp.bulk.begin(),
             _ => 0,
         };
         match pipe {

@@ -7,7 +7,7 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::lower::code::{Arg, Op, Wide};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// `cvta`: global addresses are generic ones; shared and local memory have windows.
@@ -20,9 +20,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ".shared::cluster",
             ".local",
             ".const",
+            ".param",
+            ".param::entry",
         ])?;
         let window = match space_of(form) {
             _ if form.ty().bits() != 64 => return Err(form.unsupported()),
+            _ if (form.has(".param") || form.has(".param::entry")) && !form.has(".to") => PARAM_WINDOW,
             Space::Global => 0,
             Space::Shared | Space::Cluster => SHARED_WINDOW,
             Space::Local => LOCAL_WINDOW,

@@ -50,11 +50,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".mbarrier") {
             return self.mbarrier_after_copies(form);
         }
-        if !form.has(".async")
-            || form
-                .qualifiers()
-                .any(|name| name.text.starts_with(".bulk") || name.text.contains("mbarrier"))
-        {
+        if form.has(".bulk") {
+            return self.bulk_copy(form);
+        }
+        if !form.has(".async") {
             return Err(form.unsupported());
         }
         if form.has(".commit_group") {

@@ -84,7 +84,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn memory(&mut self, form: &Form<'t, 'a>) -> Selected {
         match form.opcode() {
             // A hint: nothing that a program can see.
-            "prefetch" | "prefetchu" if !form.has(".tensormap") => Ok(()),
+            "prefetch" | "prefetchu" => Ok(()),
             "ld" | "ldu" => self.load(form),
             "st" => self.store(form),
             "atom" | "red" => self.atomic(form),

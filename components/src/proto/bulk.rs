@@ -1,0 +1,44 @@
+//! A lane's bulk copy, as the LSU checks it and the engine carries it out.
+
+use warpwave_isa::exec::bulk::{MAP_BYTES, TensorMap};
+use warpwave_isa::space::PARAM_WINDOW;
+
+use crate::proto::launch::Grid;
+use crate::proto::warp::Flight;
+
+/// A lane's copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bulk {
+    /// First byte in the CTA's shared memory.
+    pub shared: u32,
+    /// First byte in global memory, or the map's address.
+    pub global: u64,
+    /// Bytes of a plain copy, or the coordinates of a tile.
+    pub extent: [u32; 5],
+    /// The mbarrier at which it arrives.
+    pub barrier: u32,
+}
+
+/// A lane's copy, from its operands.
+pub fn of(flight: &Flight, lane: usize) -> Bulk {
+    let first = flight.decoded().first_word;
+    let word = |slot: usize, n: usize| flight.operands.words[first[slot] as usize + n].0[lane];
+    let n_extents = usize::from(flight.inst().mods.count.max(1));
+    Bulk {
+        shared: word(0, 0),
+        global: u64::from(word(1, 1)) << 32 | u64::from(word(1, 0)),
+        extent: std::array::from_fn(|n| if n < n_extents { word(2, n) } else { 0 }),
+        barrier: word(3, 0),
+    }
+}
+
+/// The tensor map at an address, if it is a kernel's parameter: maps elsewhere are not modelled.
+pub fn map(grid: &Grid, address: u64) -> Option<TensorMap> {
+    let at = address.checked_sub(PARAM_WINDOW)?;
+    let first = u16::try_from(at / 4).ok()?;
+    let mut bytes = [0; MAP_BYTES];
+    for (n, word) in (0..).zip(bytes.as_chunks_mut::<4>().0) {
+        *word = grid.constant(0, first.checked_add(n)?).to_le_bytes();
+    }
+    TensorMap::from_bytes(&bytes)
+}

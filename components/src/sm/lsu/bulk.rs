@@ -1,0 +1,56 @@
+//! Whether a bulk copy may be.
+
+use warpwave_isa::exec::bulk::MAP_BYTES;
+
+use crate::proto::bulk::{Bulk, map, of};
+use crate::proto::launch::{Trap, TrapKind};
+use crate::proto::warp::Flight;
+
+/// The alignment of a plain copy, in bytes, and of its size.
+const ALIGNMENT: u64 = 16;
+
+/// The trap of the first lane whose copy is misaligned, outside of everything allocated, or by no map.
+pub fn check(flight: &Flight) -> Option<Box<Trap>> {
+    flight.lanes.iter().find_map(|lane| {
+        let bulk = of(flight, lane);
+        let (kind, bytes, space, address) = fault(flight, &bulk)?;
+        Some(Box::new(Trap {
+            kind,
+            pc: flight.pc,
+            line: flight.inst().line,
+            block: flight.block,
+            thread: flight.thread(lane),
+            address: Some(address),
+            bytes,
+            space,
+        }))
+    })
+}
+
+fn fault(flight: &Flight, bulk: &Bulk) -> Option<(TrapKind, u32, &'static str, u64)> {
+    let grid = &flight.grid;
+    let is_tile = flight.inst().mods.count > 0;
+    let bytes = match is_tile {
+        false => bulk.extent[0],
+        true => match map(grid, bulk.global) {
+            Some(map) => map.tile_bytes(),
+            None => return Some((TrapKind::OutOfBounds, MAP_BYTES as u32, "param", bulk.global)),
+        },
+    };
+    let to_shared = !flight.inst().mods.high;
+    let inside = |at: u32, n: u32| u64::from(at) + u64::from(n) <= u64::from(grid.shared_bytes);
+    let aligned = |address: u64| address.is_multiple_of(ALIGNMENT);
+    match () {
+        () if !aligned(bulk.shared.into()) => Some((TrapKind::Misaligned, bytes, "shared", bulk.shared.into())),
+        () if !inside(bulk.shared, bytes) => Some((TrapKind::OutOfBounds, bytes, "shared", bulk.shared.into())),
+        () if to_shared && !inside(bulk.barrier, 8) => Some((TrapKind::OutOfBounds, 8, "shared", bulk.barrier.into())),
+        () if is_tile => None,
+        () if !aligned(bulk.global) || !aligned(bytes.into()) => {
+            Some((TrapKind::Misaligned, bytes, "global", bulk.global))
+        }
+        () if !super::agu::contains(&grid.allocations, bulk.global, bytes.into()) => {
+            Some((TrapKind::OutOfBounds, bytes, "global", bulk.global))
+        }
+        () => None,
+    }
+}
