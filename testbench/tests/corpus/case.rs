@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use warpwave::scenario::dtype::Dtype;
+use warpwave_isa::exec::texture::Texture;
 
 /// Whose kernel it is: the language, and the stem of the source file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +53,8 @@ pub struct Case {
     pub args: Vec<Param>,
     /// Module variables with values of their own, by symbol.
     pub globals: Vec<(&'static str, Data)>,
+    /// What the kernel prints.
+    pub printed: String,
     /// How it ends.
     pub ending: Ending,
     /// Folders whose build it is not for, and why.
@@ -69,6 +72,8 @@ pub enum Param {
     Struct(Vec<Param>),
     /// A tensor map of a buffer of two dimensions: rows and columns, and those of a tile.
     Tiles(Data, Check, [u32; 2], [u32; 2]),
+    /// The handle of a texture or surface, whose texels are a buffer's.
+    Image(Texture, Data, Check),
 }
 
 /// Elements of a buffer.
@@ -151,6 +156,7 @@ impl Case {
             dynamic_shared_bytes: 0,
             args: Vec::new(),
             globals: Vec::new(),
+            printed: String::new(),
             ending: Ending::Done,
             exceptions: Vec::new(),
         }
@@ -205,6 +211,12 @@ impl Case {
     /// Leaves out the build of a folder, for a reason that is not ours.
     pub fn except(mut self, folder: &'static str, why: &'static str) -> Self {
         self.exceptions.push((folder, why));
+        self
+    }
+
+    /// Expects a text, in the order of blocks and threads.
+    pub fn prints(mut self, text: String) -> Self {
+        self.printed = text;
         self
     }
 
@@ -269,6 +281,14 @@ pub fn satisfying<T: Element>(
         holds(&elements)
     };
     Param::Buffer(Data::of(before), Check::Holds(Arc::new(check)))
+}
+
+/// An image of a buffer.
+pub fn image(texture: Texture, buffer: Param) -> Param {
+    match buffer {
+        Param::Buffer(data, check) => Param::Image(texture, data, check),
+        other => other,
+    }
 }
 
 /// A buffer that must hold these elements in any order, and `rest` behind them.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::reference::{Checks, ReferenceError};
-use warpwave::scenario::{Arg, Buffer, Expect, Launch, Layout, Scenario, Tiles};
+use warpwave::scenario::{Arg, Buffer, Expect, Image, Launch, Layout, Scenario, Tiles};
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
@@ -63,7 +63,11 @@ fn run_unguarded(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
             return Err(format!("{}: machine and reference differ", buffer.name));
         }
     }
-    Ok(())
+    let printed = [&bench.printed_in(&reference), &run.launches[0].printed];
+    match printed.iter().find(|text| ***text != case.printed) {
+        Some(text) => Err(format!("printed {text:?}, not {:?}", case.printed)),
+        None => Ok(()),
+    }
 }
 
 fn machine() -> GpuConfig {
@@ -136,23 +140,26 @@ fn place<'a>(param: &'a Param, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a C
     match param {
         Param::Scalar(dtype, bytes) => Arg::Scalar(*dtype, bytes.clone()),
         Param::Struct(fields) => Arg::Struct(fields.iter().map(|field| place(field, buffers, checks)).collect()),
-        Param::Tiles(data, check, shape, tile) => {
-            buffers.push(buffer(&format!("buffer {}", buffers.len()), data));
-            checks.push(check);
-            Arg::TensorMap(Tiles {
-                buffer: buffers.len() - 1,
-                shape: shape.to_vec(),
-                tile: tile.to_vec(),
-                swizzle: 0,
-                element: data.dtype.bytes() as u8,
-            })
-        }
-        Param::Buffer(data, check) => {
-            buffers.push(buffer(&format!("buffer {}", buffers.len()), data));
-            checks.push(check);
-            Arg::Buffer(buffers.len() - 1)
-        }
+        Param::Buffer(data, check) => Arg::Buffer(place_buffer(data, check, buffers, checks)),
+        Param::Image(texture, data, check) => Arg::Image(Image {
+            buffer: place_buffer(data, check, buffers, checks),
+            texture: *texture,
+        }),
+        Param::Tiles(data, check, shape, tile) => Arg::TensorMap(Tiles {
+            buffer: place_buffer(data, check, buffers, checks),
+            shape: shape.to_vec(),
+            tile: tile.to_vec(),
+            swizzle: 0,
+            element: data.dtype.bytes() as u8,
+        }),
     }
+}
+
+/// The place of a buffer.
+fn place_buffer<'a>(data: &Data, check: &'a Check, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a Check>) -> usize {
+    buffers.push(buffer(&format!("buffer {}", buffers.len()), data));
+    checks.push(check);
+    buffers.len() - 1
 }
 
 fn buffer(name: &str, data: &Data) -> Buffer {

@@ -16,6 +16,7 @@ pub fn cases() -> Vec<Case> {
         one_nan(),
         const_poly(),
         const_lookup(),
+        hello_printf(),
     ]
 }
 
@@ -148,4 +149,18 @@ fn const_lookup() -> Case {
         .global("table", &table)
         .global("params", &parameters([0.0; 3], 3))
         .args([input(&indices), output(&[0; 300], &found), int(300)])
+}
+
+/// C prints six digits behind the point unless told otherwise.
+fn hello_printf() -> Case {
+    let (n, block) = (75, 32);
+    let values = floats(16, n, -99.0, 99.0);
+    let line = |i: usize| {
+        let parity = if i % 2 == 1 { "odd" } else { "even" };
+        format!("block {} thread {} x={:.6} {parity}\n", i / block, i % block, values[i])
+    };
+    Case::cuda("hello_printf", "hello_printf")
+        .launch(ceil(n, block), block)
+        .args([input(&values), int(n)])
+        .prints((0..n).map(line).collect())
 }

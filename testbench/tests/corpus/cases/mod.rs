@@ -24,6 +24,8 @@ mod half;
 
 mod memory;
 
+mod images;
+
 use crate::case::{Case, Element, Param, scalar};
 
 /// Every case.
@@ -41,6 +43,7 @@ pub fn all() -> Vec<Case> {
         bits::cases,
         half::cases,
         memory::cases,
+        images::cases,
     ];
     topics.iter().flat_map(|cases| cases()).collect()
 }
