@@ -266,6 +266,15 @@ fn shared_loads_with_conflicts_take_a_pass_each() {
 }
 
 #[test]
+fn shared_stores_with_conflicts_hold_the_banks_for_every_pass() {
+    let mut bench = Bench::new(64);
+    let stores = |stride: u32| format!("S2R R1, SR_LANEID\nIMAD R1, R1, {stride:#x}, RZ\n");
+    for (stride, passes) in [(32, 8), (64, 16), (128, 32)] {
+        assert_eq!(bench.marginal(&stores(stride), "ST.SHARED.B32 [R1], R1"), passes);
+    }
+}
+
+#[test]
 fn store_still_queued_at_a_barrier_is_seen_by_every_warp_after_it() {
     let mut bench = Bench::new(256);
     // Warp 0 makes stores of 32 passes each, which fill its queue; then every warp reads what the last of them wrote.

@@ -6,140 +6,36 @@
 //! cycle puts itself there. So a cycle costs what happens in it, not the number of components.
 //!
 //! Invariants: every entry of the wheel lies less than [`HORIZON`] cycles ahead; entries that other tiles make arrive in a
-//! mailbox of the same form and are taken over when a quantum begins, before any of them falls due. A quantum and a message
-//! between tiles take at most half the horizon, so a mailbox taken over early or late never mixes up two cycles.
+//! mailbox of the same form and are taken over when a window begins, before any of them falls due. A tile is at most a quantum
+//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. So a mailbox taken
+//! over early or late never mixes up two cycles.
 
 pub(crate) mod bell;
 mod fading;
+mod slot;
 mod watch;
 mod wheel;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
 use bell::Bells;
 use fading::Fading;
+use slot::Shared;
 use watch::Watch;
-use wheel::Wheel;
+
+pub use slot::Slot;
+pub(crate) use slot::Waker;
 
 /// Cycles that the wheel looks ahead.
 pub const HORIZON: u64 = 64;
 
 /// Most components of one tile: the bits of a wheel's mask.
 pub const MAX_COMPONENTS: usize = 64;
-
-/// What the ports of other components share with a tile.
-struct Shared {
-    wheel: Wheel,
-    mail: Wheel,
-    remote_latency: AtomicU32,
-    /// The tiles that links lead to or come from, by [`Shared::identity`].
-    neighbors: Mutex<Vec<usize>>,
-    /// Components to tick when the next quantum begins.
-    next_quantum: AtomicU64,
-    /// The machine's bells and which is this tile's, once it is part of a machine.
-    bell: OnceLock<(Bells, usize)>,
-}
-
-impl Shared {
-    fn new() -> Arc<Self> {
-        Arc::new(Shared {
-            wheel: Wheel::new(),
-            mail: Wheel::new(),
-            remote_latency: AtomicU32::new(u32::MAX),
-            neighbors: Mutex::default(),
-            next_quantum: AtomicU64::new(0),
-            bell: OnceLock::new(),
-        })
-    }
-
-    /// Tells tiles apart for as long as they live.
-    fn identity(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    fn note_neighbor(&self, other: &Shared) {
-        let mut neighbors = self.neighbors.lock().unwrap_or_else(PoisonError::into_inner);
-        if !neighbors.contains(&other.identity()) {
-            neighbors.push(other.identity());
-        }
-    }
-
-    fn post(&self, at: Cycle, components: u64) {
-        self.mail.post(at, components);
-        if let Some((bells, tile)) = self.bell.get() {
-            bells.ring(*tile);
-        }
-    }
-}
-
-/// A component's place in a tile, known before the component is built: links are made between slots.
-#[derive(Clone)]
-pub struct Slot {
-    shared: Arc<Shared>,
-    index: usize,
-    outside: bool,
-}
-
-impl Slot {
-    /// The end of a link that no component holds: the host's, which acts between quanta.
-    pub fn outside() -> Slot {
-        Slot {
-            outside: true,
-            ..TileBuilder::new().slot()
-        }
-    }
-
-    pub(crate) fn is_outside(&self) -> bool {
-        self.outside
-    }
-
-    pub(crate) fn same_tile(&self, other: &Slot) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
-    }
-
-    /// A link of this latency joins the slot's tile to another's.
-    pub(crate) fn note_link(&self, other: &Slot, latency: u32) {
-        self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
-        self.shared.note_neighbor(&other.shared);
-    }
-
-    pub(crate) fn waker(&self, remote: bool) -> Waker {
-        Waker {
-            shared: self.shared.clone(),
-            component: 1 << self.index,
-            remote,
-        }
-    }
-}
-
-/// Puts a component on its tile's wheel.
-pub(crate) struct Waker {
-    shared: Arc<Shared>,
-    component: u64,
-    remote: bool,
-}
-
-impl Waker {
-    #[inline]
-    pub(crate) fn wake(&self, at: Cycle) {
-        if self.remote {
-            self.shared.post(at, self.component);
-        } else {
-            self.shared.wheel.add(at, self.component);
-        }
-    }
-
-    /// On the tile's own thread: ticks the component when its tile's next quantum begins.
-    pub(crate) fn wake_in_next_quantum(&self) {
-        let waiting = &self.shared.next_quantum;
-        waiting.store(waiting.load(Ordering::Relaxed) | self.component, Ordering::Relaxed);
-    }
-}
 
 /// Collects the components of a tile.
 pub struct TileBuilder {

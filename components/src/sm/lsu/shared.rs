@@ -104,6 +104,8 @@ pub struct SharedMemory {
     bytes: Vec<u8>,
     /// The access that has the banks, and its last cycle there.
     current: Option<(Cycle, Box<Flight>, u32)>,
+    /// When the banks are free again.
+    free: Cycle,
     waiting: mbarrier::Waiting,
     /// Warp, instruction and passes of what had the banks in the last tick.
     shown: Option<(u8, u32, u32)>,
@@ -123,6 +125,7 @@ impl SharedMemory {
             ports,
             bytes,
             current: None,
+            free: Cycle::ZERO,
             waiting: mbarrier::Waiting::default(),
             shown: None,
             lines,
@@ -161,7 +164,7 @@ impl SharedMemory {
     }
 
     fn begin(&mut self, now: Cycle) {
-        if self.current.is_some() || self.lines.hold_banks(now) {
+        if self.current.is_some() || self.free > now || self.lines.hold_banks(now) {
             return;
         }
         let Some(flight) = self.ports.input.recv(now) else {
@@ -173,6 +176,7 @@ impl SharedMemory {
         let number = flight.issued.0;
         self.log
             .tell(now, flight.subcore, flight.warp, What::Access { number, passes });
+        self.free = now + u64::from(passes);
         self.current = Some((now + u64::from(passes - 1), flight, passes));
     }
 
@@ -264,7 +268,8 @@ impl Component for SharedMemory {
         let activity = match &self.current {
             Some((last, ..)) if *last > now => Activity::Until(*last),
             Some(_) => Activity::Busy,
-            None => Activity::busy_if(self.ports.input.is_ready(now)),
+            None if self.ports.input.is_ready(now) => Activity::Until(self.free.max(now + 1)),
+            None => Activity::Idle,
         };
         let gives_up = self.waiting.until();
         let own = activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))));
@@ -276,6 +281,7 @@ impl Component for SharedMemory {
     fn reset(&mut self) {
         self.bytes.fill(0);
         self.current = None;
+        self.free = Cycle::ZERO;
         self.waiting.clear();
         self.shown = None;
         self.stats = Stats::default();

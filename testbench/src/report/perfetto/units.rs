@@ -73,8 +73,7 @@ impl Units {
             add(track, format!("{} {}", pipe_name(pipe), row.subcore), entered, 1);
         }
         add(LSU, "LSU".to_owned(), row.at(Step::Take), 1);
-        // The next access may begin in the cycle of the last pass.
-        let passes = u64::from(row.passes.saturating_sub(1).max(1));
+        let passes = u64::from(row.passes.max(1));
         add(SHARED, "shared memory".to_owned(), row.at(Step::Access), passes);
         entries
     }
