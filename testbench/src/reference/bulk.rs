@@ -66,6 +66,9 @@ impl Lsu<'_, '_> {
                     None => 0,
                 };
                 self.inside(lane, Space::Shared, here, 1)?[0] = byte;
+                if let Some(watch) = &mut self.cta.watch {
+                    watch.fill(here as u32);
+                }
             }
         }
         Ok(())

@@ -203,6 +203,11 @@ impl Watch {
         }
     }
 
+    /// A bulk copy has written a byte. Its mbarrier says when, so it is taken as ordered before whoever reads it.
+    pub fn fill(&mut self, byte: u32) {
+        self.shadow.fill(byte);
+    }
+
     /// A lane accesses memory of any space.
     pub fn touch(&mut self, touch: &Touch<'_>) {
         let strong = is_strong(touch.inst);

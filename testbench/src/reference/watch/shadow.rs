@@ -103,6 +103,11 @@ impl Shadow {
         race
     }
 
+    /// A byte has been written, by nobody whose access could race.
+    pub fn fill(&mut self, byte: u32) {
+        self.written[byte as usize / 4] |= 1 << (byte % 4);
+    }
+
     pub fn begin_copy(&mut self, warp: usize, lane: usize, first: u32, bytes: u32) {
         self.copies.entry((warp, lane)).or_default().open.push((first, bytes));
     }
