@@ -347,7 +347,7 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer]) -> Result<Arg, Fault> {
             if (1..=5).contains(&shape.len())
                 && shape.len() == map.tile.len()
                 && map.tile.iter().all(|n| (1..=256).contains(n))
-                && row % 16 == 0
+                && row.is_multiple_of(16)
                 && (swizzle == 0 || row <= map.swizzle) =>
         {
             Ok(Arg::TensorMap(Tiles {

@@ -28,7 +28,12 @@ fn engine(rig: &mut Rig, ctas: u32, ends: [&[u64]; 3]) -> GigaThread {
             .map(|ends| rig.input("ended", way, 8, ends.iter().map(done).collect()))
             .into(),
     };
-    GigaThread::new(Path::root("gigathread"), CONFIG, Gpcs::new(vec![0..3]), ports)
+    GigaThread::new(
+        Path::root("gigathread"),
+        CONFIG,
+        Gpcs::new(std::iter::once(0..3).collect()),
+        ports,
+    )
 }
 
 /// When an SM got its CTAs.

@@ -120,8 +120,8 @@ impl TensorMap {
         for row in 0..rows {
             let mut rest = row;
             let mut base = Some(self.base);
-            for n in 1..5 {
-                let place = i64::from(at[n]) + i64::from(rest % self.tile[n]);
+            for (n, &first) in at.iter().enumerate().skip(1) {
+                let place = i64::from(first) + i64::from(rest % self.tile[n]);
                 rest /= self.tile[n];
                 let inside = (0..i64::from(self.sizes[n])).contains(&place);
                 base = base

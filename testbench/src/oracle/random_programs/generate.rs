@@ -128,16 +128,14 @@ impl Text<'_, '_> {
             self.line(format!(".reg .{ty} %{letter}<{n}>;"));
         }
         self.line(format!(".reg .b32 %tid, %t<4>, %turns<{}>;", MOST_DEPTH + 1));
-        self.line(format!(
-            ".reg .b64 %input, %output, %counters, %own, %a<3>; .reg .pred %q;"
-        ));
+        self.line(".reg .b64 %input, %output, %counters, %own, %a<3>; .reg .pred %q;".to_string());
         for (register, param) in ["input", "output", "counters"].map(|name| (name, name)) {
             self.line(format!("ld.param.u64 %{register}, [{param}];"));
         }
-        self.line(format!("mov.u32 %tid, %tid.x;\n\tmov.u32 %t0, %ctaid.x;"));
+        self.line("mov.u32 %tid, %tid.x;\n\tmov.u32 %t0, %ctaid.x;".to_string());
         self.line(format!("mad.lo.u32 %r0, %t0, {}, %tid;", self.block));
         self.line(format!("mul.wide.u32 %a0, %r0, {};", 4 * OWN_WORDS));
-        self.line(format!("add.s64 %output, %output, %a0;\n\tmov.u64 %own, own;"));
+        self.line("add.s64 %output, %output, %a0;\n\tmov.u64 %own, own;".to_string());
         for n in 1..REGISTERS[0].2 {
             self.line(format!("mad.lo.u32 %r{n}, %r{}, 0x9e3779b1, {n};", n - 1));
         }
@@ -149,24 +147,22 @@ impl Text<'_, '_> {
             ('p', "setp.lt.s32 %p#, %r#, 0;"),
         ] {
             let n = REGISTERS.iter().find(|row| row.0 == letter).map_or(0, |row| row.2);
-            (0..n).for_each(|n| self.line(format!("{}", make.replace('#', &n.to_string()))));
+            (0..n).for_each(|n| self.line(make.replace('#', &n.to_string()).to_string()));
         }
         for at in (0..OWN_WORDS).step_by(4) {
             self.line(format!("st.local.v4.u32 [%own+{}], {{%r1, %r2, %r3, %r4}};", 4 * at));
         }
-        self.line(format!(
-            "mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %tid, 4, %t0;\n\tst.shared.u32 [%t1], %r1;"
-        ));
-        self.line(format!("setp.eq.u32 %q, %tid, 0;"));
+        self.line("mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %tid, 4, %t0;\n\tst.shared.u32 [%t1], %r1;".to_string());
+        self.line("setp.eq.u32 %q, %tid, 0;".to_string());
         for n in 0..COMMUTING.len() as u32 {
             self.line(format!("@%q st.shared.u32 [%t0+{}], {n};", 4 * (self.block + n)));
         }
-        self.line(format!("bar.sync 0;"));
+        self.line("bar.sync 0;".to_string());
     }
 
     /// Every register, and what threads combined in shared memory, goes into the output.
     fn tail(&mut self) {
-        self.line(format!("bar.sync 0;\n\tmov.u32 %t0, tile;"));
+        self.line("bar.sync 0;\n\tmov.u32 %t0, tile;".to_string());
         for n in 0..COMMUTING.len() as u32 {
             self.line(format!(
                 "ld.shared.u32 %t1, [%t0+{}];\n\txor.b32 %r0, %r0, %t1;",
@@ -192,7 +188,7 @@ impl Text<'_, '_> {
             "st.global.f32 [%output+60], %f2;",
             "ret;\n}",
         ];
-        stores.iter().for_each(|store| self.line(format!("{store}")));
+        stores.iter().for_each(|store| self.line(store.to_string()));
     }
 
     fn statements(&mut self, n: u32, together: bool) -> Result<()> {

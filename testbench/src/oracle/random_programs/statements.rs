@@ -153,7 +153,7 @@ impl Text<'_, '_> {
         let name = *self.bytes.choose(&["red", "atom"])?;
         let old = if name == "atom" { "%t3, " } else { "" };
         if self.bytes.arbitrary()? {
-            self.line(format!("mov.u32 %t2, tile;"));
+            self.line("mov.u32 %t2, tile;".to_string());
             let at = 4 * (u64::from(self.block) + n);
             self.line(format!("{guard}{name}.shared.{op} {old}[%t2+{at}], {value};"));
             return Ok(());
@@ -173,7 +173,7 @@ impl Text<'_, '_> {
         self.place("%own", OWN_WORDS * 4 / bytes, bytes)?;
         let (guard, value) = (self.guard()?, self.register(letter)?);
         let space = if self.bytes.arbitrary()? {
-            self.line(format!("cvta.local.u64 %a1, %a1;"));
+            self.line("cvta.local.u64 %a1, %a1;".to_string());
             ""
         } else {
             ".local"
