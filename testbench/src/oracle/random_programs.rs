@@ -16,7 +16,7 @@ use crate::reference::Checks;
 /// Warp instructions, and cycles, that no generated program needs.
 const LIMIT: u64 = 4_000_000;
 
-/// Makes a valid program of any bytes ([`generate::scenario`]) and runs it on the smallest machine and on the reference.
+/// Makes a valid program of any bytes (by `generate::scenario`) and runs it on the smallest machine and on the reference.
 ///
 /// # Panics
 /// If the program does not compile or does not come to its end on either, if they leave different bytes in memory, or if the watch
