@@ -2,7 +2,7 @@
 //!
 //! Nothing that a tile sends can reach another before the shortest latency between tiles, the *quantum*, is over. So tiles may
 //! run that long one after the other, or on several threads, with the same result. Where the tiles fall into hubs and leaves
-//! ([`sides`]), the two sides run in turn, each until it is one quantum ahead of the other: windows of two quanta. When no
+//! (module `sides`), the two sides run in turn, each until it is one quantum ahead of the other: windows of two quanta. When no
 //! tile has anything to do, the clock jumps.
 
 mod meeting;

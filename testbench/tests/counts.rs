@@ -10,10 +10,17 @@ const OPTIONS: Options = Options {
     max_cycles: None,
 };
 
+/// A warp that polls an mbarrier asks as often as time has it: the machine holds each question for a while, the reference
+/// has no time to hold it for. How often they ask is not a property of the program.
+const POLLS_AN_MBARRIER: &[&str] = &["tma_bulk_scale"];
+
 #[test]
 fn every_scenario_issues_as_many_instructions_as_the_reference_executes() {
     let tiny = preset::load("tiny", &[]).unwrap().config;
-    for name in builtin::names() {
+    for name in builtin::names()
+        .into_iter()
+        .filter(|name| !POLLS_AN_MBARRIER.contains(name))
+    {
         let scenario = builtin::load(name).unwrap();
         let mut bench = Bench::new(&scenario, tiny.clone()).unwrap();
         let mut memory = Memory::of(bench.gpu().storage());

@@ -1,6 +1,6 @@
 //! Waveforms of a run: which signals in which cycles ([`select`]), from which event on ([`trigger`]), recording ([`recorder`]), a
 //! dump for viewers ([`vcd`]) or any other [`sink`], the last cycles in memory ([`flight`]), layouts for viewers ([`view`]).
-//! [`waveform`] joins them; a bench needs it, [`select`] and [`file`] alone.
+//! [`waveform`] joins them; a bench needs it, [`select`] and [`mod@file`] alone.
 //!
 //! # Promises
 //! - The same run gives the same bytes, whatever the threads, the quantum, the tick order, and with or without idle-skipping.

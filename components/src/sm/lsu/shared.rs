@@ -15,7 +15,7 @@
 //! | shuffle | `shuffle_latency` |
 //! | test of an mbarrier | `latency`; one that may wait: until the phase is over, or [`mbarrier::TRY_WAIT_CYCLES`] have passed |
 //!
-//! Other SMs' accesses and bulk copies come line by line (see [`lines`]); with the SM's own they take turns.
+//! Other SMs' accesses and bulk copies come line by line (module `lines`); with the SM's own they take turns.
 //!
 //! Invariant: accesses take effect in the order in which they come.
 
