@@ -13,3 +13,5 @@ pub mod noc;
 pub mod warp;
 
 pub mod event;
+
+mod wires;

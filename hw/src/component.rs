@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use crate::link::wires::Wires;
 use crate::path::Path;
 use crate::probe::Probe;
 use crate::stats::Report;
@@ -59,6 +60,9 @@ pub trait Component: Any + Send {
     fn fades_at(&self, now: Cycle) -> Cycle {
         now + 1
     }
+
+    /// Offers the ends of its links to be watched.
+    fn wires(&mut self, _wires: &mut dyn Wires) {}
 
     /// Gives its counters and latencies.
     fn stats(&self, report: &mut dyn Report);

@@ -19,6 +19,8 @@ pub mod monitor;
 
 pub mod stall;
 
+pub mod wires;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,6 +68,7 @@ pub struct OutPort<T> {
     /// The sender itself, and whether the receiver is of another tile.
     sender: Waker,
     remote: bool,
+    config: Arc<LinkConfig>,
     attached: Option<Box<Attached<T>>>,
 }
 
@@ -84,6 +87,7 @@ pub struct InPort<T> {
     depth: usize,
     credit_latency: u64,
     sender: Waker,
+    config: Arc<LinkConfig>,
     monitor: Option<Box<dyn Monitor<T>>>,
 }
 
@@ -116,6 +120,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     let places: Places = (0..=*depth).map(|_| AtomicU64::new(0)).collect();
     let depth = *depth as usize;
     let latency = u64::from(*latency);
+    let config = Arc::new(config.clone());
     let out = OutPort {
         channel: sender,
         places: places.clone(),
@@ -127,6 +132,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         receiver: to.waker(between_tiles),
         sender: from.waker(between_tiles),
         remote: between_tiles,
+        config: config.clone(),
         attached: None,
     };
     let credit_latency = if between_tiles { latency } else { 1 };
@@ -140,6 +146,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
             depth,
             credit_latency,
             sender: from.waker(between_tiles),
+            config,
             monitor: None,
         },
     )

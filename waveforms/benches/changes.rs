@@ -11,6 +11,8 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::file::About;
+use warpwave_waveforms::flight::Flight;
+use warpwave_waveforms::recorder::Change;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::signal::{Kind, Signal};
 use warpwave_waveforms::sink::Sink;
@@ -28,6 +30,7 @@ fn main() {
     };
     println!("writer alone:    {:6.1} M changes/s", best(&writer_alone));
     println!("watched machine: {:6.1} M changes/s", best(&watched_machine));
+    println!("flight recorder: {:6.2} ns a change", flight_ns());
     println!(
         "  of it the machine itself: {:.1} ns a tick of 16 signals",
         unwatched_ns()
@@ -70,6 +73,24 @@ fn writer_alone(file: &std::path::Path) -> (u64, f64) {
     }
     writer.finish(100_001).expect("a file");
     (changes.len() as u64, start.elapsed().as_secs_f64())
+}
+
+/// As much into the flight recorder.
+fn flight_ns() -> f64 {
+    let steps: Vec<Vec<Change>> = (0..1000)
+        .map(|step| {
+            (0..50)
+                .map(|n| (n * 199 + step % 7, Some(u64::from(n + step))))
+                .collect()
+        })
+        .collect();
+    let values = vec![None; 10_000];
+    let mut flight = Flight::new(20_000);
+    let start = Instant::now();
+    for cycle in 0..100_000u64 {
+        flight.keep(Cycle(cycle), &steps[cycle as usize % 1000], &values);
+    }
+    start.elapsed().as_nanos() as f64 / 5_000_000.0
 }
 
 /// A component with 16 signals of 8 to 32 bits, four of which change in a cycle.

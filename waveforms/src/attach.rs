@@ -7,6 +7,7 @@ use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
 
 use crate::error::WaveError;
+use crate::links::Links;
 use crate::merge::{Feed, Merge};
 use crate::recorder::{Recorder, Tray};
 use crate::select::Selection;
@@ -15,7 +16,8 @@ use crate::signal::{Signal, declare};
 /// Of each component of a tile, which of its signals are recorded; nothing of one that is not even visited.
 type Taken = Vec<Vec<bool>>;
 
-/// Records what is selected in the cycles of `recorded`: the signals, by tile and component, and what joins the tiles again.
+/// Records what is selected in the cycles of `recorded`: the signals, by tile and component, and then those of links; what joins
+/// the tiles again; and the links.
 ///
 /// # Errors
 /// If a pattern selects nothing.
@@ -23,11 +25,12 @@ pub fn attach(
     selection: &Selection,
     clock: &mut Clock,
     recorded: &Range<Cycle>,
-) -> Result<(Vec<Signal>, Merge), WaveError> {
+) -> Result<(Vec<Signal>, Merge, Links), WaveError> {
     let mut signals = Vec::new();
     let taken: Vec<(usize, Taken)> = (clock.tiles().iter())
         .map(|tile| (signals.len(), take(tile, selection, &mut signals)))
         .collect();
+    let links = Links::attach(selection, clock, &mut signals);
     if let Some(pattern) = selection.idle_pattern(&signals) {
         return Err(selection.no_match(pattern, &all_signals(clock)));
     }
@@ -42,7 +45,7 @@ pub fn attach(
             merge.add(Feed::new(tray, base));
         }
     }
-    Ok((signals, merge))
+    Ok((signals, merge, links))
 }
 
 /// Adds to `signals` what is selected of a tile, and what the trigger must see of one of which anything is selected.

@@ -240,7 +240,7 @@ fn scopes_of_sms(signals: &[Signal]) -> Vec<Vec<String>> {
     let mut sms: Vec<Vec<String>> = Vec::new();
     for signal in signals {
         if let Some(n) = signal.scope.iter().position(|name| name.starts_with("sm["))
-            && sms.last().is_none_or(|sm| sm[..] != signal.scope[..=n])
+            && !sms.iter().any(|sm| sm[..] == signal.scope[..=n])
         {
             sms.push(signal.scope[..=n].to_vec());
         }

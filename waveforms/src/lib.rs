@@ -58,6 +58,8 @@ mod attach;
 
 mod merge;
 
+mod links;
+
 mod curves;
 
 pub mod marks;

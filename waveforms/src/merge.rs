@@ -55,6 +55,11 @@ impl Merge {
         self.feeds.push(feed);
     }
 
+    /// Whether there is no tile.
+    pub fn is_empty(&self) -> bool {
+        self.feeds.is_empty()
+    }
+
     /// Takes what the tiles have left, once what they left before is taken. Values at the window's start go to `first`; whether
     /// there were any.
     pub fn refill(&mut self, first: &mut [Option<u64>]) -> bool {

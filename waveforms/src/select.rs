@@ -97,6 +97,16 @@ impl Selection {
         self.patterns.iter().any(|pattern| pattern.may_match_below(&scope))
     }
 
+    /// Whether anything at or below this dotted path may be shown, as far as the text before a pattern's first `*` tells: quick.
+    pub fn may_begin(&self, path: &str) -> bool {
+        let fixed = |pattern: &Pattern| pattern.0.split('*').next().map(str::len).unwrap_or(0);
+        let fits = |pattern: &Pattern| {
+            let common = fixed(pattern).min(path.len());
+            pattern.0.as_bytes()[..common] == path.as_bytes()[..common]
+        };
+        self.patterns.iter().any(fits)
+    }
+
     /// The patterns as written.
     pub fn patterns(&self) -> impl Iterator<Item = &str> {
         self.patterns.iter().map(|pattern| pattern.0.as_str())

@@ -23,6 +23,7 @@ use crate::curves::Curves;
 use crate::error::WaveError;
 use crate::file::{self, About};
 use crate::flight::Flight;
+use crate::links::Links;
 use crate::marks::{Mark, Marks};
 use crate::merge::Merge;
 use crate::recorder::Change;
@@ -55,6 +56,7 @@ pub struct Waveform {
     signals: Vec<Signal>,
     values: Vec<Option<u64>>,
     merge: Merge,
+    links: Links,
     curves: Curves,
     marks: Marks,
     trigger: Option<Armed>,
@@ -116,7 +118,7 @@ impl Waveform {
         clock: &mut Clock,
         recorded: Range<Cycle>,
     ) -> Result<Waveform, WaveError> {
-        let (mut signals, merge) = attach(selection, clock, &recorded)?;
+        let (mut signals, merge, links) = attach(selection, clock, &recorded)?;
         let trigger = (selection.trigger()).map(|trigger| Armed::new(trigger, &signals, recorded.start));
         let marks = Marks::new(&signals, recorded.start);
         let curves = Curves::new(&mut signals, recorded.start);
@@ -126,6 +128,7 @@ impl Waveform {
             values: vec![None; signals.len()],
             signals,
             merge,
+            links,
             curves,
             marks,
             trigger,
@@ -144,11 +147,6 @@ impl Waveform {
     /// The signals shown, as sinks number them.
     pub fn signals(&self) -> &[Signal] {
         &self.signals
-    }
-
-    /// The cycle up to which everything is taken in.
-    pub fn now(&self) -> Cycle {
-        self.now
     }
 
     /// What the header of a file says of the run and of what is shown.
@@ -185,7 +183,7 @@ impl Waveform {
         self.checked(result)
     }
 
-    /// Writes the rest, the last cycle, and the views with the marks found.
+    /// Writes the rest up to cycle `now`, if it is later than what was collected, and the views with the marks found.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -271,8 +269,12 @@ impl Waveform {
     }
 
     fn refill(&mut self) {
-        if self.merge.refill(&mut self.values) {
-            self.begin();
+        self.links.refill();
+        let is_due = self.merge.is_empty() && self.now > self.recorded.start;
+        match self.merge.refill(&mut self.values) || is_due {
+            _ if self.begun => {}
+            true => self.begin(),
+            false => self.links.follow(self.now),
         }
     }
 
@@ -281,7 +283,7 @@ impl Waveform {
             return Ok(());
         }
         loop {
-            let by_itself = self.curves.next().min(self.alarm());
+            let by_itself = self.curves.next().min(self.links.next()).min(self.alarm());
             let by_itself = if by_itself < self.now.min(self.recorded.end) {
                 by_itself
             } else {
@@ -306,6 +308,7 @@ impl Waveform {
     /// The first values are known.
     fn begin(&mut self) {
         self.begun = true;
+        self.links.begin(self.recorded.start, &mut self.values);
         self.curves.begin(&mut self.values);
         if let Some(trigger) = &mut self.trigger {
             trigger.begin(self.recorded.start, &self.values);
@@ -317,6 +320,7 @@ impl Waveform {
         let mut step = std::mem::take(&mut self.step);
         step.clear();
         self.merge.take(now, &mut step);
+        self.links.take(now, &mut step);
         for &(signal, value) in &step {
             self.marks.see(now, signal, value);
             self.curves.see(now, signal, self.values[signal as usize], value);

@@ -333,3 +333,46 @@ fn folder_that_is_not_there_is_named() {
     let text = refused.err().expect("no such folder").to_string();
     assert!(text.starts_with("cannot write no/such/run.vcd: "), "{text}");
 }
+
+/// Counts, and breaks an invariant of its own in a cycle.
+struct Fragile(Path, u64);
+
+impl Component for Fragile {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+    fn tick(&mut self, now: Cycle) -> Activity {
+        assert!(now.0 < 137, "cycle {now}: {} breaks", self.0);
+        self.1 = now.0;
+        Activity::Busy
+    }
+    fn reset(&mut self) {}
+    fn is_quiescent(&self) -> bool {
+        true
+    }
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.vector("count", 16, Some(self.1));
+    }
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+#[test]
+fn broken_invariant_in_mid_quantum_the_flight_recorder_has_the_cycles_up_to_it() {
+    let mut tile = TileBuilder::new();
+    let slot = tile.slot();
+    tile.fill(&slot, Fragile(Path::root("gpu").child("fragile"), 0));
+    let mut clock = Clock::new(vec![tile.build()]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("last.vcd");
+    let mut waveform = Waveform::watch_flight(&Selection::all(), &about(), &mut clock, 50).expect("signals");
+    let run = std::panic::AssertUnwindSafe(|| clock.run(Cycle(1000), |now| waveform.collect(now).is_err()));
+    assert!(std::panic::catch_unwind(run).is_err());
+    assert_eq!(waveform.rescue(&mut clock).expect("memory"), Cycle(136));
+    let written = waveform.write_flight(&file, "broken_invariant").expect("a file");
+    assert_eq!(written, Some(Cycle(87)..Cycle(137)));
+    let dump = read(&fs::read_to_string(&file).expect("a file"));
+    let count = dump.signal("gpu.fragile.count").expect("recorded");
+    assert!((87..137).all(|cycle| count.at(cycle) == Some(cycle)));
+    let save = fs::read_to_string(folder.path().join("last.gtkw")).expect("a view");
+    assert!(save.contains("[markername] Abroken_invariant"), "{save}");
+}

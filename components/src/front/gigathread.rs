@@ -23,6 +23,7 @@ pub mod gpcs;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -44,6 +45,8 @@ pub struct Ports {
     /// From each SM.
     pub sm: Vec<InPort<SmEvent>>,
 }
+
+warpwave_hw::show_ports!(Ports: grid, event, launch, sm);
 
 /// The grid that runs.
 #[derive(Clone, Debug)]
@@ -261,6 +264,10 @@ impl Component for GigaThread {
         probe.vector("launch_cta", 32, self.sent.map(|(_, index)| index));
         probe.vector("ctas_launched", 32, self.running.as_ref().map(|r| r.next));
         probe.vector("ctas_done", 32, self.running.as_ref().map(|r| r.done));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -39,6 +39,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -373,6 +374,10 @@ impl Component for Channel {
 
     fn fades_at(&self, now: Cycle) -> Cycle {
         self.config.clock.cycle_of(self.config.clock.edges(now).end)
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.slices.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -47,6 +47,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -103,6 +104,8 @@ pub struct Ports {
     /// To and from each channel of the group.
     pub memory: Vec<ChannelPorts>,
 }
+
+warpwave_hw::show_ports!(Ports: requests, answers, commands, memory);
 
 /// What the tag stage did last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
@@ -348,6 +351,10 @@ impl Component for Slice {
 
     fn fades_at(&self, _: Cycle) -> Cycle {
         self.config.clock.cycle_of(self.next_edge)
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

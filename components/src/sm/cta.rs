@@ -27,6 +27,7 @@ use tell::{trapped, warp_start};
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -77,6 +78,8 @@ pub struct Ports {
     /// What clusters need, where there are any.
     pub cluster: Option<ClusterPorts>,
 }
+
+warpwave_hw::show_ports!(Ports: launch, event, command, start, warp, trap, cluster);
 
 /// A CTA on the SM.
 #[derive(Clone, Debug)]
@@ -342,18 +345,11 @@ impl Component for CtaManager {
         self.admit(now);
         self.run_clusters(now);
         self.count_activity(now);
-        let next_opening = self
-            .openings
-            .iter()
-            .map(|o| o.at)
-            .min()
-            .map_or(Activity::Idle, Activity::Until);
+        let openings = self.openings.iter().map(|o| o.at);
+        let next_opening = openings.min().map_or(Activity::Idle, Activity::Until);
         let waiting = self.residents.iter().any(Option::is_none) && self.ports.launch.is_ready(now);
-        let finishing = self
-            .residents
-            .iter()
-            .flatten()
-            .any(|r| r.live == 0 && r.started == r.grid.warps());
+        let mut residents = self.residents.iter().flatten();
+        let finishing = residents.any(|r| r.live == 0 && r.started == r.grid.warps());
         Activity::busy_if(self.is_starting() || waiting || finishing || self.clusters.is_busy()).or(next_opening)
     }
 
@@ -379,6 +375,10 @@ impl Component for CtaManager {
         probe.vector("ctas", 6, Some(resident.clone().count() as u64));
         probe.vector("live_warps", 7, Some(resident.map(|r| u64::from(r.live)).sum()));
         probe.vector("barriers_opening", 6, Some(self.openings.len() as u64));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

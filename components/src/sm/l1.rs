@@ -53,6 +53,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -118,6 +119,8 @@ pub struct BulkPorts {
     /// To the engine.
     pub answers: OutPort<Box<Packet>>,
 }
+
+warpwave_hw::show_ports!(Ports: requests, answers, below, returns);
 
 /// What the tag stage did last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
@@ -322,8 +325,7 @@ impl Component for L1 {
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.state("tag", &TAG_STATES, Some(self.state as usize));
-        let known = self.state != TagState::Idle;
-        probe.vector("line", 48, known.then_some(self.line));
+        probe.vector("line", 48, (self.state != TagState::Idle).then_some(self.line));
         probe.vector("hits", 8, Some(self.hits.len() as u64));
         probe.vector("mshr_sectors", 16, Some(u64::from(self.mshr.in_flight())));
         probe.vector("waiting", 16, Some(self.waiting.len() as u64));
@@ -332,24 +334,24 @@ impl Component for L1 {
         probe.vector("store_sectors", 16, Some(u64::from(self.store_queue.sectors())));
     }
 
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
+    }
+
     fn stats(&self, report: &mut dyn Report) {
         self.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        if self.waiting.len() > 0 {
-            let (packets, sectors) = (self.waiting.len(), self.mshr.in_flight());
+        let (packets, sectors, path) = (self.waiting.len(), self.mshr.in_flight(), &self.path);
+        if packets > 0 {
             say(format!(
-                "{}: {packets} packets wait for {sectors} sectors from the L2",
-                self.path
+                "{path}: {packets} packets wait for {sectors} sectors from the L2"
             ));
         }
-        if self.store_queue.len() > 0 {
-            say(format!(
-                "{}: {} packets wait for the crossbar",
-                self.path,
-                self.store_queue.len()
-            ));
+        let packets = self.store_queue.len();
+        if packets > 0 {
+            say(format!("{path}: {packets} packets wait for the crossbar"));
         }
     }
 }

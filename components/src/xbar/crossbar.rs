@@ -21,6 +21,7 @@
 //! - An output that several inputs want serves each before it serves one twice.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -249,6 +250,11 @@ impl Component for Crossbar {
             probe.bit("blocked", Some(output.blocked));
             probe.leave();
         }
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.inputs.iter_mut().for_each(|input| input.port.show(wires));
+        self.outputs.iter_mut().for_each(|output| output.port.show(wires));
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -105,13 +105,12 @@ impl Wave {
         let Some(waveform) = &mut self.waveform else {
             return Ok(());
         };
-        let now = now.unwrap_or(waveform.now());
+        let now = now.unwrap_or(Cycle::ZERO);
         let summary = waveform.finish(now).map_err(failure)?;
         if !summary.reached {
-            say(&format!(
-                "note: the waveform is empty: the run ended in cycle {now}, before the cycles of --trace-cycles or the event of \
-                 --trace-on"
-            ));
+            say(
+                "note: the waveform is empty: the run ended before the cycles of --trace-cycles or the event of --trace-on",
+            );
         }
         Ok(())
     }

@@ -106,9 +106,11 @@ impl Dump {
         Ok(self)
     }
 
-    /// The signal of this path.
+    /// The signal of this path, the first or an alias.
     pub fn signal(&self, path: &str) -> Option<&Declared> {
-        self.signals.iter().find(|signal| signal.path == path)
+        let alias = || self.aliases.iter().find(|(alias, _)| alias == path);
+        let first = self.signals.iter().find(|signal| signal.path == path);
+        first.or_else(|| alias().map(|(_, place)| &self.signals[*place]))
     }
 }
 

@@ -135,7 +135,7 @@ impl Save<'_> {
     fn row(&mut self, row: &Row) {
         self.rows += 1;
         let signal = &self.signals[row.signal];
-        let list = self.lists.of(signal);
+        let list = self.lists.of(signal).filter(|_| row.look == Look::Named);
         let flag = match row.look {
             Look::Named if list.is_some() => flag::NAMED,
             Look::Named | Look::Hex => flag::HEX,

@@ -63,11 +63,14 @@ const PARTS: [(&str, &[&str]); 7] = [
     ("links", &["link"]),
 ];
 
+/// The groups of what lies below the SMs.
+const BELOW: [(&str, &str); 3] = [("crossbar", "xbar"), ("L2", "l2_slice"), ("HBM", "channel")];
+
 /// What is seen of an SM at first, and what it is called.
 const AT_A_GLANCE: [(&str, &str, &str); 5] = [
     ("lsu", "answer_age", "request latency"),
     ("lsu", "pending", "requests pending"),
-    ("shared", "passes", "shared passes"),
+    ("shared", "banks", "shared banks"),
     ("l1", "tag", "L1 tag"),
     ("l1", "mshr_sectors", "L1 sectors missing"),
 ];
@@ -122,8 +125,16 @@ impl Maker<'_> {
         for scope in sms {
             items.extend(self.sms(scope, &scope.name));
         }
-        for scope in others {
+        for scope in others
+            .iter()
+            .filter(|scope| !BELOW.iter().any(|(_, name)| is_called(&scope.name, name)))
+        {
             items.extend(self.plain(scope, &scope.name));
+        }
+        for (title, name) in BELOW {
+            let parts = others.iter().filter(|scope| is_called(&scope.name, name));
+            let parts = parts.filter_map(|scope| self.plain(scope, &scope.name)).collect();
+            items.extend(group(title, false, parts));
         }
         items
     }
@@ -323,6 +334,8 @@ fn look(signal: &Signal) -> Look {
         .iter()
         .any(|word| signal.name.contains(word));
     match signal.kind {
+        // A viewer draws one wire as a level, whatever it means.
+        kind if kind.states().is_some() && kind.width() == 1 => Look::Binary,
         Kind::State(_) | Kind::Code => Look::Named,
         Kind::Real => Look::Curve,
         _ if CURVES.contains(&signal.name.as_str()) => Look::Curve,

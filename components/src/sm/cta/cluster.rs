@@ -18,6 +18,8 @@ pub struct ClusterPorts {
     pub open: InPort<ClusterOpen>,
 }
 
+warpwave_hw::show_ports!(ClusterPorts: seated, arrive, open);
+
 /// A CTA's part in its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Member {

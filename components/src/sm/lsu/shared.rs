@@ -26,6 +26,7 @@ mod products;
 pub use lines::LinePorts;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -63,6 +64,8 @@ pub struct Ports {
     /// Accesses line by line, where there are clusters: of other SMs, of the bulk copy engine.
     pub lines: Vec<LinePorts>,
 }
+
+warpwave_hw::show_ports!(Ports: input, output, products, lines);
 
 /// One kind of access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -300,7 +303,12 @@ impl Component for SharedMemory {
         probe.vector("warp", 5, self.shown.map(|(warp, ..)| u64::from(warp)));
         probe.vector("pc", 32, self.shown.map(|(_, pc, _)| u64::from(pc)));
         let passes = self.shown.map_or(0, |(.., passes)| u64::from(passes));
+        probe.state("banks", &BANK_STATES, Some(bank_state(passes)));
         probe.vector("passes", 6, Some(passes));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {
@@ -321,6 +329,24 @@ impl Component for SharedMemory {
         report.count("cluster_lines", stats.lines);
         report.count("products", stats.products);
         report.latency("shared", &stats.latency);
+    }
+}
+
+/// What the banks do, by the passes of the access that has them: a conflict takes more than one.
+const BANK_STATES: [&str; 7] = [
+    "idle",
+    "1_pass",
+    "2_passes",
+    "to_4_passes",
+    "to_8_passes",
+    "to_16_passes",
+    "to_32_passes",
+];
+
+fn bank_state(passes: u64) -> usize {
+    match passes {
+        0 => 0,
+        n => (1 + n.next_power_of_two().trailing_zeros() as usize).min(BANK_STATES.len() - 1),
     }
 }
 

@@ -27,6 +27,7 @@ mod packets;
 pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -92,6 +93,8 @@ pub struct Ports {
     pub bulk: Option<OutPort<Box<Flight>>>,
 }
 
+warpwave_hw::show_ports!(Ports: input, output, note, shared, l1, answer, trap, cluster);
+
 /// The links of an LSU that clusters alone need.
 pub struct ClusterPorts {
     /// From the CTA manager.
@@ -101,6 +104,8 @@ pub struct ClusterPorts {
     /// From there.
     pub answer: InPort<Box<Packet>>,
 }
+
+warpwave_hw::show_ports!(ClusterPorts: seated, request, answer);
 
 /// An access whose packets are being made.
 struct Making {
@@ -338,6 +343,10 @@ impl Component for Lsu {
             Some(self.answered.map_or(0, |(_, age)| age & 0xff_ffff)),
         );
         probe.vector("pending", 10, Some(self.pending.n_used() as u64));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

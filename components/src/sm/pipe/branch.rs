@@ -10,6 +10,7 @@
 //! | issue to the scheduler's knowing | `branch_latency`, at least 3 |
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -27,6 +28,8 @@ pub struct Ports {
     /// The boxes, back to the pool.
     pub spent: OutPort<Box<Flight>>,
 }
+
+warpwave_hw::show_ports!(Ports: input, resolved, spent);
 
 /// The branch unit.
 pub struct BranchUnit {
@@ -98,6 +101,10 @@ impl Component for BranchUnit {
         probe.vector("warp", 5, entered.map(|r| u64::from(r.warp)));
         probe.vector("pc", 32, entered.map(|r| u64::from(r.pc)));
         probe.vector("lanes", 32, entered.map(|r| u64::from(r.lanes.0)));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

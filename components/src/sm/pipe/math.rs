@@ -19,6 +19,7 @@
 //! Invariant: results leave in the order in which operands came.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -38,6 +39,8 @@ pub struct Ports {
     /// Of a tensor pipe, products of warp groups to shared memory.
     pub group: Option<OutPort<Box<Flight>>>,
 }
+
+warpwave_hw::show_ports!(Ports: input, output, group);
 
 /// What a pipe counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -132,6 +135,10 @@ impl Component for MathPipe {
         probe.bit("valid", Some(self.entered.is_some()));
         probe.vector("warp", 5, self.entered.map(|(warp, _)| u64::from(warp)));
         probe.vector("pc", 32, self.entered.map(|(_, pc)| u64::from(pc)));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -20,6 +20,7 @@
 //! - Boxes go round: as many exist as were ever in flight at once.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -73,6 +74,8 @@ pub struct Ports {
     /// Results of the units behind queues: LSU, shared memory.
     pub queued: Vec<InPort<Box<Flight>>>,
 }
+
+warpwave_hw::show_ports!(Ports: start, issue, release, pipes, results, queued);
 
 /// What a dispatch unit counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -359,6 +362,10 @@ impl Component for Dispatch {
         probe.bit("writeback_valid", Some(self.stored.is_some()));
         probe.vector("writeback_warp", 5, self.stored.map(|(warp, _)| u64::from(warp)));
         probe.vector("writeback_pc", 32, self.stored.map(|(_, pc)| u64::from(pc)));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -29,6 +29,7 @@ mod view;
 pub use view::Stats;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -82,6 +83,8 @@ pub struct Ports {
     /// Places and stores that are done.
     pub note: InPort<MemoryNote>,
 }
+
+warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, note);
 
 /// The scheduler.
 pub struct Scheduler {
@@ -250,6 +253,10 @@ impl Component for Scheduler {
 
     fn probe(&self, probe: &mut dyn Probe) {
         self.show(probe);
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

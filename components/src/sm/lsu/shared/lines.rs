@@ -28,6 +28,8 @@ pub struct LinePorts {
     pub latency: u32,
 }
 
+warpwave_hw::show_ports!(LinePorts: input, output);
+
 /// Accesses under way here.
 #[derive(Debug)]
 pub(super) struct Lines {

@@ -1,0 +1,179 @@
+//! What a link shows to a waveform: each message as it is sent, and that it is taken, noted at the ends.
+//!
+//! From that a waveform works out the handshake: valid, ready, occupancy and what the message is. A link that nobody watches
+//! pays nothing but the branch of its monitor.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::monitor::Monitor;
+use super::{InPort, LinkConfig, OutPort};
+use crate::time::Cycle;
+
+/// A message that says in one number what it is.
+pub trait Payload {
+    /// What the number is, in one word.
+    const NAME: &'static str;
+
+    /// The number, of at most 48 bits.
+    fn summary(&self) -> u64;
+}
+
+/// What happened at an end of a link.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LinkEvent {
+    /// When.
+    pub at: Cycle,
+    /// The link, as whoever watches numbers it.
+    pub link: u32,
+    /// What was sent; nothing of a message that was taken.
+    pub sent: Option<u64>,
+}
+
+/// Where the ends of watched links leave what happens.
+#[derive(Clone, Default, Debug)]
+pub struct Basket(Arc<Mutex<Vec<LinkEvent>>>);
+
+impl Basket {
+    /// Moves all that was left behind what `to` holds.
+    pub fn drain_into(&self, to: &mut Vec<LinkEvent>) {
+        to.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn leave(&self, event: LinkEvent) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+}
+
+/// An end of a link, as a component offers it.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// The link.
+    pub link: &'a LinkConfig,
+    /// Whether it is the sending end.
+    pub is_sender: bool,
+    /// What a message's number is ([`Payload::NAME`]).
+    pub payload: &'static str,
+    /// Cycles from taking a message to its place being free for the sender.
+    pub credit_latency: u64,
+}
+
+/// Chooses the ends to watch.
+pub trait Wires {
+    /// Where this end is to leave what happens, and the link's number; nothing if nobody wants to know.
+    fn end(&mut self, end: &End<'_>) -> Option<(Basket, u32)>;
+}
+
+/// Notes what happens at one end.
+struct Tap {
+    basket: Basket,
+    link: u32,
+}
+
+impl<T: Payload> Monitor<T> for Tap {
+    fn sent(&mut self, now: Cycle, message: &T) {
+        self.basket.leave(LinkEvent {
+            at: now,
+            link: self.link,
+            sent: Some(message.summary()),
+        });
+    }
+
+    fn taken(&mut self, now: Cycle, _: &T) {
+        self.basket.leave(LinkEvent {
+            at: now,
+            link: self.link,
+            sent: None,
+        });
+    }
+}
+
+/// An end of a link, or several.
+pub trait Show {
+    /// Offers them to be watched.
+    fn show(&mut self, wires: &mut dyn Wires);
+}
+
+impl<T: Payload> Show for OutPort<T> {
+    fn show(&mut self, wires: &mut dyn Wires) {
+        let link = Arc::clone(&self.config);
+        let end = End {
+            link: &link,
+            is_sender: true,
+            payload: T::NAME,
+            credit_latency: 0,
+        };
+        if let Some((basket, link)) = wires.end(&end) {
+            self.watch(Box::new(Tap { basket, link }));
+        }
+    }
+}
+
+impl<T: Payload> Show for InPort<T> {
+    fn show(&mut self, wires: &mut dyn Wires) {
+        let link = Arc::clone(&self.config);
+        let end = End {
+            link: &link,
+            is_sender: false,
+            payload: T::NAME,
+            credit_latency: self.credit_latency,
+        };
+        if let Some((basket, link)) = wires.end(&end) {
+            self.watch(Box::new(Tap { basket, link }));
+        }
+    }
+}
+
+impl<S: Show> Show for Vec<S> {
+    fn show(&mut self, wires: &mut dyn Wires) {
+        self.iter_mut().for_each(|end| end.show(wires));
+    }
+}
+
+impl<S: Show> Show for Option<S> {
+    fn show(&mut self, wires: &mut dyn Wires) {
+        self.iter_mut().for_each(|end| end.show(wires));
+    }
+}
+
+impl<A: Show, B: Show> Show for (A, B) {
+    fn show(&mut self, wires: &mut dyn Wires) {
+        self.0.show(wires);
+        self.1.show(wires);
+    }
+}
+
+/// `show_ports!(Ports: input, output)`: all of these ends of a structure.
+#[macro_export]
+macro_rules! show_ports {
+    ($ports:ty: $($end:ident),+) => {
+        impl $crate::link::wires::Show for $ports {
+            fn show(&mut self, wires: &mut dyn $crate::link::wires::Wires) {
+                $(self.$end.show(wires);)+
+            }
+        }
+    };
+}
+
+impl<T: Payload + ?Sized> Payload for Box<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn summary(&self) -> u64 {
+        (**self).summary()
+    }
+}
+
+impl<T: Payload + ?Sized> Payload for Arc<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn summary(&self) -> u64 {
+        (**self).summary()
+    }
+}
+
+impl Payload for u64 {
+    const NAME: &'static str = "number";
+
+    fn summary(&self) -> u64 {
+        self & 0xffff_ffff_ffff
+    }
+}

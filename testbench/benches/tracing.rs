@@ -1,0 +1,103 @@
+//! What watching costs: the same runs on `v100-sxm2`, one thread, unwatched, with the flight recorder of one SM, and with a
+//! waveform of one SM in a file. Runs come in turn, and ratios are of the CPU times of neighbours; the median is printed.
+//!
+//! ```text
+//! cargo bench --bench tracing               five rounds of each kernel
+//! cargo bench --bench tracing -- --quick    one round of a small part of each grid: shows that the bench works
+//! ```
+
+use std::path::Path;
+use std::time::Instant;
+
+use warpwave::bench::{Bench, Options};
+use warpwave::scenario::Scenario;
+use warpwave_components::preset;
+use warpwave_waveforms::file::About;
+use warpwave_waveforms::select::Selection;
+use warpwave_waveforms::waveform::Waveform;
+
+const GPU: &str = "v100-sxm2";
+const KERNELS: [&str; 3] = ["sgemm_tiled", "transpose_tiled_unpadded", "vector_add"];
+const SCOPES: [&str; 2] = ["gpu.gpc[0].sm[0]", "gpu.gigathread"];
+const ROUNDS: usize = 5;
+
+/// What part of a grid runs, and in a quick bench.
+const SHARE: u32 = 4;
+const QUICK_SHARE: u32 = 64;
+
+#[derive(Clone, Copy)]
+enum Watch {
+    Nothing,
+    Flight,
+    File,
+}
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let (rounds, share) = if quick { (1, QUICK_SHARE) } else { (ROUNDS, SHARE) };
+    println!(
+        "{:<26}{:>12}{:>16}{:>12}",
+        "kernel", "unwatched s", "flight recorder", "waveform"
+    );
+    for kernel in KERNELS {
+        let mut figures = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..rounds {
+            let plain = run(kernel, share, Watch::Nothing);
+            figures[0].push(plain);
+            figures[1].push(run(kernel, share, Watch::Flight) / plain);
+            figures[2].push(run(kernel, share, Watch::File) / plain);
+        }
+        let [plain, flight, file] = figures.map(median);
+        println!(
+            "{kernel:<26}{plain:>12.2}{:>16}{:>12}",
+            format!("{flight:.3}"),
+            format!("{file:.3}")
+        );
+    }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// CPU seconds of the run alone.
+fn run(kernel: &str, share: u32, watch: Watch) -> f64 {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/speed/{kernel}.toml"));
+    let mut scenario = Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    let shrink = |grid: &mut [u32; 3]| grid[0] = grid[0].div_ceil(share);
+    scenario.launches.iter_mut().for_each(|launch| shrink(&mut launch.grid));
+    let config = preset::load(GPU, &[]).expect("a built-in preset").config;
+    let mut bench = Bench::new(&scenario, config).unwrap_or_else(|error| panic!("{kernel}: {error}"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let selection = Selection::new(&SCOPES, "..").expect("patterns");
+    let about = About::new(1_000_000, Vec::new());
+    let clock = bench.gpu_mut().clock_mut();
+    let mut waveform = match watch {
+        Watch::Nothing => None,
+        Watch::Flight => Some(Waveform::watch_flight(&selection, &about, clock, 20_000).expect("signals")),
+        Watch::File => {
+            Some(Waveform::create(&folder.path().join("run.vcd"), &selection, &about, clock).expect("a file"))
+        }
+    };
+    let options = Options {
+        threads: 1,
+        max_cycles: None,
+    };
+    let begin = seconds();
+    let run = bench.run(options, &mut |progress| {
+        waveform
+            .as_mut()
+            .is_none_or(|waveform| waveform.collect(progress.now).is_ok())
+    });
+    assert!(run.stopped.is_none(), "{kernel} did not come to its end");
+    seconds() - begin
+}
+
+/// CPU time of this thread so far, in seconds; wall time where the system does not tell.
+fn seconds() -> f64 {
+    static BEGIN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = schedstat.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    nanoseconds.map_or_else(|| BEGIN.elapsed().as_secs_f64(), |time| time / 1e9)
+}

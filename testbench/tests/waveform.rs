@@ -1,0 +1,271 @@
+//! Waveforms of scenarios: they agree with the counters, and with themselves; and GTKWave opens what lies beside them, shows every
+//! row, and says at several cycles what our own reader of the dump says. Where GTKWave is not installed that test says so, and
+//! `.ci/run` counts it as skipped.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use warpwave::bench::{Bench, Options, Run};
+use warpwave::scenario::builtin;
+use warpwave_components::preset;
+use warpwave_waveforms::file::About;
+use warpwave_waveforms::select::Selection;
+use warpwave_waveforms::vcd::reader::Dump;
+use warpwave_waveforms::waveform::Waveform;
+
+/// Runs a scenario on the smallest machine with a waveform of everything.
+fn record(scenario: &str, vcd: &Path) -> Run {
+    let scenario = builtin::load(scenario).unwrap();
+    let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let about = About {
+        code: bench.instructions().into(),
+        ..About::new(1_000_000, vec![scenario.name.clone()])
+    };
+    let clock = bench.gpu_mut().clock_mut();
+    let mut waveform = Waveform::create(vcd, &Selection::all(), &about, clock).unwrap();
+    let options = Options {
+        threads: 1,
+        max_cycles: Some(1_000_000),
+    };
+    let run = bench.run(options, &mut |progress| waveform.collect(progress.now).is_ok());
+    waveform.finish(bench.gpu().clock().now()).unwrap();
+    run
+}
+
+/// The counters of warps' states.
+const COUNTERS: [&str; 16] = [
+    "stall_gmma",
+    "stall_drain",
+    "stall_sleeping",
+    "stall_barrier",
+    "stall_membar",
+    "stall_branch_resolving",
+    "stall_no_instruction",
+    "stall_long_scoreboard",
+    "stall_short_scoreboard",
+    "stall_wait",
+    "stall_lg_throttle",
+    "stall_mio_throttle",
+    "stall_math_pipe_throttle",
+    "stall_dispatch_stall",
+    "stall_not_selected",
+    "stall_selected",
+];
+
+/// The states of a warp, as the comments of a dump give them: `states of state: 0 drain, 1 sleeping, ...`.
+fn states(dump: &Dump) -> Vec<String> {
+    let lists = dump
+        .comments
+        .iter()
+        .filter_map(|line| line.strip_prefix("states of state: "));
+    let list = lists.into_iter().find(|list| list.contains("long_scoreboard")).unwrap();
+    let name = |state: &str| state.trim().split_once(' ').unwrap().1.to_owned();
+    list.split(',').map(name).collect()
+}
+
+#[test]
+fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
+    let folder = tempfile::tempdir().unwrap();
+    for scenario in ["transpose_tiled", "diverge_nested", "latency_hiding", "reduce_shuffle"] {
+        let file = folder.path().join("run.vcd");
+        let run = record(scenario, &file);
+        let dump = Dump::read(&fs::read_to_string(&file).unwrap())
+            .unwrap()
+            .by_cycle()
+            .unwrap();
+        let names = states(&dump);
+        let mut cycles = vec![0; names.len()];
+        let warps = dump
+            .signals
+            .iter()
+            .filter(|s| s.path.contains(".warp[") && s.path.ends_with(".state"));
+        for warp in warps {
+            let ends = warp.changes.iter().skip(1).map(|change| change.0).chain([dump.end]);
+            for (&(begin, state), end) in warp.changes.iter().zip(ends) {
+                cycles[state.unwrap() as usize] += end - begin;
+            }
+        }
+        for (name, shown) in names.iter().zip(cycles).filter(|(name, _)| *name != "empty") {
+            let counter = COUNTERS
+                .into_iter()
+                .find(|counter| counter.strip_prefix("stall_") == Some(name));
+            let counter = counter.unwrap_or_else(|| panic!("no counter of {name}"));
+            assert_eq!(
+                Some(shown),
+                run.totals.sum("scheduler", counter),
+                "{scenario}: cycles in state {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn links_in_the_waveform_lose_nothing_and_never_hold_more_than_their_depth() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.vcd");
+    record("reduce_sequential", &file);
+    let dump = Dump::read(&fs::read_to_string(&file).unwrap())
+        .unwrap()
+        .by_cycle()
+        .unwrap();
+    let links: Vec<&str> = dump
+        .signals
+        .iter()
+        .filter_map(|s| s.path.strip_suffix(".occupancy"))
+        .collect();
+    let links: Vec<&str> = links
+        .into_iter()
+        .filter(|path| dump.signal(&format!("{path}.ready")).is_some())
+        .collect();
+    assert!(links.len() > 100, "{} links are hardly all", links.len());
+    let mut busy = 0;
+    for path in links {
+        let of = |name: &str| dump.signal(&format!("{path}.{name}")).unwrap();
+        assert_eq!(
+            of("occupancy").changes.last().unwrap().1,
+            Some(0),
+            "{path} is empty in the end"
+        );
+        assert_eq!(of("valid").changes.last().unwrap().1, Some(0), "{path}");
+        assert_eq!(of("ready").changes.last().unwrap().1, Some(1), "{path}");
+        // A payload is there just while a message is being sent.
+        for &(at, valid) in &of("valid").changes {
+            assert_eq!(of("payload").at(at).is_some(), valid == Some(1), "{path} in cycle {at}");
+        }
+        busy += usize::from(of("valid").changes.len() > 1);
+    }
+    assert!(busy > 40, "only {busy} links carried anything");
+    // Both ends show the same link.
+    let of = |path| dump.signal(path).map(|signal| &signal.changes).unwrap();
+    let (there, here) = (
+        "gpu.gpc[0].sm[0].l1.request.valid",
+        "gpu.gpc[0].sm[0].lsu.to.l1.request.valid",
+    );
+    assert_eq!(of(there), of(here));
+}
+
+/// A row of a save file: how it is shown, the names of its values, and its signal.
+struct Row {
+    flag: String,
+    names: Option<String>,
+    signal: String,
+}
+
+/// What stands below each other: rows, and nothing for titles and blank lines.
+fn rows(save: &str) -> Vec<Option<Row>> {
+    let (mut rows, mut flag, mut names) = (Vec::new(), String::new(), None);
+    for line in save.lines() {
+        match line.split_at(1) {
+            ("@", rest) => flag = rest.to_owned(),
+            ("^", rest) => names = rest.split_once(' ').map(|(_, file)| file.to_owned()),
+            ("-", _) => rows.push(None),
+            ("[" | "*", _) => {}
+            _ => {
+                let signal = line.rsplit_once(' ').map_or(line, |(_, path)| path);
+                rows.push(Some(Row {
+                    flag: flag.clone(),
+                    names: names.take(),
+                    signal: signal.split('[').collect::<Vec<_>>().join("["),
+                }));
+            }
+        }
+    }
+    rows
+}
+
+/// The names of values from a translation file, colours left out.
+fn names(text: &str) -> Vec<(u64, String)> {
+    let line = |line: &str| {
+        let (value, name) = line.split_once(' ').unwrap();
+        let name = name.rsplit_once('?').map_or(name, |(_, name)| name);
+        (u64::from_str_radix(value, 16).unwrap(), name.to_owned())
+    };
+    text.lines().map(line).collect()
+}
+
+/// What GTKWave must show of a value.
+fn shown(folder: &Path, row: &Row, width: u32, value: u64) -> String {
+    let digits = width.div_ceil(4) as usize;
+    match (&row.names, row.flag.as_str()) {
+        (Some(file), _) => {
+            let names = names(&fs::read_to_string(folder.join(file)).unwrap());
+            let named = names.into_iter().find(|(n, _)| *n == value);
+            named.map_or(format!("{value:0digits$X}"), |(_, name)| name)
+        }
+        (None, "22" | "2022") => format!("{value:0digits$X}"),
+        (None, "28") => format!("{value:b}"),
+        (None, "88420") => format!("{}", f64::from_bits(value)),
+        _ => value.to_string(),
+    }
+}
+
+/// What GTKWave says when it runs a script on a save file; `None` where it cannot be run.
+fn gtkwave(folder: &Path, script: &str, save: &str) -> Option<String> {
+    fs::write(folder.join("look.tcl"), script).unwrap();
+    let output = Command::new("xvfb-run")
+        .args(["-a", "-s", "-screen 0 1600x1000x24", "timeout", "60", "gtkwave"])
+        .args(["--rcvar", "splash_disable on", "-S", "look.tcl", save])
+        .current_dir(folder)
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let missing = [
+        "gtkwave: not found",
+        "failed to run command",
+        "No such file or directory",
+    ];
+    (!missing.iter().any(|text| said.contains(text))).then_some(said)
+}
+
+#[test]
+fn view_of_a_scenario_every_row_is_shown_with_the_values_of_the_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    record("transpose_tiled", &folder.join("run.vcd"));
+    let save = fs::read_to_string(folder.join("run.gtkw")).unwrap();
+    // Rows of closed groups are shown, but GTKWave gives no values for them.
+    let open = save.replace("@c00200", "@800200").replace("@1401200", "@1000200");
+    fs::write(folder.join("open.gtkw"), open.replace("run.gtkw", "open.gtkw")).unwrap();
+    let rows = rows(&save);
+    let cycles = [200u64, 1_000, 4_567, 9_000, 14_001];
+    let mut script = "puts \"rows [llength [gtkwave::getDisplayedSignals]]\"\n".to_owned();
+    for cycle in cycles {
+        script += &format!(
+            "gtkwave::setMarker {}\nupdate\nfor {{set i 0}} {{$i < {}}} {{incr i}} {{ puts \"AT {cycle} $i [gtkwave::getTraceValueAtMarkerFromIndex $i]\" }}\n",
+            cycle * 1000,
+            rows.len()
+        );
+    }
+    let Some(said) = gtkwave(folder, &(script + "gtkwave::/File/Quit\n"), "open.gtkw") else {
+        println!("skipped: gtkwave with xvfb-run is not installed");
+        return;
+    };
+    for fault in ["Unknown VCD", "backtracking", "Duplicate", "parse error", "malformed"] {
+        assert!(!said.contains(fault), "{said}");
+    }
+    let n_rows = rows.iter().flatten().count();
+    assert!(n_rows > 300, "{n_rows} rows are hardly a view");
+    assert!(
+        said.contains(&format!("rows {n_rows}\n")),
+        "not every row of {n_rows} is shown"
+    );
+    let dump = Dump::read(&fs::read_to_string(folder.join("run.vcd")).unwrap()).unwrap();
+    let mut compared = 0;
+    for line in said.lines().filter_map(|line| line.strip_prefix("AT ")) {
+        let mut words = line.splitn(3, ' ');
+        let mut number = || words.next().unwrap().parse::<u64>().unwrap();
+        let (cycle, index) = (number(), number());
+        let text = words.next().unwrap_or("");
+        let Some(row) = &rows[index as usize] else { continue };
+        let path = match row.signal.rsplit_once('[') {
+            Some((path, range)) if range.contains(':') => path,
+            _ => &row.signal,
+        };
+        let signal = dump.signal(path).unwrap_or_else(|| panic!("{path} is not in the dump"));
+        let Some(value) = signal.at(cycle * 10) else { continue };
+        assert_eq!(text, shown(folder, row, signal.width, value), "{path} in cycle {cycle}");
+        compared += 1;
+    }
+    assert!(compared > 1_000, "{compared} values are hardly a comparison");
+}
