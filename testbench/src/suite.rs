@@ -38,7 +38,7 @@ pub struct Figure {
 /// ```
 /// use warpwave::suite;
 /// let kernels = suite::kernels();
-/// assert_eq!(kernels.len(), 13);
+/// assert_eq!(kernels.len(), 14);
 /// assert!(kernels.iter().filter(|kernel| suite::peer_seconds(kernel).is_some()).count() == 8);
 /// ```
 pub fn kernels() -> Vec<&'static str> {

@@ -19,7 +19,7 @@
 //! impl Component for Counter {
 //!     fn path(&self) -> &Path { &self.0 }
 //!     fn tick(&mut self, now: Cycle) -> Activity {
-//!         self.1 += 3;
+//!         self.1 = now.0 / 10 * 3;
 //!         Activity::Until(now + 10)
 //!     }
 //!     fn reset(&mut self) { self.1 = 0 }
@@ -42,7 +42,7 @@
 //!
 //! let dump = Dump::read(&std::fs::read_to_string(&file)?)?.by_cycle()?;
 //! let count = dump.signal("gpu.sm[0].count").expect("it is selected");
-//! assert_eq!(count.changes, [(15, Some(6)), (20, Some(9))]);
+//! assert_eq!(count.changes, [(15, Some(3)), (20, Some(6))]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
