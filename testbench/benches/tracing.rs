@@ -6,11 +6,10 @@
 //! cargo bench --bench tracing -- --quick    one round of a small part of each grid: shows that the bench works
 //! ```
 
-use std::path::Path;
 use std::time::Instant;
 
 use warpwave::bench::{Bench, Options};
-use warpwave::scenario::Scenario;
+use warpwave::scenario::builtin;
 use warpwave_components::preset;
 use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
@@ -63,8 +62,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 /// CPU seconds of the run alone.
 fn run(kernel: &str, share: u32, watch: Watch) -> f64 {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/speed/{kernel}.toml"));
-    let mut scenario = Scenario::load(&path).unwrap_or_else(|error| panic!("{error}"));
+    let mut scenario = builtin::load(&format!("speed_{kernel}")).unwrap_or_else(|error| panic!("{error}"));
     let shrink = |grid: &mut [u32; 3]| grid[0] = grid[0].div_ceil(share);
     scenario.launches.iter_mut().for_each(|launch| shrink(&mut launch.grid));
     let config = preset::load(GPU, &[]).expect("a built-in preset").config;
