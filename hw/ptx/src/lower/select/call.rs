@@ -18,8 +18,8 @@ use warpwave_isa::space::Access;
 /// Calls that one kernel may have, each with the code of its function.
 const MAX_CALLS: usize = 1024;
 
-/// Registers that a function which the vendor's assembler really calls may use, and its kernel has at least: calls through registers and
-/// of functions that call themselves.
+/// Registers that a function which the vendor's assembler really calls may use, and its kernel has at least: calls through registers, of
+/// the system, and of functions that call themselves.
 pub(super) const CALL_REGISTERS: usize = 24;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -41,6 +41,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     &format!("calls of `{name}`, which is not in this module"),
                 ))
             };
+            self.code.least_registers = CALL_REGISTERS;
             let selected = self.system_call(form, name, argument_lists(form.operands()));
             self.go_on_at(behind);
             return selected.unwrap_or_else(unknown);
