@@ -81,6 +81,22 @@ fn corpus_registers_give_the_vendors_occupancy_in_nine_rows_of_ten() {
     assert!(100 * near >= 85 * rows, "within 8 in {near} of {rows}");
 }
 
+#[test]
+fn kernels_that_print_or_assert_have_the_registers_that_the_vendor_gives_them() {
+    // `ptxas.csv`, version 13.5: 24 of each of these, of which the code beside the call needs far fewer.
+    for (path, kernel) in [
+        ("nvcc13.5-sm_80/hello_printf.ptx", "hello_printf"),
+        ("nvcc13.5-sm_80/assert_trap.ptx", "assert_index"),
+        ("clang19-sm_80/hello_printf.ptx", "hello_printf"),
+        ("clang19-sm_80/assert_trap.ptx", "assert_index"),
+    ] {
+        let ours = of_kernel(&allocated(&text(path).unwrap()), kernel);
+        assert_eq!(ours, Some(24), "{path}");
+    }
+    let trap = of_kernel(&allocated(&text("nvcc13.5-sm_80/assert_trap.ptx").unwrap()), "trap_on_nan");
+    assert!(trap.unwrap() < 16, "`trap` is no call: {trap:?}");
+}
+
 /// A kernel that reads 24 words and writes them in reverse, so that all are wanted at once, under a directive.
 fn reversal(directive: &str) -> warpwave_isa::program::Program {
     let loads: String = (0..24)
