@@ -1,7 +1,7 @@
 //! Coverage-guided runs of the oracles in `warpwave::oracle`; each file of `fuzz_targets/` joins one to libFuzzer.
 //!
-//! With nightly and `cargo install cargo-fuzz`: `cargo +nightly fuzz run ptx_text`. `corpus/` holds
-//! inputs to start from, `regressions/` every input that once broke a promise; `cargo test` replays both.
+//! `README.md` has the commands. `corpus/` holds inputs to start from, `regressions/` every input that once broke a promise;
+//! `cargo test` replays both.
 //! Without `cargo fuzz` a target is a program that replays the files it is given, on stable Rust.
 
 /// Gives the bytes of each file named on the command line to `oracle`.

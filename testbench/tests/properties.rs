@@ -5,28 +5,60 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Folders of other tests with PTX texts that fuzzing starts from, too: as the command in `fuzz/README.md` has them.
+const TEXTS: [&str; 3] = ["hw/ptx/tests/ok", "hw/ptx/tests/err", "testbench/corpus/ptx"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 /// Gives every committed input of a target to its oracle.
 fn replay(target: &str, oracle: impl Fn(&[u8])) {
-    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
-    let corpus = inputs(&fuzz.join("corpus").join(target));
+    let corpus = inputs(&root().join("fuzz/corpus").join(target));
     assert!(!corpus.is_empty(), "{target} has nothing to start from");
-    for path in corpus.iter().chain(&inputs(&fuzz.join("regressions").join(target))) {
+    let regressions = inputs(&root().join("fuzz/regressions").join(target));
+    give(&[corpus, regressions].concat(), oracle);
+}
+
+fn give(paths: &[PathBuf], oracle: impl Fn(&[u8])) {
+    for path in paths {
         println!("{}", path.display());
         oracle(&fs::read(path).unwrap());
     }
 }
 
-/// The files of a folder, sorted; none where there is no such folder.
+/// The files of a folder and of those in it, sorted; none where there is no such folder.
 fn inputs(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    paths
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = paths
+        .flat_map(|path| if path.is_dir() { inputs(&path) } else { vec![path] })
+        .collect();
+    files.sort();
+    files
 }
 
 #[test]
 fn ptx_texts_that_fuzzing_knows_keep_every_promise() {
     replay("ptx_text", warpwave::oracle::ptx_text);
+}
+
+#[test]
+fn ptx_texts_of_other_tests_that_fuzzing_starts_from_keep_every_promise() {
+    let commands = [
+        fs::read_to_string(root().join("fuzz/README.md")),
+        fs::read_to_string(root().join(".ci/run")),
+    ];
+    for commands in commands {
+        assert!(
+            commands
+                .unwrap()
+                .contains(&format!("fuzz/corpus/ptx_text {}", TEXTS.join(" ")))
+        );
+    }
+    let texts: Vec<PathBuf> = TEXTS.iter().flat_map(|folder| inputs(&root().join(folder))).collect();
+    assert!(texts.len() > 200, "{} texts", texts.len());
+    give(&texts, warpwave::oracle::ptx_text);
 }
 
 #[test]

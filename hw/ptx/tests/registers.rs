@@ -93,7 +93,10 @@ fn kernels_that_print_or_assert_have_the_registers_that_the_vendor_gives_them() 
         let ours = of_kernel(&allocated(&text(path).unwrap()), kernel);
         assert_eq!(ours, Some(24), "{path}");
     }
-    let trap = of_kernel(&allocated(&text("nvcc13.5-sm_80/assert_trap.ptx").unwrap()), "trap_on_nan");
+    let trap = of_kernel(
+        &allocated(&text("nvcc13.5-sm_80/assert_trap.ptx").unwrap()),
+        "trap_on_nan",
+    );
     assert!(trap.unwrap() < 16, "`trap` is no call: {trap:?}");
 }
 
