@@ -79,8 +79,10 @@ fn take(tile: &Tile, selection: &Selection, signals: &mut Vec<Signal>) -> Taken 
     taken
 }
 
-/// Every signal of the machine.
-fn all_signals(clock: &Clock) -> Vec<Signal> {
+/// Every signal of the machine, those of links too.
+fn all_signals(clock: &mut Clock) -> Vec<Signal> {
     let components = clock.tiles().iter().flat_map(|tile| tile.components());
-    components.flat_map(|component| declare(component.as_ref())).collect()
+    let mut signals = components.flat_map(|component| declare(component.as_ref())).collect();
+    Links::attach(&Selection::all(), clock, &mut signals);
+    signals
 }

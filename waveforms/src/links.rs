@@ -229,7 +229,8 @@ impl Finder<'_> {
 impl Wires for Finder<'_> {
     fn end(&mut self, end: &End<'_>) -> Option<(Basket, u32)> {
         let path = end.link.path.as_str();
-        if !self.selection.may_begin(path) || !self.selection.takes(path.split('.').chain(["valid"])) {
+        let is_taken = |(name, _): &(&str, Kind)| self.selection.takes(path.split('.').chain([*name]));
+        if !self.selection.may_begin(path) || !SIGNALS.iter().any(is_taken) {
             return None;
         }
         if let Some(ends) = &mut self.ends {

@@ -73,11 +73,11 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
     /// Write a waveform for GTKWave, with its layout beside it (.gtkw); compressed if its name ends in .gz
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", groups = ["waveform", "window"])]
     pub vcd: Option<PathBuf>,
     /// Write a waveform in GTKWave's binary format: smaller, opened at once, with the names of states in the file
     #[cfg(feature = "fst")]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", groups = ["waveform", "window"])]
     pub fst: Option<PathBuf>,
     /// Show these signals in the waveform, such as 'gpu.gpc[0].sm[1].**'; everything if left out
     #[arg(long, value_name = "SCOPE-GLOB")]
@@ -86,13 +86,13 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub trace_depth: Option<u8>,
     /// Show these cycles in the waveform, the pipeline diagram and the timeline, B not included
-    #[arg(long, value_name = "A..B", default_value = "..")]
+    #[arg(long, value_name = "A..B", default_value = "..", requires = "window")]
     pub trace_cycles: String,
     /// Begin the waveform with an event: launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
-    #[arg(long, value_name = "EVENT")]
+    #[arg(long, value_name = "EVENT", requires = "waveform")]
     pub trace_on: Option<String>,
     /// What the times of the waveform are: a cycle shown as 1 ns, or real time
-    #[arg(long, value_name = "AXIS", default_value = "cycles")]
+    #[arg(long, value_name = "AXIS", default_value = "cycles", requires = "waveform")]
     pub trace_time: TraceTime,
     /// Where the last 20000 cycles go when a run goes wrong; NAME.flight.vcd if left out
     #[arg(long, value_name = "FILE", conflicts_with = "no_flight")]
@@ -110,10 +110,10 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write a pipeline diagram for Konata: each warp instruction with its stages, its waits, and whose results it needed
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "window")]
     pub kanata: Option<PathBuf>,
     /// Write a timeline for Perfetto (JSON): warps and units of each SM, requests to memory, curves
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "window")]
     pub perfetto: Option<PathBuf>,
     /// Write every buffer as NAME.npy
     #[arg(long, value_name = "DIR")]

@@ -41,6 +41,10 @@ fn pattern_or_event_that_fits_nothing_is_refused_with_what_there_is() {
         &["no signal matches `gpu.gpc[0].sm[7].**`; `gpu.gpc[0]` exists; the nearest: gpu.gpc[0].sm[0]"],
     );
     refused(
+        &["--trace", "gpu.gpc[0].sm[0].l1.request.vald"],
+        &["`gpu.gpc[0].sm[0].l1.request` exists; the nearest: gpu.gpc[0].sm[0].l1.request.valid"],
+    );
+    refused(
         &["--trace", "gpu.gpc[0].sm[0]", "--trace-depth", "1"],
         &["no signal within 1 levels"],
     );
@@ -55,6 +59,66 @@ fn pattern_or_event_that_fits_nothing_is_refused_with_what_there_is() {
         &["no buffer is named `z`; there are: x, y"],
     );
     refused(&["--trace-on", "address=x[10000]"], &["`x` has the shape [10000]"]);
+}
+
+#[test]
+fn what_a_waveform_shows_without_a_waveform_is_refused() {
+    for option in [
+        ["--trace-on", "launch=0"],
+        ["--trace-time", "real"],
+        ["--trace-cycles", "3..5"],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let args = [&["run", "saxpy", "--gpu", "tiny"], &option[..]].concat();
+        assert_fails(&warpwave_in(folder.path(), &args), 2, &["were not provided", "--vcd"]);
+    }
+}
+
+#[test]
+fn one_signal_of_a_link_selects_the_handshake() {
+    let dump = traced("saxpy", &["--trace", "gpu.gpc[0].sm[0].l1.request.occupancy"]);
+    let shown = dump
+        .signals
+        .iter()
+        .filter_map(|signal| signal.path.strip_prefix("gpu.gpc[0].sm[0].l1.request."));
+    assert_eq!(shown.collect::<Vec<_>>(), ["valid", "ready", "occupancy", "payload"]);
+}
+
+#[test]
+fn marker_of_the_worst_request_is_where_the_slowest_in_the_table_was_issued() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = [
+        "run",
+        "transpose_tiled",
+        "--gpu",
+        "tiny",
+        "--vcd",
+        "run.vcd",
+        "--hist",
+        "hist",
+    ];
+    assert_eq!(warpwave_in(folder.path(), &args).code, 0);
+    let table = fs::read_to_string(folder.path().join("hist/latencies.txt")).unwrap();
+    let slowest = table
+        .lines()
+        .skip_while(|line| !line.starts_with("slowest"))
+        .nth(1)
+        .unwrap();
+    let issued: u64 = slowest.split_whitespace().nth(3).unwrap().parse().unwrap();
+    let view = fs::read_to_string(folder.path().join("run.gtkw")).unwrap();
+    let letter = |line: &str| {
+        Some(
+            line.strip_prefix("[markername] ")?
+                .strip_suffix("worst_request")?
+                .to_owned(),
+        )
+    };
+    let letter = view.lines().find_map(letter).unwrap();
+    // Behind the zoom and the cursor come the markers A, B and so on, in ps of a cycle shown as 1 ns.
+    let times = view.lines().find_map(|line| line.strip_prefix('*')).unwrap();
+    let place = 2 + usize::from(letter.as_bytes()[0] - b'A');
+    let marked: u64 = times.split_whitespace().nth(place).unwrap().parse().unwrap();
+    assert_eq!(marked, issued * 1000, "{slowest}");
 }
 
 #[test]
