@@ -80,6 +80,9 @@ const PASSES: &[Pass] = &[
     ("schedule", schedule::run),
 ];
 
+/// Sees the code behind each pass.
+type Look<'l> = &'l mut dyn FnMut(&'static str, &Code);
+
 /// A kernel's program, or every reason why it cannot run.
 pub(crate) fn lower<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
@@ -90,34 +93,8 @@ pub(crate) fn lower<'t, 'a>(
 ) -> Result<Program, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
-    code.most_registers = limits::registers(body.function);
     code.keep_syncs = keep_syncs;
-    for (_, pass) in PASSES {
-        pass(&mut code);
-    }
-    finish(&mut code, body, &layout)
-}
-
-fn finish(code: &mut Code, body: &Body<'_, '_>, layout: &Layout) -> Result<Program, Vec<Diagnostic>> {
-    let name = body.function.name;
-    let preds = flags::run(code);
-    let mut spilled = Spilled::new(code, layout.local_bytes);
-    let allocation = registers::within(code, code.most_registers, &mut spilled).map_err(|wanted| {
-        let allowed = code.most_registers;
-        let message = format!(
-            "`{}` needs {wanted} registers a thread and may have {allowed}",
-            name.text
-        );
-        vec![Diagnostic::unsupported(name.span, message).help("allow more: `.maxnreg`, `.maxntid`, `.minnctapersm`")]
-    })?;
-    Ok(emit::run(
-        code,
-        body.function,
-        layout,
-        &allocation,
-        &preds,
-        spilled.local_bytes,
-    ))
+    finish(&mut code, body, &layout, &mut |_, _| ())
 }
 
 /// The code behind selection and behind each pass, with the name of the pass; last the program.
@@ -129,12 +106,36 @@ pub(crate) fn stages<'t, 'a>(
 ) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
-    code.most_registers = limits::registers(body.function);
     let mut stages = vec![("select", print::text(&code))];
-    for (name, pass) in PASSES {
-        pass(&mut code);
-        stages.push((name, print::text(&code)));
-    }
-    stages.push(("program", finish(&mut code, body, &layout)?.to_string()));
+    let program = finish(&mut code, body, &layout, &mut |name, code| {
+        stages.push((name, print::text(code)));
+    })?;
+    stages.push(("program", program.to_string()));
     Ok(stages)
+}
+
+/// Selected code through every pass, with physical registers, as a program.
+fn finish(code: &mut Code, body: &Body<'_, '_>, layout: &Layout, look: Look<'_>) -> Result<Program, Vec<Diagnostic>> {
+    code.most_registers = limits::registers(body.function);
+    for (name, pass) in PASSES {
+        pass(code);
+        look(name, code);
+    }
+    let preds = flags::run(code);
+    look("flags", code);
+    let mut spilled = Spilled::new(code, layout.local_bytes);
+    let allocation = registers::within(code, code.most_registers, &mut spilled)
+        .map_err(|wanted| vec![too_few_registers(body, wanted, code.most_registers)])?;
+    look("registers", code);
+    let local_bytes = spilled.local_bytes;
+    Ok(emit::run(code, body.function, layout, &allocation, &preds, local_bytes))
+}
+
+fn too_few_registers(body: &Body<'_, '_>, wanted: usize, allowed: usize) -> Diagnostic {
+    let name = body.function.name;
+    let message = format!(
+        "`{}` needs {wanted} registers a thread and may have {allowed}",
+        name.text
+    );
+    Diagnostic::unsupported(name.span, message).help("allow more: `.maxnreg`, `.maxntid`, `.minnctapersm`")
 }

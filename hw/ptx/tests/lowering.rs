@@ -1,7 +1,8 @@
-//! The lowering pass by pass, text to text: `tests/lower` holds PTX and, under a line `== pass`, the code behind that pass.
+//! The lowering pass by pass, text to text: `tests/lower` holds PTX and, under a line `== pass`, the code behind that pass. Each is written
+//! by hand from the pass's rule.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A case: PTX, then sections of a pass's name and the code behind it.
 fn sections(text: &str) -> (&str, Vec<(&str, &str)>) {
@@ -10,17 +11,43 @@ fn sections(text: &str) -> (&str, Vec<(&str, &str)>) {
     (ptx, parts.map(|part| part.split_once('\n').unwrap()).collect())
 }
 
+/// The files of `tests/lower`, with what they hold.
+fn cases() -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lower");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut cases: Vec<_> = paths
+        .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
+        .collect();
+    cases.sort();
+    assert!(!cases.is_empty());
+    cases
+}
+
+#[test]
+fn each_pass_has_a_case_with_the_code_before_and_behind_it() {
+    let ptx = ".version 7.8\n.target sm_80\n.entry k() { ret; }\n";
+    let stages = warpwave_ptx::stages(ptx, "k").unwrap();
+    let cases = cases();
+    let shows = |pair: &[(&str, String)]| {
+        let holds = |text: &str, name: &str| sections(text).1.iter().any(|(section, _)| *section == name);
+        cases
+            .iter()
+            .any(|(_, text)| pair.iter().all(|(name, _)| holds(text, name)))
+    };
+    let missing: Vec<_> = stages
+        .windows(2)
+        .filter(|pair| !shows(pair))
+        .map(|pair| pair[1].0)
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "write a case in tests/lower with the sections of these passes and of those before them: {missing:?}"
+    );
+}
+
 #[test]
 fn each_pass_leaves_the_code_that_is_written_down() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lower");
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    assert!(!paths.is_empty());
-    for path in paths {
-        let text = fs::read_to_string(&path).unwrap();
+    for (path, text) in cases() {
         let (ptx, expected) = sections(&text);
         let stages = warpwave_ptx::stages(ptx, "k").unwrap_or_else(|findings| {
             let shown: Vec<_> = findings.iter().map(|finding| finding.render("k", ptx)).collect();

@@ -146,6 +146,10 @@ fn modifiers(what: What, mods: &Mods) -> String {
     add(moves_data, format!("{:?}", mods.space));
     add(moves_data, access(mods));
     add(
+        moves_data && mods.cache != Default::default(),
+        format!("{:?}", mods.cache),
+    );
+    add(
         matches!(what, What::Row(Opcode::Atom | Opcode::Red | Opcode::Redux)),
         format!("{:?}", mods.atom),
     );
