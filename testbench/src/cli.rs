@@ -51,7 +51,7 @@ pub fn main() -> ExitCode {
         Command::List => show::list(),
         Command::Bench(speed) => speed::bench(speed),
         Command::Gpus { name } => show::gpus(name.as_deref()),
-        Command::Check { file } => check::check(file),
+        Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),
         Command::Explain { metric } => show::explain(metric),
     };

@@ -1,9 +1,6 @@
 //! How many cycles an instruction takes on this machine: the one place where a row of the table meets a preset's numbers.
-//!
-//! Rows that stand for a sequence (division, exact square root) are charged as one long stay in the special-function pipe.
-//! The counts are assumed from the lengths of the sequences that compilers emit (kernel corpus: div.rn.f32 some 10 instructions
-//! on its fast path, integer division some 20), until lowering expands them.
 
+use warpwave_isa::control::{self, Control, Latency};
 use warpwave_isa::inst::{Inst, MmaShape};
 use warpwave_isa::opcode::{Opcode, Pipe as Kind};
 use warpwave_isa::program::Program;
@@ -18,6 +15,22 @@ pub const LONGEST: u32 = 58;
 /// Cycles of every instruction of a program, by program counter.
 pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
     program.code().iter().map(|inst| timing(inst, sm)).collect()
+}
+
+/// The control word of every instruction of a program, as compiled code for this machine would carry it. The machine itself has a
+/// scoreboard and does not look at them.
+pub fn controls(program: &Program, sm: &Sm) -> Vec<Control> {
+    let latencies: Vec<Latency> = program.code().iter().map(|inst| latency(inst, sm)).collect();
+    control::words(program, &latencies)
+}
+
+/// When the result of an instruction is there: a result from behind a queue comes whenever it comes.
+pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
+    if is_long(inst) || is_short(inst) {
+        Latency::Variable
+    } else {
+        Latency::Fixed(timing(inst, sm).latency)
+    }
 }
 
 /// Cycles of one instruction.

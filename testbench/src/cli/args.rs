@@ -28,6 +28,12 @@ pub enum Command {
     Check {
         /// The PTX file
         file: PathBuf,
+        /// List the instructions of each kernel, with the control words that machine code for the GPU would carry
+        #[arg(long)]
+        code: bool,
+        /// The GPU whose latencies the control words follow: a built-in one or a TOML file
+        #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_GPU, requires = "code")]
+        gpu: String,
     },
     /// Compute how many blocks of a shape fit on an SM, and what limits them
     Occupancy(Shape),

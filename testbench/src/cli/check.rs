@@ -3,13 +3,17 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use warpwave_components::config::GpuConfig;
+use warpwave_components::preset;
+use warpwave_components::sm::timing;
+use warpwave_isa::program::Program;
 use warpwave_ptx::{Entry, Module, compile};
 
 use super::failure::{Failure, INPUT, render};
 use super::print;
 
-/// Lists findings, unsupported instructions and what each kernel needs.
-pub fn check(file: &Path) -> Result<(), Failure> {
+/// Lists findings, unsupported instructions and what each kernel needs; for a GPU that is named, each kernel's instructions.
+pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let shown = file.display().to_string();
     let text =
         std::fs::read_to_string(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
@@ -22,6 +26,13 @@ pub fn check(file: &Path) -> Result<(), Failure> {
     })?;
     print(&render(&module.warnings, &shown, &text))?;
     print(&needs(&module))?;
+    if let Some(gpu) = gpu {
+        let preset = preset::load(gpu, &[]).map_err(Failure::input)?;
+        let programs = module.entries.iter().filter_map(|entry| entry.program.as_ref().ok());
+        programs
+            .map(|program| listing(program, &preset.config))
+            .try_for_each(|listing| print(&listing))?;
+    }
     let unsupported: Vec<_> = module.unsupported().cloned().collect();
     if unsupported.is_empty() {
         return Ok(());
@@ -58,6 +69,20 @@ fn needs(module: &Module) -> String {
                 findings.len()
             ),
         };
+    }
+    out
+}
+
+/// A kernel's instructions, each behind its control word.
+fn listing(program: &Program, config: &GpuConfig) -> String {
+    let mut out = format!(
+        "\n{} on {}\nB counters waited for, R counter of its reads, W of its result, Y yields, S cycles to the next, operands kept\n",
+        program.name(),
+        config.name
+    );
+    let words = timing::controls(program, &config.sm);
+    for (pc, (word, inst)) in words.iter().zip(program.code()).enumerate() {
+        let _ = writeln!(out, "{pc:4}: [{word}] {inst}");
     }
     out
 }

@@ -1,5 +1,6 @@
 //! The command as its users meet it: what it prints, what it says of bad input, how it ends.
 
+mod check;
 mod ending;
 mod input;
 mod run;

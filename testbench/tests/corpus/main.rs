@@ -21,6 +21,8 @@ mod family;
 
 mod table;
 
+mod control;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

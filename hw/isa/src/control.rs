@@ -1,0 +1,299 @@
+//! Control words: what compiled code tells the hardware of waiting, instruction by instruction.
+//!
+//! ```text
+//!   125..122   121..116    115..113      112..110       109          108..105     bits of an instruction of Volta and later
+//!    reuse       wait     read barrier  write barrier  yield (0)      stall
+//! ```
+//!
+//! | field | says |
+//! |---|---|
+//! | stall | cycles until the warp may issue its next instruction, 1 to 15 |
+//! | yield | not this warp in the next cycle; always where the stall is 12 or more |
+//! | write barrier | a counter that is up from issue until the result is there |
+//! | read barrier | a counter that is up from issue until the sources have been read |
+//! | wait | counters that must be zero before this instruction issues |
+//! | reuse | source slots whose register the next instruction reads in the same slot |
+//!
+//! Takes: code, and of each instruction when its result comes ([`Latency`]). Promises: who follows the words alone, with no other look
+//! at registers, reads no register or predicate before it has its value and overwrites none that is still to be read, on every path.
+//! A result that comes after a fixed time is waited for by stalls inside its block, and is there at the block's end; any other raises
+//! one of six counters, which several may share. A counter is seen to be up two cycles after the instruction that raises it.
+//!
+//! ```
+//! use warpwave_isa::control::{self, Latency};
+//! use warpwave_isa::program::{Needs, Program};
+//! let code = ["FADD.F32 R0, R1, R2", "FMUL.F32 R3, R0, R2", "EXIT"].map(|text| text.parse().unwrap());
+//! let program = Program::new("k", code.to_vec(), Needs::default());
+//! let words = control::words(&program, &[Latency::Fixed(4), Latency::Fixed(4), Latency::Fixed(4)]);
+//! assert_eq!(words[0].to_string(), "B------:R-:W-:-:S04:---");
+//! ```
+
+mod pending;
+
+use std::fmt;
+
+use crate::inst::{Inst, Source};
+use crate::opcode::{Opcode, Pipe};
+use crate::program::{Decoded, Program};
+use crate::reg::{Guard, Reg};
+use pending::{Clock, Pending, Places};
+
+/// Counters of a warp.
+pub const BARRIERS: usize = 6;
+/// The longest stall.
+pub const LONGEST_STALL: u32 = 15;
+/// Stalls from here on yield.
+const YIELDING_STALL: u32 = 12;
+/// Source slots with an operand cache.
+const SLOTS: usize = 3;
+
+/// When the result of an instruction is there for the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Latency {
+    /// So many cycles after its issue; its sources are read at once.
+    Fixed(u32),
+    /// Nobody knows when, nor when its sources have been read.
+    Variable,
+}
+
+/// The control word of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// Cycles until the warp's next instruction, 1 to 15.
+    pub stall: u8,
+    /// Whether another warp comes in the next cycle.
+    pub yields: bool,
+    /// The counter that is up until the result is there.
+    pub write: Option<u8>,
+    /// The counter that is up until the sources have been read.
+    pub read: Option<u8>,
+    /// Counters that must be zero, bit i for counter i.
+    pub wait: u8,
+    /// Source slots A, B, C whose register is kept for the next instruction, bits 0 to 2.
+    pub reuse: u8,
+}
+
+impl Control {
+    /// The 21 bits as hardware has them, the stall lowest.
+    ///
+    /// ```
+    /// use warpwave_isa::control::Control;
+    /// let word = Control { stall: 4, yields: true, write: Some(1), read: None, wait: 0b101, reuse: 0b10 };
+    /// assert_eq!(word.bits(), 0b0010_000101_111_001_0_0100);
+    /// ```
+    pub fn bits(&self) -> u32 {
+        let barrier = |barrier: Option<u8>| u32::from(barrier.unwrap_or(7));
+        u32::from(self.stall)
+            | u32::from(!self.yields) << 4
+            | barrier(self.write) << 5
+            | barrier(self.read) << 8
+            | u32::from(self.wait) << 11
+            | u32::from(self.reuse) << 17
+    }
+}
+
+impl fmt::Display for Control {
+    /// Counters waited for, counters raised, yield, stall, slots kept; `-` for none of each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |mask: u8, names: &str| -> String {
+            let shown = |(n, name)| if mask >> n & 1 != 0 { name } else { '-' };
+            names.chars().enumerate().map(shown).collect()
+        };
+        let barrier = |barrier: Option<u8>| barrier.map_or("-".to_owned(), |n| n.to_string());
+        let (read, write) = (barrier(self.read), barrier(self.write));
+        let yields = if self.yields { 'Y' } else { '-' };
+        let (wait, reuse) = (shown(self.wait, "012345"), shown(self.reuse, "ABC"));
+        write!(f, "B{wait}:R{read}:W{write}:{yields}:S{:02}:{reuse}", self.stall)
+    }
+}
+
+/// The control word of each instruction of a program.
+///
+/// # Panics
+///
+/// If there is not one latency for each instruction.
+pub fn words(program: &Program, latencies: &[Latency]) -> Vec<Control> {
+    let code = program.code();
+    assert_eq!(
+        code.len(),
+        latencies.len(),
+        "one latency for each instruction of `{}`",
+        program.name()
+    );
+    let quiet = Control {
+        stall: 1,
+        yields: false,
+        write: None,
+        read: None,
+        wait: 0,
+        reuse: 0,
+    };
+    let pass = Pass {
+        code,
+        decoded: program.decoded(),
+        latencies,
+    };
+    let mut words = vec![quiet; code.len()];
+    pass.raise(&mut words);
+    pass.wait(&mut words);
+    pass.stall(&mut words);
+    pass.reuse(&mut words);
+    words
+}
+
+struct Pass<'p> {
+    code: &'p [Inst],
+    decoded: &'p [Decoded],
+    latencies: &'p [Latency],
+}
+
+impl Pass<'_> {
+    /// Where a lane may go on behind an instruction; nowhere is known of a jump to an address.
+    fn next(&self, pc: usize) -> impl Iterator<Item = usize> + use<> {
+        let inst = &self.code[pc];
+        let jumps = inst.op == Opcode::Bra;
+        let leaves = inst.guard == Guard::ALWAYS && (jumps || inst.op == Opcode::Brx);
+        let goes_on = !leaves && !self.is_end(pc) && pc + 1 < self.code.len();
+        let behind = goes_on.then_some(pc + 1);
+        behind.into_iter().chain(jumps.then_some(inst.target as usize))
+    }
+
+    /// Cycles of a result that stalls can wait for.
+    fn stalls(&self, pc: usize) -> Option<u32> {
+        match self.latencies[pc] {
+            Latency::Fixed(cycles) if cycles <= LONGEST_STALL => Some(cycles),
+            _ => None,
+        }
+    }
+
+    /// Gives counters to the results and sources that stalls cannot wait for, in the order of the text.
+    fn raise(&self, words: &mut [Control]) {
+        let mut pending = Pending::default();
+        let mut last = 0;
+        for (pc, word) in words.iter_mut().enumerate() {
+            let decoded = &self.decoded[pc];
+            word.wait = pending.wait(decoded);
+            pending = pending.behind(word, decoded);
+            if self.stalls(pc).is_none() && !Places::written(decoded).is_empty() {
+                last = pending.choose(last);
+                word.write = Some(last);
+                pending.raise(word, decoded);
+            }
+            if self.latencies[pc] == Latency::Variable && self.is_overwritten(pc) {
+                last = pending.choose(last);
+                word.read = Some(last);
+                pending.raise(word, decoded);
+            }
+        }
+    }
+
+    /// Whether a source may be overwritten before anybody has waited for the result.
+    fn is_overwritten(&self, producer: usize) -> bool {
+        let sources = Places::read(&self.decoded[producer]).registers();
+        let results = Places::written(&self.decoded[producer]);
+        let mut seen = vec![false; self.code.len()];
+        let mut open: Vec<usize> = self.next(producer).collect();
+        while let Some(pc) = open.pop() {
+            if std::mem::replace(&mut seen[pc], true) {
+                continue;
+            }
+            let (reads, writes) = (Places::read(&self.decoded[pc]), Places::written(&self.decoded[pc]));
+            if results.meets(reads.with(writes)) {
+                continue;
+            }
+            if sources.meets(writes) || (self.code[pc].op == Opcode::Brx && !sources.is_empty()) {
+                return true;
+            }
+            open.extend(self.next(pc));
+        }
+        false
+    }
+
+    /// The counters that each instruction waits for, whatever the way to it.
+    fn wait(&self, words: &mut [Control]) {
+        let mut before = vec![Pending::default(); self.code.len()];
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for pc in 0..self.code.len() {
+                let jumps_anywhere = self.code[pc].op == Opcode::Brx;
+                words[pc].wait = match jumps_anywhere {
+                    true => before[pc].all(),
+                    false => before[pc].wait(&self.decoded[pc]),
+                };
+                let behind = before[pc].behind(&words[pc], &self.decoded[pc]);
+                for next in self.next(pc) {
+                    changed |= before[next].join(&behind);
+                }
+            }
+        }
+    }
+
+    /// The cycles behind each instruction that its successors need, block by block.
+    fn stall(&self, words: &mut [Control]) {
+        let begins = self.beginnings();
+        let mut clock = Clock::new();
+        for pc in 0..self.code.len() {
+            clock.issue(&words[pc], &self.decoded[pc], self.stalls(pc));
+            let need = match begins[pc + 1] {
+                true if self.is_end(pc) => 0,
+                true => clock.last(),
+                false => clock.first(&words[pc + 1], &self.decoded[pc + 1], self.stalls(pc + 1)),
+            };
+            let stall = need.saturating_sub(clock.now).max(1);
+            words[pc].stall = stall as u8;
+            words[pc].yields = stall >= YIELDING_STALL;
+            clock.now += stall;
+            if begins[pc + 1] {
+                clock = Clock::new();
+            }
+        }
+    }
+
+    /// Where blocks begin, the end of the code included.
+    fn beginnings(&self) -> Vec<bool> {
+        let mut begins = vec![false; self.code.len() + 1];
+        for (pc, inst) in self.code.iter().enumerate() {
+            begins[pc + 1] |= matches!(inst.op, Opcode::Bra | Opcode::Brx) || self.is_end(pc);
+            if inst.op == Opcode::Bra {
+                begins[inst.target as usize] = true;
+            }
+        }
+        begins[self.code.len()] = true;
+        begins
+    }
+
+    /// Whether no lane goes on behind an instruction.
+    fn is_end(&self, pc: usize) -> bool {
+        let inst = &self.code[pc];
+        inst.guard == Guard::ALWAYS && matches!(inst.op, Opcode::Exit | Opcode::Trap)
+    }
+
+    /// A register in the same slot of two neighbours of the arithmetic pipes is read once, if the first does not overwrite it.
+    fn reuse(&self, words: &mut [Control]) {
+        for pc in 1..self.code.len() {
+            let (first, second) = (&self.code[pc - 1], &self.code[pc]);
+            let written = Places::written(&self.decoded[pc - 1]);
+            for slot in 0..SLOTS {
+                let kept = slot_register(first, slot).filter(|&reg| slot_register(second, slot) == Some(reg));
+                let is_kept = kept.is_some_and(|reg| !written.iter().any(|place| place == usize::from(reg.0)));
+                words[pc - 1].reuse |= u8::from(is_kept) << slot;
+            }
+        }
+    }
+}
+
+/// The register in a hardware source slot: additions of two floats have their second source in the third one.
+fn slot_register(inst: &Inst, slot: usize) -> Option<Reg> {
+    let row = inst.op.row();
+    let is_addition = matches!(inst.op, Opcode::Fadd | Opcode::Hadd2);
+    let source = match slot {
+        1 if is_addition => return None,
+        2 if is_addition => 1,
+        slot => slot,
+    };
+    let has_cache = matches!(row.pipe, Pipe::Int | Pipe::Fma | Pipe::Half) && source < row.src.len();
+    match inst.src[source].source {
+        Source::Reg(reg) if has_cache && !reg.is_zero() && row.src[source].of(&inst.mods) == 1 => Some(reg),
+        _ => None,
+    }
+}

@@ -1,0 +1,146 @@
+//! What is under way: results and reads behind counters, results that come after a fixed time.
+
+use super::{BARRIERS, Control};
+use crate::program::Decoded;
+
+/// Cycles until a counter that goes up is seen to be up.
+const SHOWN_AFTER: u32 = 2;
+
+/// A set of registers and predicates.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Places([u64; 5]);
+
+impl Places {
+    pub fn read(decoded: &Decoded) -> Places {
+        let [a, b, c, d] = decoded.uses.0;
+        Places([a, b, c, d, decoded.pred_uses.into()])
+    }
+
+    pub fn written(decoded: &Decoded) -> Places {
+        let [a, b, c, d] = decoded.defs.0;
+        Places([a, b, c, d, decoded.pred_defs.into()])
+    }
+
+    /// Without predicates: an instruction reads its own at issue.
+    pub fn registers(self) -> Places {
+        let [a, b, c, d, _] = self.0;
+        Places([a, b, c, d, 0])
+    }
+
+    pub fn with(self, other: Places) -> Places {
+        Places(std::array::from_fn(|n| self.0[n] | other.0[n]))
+    }
+
+    pub fn meets(self, other: Places) -> bool {
+        (0..5).any(|n| self.0[n] & other.0[n] != 0)
+    }
+
+    pub fn is_empty(self) -> bool {
+        self == Places::default()
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..5 * 64).filter(move |n| self.0[n / 64] >> (n % 64) & 1 != 0)
+    }
+}
+
+/// What each counter stands for at some point: places to be written, and places to be read.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Pending([(Places, Places); BARRIERS]);
+
+impl Pending {
+    /// The counters that an instruction has to wait for.
+    pub fn wait(&self, decoded: &Decoded) -> u8 {
+        let (reads, writes) = (Places::read(decoded), Places::written(decoded));
+        let hinders = |&(written, read): &(Places, Places)| written.meets(reads.with(writes)) || read.meets(writes);
+        let mask = |(n, pending)| u8::from(hinders(pending)) << n;
+        self.0.iter().enumerate().map(mask).sum()
+    }
+
+    /// What is pending behind an instruction with this word.
+    pub fn behind(mut self, word: &Control, decoded: &Decoded) -> Pending {
+        for (n, pending) in self.0.iter_mut().enumerate() {
+            if word.wait >> n & 1 != 0 {
+                *pending = Default::default();
+            }
+        }
+        self.raise(word, decoded);
+        self
+    }
+
+    /// Adds what an instruction raises.
+    pub fn raise(&mut self, word: &Control, decoded: &Decoded) {
+        if let Some(barrier) = word.write {
+            let (written, _) = &mut self.0[usize::from(barrier)];
+            *written = written.with(Places::written(decoded));
+        }
+        if let Some(barrier) = word.read {
+            let (_, read) = &mut self.0[usize::from(barrier)];
+            *read = read.with(Places::read(decoded).registers());
+        }
+    }
+
+    /// Adds what is pending on another way here; whether that was more.
+    pub fn join(&mut self, other: &Pending) -> bool {
+        let before = *self;
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = (mine.0.with(theirs.0), mine.1.with(theirs.1));
+        }
+        *self != before
+    }
+
+    /// The counters that are up.
+    pub fn all(&self) -> u8 {
+        let is_up = |&(written, read): &(Places, Places)| !written.is_empty() || !read.is_empty();
+        let mask = |(n, pending)| u8::from(is_up(pending)) << n;
+        self.0.iter().enumerate().map(mask).sum()
+    }
+
+    /// A counter that nothing waits for, or else the one raised last, so that older waits get no longer.
+    pub fn choose(&self, last: u8) -> u8 {
+        (0..BARRIERS as u8).find(|&n| self.all() >> n & 1 == 0).unwrap_or(last)
+    }
+}
+
+/// The cycle in a block, and when its results and counters are there.
+pub(super) struct Clock {
+    pub now: u32,
+    ready: [u32; 5 * 64],
+    shown: [u32; BARRIERS],
+}
+
+impl Clock {
+    pub fn new() -> Self {
+        Clock {
+            now: 0,
+            ready: [0; 5 * 64],
+            shown: [0; BARRIERS],
+        }
+    }
+
+    pub fn issue(&mut self, word: &Control, decoded: &Decoded, latency: Option<u32>) {
+        for barrier in word.write.into_iter().chain(word.read) {
+            self.shown[usize::from(barrier)] = self.now + SHOWN_AFTER;
+        }
+        for place in Places::written(decoded).iter() {
+            self.ready[place] = self.now + latency.unwrap_or(0);
+        }
+    }
+
+    /// The first cycle in which an instruction may issue; an older result must not come behind its own.
+    pub fn first(&self, word: &Control, decoded: &Decoded, latency: Option<u32>) -> u32 {
+        let read = Places::read(decoded).iter().map(|place| self.ready[place]);
+        let sooner = latency.map_or(0, |latency| latency.saturating_sub(1));
+        let written = Places::written(decoded)
+            .iter()
+            .map(|place| self.ready[place].saturating_sub(sooner));
+        let waits = |&barrier: &usize| word.wait >> barrier & 1 != 0;
+        let shown = (0..BARRIERS).filter(waits).map(|barrier| self.shown[barrier]);
+        read.chain(written).chain(shown).max().unwrap_or(0)
+    }
+
+    /// When everything is there.
+    pub fn last(&self) -> u32 {
+        self.ready.iter().chain(&self.shown).copied().max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,46 @@
+//! Control words: `control.txt` holds programs with the words that a person worked out, each case under a line `==`.
+
+use warpwave_isa::control::{self, Latency};
+use warpwave_isa::inst::Inst;
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::program::{Needs, Program};
+
+/// The latencies that the head of `control.txt` names.
+fn latency(inst: &Inst) -> Latency {
+    let row = inst.op.row();
+    match row.pipe {
+        Pipe::Lsu | Pipe::Sfu => Latency::Variable,
+        _ if row.pdst > 0 && row.dst.of(&inst.mods) == 0 => Latency::Fixed(13),
+        Pipe::Fp64 => Latency::Fixed(8),
+        Pipe::Tensor => Latency::Fixed(24),
+        Pipe::Fma if inst.op == Opcode::Imad => Latency::Fixed(5),
+        _ => Latency::Fixed(4),
+    }
+}
+
+fn program(lines: &[&str]) -> Program {
+    let inst = |line: &&str| -> Inst {
+        let (_, text) = line.split_once("  ").expect("a word and an instruction");
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    };
+    Program::new("k", lines.iter().map(inst).collect(), Needs::default())
+}
+
+#[test]
+fn programs_have_the_control_words_that_are_written_down() {
+    let text = include_str!("control.txt");
+    let cases: Vec<&str> = text.split("== ").skip(1).collect();
+    assert!(cases.len() >= 6, "{} cases", cases.len());
+    for case in cases {
+        let lines: Vec<&str> = case.lines().filter(|line| line.contains(":R")).collect();
+        let program = program(&lines);
+        let latencies: Vec<Latency> = program.code().iter().map(latency).collect();
+        let words = control::words(&program, &latencies);
+        let found: Vec<String> = words
+            .iter()
+            .zip(program.code())
+            .map(|(word, inst)| format!("{word}  {inst}"))
+            .collect();
+        assert_eq!(found.join("\n"), lines.join("\n"), "{case}");
+    }
+}

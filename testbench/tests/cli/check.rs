@@ -1,0 +1,105 @@
+//! `warpwave check`: what it says of the texts of real compilers, and the listing with control words.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{assert_fails, warpwave, warpwave_in};
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
+}
+
+/// Every text of the corpus, those that other tests own included.
+fn texts() -> Vec<PathBuf> {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let elsewhere = fs::read_to_string(corpus().join("elsewhere.txt")).unwrap();
+    let owned = elsewhere.lines().map(|line| {
+        let (_, there) = line.split_once(' ').unwrap();
+        corpus().join("../..").join(there)
+    });
+    let mut texts: Vec<_> = entries(&corpus().join("ptx"))
+        .iter()
+        .flat_map(|folder| entries(folder))
+        .collect();
+    texts.extend(owned);
+    texts.sort();
+    texts
+}
+
+/// The kernels of a text, as a person finds them: names behind `.entry`.
+fn kernels(text: &str) -> Vec<&str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let heads = code.filter_map(|line| line.split_once(".entry ").map(|(_, name)| name));
+    heads.map(|name| name.trim().trim_end_matches('(')).collect()
+}
+
+#[test]
+fn every_text_of_the_corpus_is_listed_kernel_by_kernel_and_what_cannot_run_is_named() {
+    let texts = texts();
+    assert_eq!(texts.len(), 231);
+    let mut refused = Vec::new();
+    for path in &texts {
+        let text = fs::read_to_string(path).unwrap();
+        let answer = warpwave(&["check", path.to_str().unwrap()]);
+        let rows: HashSet<&str> = answer
+            .out
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        for kernel in kernels(&text) {
+            assert!(
+                rows.contains(kernel),
+                "{}: no row for {kernel}: {}",
+                path.display(),
+                answer.out
+            );
+        }
+        assert!(!kernels(&text).is_empty(), "{}", path.display());
+        match answer.code {
+            0 => assert_eq!(answer.err, "", "{}", path.display()),
+            _ => refused.push((path, answer)),
+        }
+    }
+    let [(path, answer)] = &refused[..] else {
+        panic!(
+            "one text, not {:?}",
+            refused.iter().map(|(path, _)| path).collect::<Vec<_>>()
+        )
+    };
+    assert!(path.ends_with("triton3.9.0-sm_100/matmul.ptx"), "{}", path.display());
+    assert_fails(answer, 2, &["statements are not supported"]);
+    for named in ["alloc", "ld", "st", "mma", "commit", "dealloc", "wait"] {
+        let named = format!("unsupported: instruction `tcgen05.{named}");
+        assert!(answer.out.contains(&named), "{named}: {}", answer.out);
+    }
+}
+
+#[test]
+fn code_listed_has_the_control_words_of_the_gpu_named() {
+    let text = ".version 7.8\n.target sm_80\n.entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n.reg .f64 %d<4>;\nld.param.u64 %rd1, [p];\n\
+                ld.global.f64 %d1, [%rd1];\nadd.f64 %d2, %d1, %d1;\nadd.f64 %d3, %d2, %d1;\nst.global.f64 [%rd1], %d3;\nret;\n}\n";
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.ptx"), text).unwrap();
+    let answer = warpwave_in(folder.path(), &["check", "k.ptx", "--code", "--gpu", "tiny"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    // On `tiny` a double takes 8 cycles and a move 4; the counter of a load is seen two cycles behind it.
+    let expected = "
+k on tiny
+B counters waited for, R counter of its reads, W of its result, Y yields, S cycles to the next, operands kept
+   0: [B------:R-:W-:-:S01:---] MOV R0, c[0][0x160]
+   1: [B------:R-:W-:-:S04:---] MOV R1, c[0][0x164]
+   2: [B------:R-:W0:-:S02:---] LD.B64 R2, [R0]
+   3: [B0-----:R-:W-:-:S08:---] DADD.F64 R4, R2, R2
+   4: [B------:R-:W-:-:S08:---] DADD.F64 R2, R4, R2
+   5: [B------:R-:W-:-:S01:---] ST.B64 [R0], R2
+   6: [B------:R-:W-:-:S01:---] EXIT
+";
+    assert!(answer.out.ends_with(expected), "{}", answer.out);
+    assert_fails(&warpwave(&["check", "k.ptx", "--gpu", "tiny"]), 2, &["--code"]);
+    let unknown = warpwave_in(folder.path(), &["check", "k.ptx", "--code", "--gpu", "tini"]);
+    assert_fails(&unknown, 2, &["`tini`", "`tiny`"]);
+}

@@ -1,0 +1,213 @@
+//! Control words, held to what they promise: each result and each read is followed along every way that control may take, by the words
+//! alone, until stalls or counters have made it safe. Whatever touches it before is a fault.
+
+use std::collections::HashMap;
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::preset;
+use warpwave_components::sm::timing;
+use warpwave_isa::control::{Control, Latency};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::{Decoded, Program, RegSet};
+use warpwave_isa::reg::Guard;
+
+use crate::texts;
+
+/// A program with its control words.
+struct Listing<'p> {
+    program: &'p Program,
+    words: Vec<Control>,
+    latencies: Vec<Latency>,
+}
+
+/// What becomes of something under way when the walk comes to an instruction.
+enum Step {
+    /// It is safe from here on.
+    Safe,
+    /// Not yet: the walk goes on.
+    UnderWay,
+    /// The instruction comes too early.
+    Fault,
+}
+
+impl<'p> Listing<'p> {
+    fn of(program: &'p Program, config: &GpuConfig) -> Self {
+        let latency = |inst| timing::latency(inst, &config.sm);
+        Listing {
+            program,
+            words: timing::controls(program, &config.sm),
+            latencies: program.code().iter().map(latency).collect(),
+        }
+    }
+
+    fn decoded(&self, pc: usize) -> &Decoded {
+        &self.program.decoded()[pc]
+    }
+
+    fn next(&self, pc: usize) -> Vec<usize> {
+        let inst = &self.program.code()[pc];
+        let always = inst.guard == Guard::ALWAYS;
+        match inst.op {
+            Opcode::Exit | Opcode::Trap if always => Vec::new(),
+            Opcode::Bra if always => vec![inst.target as usize],
+            Opcode::Bra => vec![pc + 1, inst.target as usize],
+            _ => vec![pc + 1],
+        }
+    }
+
+    /// The first instruction that comes too early for something that begins at `from`; `step` sees each with the cycles since then.
+    fn walk(&self, from: usize, step: impl Fn(usize, u32) -> Step) -> Option<usize> {
+        let mut soonest: HashMap<usize, u32> = HashMap::new();
+        let mut open: Vec<(usize, u32)> = vec![(from, 0)];
+        while let Some((pc, cycles)) = open.pop() {
+            let then = cycles + u32::from(self.words[pc].stall);
+            for next in self.next(pc) {
+                if soonest.get(&next).is_some_and(|&before| before <= then) {
+                    continue;
+                }
+                soonest.insert(next, then);
+                match step(next, then) {
+                    Step::Safe => {}
+                    Step::UnderWay => open.push((next, then)),
+                    Step::Fault => return Some(next),
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an instruction waits for a counter; a fault if the counter may not be seen yet.
+    fn waits(&self, pc: usize, barrier: Option<u8>, cycles: u32) -> Option<Step> {
+        let waits = barrier.is_some_and(|barrier| self.words[pc].wait >> barrier & 1 != 0);
+        waits.then_some(if cycles < 2 { Step::Fault } else { Step::Safe })
+    }
+
+    /// Who touches the result of an instruction too early.
+    fn early_use(&self, producer: usize) -> Option<usize> {
+        let result = self.decoded(producer);
+        if result.defs.is_empty() && result.pred_defs == 0 {
+            return None;
+        }
+        let touches = |registers: &RegSet, preds: u8| registers.meets(&result.defs) || preds & result.pred_defs != 0;
+        let write = self.words[producer].write;
+        self.walk(producer, |pc, cycles| {
+            let user = self.decoded(pc);
+            let reads = touches(&user.uses, user.pred_uses);
+            let writes = touches(&user.defs, user.pred_defs);
+            match (self.latencies[producer], write) {
+                (Latency::Fixed(latency), None) if cycles >= latency => Step::Safe,
+                (Latency::Fixed(_), None) if reads => Step::Fault,
+                (Latency::Fixed(latency), None) if writes => match self.latencies[pc] {
+                    Latency::Fixed(own) if cycles + own > latency => Step::UnderWay,
+                    _ => Step::Fault,
+                },
+                (Latency::Fixed(_), None) => Step::UnderWay,
+                _ => match self.waits(pc, write, cycles) {
+                    Some(step) => step,
+                    None if reads || writes => Step::Fault,
+                    None => Step::UnderWay,
+                },
+            }
+        })
+    }
+
+    /// Who overwrites a source of an instruction that may not have read it yet.
+    fn early_write(&self, reader: usize) -> Option<usize> {
+        let sources = self.decoded(reader).uses;
+        if self.latencies[reader] != Latency::Variable || sources.is_empty() {
+            return None;
+        }
+        let Control { read, write, .. } = self.words[reader];
+        self.walk(reader, |pc, cycles| {
+            let waits = self.waits(pc, read, cycles).or_else(|| self.waits(pc, write, cycles));
+            match waits {
+                Some(step) => step,
+                None if self.decoded(pc).defs.meets(&sources) => Step::Fault,
+                None => Step::UnderWay,
+            }
+        })
+    }
+
+    /// Every fault, in words.
+    fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for (pc, word) in self.words.iter().enumerate() {
+            let is_well_formed = (1..=15).contains(&word.stall) && word.yields == (word.stall >= 12);
+            if !is_well_formed {
+                faults.push(format!("{pc}: {word}"));
+            }
+            let early = [("result", self.early_use(pc)), ("source", self.early_write(pc))];
+            faults.extend(early.into_iter().filter_map(|(what, by)| {
+                let code = self.program.code();
+                by.map(|by| format!("{pc}: {}: its {what} is touched by {by}: {}", code[pc], code[by]))
+            }));
+        }
+        faults
+    }
+}
+
+/// Programs of every text of the corpus, with their place.
+fn programs() -> Vec<(String, Program)> {
+    let texts = texts::all();
+    let of_text = |text: &texts::Text| -> Vec<(String, Program)> {
+        let module = warpwave_ptx::compile(&text.ptx).expect("checked by another test");
+        let entries = module.entries.into_iter();
+        let program =
+            |entry: warpwave_ptx::Entry| Some((format!("{}/{}", text.path(), entry.name), entry.program.ok()?));
+        entries.filter_map(program).collect()
+    };
+    texts.iter().flat_map(of_text).collect()
+}
+
+fn config(gpu: &str) -> GpuConfig {
+    preset::load(gpu, &[]).expect("built in").config
+}
+
+#[test]
+fn control_words_alone_keep_every_kernel_from_touching_a_register_too_early() {
+    let programs = programs();
+    assert!(programs.len() >= 400, "{} programs", programs.len());
+    for config in ["v100-sxm2", "h100-sxm5"].map(config) {
+        for (place, program) in &programs {
+            let faults = Listing::of(program, &config).faults();
+            assert!(faults.is_empty(), "{place} on {}: {}", config.name, faults.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn a_shorter_stall_or_one_counter_less_to_wait_for_is_a_fault() {
+    let config = config("h100-sxm5");
+    let text = texts::all()
+        .into_iter()
+        .find(|text| text.path() == "triton3.9.0-sm_80/softmax");
+    let module = warpwave_ptx::compile(&text.expect("stored").ptx).expect("PTX");
+    let program = module.entries[0].program.as_ref().expect("runs");
+    let mut listing = Listing::of(program, &config);
+    assert_eq!(listing.faults(), Vec::<String>::new());
+    let targets: Vec<u32> = program
+        .code()
+        .iter()
+        .filter(|inst| inst.op == Opcode::Bra)
+        .map(|inst| inst.target)
+        .collect();
+    let (mut stalls, mut waits) = (0, 0);
+    for pc in 0..program.code().len() {
+        let word = listing.words[pc];
+        // At the end of a block everything is there, whoever needs it.
+        let ends = program.code()[pc].op == Opcode::Bra || targets.contains(&(pc as u32 + 1));
+        if word.stall > 1 && !ends {
+            listing.words[pc].stall = word.stall - 1;
+            assert_ne!(listing.faults(), Vec::<String>::new(), "{pc}: {word}");
+            stalls += 1;
+        }
+        listing.words[pc] = word;
+        for barrier in (0..6).filter(|barrier| word.wait >> barrier & 1 != 0) {
+            listing.words[pc].wait = word.wait & !(1 << barrier);
+            assert_ne!(listing.faults(), Vec::<String>::new(), "{pc}: {word}");
+            waits += 1;
+        }
+        listing.words[pc] = word;
+    }
+    assert!(stalls > 20 && waits > 20, "{stalls} stalls, {waits} waits");
+}
