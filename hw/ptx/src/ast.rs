@@ -81,6 +81,8 @@ pub enum Type {
     S16,
     S32,
     S64,
+    U16x2,
+    S16x2,
     F16,
     F16x2,
     Bf16,
@@ -113,6 +115,8 @@ impl Type {
             ".s16" => Type::S16,
             ".s32" => Type::S32,
             ".s64" => Type::S64,
+            ".u16x2" => Type::U16x2,
+            ".s16x2" => Type::S16x2,
             ".f16" => Type::F16,
             ".f16x2" => Type::F16x2,
             ".bf16" => Type::Bf16,
@@ -134,7 +138,8 @@ impl Type {
             Type::Pred => 1,
             Type::B8 | Type::U8 | Type::S8 => 8,
             Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => 16,
-            Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::F16x2 | Type::Bf16x2 | Type::Tf32 => 32,
+            Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::U16x2 | Type::S16x2 => 32,
+            Type::F16x2 | Type::Bf16x2 | Type::Tf32 => 32,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 | Type::F32x2 | Type::Handle => 64,
             Type::B128 => 128,
         }
@@ -152,12 +157,12 @@ impl Type {
 
     /// Whether the type is a signed integer.
     pub fn is_signed(self) -> bool {
-        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
+        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2)
     }
 
     /// Whether the type is an unsigned integer.
     pub fn is_unsigned(self) -> bool {
-        matches!(self, Type::U8 | Type::U16 | Type::U32 | Type::U64)
+        matches!(self, Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::U16x2)
     }
 
     /// Whether the type is bits without a meaning.
@@ -346,6 +351,8 @@ pub enum OperandKind<'a> {
     Float(Float),
     /// `!%p1`, or a negated register.
     Not(Box<Operand<'a>>),
+    /// `-%r1`, of `vmad`.
+    Minus(Box<Operand<'a>>),
     /// `%r1|%p1`.
     Pair(Box<Operand<'a>>, Box<Operand<'a>>),
     /// `[base+offset]`.

@@ -87,6 +87,10 @@ pub(crate) enum Value<'a> {
     /// `_`: a result that nobody wants.
     Sink,
     Not(Box<Value<'a>>),
+    /// `-%r1`: a negated source of `vmad`.
+    Minus(Box<Value<'a>>),
+    /// `%r1.h1`: bytes or halves of a register of a video instruction.
+    Part(Box<Value<'a>>, &'a str),
     Pair(Box<Value<'a>>, Box<Value<'a>>),
     Address(Box<Value<'a>>, i64),
     Handle(Vec<Value<'a>>),
@@ -112,6 +116,8 @@ struct Checker<'t, 'a> {
     /// Files that are named, and those already reported.
     files: HashSet<u32>,
     body: Body<'t, 'a>,
+    /// Whether the instruction at hand is a video instruction.
+    in_video: bool,
     /// Names already reported in this function.
     reported: HashSet<&'a str>,
     findings: Vec<Diagnostic>,
@@ -130,6 +136,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             functions: HashSet::new(),
             files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
+            in_video: false,
             reported: HashSet::new(),
             findings: Vec::new(),
         }

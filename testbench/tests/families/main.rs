@@ -7,6 +7,7 @@ mod images;
 mod integers;
 mod printing;
 mod tiles;
+mod vectors;
 
 mod generic;
 

@@ -726,5 +726,6 @@ def flushed():
                 out.case(f"HMNMX2.{fmt} R0, R1, R2, P0", (a, b), [result], [least])
 
 
-for part in (fp32, half, fp64, integer, product, convert, mufu, slow, flushed):
-    part()
+if __name__ == "__main__":
+    for part in (fp32, half, fp64, integer, product, convert, mufu, slow, flushed):
+        part()

@@ -1,7 +1,7 @@
 //! Operands resolved and held against their instruction's signature.
 
 use super::scope::Meaning;
-use super::signature::{needs_type, signature};
+use super::signature::{is_selector, is_video, needs_type, signature};
 use super::{Checker, Op, RegId, Step, Value};
 use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
 use crate::diag::{Diagnostic, Span};
@@ -10,6 +10,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     pub(super) fn instruction(&mut self, instruction: &'t Instruction<'a>) {
         let guard = self.guard(instruction);
         let is_branch = matches!(instruction.opcode.text, "bra");
+        self.in_video = is_video(instruction.opcode.text);
         let before = self.findings.len();
         let operands = instruction
             .operands
@@ -57,6 +58,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             OperandKind::Name(text) => self.named(name(text), 0),
             OperandKind::Offset(text, offset) => self.named(name(text), *offset),
             OperandKind::Component(text, component) => self.component(name(text), component),
+            OperandKind::Minus(inner) => Value::Minus(Box::new(self.value(inner, false))),
             OperandKind::Int(value) => Value::Int(*value),
             OperandKind::Float(float) => Value::Float(*float),
             OperandKind::Not(inner) => Value::Not(Box::new(self.value(inner, false))),
@@ -96,6 +98,12 @@ impl<'t, 'a> Checker<'t, 'a> {
     fn component(&mut self, name: Name<'a>, component: &'a str) -> Value<'a> {
         if is_special(name.text, component) {
             return Value::Special(name.text, component);
+        }
+        if let Some(Meaning::Register(reg)) = self.scopes.get(name.text)
+            && self.in_video
+            && is_selector(component)
+        {
+            return Value::Part(Box::new(Value::Register(reg)), component);
         }
         let is_known = is_special(name.text, ".x") || is_special(name.text, "");
         if is_known || self.scopes.get(name.text).is_some() {

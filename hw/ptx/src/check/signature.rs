@@ -31,17 +31,19 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
         "bfe" => "dauu",
         "bfi" => "daauu",
         "bmsk" => "duu",
+        "testp" => "px",
         "lop3" => "xaaax?x",
         "setp" if has(".f16x2") || has(".bf16x2") => "xaa?p",
         "setp" => "Paa?p",
         "selp" => "daap",
-        "slct" | "set" | "szext" | "testp" | "fns" => "xx?xxx",
+        "slct" | "set" | "szext" | "fns" => "xx?xxx",
         "dp4a" | "dp2a" => "daaa",
         "mov" => "xx",
         "cvt" => "xx?xx",
         "cvta" => "xx",
         "ld" | "ldu" => "vm?x",
         "st" => "mv?x",
+        "atom" if has(".L2::cache_hint") => "xmxx?xx",
         "atom" => "vmv?vx",
         "red" => "mv?x",
         "bra" => "l",
@@ -119,4 +121,17 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
 /// Opcodes whose meaning hangs on a type, so that one without is malformed.
 pub(super) fn needs_type(signature: &str) -> bool {
     signature.contains(['d', 'a', 'v'])
+}
+
+/// Whether an opcode is one of the video instructions, whose operands may name bytes and halves.
+pub(super) fn is_video(opcode: &str) -> bool {
+    opcode.starts_with('v') && opcode != "vote"
+}
+
+/// `.b0`, `.h1`, `.b3210`, `.h32`.
+pub(super) fn is_selector(component: &str) -> bool {
+    let digits = component.strip_prefix(".b").or_else(|| component.strip_prefix(".h"));
+    digits.is_some_and(|digits| {
+        (1..=4).contains(&digits.len()) && digits.bytes().all(|digit| (b'0'..b'8').contains(&digit))
+    })
 }

@@ -16,11 +16,13 @@ mod convert;
 mod float;
 mod gmma;
 mod integer;
+mod library;
 mod mbarrier;
 mod memory;
 mod packed;
 mod recursion;
 mod routine;
+mod spelled;
 mod system;
 mod tensor;
 mod texture;
@@ -329,6 +331,9 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
 
     fn instruction(&mut self, op: &'t check::Op<'t, 'a>) -> Selected {
         let form = Form::of(op);
+        if let Some(code) = library::code_of(&form) {
+            return self.expand(&form, code);
+        }
         match form.opcode() {
             "mov" | "cvta" => self.moves(&form),
             "ld" | "ldu" | "st" | "atom" | "red" | "cp" | "ldmatrix" | "prefetch" | "prefetchu" => self.memory(&form),
@@ -344,6 +349,8 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "wgmma" => self.warp_group(&form),
             // Grids run one after the other, and registers are given at launch: nothing to do.
             "griddepcontrol" | "setmaxnreg" => Ok(()),
+            "set" => self.set(&form),
+            "lop3" if form.operands().len() == 6 => self.lop3_predicate(&form),
             "mapa" => self.map_address(&form),
             op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),
             _ if self.is_chained(&form) => self.chained(&form),

@@ -26,6 +26,10 @@ impl<'a> Parser<'a> {
             Kind::Word => self.named()?,
             Kind::Float => OperandKind::Float(self.float()?),
             Kind::Int => OperandKind::Int(self.integer("an integer")?),
+            Kind::Punct(b'-') if self.peek(1).kind == Kind::Word => {
+                self.next();
+                OperandKind::Minus(Box::new(self.nested(Self::single)?))
+            }
             Kind::Punct(b'-' | b'+') => self.signed()?,
             Kind::Punct(b'!') => {
                 self.next();

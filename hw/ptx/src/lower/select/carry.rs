@@ -6,7 +6,7 @@
 use super::integer::sign;
 use super::{Form, Selected, Selector};
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When};
+use crate::lower::code::{Arg, Op, When, Wide};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -60,10 +60,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// The half of the product that `mad` adds to.
     fn product_word(&mut self, form: &Form<'t, 'a>) -> Result<Arg, Diagnostic> {
-        if form.ty().bits() != 32 {
-            return Err(form.unsupported());
-        }
         let args = [self.src(form, 1)?, self.src(form, 2)?];
+        if form.ty().bits() == 64 {
+            let product = self.temp_pair();
+            match form.has(".hi") {
+                true => self.high_64(form, product, [args[0], args[1], Arg::ZERO])?,
+                false => self.emit(Op::wide(Wide::Mad).dst(product).src(&args)),
+            }
+            return Ok(Arg::word(product));
+        }
         Ok(self.compute(Op::row(Opcode::Imad).src(&args).mods(|mods| {
             mods.ty = sign(form.ty());
             mods.high = form.has(".hi");

@@ -127,7 +127,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// The upper 64 of 128 bits: four products, the middle ones added with their carries.
-    fn high_64(&mut self, form: &Form<'t, 'a>, result: Word, [a, b, c]: [Arg; 3]) -> Selected {
+    pub(super) fn high_64(&mut self, form: &Form<'t, 'a>, result: Word, [a, b, c]: [Arg; 3]) -> Selected {
         let wide = |a: Arg, b: Arg, c: Arg| Op::row(Opcode::ImadWide).src(&[a, b, c]);
         let low = multiply_add(Type::U32, a.part(0), b.part(0), Arg::ZERO);
         let low = self.compute(low.mods(|mods| mods.high = true));

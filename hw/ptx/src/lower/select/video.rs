@@ -6,6 +6,7 @@ use super::integer::{negated_integer, sign};
 use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
+use crate::check::Value;
 use crate::lower::code::{Arg, Op, When};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
@@ -17,12 +18,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.opcode() == "dp2a" {
             return self.half_products(form);
         }
-        form.only(KNOWN)?;
         let parts = match form.opcode().chars().last() {
             Some('4') => 4,
             Some('2') => 2,
-            _ => return Err(form.unsupported()),
+            _ => return self.scalar_video(form),
         };
+        let selects = form.operands().iter().any(|value| matches!(value, Value::Part(..)));
+        if selects || form.opcode().starts_with("vset") {
+            return self.selected_video(form, parts);
+        }
+        form.only(KNOWN)?;
         let &[of_result, of_a, of_b] = form.types.as_slice() else {
             return Err(form.unsupported());
         };

@@ -1,0 +1,274 @@
+//! Instructions that are written in others.
+//!
+//! `lower/routines/forms.txt` holds, for each, its whole name and its code in PTX. The registers that the code declares first are the
+//! instruction's operands in their order: results, sources, the parts of lists and pairs one by one, an address as a number.
+//! A name may have alternatives, `mul24.<lo|hi>.<u32|s32>`: `$1` and `$2` in the code are those that were chosen, and a line behind
+//! `hi:` belongs to the code only where that word was.
+
+use super::{Form, Frame, Home, Selected, Selector};
+use crate::ast::Type;
+use crate::check::{self, Body, Value};
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, When, Wide};
+use crate::lower::select::memory::space_of;
+use crate::parse;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use warpwave_isa::opcode::Opcode;
+
+const FORMS: &str = include_str!("../routines/forms.txt");
+
+/// The code of every instruction of the library, and their opcodes.
+struct Library {
+    texts: HashMap<String, String>,
+    opcodes: HashSet<&'static str>,
+}
+
+impl Library {
+    fn get() -> &'static Library {
+        static READ: OnceLock<Library> = OnceLock::new();
+        READ.get_or_init(|| {
+            let mut texts = HashMap::new();
+            for entry in FORMS.split("\n== ").skip(1) {
+                let (name, code) = entry.split_once('\n').unwrap_or((entry, ""));
+                for (name, chosen) in alternatives(name) {
+                    let code = written_out(code, name_words(entry), &chosen);
+                    texts.insert(name, code);
+                }
+            }
+            let opcodes = FORMS.split("\n== ").skip(1).flat_map(|entry| {
+                let opcode = entry.split(['.', '\n']).next().unwrap_or(entry);
+                opcode.trim_matches(['<', '>']).split('|')
+            });
+            Library {
+                texts,
+                opcodes: opcodes.collect(),
+            }
+        })
+    }
+}
+
+/// Every name that a pattern stands for, and what was chosen in it.
+fn alternatives(pattern: &str) -> Vec<(String, Vec<&str>)> {
+    let Some((before, rest)) = pattern.split_once('<') else {
+        return vec![(pattern.to_owned(), Vec::new())];
+    };
+    let (choices, behind) = rest.split_once('>').expect("an alternative is closed");
+    let tails = alternatives(behind);
+    let all = choices.split('|').flat_map(|choice| {
+        tails.iter().map(move |(tail, chosen)| {
+            let chosen = std::iter::once(choice).chain(chosen.iter().copied());
+            (format!("{before}{choice}{tail}"), chosen.collect())
+        })
+    });
+    all.collect()
+}
+
+/// The words of a choice: `.relu.satfinite` has two.
+fn words(choice: &str) -> impl Iterator<Item = &str> {
+    choice.split('.').filter(|word| !word.is_empty())
+}
+
+/// All words that may be chosen in an entry's name.
+fn name_words(entry: &'static str) -> HashSet<&'static str> {
+    let name = entry.lines().next().unwrap_or_default();
+    let choices = name.split('<').skip(1).filter_map(|part| part.split('>').next());
+    choices.flat_map(|choices| choices.split('|')).flat_map(words).collect()
+}
+
+/// The code with its choices filled in, without the lines of others.
+fn written_out(code: &str, known: HashSet<&str>, chosen: &[&str]) -> String {
+    let is_chosen = |wanted: &str| {
+        chosen
+            .iter()
+            .flat_map(|choice| words(choice))
+            .any(|word| word == wanted)
+    };
+    let mut out = String::new();
+    for line in code.lines() {
+        let mut line = line.trim_start();
+        let mut belongs = true;
+        while let Some((word, rest)) = line.split_once(':').filter(|(word, _)| known.contains(word)) {
+            belongs &= is_chosen(word);
+            line = rest.trim_start();
+        }
+        if belongs {
+            out += line;
+            out.push('\n');
+        }
+    }
+    for (n, choice) in (1..).zip(chosen) {
+        out = out.replace(&format!("${n}"), choice);
+    }
+    out
+}
+
+/// A function of this code, read once in a process.
+fn body(code: &str) -> &'static Body<'static, 'static> {
+    static READ: Mutex<BTreeMap<String, &'static Body<'static, 'static>>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(body) = read.get(code) {
+        return body;
+    }
+    let text = format!(".version 8.6\n.target sm_90a\n.address_size 64\n.func f() {{\n{code}}}\n").leak();
+    let reading = parse::parse(text);
+    let module = Box::leak(Box::new(reading.module));
+    let (checked, findings) = check::check(module);
+    let findings: Vec<String> = reading
+        .findings
+        .iter()
+        .chain(&findings)
+        .map(|f| f.render("forms", text))
+        .collect();
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+    let body = &Box::leak(Box::new(checked)).bodies[0];
+    read.insert(code.to_owned(), body);
+    body
+}
+
+/// The code of an instruction, where the library has it.
+pub(super) fn code_of(form: &Form<'_, '_>) -> Option<&'static str> {
+    let library = Library::get();
+    if !library.opcodes.contains(form.opcode()) {
+        return None;
+    }
+    let qualifiers = form.qualifiers().map(|name| name.text);
+    let name: String = std::iter::once(form.opcode()).chain(qualifiers).collect();
+    library.texts.get(&name).map(String::as_str)
+}
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Code of the library in the place of an instruction; a guard leads around all of it.
+    pub(super) fn expand(&mut self, form: &Form<'t, 'a>, code: &str) -> Selected {
+        let body = body(code);
+        let mut frame = Frame::of(body, &mut self.code, &mut self.places);
+        frame.line = Some(self.line);
+        let homes: Vec<(Home, Type)> = frame
+            .homes
+            .iter()
+            .copied()
+            .zip(body.registers.iter().copied())
+            .collect();
+        let behind = self.around_guard();
+        let n_results = self.take_operands(form, &homes)?;
+        let n_findings = self.findings.len();
+        self.frames.push(frame);
+        self.steps();
+        self.frames.pop();
+        if self.findings.len() > n_findings {
+            // They speak of the library's text, which the user does not have.
+            self.findings.truncate(n_findings);
+            return Err(form.unsupported());
+        }
+        self.give_results(form, &homes, n_results)?;
+        self.go_on_at(behind);
+        Ok(())
+    }
+
+    /// Copies the sources to the first registers of the code, behind the results, whose number is returned.
+    fn take_operands(&mut self, form: &Form<'t, 'a>, homes: &[(Home, Type)]) -> Result<usize, Diagnostic> {
+        let mut homes = homes.iter();
+        let mut n_results = 0;
+        for (n, operand) in form.operands().iter().enumerate() {
+            let is_result = n == 0 && !matches!(operand, Value::Address(..));
+            for value in flat(operand) {
+                let Some(&(home, ty)) = homes.next() else {
+                    return Err(form.malformed("more operands than this instruction takes"));
+                };
+                match home {
+                    _ if is_result => n_results += 1,
+                    Home::Flag(flag) => {
+                        let when = self.when(form, value)?;
+                        self.copy_flag(Some(flag), when);
+                    }
+                    Home::Words(word) => {
+                        let source = self.operand(form, n, value, ty)?;
+                        self.copy(word, source, ty);
+                    }
+                }
+            }
+        }
+        Ok(n_results)
+    }
+
+    /// A source, or the number of an address.
+    fn operand(&mut self, form: &Form<'t, 'a>, n: usize, value: &Value<'a>, ty: Type) -> Result<Arg, Diagnostic> {
+        let wide = ty.bits() == 64;
+        if let Value::Address(..) = value {
+            let spot = self.spot(form, n, space_of(form))?;
+            let offset = Arg::imm(spot.offset as u64);
+            return Ok(match wide {
+                true => self.compute(Op::wide(Wide::Add).src(&[spot.base, offset])),
+                false => self.compute(Op::row(Opcode::Iadd3).src(&[spot.base.part(0), offset.part(0)])),
+            });
+        }
+        let value = within(value);
+        if matches!(value, Value::Register(_)) && (self.words_of(value) == 2) != wide {
+            return Err(form.malformed("a register is not as wide as this instruction needs"));
+        }
+        self.arg(form, value, ty)
+    }
+
+    fn give_results(&mut self, form: &Form<'t, 'a>, homes: &[(Home, Type)], n: usize) -> Selected {
+        let Some(operand) = form.operands().first().filter(|_| n > 0) else {
+            return Ok(());
+        };
+        for (value, &(home, ty)) in flat(operand).into_iter().zip(homes) {
+            match home {
+                Home::Flag(flag) => {
+                    let result = self.flag(form, value)?;
+                    self.copy_flag(result, When::flag(flag));
+                }
+                Home::Words(word) => {
+                    let value = within(value);
+                    if matches!(value, Value::Register(_)) && (self.words_of(value) == 2) != (ty.bits() == 64) {
+                        return Err(form.malformed("a register is not as wide as this instruction needs"));
+                    }
+                    let result = self.dst_of(form, value, ty)?;
+                    self.copy(result, Arg::word(word), ty);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The parts of lists and pairs.
+fn flat<'v, 'a>(value: &'v Value<'a>) -> Vec<&'v Value<'a>> {
+    match value {
+        Value::Vector(parts) => parts.iter().flat_map(flat).collect(),
+        Value::Pair(first, second) => flat(first).into_iter().chain(flat(second)).collect(),
+        single => vec![single],
+    }
+}
+
+/// The register of a negated or selected operand.
+fn within<'v, 'a>(value: &'v Value<'a>) -> &'v Value<'a> {
+    match value {
+        Value::Part(inner, _) | Value::Minus(inner) => within(inner),
+        value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_the_library_is_read_without_findings() {
+        let library = Library::get();
+        assert!(library.texts.len() > 100);
+        for code in library.texts.values() {
+            body(code);
+        }
+    }
+
+    #[test]
+    fn choices_are_filled_in_and_lines_of_others_left_out() {
+        let known = name_words("op.<lo|hi><|.sat>\n");
+        let code = "a.$1 b;\nhi: c;\nsat: lo: d$2;\nlabel:\n";
+        assert_eq!(written_out(code, known, &["lo", ".sat"]), "a.lo b;\nd.sat;\nlabel:\n");
+        let names: Vec<String> = alternatives("x<|.y>.<a|b>").into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["x.a", "x.b", "x.y.a", "x.y.b"]);
+    }
+}
