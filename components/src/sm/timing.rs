@@ -76,16 +76,12 @@ fn writes_only_predicates(inst: &Inst) -> bool {
     row.pdst > 0 && row.dst.of(&inst.mods) == 0
 }
 
-/// In proportion to the multiply-adds of m16n8k16 with 16-bit inputs; 32-bit inputs run at half the rate, 8-bit at twice.
+/// In proportion to the bytes along k, which are as many in 16 elements of 16 bits as in 8, 32, 64 or 256 of other sizes.
 fn tensor(shape: MmaShape, unit: Pipe) -> Pipe {
+    let (words_of_a, ..) = shape.words();
     let halves = match shape {
-        MmaShape::M16n8k16F16
-        | MmaShape::M16n8k16Bf16
-        | MmaShape::M16n8k8Tf32
-        | MmaShape::M16n8k32S8
-        | MmaShape::M16n8k32U8 => 2,
-        MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 | MmaShape::M16n8k16S8 | MmaShape::M16n8k16U8 => 1,
         MmaShape::M8n8k4F64 => 4,
+        _ => u32::from(words_of_a / 2),
     };
     Pipe {
         latency: unit.latency,

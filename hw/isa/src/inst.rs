@@ -2,6 +2,7 @@
 
 use crate::opcode::Opcode;
 use crate::reg::{Conv, Guard, Pred, Reg, Special};
+pub use crate::shape::MmaShape;
 use crate::space::{Access, Space};
 
 /// Where a source's bits come from. A source of more than one word starts here and goes on in the following registers or words.
@@ -245,26 +246,6 @@ pub enum Scope {
     Gpu,
     /// The whole system.
     Sys,
-}
-
-/// The shape and types of a tensor-core product.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[allow(
-    missing_docs,
-    reason = "mMnNkK and the type of the inputs; the accumulator's type is `Mods::ty`"
-)]
-pub enum MmaShape {
-    #[default]
-    M16n8k16F16,
-    M16n8k8F16,
-    M16n8k16Bf16,
-    M16n8k8Tf32,
-    M16n8k4Tf32,
-    M16n8k32S8,
-    M16n8k32U8,
-    M8n8k4F64,
-    M16n8k16S8,
-    M16n8k16U8,
 }
 
 /// Everything about an instruction that is neither operand nor row. What a row does not use stays at its default.

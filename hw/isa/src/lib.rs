@@ -1,8 +1,8 @@
 //! What software and machine agree on: instructions, registers, programs and their meaning. There is no time in here.
 //!
-//! Read in this order: [`opcode`] (THE table), [`inst`], [`reg`], [`space`], [`lane`], [`source`] (where code comes from), [`program`], [`flow`]
-//! (lanes that split and meet), [`exec`] (bits in, bits out), [`text`] (what a person reads), [`control`] (what compiled code says of
-//! waiting).
+//! Read in this order: [`opcode`] (THE table), [`inst`], [`shape`] (of matrix products), [`reg`], [`space`], [`lane`], [`source`]
+//! (where code comes from), [`program`], [`flow`] (lanes that split and meet), [`exec`] (bits in, bits out), [`text`] (what a person
+//! reads), [`control`] (what compiled code says of waiting).
 //!
 //! The table does not assume PTX: its rows are the operations that compilers select from, so machine code can become a second
 //! front end.
@@ -10,6 +10,8 @@
 pub mod opcode;
 
 pub mod inst;
+
+pub mod shape;
 
 pub mod reg;
 

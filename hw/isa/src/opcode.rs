@@ -4,7 +4,7 @@
 //! A row says which pipe runs it, how wide its result and sources are, and what kind of latency its result has.
 //! Meaning is in [`crate::exec`], cycles are in the machine's presets.
 
-use crate::inst::{MmaShape, Mods};
+use crate::inst::Mods;
 use crate::space::Space;
 
 /// The pipe that an instruction is dispatched to.
@@ -67,9 +67,9 @@ impl Width {
                 Space::Global | Space::Generic => 2,
                 Space::Shared | Space::Cluster | Space::Local | Space::Const => 1,
             },
-            Width::MmaA => mma_words(mods.mma).0,
-            Width::MmaB => mma_words(mods.mma).1,
-            Width::MmaC => mma_words(mods.mma).2,
+            Width::MmaA => mods.mma.words().0,
+            Width::MmaB => mods.mma.words().1,
+            Width::MmaC => mods.mma.words().2,
             Width::Count => mods.count,
             Width::Extent => mods.count.max(1),
             Width::GmmaA => {
@@ -80,20 +80,6 @@ impl Width {
                 }
             }
         }
-    }
-}
-
-/// Registers per lane of A, B and the accumulator (PTX ISA, fragments of mma.m16n8k*); accumulators are 32-bit, f64 for the last shape.
-const fn mma_words(shape: MmaShape) -> (u8, u8, u8) {
-    match shape {
-        MmaShape::M16n8k16F16
-        | MmaShape::M16n8k16Bf16
-        | MmaShape::M16n8k8Tf32
-        | MmaShape::M16n8k32S8
-        | MmaShape::M16n8k32U8 => (4, 2, 4),
-        MmaShape::M16n8k8F16 | MmaShape::M16n8k4Tf32 => (2, 1, 4),
-        MmaShape::M8n8k4F64 => (2, 2, 4),
-        MmaShape::M16n8k16S8 | MmaShape::M16n8k16U8 => (2, 1, 4),
     }
 }
 

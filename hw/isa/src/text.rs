@@ -22,11 +22,12 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::inst::{
-    AtomOp, CacheOp, Cmp, Inst, Join, MmaShape, Mods, Mufu, Operand, Round, Scope, ShflMode, Source, Ty, VoteMode,
+    AtomOp, CacheOp, Cmp, Inst, Join, Mods, Mufu, Operand, Round, Scope, ShflMode, Source, Ty, VoteMode,
 };
 use crate::opcode::{Opcode, Width};
 use crate::program::Program;
 use crate::reg::{Guard, Special};
+use crate::shape::NAMES as SHAPES;
 use crate::space::{Access, Space};
 
 mod read;
@@ -115,19 +116,6 @@ const FUNCTIONS: Names<Mufu> = &[
     (Mufu::Sin, "SIN"),
     (Mufu::Cos, "COS"),
     (Mufu::Tanh, "TANH"),
-];
-
-const SHAPES: Names<MmaShape> = &[
-    (MmaShape::M16n8k16F16, "16816F16"),
-    (MmaShape::M16n8k8F16, "1688F16"),
-    (MmaShape::M16n8k16Bf16, "16816BF16"),
-    (MmaShape::M16n8k8Tf32, "1688TF32"),
-    (MmaShape::M16n8k4Tf32, "1684TF32"),
-    (MmaShape::M16n8k32S8, "16832S8"),
-    (MmaShape::M16n8k32U8, "16832U8"),
-    (MmaShape::M8n8k4F64, "884F64"),
-    (MmaShape::M16n8k16S8, "16816S8"),
-    (MmaShape::M16n8k16U8, "16816U8"),
 ];
 
 const SPACES: Names<Space> = &[

@@ -129,3 +129,48 @@ fn every_layout_of_both_operands_gives_the_product_of_integers() {
 fn sums_that_do_not_count_begin_at_zero() {
     check(&SWIZZLED_128, &PACKED, 2, 1, false);
 }
+
+/// Elements of other sizes fill the same bytes: of a byte, so that depth is 32; of a word, depth 8.
+#[test]
+fn elements_of_other_sizes_lie_where_pairs_of_bytes_do() {
+    for layout in [&SWIZZLED_128, &SWIZZLED_64, &PACKED] {
+        for (shape, bytes) in [("16832S8", 1), ("1688TF32", 4)] {
+            const B: usize = 0x4000;
+            let (mut shared, depth) = (vec![0; 0x8000], 32 / bytes);
+            let code = |value: i64| match bytes {
+                1 => vec![value as u8],
+                _ => (value as f32).to_le_bytes().to_vec(),
+            };
+            for (x, k) in (0..64).flat_map(|x| (0..depth).map(move |k| (x, k))) {
+                let at = (layout.place)(x, k * bytes / 2) + k * bytes % 2;
+                shared[at..at + bytes].copy_from_slice(&code(element(1, x, k)));
+                shared[B + at..B + at + bytes].copy_from_slice(&code(element(2, x, k)));
+            }
+            let inst: Inst = format!("HGMMA.{shape}.HI.N2 R0, R8, R10, R0, PT")
+                .parse()
+                .expect("an instruction");
+            let decoded = Decoded::of(&inst);
+            let mut operands = Operands::default();
+            for (slot, at) in [(0, 0), (1, B as u64)] {
+                let word = decoded.first_word[slot] as usize;
+                let bits = layout.descriptor(at);
+                operands.words[word] = Lanes::splat(bits as u32);
+                operands.words[word + 1] = Lanes::splat((bits >> 32) as u32);
+            }
+            let mut results = Results::default();
+            let read = |at: usize| u16::from_le_bytes([shared[at], shared[at + 1]]);
+            multiply(&inst, &decoded, &operands, 3, read, &mut results);
+            for (lane, n) in (0..32).flat_map(|lane| (0..4).map(move |n| (lane, n))) {
+                let (row, column) = (48 + lane / 4 + 8 * (n / 2), 16 + 2 * (lane % 4) + n % 2);
+                let product: i64 = (0..depth).map(|k| element(1, row, k) * element(2, column, k)).sum();
+                let word = results.words[n].0[lane];
+                let got = if bytes == 1 {
+                    i64::from(word as i32)
+                } else {
+                    f32::from_bits(word) as i64
+                };
+                assert_eq!(got, product, "{shape}: {row}, {column}");
+            }
+        }
+    }
+}

@@ -185,6 +185,44 @@ fn byte_fragments_multiplied_give_the_matrix_product() {
     });
 }
 
+/// Of four bits: eight to a register, of rows g and g + 8 in turn; of eight as floats, and single bits, 32 to a register.
+#[test]
+fn smaller_fragments_multiplied_give_the_matrix_product() {
+    let nibbles = Shape {
+        text: "MMA.16864S4 R0, R4, R8, R12",
+        m: 16,
+        k: 64,
+        bits: 4,
+        a: (32, |g, p, i| {
+            let row = if i < 8 || (16..24).contains(&i) { g } else { g + 8 };
+            (row, 8 * p + (i & 7) + if i < 16 { 0 } else { 32 })
+        }),
+        b: (16, |g, p, i| (8 * p + (i & 7) + if i < 8 { 0 } else { 32 }, g)),
+        c: ACCUMULATORS,
+        encode: integer,
+        sum_bits: 32,
+        encode_sum: integer,
+    };
+    check(&nibbles);
+    check(&Shape {
+        text: "MMA.16832S4U4 R0, R4, R8, R12",
+        k: 32,
+        a: (16, |g, p, i| (if i < 8 { g } else { g + 8 }, 8 * p + (i & 7))),
+        b: (8, |g, p, i| (8 * p + i, g)),
+        ..nibbles
+    });
+    check(&Shape {
+        text: "MMA.1688BF16 R0, R4, R8, R12",
+        k: 8,
+        bits: 16,
+        a: (4, |g, p, i| (if i < 2 { g } else { g + 8 }, 2 * p + (i & 1))),
+        b: (2, |g, p, i| (2 * p + (i & 1), g)),
+        encode: bf16,
+        encode_sum: f32,
+        ..nibbles
+    });
+}
+
 #[test]
 fn double_fragments_multiplied_give_the_matrix_product() {
     check(&Shape {

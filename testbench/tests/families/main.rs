@@ -3,9 +3,11 @@
 
 mod barriers;
 mod bytes;
+mod groups;
 mod images;
 mod integers;
 mod printing;
+mod products;
 mod tiles;
 mod vectors;
 

@@ -2,6 +2,7 @@
 //!
 //! Both widen to f16 without loss. Narrowing rounds once to nearest; what is out of range becomes the largest number (PTX `.satfinite`).
 
+use super::half;
 use super::soft::{E4M3, E5M2, F16, F32, Value};
 use crate::inst::{Round, Ty};
 
@@ -31,6 +32,11 @@ fn widen(ty: Ty, bits: u32) -> u32 {
     F16.pack(value, Round::Nearest) as u32
 }
 
+/// The value of eight bits; those above are ignored.
+pub(super) fn value(ty: Ty, bits: u32) -> f32 {
+    half::widen(false, widen(ty, bits))
+}
+
 /// Two f16 of two times eight bits.
 pub(super) fn widen_pair(ty: Ty, pair: u32) -> u32 {
     widen(ty, pair >> 8) << 16 | widen(ty, pair)
@@ -39,7 +45,6 @@ pub(super) fn widen_pair(ty: Ty, pair: u32) -> u32 {
 #[test]
 fn every_byte_survives_the_way_through_f32() {
     for (ty, n_numbers) in [(Ty::E4m3x2, 254), (Ty::E5m2x2, 248)] {
-        use super::half;
         let is_number = |byte: &u32| half::widen(false, widen(ty, *byte)).is_finite();
         let numbers: Vec<u32> = (0..256).filter(is_number).collect();
         assert_eq!(numbers.len(), n_numbers);

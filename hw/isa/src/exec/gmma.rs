@@ -15,7 +15,7 @@
 //! two change places. A swizzle of 2^n rows adds the n bits of the address above bit 6 (in GF(2)) to the n above bit 3.
 
 use super::{Operands, Results, execute};
-use crate::inst::{Inst, MmaShape};
+use crate::inst::{Inst, Mods};
 use crate::lane::{LaneMask, Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
 use crate::program::Decoded;
@@ -107,7 +107,7 @@ pub fn multiply(
     if !operands.preds[0].is_empty() {
         fragments.words[6..10].copy_from_slice(&operands.words[c..c + 4]);
     }
-    let product = mma(mods.mma);
+    let product = mma(mods);
     execute(&product, &Decoded::of(&product), LaneMask::ALL, &fragments, results);
 }
 
@@ -122,8 +122,8 @@ fn pairs(element: impl Fn(usize, usize) -> u16) -> Lanes {
 }
 
 /// The product of fragments.
-fn mma(shape: MmaShape) -> Inst {
+fn mma(mods: &Mods) -> Inst {
     let mut inst = Inst::new(Opcode::Mma);
-    inst.mods.mma = shape;
+    (inst.mods.mma, inst.mods.sat) = (mods.mma, mods.sat);
     inst
 }

@@ -84,17 +84,7 @@ fn choices() -> impl Strategy<Value = Mods> {
             CacheOp::ReadOnly,
         ]),
         select(vec![Scope::Cta, Scope::Gpu, Scope::Sys]),
-        select(vec![
-            M::M16n8k16F16,
-            M::M16n8k8F16,
-            M::M16n8k16Bf16,
-            M::M16n8k8Tf32,
-            M::M16n8k4Tf32,
-            M::M16n8k32S8,
-            M::M8n8k4F64,
-            M::M16n8k16S8,
-            M::M16n8k16U8,
-        ]),
+        select(M::ALL.to_vec()),
     );
     words.prop_map(
         |(cmp, join, round, mufu, atom, shfl, vote, space, cache, scope, mma)| Mods {

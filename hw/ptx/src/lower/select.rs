@@ -343,6 +343,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             }
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(&form),
             "mma" => self.mma(&form),
+            "stmatrix" => self.store_matrix(&form),
             "wmma" => self.wmma(&form),
             "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => self.texture(&form),
             "mbarrier" => self.mbarrier(&form),

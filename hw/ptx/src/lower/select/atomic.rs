@@ -104,18 +104,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     pub(super) fn load_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[
-            ".sync",
-            ".aligned",
-            ".m8n8",
-            ".x1",
-            ".x2",
-            ".x4",
-            ".trans",
-            ".shared",
-            ".shared::cta",
-        ])?;
         let targets = parts(&form.operands()[0]);
+        matrices(form, targets.len())?;
         let spot = self.spot(form, 1, Space::Shared)?;
         let count = targets.len() as u8;
         let group = self.code.group(count);
@@ -130,6 +120,56 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.copy(result, Arg::word(group.offset(n)), Type::B32);
         }
         Ok(())
+    }
+
+    /// `stmatrix`: lane l holds line l / 4 of each matrix, places 2 (l % 4) and one more, or a column of it (`.trans`); the lines'
+    /// addresses come from the lanes that have them.
+    pub(super) fn store_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let n = parts(&form.operands()[1]).len();
+        matrices(form, n)?;
+        let registers: String = (0..n).map(|n| format!("%v{n}, ")).collect();
+        let mut code = format!(".reg .b32 %at, {registers}%l, %from, %in, %line, %x;\nmov.u32 %l, %laneid;\n");
+        let line = "shfl.sync.idx.b32 %line, %at, %from, 31, 0xffffffff;\nadd.u32 %line, %line, %in;\n";
+        if form.has(".trans") {
+            code += "and.b32 %from, %l, 3;\nshl.b32 %from, %from, 1;\nshr.u32 %in, %l, 2;\nshl.b32 %in, %in, 1;\n";
+            for n in 0..n {
+                code += &format!("{line}st.shared.b16 [%line], %v{n};\nadd.u32 %from, %from, 1;\n");
+                code +=
+                    &format!("{line}shr.u32 %x, %v{n}, 16;\nst.shared.b16 [%line], %x;\nadd.u32 %from, %from, 7;\n");
+            }
+        } else {
+            code += "shr.u32 %from, %l, 2;\nand.b32 %in, %l, 3;\nshl.b32 %in, %in, 2;\n";
+            for n in 0..n {
+                code += &format!("{line}st.shared.b32 [%line], %v{n};\nadd.u32 %from, %from, 8;\n");
+            }
+        }
+        self.expand(form, &code)
+    }
+}
+
+/// How many matrices a load or store is of: as many as it has registers.
+fn matrices(form: &Form<'_, '_>, registers: usize) -> Selected {
+    const KNOWN: &[&str] = &[
+        ".sync",
+        ".aligned",
+        ".m8n8",
+        ".x1",
+        ".x2",
+        ".x4",
+        ".trans",
+        ".shared",
+        ".shared::cta",
+    ];
+    form.only(KNOWN)?;
+    let known = [(".x1", 1), (".x2", 2), (".x4", 4)]
+        .into_iter()
+        .find(|(word, _)| form.has(word));
+    match known {
+        Some((_, count)) if form.types == [Type::B16] && form.has(".m8n8") => match count == registers {
+            true => Ok(()),
+            false => Err(form.malformed("a matrix is one register: `.x1`, `.x2` and `.x4` say how many")),
+        },
+        _ => Err(form.unsupported()),
     }
 }
 

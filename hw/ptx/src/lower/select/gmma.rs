@@ -3,11 +3,12 @@
 //! Registers that a product writes are waited for like all others, so `wgmma.fence` has nothing to do.
 
 use super::integer::parts;
+use super::tensor::narrowed;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When};
+use crate::lower::code::{Arg, Op, When, Word};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Guard;
@@ -33,21 +34,25 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn group_product(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let (shape, columns) = shape_of(form).ok_or_else(|| form.unsupported())?;
+        let piece = Piece::of(form).ok_or_else(|| form.unsupported())?;
         let [results, a, b, scale, rest @ ..] = form.operands() else {
             return Err(form.unsupported());
         };
         let in_shared = !matches!(a, Value::Vector(_));
-        let flags: Vec<bool> = rest.iter().map(|value| *value == Value::Int(1)).collect();
-        let (right, trans) = match (in_shared, &flags[..]) {
-            (_, [true, true]) => (false, false),
-            (true, &[true, true, a, b]) => (a, b),
-            (false, &[true, true, b]) => (false, b),
-            // A factor of -1 is not modelled.
+        let is_float = piece.sums != Type::S32;
+        let flags: Vec<i128> = rest.iter().filter_map(flag_of).collect();
+        let (signs, turns) = flags.split_at(if is_float { flags.len().min(2) } else { 0 });
+        let (right, trans) = match (in_shared, turns) {
+            (_, []) => (false, false),
+            (true, &[a, b]) if piece.turns => (a == 1, b == 1),
+            (false, &[b]) if piece.turns => (false, b == 1),
             _ => return Err(form.unsupported()),
         };
+        if flags.len() != rest.len() || signs.iter().any(|sign| sign.abs() != 1) {
+            return Err(form.malformed("factors of a product are 1 or -1, and layouts 0 or 1"));
+        }
         let registers = parts(results);
-        if registers.len() != columns / 2 {
+        if registers.len() != piece.columns / 8 * usize::from(piece.registers()) {
             return Err(form.malformed("the result does not have the registers that this shape needs"));
         }
         let a = match in_shared {
@@ -55,45 +60,75 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             false => self.fragment(form, a)?,
         };
         let b = self.arg(form, b, Type::B64)?;
-        let scale = self.scale(form, scale)?;
-        for (n, registers) in (0..).zip(registers.chunks(4)) {
-            self.eight_columns(form, [a, b], scale, registers, |mods| {
-                mods.mma = shape;
-                mods.ty = Ty::F32;
+        let product = Op::row(Opcode::Hgmma).src(&[a, b]).psrc(self.scale(form, scale)?);
+        let negates = signs.iter().filter(|&&sign| sign == -1).count() == 1;
+        for (n, registers) in (0..).zip(registers.chunks(piece.registers().into())) {
+            let product = product.mods(|mods| {
+                mods.mma = piece.shape;
+                mods.ty = if is_float { Ty::F32 } else { Ty::S32 };
                 mods.high = in_shared;
                 mods.right = right;
                 mods.trans = trans;
                 mods.count = n;
-            })?;
+                mods.sat = form.has(".satfinite");
+            });
+            self.eight_columns(form, product, piece.sums, negates, registers)?;
         }
         Ok(())
     }
 
+    /// A product that counts negatively is the difference turned round: the sums so far change their sign, and the result.
     fn eight_columns(
         &mut self,
         form: &Form<'t, 'a>,
-        [a, b]: [Arg; 2],
-        scale: When,
+        mut product: Op,
+        ty: Type,
+        negates: bool,
         registers: &[Value<'a>],
-        mods: impl FnOnce(&mut warpwave_isa::inst::Mods),
     ) -> Selected {
-        let sums = self.code.group(4);
-        for (n, register) in (0..).zip(registers) {
-            let source = self.arg(form, register, Type::B32)?;
-            self.emit(Op::row(Opcode::Mov).dst(sums.offset(n)).src(&[source]));
+        let mut words = Vec::new();
+        for register in registers {
+            words.push(self.arg(form, register, Type::B32)?);
         }
-        let product = Op::row(Opcode::Hgmma)
-            .src(&[a, b, Arg::word(sums)])
-            .psrc(scale)
-            .mods(mods);
+        let sums = match *words {
+            [low, high] => self.widened([low, high]),
+            _ => {
+                let group = self.code.group(4);
+                for (n, &word) in (0..).zip(&words) {
+                    self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[word]));
+                }
+                group
+            }
+        };
+        if negates {
+            self.change_signs(sums);
+        }
+        product.src[2] = Arg::word(sums);
         let Some(group) = self.compute(product).as_word() else {
             return Ok(());
         };
+        if negates {
+            self.change_signs(group);
+        }
         for (n, register) in (0..).zip(registers) {
             let result = self.dst_of(form, register, Type::B32)?;
-            self.copy(result, Arg::word(group.offset(n)), Type::B32);
+            match ty {
+                Type::F16 => self.emit(narrowed(Arg::word(group), n).dst(result)),
+                _ => self.copy(result, Arg::word(group.offset(n)), Type::B32),
+            }
         }
         Ok(())
+    }
+
+    /// Turns the signs of four numbers, but a sum that is zero stays without one.
+    fn change_signs(&mut self, sums: Word) {
+        for n in 0..4 {
+            let word = sums.offset(n);
+            let op = Op::row(Opcode::Fadd)
+                .dst(word)
+                .src(&[Arg::word(word).negated(), Arg::ZERO]);
+            self.emit(op.mods(|mods| mods.ty = Ty::F32));
+        }
     }
 
     /// Whether the sums so far count: a predicate, 0 or 1.
@@ -109,14 +144,69 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// The shape of a piece, and the columns of the whole: inputs of 16 bits, sums of 32.
-fn shape_of(form: &Form<'_, '_>) -> Option<(MmaShape, usize)> {
-    let shape = match form.types.as_slice() {
-        [Type::F32, Type::F16, Type::F16] => MmaShape::M16n8k16F16,
-        [Type::F32, Type::Bf16, Type::Bf16] => MmaShape::M16n8k16Bf16,
-        _ => return None,
-    };
-    let size = form.qualifiers().find_map(|name| name.text.strip_prefix(".m64n"))?;
-    let columns: usize = size.strip_suffix("k16")?.parse().ok()?;
-    (columns.is_multiple_of(8) && (8..=256).contains(&columns)).then_some((shape, columns))
+fn flag_of(value: &Value<'_>) -> Option<i128> {
+    match value {
+        Value::Int(flag) => Some(*flag),
+        _ => None,
+    }
+}
+
+/// What is worked on at a time: eight columns, as deep as 32 bytes are.
+struct Piece {
+    shape: MmaShape,
+    /// Columns of the whole.
+    columns: usize,
+    sums: Type,
+    /// Whether operands in shared memory may lie across.
+    turns: bool,
+}
+
+/// Depth and types of A and B as `wgmma` spells them.
+const SHAPES: &[(&str, &str, MmaShape)] = &[
+    ("k16", ".f16.f16", MmaShape::M16n8k16F16),
+    ("k16", ".bf16.bf16", MmaShape::M16n8k16Bf16),
+    ("k8", ".tf32.tf32", MmaShape::M16n8k8Tf32),
+    ("k32", ".e4m3.e4m3", MmaShape::M16n8k32E4m3),
+    ("k32", ".e5m2.e5m2", MmaShape::M16n8k32E5m2),
+    ("k32", ".e4m3.e5m2", MmaShape::M16n8k32E4m3E5m2),
+    ("k32", ".e5m2.e4m3", MmaShape::M16n8k32E5m2E4m3),
+    ("k32", ".s8.s8", MmaShape::M16n8k32S8),
+    ("k32", ".u8.u8", MmaShape::M16n8k32U8),
+    ("k32", ".s8.u8", MmaShape::M16n8k32S8U8),
+    ("k32", ".u8.s8", MmaShape::M16n8k32U8S8),
+    ("k256", ".b1.b1.and.popc", MmaShape::M16n8k256And),
+];
+
+impl Piece {
+    fn of(form: &Form<'_, '_>) -> Option<Piece> {
+        let mut words = form.qualifiers().map(|name| name.text);
+        let size = words.by_ref().find_map(|word| word.strip_prefix(".m64n"))?;
+        let (columns, depth) = size.split_at(size.find('k')?);
+        let columns: usize = columns.parse().ok()?;
+        let sums = Type::from_dotted(words.next()?)?;
+        let factors: String = words.filter(|word| *word != ".satfinite").collect();
+        let &(_, _, shape) = SHAPES
+            .iter()
+            .find(|(k, types, _)| (*k, *types) == (depth, factors.as_str()))?;
+        let is_integer = depth == "k256" || factors.contains('8');
+        let fits = match sums {
+            Type::S32 => is_integer,
+            Type::F16 => !is_integer && !matches!(shape, MmaShape::M16n8k16Bf16 | MmaShape::M16n8k8Tf32),
+            Type::F32 => !is_integer,
+            _ => false,
+        };
+        let sized = columns.is_multiple_of(8) && (8..=256).contains(&columns);
+        let known = !form.has(".sp") && (is_integer || !form.has(".satfinite"));
+        (fits && sized && known).then_some(Piece {
+            shape,
+            columns,
+            sums,
+            turns: depth == "k16",
+        })
+    }
+
+    /// Registers of eight columns' sums.
+    fn registers(&self) -> u8 {
+        if self.sums == Type::F16 { 2 } else { 4 }
+    }
 }

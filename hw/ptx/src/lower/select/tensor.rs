@@ -1,30 +1,68 @@
-//! Matrix products on the tensor cores.
+//! Matrix products on the tensor cores. Shapes that the table lacks are made of others in the library (`routines/forms.txt`).
 
 use super::integer::parts;
+use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op};
+use crate::lower::code::{Arg, Op, Word};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 
+/// Shapes and types as `mma` spells them.
+const SHAPES: &[(&str, MmaShape)] = &[
+    (".m16n8k16.f32.f16.f16.f32", MmaShape::M16n8k16F16),
+    (".m16n8k8.f32.f16.f16.f32", MmaShape::M16n8k8F16),
+    (".m16n8k16.f32.bf16.bf16.f32", MmaShape::M16n8k16Bf16),
+    (".m16n8k8.f32.bf16.bf16.f32", MmaShape::M16n8k8Bf16),
+    (".m16n8k8.f32.tf32.tf32.f32", MmaShape::M16n8k8Tf32),
+    (".m16n8k4.f32.tf32.tf32.f32", MmaShape::M16n8k4Tf32),
+    (".m16n8k32.f32.e4m3.e4m3.f32", MmaShape::M16n8k32E4m3),
+    (".m16n8k32.f32.e5m2.e5m2.f32", MmaShape::M16n8k32E5m2),
+    (".m16n8k32.f32.e4m3.e5m2.f32", MmaShape::M16n8k32E4m3E5m2),
+    (".m16n8k32.f32.e5m2.e4m3.f32", MmaShape::M16n8k32E5m2E4m3),
+    (".m16n8k32.s32.s8.s8.s32", MmaShape::M16n8k32S8),
+    (".m16n8k32.s32.u8.u8.s32", MmaShape::M16n8k32U8),
+    (".m16n8k32.s32.s8.u8.s32", MmaShape::M16n8k32S8U8),
+    (".m16n8k32.s32.u8.s8.s32", MmaShape::M16n8k32U8S8),
+    (".m16n8k16.s32.s8.s8.s32", MmaShape::M16n8k16S8),
+    (".m16n8k16.s32.u8.u8.s32", MmaShape::M16n8k16U8),
+    (".m16n8k16.s32.s8.u8.s32", MmaShape::M16n8k16S8U8),
+    (".m16n8k16.s32.u8.s8.s32", MmaShape::M16n8k16U8S8),
+    (".m16n8k32.s32.s4.s4.s32", MmaShape::M16n8k32S4),
+    (".m16n8k32.s32.u4.u4.s32", MmaShape::M16n8k32U4),
+    (".m16n8k32.s32.s4.u4.s32", MmaShape::M16n8k32S4U4),
+    (".m16n8k32.s32.u4.s4.s32", MmaShape::M16n8k32U4S4),
+    (".m16n8k64.s32.s4.s4.s32", MmaShape::M16n8k64S4),
+    (".m16n8k64.s32.u4.u4.s32", MmaShape::M16n8k64U4),
+    (".m16n8k64.s32.s4.u4.s32", MmaShape::M16n8k64S4U4),
+    (".m16n8k64.s32.u4.s4.s32", MmaShape::M16n8k64U4S4),
+    (".m16n8k128.s32.b1.b1.s32.and.popc", MmaShape::M16n8k128And),
+    (".m16n8k128.s32.b1.b1.s32.xor.popc", MmaShape::M16n8k128Xor),
+    (".m16n8k256.s32.b1.b1.s32.and.popc", MmaShape::M16n8k256And),
+    (".m16n8k256.s32.b1.b1.s32.xor.popc", MmaShape::M16n8k256Xor),
+    (".m8n8k4.f64.f64.f64.f64", MmaShape::M8n8k4F64),
+    (".m8n8k4.f32.f16.f16.f32", MmaShape::M8n8k4F16),
+    (".m8n8k4.f16.f16.f16.f16", MmaShape::M8n8k4F16),
+];
+
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn mma(&mut self, form: &Form<'t, 'a>) -> Selected {
-        const KNOWN: &[&str] = &[
-            ".sync",
-            ".aligned",
-            ".row",
-            ".col",
-            ".satfinite",
-            ".m16n8k16",
-            ".m16n8k8",
-            ".m16n8k4",
-            ".m16n8k32",
-            ".m8n8k4",
-        ];
-        form.only(KNOWN)?;
-        let (shape, ty) = shape_of(form).ok_or_else(|| form.unsupported())?;
+        let spelled = spelled(form);
+        let shape = SHAPES.iter().find(|(known, _)| *known == spelled);
+        let (_, shape) = shape.ok_or_else(|| form.unsupported())?;
+        let sums = *form.types.last().unwrap_or(&Type::F32);
+        if form.has(".satfinite") && sums != Type::S32 {
+            return Err(form.unsupported());
+        }
+        if *shape == MmaShape::M8n8k4F16 {
+            return self.quad_products(form, sums == Type::F16);
+        }
+        let layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
+        if !layouts.map(|name| name.text).eq([".row", ".col"]) {
+            return Err(form.unsupported());
+        }
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
         };
@@ -34,14 +72,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.fragment(form, c)?,
         ];
         let op = Op::row(Opcode::Mma).src(&args).mods(|mods| {
-            mods.mma = shape;
-            mods.ty = ty;
+            mods.mma = *shape;
+            mods.ty = accumulator(sums);
             mods.sat = form.has(".satfinite");
         });
         let words = op.shape();
         let given = [results, a, b, c].map(|value| self.fragment_words(value));
         if given != [words.dst, words.src[0], words.src[1], words.src[2]] {
-            return Err(form.malformed("the fragments do not have the registers that this shape needs"));
+            return Err(wrong_fragments(form));
         }
         let Some(group) = self.compute(op).as_word() else {
             return Ok(());
@@ -55,6 +93,67 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             at += words;
         }
         Ok(())
+    }
+
+    /// `mma.m8n8k4` of halves: the eight accumulators of a lane, four at a time. Halves are widened, which is exact, and rounded once.
+    fn quad_products(&mut self, form: &Form<'t, 'a>, halves: bool) -> Selected {
+        let [results, a, b, c] = form.operands() else {
+            return Err(form.unsupported());
+        };
+        let given = [results, a, b, c].map(|value| self.fragment_words(value));
+        let each = if halves { 2 } else { 4 };
+        if given != [2 * each, 2, 2, 2 * each] {
+            return Err(wrong_fragments(form));
+        }
+        let mut layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
+        let [a_turned, b_turned] = [".row", ".col"].map(|usual| layouts.next().is_none_or(|name| name.text != usual));
+        let factors = [self.fragment(form, a)?, self.fragment(form, b)?];
+        let sums = self.fragment(form, c)?;
+        let mut made = Vec::new();
+        for n in 0..2 {
+            let start = match halves {
+                true => self.widened([sums.part(2 * n), sums.part(2 * n + 1)]),
+                false => self.four_words(sums, 4 * n),
+            };
+            let op = Op::row(Opcode::Mma).src(&[factors[0], factors[1], Arg::word(start)]);
+            made.push(self.compute(op.mods(|mods| {
+                (mods.mma, mods.ty, mods.count) = (MmaShape::M8n8k4F16, Ty::F32, n);
+                (mods.right, mods.trans, mods.high) = (a_turned, b_turned, halves);
+            })));
+        }
+        for (n, register) in parts(results).iter().enumerate() {
+            let result = self.dst_of(form, register, Type::B32)?;
+            let (sums, at) = (made[n / usize::from(each)], n as u8 % each);
+            match halves {
+                true => self.emit(narrowed(sums, at).dst(result)),
+                false => self.copy(result, sums.part(at), Type::B32),
+            }
+        }
+        Ok(())
+    }
+
+    /// Four words from one on, side by side.
+    fn four_words(&mut self, from: Arg, first: u8) -> Word {
+        let group = self.code.group(4);
+        for n in 0..4 {
+            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[from.part(first + n)]));
+        }
+        group
+    }
+
+    /// The halves of two words as four f32, side by side.
+    pub(super) fn widened(&mut self, pairs: [Arg; 2]) -> Word {
+        let group = self.code.group(4);
+        for n in 0..4 {
+            let pair = pairs[usize::from(n / 2)];
+            let half = match n % 2 {
+                0 => pair,
+                _ => self.compute(byte_permute(pair, Arg::ZERO, 0x4432)),
+            };
+            let widen = Op::row(Opcode::F2f).dst(group.offset(n)).src(&[half]);
+            self.emit(widen.mods(|mods| (mods.ty, mods.from) = (Ty::F32, Ty::F16)));
+        }
+        group
     }
 
     fn fragment_words(&self, value: &Value<'a>) -> u8 {
@@ -78,26 +177,28 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// The shape, and the type of the accumulator; only 32-bit accumulators and doubles are modelled.
-fn shape_of(form: &Form<'_, '_>) -> Option<(MmaShape, Ty)> {
-    let &[d, a, b, c] = form.types.as_slice() else {
-        return None;
-    };
-    if a != b || c != d {
-        return None;
+/// Pair `n` of four f32, rounded to halves.
+pub(super) fn narrowed(sums: Arg, n: u8) -> Op {
+    let pack = Op::row(Opcode::F2fp).src(&[sums.part(2 * n + 1), sums.part(2 * n)]);
+    pack.mods(|mods| mods.ty = Ty::F16x2)
+}
+
+/// The qualifiers that say shape, types, and how bits are joined.
+fn spelled(form: &Form<'_, '_>) -> String {
+    let words = form.qualifiers().map(|name| name.text);
+    words
+        .filter(|word| !matches!(*word, ".sync" | ".aligned" | ".row" | ".col" | ".satfinite"))
+        .collect()
+}
+
+fn accumulator(ty: Type) -> Ty {
+    match ty {
+        Type::S32 => Ty::S32,
+        Type::F64 => Ty::F64,
+        _ => Ty::F32,
     }
-    let has = |shape: &str| form.has(shape);
-    Some(match (a, d) {
-        (Type::F16, Type::F32) if has(".m16n8k16") => (MmaShape::M16n8k16F16, Ty::F32),
-        (Type::F16, Type::F32) if has(".m16n8k8") => (MmaShape::M16n8k8F16, Ty::F32),
-        (Type::Bf16, Type::F32) if has(".m16n8k16") => (MmaShape::M16n8k16Bf16, Ty::F32),
-        (Type::Tf32, Type::F32) if has(".m16n8k8") => (MmaShape::M16n8k8Tf32, Ty::F32),
-        (Type::Tf32, Type::F32) if has(".m16n8k4") => (MmaShape::M16n8k4Tf32, Ty::F32),
-        (Type::S8, Type::S32) if has(".m16n8k32") => (MmaShape::M16n8k32S8, Ty::S32),
-        (Type::U8, Type::S32) if has(".m16n8k32") => (MmaShape::M16n8k32U8, Ty::S32),
-        (Type::S8, Type::S32) if has(".m16n8k16") => (MmaShape::M16n8k16S8, Ty::S32),
-        (Type::U8, Type::S32) if has(".m16n8k16") => (MmaShape::M16n8k16U8, Ty::S32),
-        (Type::F64, Type::F64) if has(".m8n8k4") => (MmaShape::M8n8k4F64, Ty::F64),
-        _ => return None,
-    })
+}
+
+fn wrong_fragments(form: &Form<'_, '_>) -> Diagnostic {
+    form.malformed("the fragments do not have the registers that this shape needs")
 }

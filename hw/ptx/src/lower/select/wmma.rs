@@ -7,7 +7,7 @@
 mod memory;
 
 use super::integer::parts;
-use super::value::byte_permute;
+use super::tensor::narrowed;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -37,6 +37,11 @@ const KNOWN: &[&str] = &[
     ".m8n32k16",
     ".m16n16k8",
     ".m8n8k4",
+    ".m8n8k32",
+    ".m8n8k128",
+    ".s4",
+    ".u4",
+    ".b1",
 ];
 
 /// Tile sizes of an instruction: rows, columns, depth.
@@ -55,6 +60,9 @@ impl Shape {
             (".m8n32k16", 8, 32, 16),
             (".m16n16k8", 16, 16, 8),
             (".m8n8k4", 8, 8, 4),
+            // In words.
+            (".m8n8k32", 8, 8, 4),
+            (".m8n8k128", 8, 8, 4),
         ];
         let found = known.into_iter().find(|(name, ..)| form.has(name))?;
         Some(Shape {
@@ -168,6 +176,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(KNOWN)?;
         let shape = Shape::of(form).ok_or_else(|| form.unsupported())?;
         match () {
+            () if form.has(".load") && elements_of_word(form) > 1 && form.has(".a") != form.has(".row") => {
+                Err(form.unsupported())
+            }
             () if form.has(".mma") => self.tile_product(form, shape),
             () if form.has(".load") => self.load_tile(form, shape),
             () => self.store_tile(form, shape),
@@ -243,16 +254,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.words_from(form, value, 4 * tile, 4);
         }
         let pairs = self.words_from(form, value, 2 * tile, 2)?;
-        let group = self.code.group(4);
-        for n in 0..4 {
-            let half = match n % 2 {
-                0 => pairs.part(n / 2),
-                _ => self.compute(byte_permute(pairs.part(n / 2), Arg::ZERO, 0x4432)),
-            };
-            let widen = Op::row(Opcode::F2f).dst(group.offset(n)).src(&[half]);
-            self.emit(widen.mods(|mods| (mods.ty, mods.from) = (Ty::F32, Ty::F16)));
-        }
-        Ok(Arg::word(group))
+        Ok(Arg::word(self.widened([pairs.part(0), pairs.part(1)])))
     }
 
     /// A tile's sum into the registers that want it; to halves it is rounded once.
@@ -269,8 +271,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             match ty {
                 Type::F16 => {
                     let register = self.dst_of(form, target, Type::B32)?;
-                    let pack = Op::row(Opcode::F2fp).src(&[sums.part(2 * n + 1), sums.part(2 * n)]);
-                    self.emit(pack.dst(register).mods(|mods| mods.ty = Ty::F16x2));
+                    self.emit(narrowed(sums, n).dst(register));
                 }
                 Type::F64 => {
                     let register = self.dst_of(form, target, Type::B64)?;
@@ -302,4 +303,13 @@ fn tile_shape(factors: Type, shape: Shape) -> Option<(MmaShape, Ty)> {
 
 fn too_few(form: &Form<'_, '_>) -> Diagnostic {
     form.malformed("the fragment has fewer registers than this shape needs")
+}
+
+/// Elements that lie in a word of their own in memory and in registers: 8 of four bits, 32 of one.
+fn elements_of_word(form: &Form<'_, '_>) -> u32 {
+    match () {
+        () if form.has(".s4") || form.has(".u4") => 8,
+        () if form.has(".b1") => 32,
+        () => 1,
+    }
 }

@@ -1,6 +1,6 @@
 //! Tiles in memory: a lane's elements loaded and stored, in runs where they lie side by side.
 
-use super::{Fragment, Part, Run, Shape, too_few};
+use super::{Fragment, Part, Run, Shape, elements_of_word, too_few};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
@@ -84,8 +84,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (_, false) => (shape.k, shape.n),
         };
         let bytes = fragment.bytes();
+        let per_word = elements_of_word(form);
         let stride = match form.operands().get(2) {
-            Some(Value::Int(elements)) => Arg::imm(*elements as u64 * u64::from(bytes)),
+            Some(Value::Int(elements)) => Arg::imm(*elements as u64 * u64::from(bytes) / u64::from(per_word)),
+            Some(value) if per_word > 1 => {
+                let elements = self.arg(form, value, Type::U32)?;
+                let shift = Arg::imm((per_word / bytes).ilog2().into());
+                self.compute(shift_right(Ty::U32, elements, shift))
+            }
             Some(value) => {
                 let elements = self.arg(form, value, Type::U32)?;
                 self.compute(Op::row(Opcode::Imad).src(&[elements, Arg::imm(bytes.into()), Arg::ZERO]))

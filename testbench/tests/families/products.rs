@@ -1,0 +1,327 @@
+//! `mma` in every shape and type, against products taken element by element.
+//!
+//! Where elements lie in registers is what the PTX ISA says ("Matrix fragments for mma.m...") of each shape, put in one formula: with
+//! group g = lane / 4, position p = lane % 4 and e elements to a register, register r of A holds row g (and g + 8 where r is odd), from
+//! place e (p + 4 (r / 2)) on; that of B holds column g from place e (p + 4 r) on; accumulators are those of columns 2p and 2p + 1 in rows g,
+//! then g + 8. The numbers are small whole ones, so that sums are exact in every type and any order.
+
+use half::{bf16, f16};
+
+use super::Kernel;
+
+/// The type of an element.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Element {
+    F16,
+    Bf16,
+    Tf32,
+    F32,
+    F64,
+    E4m3,
+    E5m2,
+    S8,
+    U8,
+    S4,
+    U4,
+    B1,
+    S32,
+}
+
+use Element::*;
+
+impl Element {
+    pub fn bits(self) -> usize {
+        match self {
+            B1 => 1,
+            S4 | U4 => 4,
+            E4m3 | E5m2 | S8 | U8 => 8,
+            F16 | Bf16 => 16,
+            F64 => 64,
+            _ => 32,
+        }
+    }
+
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    pub fn encode(self, value: i64) -> u64 {
+        match self {
+            F16 => f16::from_f32(value as f32).to_bits().into(),
+            Bf16 => bf16::from_f32(value as f32).to_bits().into(),
+            F32 | Tf32 => (value as f32).to_bits().into(),
+            F64 => (value as f64).to_bits(),
+            E4m3 => small(value, 3, 7),
+            E5m2 => small(value, 2, 15),
+            _ => value as u64 & (u64::MAX >> (64 - self.bits())),
+        }
+    }
+
+    /// A value that shows where it comes from.
+    pub fn value(self, salt: usize, x: usize, y: usize) -> i64 {
+        let hash = ((x * 7 + y * 13 + salt * 5 + x * y) % 11) as i64;
+        match self {
+            B1 => hash & 1,
+            U8 => 11 * hash,
+            U4 => hash,
+            S8 => 11 * (hash - 5),
+            _ => hash - 5,
+        }
+    }
+}
+
+/// A whole number as a float of eight bits: sign, exponent, fraction.
+fn small(value: i64, fraction: u32, bias: u32) -> u64 {
+    let magnitude = value.unsigned_abs();
+    let Some(exponent) = magnitude.checked_ilog2() else {
+        return 0;
+    };
+    let mantissa = (magnitude << fraction >> exponent) & ((1 << fraction) - 1);
+    u64::from(value < 0) << 7 | u64::from(exponent + bias) << fraction | mantissa
+}
+
+/// Registers of 32 bits, or 64: each lane's in turn, from where each element goes.
+pub struct Registers {
+    pub words: Vec<u32>,
+    each: usize,
+}
+
+impl Registers {
+    pub fn new(each: usize) -> Registers {
+        Registers {
+            words: vec![0; 32 * each],
+            each,
+        }
+    }
+
+    /// Element `n` of a lane.
+    pub fn put(&mut self, element: Element, lane: usize, n: usize, value: i64) {
+        let (bit, coded) = (n * element.bits(), element.encode(value));
+        let word = lane * self.each + bit / 32;
+        self.words[word] |= (coded << (bit % 32)) as u32;
+        if element == F64 {
+            self.words[word + 1] = (coded >> 32) as u32;
+        }
+    }
+}
+
+struct Form {
+    m: usize,
+    k: usize,
+    types: [Element; 2],
+    sums: Element,
+    /// What stands behind the types.
+    tail: &'static str,
+}
+
+/// So many registers as a list: `{%a0, %a1}`.
+pub fn list(letter: char, n: usize) -> String {
+    let names: Vec<String> = (0..n).map(|i| format!("%{letter}{i}")).collect();
+    format!("{{{}}}", names.join(", "))
+}
+
+/// A kernel in which each lane loads its registers, multiplies and stores the result.
+fn kernel(mnemonic: &str, counts: [usize; 3], is_wide: bool) -> String {
+    let (ty, bytes) = if is_wide { ("b64", 8) } else { ("b32", 4) };
+    let [a, b, c] = counts;
+    let mut text = format!(
+        ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {{\n\
+         .reg .b32 %l;\n.reg .{ty} %a<8>, %b<4>, %c<8>, %d<8>;\n.reg .b64 %p;\nmov.u32 %l, %laneid;\n"
+    );
+    for (letter, n) in [('a', a), ('b', b), ('c', c)] {
+        text += &format!(
+            "ld.param.u64 %p, [{letter}];\nmad.wide.u32 %p, %l, {}, %p;\n",
+            n * bytes
+        );
+        text.extend((0..n).map(|i| format!("ld.global.{ty} %{letter}{i}, [%p+{}];\n", i * bytes)));
+    }
+    let [a, b, sums, d] = [list('a', a), list('b', b), list('c', c), list('d', c)];
+    text += &format!(
+        "{mnemonic} {d}, {a}, {b}, {sums};\nld.param.u64 %p, [d];\nmad.wide.u32 %p, %l, {}, %p;\n",
+        c * bytes
+    );
+    text.extend((0..c).map(|i| format!("st.global.{ty} [%p+{}], %d{i};\n", i * bytes)));
+    text + "ret;\n}\n"
+}
+
+impl Form {
+    fn holds(&self) {
+        let Form {
+            m,
+            k,
+            types: [left, right],
+            sums,
+            tail,
+        } = *self;
+        let mnemonic = format!(
+            "mma.sync.aligned.m{m}n8k{k}.row.col.{}.{}.{}.{}{tail}",
+            sums.name(),
+            left.name(),
+            right.name(),
+            sums.name()
+        );
+        let rows = m / 8;
+        let per_register = (32 / left.bits()).max(1);
+        let lines = k / (4 * per_register);
+        let words = left.bits().max(32) / 32;
+        let sum_words = 2 * rows * sums.bits() / 32;
+        let mut a = Registers::new(rows * lines * words);
+        let mut b = Registers::new(lines * words);
+        let [mut c, mut d] = [(); 2].map(|()| Registers::new(sum_words));
+        let one = |row: usize, at: usize, column: usize| {
+            let (x, y) = (left.value(0, row, at), right.value(1, at, column));
+            if tail.starts_with(".xor") { x ^ y } else { x * y }
+        };
+        for lane in 0..32 {
+            let (g, p) = (lane / 4, lane % 4);
+            for (r, j) in (0..rows * lines).flat_map(|r| (0..per_register).map(move |j| (r, j))) {
+                let (row, place) = (g + 8 * (r % rows), per_register * (p + 4 * (r / rows)) + j);
+                a.put(left, lane, r * per_register + j, left.value(0, row, place));
+            }
+            for (r, j) in (0..lines).flat_map(|r| (0..per_register).map(move |j| (r, j))) {
+                b.put(
+                    right,
+                    lane,
+                    r * per_register + j,
+                    right.value(1, per_register * (p + 4 * r) + j, g),
+                );
+            }
+            for i in 0..2 * rows {
+                let (row, column) = (g + 8 * (i / 2), 2 * p + i % 2);
+                let start = S32.value(2, row, column);
+                c.put(sums, lane, i, start);
+                d.put(
+                    sums,
+                    lane,
+                    i,
+                    start + (0..k).map(|at| one(row, at, column)).sum::<i64>(),
+                );
+            }
+        }
+        let registers = [a.each, b.each, c.each].map(|n| n / words);
+        let text = kernel(&mnemonic, registers, left == F64);
+        Kernel::of(&text)
+            .input(&a.words)
+            .input(&b.words)
+            .input(&c.words)
+            .output(&d.words)
+            .holds();
+    }
+}
+
+fn check(m: usize, depths: &[usize], pairs: &[[Element; 2]], sums: Element, tails: &[&'static str]) {
+    for &k in depths {
+        for &types in pairs {
+            for &tail in tails {
+                Form {
+                    m,
+                    k,
+                    types,
+                    sums,
+                    tail,
+                }
+                .holds();
+            }
+        }
+    }
+}
+
+const BYTES: [[Element; 2]; 4] = [[S8, S8], [U8, U8], [S8, U8], [U8, S8]];
+const NIBBLES: [[Element; 2]; 4] = [[S4, S4], [U4, U4], [S4, U4], [U4, S4]];
+
+#[test]
+fn products_of_floats_of_every_shape_are_exact() {
+    check(16, &[8, 16], &[[F16, F16], [Bf16, Bf16]], F32, &[""]);
+    check(16, &[8, 16], &[[F16, F16]], F16, &[""]);
+    check(16, &[4, 8], &[[Tf32, Tf32]], F32, &[""]);
+    check(
+        16,
+        &[32],
+        &[[E4m3, E4m3], [E5m2, E5m2], [E4m3, E5m2], [E5m2, E4m3]],
+        F32,
+        &[""],
+    );
+    check(8, &[4], &[[F64, F64]], F64, &[""]);
+    check(16, &[4, 8, 16], &[[F64, F64]], F64, &[""]);
+}
+
+#[test]
+fn products_of_integers_of_every_shape_are_exact() {
+    check(8, &[16], &BYTES, S32, &[""]);
+    check(16, &[16, 32], &BYTES, S32, &[""]);
+    check(8, &[32], &NIBBLES, S32, &[""]);
+    check(16, &[32, 64], &NIBBLES, S32, &[""]);
+    check(8, &[128], &[[B1, B1]], S32, &[".and.popc", ".xor.popc"]);
+    check(16, &[128, 256], &[[B1, B1]], S32, &[".and.popc", ".xor.popc"]);
+}
+
+/// The eight lanes of a quarter multiply matrices of their own: lane t of it (of 0 to 3, and 16 to 19 more) holds row t (t + 4) of A, or a
+/// column of it and its rows 0 to 3 (4 to 7), and B likewise; accumulators in singles as the PTX ISA has them, in halves a row.
+#[test]
+fn quarters_of_a_warp_multiply_matrices_of_their_own() {
+    for layout in 0..8 {
+        let [a_by_column, b_by_row, halves] = [layout & 1 == 1, layout & 2 == 2, layout & 4 == 4];
+        let sums = if halves { F16 } else { F32 };
+        let [mut a, mut b] = [(); 2].map(|()| Registers::new(2));
+        let [mut c, mut d] = [(); 2].map(|()| Registers::new(if halves { 4 } else { 8 }));
+        for lane in 0..32 {
+            let (quarter, upper) = (lane % 16 / 4, lane / 16 * 4);
+            for i in 0..4 {
+                let (row, at) = if a_by_column {
+                    (i + upper, lane % 4)
+                } else {
+                    (lane % 4 + upper, i)
+                };
+                a.put(F16, lane, i, F16.value(quarter, row, at));
+                let (at, column) = if b_by_row {
+                    (lane % 4, i + upper)
+                } else {
+                    (i, lane % 4 + upper)
+                };
+                b.put(F16, lane, i, F16.value(quarter + 4, at, column));
+            }
+            for i in 0..8 {
+                let (row, column) = match halves {
+                    true => (lane % 4 + upper, i),
+                    false => ((lane & 1) + (i & 2) + upper, (i & 4) + (lane & 2) + (i & 1)),
+                };
+                let start = S32.value(8 + quarter, row, column);
+                let product = |at| F16.value(quarter, row, at) * F16.value(quarter + 4, at, column);
+                c.put(sums, lane, i, start);
+                d.put(sums, lane, i, start + (0..4).map(product).sum::<i64>());
+            }
+        }
+        let mnemonic = format!(
+            "mma.sync.aligned.m8n8k4.{}.{}.{2}.f16.f16.{2}",
+            if a_by_column { "col" } else { "row" },
+            if b_by_row { "row" } else { "col" },
+            sums.name()
+        );
+        let text = kernel(&mnemonic, [2, 2, c.each], false);
+        Kernel::of(&text)
+            .input(&a.words)
+            .input(&b.words)
+            .input(&c.words)
+            .output(&d.words)
+            .holds();
+    }
+}
+
+/// Lane l holds line l / 4, places 2 (l % 4) and one more.
+#[test]
+fn matrix_turned_has_its_lines_as_columns() {
+    let element = |line: usize, place: usize| (line * 8 + place) as u32 * 257;
+    let words = |at: &dyn Fn(usize, usize) -> u32| -> Vec<u32> {
+        (0..32)
+            .map(|lane| at(lane / 4, 2 * (lane % 4)) | at(lane / 4, 2 * (lane % 4) + 1) << 16)
+            .collect()
+    };
+    let text = ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a, .param .u64 d) {\n\
+        .reg .b32 %l, %x;\n.reg .b64 %p, %q;\nmov.u32 %l, %laneid;\nld.param.u64 %p, [a];\nld.param.u64 %q, [d];\n\
+        mad.wide.u32 %p, %l, 4, %p;\nmad.wide.u32 %q, %l, 4, %q;\nld.global.b32 %x, [%p];\n\
+        movmatrix.sync.aligned.m8n8.trans.b16 %x, %x;\nst.global.b32 [%q], %x;\nret;\n}\n";
+    Kernel::of(text)
+        .input(&words(&element))
+        .output(&words(&|line, place| element(place, line)))
+        .holds();
+}
