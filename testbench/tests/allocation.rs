@@ -1,0 +1,55 @@
+//! A machine that runs allocates nothing: what goes round in it was made before, or in the first cycles.
+//!
+//! Pools and queues grow to the most that was ever in flight, and stay so. Hence launches of the same grid one after another,
+//! of kernels whose traffic soon reaches its most.
+
+use std::alloc::System;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use warpwave::bench::{Bench, Options};
+use warpwave::scenario::builtin;
+use warpwave_components::preset;
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const OPTIONS: Options = Options {
+    threads: 1,
+    max_cycles: None,
+};
+
+/// Allocations so far, of more room for what is there too.
+fn allocations() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.allocations + stats.reallocations
+}
+
+/// Launches of the same grid; the last is looked at, once it has begun.
+const LAUNCHES: usize = 4;
+
+/// Cycles in which a launch begins.
+const BEGINNING: u64 = 1000;
+
+#[test]
+fn launch_that_the_machine_has_run_before_allocates_nothing() {
+    for kernel in ["speed_histogram", "speed_scan"] {
+        let mut scenario = builtin::load(kernel).unwrap();
+        scenario.launches = vec![scenario.launches[0].clone(); LAUNCHES];
+        let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+        // What was told of the last launch: cycle and allocations so far.
+        let (mut begin, mut first, mut last) = (0, None, None);
+        let run = bench.run(OPTIONS, &mut |progress| {
+            if progress.launch < LAUNCHES - 1 {
+                begin = progress.now.0;
+            } else if progress.now.0 > begin + BEGINNING {
+                last = Some((progress.now.0, allocations()));
+                first = first.or(last);
+            }
+            true
+        });
+        assert!(run.stopped.is_none(), "{kernel}: {:?}", run.stopped);
+        let ((from, before), (to, after)) = (first.unwrap(), last.unwrap());
+        assert!(to - from > 50_000, "{kernel}: {} cycles prove little", to - from);
+        assert_eq!(after - before, 0, "{kernel}: allocations in cycles {from}..{to}");
+    }
+}
