@@ -183,11 +183,23 @@ impl Queue {
         {
             candidates &= !self.of_bank(bank);
         }
+        // While the bus is not free nobody need be asked.
+        let free = clockwork.any_column_at(self.writing);
+        if candidates != 0 && free > edge {
+            return Choice::At(free);
+        }
         let mut first = u64::MAX;
+        // Entries of one bank may go in the same cycle: the oldest stands for them.
+        let mut seen: u128 = 0;
         while candidates != 0 {
             let n = candidates.trailing_zeros() as usize;
             candidates &= candidates - 1;
-            let at = clockwork.column_at(self.entries[n].at.bank as usize, self.writing);
+            let bank = self.entries[n].at.bank;
+            if seen >> bank & 1 == 1 {
+                continue;
+            }
+            seen |= 1 << bank;
+            let at = clockwork.column_at(bank as usize, self.writing);
             if at <= edge {
                 return Choice::Now(n);
             }
@@ -199,6 +211,9 @@ impl Queue {
     /// The entry for which a bank is precharged or activated.
     pub(super) fn row(&self, edge: u64, clockwork: &Clockwork) -> Choice {
         let mut candidates = self.in_direction() & !self.hits;
+        if candidates == 0 {
+            return Choice::At(u64::MAX);
+        }
         let starving = self.starving(edge);
         let mut first = u64::MAX;
         let mut seen = self.banks_with_hits(starving);
