@@ -47,6 +47,16 @@ fn order(events: &[Event], link: &str) -> Vec<u32> {
         .collect()
 }
 
+/// A math pipe whose operands come as in `flights`, and whose results are taken in the cycles that `takes` names.
+fn math_pipe(rig: &mut Rig, flights: Vec<(u64, Box<Flight>)>, depth: u32, takes: fn(Cycle) -> bool) -> MathPipe {
+    let ports = math::Ports {
+        input: rig.input("operands", 1, 2, flights),
+        output: rig.output("results", 1, depth, takes),
+        group: None,
+    };
+    MathPipe::new(Path::root("pipe"), ports)
+}
+
 const MATH: &str = "FFMA R0, R1, R2, R3
     MUFU.RCP R1, R2
     IADD3 R2, PT, R3, R4, RZ, PT
@@ -55,18 +65,7 @@ const MATH: &str = "FFMA R0, R1, R2, R3
 #[test]
 fn math_pipe_under_back_pressure_keeps_the_contract_and_the_order() {
     let program = grid(MATH, 1);
-    let build = |rig: &mut Rig| {
-        let input = rig.input("operands", 1, 2, flights(&program, &[2, 3, 30, 31]));
-        let output = rig.output("results", 1, 2, |now| now.0 % 5 == 0);
-        MathPipe::new(
-            Path::root("pipe"),
-            math::Ports {
-                input,
-                output,
-                group: None,
-            },
-        )
-    };
+    let build = |rig: &mut Rig| math_pipe(rig, flights(&program, &[2, 3, 30, 31]), 2, |now| now.0 % 5 == 0);
     let events = check(build, 150).unwrap();
     assert_eq!(order(&events, "results"), [0, 1, 2, 3]);
 }
@@ -75,18 +74,7 @@ fn math_pipe_under_back_pressure_keeps_the_contract_and_the_order() {
 fn instructions_arriving_two_after_issue_leave_one_before_a_dependent_may_issue() {
     let program = grid(MATH, 1);
     let arrivals = [10, 100, 200, 300];
-    let build = |rig: &mut Rig| {
-        let input = rig.input("operands", 1, 2, flights(&program, &arrivals));
-        let output = rig.output("results", 1, 8, |_| true);
-        MathPipe::new(
-            Path::root("pipe"),
-            math::Ports {
-                input,
-                output,
-                group: None,
-            },
-        )
-    };
+    let build = |rig: &mut Rig| math_pipe(rig, flights(&program, &arrivals), 8, |_| true);
     let events = check(build, 400).unwrap();
     let wanted: Vec<u64> = arrivals
         .iter()

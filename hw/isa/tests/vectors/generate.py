@@ -497,10 +497,10 @@ def product():
 
 
 
-# ---- divisions and roots: PTX instructions that lowering makes sequences of, for testbench/tests/slow_operations.rs
+# ---- divisions and roots: PTX instructions that lowering makes sequences of, for testbench/tests/arithmetic
 
 def slow():
-    out = File("../../../../testbench/tests/slow_operations", "IEEE 754 quotients and roots in every rounding; truncating integer division, all ones by zero")
+    out = File("../../../../testbench/tests/arithmetic/slow_operations", "IEEE 754 quotients and roots in every rounding; truncating integer division, all ones by zero")
     rules = {
         "div": (2, lambda x: f_div(x[0], x[1])),
         "rcp": (1, lambda x: f_div(number(1), x[0])),

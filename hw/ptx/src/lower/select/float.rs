@@ -9,6 +9,7 @@ use super::integer::{blend, lop};
 use super::value::number;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
+use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op, When, Word};
 use warpwave_isa::inst::{Cmp, Mufu, Ty};
 use warpwave_isa::opcode::Opcode;
@@ -51,9 +52,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    fn multiply_add(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz", ".sat"])?;
-        let result = self.dst(form, 0)?;
+    /// The sources of a sum, difference, product or both; what is subtracted is negated.
+    pub(super) fn terms(&mut self, form: &Form<'t, 'a>) -> Result<[Arg; 3], Diagnostic> {
         let mut args = [Arg::ZERO; 3];
         for n in 1..form.operands().len() {
             args[n - 1] = self.src(form, n)?;
@@ -61,6 +61,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.opcode() == "sub" {
             args[1] = args[1].negated();
         }
+        Ok(args)
+    }
+
+    fn multiply_add(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz", ".sat"])?;
+        let result = self.dst(form, 0)?;
+        let args = self.terms(form)?;
         let rows = match form.ty() {
             Type::F64 => [Opcode::Dadd, Opcode::Dmul, Opcode::Dfma],
             Type::F32 => [Opcode::Fadd, Opcode::Fmul, Opcode::Ffma],

@@ -19,13 +19,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => return Err(form.unsupported()),
         };
         let result = self.dst(form, 0)?;
-        let mut args = [Arg::ZERO; 3];
-        for n in 1..form.operands().len() {
-            args[n - 1] = self.src(form, n)?;
-        }
-        if form.opcode() == "sub" {
-            args[1] = args[1].negated();
-        }
+        let args = self.terms(form)?;
         let words = [0, 1].map(|n| {
             let op = Op::row(row).src(&args.map(|arg| arg.part(n)));
             self.compute(op.mods(|mods| {

@@ -3,12 +3,7 @@
 //! Each case is a PTX snippet on `%x`, `%y` (64 bits) and `%a`, `%b`, `%c` (their lower words, and the upper word of `%x`)
 //! that leaves its result in `%z`, and what Rust says of the same numbers.
 
-use std::sync::Arc;
-
-use warpwave::reference::{self, Memory};
-use warpwave_components::proto::launch::Grid;
-use warpwave_components::storage::Storage;
-use warpwave_isa::space::bank0;
+use crate::pairs;
 
 /// What Rust says: of x and y.
 type Expected = fn(u64, u64) -> u64;
@@ -41,58 +36,11 @@ fn module(snippet: &str) -> String {
     )
 }
 
-/// Runs the snippet on every pair of numbers.
+/// What the snippet makes of every pair of numbers.
 fn results(snippet: &str) -> Vec<u64> {
-    let text = module(snippet);
-    let module =
-        warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render(snippet, &text)));
-    let program = module.entries[0].program.clone();
-    let program = program.unwrap_or_else(|findings| panic!("{}", findings[0].render(snippet, &text)));
-    let pairs: Vec<u64> = NUMBERS
-        .iter()
-        .flat_map(|&x| NUMBERS.iter().flat_map(move |&y| [x, y]))
-        .collect();
-    let n = pairs.len() / 2;
-    let storage = Storage::new(1 << 20);
-    let [input, output] = [pairs.len(), n].map(|words| storage.allocate(8 * words as u64).unwrap());
-    storage.write(
-        input,
-        &pairs
-            .iter()
-            .flat_map(|number| number.to_le_bytes())
-            .collect::<Vec<u8>>(),
-    );
-    let mut memory = Memory::of(&storage);
-    let mut bank = vec![0; usize::from(bank0::PARAMS) / 4];
-    bank[usize::from(bank0::BLOCK_SIZE) / 4] = n as u32;
-    bank.extend(
-        [input, output]
-            .iter()
-            .flat_map(|&address| [address as u32, (address >> 32) as u32]),
-    );
-    let grid = Grid {
-        id: 0,
-        grid: [1; 3],
-        block: [n as u32, 1, 1],
-        cluster: [1; 3],
-        shared_bytes: 0,
-        dynamic_shared_bytes: 0,
-        registers: program.needs().registers,
-        allocations: storage.allocations(),
-        textures: Vec::new(),
-        local_base: 0,
-        l1_bytes: 0,
-        constants: vec![bank],
-        ctas_per_sm: 1,
-        timing: Vec::new(),
-        program: Arc::new(program),
-    };
-    reference::run(&grid, &mut memory, 1_000_000).unwrap();
-    let bytes = memory.get(output, 8 * n).unwrap();
-    bytes
-        .chunks(8)
-        .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()))
-        .collect()
+    let with_all = |x: &u64| NUMBERS.map(|y| [*x, y]);
+    let all: Vec<[u64; 2]> = NUMBERS.iter().flat_map(with_all).collect();
+    pairs::results(snippet, &module(snippet), &all)
 }
 
 fn check(cases: &[(&str, Expected)]) {

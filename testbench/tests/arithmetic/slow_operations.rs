@@ -3,19 +3,11 @@
 //! from IEEE arithmetic of the host, or from its directed neighbour.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use warpwave::reference::{self, Memory};
-use warpwave_components::proto::launch::Grid;
-use warpwave_components::storage::Storage;
-use warpwave_isa::program::Program;
-use warpwave_isa::space::bank0;
-
-/// Threads of a block.
-const BLOCK: usize = 256;
+use crate::pairs::{self, BLOCK};
 
 /// A kernel that applies an instruction to pairs of 64-bit numbers.
-fn program(instruction: &str) -> Program {
+fn kernel(instruction: &str) -> String {
     let bits = instruction.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap();
     let letter = match bits {
         "64" => "rd",
@@ -26,7 +18,7 @@ fn program(instruction: &str) -> Program {
         "div" | "rem" => format!(", %{letter}y"),
         _ => String::new(),
     };
-    let text = format!(
+    format!(
         ".version 8.0\n.target sm_80\n.entry k(.param .u64 in, .param .u64 out)\n{{\n\
          .reg .b16 %hx, %hy, %hz;\n.reg .b32 %rx, %ry, %rz, %t, %u, %v, %w;\n.reg .b64 %rdx, %rdy, %rdz, %p, %q, %rz64;\n\
          ld.param.u64 %p, [in];\nld.param.u64 %q, [out];\nmov.u32 %u, %ctaid.x;\nmov.u32 %v, %tid.x;\nmad.lo.u32 %t, %u, {BLOCK}, %v;\n\
@@ -35,54 +27,12 @@ fn program(instruction: &str) -> Program {
          mov.b16 %hz, 0;\nmov.b32 %rz, 0;\nmov.b64 %rdz, 0;\n{instruction} %{letter}z, %{letter}x{second};\n\
          cvt.u64.u16 %rz64, %hz;\nor.b64 %rdz, %rdz, %rz64;\ncvt.u64.u32 %rz64, %rz;\nor.b64 %rdz, %rdz, %rz64;\n\
          st.global.u64 [%q], %rdz;\nret;\n}}\n"
-    );
-    let shown = |findings: &[warpwave_ptx::Diagnostic]| findings[0].render(instruction, &text);
-    let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", shown(&findings)));
-    let program = module.entries[0].program.clone();
-    program.unwrap_or_else(|findings| panic!("{}", shown(&findings)))
-}
-
-/// What the instruction makes of each pair.
-fn results(instruction: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
-    let program = program(instruction);
-    let blocks = pairs.len().div_ceil(BLOCK);
-    let storage = Storage::new(1 << 28);
-    let [input, output] = [16, 8].map(|bytes| storage.allocate((blocks * BLOCK * bytes) as u64).unwrap());
-    let bytes: Vec<u8> = pairs.iter().flatten().flat_map(|number| number.to_le_bytes()).collect();
-    storage.write(input, &bytes);
-    let mut memory = Memory::of(&storage);
-    let mut bank = vec![0; usize::from(bank0::PARAMS) / 4];
-    bank[usize::from(bank0::BLOCK_SIZE) / 4] = BLOCK as u32;
-    bank[usize::from(bank0::GRID_SIZE) / 4] = blocks as u32;
-    bank.extend([input, output].iter().flat_map(|&at| [at as u32, (at >> 32) as u32]));
-    let grid = Grid {
-        id: 0,
-        grid: [blocks as u32, 1, 1],
-        block: [BLOCK as u32, 1, 1],
-        cluster: [1; 3],
-        shared_bytes: 0,
-        dynamic_shared_bytes: 0,
-        registers: program.needs().registers,
-        allocations: storage.allocations(),
-        textures: Vec::new(),
-        local_base: 0,
-        l1_bytes: 0,
-        constants: vec![bank],
-        ctas_per_sm: 1,
-        timing: Vec::new(),
-        program: Arc::new(program),
-    };
-    reference::run(&grid, &mut memory, u64::MAX).unwrap();
-    let bytes = memory.get(output, 8 * pairs.len()).unwrap();
-    let words = bytes
-        .chunks(8)
-        .map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
-    words.collect()
+    )
 }
 
 /// Every pair, or the first few that fail.
 fn check(instruction: &str, pairs: &[[u64; 2]], expected: impl Fn(u64, u64) -> u64) {
-    let found = results(instruction, pairs);
+    let found = pairs::results(instruction, &kernel(instruction), pairs);
     let faults: Vec<String> = pairs
         .iter()
         .zip(found)

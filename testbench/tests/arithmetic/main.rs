@@ -1,0 +1,5 @@
+//! PTX arithmetic, from text through the lowering, on the reference without time.
+
+mod operations;
+mod pairs;
+mod slow_operations;
