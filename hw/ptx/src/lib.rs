@@ -25,6 +25,8 @@ pub mod print;
 
 mod places;
 
+mod share;
+
 pub use diag::{Diagnostic, Severity};
 pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
 
@@ -141,13 +143,12 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
         return Err(errors);
     }
     let sources = Arc::new(places::map(&module, &lines));
-    let entries = kernels(&checked)
-        .map(|body| Entry {
-            name: body.function.name.text.to_owned(),
-            program: lower::lower(&checked, &layout, body, &lines, keep_syncs)
-                .map(|program| program.with_sources(Arc::clone(&sources))),
-        })
-        .collect();
+    let entry = |body: &Body<'_, '_>| Entry {
+        name: body.function.name.text.to_owned(),
+        program: lower::lower(&checked, &layout, body, &lines, keep_syncs)
+            .map(|program| program.with_sources(Arc::clone(&sources))),
+    };
+    let entries = share::each(&kernels(&checked).collect::<Vec<_>>(), |body| entry(body));
     Ok(Module {
         entries,
         constant: layout.constant,

@@ -23,6 +23,24 @@ pub(crate) fn calls(checked: &Checked<'_, '_>, name: &str) -> bool {
     address(checked, name).is_none() && ops.any(|op| op.operands.iter().any(is_it))
 }
 
+/// The functions whose address the module takes, in text order: their places among those with a body.
+pub(crate) fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
+    let mut names = HashSet::new();
+    for variable in &checked.symbols {
+        variable.init.iter().for_each(|init| in_data(init, &mut names));
+    }
+    for op in checked.bodies.iter().flat_map(ops) {
+        if op.instruction.opcode.text != "call" {
+            op.operands.iter().for_each(|value| in_operand(value, &mut names));
+        }
+    }
+    let bodies = checked.bodies.iter().enumerate();
+    bodies
+        .filter(|(_, body)| names.contains(body.function.name.text))
+        .map(|(n, _)| n)
+        .collect()
+}
+
 /// The functions of a kernel.
 pub(crate) struct CallGraph<'c, 't, 'a> {
     checked: &'c Checked<'t, 'a>,
@@ -31,18 +49,9 @@ pub(crate) struct CallGraph<'c, 't, 'a> {
 }
 
 impl<'c, 't, 'a> CallGraph<'c, 't, 'a> {
-    pub fn of(checked: &'c Checked<'t, 'a>) -> Self {
-        let mut names = HashSet::new();
-        for variable in &checked.symbols {
-            variable.init.iter().for_each(|init| in_data(init, &mut names));
-        }
-        for op in checked.bodies.iter().flat_map(ops) {
-            if op.instruction.opcode.text != "call" {
-                op.operands.iter().for_each(|value| in_operand(value, &mut names));
-            }
-        }
-        let taken = checked.bodies.iter();
-        let taken = taken.filter(|body| names.contains(body.function.name.text)).collect();
+    /// Of a module whose [`taken`] functions are known.
+    pub fn of(checked: &'c Checked<'t, 'a>, taken: &[usize]) -> Self {
+        let taken = taken.iter().map(|&n| &checked.bodies[n]).collect();
         CallGraph { checked, taken }
     }
 

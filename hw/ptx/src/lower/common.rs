@@ -7,6 +7,7 @@ use super::code::{Arg, Bits, Code, Flag, Op, What, When, Word};
 use super::fold::Flags;
 use super::graph::{Graph, Values};
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use warpwave_isa::inst::Mods;
 use warpwave_isa::opcode::{Opcode, Pipe};
 
@@ -67,10 +68,30 @@ impl Seen {
 }
 
 /// All of an operation but its results; which predicates it writes matters, not where to.
-type Key = (What, [Arg; 4], [When; 2], Mods, [bool; 2]);
+#[derive(PartialEq, Eq)]
+struct Key {
+    what: What,
+    src: [Arg; 4],
+    psrc: [When; 2],
+    mods: Mods,
+    pdst: [bool; 2],
+}
+
+impl Hash for Key {
+    /// By what tells operations apart most often.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.what, self.src[0].bits, self.src[1].bits).hash(state);
+    }
+}
 
 fn key(op: &Op) -> Key {
-    (op.what, op.src, op.psrc, op.mods, op.pdst.map(|flag| flag.is_some()))
+    Key {
+        what: op.what,
+        src: op.src,
+        psrc: op.psrc,
+        mods: op.mods,
+        pdst: op.pdst.map(|flag| flag.is_some()),
+    }
 }
 
 /// Whether an operation gives the same wherever it stands, and both its sources and its results are fixed.

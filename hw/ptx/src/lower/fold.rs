@@ -17,9 +17,11 @@ pub(super) fn run(code: &mut Code) {
         for block in 0..code.blocks.len() {
             for index in 0..code.blocks[block].ops.len() {
                 let op = code.blocks[block].ops[index];
-                let folded = fold(code, &values, op);
-                changed |= folded != op;
-                code.blocks[block].ops[index] = folded;
+                let src = fold(code, &values, &op);
+                if src != op.src {
+                    code.blocks[block].ops[index].src = src;
+                    changed = true;
+                }
             }
         }
         if !changed {
@@ -29,20 +31,19 @@ pub(super) fn run(code: &mut Code) {
     predicates(code);
 }
 
-fn fold(code: &Code, values: &Values, mut op: Op) -> Op {
+/// What the operands of an operation read instead.
+fn fold(code: &Code, values: &Values, op: &Op) -> [Arg; 4] {
     let shape = op.shape();
-    for slot in 0..4 {
-        let arg = op.src[slot];
-        let new = match shape.src[slot] {
-            1 => single(code, values, &op, arg),
+    let mut src = op.src;
+    for (arg, words) in src.iter_mut().zip(shape.src) {
+        let new = match words {
+            1 => single(code, values, op, *arg),
             0 => None,
-            words => group(code, values, arg, words),
+            words => group(code, values, *arg, words),
         };
-        if let Some(new) = new {
-            op.src[slot] = new;
-        }
+        *arg = new.unwrap_or(*arg);
     }
-    op
+    src
 }
 
 /// What a one-word operand reads instead.

@@ -48,6 +48,8 @@ pub(crate) struct Layout {
     /// Where the stack of such functions begins in local memory.
     pub stack_at: u32,
     print_buffer: Option<u32>,
+    /// The module's functions whose address it takes, by their place among those with a body.
+    pub taken: Vec<usize>,
 }
 
 /// Bytes of local memory for the stack of functions that call themselves, four times what CUDA gives a thread by default, since the
@@ -65,6 +67,7 @@ impl Layout {
             recursive: HashSet::new(),
             stack_at: 0,
             print_buffer: module.print_buffer,
+            taken: module.taken.clone(),
         };
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
@@ -113,7 +116,7 @@ impl Layout {
     /// Static shared variables in order, then the dynamic part: all `.extern .shared` names are its start.
     fn place_variables(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
         let module_scope = (0..checked.n_module_symbols as u32).map(SymbolId);
-        let graph = CallGraph::of(checked);
+        let graph = CallGraph::of(checked, &self.taken);
         let functions = graph.closure(body);
         let recursive = functions.iter().filter(|function| graph.is_recursive(function));
         self.recursive = recursive
@@ -215,11 +218,16 @@ pub(crate) struct ModuleLayout {
     pub globals: Vec<Global>,
     /// The number of the buffer for `vprintf` among them.
     print_buffer: Option<u32>,
+    /// The functions whose address the module takes.
+    taken: Vec<usize>,
 }
 
 impl ModuleLayout {
     pub fn of(checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) -> ModuleLayout {
-        let mut layout = ModuleLayout::default();
+        let mut layout = ModuleLayout {
+            taken: callgraph::taken(checked),
+            ..ModuleLayout::default()
+        };
         let variables = &checked.symbols[..checked.n_module_symbols];
         for (n, variable) in variables.iter().enumerate() {
             layout.place(SymbolId(n as u32), variable);

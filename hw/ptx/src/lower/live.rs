@@ -11,7 +11,12 @@ pub(super) type Spans = Vec<(u32, u32)>;
 
 /// Whether two registers are wanted at the same time.
 pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
-    let (mut a, mut b) = (a, b);
+    let (Some(&(a_begins, _)), Some(&(b_begins, _))) = (a.first(), b.first()) else {
+        return false;
+    };
+    // Often one is long, and most of it lies before the other begins.
+    let mut a = &a[a.partition_point(|span| span.1 <= b_begins)..];
+    let mut b = &b[b.partition_point(|span| span.1 <= a_begins)..];
     while let ([first, rest @ ..], [other, others @ ..]) = (a, b) {
         if first.1 <= other.0 {
             a = rest;

@@ -1,18 +1,21 @@
 //! The order of operations inside a block: long latencies begin early.
 //!
 //! Takes: final virtual code. Promises: the same operations in each block, every one behind those that it depends on;
-//! nothing crosses a branch, a barrier, a fence or a read of the clock. The order follows the longest path of latencies,
+//! nothing crosses a branch, a barrier, a fence or a read of the clock, nor leaves its [`LONGEST`] operations. The order follows the longest path of latencies,
 //! as compilers for real hardware have it, as long as registers last: PTX itself leaves that to the assembler.
 //!
 //! The latencies weigh one path against another; they are no promise of the machine's.
 
 mod depend;
 
+mod tally;
+
 use super::code::{Bits, Code, Flag, Op, What, Word};
 use super::graph::Graph;
 use super::live;
 use depend::dependencies;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use tally::Tally;
 use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
@@ -25,6 +28,8 @@ const FREE_WORDS: usize = 28;
 const MORE_WORDS: usize = 8;
 /// Words fewer than there are registers, for what alignment may cost.
 const SPARE_WORDS: usize = 4;
+/// Operations that are put into order together: what is farther apart gains nothing, and the time for the search grows with the square.
+const LONGEST: usize = 640;
 /// Predicates that may be wanted at once.
 const FREE_FLAGS: usize = 6;
 
@@ -41,7 +46,8 @@ pub(super) fn run(code: &mut Code) {
         };
         let ops = std::mem::take(&mut body.ops);
         let mut regions: Vec<Vec<Op>> = Vec::new();
-        for region in ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b)).rev() {
+        let stretches = ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b));
+        for region in stretches.flat_map(|stretch| stretch.chunks(LONGEST)).rev() {
             regions.push(ordered(region, &wanted, &fresh, most));
             for op in region.iter().rev() {
                 wanted.before(op, &fresh);
@@ -119,8 +125,7 @@ fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Vec<O
 }
 
 /// List scheduling: of the operations whose sources are there, the one with the longest path behind it comes next.
-struct List<'r> {
-    region: &'r [Op],
+struct List {
     /// Dependents of each operation, with the cycles until they may issue.
     edges: Vec<Vec<(usize, u32)>>,
     /// Operations that each still waits for.
@@ -134,8 +139,8 @@ struct List<'r> {
     pressure: Pressure,
 }
 
-impl<'r> List<'r> {
-    fn of(region: &'r [Op], pressure: Pressure) -> Self {
+impl List {
+    fn of(region: &[Op], pressure: Pressure) -> Self {
         let edges = dependencies(region);
         let n = region.len();
         let mut waits = vec![0; n];
@@ -149,7 +154,6 @@ impl<'r> List<'r> {
         }
         let ready = (0..n).filter(|&op| waits[op] == 0).collect();
         List {
-            region,
             edges,
             waits,
             earliest: vec![0; n],
@@ -162,7 +166,7 @@ impl<'r> List<'r> {
 
     /// The next operation; `None` at the end.
     fn choose(&self) -> Option<usize> {
-        let fits = |&&op: &&usize| self.pressure.fits(&self.region[op]);
+        let fits = |&&op: &&usize| self.pressure.fits(op);
         let best = |candidates: &mut dyn Iterator<Item = &usize>| {
             candidates.copied().min_by_key(|&op| {
                 let wait = self.earliest[op].saturating_sub(self.cycle);
@@ -177,7 +181,7 @@ impl<'r> List<'r> {
         self.ready
             .iter()
             .copied()
-            .min_by_key(|&op| (self.pressure.change(&self.region[op]).0.max(0), op))
+            .min_by_key(|&op| (self.pressure.words.change(op).max(0), op))
     }
 
     fn take(&mut self, op: usize) {
@@ -190,94 +194,41 @@ impl<'r> List<'r> {
                 self.ready.push(to);
             }
         }
-        self.pressure.take(&self.region[op]);
+        self.pressure.take(op);
     }
 }
 
 /// How many registers are wanted at the present place of the new order.
 struct Pressure {
-    /// Reads still to come in the region, and one for each word that later code reads.
-    word_reads: HashMap<Word, u32>,
-    flag_reads: HashMap<Flag, u32>,
-    words: HashSet<Word>,
-    flags: HashSet<Flag>,
-    most_words: usize,
+    words: Tally,
+    flags: Tally,
 }
 
 impl Pressure {
     fn of(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Pressure {
-        let mut word_reads: HashMap<Word, u32> = wanted.words.iter().map(|&word| (word, 1)).collect();
-        let mut flag_reads: HashMap<Flag, u32> = wanted.flags.iter().map(|&flag| (flag, 1)).collect();
         let mut before = wanted.clone();
         let mut peak = before.words.len();
         for op in region.iter().rev() {
-            op.uses().for_each(|word| *word_reads.entry(word).or_default() += 1);
-            op.flag_uses()
-                .for_each(|flag| *flag_reads.entry(flag).or_default() += 1);
             before.before(op, fresh);
             peak = peak.max(before.words.len());
         }
-        Pressure {
-            word_reads,
-            flag_reads,
-            words: before.words,
-            flags: before.flags,
-            most_words: (peak + MORE_WORDS).max(FREE_WORDS).min(most),
-        }
-    }
-
-    /// Words and flags that an operation adds, less those that it reads last.
-    fn change(&self, op: &Op) -> (isize, isize) {
-        let last = |reads: Option<&u32>, times: usize| reads.is_some_and(|&n| n as usize == times);
-        let uses: Vec<Word> = op.uses().collect();
-        let ends = |word: &Word| {
-            last(
-                self.word_reads.get(word),
-                uses.iter().filter(|other| *other == word).count(),
-            )
-        };
-        let freed = uses
+        let most_words = (peak + MORE_WORDS).max(FREE_WORDS).min(most);
+        let words = region.iter().map(|op| (op.uses().collect(), op.defs().collect()));
+        let flags = region
             .iter()
-            .enumerate()
-            .filter(|(n, word)| !uses[..*n].contains(word) && ends(word))
-            .count();
-        let made = op.defs().filter(|word| !self.words.contains(word)).count();
-        let flags_freed = op.flag_uses().filter(|flag| last(self.flag_reads.get(flag), 1)).count();
-        let flags_made = op.flag_defs().filter(|flag| !self.flags.contains(flag)).count();
-        (
-            made as isize - freed as isize,
-            flags_made as isize - flags_freed as isize,
-        )
+            .map(|op| (op.flag_uses().collect(), op.flag_defs().collect()));
+        Pressure {
+            words: Tally::of(words, &wanted.words, &before.words, most_words),
+            flags: Tally::of(flags, &wanted.flags, &before.flags, FREE_FLAGS),
+        }
     }
 
-    fn fits(&self, op: &Op) -> bool {
-        let (words, flags) = self.change(op);
-        let within = |now: usize, change: isize, most: usize| change <= 0 || now as isize + change <= most as isize;
-        within(self.words.len(), words, self.most_words) && within(self.flags.len(), flags, FREE_FLAGS)
+    fn fits(&self, op: usize) -> bool {
+        self.words.fits(op) && self.flags.fits(op)
     }
 
-    fn take(&mut self, op: &Op) {
-        for word in op.uses() {
-            let reads = self.word_reads.entry(word).or_default();
-            *reads = reads.saturating_sub(1);
-            if *reads == 0 {
-                self.words.remove(&word);
-            }
-        }
-        for flag in op.flag_uses() {
-            let reads = self.flag_reads.entry(flag).or_default();
-            *reads = reads.saturating_sub(1);
-            if *reads == 0 {
-                self.flags.remove(&flag);
-            }
-        }
-        self.words.extend(
-            op.defs()
-                .filter(|word| self.word_reads.get(word).is_some_and(|&reads| reads > 0)),
-        );
-        self.flags.extend(
-            op.flag_defs()
-                .filter(|flag| self.flag_reads.get(flag).is_some_and(|&reads| reads > 0)),
-        );
+    fn take(&mut self, op: usize) {
+        self.words.take(op);
+        self.flags.take(op);
     }
 }

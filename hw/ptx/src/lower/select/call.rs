@@ -61,7 +61,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.code.least_registers = CALL_REGISTERS;
         let pointer = self.arg(form, &form.operands()[at], Type::U64)?;
         let given = lists_around(form.operands(), at);
-        let graph = CallGraph::of(self.checked);
+        let graph = CallGraph::of(self.checked, &self.layout.taken);
         let fits = |body: &&&Body<'t, 'a>| self.fits(body, given);
         let candidates: Vec<&Body<'t, 'a>> = graph.taken.iter().filter(fits).copied().collect();
         let behind = self.around_guard();

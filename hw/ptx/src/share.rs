@@ -1,0 +1,44 @@
+//! Independent work shared among processors: kernels of a large text are lowered side by side.
+//!
+//! Promises: results in the order of the items, the same for any number of processors.
+
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Items for which a further thread is worth its start.
+const LEAST: usize = 16;
+
+/// Makes something of each item.
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let n_processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let n_threads = (items.len() / LEAST).clamp(1, n_processors);
+    let next = AtomicUsize::new(0);
+    let work = || -> Vec<(usize, R)> {
+        let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
+        let items = numbers.map_while(|n| Some((n, items.get(n)?)));
+        items.map(|(n, item)| (n, make(item))).collect()
+    };
+    let mut made = thread::scope(|scope| {
+        let others: Vec<_> = (1..n_threads).map(|_| scope.spawn(work)).collect();
+        let mut made = work();
+        for other in others {
+            made.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        made
+    });
+    made.sort_unstable_by_key(|&(n, _)| n);
+    made.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn results_of_many_items_come_in_the_order_of_the_items() {
+        let items: Vec<u32> = (0..1000).collect();
+        let expected: Vec<u32> = (0..1000).map(|n| n * n).collect();
+        assert_eq!(super::each(&items, |n| n * n), expected);
+        assert_eq!(super::each(&[7], |n| n + 1), [8]);
+        assert_eq!(super::each(&[] as &[u8], |&n| n), []);
+    }
+}
