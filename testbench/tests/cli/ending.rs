@@ -37,17 +37,20 @@ fn assertion_that_fails_is_named_by_its_words_file_line_and_function() {
 
 #[test]
 fn trap_in_inlined_code_is_named_by_its_source_line_and_by_those_of_the_calls() {
-    let says = [
-        "thread (120, 0, 0)",
-        "at instruction ",
-        ", ST.B32 [",
-        "inlined.ptx:19: st.global.u32 	[%rd2], %r1;",
-        "\n  from store.cuh:12:7",
-        "\n  inlined at fill.cu:5:5",
-        "\n  inlined at fill.cu:9:3",
-        "\n  the nearest buffer is `out`",
-    ];
-    assert_fails(&run_error("inlined"), 3, &says);
+    let expected = "\
+error: inlined: launch[0]: out-of-bounds access: 4 bytes of global memory at 0x100001e0
+  by block (0, 0, 0), thread (120, 0, 0)
+  at instruction 4, ST.B32 [R_], R_
+  of inlined.ptx:19: st.global.u32 	[%rd2], %r1;
+  from store.cuh:12:7
+  inlined at fill.cu:5:5
+  inlined at fill.cu:9:3
+  the nearest buffer is `out`, 480 bytes at 0x10000000: the access is right behind it; check the index, or enlarge the memory
+";
+    let answer = run_error("inlined");
+    // Before it stands where the record of the last cycles is.
+    let error = answer.err.find("error: ").map(|at| unnumbered(&answer.err[at..]));
+    assert_eq!((answer.code, error.as_deref()), (3, Some(expected)));
 }
 
 /// Runs 8 threads that each load or store at a place of their own: `%a` and `%w` are four times the thread. Module variables stand
@@ -69,6 +72,7 @@ fn access_that_must_not_be_is_named_with_the_nearest_variable_in_every_space() {
     let shared = ".shared .align 16 .b8 tile[16];";
     let global = ".global .align 4 .b8 box[16];";
     let behind = |name: &str| format!("the nearest variable is `{name}`, 16 bytes at ");
+    let behind_box = "the nearest buffer is `box`, 16 bytes at 0x10000000: the access is right behind it".to_owned();
     let cases = [
         (
             ".const .align 4 .b8 table[16] = {1};",
@@ -107,7 +111,37 @@ fn access_that_must_not_be_is_named_with_the_nearest_variable_in_every_space() {
             global,
             "mov.u64 %rd1, box; add.u64 %rd1, %rd1, %w; st.global.u32 [%rd1], %a;",
             "out-of-bounds access: 4 bytes of global memory at 0x10000010",
-            "the nearest buffer is `box`, 16 bytes at 0x10000000: the access is right behind it".to_owned(),
+            behind_box.clone(),
+        ),
+        (
+            global,
+            "mov.u64 %rd1, box; add.u64 %rd1, %rd1, %w; atom.global.add.u32 %r1, [%rd1], %a; st.global.u32 [%w], %r1;",
+            "out-of-bounds access: 4 bytes of global memory at 0x10000010",
+            behind_box,
+        ),
+        (
+            shared,
+            "cvta.shared.u64 %rd1, tile; add.u64 %rd1, %rd1, %w; st.u32 [%rd1], %a;",
+            "out-of-bounds access: 4 bytes of shared memory at 0x10",
+            behind("tile"),
+        ),
+        (
+            ".const .align 8 .b8 table[16] = {1};",
+            "mov.u64 %rd1, table; add.u64 %rd1, %rd1, %w; ld.const.v2.u32 {%r1, %r2}, [%rd1]; st.global.u32 [%w], %r1;",
+            "misaligned access: 8 bytes of constant memory at 0x4",
+            format!("{}0x0: the access is 4 bytes from its start", behind("table")),
+        ),
+        (
+            "",
+            ".local .align 8 .b8 own[16]; mov.u64 %rd1, own; add.u64 %rd1, %rd1, %w; st.local.u64 [%rd1], %w;",
+            "misaligned access: 8 bytes of local memory at 0x4",
+            format!("{}0x0: the access is 4 bytes from its start", behind("own")),
+        ),
+        (
+            global,
+            "mov.u64 %rd1, box; add.u64 %rd1, %rd1, %w; st.global.u64 [%rd1], %w;",
+            "misaligned access: 8 bytes of global memory at 0x10000004",
+            "the nearest buffer is `box`, 16 bytes at 0x10000000: the access is 4 bytes from its start".to_owned(),
         ),
     ];
     for (outside, body, fault, near) in cases {
