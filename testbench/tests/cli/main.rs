@@ -3,6 +3,7 @@
 mod check;
 mod ending;
 mod input;
+mod own;
 mod run;
 mod show;
 mod speed;
