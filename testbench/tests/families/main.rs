@@ -8,6 +8,7 @@ mod images;
 mod integers;
 mod printing;
 mod products;
+mod remote;
 mod tiles;
 mod vectors;
 

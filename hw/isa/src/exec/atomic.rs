@@ -6,7 +6,7 @@ use crate::inst::{AtomOp, Ty};
 
 /// The new value, in as many low bits as the type has; for CAS, `operand` is what is stored and `compare` what must be found.
 ///
-/// Floats add (rounded to nearest, denormals kept) and take part in nothing else but EXCH and CAS, as bits.
+/// Floats add (rounded to nearest, denormals kept), and halves have a least and greatest, where a NaN loses; in EXCH and CAS they are bits.
 /// INC and DEC are PTX's: they wrap at `operand`.
 ///
 /// ```
@@ -20,6 +20,7 @@ pub fn atomic(op: AtomOp, ty: Ty, old: u64, operand: u64, compare: u64) -> u64 {
     let (old, operand, compare) = (value(ty, old), value(ty, operand), value(ty, compare));
     let new = match op {
         AtomOp::Add => add(ty, old, operand),
+        AtomOp::Min | AtomOp::Max if ty.is_float() => extreme(ty, op == AtomOp::Min, old, operand),
         AtomOp::Min if less(ty, operand, old) => operand,
         AtomOp::Max if less(ty, old, operand) => operand,
         AtomOp::Min | AtomOp::Max => old,
@@ -68,17 +69,27 @@ fn less(ty: Ty, a: u64, b: u64) -> bool {
 }
 
 fn add(ty: Ty, a: u64, b: u64) -> u64 {
-    let half = |shift: u32| {
-        let brain = is_brain(ty);
-        let number = |bits: u64| widen(brain, (bits >> shift) as u32 & 0xffff);
-        // A sum of two halves in f32 has enough bits to be rounded a second time.
-        u64::from(narrow(brain, number(a) + number(b))) << shift
-    };
     match ty {
         Ty::F32 => fp32::bits(f32::from_bits(a as u32) + f32::from_bits(b as u32)).into(),
         Ty::F64 => fp64::bits(f64::from_bits(a) + f64::from_bits(b)),
-        Ty::F16 | Ty::Bf16 => half(0),
-        Ty::F16x2 | Ty::Bf16x2 => half(0) | half(16),
+        // A sum of two halves in f32 has enough bits to be rounded a second time.
+        Ty::F16 | Ty::Bf16 | Ty::F16x2 | Ty::Bf16x2 => by_halves(ty, a, b, |a, b| a + b),
         _ => a.wrapping_add(b),
     }
+}
+
+fn extreme(ty: Ty, least: bool, a: u64, b: u64) -> u64 {
+    by_halves(ty, a, b, |a, b| {
+        f32::from_bits(fp32::choose(least, false, a.to_bits(), b.to_bits()))
+    })
+}
+
+/// A function of each half; of a single one the upper bits are nobody's.
+fn by_halves(ty: Ty, a: u64, b: u64, f: impl Fn(f32, f32) -> f32) -> u64 {
+    let brain = is_brain(ty);
+    let half = |shift: u32| {
+        let number = |bits: u64| widen(brain, (bits >> shift) as u32 & 0xffff);
+        u64::from(narrow(brain, f(number(a), number(b)))) << shift
+    };
+    half(0) | half(16)
 }

@@ -67,10 +67,10 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
         "cp" => "?xxxxxxx",
         "prefetch" | "prefetchu" | "discard" | "applypriority" => "m?x",
         "isspacep" => "Px",
+        "createpolicy" => "d?xxx",
         "mapa" => "xxu",
         "alloca"
         | "clusterlaunchcontrol"
-        | "createpolicy"
         | "dp3a"
         | "getctarank"
         | "griddepcontrol"

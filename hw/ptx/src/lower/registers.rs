@@ -53,13 +53,16 @@ fn assigned(code: &Code) -> Result<Allocation, usize> {
 /// Registers that even the smallest kernel is given: hardware hands them out by eight.
 const LEAST: usize = 8;
 
-/// Widest bundle.
+/// Widest bundle of several groups.
 const SLOTS: usize = 4;
+
+/// Widest group: the coordinates of a tile in five dimensions, from a multiple of eight on.
+const WIDEST: usize = 8;
 
 #[derive(Default)]
 struct Bundle {
     /// When each slot is taken.
-    slots: [Spans; SLOTS],
+    slots: [Spans; WIDEST],
     /// Words, each with its slot.
     words: Vec<(Word, usize)>,
     /// Alignments that must hold: slot and power of two.
@@ -199,7 +202,7 @@ impl Bundles {
             .collect();
         by_time.sort_by_key(|&n| self.bundles[n].start());
         let mut by_width = by_time.clone();
-        by_width.sort_by_key(|&n| SLOTS - self.bundles[n].width().next_power_of_two());
+        by_width.sort_by_key(|&n| WIDEST - self.bundles[n].width().next_power_of_two());
         let [first, second] = [by_time, by_width].map(|order| self.first_fit(&order));
         let best = if second.1 < first.1 { second } else { first };
         if best.1 > Reg::COUNT {

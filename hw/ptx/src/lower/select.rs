@@ -21,6 +21,7 @@ mod mbarrier;
 mod memory;
 mod packed;
 mod recursion;
+mod remote;
 mod routine;
 mod spelled;
 mod system;
@@ -336,7 +337,8 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         }
         match form.opcode() {
             "mov" | "cvta" => self.moves(&form),
-            "ld" | "ldu" | "st" | "atom" | "red" | "cp" | "ldmatrix" | "prefetch" | "prefetchu" => self.memory(&form),
+            "ld" | "ldu" | "st" | "atom" | "red" | "cp" | "ldmatrix" | "prefetch" | "prefetchu" | "discard"
+            | "applypriority" | "createpolicy" => self.memory(&form),
             "cvt" => self.convert(&form),
             "bra" | "ret" | "exit" | "trap" | "bar" | "barrier" | "membar" | "fence" | "nanosleep" | "call" | "brx" => {
                 self.control(&form)
@@ -348,8 +350,8 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => self.texture(&form),
             "mbarrier" => self.mbarrier(&form),
             "wgmma" => self.warp_group(&form),
-            // Grids run one after the other, and registers are given at launch: nothing to do.
-            "griddepcontrol" | "setmaxnreg" => Ok(()),
+            // Grids run one after the other, registers are given at launch, and no debugger or profiler looks on: nothing to do.
+            "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => Ok(()),
             "set" => self.set(&form),
             "lop3" if form.operands().len() == 6 => self.lop3_predicate(&form),
             "mapa" => self.map_address(&form),

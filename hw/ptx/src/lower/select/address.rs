@@ -25,7 +25,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         ])?;
         let window = match space_of(form) {
             _ if form.ty().bits() != 64 => return Err(form.unsupported()),
-            _ if (form.has(".param") || form.has(".param::entry")) && !form.has(".to") => PARAM_WINDOW,
+            _ if form.has(".param") || form.has(".param::entry") => PARAM_WINDOW,
             Space::Global => 0,
             Space::Shared | Space::Cluster => SHARED_WINDOW,
             Space::Local => LOCAL_WINDOW,

@@ -7,21 +7,28 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::lower::code::{Arg, Op};
-use warpwave_isa::inst::AtomOp;
+use warpwave_isa::inst::{AtomOp, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn atomic(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.has(".async") {
+            return self.reduce_async(form);
+        }
         form.only(MEMORY_WORDS)?;
-        let ty = isa_type(form.ty()).filter(|ty| ty.bytes() >= 4 && !form.has(".v2") && !form.has(".v4"));
-        let ty = ty.ok_or_else(|| form.unsupported())?;
         let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
+        let ty = isa_type(form.ty()).filter(|ty| takes(op, *ty));
+        let ty = ty.ok_or_else(|| form.unsupported())?;
+        if let Some(n) = vector(form) {
+            return self.atomic_vector(form, n);
+        }
         let returns = form.opcode() == "atom";
         let address = usize::from(returns);
         let spot = self.spot(form, address, space_of(form))?;
         let mut args = [spot.base, Arg::ZERO, Arg::ZERO];
-        for n in address + 1..form.operands().len().min(address + 3) {
+        let hints = usize::from(form.has(".L2::cache_hint"));
+        for n in address + 1..(form.operands().len() - hints).min(address + 3) {
             args[n - address] = self.src(form, n)?;
         }
         let row = if returns { Opcode::Atom } else { Opcode::Red };
@@ -75,7 +82,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             0 => to.base,
             offset => self.compute(Op::row(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),
         };
-        let valid = match operands.get(3) {
+        let hints = usize::from(form.has(".L2::cache_hint"));
+        let valid = match operands[..operands.len() - hints].get(3) {
+            Some(Value::Register(reg)) if self.register_type(*reg) == Type::Pred => {
+                let ignored = self.when(form, &operands[3])?;
+                self.compute(
+                    Op::row(Opcode::Sel)
+                        .src(&[Arg::ZERO, Arg::imm(size.into())])
+                        .psrc(ignored),
+                )
+            }
             Some(value) => self.arg(form, value, Type::U32)?,
             None => Arg::imm(size.into()),
         };
@@ -170,6 +186,28 @@ fn matrices(form: &Form<'_, '_>, registers: usize) -> Selected {
             false => Err(form.malformed("a matrix is one register: `.x1`, `.x2` and `.x4` say how many")),
         },
         _ => Err(form.unsupported()),
+    }
+}
+
+/// How many elements a vector of atomics has.
+fn vector(form: &Form<'_, '_>) -> Option<usize> {
+    [(".v2", 2), (".v4", 4), (".v8", 8)]
+        .into_iter()
+        .find(|(word, _)| form.has(word))
+        .map(|(_, n)| n)
+}
+
+/// Whether an atomic of a type is one of PTX's.
+fn takes(op: AtomOp, ty: Ty) -> bool {
+    let whole = !ty.is_float() && ty.bytes() >= 4;
+    let half = matches!(ty, Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2);
+    match op {
+        AtomOp::Add => whole || half || matches!(ty, Ty::F32 | Ty::F64),
+        AtomOp::Min | AtomOp::Max => whole || half,
+        AtomOp::Inc | AtomOp::Dec => ty == Ty::U32,
+        AtomOp::Cas => whole || ty == Ty::U16,
+        AtomOp::Exch => whole || matches!(ty, Ty::F32 | Ty::F64),
+        _ => whole,
     }
 }
 

@@ -41,6 +41,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(Op::row(Opcode::BulkWait).mods(|mods| mods.count = groups));
             return Ok(());
         }
+        // A hint: nothing that a program can see.
+        if form.has(".prefetch") {
+            return Ok(());
+        }
         form.only(KNOWN)?;
         let to_global = form.has(".bulk_group");
         if to_global == form.has(".mbarrier::complete_tx::bytes") || !form.has(".global") {

@@ -21,14 +21,14 @@ const FORMS: &str = include_str!("../routines/forms.txt");
 /// The code of every instruction of the library, and their opcodes.
 struct Library {
     texts: HashMap<String, String>,
-    opcodes: HashSet<&'static str>,
+    opcodes: HashSet<String>,
 }
 
 impl Library {
     fn get() -> &'static Library {
         static READ: OnceLock<Library> = OnceLock::new();
         READ.get_or_init(|| {
-            let mut texts = HashMap::new();
+            let mut texts: HashMap<String, String> = HashMap::new();
             for entry in FORMS.split("\n== ").skip(1) {
                 let (name, code) = entry.split_once('\n').unwrap_or((entry, ""));
                 for (name, chosen) in alternatives(name) {
@@ -36,13 +36,10 @@ impl Library {
                     texts.insert(name, code);
                 }
             }
-            let opcodes = FORMS.split("\n== ").skip(1).flat_map(|entry| {
-                let opcode = entry.split(['.', '\n']).next().unwrap_or(entry);
-                opcode.trim_matches(['<', '>']).split('|')
-            });
+            let opcodes = texts.keys().filter_map(|name| name.split('.').next());
             Library {
+                opcodes: opcodes.map(str::to_owned).collect(),
                 texts,
-                opcodes: opcodes.collect(),
             }
         })
     }
@@ -261,6 +258,26 @@ mod tests {
         for code in library.texts.values() {
             body(code);
         }
+    }
+
+    #[test]
+    fn windows_of_the_library_are_those_of_the_machine() {
+        use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, WINDOW_BYTES};
+        let holds = |name: &str, numbers: &[u64]| {
+            let code = &Library::get().texts[name];
+            numbers.iter().all(|number| code.contains(&format!("{number:#x};")))
+        };
+        assert!(holds(
+            "isspacep.shared::cluster",
+            &[SHARED_WINDOW, SHARED_WINDOWS_BYTES]
+        ));
+        assert!(holds("isspacep.local", &[LOCAL_WINDOW, WINDOW_BYTES]));
+        assert!(holds("isspacep.param", &[PARAM_WINDOW, WINDOW_BYTES]));
+        assert!(holds(
+            "isspacep.global",
+            &[SHARED_WINDOW, PARAM_WINDOW + WINDOW_BYTES - SHARED_WINDOW]
+        ));
+        assert_eq!(WINDOW_BYTES, 1 << 24);
     }
 
     #[test]

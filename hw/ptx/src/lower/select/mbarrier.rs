@@ -4,7 +4,7 @@
 //! no fence at block scope: all accesses of an SM pass its LSU in order, and the schedule moves nothing across them.
 
 use super::integer::{lop, shift_right};
-use super::memory::Spot;
+use super::memory::{Spot, space_of};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -38,6 +38,8 @@ const KNOWN: &[&str] = &[
     ".release",
     ".relaxed",
     ".cta",
+    ".cluster",
+    ".shared::cluster",
 ];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -71,6 +73,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
+    /// The barrier's address in the shared memory of any block of the cluster; the lower word of a generic address is one.
+    fn cluster_spot(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Spot, Diagnostic> {
+        let spot = self.spot(form, n, space_of(form))?;
+        Ok(Spot {
+            space: Space::Cluster,
+            base: spot.base.part(0),
+            ..spot
+        })
+    }
+
     fn mbarrier_init(&mut self, form: &Form<'t, 'a>) -> Selected {
         let spot = self.mbarrier_spot(form, 0)?;
         let count = self.src32(form, 1)?;
@@ -84,7 +96,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn mbarrier_arrive(&mut self, form: &Form<'t, 'a>) -> Selected {
         let arrives = form.has(".arrive") || form.has(".arrive_drop");
         let address = usize::from(arrives);
-        let spot = self.mbarrier_spot(form, address)?;
+        let remote =
+            form.has(".shared::cluster") || (space_of(form) == Space::Generic && form.operands()[0] == Value::Sink);
+        let spot = match remote {
+            true => self.cluster_spot(form, address)?,
+            false => self.mbarrier_spot(form, address)?,
+        };
         let given = match form.operands().get(address + 1) {
             Some(value) => Some(self.arg(form, value, Type::U32)?),
             None => None,
@@ -103,10 +120,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(Op::row(Opcode::Mov).dst(operand.offset(n)).src(&[part]));
         }
         let drops = form.has(".arrive_drop");
-        let mut op = on_barrier(Op::row(Opcode::Atom).src(&[spot.base, Arg::word(operand)]), &spot).mods(|mods| {
+        let row = if remote { Opcode::Red } else { Opcode::Atom };
+        let mut op = on_barrier(Op::row(row).src(&[spot.base, Arg::word(operand)]), &spot).mods(|mods| {
             mods.atom = if drops { AtomOp::ArriveDrop } else { AtomOp::Arrive };
             mods.ty = Ty::U64;
         });
+        if remote {
+            if arrives && form.operands()[0] != Value::Sink {
+                return Err(form.malformed("a barrier of the cluster gives no state: write `_`"));
+            }
+            self.emit(op);
+            return Ok(());
+        }
         op.dst = match arrives {
             true => Some(self.dst_of(form, &form.operands()[0], Type::B64)?),
             false => Some(self.code.group(2)),
@@ -159,7 +184,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
 fn on_barrier(op: Op, spot: &Spot) -> Op {
     op.mods(|mods| {
-        mods.space = Space::Shared;
+        mods.space = spot.space;
         mods.offset = spot.offset as i32;
         mods.access = Access::one(8);
     })

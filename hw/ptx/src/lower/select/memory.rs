@@ -71,6 +71,8 @@ pub(super) const MEMORY_WORDS: &[&str] = &[
     ".L2::evict_last",
     ".L2::evict_first",
     ".L2::evict_normal",
+    ".L2::cache_hint",
+    ".mmio",
 ];
 
 /// A place in memory.
@@ -83,8 +85,9 @@ pub(super) struct Spot {
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn memory(&mut self, form: &Form<'t, 'a>) -> Selected {
         match form.opcode() {
-            // A hint: nothing that a program can see.
-            "prefetch" | "prefetchu" => Ok(()),
+            // Hints: nothing that a program can see.
+            "prefetch" | "prefetchu" | "discard" | "applypriority" => Ok(()),
+            "createpolicy" => self.policy(form),
             "ld" | "ldu" => self.load(form),
             "st" => self.store(form),
             "atom" | "red" => self.atomic(form),
@@ -92,6 +95,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "ldmatrix" => self.load_matrix(form),
             _ => Err(form.unsupported()),
         }
+    }
+
+    /// A cache policy: a number that hints alone take.
+    fn policy(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let result = self.dst(form, 0)?;
+        self.copy(result, Arg::ZERO, Type::B64);
+        Ok(())
     }
 
     /// The address in brackets of operand `n`.
@@ -265,10 +275,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn store(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(MEMORY_WORDS)?;
         if form.has(".async") {
-            return Err(form.unsupported());
+            return self.store_async(form);
         }
+        form.only(MEMORY_WORDS)?;
         let values = parts(&form.operands()[1]);
         let access = access_of(form, values.len());
         if form.has(".param") || form.has(".param::func") {
@@ -348,7 +358,7 @@ pub(super) fn space_of(form: &Form<'_, '_>) -> Space {
 pub(super) fn cache_of(form: &Form<'_, '_>) -> CacheOp {
     let any = |names: &[&str]| names.iter().any(|&name| form.has(name));
     match () {
-        () if any(&[".volatile", ".cv", ".wt", ".relaxed", ".acquire", ".release"]) => CacheOp::Volatile,
+        () if any(&[".volatile", ".cv", ".wt", ".relaxed", ".acquire", ".release", ".mmio"]) => CacheOp::Volatile,
         () if form.has(".nc") => CacheOp::ReadOnly,
         () if form.has(".cg") => CacheOp::Global,
         () if any(&[".cs", ".lu"]) => CacheOp::Streaming,

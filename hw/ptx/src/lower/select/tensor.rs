@@ -108,14 +108,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         let [a_turned, b_turned] = [".row", ".col"].map(|usual| layouts.next().is_none_or(|name| name.text != usual));
         let factors = [self.fragment(form, a)?, self.fragment(form, b)?];
-        let sums = self.fragment(form, c)?;
         let mut made = Vec::new();
         for n in 0..2 {
+            let words = parts(c).chunks(each.into()).nth(n.into()).unwrap_or_default();
+            let sums = self.side_by_side(form, words)?;
             let start = match halves {
-                true => self.widened([sums.part(2 * n), sums.part(2 * n + 1)]),
-                false => self.four_words(sums, 4 * n),
+                true => Arg::word(self.widened([sums.part(0), sums.part(1)])),
+                false => sums,
             };
-            let op = Op::row(Opcode::Mma).src(&[factors[0], factors[1], Arg::word(start)]);
+            let op = Op::row(Opcode::Mma).src(&[factors[0], factors[1], start]);
             made.push(self.compute(op.mods(|mods| {
                 (mods.mma, mods.ty, mods.count) = (MmaShape::M8n8k4F16, Ty::F32, n);
                 (mods.right, mods.trans, mods.high) = (a_turned, b_turned, halves);
@@ -130,15 +131,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
         }
         Ok(())
-    }
-
-    /// Four words from one on, side by side.
-    fn four_words(&mut self, from: Arg, first: u8) -> Word {
-        let group = self.code.group(4);
-        for n in 0..4 {
-            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[from.part(first + n)]));
-        }
-        group
     }
 
     /// The halves of two words as four f32, side by side.
@@ -162,9 +154,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// The registers of a fragment, side by side.
     pub(super) fn fragment(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Arg, Diagnostic> {
-        let group = self.code.group(self.fragment_words(value));
+        self.side_by_side(form, parts(value))
+    }
+
+    fn side_by_side(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>]) -> Result<Arg, Diagnostic> {
+        let group = self.code.group(values.iter().map(|part| self.words_of(part)).sum());
         let mut at = 0;
-        for part in parts(value) {
+        for part in values {
             let words = self.words_of(part);
             let ty = if words == 2 { Type::B64 } else { Type::B32 };
             let source = self.arg(form, part, ty)?;

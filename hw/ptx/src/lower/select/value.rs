@@ -251,6 +251,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.copy_flag(result, source);
                 Ok(())
             }
+            (result, Value::Register(source), Type::B128) => {
+                let result = self.dst_of(form, result, Type::B128)?;
+                match self.word_home(*source) {
+                    Some(source) => self.move_words(result, source, 4),
+                    None => return Err(form.malformed("a predicate where a number is wanted")),
+                }
+                Ok(())
+            }
             (result, source, ty) => {
                 let result = self.dst_of(form, result, ty)?;
                 let source = self.arg(form, source, ty)?;
@@ -276,7 +284,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let word = source.part((bit / 32) as u8);
             match each {
                 32 => self.copy(result, word, Type::B32),
-                64 => self.copy(result, source, Type::B64),
+                64 => self.copy(result, word, Type::B64),
                 16 if bit.is_multiple_of(32) => self.copy(result, word, Type::B32),
                 16 => self.emit(byte_permute(word, Arg::ZERO, 0x4432).dst(result)),
                 8 => {
@@ -297,6 +305,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             words.push(self.arg(form, part, Type::B32)?);
         }
         match each {
+            64 => {
+                let halves: Vec<Arg> = words.iter().flat_map(|word| [word.part(0), word.part(1)]).collect();
+                self.pack_words(result, &halves);
+            }
             32 => self.pack_words(result, &words),
             16 => {
                 let halves: Vec<Arg> = words
@@ -305,6 +317,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     .collect();
                 self.pack_words(result, &halves);
             }
+            8 if parts.len() == 2 => self.emit(byte_permute(words[0], words[1], 0x5540).dst(result)),
             8 if parts.len() == 4 => {
                 let low = self.compute(byte_permute(words[0], words[1], 0x5540));
                 let high = self.compute(byte_permute(words[2], words[3], 0x5540));

@@ -1,0 +1,111 @@
+//! Accesses that are several of another kind: stores and reductions that tell a barrier of the cluster, and vectors of atomics, each
+//! element of which is one by itself.
+
+use super::integer::parts;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// `st.async`: a store, and then so many bytes that have come.
+    pub(super) fn store_async(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".async", ".weak", ".shared::cluster", TELLS, ".v2", ".v4"])?;
+        let n = parts(&form.operands()[1]).len();
+        let vector = if n == 1 { String::new() } else { format!(".v{n}") };
+        let values: Vec<String> = (0..n).map(|n| format!("%v{n}")).collect();
+        let store = format!(
+            "st.shared::cluster{vector}.b{} [%at], {{{}}};\n",
+            form.ty().bits(),
+            values.join(", ")
+        );
+        self.and_tell(form, n, &store)
+    }
+
+    /// `red.async`: a reduction, and then so many bytes that have come.
+    pub(super) fn reduce_async(&mut self, form: &Form<'t, 'a>) -> Selected {
+        const OPERATIONS: [&str; 8] = [".inc", ".dec", ".min", ".max", ".add", ".and", ".or", ".xor"];
+        form.only(
+            &[
+                &[".async", ".relaxed", ".cluster", ".shared::cluster", TELLS][..],
+                &OPERATIONS,
+            ]
+            .concat(),
+        )?;
+        let operation = OPERATIONS
+            .into_iter()
+            .find(|word| form.has(word))
+            .ok_or_else(|| form.unsupported())?;
+        let reduction = format!(
+            "red.relaxed.cluster.shared::cluster{operation}{} [%at], %v0;\n",
+            dotted(form)
+        );
+        self.and_tell(form, 1, &reduction)
+    }
+
+    fn and_tell(&mut self, form: &Form<'t, 'a>, n: usize, access: &str) -> Selected {
+        let [ty] = form.types[..] else {
+            return Err(form.unsupported());
+        };
+        if !form.has(TELLS) || !matches!(ty.bits(), 32 | 64) {
+            return Err(form.unsupported());
+        }
+        let registers: Vec<String> = (0..n).map(|n| format!("%v{n}")).collect();
+        let code = format!(
+            ".reg .b32 %at; .reg .b{0} {1}; .reg .b32 %bar;\n{access}mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%bar], {2};\n",
+            ty.bits(),
+            registers.join(", "),
+            n as u32 * ty.bytes()
+        );
+        self.expand(form, &code)
+    }
+
+    /// `atom.v2.f32.add` and its like.
+    pub(super) fn atomic_vector(&mut self, form: &Form<'t, 'a>, n: usize) -> Selected {
+        if !matches!(
+            form.ty(),
+            Type::F32 | Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2
+        ) {
+            return Err(form.unsupported());
+        }
+        let words = form.qualifiers().map(|name| name.text);
+        let words: String = words
+            .filter(|word| {
+                Type::from_dotted(word).is_none() && !matches!(*word, ".v2" | ".v4" | ".v8" | ".L2::cache_hint")
+            })
+            .collect();
+        let ty = dotted(form);
+        let (bits, bytes) = (form.ty().bits(), form.ty().bytes());
+        let list = |letter: char| (0..n).map(|n| format!("%{letter}{n}")).collect::<Vec<_>>().join(", ");
+        let returns = form.opcode() == "atom";
+        let mut code = if returns {
+            format!(".reg .b{bits} {}; ", list('d'))
+        } else {
+            String::new()
+        };
+        code += &format!(".reg .b64 %at; .reg .b{bits} {}; .reg .b64 %policy;\n", list('v'));
+        for n in 0..n {
+            let result = if returns { format!("%d{n}, ") } else { String::new() };
+            code += &format!(
+                "{}{words}{ty} {result}[%at+{}], %v{n};\n",
+                form.opcode(),
+                n as u32 * bytes
+            );
+        }
+        let given = form
+            .operands()
+            .iter()
+            .skip(usize::from(returns) + 1)
+            .take(1)
+            .map(|value| parts(value).len());
+        if !given.eq([n]) || (returns && parts(&form.operands()[0]).len() != n) {
+            return Err(form.malformed("a vector has as many elements as its width says"));
+        }
+        self.expand(form, &code)
+    }
+}
+
+/// What says that a barrier is told.
+const TELLS: &str = ".mbarrier::complete_tx::bytes";
+
+fn dotted(form: &Form<'_, '_>) -> String {
+    format!(".{}", format!("{:?}", form.ty()).to_lowercase())
+}

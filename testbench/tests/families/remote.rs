@@ -1,0 +1,198 @@
+//! Atomics of halves and vectors, and accesses that tell a barrier of the cluster.
+
+use half::f16;
+
+use super::Kernel;
+
+fn pair(low: f32, high: f32) -> u32 {
+    u32::from(f16::from_f32(low).to_bits()) | u32::from(f16::from_f32(high).to_bits()) << 16
+}
+
+/// Each thread works on place `%t` mod 8 of memory, of so many bytes; `%r` and `%f` are 1 and 1.0, `%h` half a one, `%hx` two of them.
+fn on_places(space: &str, bytes: u32, body: &str) -> String {
+    let to_shared = "ld.global.b32 %x, [%p];\nst.shared.b32 [%s], %x;\nbar.sync 0;\n";
+    let back = "bar.sync 0;\nld.shared.b32 %x, [%s];\nst.global.b32 [%p], %x;\n";
+    let (before, behind) = if space == "shared" { (to_shared, back) } else { ("", "") };
+    let at = if space == "shared" { "%at" } else { "%q" };
+    format!(
+        ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a) {{\n\
+         .reg .b32 %t, %x, %s, %at, %r, %r1, %hx;\n.reg .f32 %f, %f<5>;\n.reg .b16 %h, %h<4>;\n.reg .b64 %p, %q;\n.shared .align 16 .b8 tile[128];\n\
+         mov.u32 %t, %tid.x;\nmov.u32 %s, tile;\nld.param.u64 %p, [a];\nand.b32 %x, %t, 7;\nmad.lo.u32 %at, %x, {bytes}, %s;\n\
+         mad.wide.u32 %q, %x, {bytes}, %p;\nmad.lo.u32 %s, %t, 4, %s;\nmad.wide.u32 %p, %t, 4, %p;\n\
+         mov.u32 %r, 1;\nmov.f32 %f, 0f3f800000;\nmov.b16 %h, 0x3800;\nmov.b32 %hx, 0x38003800;\n{before}{}\n{behind}ret;\n}}\n",
+        body.replace("AT", at).replace("SPACE", space)
+    )
+}
+
+#[test]
+fn halves_are_added_without_touching_their_neighbours() {
+    // The half beside is no number: it must stay as it is.
+    let before: Vec<u32> = (0..32)
+        .map(|n| pair(n as f32, 0.0) | 0x7c01_0000 * u32::from(n >= 4))
+        .collect();
+    for space in ["global", "shared"] {
+        let two_bytes = on_places(space, 4, "atom.SPACE.add.noftz.f16 %h1, [AT], %h;");
+        let after: Vec<u32> = (0..32)
+            .map(|n| {
+                if n < 8 {
+                    pair(n as f32 + 2.0, 0.0) | before[n] & 0xffff_0000
+                } else {
+                    before[n]
+                }
+            })
+            .collect();
+        Kernel::of(&two_bytes).changed(&before, &after).holds();
+        let compared = on_places(
+            space,
+            2,
+            "mov.b16 %h1, 0;\nmov.b16 %h2, 77;\natom.SPACE.cas.b16 %h3, [AT], %h1, %h2;",
+        );
+        let zeros = vec![0; 32];
+        let filled: Vec<u32> = (0..32).map(|n| if n < 4 { 77 | 77 << 16 } else { 0 }).collect();
+        Kernel::of(&compared).changed(&zeros, &filled).holds();
+        let reduced = on_places(space, 4, "red.SPACE.add.noftz.f16x2 [AT], %hx;");
+        let start: Vec<u32> = (0..32).map(|n| pair(n as f32, -(n as f32))).collect();
+        let end: Vec<u32> = (0..32)
+            .map(|n| {
+                if n < 8 {
+                    pair(n as f32 + 2.0, 2.0 - n as f32)
+                } else {
+                    start[n]
+                }
+            })
+            .collect();
+        Kernel::of(&reduced).changed(&start, &end).holds();
+    }
+}
+
+#[test]
+fn vectors_of_atomics_change_every_element() {
+    let ones = |n: usize| f32::to_bits(n as f32);
+    let zeros = vec![0; 32];
+    for (n, mnemonic, operands) in [
+        (2, "red.global.v2.f32.add [AT], {%f, %f};", 4.0),
+        (4, "red.global.v4.f32.add [AT], {%f, %f, %f, %f};", 4.0),
+        (
+            4,
+            "atom.global.v4.f32.add {%f1, _, %f2, %f3}, [AT], {%f, %f, %f, %f};",
+            4.0,
+        ),
+    ] {
+        let text = on_places("global", 4 * n, mnemonic);
+        let after: Vec<u32> = (0..32)
+            .map(|at| if at < 8 * n { f32::to_bits(operands) } else { 0 })
+            .collect();
+        Kernel::of(&text).changed(&zeros, &after).holds();
+    }
+    // The old values come back: with one thread a place, they are what lay there.
+    let text = on_places(
+        "global",
+        8,
+        "mov.u32 %x, %tid.x;\nsetp.gt.u32 %p1, %x, 7;\n@%p1 ret;\natom.global.v2.f32.add {%f1, %f2}, [AT], {%f, %f};\nst.global.v2.f32 [AT+64], {%f2, %f1};",
+    )
+    .replace(".reg .b64 %p, %q;", ".reg .b64 %p, %q;\n.reg .pred %p1;");
+    let before: Vec<u32> = (0..32).map(|n| if n < 16 { ones(n) } else { 0 }).collect();
+    let after: Vec<u32> = (0..32)
+        .map(|n| if n < 16 { ones(n + 1) } else { ones((n - 16) ^ 1) })
+        .collect();
+    Kernel::of(&text).changed(&before, &after).holds();
+    let least = on_places(
+        "global",
+        8,
+        "mov.b32 %x, 0xc0003c00;\nred.global.v2.f16x2.min.noftz [AT], {%x, %hx};",
+    );
+    let before = vec![pair(0.25, f32::NAN); 32];
+    let after: Vec<u32> = (0..32)
+        .map(|n| match n {
+            16.. => before[n],
+            _ if n % 2 == 0 => pair(0.25, -2.0),
+            _ => pair(0.25, 0.5),
+        })
+        .collect();
+    Kernel::of(&least).changed(&before, &after).holds();
+}
+
+/// Two blocks: each gives the other words, sums and arrivals, and waits for its own.
+#[test]
+fn stores_and_sums_of_another_block_are_told_to_its_barrier() {
+    let text = "\
+        .version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {\n\
+        .reg .b32 %t, %rank, %peer, %x, %s, %far, %farbar;\n.reg .b64 %o, %g, %h;\n.reg .pred %p, %done;\n\
+        .shared .align 16 .b32 words[48];\n.shared .align 8 .b64 bar;\n.shared .align 8 .b64 arrivals;\n\
+        mov.u32 %t, %tid.x;\nmov.u32 %rank, %cluster_ctarank;\nxor.b32 %peer, %rank, 1;\nmov.u32 %s, words;\nmad.lo.u32 %s, %t, 4, %s;\n\
+        mov.u32 %x, 1000;\nst.shared.u32 [%s], %x;\nsetp.lt.u32 %p, %t, 16;\n@%p st.shared.u32 [%s+128], %x;\n\
+        setp.eq.u32 %p, %t, 0;\n@%p mbarrier.init.shared.b64 [bar], 1;\n@%p mbarrier.init.shared.b64 [arrivals], 32;\n\
+        fence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n\
+        @%p mbarrier.arrive.expect_tx.shared.b64 %g, [bar], 160;\n\
+        mapa.shared::cluster.u32 %far, %s, %peer;\nmov.u32 %x, bar;\nmapa.shared::cluster.u32 %farbar, %x, %peer;\n\
+        mad.lo.u32 %x, %rank, 100, %t;\n\
+        st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%far], %x, [%farbar];\n\
+        setp.lt.u32 %p, %t, 8;\n\
+        @%p red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%far+128], %x, [%farbar];\n\
+        mov.u32 %x, arrivals;\nmapa.shared::cluster.u32 %far, %x, %peer;\n\
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%far];\n\
+        poll:\nmbarrier.try_wait.parity.shared.b64 %done, [bar], 0;\n@!%done bra poll;\n\
+        poll2:\nmbarrier.try_wait.parity.shared.b64 %done, [arrivals], 0;\n@!%done bra poll2;\n\
+        ld.param.u64 %o, [out];\nmad.wide.u32 %o, %rank, 128, %o;\nmad.wide.u32 %o, %t, 4, %o;\nld.shared.u32 %x, [%s];\n\
+        setp.ge.u32 %p, %t, 24;\n@%p ld.shared.u32 %x, [%s+32];\nst.global.u32 [%o], %x;\n\
+        barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}\n";
+    let expected: Vec<u32> = (0..64)
+        .map(|n| {
+            let (rank, t) = (n / 32, n % 32);
+            let from = 100 * (1 - rank);
+            if t < 24 { from + t } else { 1000 + from + (t - 24) }
+        })
+        .collect();
+    Kernel::of(text).sizes(2, 32).output(&expected).holds();
+}
+
+#[test]
+fn addresses_know_their_space_and_their_block() {
+    let text = "\
+        .version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {\n\
+        .reg .b32 %rank, %peer, %r, %b;\n.reg .b64 %o, %own, %far, %at, %mine;\n.reg .pred %p;\n.local .align 4 .b32 mine;\n.shared .align 4 .b32 word;\n\
+        mov.u32 %rank, %cluster_ctarank;\nxor.b32 %peer, %rank, 1;\nmov.u64 %own, word;\ncvta.shared.u64 %own, %own;\nmapa.u64 %far, %own, %peer;\n\
+        mov.u64 %mine, mine;\ncvta.local.u64 %mine, %mine;\n\
+        ld.param.u64 %o, [out];\nmov.u32 %r, 0;\n";
+    let spaces = [
+        "global",
+        "shared",
+        "shared::cta",
+        "shared::cluster",
+        "local",
+        "const",
+        "param",
+    ];
+    let mut text = text.to_owned();
+    for address in ["%o", "%own", "%far", "%mine"] {
+        for space in spaces {
+            text += &format!("isspacep.{space} %p, {address};\nshl.b32 %r, %r, 1;\n@%p or.b32 %r, %r, 1;\n");
+        }
+    }
+    text += "mad.wide.u32 %at, %rank, 12, %o;\nst.global.u32 [%at], %r;\ngetctarank.u64 %b, %far;\nst.global.u32 [%at+4], %b;\n\
+        cvt.u32.u64 %b, %own;\ngetctarank.shared::cluster.u32 %b, %b;\nst.global.u32 [%at+8], %b;\nret;\n}\n";
+    let bits = 0b1000000_0111000_0001000_0000100;
+    Kernel::of(&text).sizes(2, 32).output(&[bits, 1, 0, bits, 0, 1]).holds();
+}
+
+/// What no register of 64 bits holds, and hints, which change nothing.
+#[test]
+fn values_of_128_bits_and_hints_leave_bytes_as_they_are() {
+    let text = "\
+        .version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 in, .param .u64 out) {\n\
+        .reg .b64 %i, %o, %x, %y, %policy;\n.reg .b128 %q, %r;\n.reg .b32 %t, %w;\n.reg .b16 %h;\n.reg .b8 %a, %b;\n\
+        mov.u32 %t, %tid.x;\nld.param.u64 %i, [in];\nld.param.u64 %o, [out];\nmad.wide.u32 %i, %t, 16, %i;\nmad.wide.u32 %o, %t, 16, %o;\n\
+        createpolicy.fractional.L2::evict_last.b64 %policy, 0f3F000000;\nprefetch.global.L2 [%i];\n\
+        ld.global.b128 %q, [%i];\nmov.b128 {%x, %y}, %q;\nmov.b128 %q, {%y, %x};\nmov.b128 %r, %q;\nst.global.b128 [%o], %r;\n\
+        applypriority.global.L2::evict_normal [%o], 128;\nbrkpt;\npmevent 3;\n\
+        ld.global.L2::cache_hint.b32 %w, [%o], %policy;\nmov.b32 {%a, %b, _, _}, %w;\nmov.b16 %h, {%b, %a};\ncvt.u32.u16 %w, %h;\n\
+        st.global.L2::cache_hint.b32 [%o], %w, %policy;\natom.global.add.L2::cache_hint.u32 %w, [%o], 5, %policy;\nret;\n}\n";
+    let input: Vec<u32> = (0..128).map(|n: u32| n.wrapping_mul(0x9e37_79b9)).collect();
+    let output: Vec<u32> = (0..128)
+        .map(|n| match (n % 4, input[n / 4 * 4 + (n % 4 + 2) % 4]) {
+            (0, word) => (word >> 8 & 0xff | (word & 0xff) << 8) + 5,
+            (_, word) => word,
+        })
+        .collect();
+    Kernel::of(text).input(&input).output(&output).holds();
+}
