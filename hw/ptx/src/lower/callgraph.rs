@@ -94,6 +94,12 @@ impl<'c, 't, 'a> CallGraph<'c, 't, 'a> {
     }
 }
 
+/// Whether a function takes memory from the stack by itself.
+pub(super) fn uses_stack(body: &Body<'_, '_>) -> bool {
+    let opcodes = ["alloca", "stacksave", "stackrestore"];
+    ops(body).any(|op| opcodes.contains(&op.instruction.opcode.text))
+}
+
 fn ops<'b, 't, 'a>(body: &'b Body<'t, 'a>) -> impl Iterator<Item = &'b Op<'t, 'a>> {
     body.code.iter().filter_map(|step| match step {
         Step::Op(op) => Some(op),

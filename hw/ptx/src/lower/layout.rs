@@ -45,6 +45,8 @@ pub(crate) struct Layout {
     pub variables: Vec<isa::Variable>,
     /// Functions that may come to call themselves.
     recursive: HashSet<String>,
+    /// Whether a function of the module takes memory from the stack by itself.
+    takes_stack: bool,
     /// Where the stack of such functions begins in local memory.
     pub stack_at: u32,
     print_buffer: Option<u32>,
@@ -65,13 +67,15 @@ impl Layout {
             local_bytes: 0,
             variables: module.variables(),
             recursive: HashSet::new(),
+            takes_stack: false,
             stack_at: 0,
             print_buffer: module.print_buffer,
             taken: module.taken.clone(),
         };
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
-        if !layout.recursive.is_empty() {
+        layout.takes_stack = checked.bodies.iter().any(callgraph::uses_stack);
+        if layout.has_stack() {
             layout.stack_at = layout.local_bytes.next_multiple_of(8);
             layout.local_bytes = layout.stack_at.saturating_add(STACK_BYTES);
         }
@@ -92,9 +96,9 @@ impl Layout {
         self.recursive.contains(name)
     }
 
-    /// Whether any function may.
+    /// Whether any function may, or takes memory from the stack by itself.
     pub fn has_stack(&self) -> bool {
-        !self.recursive.is_empty()
+        self.takes_stack || !self.recursive.is_empty()
     }
 
     fn place_params(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
@@ -174,7 +178,7 @@ fn named(variable: &Variable<'_>, space: MemorySpace, offset: u32) -> isa::Varia
 }
 
 /// Puts a variable behind `end` and returns its offset.
-fn advance(end: &mut u32, variable: &Variable<'_>) -> u32 {
+pub(super) fn advance(end: &mut u32, variable: &Variable<'_>) -> u32 {
     // The checker bounds each variable; what many of them add up to stays at the greatest number.
     let offset = u64::from(*end).next_multiple_of(variable.alignment());
     let clamped = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);

@@ -24,6 +24,7 @@ mod recursion;
 mod remote;
 mod routine;
 mod spelled;
+mod stack;
 mod system;
 mod tensor;
 mod texture;
@@ -311,7 +312,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 
     fn stack(&self) -> Word {
-        self.stack.expect("the call graph found the recursion")
+        self.stack.expect("the layout found who needs it")
     }
 
     fn temp(&mut self) -> Word {
@@ -352,6 +353,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "wgmma" => self.warp_group(&form),
             // Grids run one after the other, registers are given at launch, and no debugger or profiler looks on: nothing to do.
             "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => Ok(()),
+            "alloca" | "stacksave" | "stackrestore" => self.stack_operation(&form),
             "set" => self.set(&form),
             "lop3" if form.operands().len() == 6 => self.lop3_predicate(&form),
             "mapa" => self.map_address(&form),

@@ -105,12 +105,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     ) -> Selected {
         let name = callee.function.name.text;
         let recursive = self.layout.is_recursive(name);
-        if recursive && Frame::has_locals(callee, self.checked) {
-            return Err(unsupported(
-                form,
-                "functions that call themselves and have local variables",
-            ));
-        }
         if let Some(depth) = self
             .frames
             .iter()
@@ -128,6 +122,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let line = self.line;
         let (returns, params) = callee.params.split_at(callee.function.returns.len());
         self.hand_over(form, params, given.1)?;
+        let stack = (!recursive && callgraph::uses_stack(callee)).then(|| {
+            let stack = Arg::word(self.stack());
+            self.compute(Op::row(Opcode::Mov).src(&[stack]))
+        });
         self.frames.push(Frame::of(callee, &mut self.code, &mut self.places));
         if recursive {
             self.open_recursion();
@@ -136,6 +134,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.guard = When::ALWAYS;
         self.close_recursion();
         self.frames.pop();
+        if let Some(before) = stack {
+            let stack = self.stack();
+            self.copy(stack, before, Type::B32);
+        }
         self.line = line;
         self.hand_back(form, returns, given.0)
     }

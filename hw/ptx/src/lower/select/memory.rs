@@ -111,6 +111,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let wide = matches!(space, Space::Global | Space::Generic);
         let (base, offset) = match &**base {
+            Value::Symbol(symbol, _) if self.on_frame(*symbol).is_some() && space == Space::Local => {
+                (self.address_of(form, *symbol, 0)?, *offset)
+            }
             Value::Symbol(symbol, _) => match (self.layout.place(*symbol), space) {
                 (Some(Place::Shared(at)), Space::Shared | Space::Cluster) | (Some(Place::Local(at)), Space::Local) => {
                     (Arg::ZERO, i64::from(at) + offset)

@@ -2,10 +2,13 @@
 //!
 //! Their code stands once in the kernel, as a loop: a call from inside keeps what is still wanted on a stack in local memory, notes which
 //! call it is, and goes back to the function's beginning; the function's end goes to the call that is noted. Kept are the registers
-//! and parameters that live across the call, of the function and of those between it and the call.
+//! and parameters that live across the call, of the function and of those between it and the call. Its own variables in local memory
+//! lie on the stack too, so that each activation has its own; so does what `alloca` takes until its function ends.
 
 use super::call::CALL_REGISTERS;
-use super::{Form, Frame, Home, Selected, Selector};
+use super::integer::lop;
+use super::stack::Locals;
+use super::{Form, Home, Selected, Selector};
 use crate::check::{Body, RegId, Step, SymbolId, Value};
 use crate::lower::code::{Arg, Flag, Op, When, Word};
 use warpwave_isa::inst::Cmp;
@@ -20,6 +23,8 @@ pub(super) struct Recursion {
     origin: Word,
     /// Where it goes on behind each call from inside.
     sites: Vec<usize>,
+    /// Its variables on the stack.
+    pub(super) locals: Option<Locals>,
 }
 
 /// What a call keeps.
@@ -44,20 +49,29 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(Op::row(Opcode::Mov).dst(origin));
         let entry = self.new_label();
         self.label(entry);
+        let locals = self.open_locals();
         let frame = self.frames.last_mut().expect("a function is being selected");
         frame.recursion = Some(Recursion {
             entry,
             origin,
             sites: Vec::new(),
+            locals,
         });
     }
 
     /// At the end: back to the call that is noted, or on to what follows.
     pub(super) fn close_recursion(&mut self) {
-        let Some(Recursion { origin, sites, .. }) = &self.frame().recursion else {
+        let Some(Recursion {
+            origin, sites, locals, ..
+        }) = &self.frame().recursion
+        else {
             return;
         };
         let (origin, sites) = (*origin, sites.clone());
+        if let Some(outer) = locals.as_ref().map(|locals| locals.outer) {
+            let stack = self.stack();
+            self.emit(Op::row(Opcode::Mov).dst(stack).src(&[Arg::word(outer)]));
+        }
         for (number, site) in (1..).zip(sites) {
             let is_it = self.code.flag();
             self.emit(
@@ -122,8 +136,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     }
                 }
             }
-            kept.words
-                .extend(frame.recursion.as_ref().map(|recursion| recursion.origin));
+            if let Some(recursion) = &frame.recursion {
+                kept.words.push(recursion.origin);
+                kept.words
+                    .extend(recursion.locals.iter().flat_map(|locals| [locals.outer, locals.base]));
+            }
             for param in params {
                 let first = self.param_words(param);
                 let words = self.param_bytes(param).div_ceil(4);
@@ -163,7 +180,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let last = kept.words.len() as i32;
         self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), last));
         for (n, &flag) in kept.flags.iter().enumerate() {
-            let bit = self.compute(super::integer::lop(Arg::word(word), Arg::imm(1 << n), Arg::ZERO, 0xc0));
+            let bit = self.compute(lop(Arg::word(word), Arg::imm(1 << n), Arg::ZERO, 0xc0));
             let is_set = Op::row(Opcode::Isetp).src(&[bit, Arg::ZERO]).flags(flag);
             self.emit(is_set.mods(|mods| mods.cmp = Cmp::Ne));
         }
@@ -176,7 +193,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 .src(&[Arg::imm(1 << n), Arg::ZERO])
                 .psrc(When::flag(flag));
             let bit = self.compute(bit);
-            word = self.compute(super::integer::lop(word, bit, Arg::ZERO, 0xfc));
+            word = self.compute(lop(word, bit, Arg::ZERO, 0xfc));
         }
         word
     }
@@ -193,14 +210,6 @@ fn on_stack(op: Op, n: i32) -> Op {
         mods.access = Access::one(4);
         mods.offset = 4 * n;
     })
-}
-
-impl<'t, 'a> Frame<'t, 'a> {
-    /// Whether the function has variables of its own in local memory, which all its activations would share.
-    pub(super) fn has_locals(body: &Body<'t, 'a>, checked: &crate::check::Checked<'t, 'a>) -> bool {
-        let is_local = |symbol: &SymbolId| checked.symbols[symbol.0 as usize].space == crate::ast::Space::Local;
-        body.symbols.iter().any(is_local)
-    }
 }
 
 /// Registers and parameters that are read behind a step before they are written.
@@ -283,7 +292,7 @@ fn mark(body: &Body<'_, '_>, value: &Value<'_>, live: &mut [bool], is_read: bool
             }
         }
         Value::Address(inner, _) if is_read => mark(body, inner, live, true),
-        Value::Not(inner) => mark(body, inner, live, is_read),
+        Value::Not(inner) | Value::Minus(inner) | Value::Part(inner, _) => mark(body, inner, live, is_read),
         Value::Pair(first, second) => {
             mark(body, first, live, is_read);
             mark(body, second, live, is_read);

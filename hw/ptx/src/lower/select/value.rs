@@ -121,6 +121,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// The address of a variable in its own space, 64 bits wide.
     pub(super) fn address_of(&mut self, form: &Form<'t, 'a>, symbol: SymbolId, offset: i64) -> Result<Arg, Diagnostic> {
         let span = form.op.instruction.span;
+        if let Some((base, at)) = self.on_frame(symbol) {
+            let pair = self.temp_pair();
+            let at = Arg::imm(i64::from(at).wrapping_add(offset) as u64 & 0xffff_ffff);
+            self.emit(Op::row(Opcode::Iadd3).dst(pair).src(&[Arg::word(base), at]));
+            self.emit(Op::row(Opcode::Mov).dst(pair.offset(1)));
+            return Ok(Arg::word(pair));
+        }
         match self.layout.place(symbol) {
             Some(Place::Shared(at) | Place::Local(at) | Place::Const(at) | Place::Param(at)) => {
                 Ok(Arg::imm(i64::from(at).wrapping_add(offset) as u64))

@@ -1,0 +1,104 @@
+//! Memory on the stack: the variables of functions that call themselves, and what `alloca` takes.
+
+use super::integer::lop;
+use super::{Form, Selected, Selector};
+use crate::ast::Space;
+use crate::check::{Body, SymbolId, Value};
+use crate::lower::callgraph;
+use crate::lower::code::{Arg, Op, Word};
+use crate::lower::layout::advance;
+use warpwave_isa::opcode::Opcode;
+
+/// The variables of an activation.
+pub(super) struct Locals {
+    /// The stack below them.
+    pub outer: Word,
+    /// Where they begin, and how far from there each is.
+    pub base: Word,
+    pub offsets: Vec<(SymbolId, u32)>,
+}
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    fn is_local(&self, symbol: SymbolId) -> bool {
+        self.checked.symbols[symbol.0 as usize].space == Space::Local
+    }
+
+    fn has_locals(&self, body: &Body<'t, 'a>) -> bool {
+        body.symbols.iter().any(|&symbol| self.is_local(symbol))
+    }
+
+    /// Room on the stack for the variables of the function at hand, and a note of what is below, where it has any or takes some.
+    pub(super) fn open_locals(&mut self) -> Option<Locals> {
+        let body = self.frame().body;
+        if !self.has_locals(body) && !callgraph::uses_stack(body) {
+            return None;
+        }
+        let (mut bytes, mut align) = (0, 8);
+        let mut offsets = Vec::new();
+        for &symbol in body.symbols.iter().filter(|&&symbol| self.is_local(symbol)) {
+            let variable = self.checked.symbols[symbol.0 as usize];
+            align = align.max(variable.alignment() as u32);
+            offsets.push((symbol, advance(&mut bytes, variable)));
+        }
+        let [outer, base] = [(); 2].map(|()| self.temp());
+        let stack = self.stack();
+        self.emit(Op::row(Opcode::Mov).dst(outer).src(&[Arg::word(stack)]));
+        self.take_stack(base, Arg::imm(bytes.into()), align);
+        Some(Locals { outer, base, offsets })
+    }
+
+    /// So many bytes of the stack, from a multiple of `align` on.
+    fn take_stack(&mut self, first: Word, bytes: Arg, align: u32) {
+        let stack = self.stack();
+        let up = Op::row(Opcode::Iadd3).src(&[Arg::word(stack), Arg::imm(u64::from(align - 1))]);
+        let up = self.compute(up);
+        self.emit(lop(up, Arg::imm(u64::from(!(align - 1))), Arg::ZERO, 0xc0).dst(first));
+        self.emit(Op::row(Opcode::Iadd3).dst(stack).src(&[Arg::word(first), bytes]));
+    }
+
+    /// A variable on the stack: where its function's begin, and how far from there it is.
+    pub(super) fn on_frame(&self, symbol: SymbolId) -> Option<(Word, u32)> {
+        let frames = self.frames.iter().rev().filter_map(|frame| frame.recursion.as_ref());
+        let mut locals = frames.filter_map(|recursion| recursion.locals.as_ref());
+        locals.find_map(|locals| {
+            let found = locals.offsets.iter().find(|(known, _)| *known == symbol);
+            found.map(|&(_, offset)| (locals.base, offset))
+        })
+    }
+
+    /// `alloca`, `stacksave`, `stackrestore`.
+    pub(super) fn stack_operation(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
+        let stack = self.stack();
+        match (form.opcode(), form.operands()) {
+            ("alloca", [_, _, rest @ ..]) => {
+                let align = match rest {
+                    [] => 8,
+                    [Value::Int(align)] => u32::try_from(*align).unwrap_or(0),
+                    _ => 0,
+                };
+                if !align.is_power_of_two() || align > 1 << 16 {
+                    return Err(form.malformed("the alignment is a power of two"));
+                }
+                let (result, bytes) = (self.dst(form, 0)?, self.src(form, 1)?);
+                let first = self.temp();
+                self.take_stack(first, bytes.part(0), align);
+                self.widen(result, (form.ty().bits() / 32) as u8, Arg::word(first), false, false);
+            }
+            ("stacksave", [_]) => {
+                let result = self.dst(form, 0)?;
+                self.widen(result, (form.ty().bits() / 32) as u8, Arg::word(stack), false, false);
+            }
+            ("stackrestore", [_]) => {
+                let saved = self.src(form, 0)?;
+                self.emit(Op::row(Opcode::Mov).dst(stack).src(&[saved.part(0)]));
+            }
+            _ => {
+                return Err(
+                    form.malformed("`alloca` takes a result, a size and perhaps an alignment; the others one operand")
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! Memory on the stack: variables of functions that call themselves, and what is taken at run time.
+
+use super::{Kernel, one_word_each};
+
+/// Each activation adds to a variable of its caller, and reads its own ones behind the call.
+#[test]
+fn activations_have_local_variables_of_their_own() {
+    let function = "\
+        .func (.param .b32 result) count(.param .b32 n, .param .b64 above)\n{\n\
+        .reg .b32 %n, %v, %r, %x, %y;\n.reg .b64 %p, %q;\n.reg .pred %z;\n.local .align 16 .b32 own[3];\n\
+        ld.param.u32 %n, [n];\nld.param.u64 %p, [above];\nld.u32 %v, [%p];\nadd.u32 %v, %v, %n;\nst.u32 [%p], %v;\n\
+        mov.u32 %v, 100;\nst.local.u32 [own], %v;\nst.local.u32 [own+8], %n;\nmov.u32 %r, 1;\nsetp.eq.u32 %z, %n, 0;\n@%z bra done;\n\
+        mov.u64 %q, own;\ncvta.local.u64 %q, %q;\nsub.u32 %v, %n, 1;\n\
+        { .param .b32 a; .param .b64 b; .param .b32 c;\nst.param.b32 [a], %v;\nst.param.b64 [b], %q;\n\
+        call.uni (c), count, (a, b);\nld.param.b32 %r, [c]; }\n\
+        ld.local.u32 %x, [own];\nld.local.u32 %y, [own+8];\nmad.lo.u32 %r, %r, 3, %x;\nadd.u32 %r, %r, %y;\n\
+        done:\nst.param.b32 [result], %r;\nret;\n}\n";
+    let body = "\
+        .local .align 4 .b32 first;\nand.b32 %r, %t, 7;\nmov.u64 %d1, first;\nmov.u32 %x, 0;\nst.local.u32 [%d1], %x;\ncvta.local.u64 %d2, %d1;\n\
+        { .param .b32 a; .param .b64 b; .param .b32 c;\nst.param.b32 [a], %r;\nst.param.b64 [b], %d2;\n\
+        call.uni (c), count, (a, b);\nld.param.b32 %r, [c]; }\nld.local.u32 %x, [first];\nmad.lo.u32 %r, %x, 1000000, %r;";
+    let text = one_word_each("sm_80", &format!(".reg .b32 %x;\n{body}"));
+    let text = text.replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    let count = |n: u32| (1..=n).fold(1, |result, n| 3 * result + (100 + n - 1) + n);
+    let expected: Vec<u32> = (0..32)
+        .map(|thread| thread % 8 * 1_000_000 + count(thread % 8))
+        .collect();
+    Kernel::of(&text).output(&expected).holds();
+}
+
+/// A function's memory is free again when it ends; what a block takes, when the stack is put back.
+#[test]
+fn memory_that_is_taken_is_given_back() {
+    let function = "\
+        .func (.param .b32 result) taken(.param .b32 n)\n{\n.reg .b32 %n, %x;\n.reg .b64 %p, %q;\n\
+        ld.param.u32 %n, [n];\nmov.u64 %q, 200;\nalloca.u64 %p, %q, 32;\nst.local.u32 [%p+196], %n;\ncvt.u32.u64 %x, %p;\nand.b32 %x, %x, 31;\n\
+        ld.local.u32 %n, [%p+196];\nadd.u32 %n, %n, %x;\nst.param.b32 [result], %n;\nret;\n}\n";
+    let body = "\
+        .reg .b32 %x, %i;\n.reg .pred %more;\nmov.u32 %r, 0;\nmov.u32 %i, 0;\nloop:\n\
+        { .param .b32 a; .param .b32 c;\nst.param.b32 [a], %i;\ncall.uni (c), taken, (a);\nld.param.b32 %x, [c]; }\nadd.u32 %r, %r, %x;\n\
+        stacksave.u64 %d1;\nadd.u32 %x, %t, 4;\nshl.b32 %x, %x, 2;\ncvt.u64.u32 %d2, %x;\nalloca.u64 %d3, %d2;\nst.local.u32 [%d3], %i;\n\
+        alloca.u64 %d2, %d2;\nst.local.u32 [%d2], %r;\nld.local.u32 %x, [%d3];\nadd.u32 %r, %r, %x;\nstackrestore.u64 %d1;\n\
+        add.u32 %i, %i, 1;\nsetp.lt.u32 %more, %i, 100;\n@%more bra loop;";
+    let text = one_word_each("sm_80", &body.replace("%d3", "%d0"));
+    let text = text.replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    Kernel::of(&text).output(&[2 * (99 * 100 / 2); 32]).holds();
+}
