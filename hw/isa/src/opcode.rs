@@ -51,6 +51,8 @@ pub enum Width {
     Count,
     /// Operand A of a warp group's product: a fragment of four words, or a descriptor of two where it is in shared memory (`mods.high`).
     GmmaA,
+    /// Coordinates of a texture's or surface's place (`mods.count`), and perhaps a layer (`mods.high`); two words at least.
+    Place,
     /// What a bulk copy says of its extent: a size in bytes, or as many coordinates as a tile has (`mods.count`).
     Extent,
 }
@@ -71,6 +73,7 @@ impl Width {
             Width::MmaB => mods.mma.words().1,
             Width::MmaC => mods.mma.words().2,
             Width::Count => mods.count,
+            Width::Place => (mods.count.saturating_add(mods.high.into())).clamp(2, 3),
             Width::Extent => mods.count.max(1),
             Width::GmmaA => {
                 if mods.high {
@@ -267,13 +270,15 @@ opcodes! {
     Ldgdepbar "LDGDEPBAR" Lsu (Words(0), 0) <- ([], 0);
     /// pdst0 = whether the phase of parity b of the mbarrier at a + offset is over; `count` 1: the answer may wait a while for the end.
     Syncs "SYNCS.PHASECHK" Lsu (Words(0), 1) <- ([Address, Words(1)], 0);
-    /// d = the four channels of the image of handle a at coordinates b, of type `from` (F32, or S32: texels), in `count` dimensions,
-    /// as `ty` has them. All lanes have one handle.
-    Tex "TEX" Lsu (Words(4), 0) <- ([Words(2), Words(2)], 0);
-    /// d = what lies on the surface of handle a at b: x in bytes, y in rows; `lut` 0, 1, 2: beyond its edge it traps, clamps, reads zero.
-    Suld "SULD" Lsu (Access, 0) <- ([Words(2), Words(2)], 0);
+    /// d = the four channels of the image of handle a at coordinates b, of type `from` (F32, or S32: texels), in `count` dimensions, and
+    /// in a layer behind them (`high`), as `ty` has them. `lut`: a mix, a channel of the four texels around, or what the image is
+    /// ([`crate::exec::texture::Mode`]). All lanes have one handle.
+    Tex "TEX" Lsu (Words(4), 0) <- ([Words(2), Place], 0);
+    /// d = what lies on the surface of handle a at b: x in bytes, y in rows, z in slices; `count` and `high` as of TEX; `lut` 0, 1, 2:
+    /// beyond its edge it traps, clamps, reads zero.
+    Suld "SULD" Lsu (Access, 0) <- ([Words(2), Place], 0);
     /// Value c to the surface of handle a at b, as SULD.
-    Sust "SUST" Lsu (Words(0), 0) <- ([Words(2), Words(2), Access], 0);
+    Sust "SUST" Lsu (Words(0), 0) <- ([Words(2), Place, Access], 0);
     /// d = a of the lane that `shfl`, b and the clamp c name; pdst0 = whether that lane was in range.
     Shfl "SHFL" Lsu (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 0);
 

@@ -3,7 +3,7 @@
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::Results;
 use warpwave_isa::exec::access::{load_words, store_bytes};
-use warpwave_isa::exec::texture::{MAX_TEXELS, Outside, Texture, sampled, surface_address, texels};
+use warpwave_isa::exec::texture::{MAX_TEXELS, Mode, Outside, Place, Texture, sampled, surface_address, texels};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
@@ -18,17 +18,18 @@ impl Lsu<'_, '_> {
         let Some(image) = self.cta.grid.textures.get(index).copied() else {
             return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Global, handle, 0));
         };
-        let at = [0, 1].map(|n| self.word(1, n, lane));
+        let at = Place::of(&self.inst.mods, |n| self.word(1, n, lane));
         match self.inst.op {
-            Opcode::Tex => self.sample(lane, &image, at, results),
-            _ => self.on_surface(lane, &image, at, results),
+            Opcode::Tex => self.sample(lane, &image, &at, results),
+            _ => self.on_surface(lane, &image, &at, results),
         }
-        .map_or_else(|kind| Err(self.trap(lane, kind, Space::Global, at[0].into(), 0)), Ok)
+        .map_or_else(|kind| Err(self.trap(lane, kind, Space::Global, at.at[0].into(), 0)), Ok)
     }
 
-    fn sample(&mut self, lane: usize, image: &Texture, at: [u32; 2], results: &mut Results) -> Result<(), TrapKind> {
+    fn sample(&mut self, lane: usize, image: &Texture, at: &Place, results: &mut Results) -> Result<(), TrapKind> {
         let mods = self.inst.mods;
-        let (found, n) = texels(image, mods.count, at, mods.from != Ty::F32);
+        let mode = Mode::of(mods.lut);
+        let (found, n) = texels(image, at, mods.from != Ty::F32, mode);
         let mut bytes = [[0; 16]; MAX_TEXELS];
         let size = image.texel_bytes() as usize;
         for (texel, bytes) in found[..n].iter().zip(&mut bytes) {
@@ -37,20 +38,14 @@ impl Lsu<'_, '_> {
                 bytes[..size].copy_from_slice(read);
             }
         }
-        let words = sampled(image, &found[..n], &bytes[..n], mods.ty == Ty::F32);
+        let words = sampled(image, &found[..n], &bytes[..n], mods.ty == Ty::F32, mode);
         for (result, word) in results.words.iter_mut().zip(words) {
             result.0[lane] = word;
         }
         Ok(())
     }
 
-    fn on_surface(
-        &mut self,
-        lane: usize,
-        image: &Texture,
-        at: [u32; 2],
-        results: &mut Results,
-    ) -> Result<(), TrapKind> {
+    fn on_surface(&mut self, lane: usize, image: &Texture, at: &Place, results: &mut Results) -> Result<(), TrapKind> {
         let access = self.inst.mods.access;
         let n = access.total() as usize;
         let address = surface_address(image, at, access.total(), Outside::of(self.inst.mods.lut));

@@ -27,6 +27,7 @@
 //!                                    # [width], [height, width] or [height, width, channels] (1, 2, 4); beside it, optional:
 //!                                    # address = "clamp" ("wrap", "mirror", "border"), filter = "point" ("linear"),
 //!                                    # normalized = false (coordinates from 0 to 1), read = "element" ("normalized": integers as 0 or -1 to 1)
+//!                                    # layers = 1 (slices of an image of three dimensions, or layers, one below the other)
 //!                                    # { surface = { buffer = "x" } } likewise, for suld and sust
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
@@ -245,6 +246,8 @@ pub(super) struct Image {
     pub normalized: bool,
     #[serde(default)]
     pub read: Read,
+    #[serde(default)]
+    pub layers: u32,
 }
 
 /// What lies beyond an image's edge.

@@ -28,6 +28,10 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
             ));
         }
     };
+    let layers = u64::from(image.layers.max(1));
+    if !height.is_multiple_of(layers) {
+        return Err(not("its rows are not so many layers"));
+    }
     let size = |size: u64| u32::try_from(size).map_err(|_| not("a size of it has more than 32 bits"));
     let unit = image.read == Read::Normalized;
     let linear = image.filter == Filter::Linear;
@@ -39,7 +43,8 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
         texture: Texture {
             base: 0,
             width: size(width)?,
-            height: size(height)?,
+            height: size(height / layers)?,
+            depth: image.layers.max(1),
             channel,
             channels,
             address: match image.address {

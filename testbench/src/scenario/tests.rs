@@ -139,11 +139,20 @@ fn texture_takes_its_sizes_from_its_buffer() {
     let [Arg::Image(Image { buffer: 0, texture })] = &scenario.launches[0].args[..] else {
         panic!("an image of the only buffer")
     };
-    assert_eq!((texture.width, texture.height, texture.channels), (5, 3, 4));
+    assert_eq!(
+        (texture.width, texture.height, texture.depth, texture.channels),
+        (5, 3, 1, 4)
+    );
     assert_eq!((texture.channel, texture.address), (Ty::U8, AddressMode::Wrap));
     assert!(texture.normalized && texture.unit && !texture.linear);
+    let layers = load(&text("[6, 5]", ", layers = 3"), &[]).unwrap();
+    let [Arg::Image(Image { texture, .. })] = &layers.launches[0].args[..] else {
+        panic!("an image of the only buffer")
+    };
+    assert_eq!((texture.width, texture.height, texture.depth), (5, 2, 3));
     let refused = |shape, rest| load(&text(shape, rest), &[]).unwrap_err();
     assert!(refused("[3, 5, 3]", "").contains("buffer `b` is no image: its shape is none of [width]"));
+    assert!(refused("[7, 5]", ", layers = 3").contains("its rows are not so many layers"));
     assert!(refused("[5]", ", filter = \"linear\"").contains("integers are filtered only where they are read"));
 }
 

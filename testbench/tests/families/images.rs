@@ -13,6 +13,7 @@ fn image(width: u32, height: u32, channels: u8, channel: Ty) -> Texture {
         base: 0,
         width,
         height,
+        depth: 1,
         channel,
         channels,
         address: AddressMode::Clamp,

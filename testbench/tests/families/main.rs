@@ -9,6 +9,7 @@ mod integers;
 mod printing;
 mod products;
 mod remote;
+mod spaces;
 mod stack;
 mod tiles;
 mod vectors;

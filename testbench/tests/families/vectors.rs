@@ -74,6 +74,11 @@ fn integers_and_bit_fields_give_what_ptx_says() {
 }
 
 #[test]
+fn integers_of_every_width_and_conversions_give_what_ptx_says() {
+    check(include_str!("vectors/word.txt"), 450);
+}
+
+#[test]
 fn comparisons_and_choices_give_what_ptx_says() {
     check(include_str!("vectors/choice.txt"), 200);
 }

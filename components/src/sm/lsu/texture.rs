@@ -1,11 +1,11 @@
 //! Textures and surfaces in the LSU: the texels that lanes want, gathered from the packets that bring them, and mixed at the end.
 //!
-//! A fetch goes through the L1 like a load, once for each texel that a lane mixes: the four around a point take four passes. The
+//! A fetch goes through the L1 like a load, once for each texel that a lane mixes: the four around a point take four passes, the eight in space eight. The
 //! descriptor of an image is at hand (a hit in the header cache is assumed), filtering adds no cycle to the last texel's (assumed).
 //! A warp's lanes use one handle; a surface access is a load or store at the place that the lanes name.
 
 use warpwave_isa::exec::access::load_words;
-use warpwave_isa::exec::texture::{MAX_TEXELS, Outside, Texel, Texture, sampled, surface_address, texels};
+use warpwave_isa::exec::texture::{MAX_TEXELS, Mode, Outside, Place, Texel, Texture, sampled, surface_address, texels};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
@@ -51,16 +51,26 @@ fn want(flight: &mut Flight, texture: &Texture, fetch: &mut Fetch) -> Option<Box
     let first = flight.decoded().first_word[1] as usize;
     let bytes = inst.mods.access.total();
     for lane in flight.lanes.iter() {
-        let at = [0, 1].map(|n| flight.operands.words[first + n].0[lane]);
+        let at = Place::of(&inst.mods, |n| flight.operands.words[first + n].0[lane]);
         if inst.op == Opcode::Tex {
-            (fetch.texels[lane], fetch.n) = texels(texture, inst.mods.count, at, inst.mods.from != Ty::F32);
+            (fetch.texels[lane], fetch.n) = texels(texture, &at, inst.mods.from != Ty::F32, Mode::of(inst.mods.lut));
             continue;
         }
-        let Ok(address) = surface_address(texture, at, bytes, Outside::of(inst.mods.lut)) else {
-            return Some(agu::texture_trap(flight, TrapKind::OutOfBounds, lane, u64::from(at[0])));
+        let Ok(address) = surface_address(texture, &at, bytes, Outside::of(inst.mods.lut)) else {
+            return Some(agu::texture_trap(
+                flight,
+                TrapKind::OutOfBounds,
+                lane,
+                u64::from(at.at[0]),
+            ));
         };
         if address.is_some_and(|address| !address.is_multiple_of(u64::from(bytes))) {
-            return Some(agu::texture_trap(flight, TrapKind::Misaligned, lane, u64::from(at[0])));
+            return Some(agu::texture_trap(
+                flight,
+                TrapKind::Misaligned,
+                lane,
+                u64::from(at.at[0]),
+            ));
         }
         match (inst.op, address) {
             (Opcode::Sust, Some(address)) => flight.addresses[lane] = address,
@@ -118,7 +128,13 @@ pub fn finish(flight: &mut Flight) {
         let words = match inst.op {
             Opcode::Tex => {
                 let (texels, bytes) = (&fetch.texels[lane][..fetch.n], &fetch.bytes[lane][..fetch.n]);
-                sampled(&texture, texels, bytes, inst.mods.ty == Ty::F32)
+                sampled(
+                    &texture,
+                    texels,
+                    bytes,
+                    inst.mods.ty == Ty::F32,
+                    Mode::of(inst.mods.lut),
+                )
             }
             _ => load_words(
                 inst.mods.access,
@@ -131,4 +147,4 @@ pub fn finish(flight: &mut Flight) {
     }
 }
 
-const _: () = assert!(MAX_TEXELS == 4, "the module doc counts passes");
+const _: () = assert!(MAX_TEXELS == 8, "the module doc counts passes");

@@ -4,7 +4,7 @@
 //! 8 bits; its sum is taken in f64 and rounded once to f32.
 
 use super::half::widen;
-use crate::inst::Ty;
+use crate::inst::{Mods, Ty};
 
 /// What lies beyond the edge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -20,7 +20,7 @@ pub enum AddressMode {
     Border,
 }
 
-/// An image in device memory, row by row.
+/// An image in device memory, row by row and slice by slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Texture {
     /// Address of the first texel.
@@ -29,6 +29,8 @@ pub struct Texture {
     pub width: u32,
     /// Rows; 1 for an image of one dimension.
     pub height: u32,
+    /// Slices of an image of three dimensions, or layers; 1 for a flat one.
+    pub depth: u32,
     /// Type of a channel: an integer of 8 to 32 bits, F16 or F32.
     pub channel: Ty,
     /// Channels of a texel: 1, 2 or 4.
@@ -54,13 +56,69 @@ impl Texture {
         u64::from(self.width) * u64::from(self.texel_bytes())
     }
 
-    fn address_of(&self, x: u32, y: u32) -> u64 {
-        self.base + u64::from(y) * self.pitch() + u64::from(x) * u64::from(self.texel_bytes())
+    /// Bytes of a slice.
+    fn slice(&self) -> u64 {
+        u64::from(self.height) * self.pitch()
+    }
+
+    fn address_of(&self, [x, y, z]: [u32; 3]) -> u64 {
+        let row = u64::from(z) * self.slice() + u64::from(y) * self.pitch();
+        self.base + row + u64::from(x) * u64::from(self.texel_bytes())
     }
 }
 
-/// Most texels of a fetch: the four around a point.
-pub const MAX_TEXELS: usize = 4;
+/// Where an instruction looks: so many coordinates, and perhaps a layer behind them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Place {
+    /// 1 to 3.
+    pub dimensions: u8,
+    /// Whether the word behind the coordinates is a layer.
+    pub layered: bool,
+    /// Coordinates x, y, z, and the layer.
+    pub at: [u32; 3],
+}
+
+impl Place {
+    /// As an instruction's modifiers say; `word` gives its words one by one.
+    pub fn of(mods: &Mods, word: impl Fn(usize) -> u32) -> Place {
+        let n = usize::from(mods.count) + usize::from(mods.high);
+        Place {
+            dimensions: mods.count,
+            layered: mods.high,
+            at: [0, 1, 2].map(|at| if at < n { word(at) } else { 0 }),
+        }
+    }
+
+    /// The layer, the last one if there are not so many.
+    fn layer(&self, texture: &Texture) -> u32 {
+        self.at[usize::from(self.dimensions).min(2)].min(texture.depth.saturating_sub(1))
+    }
+}
+
+/// What a fetch makes of its texels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Their mix.
+    Mix,
+    /// This channel of the four around a point (PTX `tld4`).
+    Gather(u8),
+    /// No texel: what the image is, as [`query`] counts.
+    Query(u8),
+}
+
+impl Mode {
+    /// As the modifier `lut` says: 0, 1 to 4, and from 16 on.
+    pub fn of(lut: u8) -> Mode {
+        match lut {
+            0 => Mode::Mix,
+            1..16 => Mode::Gather((lut - 1) % 4),
+            _ => Mode::Query(lut - 16),
+        }
+    }
+}
+
+/// Most texels of a fetch: the eight around a point in space.
+pub const MAX_TEXELS: usize = 8;
 
 /// One texel of a fetch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -74,46 +132,53 @@ pub struct Texel {
 /// One axis of a fetch: up to two places, with their weights.
 type Axis = [(Option<u32>, f32); 2];
 
-/// The texels that a fetch at coordinates wants, and how many they are; `integers`: the coordinates count texels.
+/// The texels that a fetch wants, and how many they are; `integers`: the coordinates count texels.
 ///
 /// ```
-/// use warpwave_isa::exec::texture::{AddressMode, Texture, texels};
+/// use warpwave_isa::exec::texture::{AddressMode, Mode, Place, Texture, texels};
 /// use warpwave_isa::inst::Ty;
 /// let image = Texture {
-///     base: 0x1000, width: 8, height: 4, channel: Ty::F32, channels: 1,
+///     base: 0x1000, width: 8, height: 4, depth: 1, channel: Ty::F32, channels: 1,
 ///     address: AddressMode::Clamp, normalized: false, linear: true, unit: false,
 /// };
-/// let (found, n) = texels(&image, 2, [2.75f32.to_bits(), 1.5f32.to_bits()], false);
+/// let place = Place { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0] };
+/// let (found, n) = texels(&image, &place, false, Mode::Mix);
 /// assert_eq!(n, 4);
 /// assert_eq!((found[0].address, found[0].weight), (Some(0x1028), 0.75)); // x 2, y 1
 /// assert_eq!((found[1].address, found[1].weight), (Some(0x102c), 0.25)); // x 3, y 1
 /// ```
-pub fn texels(texture: &Texture, dimensions: u8, at: [u32; 2], integers: bool) -> ([Texel; MAX_TEXELS], usize) {
-    let linear = texture.linear && !integers;
-    let axis = |n: usize, size: u32| match integers {
-        true => [(Some(at[n]).filter(|&place| place < size), 1.0), (None, 0.0)],
-        false => float_axis(texture, f32::from_bits(at[n]), size),
-    };
-    let x = axis(0, texture.width);
-    let y: Axis = if dimensions > 1 {
-        axis(1, texture.height)
-    } else {
-        [(Some(0), 1.0), (None, 0.0)]
-    };
-    let rows = if linear && dimensions > 1 { 2 } else { 1 };
-    let columns = if linear { 2 } else { 1 };
+pub fn texels(texture: &Texture, place: &Place, integers: bool, mode: Mode) -> ([Texel; MAX_TEXELS], usize) {
     let mut found = [Texel::default(); MAX_TEXELS];
-    for (n, texel) in found.iter_mut().enumerate().take(rows * columns) {
-        let ((x, a), (y, b)) = (x[n % columns], y[n / columns]);
+    if let Mode::Query(_) = mode {
+        return (found, 0);
+    }
+    let linear = matches!(mode, Mode::Gather(_)) || texture.linear && !integers;
+    let sizes = [texture.width, texture.height, texture.depth];
+    let axes: [Axis; 3] = [0, 1, 2].map(|n| {
+        let at = place.at[n];
+        match integers {
+            _ if n == 2 && place.layered => [(Some(place.layer(texture)), 1.0), (None, 0.0)],
+            _ if n >= usize::from(place.dimensions) => [(Some(0), 1.0), (None, 0.0)],
+            true => [(Some(at).filter(|&place| place < sizes[n]), 1.0), (None, 0.0)],
+            false => float_axis(texture, linear, f32::from_bits(at), sizes[n]),
+        }
+    });
+    // Places of an axis: two where neighbours are mixed.
+    let many = |n: u8| if linear && n < place.dimensions { 2 } else { 1 };
+    let [columns, rows, slices] = [0, 1, 2].map(many);
+    let n = columns * rows * slices;
+    for (at, texel) in found.iter_mut().enumerate().take(n) {
+        let ((x, a), (y, b)) = (axes[0][at % columns], axes[1][at / columns % rows]);
+        let (z, c) = axes[2][at / (columns * rows)];
         *texel = Texel {
-            address: x.zip(y).map(|(x, y)| texture.address_of(x, y)),
-            weight: a * b,
+            address: x.zip(y).zip(z).map(|((x, y), z)| texture.address_of([x, y, z])),
+            weight: a * b * c,
         };
     }
-    (found, rows * columns)
+    (found, n)
 }
 
-fn float_axis(texture: &Texture, at: f32, size: u32) -> Axis {
+fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
     let scale = f64::from(size);
     let at = f64::from(at);
     let turned = match (texture.normalized, texture.address) {
@@ -126,7 +191,7 @@ fn float_axis(texture: &Texture, at: f32, size: u32) -> Axis {
         (true, _) => at * scale,
         (false, _) => at,
     };
-    let point = if texture.linear { turned - 0.5 } else { turned };
+    let point = if linear { turned - 0.5 } else { turned };
     // A coordinate that is no number counts as zero.
     let first = if point.is_nan() { 0.0 } else { point.floor() };
     let place = |place: f64| {
@@ -138,7 +203,7 @@ fn float_axis(texture: &Texture, at: f32, size: u32) -> Axis {
             _ => Some(place.clamp(0.0, last) as u32),
         }
     };
-    if !texture.linear {
+    if !linear {
         return [(place(first), 1.0), (None, 0.0)];
     }
     let fraction = ((point - first) * 256.0).round() / 256.0;
@@ -151,23 +216,65 @@ fn float_axis(texture: &Texture, at: f32, size: u32) -> Axis {
 
 /// The result of a fetch, four words, from its texels and their bytes; `is_float`: the instruction wants floats.
 /// Channels that the image has not are 0, 0 and 1.
-pub fn sampled(texture: &Texture, texels: &[Texel], bytes: &[[u8; 16]], is_float: bool) -> [u32; 4] {
+pub fn sampled(texture: &Texture, texels: &[Texel], bytes: &[[u8; 16]], is_float: bool, mode: Mode) -> [u32; 4] {
     let one = if is_float { 1f32.to_bits() } else { 1 };
-    let mut words = [0, 0, 0, one];
-    for (channel, word) in words.iter_mut().enumerate().take(usize::from(texture.channels)) {
-        let value = |n: usize| match texels[n].address {
-            Some(_) => channel_bits(texture, &bytes[n], channel, is_float),
-            None => 0,
-        };
-        *word = match texels {
-            [_] => value(0),
+    let value = |n: usize, channel: usize| match texels[n].address {
+        _ if channel >= usize::from(texture.channels) => [0, 0, 0, one][channel],
+        Some(_) => channel_bits(texture, &bytes[n], channel, is_float),
+        None => 0,
+    };
+    match mode {
+        Mode::Query(what) => [query(texture, what); 4],
+        // From the lower left one on, against the clock.
+        Mode::Gather(channel) => [2, 3, 1, 0].map(|n| if n < texels.len() { value(n, channel.into()) } else { 0 }),
+        Mode::Mix => [0, 1, 2, 3].map(|channel| match texels {
+            [_] => value(0, channel),
+            _ if channel >= usize::from(texture.channels) => value(0, channel),
             _ => {
-                let part = |n: usize| f64::from(texels[n].weight) * f64::from(f32::from_bits(value(n)));
+                let part = |n: usize| f64::from(texels[n].weight) * f64::from(f32::from_bits(value(n, channel)));
                 ((0..texels.len()).map(part).sum::<f64>() as f32).to_bits()
             }
-        };
+        }),
     }
-    words
+}
+
+/// What an image is: 0 to 12 for its width, height, depth, type and order of channels (numbers of OpenCL's `cl_channel_type` and
+/// `cl_channel_order`), whether its coordinates are normalized, layers, mipmaps, samples, whether it is filtered, and the address
+/// mode of each axis (wrap, mirror, clamp as OpenGL does, clamp to the edge, to the border).
+pub fn query(texture: &Texture, what: u8) -> u32 {
+    match what {
+        0 => texture.width,
+        1 => texture.height,
+        2 | 6 => texture.depth,
+        3 => match (texture.channel, texture.unit) {
+            (Ty::S8, true) => 0x10d0,
+            (Ty::S16, true) => 0x10d1,
+            (Ty::U8, true) => 0x10d2,
+            (Ty::U16, true) => 0x10d3,
+            (Ty::S8, _) => 0x10d7,
+            (Ty::S16, _) => 0x10d8,
+            (Ty::S32, _) => 0x10d9,
+            (Ty::U8, _) => 0x10da,
+            (Ty::U16, _) => 0x10db,
+            (Ty::F16, _) => 0x10dd,
+            (Ty::F32, _) => 0x10de,
+            _ => 0x10dc,
+        },
+        4 => match texture.channels {
+            1 => 0x10b0,
+            2 => 0x10b2,
+            _ => 0x10b5,
+        },
+        5 => texture.normalized.into(),
+        7 | 8 => 1,
+        9 => texture.linear.into(),
+        _ => match texture.address {
+            AddressMode::Wrap => 0,
+            AddressMode::Mirror => 1,
+            AddressMode::Clamp => 3,
+            AddressMode::Border => 4,
+        },
+    }
 }
 
 /// A channel's bits as a register holds them.
@@ -213,21 +320,29 @@ impl Outside {
     }
 }
 
-/// The address of a surface access of so many bytes: x counts bytes, y rows. `Err` where it traps, `None` where nothing is accessed.
+/// The address of a surface access of so many bytes: x counts bytes, y rows, z slices. `Err` where it traps, `None` where nothing is
+/// accessed.
 ///
 /// # Errors
 /// A place beyond the edge of a surface whose accesses trap there.
-pub fn surface_address(surface: &Texture, at: [u32; 2], bytes: u32, outside: Outside) -> Result<Option<u64>, Beyond> {
-    let last = surface.pitch().saturating_sub(u64::from(bytes));
-    let [x, y] = at.map(|place| i64::from(place as i32));
-    let inside = (0..=last as i64).contains(&x) && (0..i64::from(surface.height)).contains(&y);
-    let (x, y) = match outside {
-        _ if inside => (x, y),
+pub fn surface_address(surface: &Texture, place: &Place, bytes: u32, outside: Outside) -> Result<Option<u64>, Beyond> {
+    let last = surface.pitch().saturating_sub(u64::from(bytes)) as i64;
+    let ends = [last, i64::from(surface.height) - 1, i64::from(surface.depth) - 1];
+    let mut at = place.at.map(|at| i64::from(at as i32));
+    if place.layered {
+        at[usize::from(place.dimensions).min(2)] = 0;
+        at[2] = place.layer(surface).into();
+    }
+    let inside = at.iter().zip(ends).all(|(&at, end)| (0..=end).contains(&at));
+    let [x, y, z] = match outside {
+        _ if inside => at,
         Outside::Trap => return Err(Beyond),
         Outside::Zero => return Ok(None),
-        Outside::Clamp => (x.clamp(0, last as i64), y.clamp(0, i64::from(surface.height) - 1)),
+        Outside::Clamp => [0, 1, 2].map(|n| at[n].clamp(0, ends[n])),
     };
-    Ok(Some(surface.base + y as u64 * surface.pitch() + x as u64))
+    Ok(Some(
+        surface.base + z as u64 * surface.slice() + y as u64 * surface.pitch() + x as u64,
+    ))
 }
 
 /// A place that is not on the surface.

@@ -16,6 +16,7 @@ fn texture(width: usize, height: usize, channels: u8, channel: Ty) -> Texture {
         base: 0,
         width: width as u32,
         height: height as u32,
+        depth: 1,
         channel,
         channels,
         address: AddressMode::Clamp,

@@ -7,6 +7,7 @@ case: source words -> result words, in hexadecimal, low word first.
 
 import random
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "hw/isa/tests/vectors"))
@@ -201,6 +202,90 @@ def integers():
             return total, total >> 64
         out.group(f"mad.lo.cc.{ty} {{0}}, {{2}}, {{3}}, {{4}}; madc.hi.{ty} {{1}}, {{2}}, {{3}}, {{5}};", "DDdddd",
                   pick(24, LONGS, LONGS, LONGS, LONGS), chain)
+
+
+def words():
+    out = File("word", "PTX ISA: integers of every width, permutations, conversions between integers and to and from floats")
+    widths = {"16": ("h", HALVES), "32": ("w", WORDS), "64": ("d", LONGS)}
+    for bits, (kind, pool) in widths.items():
+        for sign in "us":
+            ty = sign + bits
+            v = lambda x: ext(x, ty)
+            three = kind.upper() + kind * 2
+            cases = pick(12, pool, pool)
+            out.group(f"mul.lo.{ty} {{0}}, {{1}}, {{2}};", three, cases, lambda a, b: v(a) * v(b))
+            out.group(f"mul.hi.{ty} {{0}}, {{1}}, {{2}};", three, cases, lambda a, b: v(a) * v(b) >> int(bits))
+            out.group(f"mad.hi.{ty} {{0}}, {{1}}, {{2}}, {{3}};", three + kind, pick(12, pool, pool, pool), lambda a, b, c: (v(a) * v(b) >> int(bits)) + c)
+            for op, rule in (("min", min), ("max", max)):
+                out.group(f"{op}.{ty} {{0}}, {{1}}, {{2}};", three, cases, lambda a, b: rule(v(a), v(b)))
+            quotient = lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            divided = [(a, b) for a, b in cases if ext(b, ty) and not (sign == "s" and ext(b, ty) == -1)]
+            out.group(f"div.{ty} {{0}}, {{1}}, {{2}};", three, divided, lambda a, b: quotient(v(a), v(b)))
+            out.group(f"rem.{ty} {{0}}, {{1}}, {{2}};", three, divided, lambda a, b: v(a) - v(b) * quotient(v(a), v(b)))
+            counts = [(a, n) for a, n in pick(12, pool, WORDS)]
+            out.group(f"shr.{ty} {{0}}, {{1}}, {{2}};", kind.upper() + kind + "w", counts, lambda a, n: v(a) >> min(n, int(bits)))
+            if bits != "64":
+                wider = {"16": "W", "32": "D"}[bits]
+                out.group(f"mul.wide.{ty} {{0}}, {{1}}, {{2}};", wider + kind * 2, cases, lambda a, b: v(a) * v(b))
+                out.group(f"mad.wide.{ty} {{0}}, {{1}}, {{2}}, {{3}};", wider + kind * 2 + wider.lower(),
+                          pick(12, pool, pool, {"16": WORDS, "32": LONGS}[bits]), lambda a, b, c: v(a) * v(b) + c)
+            if bits != "16":
+                leading = lambda a: (~v(a) if v(a) < 0 else v(a)).bit_length() - 1
+                out.group(f"bfind.{ty} {{0}}, {{1}};", "W" + kind, pick(12, pool), leading)
+        out.group(f"shl.b{bits} {{0}}, {{1}}, {{2}};", kind.upper() + kind + "w", pick(12, pool, WORDS), lambda a, n: a << n if n < int(bits) else 0)
+        for op, rule in (("abs", abs), ("neg", lambda a: -a)):
+            out.group(f"{op}.s{bits} {{0}}, {{1}};", kind.upper() + kind, pick(8, pool), lambda a: rule(sx(a, int(bits))))
+        out.group(f"cnot.b{bits} {{0}}, {{1}};", kind.upper() + kind, pick(8, pool), lambda a: int(a == 0))
+        out.group(f"not.b{bits} {{0}}, {{1}};", kind.upper() + kind, pick(8, pool), lambda a: ~a)
+
+    def permute(a, b, selectors):
+        whole = b << 32 | a
+        byte = lambda s: (0xFF if whole >> 8 * (s & 7) + 7 & 1 else 0) if s & 8 else whole >> 8 * (s & 7) & 0xFF
+        return sum(byte(s) << 8 * n for n, s in enumerate(selectors))
+    out.group("prmt.b32 {0}, {1}, {2}, {3};", "Wwww", pick(16, WORDS, WORDS, WORDS), lambda a, b, c: permute(a, b, [c >> 4 * n & 15 for n in range(4)]))
+    modes = {"f4e": lambda n: [n, n + 1, n + 2, n + 3], "b4e": lambda n: [n, n - 1 & 7, n - 2 & 7, n - 3 & 7], "rc8": lambda n: [n] * 4,
+             "ecl": lambda n: [max(n, k) for k in range(4)], "ecr": lambda n: [min(n, k) for k in range(4)],
+             "rc16": lambda n: [n % 2 * 2, n % 2 * 2 + 1] * 2}
+    for mode, rule in modes.items():
+        out.group(f"prmt.b32.{mode} {{0}}, {{1}}, {{2}}, {{3}};", "Wwww", pick(12, WORDS, WORDS, WORDS), lambda a, b, c: permute(a, b, rule(c & 3)))
+    integers_of = {"8": ("w", WORDS), **widths}
+    for from_bits, (kind, pool) in integers_of.items():
+        for from_sign in "us":
+            source = from_sign + from_bits
+            for to_bits in integers_of:
+                for to_sign in "us":
+                    to = to_sign + to_bits
+                    result = {"8": "W", "16": "H", "32": "W", "64": "D"}[to_bits]
+                    out.group(f"cvt.{to}.{source} {{0}}, {{1}};", result + kind, pick(4, pool), lambda a: ext(ext(a, source), to))
+                    out.group(f"cvt.sat.{to}.{source} {{0}}, {{1}};", result + kind, pick(4, pool), lambda a: clamp(ext(a, source), to))
+            for fmt, kind_to in (("f16", "H"), ("bf16", "H"), ("f32", "W"), ("f64", "D")):
+                for mode in ("rn", "rz", "rm", "rp"):
+                    value = lambda a: ("num", int(ext(a, source) < 0), Fraction(abs(ext(a, source))))
+                    out.group(f"cvt.{mode}.{fmt}.{source} {{0}}, {{1}};", kind_to + kind, pick(2, pool), lambda a: encode(fmt.upper(), value(a), mode.upper()))
+    for fmt, kind, pool in (("f16", "h", HALVES), ("bf16", "h", BRAINS), ("f32", "w", SINGLES), ("f64", "d", DOUBLES)):
+        for to in ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"):
+            for mode in ("rni", "rzi", "rmi", "rpi"):
+                def whole(a):
+                    value = decode(fmt.upper(), a)
+                    if value[0] == "nan":
+                        return ext(1 << int(to[1:]) - 1, to) if fmt == "f64" or to[1:] == "64" else 0
+                    if value[0] == "inf":
+                        return clamp((-1 if value[1] else 1) << 100, to)
+                    number = -value[2] if value[1] else value[2]
+                    rounded = {"rni": round(number), "rzi": int(number), "rmi": number.__floor__(), "rpi": number.__ceil__()}[mode]
+                    return clamp(rounded, to)
+                out.group(f"cvt.{mode}.{to}.{fmt} {{0}}, {{1}};", {"8": "W", "16": "H", "32": "W", "64": "D"}[to[1:]] + kind, pick(2, pool), whole)
+        for to_fmt, kind_to in (("f16", "H"), ("bf16", "H"), ("f32", "W"), ("f64", "D")):
+            if to_fmt == fmt:
+                continue
+            exact = to_fmt == "f64" or to_fmt == "f32" and fmt in ("f16", "bf16")
+            for mode in ("",) if exact else ("rn", "rz", "rm", "rp") if "bf16" not in (fmt, to_fmt) or fmt == "f64" else ("rn",):
+                out.group(f"cvt{'.' + mode if mode else ''}.{to_fmt}.{fmt} {{0}}, {{1}};", kind_to + kind, pick(4, pool),
+                          lambda a: a << 16 if (fmt, to_fmt) == ("bf16", "f32") else encode(to_fmt.upper(), decode(fmt.upper(), a), (mode or "rn").upper()))
+    singles = [(a,) for a in SINGLES if a & 0x7FFFFFFF <= 0x7F800000]
+    zero = lambda a: a & 0x80000000 if not a & 0x7F800000 else a
+    out.group("abs.ftz.f32 {0}, {1};", "Ww", singles, lambda a: zero(a) & 0x7FFFFFFF)
+    out.group("neg.ftz.f32 {0}, {1};", "Ww", singles, lambda a: zero(a) ^ 0x80000000)
 
 
 def choices():
@@ -456,7 +541,6 @@ def conversions(out):
 
     def tiny(fmt, byte):
         """An eight-bit float as a Fraction with its sign, or nan or inf."""
-        from fractions import Fraction
         fraction = {"e4m3": 3, "e5m2": 2}[fmt]
         bias = {"e4m3": 7, "e5m2": 15}[fmt]
         sign, e, f = byte >> 7, byte >> fraction & (1 << 7 - fraction) - 1, byte & (1 << fraction) - 1
@@ -493,5 +577,5 @@ def conversions(out):
                   lambda a, b, c, ty=ty: c << 2 * bits | zx(clamp(sx(a, 32), ty), bits) << bits | zx(clamp(sx(b, 32), ty), bits))
 
 
-for part in (integers, choices, video, floats):
+for part in (integers, choices, video, floats, words):
     part()

@@ -16,7 +16,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".async") {
             return self.reduce_async(form);
         }
-        form.only(MEMORY_WORDS)?;
+        match vector(form) {
+            Some(8) => form.only(&[MEMORY_WORDS, &[".v8"]].concat())?,
+            _ => form.only(MEMORY_WORDS)?,
+        }
         let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
         let ty = isa_type(form.ty()).filter(|ty| takes(op, *ty));
         let ty = ty.ok_or_else(|| form.unsupported())?;

@@ -1,4 +1,6 @@
 //! Textures and surfaces, by the handles that a launch gives.
+//!
+//! An image has one level: levels and derivatives, which choose among several, choose nothing.
 
 use super::convert::isa_type;
 use super::integer::parts;
@@ -6,32 +8,63 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op};
-use warpwave_isa::inst::Ty;
+use crate::lower::code::{Arg, Op, When};
+use warpwave_isa::inst::{Mods, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access;
+
+/// Images as PTX names them: dimensions, and whether layers lie before the coordinates.
+const GEOMETRIES: [(&str, u8, bool); 5] = [
+    (".1d", 1, false),
+    (".2d", 2, false),
+    (".3d", 3, false),
+    (".a1d", 1, true),
+    (".a2d", 2, true),
+];
+
+/// What a query asks, in the order of `warpwave_isa::exec::texture::query`.
+const QUERIES: [&str; 13] = [
+    ".width",
+    ".height",
+    ".depth",
+    ".channel_data_type",
+    ".channel_order",
+    ".normalized_coords",
+    ".array_size",
+    ".num_mipmap_levels",
+    ".num_samples",
+    ".filter_mode",
+    ".addr_mode_0",
+    ".addr_mode_1",
+    ".addr_mode_2",
+];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn texture(&mut self, form: &Form<'t, 'a>) -> Selected {
         match form.opcode() {
-            "tex" => self.fetch(form),
+            "tex" | "tld4" => self.fetch(form),
             "suld" => self.surface_load(form),
             "sust" => self.surface_store(form),
+            "txq" | "suq" => self.query(form),
             _ => Err(form.unsupported()),
         }
     }
 
-    /// The handle, and the coordinates side by side.
+    /// The handle, and the coordinates side by side, a layer behind them.
     fn handle(&mut self, form: &Form<'t, 'a>, n: usize, ty: Type) -> Result<[Arg; 2], Diagnostic> {
         let [handle @ (Value::Register(_) | Value::Int(_)), coordinates] = handle_parts(&form.operands()[n]) else {
-            return Err(form
-                .unsupported()
-                .help("give the kernel the handle of a texture or surface object as a parameter"));
+            return Err(no_handle(form));
         };
+        let (dimensions, layered) = geometry(form)?;
         let handle = self.arg(form, handle, Type::B64)?;
-        let group = self.code.group(2);
-        let coordinates = parts(coordinates);
-        for n in 0..2 {
+        let words = dimensions + u8::from(layered);
+        let group = self.code.group(words.max(2));
+        let mut coordinates = parts(coordinates).to_vec();
+        coordinates.truncate(words.into());
+        if layered {
+            coordinates.rotate_left(1);
+        }
+        for n in 0..words.max(2) {
             let place = match coordinates.get(usize::from(n)) {
                 Some(value) => self.arg(form, value, ty)?,
                 None => Arg::ZERO,
@@ -41,20 +74,46 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok([handle, Arg::word(group)])
     }
 
+    /// `tex`, and `tld4`, which gives a channel of four texels.
     fn fetch(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".1d", ".2d", ".v4"])?;
+        let gathers = form.opcode() == "tld4";
+        let known: &[&str] = match gathers {
+            true => &[".2d", ".a2d", ".v4", ".r", ".g", ".b", ".a"],
+            false => &[".1d", ".2d", ".3d", ".a1d", ".a2d", ".v4", ".level", ".grad", ".base"],
+        };
+        form.only(known)?;
         let &[ty, coordinates @ (Type::F32 | Type::S32)] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
+        let more = match () {
+            () if form.has(".grad") => 2,
+            () if form.has(".level") => 1,
+            () => 0,
+        };
+        if form.operands().len() != 2 + more || (gathers && coordinates != Type::F32) {
+            return Err(form.unsupported());
+        }
         let args = self.handle(form, 1, coordinates)?;
         let group = self.code.group(4);
         let op = Op::row(Opcode::Tex).dst(group).src(&args).when(self.guard);
+        let channel = [".r", ".g", ".b", ".a"].iter().position(|&word| form.has(word));
+        let (dimensions, layered) = geometry(form)?;
         self.emit(op.mods(|mods| {
             mods.ty = isa_type(ty).unwrap_or_default();
             mods.from = if coordinates == Type::F32 { Ty::F32 } else { Ty::S32 };
-            mods.count = dimensions(form);
+            (mods.count, mods.high) = (dimensions, layered);
+            mods.lut = channel.map_or(0, |channel| channel as u8 + 1);
         }));
-        for (n, target) in (0..).zip(parts(&form.operands()[0])) {
+        let results = match &form.operands()[0] {
+            // All of an image is in memory.
+            Value::Pair(results, resident) => {
+                let flag = self.flag(form, resident)?;
+                self.copy_flag(flag, When::ALWAYS);
+                results
+            }
+            results => results,
+        };
+        for (n, target) in (0..).zip(parts(results)) {
             if *target != Value::Sink {
                 let register = self.dst_of(form, target, Type::B32)?;
                 self.copy(register, Arg::word(group.offset(n)), Type::B32);
@@ -63,16 +122,41 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// `txq` and `suq`: what the image is.
+    fn query(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&QUERIES)?;
+        let what = QUERIES.iter().position(|&word| form.has(word));
+        let what = what.ok_or_else(|| form.unsupported())?;
+        let [result, Value::Address(handle, 0)] = form.operands() else {
+            return Err(form.unsupported());
+        };
+        if !matches!(**handle, Value::Register(_) | Value::Int(_)) {
+            return Err(no_handle(form));
+        }
+        let handle = self.arg(form, handle, Type::B64)?;
+        let result = self.dst_of(form, result, Type::B32)?;
+        let group = self.code.group(4);
+        let nowhere = self.temp_pair();
+        for n in 0..2 {
+            self.emit(Op::row(Opcode::Mov).dst(nowhere.offset(n)));
+        }
+        let op = Op::row(Opcode::Tex)
+            .dst(group)
+            .src(&[handle, Arg::word(nowhere)])
+            .when(self.guard);
+        self.emit(op.mods(|mods| {
+            (mods.count, mods.from, mods.lut) = (1, Ty::S32, 16 + what as u8);
+        }));
+        self.copy(result, Arg::word(group), Type::B32);
+        Ok(())
+    }
+
     fn surface_load(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(SURFACE_WORDS)?;
         let targets = parts(&form.operands()[0]);
         let access = surface_access(form, targets.len());
         let args = self.handle(form, 1, Type::S32)?;
-        let op = Op::row(Opcode::Suld).src(&args).mods(|mods| {
-            mods.access = access;
-            mods.count = dimensions(form);
-            mods.lut = outside(form);
-        });
+        let op = on_surface(form, Op::row(Opcode::Suld).src(&args), access)?;
         self.load_into(form, op, targets, access)
     }
 
@@ -82,18 +166,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let access = surface_access(form, values.len());
         let [handle, place] = self.handle(form, 0, Type::S32)?;
         let value = self.gather(form, values, access)?;
-        let op = Op::row(Opcode::Sust).src(&[handle, place, value]);
-        self.emit(op.mods(|mods| {
-            mods.access = access;
-            mods.count = dimensions(form);
-            mods.lut = outside(form);
-        }));
+        let op = on_surface(form, Op::row(Opcode::Sust).src(&[handle, place, value]), access)?;
+        self.emit(op);
         Ok(())
     }
 }
 
 const SURFACE_WORDS: &[&str] = &[
-    ".b", ".1d", ".2d", ".v2", ".v4", ".trap", ".clamp", ".zero", ".ca", ".cg", ".cs", ".cv", ".wb", ".wt",
+    ".b", ".1d", ".2d", ".3d", ".a1d", ".a2d", ".v2", ".v4", ".trap", ".clamp", ".zero", ".ca", ".cg", ".cs", ".cv",
+    ".wb", ".wt",
 ];
 
 fn handle_parts<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
@@ -103,8 +184,25 @@ fn handle_parts<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
     }
 }
 
-fn dimensions(form: &Form<'_, '_>) -> u8 {
-    if form.has(".2d") { 2 } else { 1 }
+fn no_handle(form: &Form<'_, '_>) -> Diagnostic {
+    form.unsupported()
+        .help("give the kernel the handle of a texture or surface object as a parameter")
+}
+
+fn geometry(form: &Form<'_, '_>) -> Result<(u8, bool), Diagnostic> {
+    let known = GEOMETRIES.into_iter().find(|(word, ..)| form.has(word));
+    known
+        .map(|(_, dimensions, layered)| (dimensions, layered))
+        .ok_or_else(|| form.unsupported())
+}
+
+fn on_surface(form: &Form<'_, '_>, op: Op, access: Access) -> Result<Op, Diagnostic> {
+    let (dimensions, layered) = geometry(form)?;
+    Ok(op.mods(|mods: &mut Mods| {
+        mods.access = access;
+        (mods.count, mods.high) = (dimensions, layered);
+        mods.lut = outside(form);
+    }))
 }
 
 /// The order of `warpwave_isa::exec::texture::Outside`.
