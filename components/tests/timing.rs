@@ -311,3 +311,46 @@ fn host_writes_between_launches_the_next_launch_reads_the_new_value_whatever_its
         assert_eq!(bench.words(33)[32], value);
     }
 }
+
+/// Cycles that a load of word 64 takes on a fresh machine, a while behind `before`, with what it loads.
+fn load_behind(before: &str) -> (u32, u32) {
+    let mut bench = Bench::new(128);
+    bench.gpu.storage().store(bench.buffer + 256, 7);
+    let text = format!(
+        "MOV R2, c[0][0x160]
+        MOV R3, c[0][0x164]
+        {before}
+        NANOSLEEP 0x2000
+        S2R R6, SR_CLOCKLO
+        LD.B32 R4, [R2+0x100]
+        IADD3 R5, PT, R4, R4, RZ, PT
+        S2R R7, SR_CLOCKLO
+        IADD3 R8, PT, R7, -R6, RZ, PT
+        ST.B32 [R2], R8
+        ST.B32 [R2+0x4], R4
+        EXIT"
+    );
+    bench.run(&text, 1, 32).expect("it ends");
+    let words = bench.words(2);
+    (words[0], words[1])
+}
+
+#[test]
+fn line_prefetched_is_found_in_the_cache_named() {
+    let (cold, value) = load_behind("NOP");
+    assert_eq!(value, 7);
+    let in_l1 = load_behind("LD.B32 R9, [R2+0x100]");
+    let in_l2 = load_behind("LD.B32.CG R9, [R2+0x100]");
+    assert!(in_l1.0 < in_l2.0 && in_l2.0 < cold, "{in_l1:?} {in_l2:?} {cold}");
+    // Another sector of the line does, too: a prefetch fetches all four.
+    for address in ["[R2+0x100]", "[R2+0x17c]"] {
+        assert_eq!(load_behind(&format!("CCTL.PF {address}")), in_l1, "{address}");
+        assert_eq!(load_behind(&format!("CCTL.PF.CG {address}")), in_l2, "{address}");
+    }
+    // Of the next line it helps nobody, of no memory at all it is no fault.
+    for address in ["[R2+0x180]", "[R2-0x400000]", "[RZ]"] {
+        let (cycles, value) = load_behind(&format!("CCTL.PF {address}"));
+        assert!(cycles > in_l2.0 && value == 7, "{address}: {cycles}, {value}");
+    }
+    assert_eq!(load_behind("CCTL.PF.GENERIC [R2+0x100]"), in_l1);
+}

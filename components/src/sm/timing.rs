@@ -123,6 +123,7 @@ pub fn is_local_or_global(inst: &Inst) -> bool {
             | Opcode::Atom
             | Opcode::Red
             | Opcode::Ldgsts
+            | Opcode::Cctl
             | Opcode::Tex
             | Opcode::Suld
             | Opcode::Sust
@@ -130,7 +131,7 @@ pub fn is_local_or_global(inst: &Inst) -> bool {
 }
 
 /// Whether the instruction is over for its warp once it is sent, though its bytes are still on the way: a store or reduction that
-/// leaves the SM.
+/// leaves the SM, and a prefetch.
 pub fn is_posted(inst: &Inst) -> bool {
-    matches!(inst.op, Opcode::St | Opcode::Red | Opcode::Sust) && inst.mods.space != Space::Shared
+    matches!(inst.op, Opcode::St | Opcode::Red | Opcode::Sust | Opcode::Cctl) && inst.mods.space != Space::Shared
 }

@@ -256,6 +256,9 @@ opcodes! {
     Atom "ATOM" Lsu (Access, 0) <- ([Address, Access, Access], 0);
     /// As ATOM, without a result.
     Red "RED" Lsu (Words(0), 0) <- ([Address, Access], 0);
+    /// Brings the line of a + offset into the L1, or with `cache` [`CacheOp::Global`](crate::inst::CacheOp::Global) into the L2 alone.
+    /// A lane whose address is in no memory asks for nothing.
+    Cctl "CCTL.PF" Lsu (Words(0), 0) <- ([Address], 0);
     /// d = value in constant bank `bank` at a + offset.
     Ldc "LDC" Lsu (Access, 0) <- ([Words(1)], 0);
     /// d = `count` 8x8 matrices of 16-bit elements from shared memory, rows at the lanes' addresses a + offset.

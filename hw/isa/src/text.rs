@@ -219,9 +219,8 @@ impl Opcode {
     /// The slot whose source is an address.
     fn address_slot(self) -> Option<usize> {
         match self {
-            Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldc | Opcode::Ldsm | Opcode::Syncs => {
-                Some(0)
-            }
+            Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red => Some(0),
+            Opcode::Ldc | Opcode::Ldsm | Opcode::Syncs | Opcode::Cctl => Some(0),
             Opcode::Ldgsts => Some(1),
             _ => None,
         }

@@ -37,6 +37,11 @@ pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Op
         inst.mods.access.total()
     };
     let remote = sort_by_space(flight, inst.mods.space, lanes);
+    if inst.op == Opcode::Cctl {
+        keep_lanes_in_memory(flight, remote);
+        place_local(flight, local_slot);
+        return None;
+    }
     let fault = match inst.op {
         Opcode::Ldc => check_constants(flight, lanes, bytes),
         Opcode::Ldgsts => check_copy(flight, lanes, bytes),
@@ -115,6 +120,21 @@ fn check(flight: &Flight, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Opti
         .or(far)
         .or_else(|| first_outside_memory(&flight.grid, at, global, bytes));
     outside.map(|lane| fault(flight, remote, TrapKind::OutOfBounds, lane, bytes))
+}
+
+/// Leaves the lanes of a prefetch whose address is in local or device memory: shared memory has no cache, and a prefetch of nothing
+/// does nothing.
+fn keep_lanes_in_memory(flight: &mut Flight, remote: LaneMask) {
+    let local_bytes = u64::from(flight.grid.program.needs().local_bytes);
+    let is_there = |&lane: &usize| match flight.local_lanes.contains(lane) {
+        true => flight.addresses[lane] < local_bytes,
+        false => contains(&flight.grid.allocations, flight.addresses[lane], 1),
+    };
+    let cached = flight.lanes & !(flight.shared_lanes | remote);
+    let kept = cached.iter().filter(is_there);
+    flight.lanes = kept.fold(LaneMask::NONE, |lanes, lane| lanes | LaneMask::lane(lane));
+    flight.local_lanes &= flight.lanes;
+    flight.shared_lanes = LaneMask::NONE;
 }
 
 /// Where each lane reads in a constant bank.

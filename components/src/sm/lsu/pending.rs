@@ -15,7 +15,7 @@ pub struct Pending {
     pub pc: u32,
     /// Packets not yet answered, and one more while packets are still being made.
     pub left: u32,
-    /// Whether it is a store or reduction, of whose end the scheduler is told.
+    /// Whether it is a store, a reduction or a prefetch, of whose end the scheduler is told.
     pub posted: bool,
 }
 

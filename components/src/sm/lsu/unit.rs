@@ -13,7 +13,8 @@
 //! | packets to the L1 | one per cycle |
 //! | constant load | `constant_latency`, plus one for each further address of the warp |
 //!
-//! A store or reduction is over for its warp once accepted; the scheduler hears when all its bytes are in the L2. Before the
+//! A store or reduction is over for its warp once accepted; the scheduler hears when all its bytes are in the L2. So is a prefetch, which
+//! loads whole lines into the L1, or past it, and hands on nothing; the L1 counts it as a load, the LSU does not. Before the
 //! first access of a grid the L1 is told to drop its lines: L1s are not coherent, and an earlier grid may have written elsewhere.
 //!
 //! # Invariants
@@ -201,7 +202,8 @@ impl Lsu {
         let grid = self.grid.unwrap_or(0);
         self.log
             .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
-        if let Some(flight) = &mut pending.flight {
+        // What is posted takes nothing from its answers, which may come while its last packets are being made.
+        if let Some(flight) = pending.flight.as_mut().filter(|_| !pending.posted) {
             match packet.kind {
                 PacketKind::Load if is_texture(flight.inst().op) => texture::fill(flight, packet),
                 PacketKind::Load => data::fill_loaded(flight, packet),

@@ -166,7 +166,7 @@ pub fn inst() -> impl Strategy<Value = Inst> {
             Bssy | Bsync | Break => inst.conv = conv,
             _ => {}
         }
-        if !matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs) {
+        if !matches!(op, Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs | Cctl) {
             inst.mods.offset = 0;
         }
         if op != Ldc {

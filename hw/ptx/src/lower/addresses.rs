@@ -36,9 +36,10 @@ struct Context {
 impl Context {
     fn rewritten(&self, code: &Code, op: Op) -> Op {
         match op.what {
-            What::Row(
-                Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldsm | Opcode::Ldc | Opcode::Syncs,
-            ) => self.displaced(code, op, 0),
+            What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl) => {
+                self.displaced(code, op, 0)
+            }
+            What::Row(Opcode::Ldsm | Opcode::Ldc | Opcode::Syncs) => self.displaced(code, op, 0),
             What::Row(Opcode::Ldgsts) => self.displaced(code, op, 1),
             What::Wide(Wide::Add) => self.wide_sum(code, op),
             What::Row(Opcode::Iadd3) => self.sum(code, op),

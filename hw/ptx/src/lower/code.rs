@@ -144,6 +144,7 @@ impl Op {
             opcode,
             St | Atom
                 | Red
+                | Cctl
                 | Ldgsts
                 | Ldgdepbar
                 | Ublkcp

@@ -62,7 +62,7 @@ fn arg(op: &Op, slot: usize, words: u8) -> String {
     let is_address = matches!(
         (op.what, slot),
         (
-            What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldc | Opcode::Ldsm),
+            What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl | Opcode::Ldc | Opcode::Ldsm),
             0
         ) | (What::Row(Opcode::Ldgsts), 1)
     );
@@ -138,7 +138,7 @@ fn modifiers(what: What, mods: &Mods) -> String {
     );
     let moves_data = matches!(
         what,
-        What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldc | Opcode::Ldgsts)
+        What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl | Opcode::Ldc | Opcode::Ldgsts)
     );
     add(compares, format!("{:?}", mods.cmp));
     add(compares && mods.unordered, "U".to_owned());

@@ -113,7 +113,8 @@ impl Lsu {
             self.l1_bytes = flight.grid.l1_bytes;
         }
         let inst = flight.inst();
-        let bytes = inst.mods.access.total();
+        // A prefetch says where, not how much.
+        let bytes = inst.mods.access.total().max(1);
         let lanes = data::device_lanes(&flight);
         let parts = match inst.op {
             Opcode::Tex | Opcode::Suld => texture::parts(&flight, 0),
@@ -124,18 +125,14 @@ impl Lsu {
             }
         };
         let accesses = match inst.op {
-            Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.stats.loads,
-            Opcode::St | Opcode::Sust => &mut self.stats.stores,
-            _ => &mut self.stats.atomics,
+            Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => Some(&mut self.stats.loads),
+            Opcode::St | Opcode::Sust => Some(&mut self.stats.stores),
+            Opcode::Cctl => None,
+            _ => Some(&mut self.stats.atomics),
         };
-        accesses.instructions += u64::from(!lanes.is_empty());
-        accesses.requests += u64::from(parts.requests);
-        accesses.sectors += parts
-            .all()
-            .iter()
-            .map(|part| u64::from(part.sectors.count_ones()))
-            .sum::<u64>();
-        accesses.lane_bytes += u64::from(lanes.count() * bytes);
+        if let Some(accesses) = accesses {
+            accesses.count(&parts, lanes, bytes);
+        }
         let (subcore, warp, pc, posted) = (flight.subcore, flight.warp, flight.pc, timing::is_posted(inst));
         let tag = self.pending.add(Pending {
             flight: Some(flight),

@@ -1,6 +1,9 @@
 //! What an LSU counts.
 
 use warpwave_hw::stats::{Latency, Report};
+use warpwave_isa::lane::LaneMask;
+
+use crate::sm::lsu::coalescer::Parts;
 
 /// What an LSU counts, by kind of global access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,6 +16,17 @@ pub struct Accesses {
     pub sectors: u64,
     /// Bytes wanted by lanes.
     pub lane_bytes: u64,
+}
+
+impl Accesses {
+    /// Counts an instruction's access.
+    pub(super) fn count(&mut self, parts: &Parts, lanes: LaneMask, bytes: u32) {
+        let sectors = parts.all().iter().map(|part| u64::from(part.sectors.count_ones()));
+        self.instructions += u64::from(!lanes.is_empty());
+        self.requests += u64::from(parts.requests);
+        self.sectors += sectors.sum::<u64>();
+        self.lane_bytes += u64::from(lanes.count() * bytes);
+    }
 }
 
 /// What an LSU counts.

@@ -1,13 +1,17 @@
 //! The LSU's stage that makes packets, for the L1 or for other SMs of the cluster, and takes what those answer.
 
 use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::Opcode;
 
 use super::{INVALIDATION, Lsu};
 use crate::proto::cluster::remote;
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTORS, Stage, Stamps};
 use crate::sm::lsu::coalescer::{Part, Parts};
 use crate::sm::lsu::data;
 use crate::sm::lsu::texture::{self, is_texture};
+
+/// Every sector of a line.
+const WHOLE_LINE: u8 = (1 << SECTORS) - 1;
 
 impl Lsu {
     /// What comes from other SMs, and who sits there.
@@ -105,6 +109,9 @@ impl Lsu {
         packet.l1_hit = false;
         packet.l2_hit = false;
         data::fill_packet(&mut packet, flight, part.lanes, word as usize);
+        if flight.inst().op == Opcode::Cctl {
+            packet.sectors = WHOLE_LINE;
+        }
         self.stats.packets += 1;
         self.sent = Some((part.line, part.sectors));
         match (remote(part.line), &mut self.ports.cluster) {
