@@ -15,6 +15,8 @@ mod control;
 mod convert;
 mod float;
 mod gmma;
+mod hint;
+
 mod integer;
 mod library;
 mod mbarrier;

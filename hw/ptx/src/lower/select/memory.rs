@@ -85,10 +85,7 @@ pub(super) struct Spot {
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn memory(&mut self, form: &Form<'t, 'a>) -> Selected {
         match form.opcode() {
-            "prefetch" | "prefetchu" => self.prefetch(form),
-            // Hints: nothing that a program can see.
-            "discard" | "applypriority" => Ok(()),
-            "createpolicy" => self.policy(form),
+            "prefetch" | "prefetchu" | "discard" | "applypriority" | "createpolicy" => self.hint(form),
             "ld" | "ldu" => self.load(form),
             "st" => self.store(form),
             "atom" | "red" => self.atomic(form),
@@ -96,30 +93,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "ldmatrix" => self.load_matrix(form),
             _ => Err(form.unsupported()),
         }
-    }
-
-    /// A cache policy: a number that hints alone take.
-    fn policy(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let result = self.dst(form, 0)?;
-        self.copy(result, Arg::ZERO, Type::B64);
-        Ok(())
-    }
-
-    /// A line into the cache named. Of a tensor's map nothing is cached here, and constant memory answers at once.
-    fn prefetch(&mut self, form: &Form<'t, 'a>) -> Selected {
-        if form.has(".tensormap") {
-            return form.only(&[".tensormap", ".param", ".const"]);
-        }
-        form.only(&[".global", ".local", ".L1", ".L2", ".L2::evict_last", ".L2::evict_normal"])?;
-        let spot = self.spot(form, 0, space_of(form))?;
-        let is_l1 = form.has(".L1");
-        let op = Op::row(Opcode::Cctl).src(&[spot.base]).mods(|mods| {
-            mods.space = spot.space;
-            mods.offset = spot.offset as i32;
-            mods.cache = if is_l1 { CacheOp::All } else { CacheOp::Global };
-        });
-        self.emit(op.when(self.guard));
-        Ok(())
     }
 
     /// The address in brackets of operand `n`.

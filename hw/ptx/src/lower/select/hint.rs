@@ -1,0 +1,49 @@
+//! Hints for the caches: nothing that a program can see, but lines may come sooner.
+
+use super::memory::space_of;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::lower::code::{Arg, Op};
+use warpwave_isa::inst::CacheOp;
+use warpwave_isa::opcode::Opcode;
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn hint(&mut self, form: &Form<'t, 'a>) -> Selected {
+        match form.opcode() {
+            "prefetch" | "prefetchu" => self.prefetch(form),
+            "createpolicy" => self.policy(form),
+            _ => Ok(()),
+        }
+    }
+
+    /// A cache policy: a number that hints alone take.
+    fn policy(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let result = self.dst(form, 0)?;
+        self.copy(result, Arg::ZERO, Type::B64);
+        Ok(())
+    }
+
+    /// A line into the cache named. Of a tensor's map nothing is cached here, and constant memory answers at once.
+    fn prefetch(&mut self, form: &Form<'t, 'a>) -> Selected {
+        if form.has(".tensormap") {
+            return form.only(&[".tensormap", ".param", ".const"]);
+        }
+        form.only(&[
+            ".global",
+            ".local",
+            ".L1",
+            ".L2",
+            ".L2::evict_last",
+            ".L2::evict_normal",
+        ])?;
+        let spot = self.spot(form, 0, space_of(form))?;
+        let is_l1 = form.has(".L1");
+        let op = Op::row(Opcode::Cctl).src(&[spot.base]).mods(|mods| {
+            mods.space = spot.space;
+            mods.offset = spot.offset as i32;
+            mods.cache = if is_l1 { CacheOp::All } else { CacheOp::Global };
+        });
+        self.emit(op.when(self.guard));
+        Ok(())
+    }
+}
