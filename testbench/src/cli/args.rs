@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use warpwave::reference::Checks;
 
 /// A GPU modelled cycle by cycle: runs PTX kernels and explains where the cycles went.
@@ -62,6 +62,7 @@ pub struct Speed {
 }
 
 #[derive(Args)]
+#[command(groups = ["waveform", "window"].map(|name| ArgGroup::new(name).multiple(true)))]
 pub struct Run {
     /// Built-in scenarios, folders of them such as `transpose`, or TOML files
     #[arg(required = true)]
