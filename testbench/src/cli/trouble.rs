@@ -98,6 +98,11 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
     let Some(address) = trap.address else {
         return "the program itself gave up here: an assertion of the kernel, most likely".to_owned();
     };
+    if trap.space == "param" {
+        return "a copy of a tile takes its map from a parameter of the kernel (`const __grid_constant__ CUtensorMap`): here \
+                is none, nor does PTX allow one in local memory"
+            .to_owned();
+    }
     let near = nearest(&regions(scenario, bench, launch, trap.space), trap.space, address);
     match trap.kind {
         TrapKind::Misaligned => format!("{near}; the address must be a multiple of {}", trap.bytes),

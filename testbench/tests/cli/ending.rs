@@ -163,6 +163,26 @@ fn access_that_must_not_be_is_named_with_the_nearest_variable_in_every_space() {
 }
 
 #[test]
+fn tensor_map_copied_to_local_memory_is_named_with_where_one_may_be() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let ptx = std::fs::read(format!("{root}/corpus/ptx/clang19-sm_90/tma_bulk.ptx")).unwrap();
+    let text = "ptx = \"k.ptx\"\n[buffers.matrix]\ndtype = \"f32\"\nshape = [100, 72]\ninit = \"zeros\"\n\
+                [buffers.out]\ndtype = \"f32\"\nshape = [32, 32]\ninit = \"zeros\"\n\
+                [[launch]]\nentry = \"tma_tensor2d\"\ngrid = 1\nblock = 128\n\
+                args = [{ tensor_map = { buffer = \"matrix\", tile = [32, 32] } }, \"out\", { i32 = 2 }, { i32 = 3 }]\n";
+    let (_folder, path) = scenario(text, &[("k.ptx", &ptx)]);
+    let answer = warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"]);
+    let says = [
+        "out-of-bounds access: 128 bytes of param memory",
+        "thread (0, 0, 0)",
+        "cp.async.bulk.tensor.2d",
+        "a parameter of the kernel",
+        "nor does PTX allow one in local memory",
+    ];
+    assert_fails(&answer, 3, &says);
+}
+
+#[test]
 fn neighbours_without_a_barrier_race_when_asked_and_run_all_the_same_when_not() {
     let plain = run_error("race");
     assert_eq!((plain.code, plain.err.as_str()), (0, ""));

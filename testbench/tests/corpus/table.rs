@@ -31,6 +31,8 @@ pub enum State {
     Unsupported(Vec<String>),
     /// No case was run.
     Untried,
+    /// Its cases leave this build out, and say why.
+    LeftOut,
     /// All its cases were run; what went wrong.
     Tried(Vec<String>),
 }
@@ -119,6 +121,7 @@ impl Table {
                     continue;
                 }
                 State::Untried => drop(self.untried.insert(source)),
+                State::LeftOut => {}
                 State::Tried(faults) => self
                     .faults
                     .extend(faults.iter().map(|fault| format!("{place}: {fault}"))),

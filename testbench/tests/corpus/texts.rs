@@ -90,10 +90,22 @@ impl Text {
         }
     }
 
-    /// Whether a case is about an entry of it.
+    /// Whether a case is about an entry of it, and runs on it.
     pub fn runs(&self, case: &Case, entry: &str) -> bool {
-        let is_excepted = case.exceptions.iter().any(|(folder, _)| *folder == self.folder);
-        self.is_of(case.source) && is_named(entry, case.entry) && !is_excepted
+        self.has(case, entry) && !self.is_excepted(case)
+    }
+
+    /// Whether a case is about an entry of it, and gives a reason why it does not run on it.
+    pub fn leaves_out(&self, case: &Case, entry: &str) -> bool {
+        self.has(case, entry) && self.is_excepted(case)
+    }
+
+    fn has(&self, case: &Case, entry: &str) -> bool {
+        self.is_of(case.source) && is_named(entry, case.entry)
+    }
+
+    fn is_excepted(&self, case: &Case) -> bool {
+        case.exceptions.iter().any(|(folder, _)| *folder == self.folder)
     }
 }
 
