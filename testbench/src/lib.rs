@@ -1,7 +1,7 @@
 //! The host and the laboratory: scenarios, the reference, reports.
 //!
 //! Read in this order: [`scenario`] (the input), [`host`] (what a driver does), [`reference`](mod@reference) (the program without time),
-//! [`lockstep`] (compares the two), [`bench`] (runs a scenario), [`report`] (says what happened). [`huge_pages`] makes it faster.
+//! [`lockstep`] (compares the two), [`mod@bench`] (runs a scenario), [`report`] (says what happened). [`huge_pages`] makes it faster.
 
 pub mod scenario;
 

@@ -28,7 +28,7 @@ fn on_places(space: &str, bytes: u32, body: &str) -> String {
 fn halves_are_added_without_touching_their_neighbours() {
     // The half beside is no number: it must stay as it is.
     let before: Vec<u32> = (0..32)
-        .map(|n| pair(n as f32, 0.0) | 0x7c01_0000 * u32::from(n >= 4))
+        .map(|n| pair(n as f32, 0.0) | (0x7c01_0000 * u32::from(n >= 4)))
         .collect();
     for space in ["global", "shared"] {
         let two_bytes = on_places(space, 4, "atom.SPACE.add.noftz.f16 %h1, [AT], %h;");
