@@ -31,14 +31,18 @@ fn finding(form: &str) -> Option<String> {
     }
 }
 
-#[test]
-fn forms_are_run_or_refused_by_name_as_the_list_says() {
+/// The forms that are run, and those that are refused.
+fn forms() -> [Vec<String>; 2] {
     let (run, refused) = include_str!("forms.txt").split_once("==== refused").expect("two parts");
-    let forms = |part: &str| -> Vec<String> {
+    [run, refused].map(|part| {
         let lines = part.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         lines.flat_map(alternatives).collect()
-    };
-    let (run, refused) = (forms(run), forms(refused));
+    })
+}
+
+#[test]
+fn forms_are_run_or_refused_by_name_as_the_list_says() {
+    let [run, refused] = forms();
     println!("{} forms are run, {} refused", run.len(), refused.len());
     assert!(run.len() > 1800, "{}", run.len());
     let faults: Vec<String> = run.iter().filter_map(|form| finding(form)).collect();
@@ -50,5 +54,98 @@ fn forms_are_run_or_refused_by_name_as_the_list_says() {
             found.starts_with("unsupported: ") && found.contains(&format!("`{opcode}")),
             "{form}: {found}"
         );
+    }
+}
+
+#[test]
+fn words_that_no_instruction_has_are_never_passed_over() {
+    let [run, _] = forms();
+    let passed: Vec<String> = run
+        .iter()
+        .filter_map(|form| {
+            let first = form.split(';').next().unwrap();
+            let (name, operands) = first.split_once(' ').unwrap_or((first, ""));
+            let changed = format!("{name}.bogus {operands};");
+            finding(&changed).is_none().then_some(changed)
+        })
+        .collect();
+    assert!(passed.is_empty(), "{}", passed.join("\n"));
+}
+
+/// Operands of an instruction; commas in brackets and braces part nothing.
+fn operands(text: &str) -> Vec<String> {
+    let mut depth = 0;
+    let at_top = |letter: char| {
+        depth += i32::from("{[".contains(letter)) - i32::from("}]".contains(letter));
+        letter == ',' && depth == 0
+    };
+    text.split(at_top).map(|operand| operand.trim().to_owned()).collect()
+}
+
+/// Qualifiers taken from other instructions, left out or added; operands of other kinds, left out or added.
+#[test]
+fn forms_changed_at_random_are_run_or_refused_and_never_end_the_compiler() {
+    const OTHERS: [&str; 24] = [
+        "%r1",
+        "%d1",
+        "%h1",
+        "%p1",
+        "%q1",
+        "%b1",
+        "{%r1, %r2}",
+        "{%d1, %d2}",
+        "[%r1]",
+        "[%d1]",
+        "[buffer]",
+        "[param]",
+        "_",
+        "-5",
+        "0f3F800000",
+        "!%p1",
+        "%r1|%p1",
+        "-%r1",
+        "%r1.b0",
+        "%tid.x",
+        "{}",
+        "[%d1, {%r1, %r2}]",
+        "[%d1, {}]",
+        "%clock64",
+    ];
+    let [run, _] = forms();
+    let qualifiers: Vec<&str> = run
+        .iter()
+        .flat_map(|form| form.split([' ', ';']).next().unwrap().split('.').skip(1))
+        .collect();
+    let mut state = 88_172_645_463_325_252u64;
+    let mut below = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n as u64) as usize
+    };
+    for _ in 0..20_000 {
+        let form = run[below(run.len())].split(';').next().unwrap();
+        let (name, rest) = form.split_once(' ').unwrap_or((form, ""));
+        let mut words: Vec<&str> = name.split('.').collect();
+        let mut operands = operands(rest);
+        let at = below(words.len());
+        match below(4) {
+            0 if at > 0 => words[at] = qualifiers[below(qualifiers.len())],
+            1 if at > 0 => drop(words.remove(at)),
+            2 => words.push(qualifiers[below(qualifiers.len())]),
+            _ => {}
+        }
+        for _ in 0..below(3) {
+            let (at, other) = (below(operands.len()), OTHERS[below(OTHERS.len())].to_owned());
+            match below(4) {
+                0 if operands.len() > 1 => drop(operands.remove(at)),
+                1 => operands.push(other),
+                _ => operands[at] = other,
+            }
+        }
+        let guard = if below(4) == 0 { "@%p3 " } else { "" };
+        let changed = format!("{guard}{} {};", words.join("."), operands.join(", "));
+        let found = std::panic::catch_unwind(|| finding(&changed));
+        assert!(found.is_ok(), "{changed}");
     }
 }

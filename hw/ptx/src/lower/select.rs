@@ -34,6 +34,7 @@ mod value;
 mod video;
 mod warp;
 mod wmma;
+mod words;
 
 use super::code::{Arg, Block, BlockId, Code, Flag, Op, When, Word};
 use super::layout::Layout;
@@ -172,6 +173,12 @@ impl<'t, 'a> Form<'t, 'a> {
 
     fn operands(&self) -> &'t [Value<'a>] {
         &self.op.operands
+    }
+
+    fn operand(&self, n: usize) -> Result<&'t Value<'a>, Diagnostic> {
+        self.operands()
+            .get(n)
+            .ok_or_else(|| self.malformed("this form of the instruction takes more operands"))
     }
 
     /// Whether every qualifier that is not a type is among these.
@@ -354,7 +361,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "mbarrier" => self.mbarrier(&form),
             "wgmma" => self.warp_group(&form),
             // Grids run one after the other, registers are given at launch, and no debugger or profiler looks on: nothing to do.
-            "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => Ok(()),
+            "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => form.only(words::LAUNCH_WORDS),
             "alloca" | "stacksave" | "stackrestore" => self.stack_operation(&form),
             "set" => self.set(&form),
             "lop3" if form.operands().len() == 6 => self.lop3_predicate(&form),

@@ -56,7 +56,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[".shared::cluster"])?;
         let result = self.dst(form, 0)?;
         let address = self.src(form, 1)?;
-        let rank = self.arg(form, &form.operands()[2], Type::U32)?;
+        let rank = self.arg(form, form.operand(2)?, Type::U32)?;
         let window = self.compute(Op::row(Opcode::Iadd3).src(&[rank, Arg::imm(1)]));
         let mapped = self.compute(byte_permute(address.part(0), window, 0x4210));
         if form.ty().bits() == 64 {

@@ -2,7 +2,8 @@
 
 use super::convert::isa_type;
 use super::integer::parts;
-use super::memory::{MEMORY_WORDS, cache_of, fence, scope_of, space_of};
+use super::memory::{cache_of, fence, scope_of, space_of};
+use super::words::MEMORY_WORDS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -31,7 +32,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let spot = self.spot(form, address, space_of(form))?;
         let mut args = [spot.base, Arg::ZERO, Arg::ZERO];
         let hints = usize::from(form.has(".L2::cache_hint"));
-        for n in address + 1..(form.operands().len() - hints).min(address + 3) {
+        for n in address + 1..(form.operands().len().saturating_sub(hints)).min(address + 3) {
             args[n - address] = self.src(form, n)?;
         }
         let row = if returns { Opcode::Atom } else { Opcode::Red };
@@ -67,10 +68,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         if form.has(".commit_group") {
+            form.only(&[".async", ".commit_group"])?;
             self.emit(Op::row(Opcode::Ldgdepbar));
             return Ok(());
         }
         if form.has(".wait_group") || form.has(".wait_all") {
+            form.only(&[".async", ".wait_group", ".wait_all"])?;
             return self.wait_for_copies(form);
         }
         form.only(MEMORY_WORDS)?;
@@ -86,9 +89,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             offset => self.compute(Op::row(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),
         };
         let hints = usize::from(form.has(".L2::cache_hint"));
-        let valid = match operands[..operands.len() - hints].get(3) {
+        let valid = match operands[..operands.len().saturating_sub(hints)].get(3) {
             Some(Value::Register(reg)) if self.register_type(*reg) == Type::Pred => {
-                let ignored = self.when(form, &operands[3])?;
+                let ignored = self.when(form, form.operand(3)?)?;
                 self.compute(
                     Op::row(Opcode::Sel)
                         .src(&[Arg::ZERO, Arg::imm(size.into())])
@@ -123,7 +126,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     pub(super) fn load_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let targets = parts(&form.operands()[0]);
+        let targets = parts(form.operand(0)?);
         matrices(form, targets.len())?;
         let spot = self.spot(form, 1, Space::Shared)?;
         let count = targets.len() as u8;
@@ -144,7 +147,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// `stmatrix`: lane l holds line l / 4 of each matrix, places 2 (l % 4) and one more, or a column of it (`.trans`); the lines'
     /// addresses come from the lanes that have them.
     pub(super) fn store_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let n = parts(&form.operands()[1]).len();
+        let n = parts(form.operand(1)?).len();
         matrices(form, n)?;
         let registers: String = (0..n).map(|n| format!("%v{n}, ")).collect();
         let mut code = format!(".reg .b32 %at, {registers}%l, %from, %in, %line, %x;\nmov.u32 %l, %laneid;\n");

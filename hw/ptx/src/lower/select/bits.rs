@@ -26,6 +26,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     pub(super) fn fields(&mut self, form: &Form<'t, 'a>) -> Selected {
         let ty = form.ty();
+        if matches!(form.opcode(), "bfe" | "bfi" | "dp4a") {
+            form.only(&[])?;
+        }
         match (form.opcode(), ty.bits()) {
             ("bfe", 64) => return self.extract_wide(form),
             ("bfi", 64) => return self.insert_wide(form),
@@ -158,7 +161,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let ty = form.ty();
         let wide = ty.bits() == 64;
         let reverses = form.opcode() == "brev";
-        let result = self.dst_of(form, &form.operands()[0], if reverses { ty } else { Type::U32 })?;
+        let result = self.dst_of(form, form.operand(0)?, if reverses { ty } else { Type::U32 })?;
         let a = self.src(form, 1)?;
         match (form.opcode(), wide) {
             ("popc", false) => self.emit(Op::row(Opcode::Popc).dst(result).src(&[a])),

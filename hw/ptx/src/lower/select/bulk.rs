@@ -30,10 +30,12 @@ const KNOWN: &[&str] = &[
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn bulk_copy(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".commit_group") {
+            form.only(&[".async", ".bulk", ".commit_group"])?;
             self.emit(Op::row(Opcode::BulkCommit));
             return Ok(());
         }
         if form.has(".wait_group") {
+            form.only(&[".async", ".bulk", ".wait_group", ".read"])?;
             let Some(Value::Int(groups)) = form.operands().first() else {
                 return Err(form.malformed("the number of groups is an integer"));
             };
@@ -43,7 +45,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         // A hint: nothing that a program can see.
         if form.has(".prefetch") {
-            return Ok(());
+            return form.only(&[KNOWN, &[".prefetch", ".L2", ".im2col"]].concat());
         }
         form.only(KNOWN)?;
         let to_global = form.has(".bulk_group");

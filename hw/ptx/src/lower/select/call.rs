@@ -59,7 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .position(|value| matches!(value, Value::Register(_)))
             .ok_or_else(|| form.malformed("a call names a function, or a register that holds one"))?;
         self.code.least_registers = CALL_REGISTERS;
-        let pointer = self.arg(form, &form.operands()[at], Type::U64)?;
+        let pointer = self.arg(form, form.operand(at)?, Type::U64)?;
         let given = lists_around(form.operands(), at);
         let graph = CallGraph::of(self.checked, &self.layout.taken);
         let fits = |body: &&&Body<'t, 'a>| self.fits(body, given);
@@ -256,7 +256,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// `st.param`: into the words of a call's parameter.
     pub(super) fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Access) -> Selected {
-        let Some(first) = self.param_word(form, &form.operands()[0], access.total())? else {
+        let Some(first) = self.param_word(form, form.operand(0)?, access.total())? else {
             return Err(form.unsupported());
         };
         let value = self.gather(form, values, access)?;

@@ -12,7 +12,8 @@ use warpwave_isa::opcode::Opcode;
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Whether an instruction reads or writes the carry flag.
     pub(super) fn is_chained(&self, form: &Form<'t, 'a>) -> bool {
-        form.has(".cc") || matches!(form.opcode(), "addc" | "subc" | "madc")
+        let may = form.has(".cc") && matches!(form.opcode(), "add" | "sub" | "mad");
+        may || matches!(form.opcode(), "addc" | "subc" | "madc")
     }
 
     pub(super) fn chained(&mut self, form: &Form<'t, 'a>) -> Selected {

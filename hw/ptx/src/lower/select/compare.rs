@@ -1,6 +1,7 @@
 //! Comparisons, predicate logic, choices.
 
 use super::integer::sign;
+use super::words::COMPARISON_WORDS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::diag::Diagnostic;
@@ -14,24 +15,24 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[])?;
         const P: u8 = 0b1100;
         const Q: u8 = 0b1010;
-        let operands = form.operands();
-        let first = self.when(form, &operands[1])?;
+        let first = self.when(form, form.operand(1)?)?;
         let (second, lut) = match form.opcode() {
             "not" => (When::ALWAYS, !P & 0xf),
-            "and" => (self.when(form, &operands[2])?, P & Q),
-            "or" => (self.when(form, &operands[2])?, P | Q),
-            "xor" => (self.when(form, &operands[2])?, P ^ Q),
+            "and" => (self.when(form, form.operand(2)?)?, P & Q),
+            "or" => (self.when(form, form.operand(2)?)?, P | Q),
+            "xor" => (self.when(form, form.operand(2)?)?, P ^ Q),
             _ => return Err(form.unsupported()),
         };
         let mut op = Op::row(Opcode::Plop3).psrc(first).mods(|mods| mods.lut = lut);
         op.psrc[1] = second;
-        op.pdst[0] = self.flag(form, &operands[0])?;
+        op.pdst[0] = self.flag(form, form.operand(0)?)?;
         self.emit(op);
         Ok(())
     }
 
     pub(super) fn compare(&mut self, form: &Form<'t, 'a>) -> Selected {
         let (cmp, _) = comparison_of(form)?;
+        form.only(COMPARISON_WORDS)?;
         let a = self.extended_src(form, 1)?;
         let b = self.extended_src(form, 2)?;
         let op = self.comparison(form.ty(), cmp, a, b);
@@ -48,7 +49,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if let Some(value) = form.operands().get(3) {
             op.psrc[0] = self.when(form, value)?;
         }
-        op.pdst = self.flags(form, &form.operands()[0])?;
+        op.pdst = self.flags(form, form.operand(0)?)?;
         self.emit(op);
         Ok(())
     }
@@ -79,7 +80,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let a = self.src(form, 1)?;
         let b = self.src(form, 2)?;
-        let when = self.when(form, &form.operands()[3])?;
+        let when = self.when(form, form.operand(3)?)?;
         self.emit(self.selection(form.ty()).dst(result).src(&[a, b]).psrc(when));
         Ok(())
     }

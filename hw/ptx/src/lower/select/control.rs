@@ -24,12 +24,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Ok(())
             }
             "trap" => {
+                form.only(&[])?;
                 self.emit(Op::row(Opcode::Trap));
                 Ok(())
             }
             "bar" | "barrier" => self.barrier(form),
             "membar" | "fence" => self.fence(form),
             "nanosleep" => {
+                form.only(&[])?;
                 let time = self.src32(form, 0)?;
                 self.emit(Op::row(Opcode::Nanosleep).src(&[time]));
                 Ok(())

@@ -40,9 +40,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn integer_to_integer(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
-        let result = self.dst_of(form, &form.operands()[0], to)?;
-        let words = self.words_of(&form.operands()[0]);
-        let source = self.arg(form, &form.operands()[1], from)?;
+        let result = self.dst_of(form, form.operand(0)?, to)?;
+        let words = self.words_of(form.operand(0)?);
+        let source = self.arg(form, form.operand(1)?, from)?;
         if form.has(".sat") {
             let value = self.extended(source, from);
             let op = Op::row(Opcode::I2i).src(&[value]).mods(|mods| {
@@ -67,8 +67,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn is_half_register(&self, form: &Form<'t, 'a>) -> bool {
-        match &form.operands()[0] {
-            crate::check::Value::Register(reg) => self.register_type(*reg).bits() == 16,
+        match form.operands().first() {
+            Some(crate::check::Value::Register(reg)) => self.register_type(*reg).bits() == 16,
             _ => false,
         }
     }
@@ -96,8 +96,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn integer_to_float(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
         let ty = isa_type(to).ok_or_else(|| form.unsupported())?;
-        let result = self.dst_of(form, &form.operands()[0], to)?;
-        let source = self.arg(form, &form.operands()[1], from)?;
+        let result = self.dst_of(form, form.operand(0)?, to)?;
+        let source = self.arg(form, form.operand(1)?, from)?;
         let value = self.extended(source, from);
         let op = Op::row(Opcode::I2f).dst(result).src(&[value]).mods(|mods| {
             mods.ty = ty;
@@ -111,8 +111,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn float_to_integer(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
         let (ty, from_ty) = both(form, to, from)?;
-        let result = self.dst_of(form, &form.operands()[0], to)?;
-        let source = self.arg(form, &form.operands()[1], from)?;
+        let result = self.dst_of(form, form.operand(0)?, to)?;
+        let source = self.arg(form, form.operand(1)?, from)?;
         let op = Op::row(Opcode::F2i).dst(result).src(&[source]).mods(|mods| {
             mods.ty = ty;
             mods.from = from_ty;
@@ -125,12 +125,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn float_to_float(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
         let (ty, from_ty) = both(form, to, from)?;
-        let result = self.dst_of(form, &form.operands()[0], to)?;
-        let source = self.arg(form, &form.operands()[1], from)?;
+        let result = self.dst_of(form, form.operand(0)?, to)?;
+        let source = self.arg(form, form.operand(1)?, from)?;
         let integral = [".rni", ".rzi", ".rmi", ".rpi"].iter().any(|&round| form.has(round));
         let op = match (ty, from_ty) {
             (Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2, Ty::F32) if form.operands().len() == 3 => {
-                let low = self.arg(form, &form.operands()[2], from)?;
+                let low = self.arg(form, form.operand(2)?, from)?;
                 Op::row(Opcode::F2fp).src(&[source, low])
             }
             (pair, Ty::F16x2) if is_byte_pair(to) => {

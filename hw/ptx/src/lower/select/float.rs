@@ -7,6 +7,7 @@ use super::compare::comparison_of;
 use super::convert::{isa_type, rounding};
 use super::integer::{blend, lop};
 use super::value::number;
+use super::words::COMPARISON_WORDS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::diag::Diagnostic;
@@ -130,6 +131,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn float_compare(&mut self, form: &Form<'t, 'a>) -> Selected {
         let (cmp, unordered) = comparison_of(form)?;
+        form.only(COMPARISON_WORDS)?;
         let args = [self.src(form, 1)?, self.src(form, 2)?];
         let row = match form.ty() {
             Type::F64 => Opcode::Dsetp,

@@ -16,12 +16,14 @@ use warpwave_isa::reg::Guard;
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn warp_group(&mut self, form: &Form<'t, 'a>) -> Selected {
         match () {
-            () if form.has(".fence") => Ok(()),
+            () if form.has(".fence") => form.only(&[".fence", ".sync", ".aligned"]),
             () if form.has(".commit_group") => {
+                form.only(&[".commit_group", ".sync", ".aligned"])?;
                 self.emit(Op::row(Opcode::GmmaCommit));
                 Ok(())
             }
             () if form.has(".wait_group") => {
+                form.only(&[".wait_group", ".sync", ".aligned"])?;
                 let Some(Value::Int(groups)) = form.operands().first() else {
                     return Err(form.malformed("the number of groups is an integer"));
                 };

@@ -1,6 +1,7 @@
 //! Hints for the caches: nothing that a program can see, but lines may come sooner.
 
 use super::memory::space_of;
+use super::words::HINTS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::lower::code::{Arg, Op};
@@ -12,12 +13,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         match form.opcode() {
             "prefetch" | "prefetchu" => self.prefetch(form),
             "createpolicy" => self.policy(form),
-            _ => Ok(()),
+            _ => form.only(HINTS),
         }
     }
 
     /// A cache policy: a number that hints alone take.
     fn policy(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(HINTS)?;
         let result = self.dst(form, 0)?;
         self.copy(result, Arg::ZERO, Type::B64);
         Ok(())

@@ -84,7 +84,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let result = if wide && ty.bits() == 32 {
-            self.dst_of(form, &form.operands()[0], Type::B64)?
+            self.dst_of(form, form.operand(0)?, Type::B64)?
         } else {
             self.dst(form, 0)?
         };
@@ -260,6 +260,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// c + |a - b|: the greater less the lesser.
     fn absolute_difference(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[])?;
         if form.ty().bits() == 64 {
             return Err(form.unsupported());
         }

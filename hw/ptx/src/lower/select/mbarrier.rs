@@ -51,7 +51,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () if form.has(".inval") => Ok(()),
             () if form.has(".test_wait") || form.has(".try_wait") => self.mbarrier_wait(form),
             () if form.has(".pending_count") => {
-                let (result, token) = (self.dst_of(form, &form.operands()[0], Type::B32)?, self.src(form, 1)?);
+                let (result, token) = (self.dst_of(form, form.operand(0)?, Type::B32)?, self.src(form, 1)?);
                 self.emit(lop(token.part(0), Arg::imm(COUNT), Arg::ZERO, 0xc0).dst(result));
                 Ok(())
             }
@@ -97,7 +97,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let arrives = form.has(".arrive") || form.has(".arrive_drop");
         let address = usize::from(arrives);
         let remote =
-            form.has(".shared::cluster") || (space_of(form) == Space::Generic && form.operands()[0] == Value::Sink);
+            form.has(".shared::cluster") || (space_of(form) == Space::Generic && *form.operand(0)? == Value::Sink);
         let spot = match remote {
             true => self.cluster_spot(form, address)?,
             false => self.mbarrier_spot(form, address)?,
@@ -126,14 +126,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.ty = Ty::U64;
         });
         if remote {
-            if arrives && form.operands()[0] != Value::Sink {
+            if arrives && *form.operand(0)? != Value::Sink {
                 return Err(form.malformed("a barrier of the cluster gives no state: write `_`"));
             }
             self.emit(op);
             return Ok(());
         }
         op.dst = match arrives {
-            true => Some(self.dst_of(form, &form.operands()[0], Type::B64)?),
+            true => Some(self.dst_of(form, form.operand(0)?, Type::B64)?),
             false => Some(self.code.group(2)),
         };
         self.emit(op);
@@ -146,14 +146,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let parity = match form.has(".parity") {
             true => self.src32(form, 2)?,
             false => {
-                let token = self.arg(form, &form.operands()[2], Type::B64)?;
+                let token = self.arg(form, form.operand(2)?, Type::B64)?;
                 self.compute(shift_right(Ty::U32, token.part(1), Arg::imm(31)))
             }
         };
         let waits = form.has(".try_wait");
         let mut op = on_barrier(Op::row(Opcode::Syncs).src(&[spot.base, parity]), &spot);
         op.mods.count = u8::from(waits);
-        op.pdst[0] = match &form.operands()[0] {
+        op.pdst[0] = match form.operand(0)? {
             Value::Sink => None,
             result => self.flag(form, result)?,
         };

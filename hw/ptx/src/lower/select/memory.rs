@@ -4,6 +4,7 @@
 //! already holds the old values, so that the lanes that do not load keep them and the allocator can let both be one.
 
 use super::integer::parts;
+use super::words::MEMORY_WORDS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -16,64 +17,6 @@ use warpwave_isa::space::{Access, Space};
 
 /// Displacements have 24 bits, with their sign.
 const FARTHEST: i64 = 1 << 23;
-
-/// Qualifiers that say nothing about the result: scopes and orders are looked at elsewhere, hints are hints.
-pub(super) const MEMORY_WORDS: &[&str] = &[
-    ".global",
-    ".shared",
-    ".shared::cta",
-    ".shared::cluster",
-    ".local",
-    ".const",
-    ".param",
-    ".param::entry",
-    ".param::func",
-    ".v2",
-    ".v4",
-    ".ca",
-    ".cg",
-    ".cs",
-    ".lu",
-    ".cv",
-    ".wb",
-    ".wt",
-    ".nc",
-    ".volatile",
-    ".relaxed",
-    ".acquire",
-    ".release",
-    ".acq_rel",
-    ".weak",
-    ".cta",
-    ".cluster",
-    ".gpu",
-    ".sys",
-    ".add",
-    ".min",
-    ".max",
-    ".inc",
-    ".dec",
-    ".and",
-    ".or",
-    ".xor",
-    ".exch",
-    ".cas",
-    ".noftz",
-    ".async",
-    ".L1::evict_last",
-    ".L1::evict_first",
-    ".L1::evict_normal",
-    ".L1::evict_unchanged",
-    ".L1::no_allocate",
-    ".L2::64B",
-    ".L2::128B",
-    ".L2::256B",
-    ".L2::evict_last",
-    ".L2::evict_first",
-    ".L2::evict_normal",
-    ".L2::cache_hint",
-    ".mmio",
-];
 
 /// A place in memory.
 pub(super) struct Spot {
@@ -97,7 +40,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// The address in brackets of operand `n`.
     pub(super) fn spot(&mut self, form: &Form<'t, 'a>, n: usize, space: Space) -> Result<Spot, Diagnostic> {
-        let Value::Address(base, offset) = &form.operands()[n] else {
+        let Value::Address(base, offset) = form.operand(n)? else {
             return Err(form.unsupported());
         };
         let wide = matches!(space, Space::Global | Space::Generic);
@@ -125,12 +68,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 if wide && self.words_of(base) != 2 {
                     return Err(form.malformed("an address in this space has 64 bits"));
                 }
-                (self.arg(form, base, Type::U64)?, *offset)
+                (self.address(form, base)?, *offset)
             }
         };
         let mut spot = Spot { space, base, offset };
         self.keep_near(&mut spot, wide);
         Ok(spot)
+    }
+
+    /// An address, as wide as its register is.
+    fn address(&mut self, form: &Form<'t, 'a>, base: &Value<'a>) -> Result<Arg, Diagnostic> {
+        let narrow = matches!(base, Value::Register(_)) && self.words_of(base) == 1;
+        self.arg(form, base, if narrow { Type::U32 } else { Type::U64 })
     }
 
     /// An offset that no instruction can hold is added.
@@ -149,7 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn load(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(MEMORY_WORDS)?;
-        let targets = parts(&form.operands()[0]);
+        let targets = some_parts(form, 0)?;
         let access = access_of(form, targets.len());
         if form.has(".param") || form.has(".param::entry") || form.has(".param::func") || form.has(".const") {
             return self.load_constant(form, targets, access);
@@ -214,10 +163,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// `ld.param` and `ld.const`.
     fn load_constant(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access) -> Selected {
-        if let Some(first) = self.param_word(form, &form.operands()[1], access.total())? {
+        if let Some(first) = self.param_word(form, form.operand(1)?, access.total())? {
             return self.load_param(form, targets, access, first);
         }
-        let Value::Address(base, offset) = &form.operands()[1] else {
+        let Value::Address(base, offset) = form.operand(1)? else {
             return Err(form.unsupported());
         };
         let place = match &**base {
@@ -243,7 +192,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.load_into(form, op, targets, access)
             }
             None => {
-                let base = self.arg(form, base, Type::U64)?;
+                let base = self.address(form, base)?;
                 let op = constant_load(base.part(0), bank, *offset, access);
                 self.load_into(form, op, targets, access)
             }
@@ -273,7 +222,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.store_async(form);
         }
         form.only(MEMORY_WORDS)?;
-        let values = parts(&form.operands()[1]);
+        let values = some_parts(form, 1)?;
         let access = access_of(form, values.len());
         if form.has(".param") || form.has(".param::func") {
             return self.store_param(form, values, access);
@@ -314,6 +263,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
         }
         Ok(Arg::word(group))
+    }
+}
+
+/// The elements of a vector, of which there is one at least.
+pub(super) fn some_parts<'t, 'a>(form: &Form<'t, 'a>, n: usize) -> Result<&'t [Value<'a>], Diagnostic> {
+    match parts(form.operand(n)?) {
+        [] | [_, _, _, _, _, ..] => Err(form.malformed("a vector has one to four elements")),
+        parts => Ok(parts),
     }
 }
 

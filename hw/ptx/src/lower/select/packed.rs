@@ -40,12 +40,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let &[Type::F32, narrow @ (Type::F16 | Type::Bf16)] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
-        let result = self.dst_of(form, &form.operands()[0], Type::F32)?;
+        let result = self.dst_of(form, form.operand(0)?, Type::F32)?;
         let factors = if form.opcode() == "fma" { 2 } else { 1 };
         let mut args = [Arg::ZERO; 3];
         for n in 1..form.operands().len() {
             let ty = if n <= factors { narrow } else { Type::F32 };
-            let value = self.arg(form, &form.operands()[n], ty)?;
+            let value = self.arg(form, form.operand(n)?, ty)?;
             args[n - 1] = match n <= factors {
                 true => self.compute(Op::row(Opcode::F2f).src(&[value]).mods(|mods| {
                     (mods.ty, mods.from) = (Ty::F32, isa_type(narrow).unwrap_or_default());
@@ -77,7 +77,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let reversed = self.compute(Op::row(Opcode::Brev).src(&[mask]));
         let leader = self.compute(Op::row(Opcode::Flo).src(&[reversed]).mods(|mods| mods.sat = true));
         let lane = self.special_word(Special::LaneId);
-        let (number, elected) = match &form.operands()[0] {
+        let (number, elected) = match form.operand(0)? {
             crate::check::Value::Pair(number, elected) => (&**number, self.flag(form, elected)?),
             number => (number, None),
         };

@@ -9,7 +9,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// `st.async`: a store, and then so many bytes that have come.
     pub(super) fn store_async(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".async", ".weak", ".shared::cluster", TELLS, ".v2", ".v4"])?;
-        let n = parts(&form.operands()[1]).len();
+        let n = parts(form.operand(1)?).len();
         let vector = if n == 1 { String::new() } else { format!(".v{n}") };
         let values: Vec<String> = (0..n).map(|n| format!("%v{n}")).collect();
         let store = format!(
@@ -96,7 +96,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .skip(usize::from(returns) + 1)
             .take(1)
             .map(|value| parts(value).len());
-        if !given.eq([n]) || (returns && parts(&form.operands()[0]).len() != n) {
+        if !given.eq([n]) || (returns && parts(form.operand(0)?).len() != n) {
             return Err(form.malformed("a vector has as many elements as its width says"));
         }
         self.expand(form, &code)

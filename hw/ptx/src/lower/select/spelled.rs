@@ -4,6 +4,7 @@
 //! A video operation works on numbers of 64 bits, which hold every intermediate value that PTX defines.
 
 use super::compare::comparison_of;
+use super::words::COMPARISON_WORDS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -14,8 +15,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// `set`: all ones or 1.0 where a comparison holds, in each half where it compares two.
     pub(super) fn set(&mut self, form: &Form<'t, 'a>) -> Selected {
         comparison_of(form)?;
-        let &[to, from] = form.types.as_slice() else {
-            return Err(form.unsupported());
+        form.only(COMPARISON_WORDS)?;
+        let (to, from) = match *form.types.as_slice() {
+            [to, from] if from.bits() >= 16 => (to, from),
+            _ => return Err(form.unsupported()),
         };
         let words: String = form
             .qualifiers()

@@ -4,6 +4,7 @@
 
 use super::convert::isa_type;
 use super::integer::parts;
+use super::memory::some_parts;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -52,7 +53,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// The handle, and the coordinates side by side, a layer behind them.
     fn handle(&mut self, form: &Form<'t, 'a>, n: usize, ty: Type) -> Result<[Arg; 2], Diagnostic> {
-        let [handle @ (Value::Register(_) | Value::Int(_)), coordinates] = handle_parts(&form.operands()[n]) else {
+        let [handle @ (Value::Register(_) | Value::Int(_)), coordinates] = handle_parts(form.operand(n)?) else {
             return Err(no_handle(form));
         };
         let (dimensions, layered) = geometry(form)?;
@@ -61,6 +62,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let group = self.code.group(words.max(2));
         let mut coordinates = parts(coordinates).to_vec();
         coordinates.truncate(words.into());
+        if coordinates.len() < words.into() {
+            return Err(form.malformed("the place has fewer coordinates than the image"));
+        }
         if layered {
             coordinates.rotate_left(1);
         }
@@ -104,7 +108,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (mods.count, mods.high) = (dimensions, layered);
             mods.lut = channel.map_or(0, |channel| channel as u8 + 1);
         }));
-        let results = match &form.operands()[0] {
+        let results = match form.operand(0)? {
             // All of an image is in memory.
             Value::Pair(results, resident) => {
                 let flag = self.flag(form, resident)?;
@@ -113,6 +117,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             results => results,
         };
+        if parts(results).len() != 4 {
+            return Err(form.malformed("a fetch gives four values; write `_` for those that nobody wants"));
+        }
         for (n, target) in (0..).zip(parts(results)) {
             if *target != Value::Sink {
                 let register = self.dst_of(form, target, Type::B32)?;
@@ -153,7 +160,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn surface_load(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(SURFACE_WORDS)?;
-        let targets = parts(&form.operands()[0]);
+        let targets = some_parts(form, 0)?;
         let access = surface_access(form, targets.len());
         let args = self.handle(form, 1, Type::S32)?;
         let op = on_surface(form, Op::row(Opcode::Suld).src(&args), access)?;
@@ -162,7 +169,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn surface_store(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(SURFACE_WORDS)?;
-        let values = parts(&form.operands()[1]);
+        let values = some_parts(form, 1)?;
         let access = surface_access(form, values.len());
         let [handle, place] = self.handle(form, 0, Type::S32)?;
         let value = self.gather(form, values, access)?;

@@ -34,11 +34,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Whether a register has fewer words than a type.
+    fn is_narrow(&self, value: &Value<'_>, ty: Type) -> bool {
+        u32::from(self.words_of(value)) < ty.bits().div_ceil(32)
+    }
+
     /// A source of one or two words, as `ty` says; bits above 8- and 16-bit values are not defined.
     pub(super) fn arg(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<Arg, Diagnostic> {
         let wide = ty.bits() == 64;
+        if ty.bits() > 64 && !matches!(value, Value::Register(_)) {
+            return Err(form.malformed("128 bits are in a register of that width"));
+        }
         Ok(match value {
             Value::Register(reg) => match self.word_home(*reg) {
+                Some(_) if self.is_narrow(value, ty) => return Err(too_narrow(form)),
                 Some(word) => Arg::word(word),
                 None => return Err(form.malformed("a predicate where a number is wanted")),
             },
@@ -60,21 +69,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Operand `n` as a source of the instruction's type.
     pub(super) fn src(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
-        self.arg(form, &form.operands()[n], form.ty())
+        self.arg(form, form.operand(n)?, form.ty())
     }
 
     /// Operand `n` as a 32-bit source.
     pub(super) fn src32(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
-        self.arg(form, &form.operands()[n], Type::U32)
+        self.arg(form, form.operand(n)?, Type::U32)
     }
 
     /// The result register: operand `n`, or words that nobody reads for `_`.
     pub(super) fn dst(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Word, Diagnostic> {
-        self.dst_of(form, &form.operands()[n], form.ty())
+        self.dst_of(form, form.operand(n)?, form.ty())
     }
 
     pub(super) fn dst_of(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<Word, Diagnostic> {
         match value {
+            Value::Register(_) if self.is_narrow(value, ty) => Err(too_narrow(form)),
             Value::Register(reg) => self
                 .word_home(*reg)
                 .ok_or_else(|| form.malformed("the result is a predicate")),
@@ -243,7 +253,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.address_conversion(form);
         }
         form.only(&[])?;
-        match (&form.operands()[0], &form.operands()[1], form.ty()) {
+        match (form.operand(0)?, form.operand(1)?, form.ty()) {
             (Value::Vector(parts), source, ty) => {
                 let source = self.arg(form, source, ty)?;
                 self.unpack(form, parts, source, ty)
@@ -347,6 +357,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.copy(result.offset(n), word, Type::B32);
         }
     }
+}
+
+fn too_narrow(form: &Form<'_, '_>) -> Diagnostic {
+    form.malformed("a register is narrower than what this instruction has in it")
 }
 
 /// Bytes of (b:a) by selector.

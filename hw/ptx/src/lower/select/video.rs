@@ -31,7 +31,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let &[of_result, of_a, of_b] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
-        let result = self.dst_of(form, &form.operands()[0], Type::B32)?;
+        let result = self.dst_of(form, form.operand(0)?, Type::B32)?;
         let (a, b) = (self.src32(form, 1)?, self.src32(form, 2)?);
         let sums = form.has(".add");
         let start = if sums { self.src32(form, 3)? } else { Arg::ZERO };
@@ -124,7 +124,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let &[of_a, of_b] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
-        let result = self.dst_of(form, &form.operands()[0], Type::B32)?;
+        let result = self.dst_of(form, form.operand(0)?, Type::B32)?;
         let (a, b) = (self.src32(form, 1)?, self.src32(form, 2)?);
         let mut sum = self.src32(form, 3)?;
         let first = if form.has(".hi") { 2 } else { 0 };

@@ -18,6 +18,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "match" => self.matching(form),
             "redux" => self.reduction(form),
             "activemask" => {
+                form.only(&[])?;
                 let result = self.dst(form, 0)?;
                 self.emit(Op::row(Opcode::Vote).dst(result).psrc(When::ALWAYS));
                 Ok(())
@@ -47,7 +48,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () => ShflMode::Idx,
         };
         let mut op = Op::row(Opcode::Shfl).src(&args).mods(|mods| mods.shfl = mode);
-        if let Value::Pair(_, in_range) = &form.operands()[0] {
+        if let Value::Pair(_, in_range) = form.operand(0)? {
             op.pdst[0] = self.flag(form, in_range)?;
         }
         op.dst = Some(self.dst(form, 0)?);
@@ -58,7 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn vote(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".all", ".any", ".uni", ".ballot"])?;
         self.gather_lanes(form, 2)?;
-        let when = self.when(form, &form.operands()[1])?;
+        let when = self.when(form, form.operand(1)?)?;
         let mode = match () {
             () if form.has(".all") => VoteMode::All,
             () if form.has(".any") => VoteMode::Any,
@@ -69,7 +70,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if mode == VoteMode::Ballot {
             op.dst = Some(self.dst(form, 0)?);
         } else {
-            op.pdst[0] = self.flag(form, &form.operands()[0])?;
+            op.pdst[0] = self.flag(form, form.operand(0)?)?;
         }
         self.emit(op);
         Ok(())
@@ -84,10 +85,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.vote = if all { VoteMode::All } else { VoteMode::Any };
             mods.ty = super::integer::sign(form.ty());
         });
-        if let Value::Pair(_, same) = &form.operands()[0] {
+        if let Value::Pair(_, same) = form.operand(0)? {
             op.pdst[0] = self.flag(form, same)?;
         }
-        op.dst = Some(self.dst_of(form, &form.operands()[0], Type::U32)?);
+        op.dst = Some(self.dst_of(form, form.operand(0)?, Type::U32)?);
         self.emit(op);
         Ok(())
     }

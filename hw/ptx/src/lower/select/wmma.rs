@@ -179,9 +179,24 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () if form.has(".load") && elements_of_word(form) > 1 && form.has(".a") != form.has(".row") => {
                 Err(form.unsupported())
             }
+            () if !form.has(".mma") && !Self::has_fragment(form, shape) => Err(form.unsupported()),
             () if form.has(".mma") => self.tile_product(form, shape),
             () if form.has(".load") => self.load_tile(form, shape),
             () => self.store_tile(form, shape),
+        }
+    }
+
+    /// Whether a load or store is of a type that such a part may have.
+    fn has_fragment(form: &Form<'_, '_>, shape: Shape) -> bool {
+        match (form.types.as_slice(), Self::part_of(form, shape)) {
+            ([], part) => part != Part::Sum && elements_of_word(form) > 1,
+            ([Type::F16 | Type::F32 | Type::S32 | Type::F64], Part::Sum) => true,
+            ([_], Part::Sum) => false,
+            ([ty], _) => matches!(
+                ty,
+                Type::F16 | Type::Bf16 | Type::Tf32 | Type::S8 | Type::U8 | Type::F64
+            ),
+            _ => false,
         }
     }
 

@@ -28,7 +28,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let part = Self::part_of(form, shape);
         let fragment = Fragment::of(part, form.ty(), shape);
         let matrix = self.matrix(form, 1, part, &fragment, shape)?;
-        let targets = parts(&form.operands()[0]);
+        let targets = parts(form.operand(0)?);
         let mut loaded = Vec::new();
         for run in &fragment.runs {
             loaded.extend((run.register..).zip(self.load_run(&fragment, &matrix, run)));
@@ -53,7 +53,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn store_tile(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let fragment = Fragment::of(Part::Sum, form.ty(), shape);
         let matrix = self.matrix(form, 0, Part::Sum, &fragment, shape)?;
-        let sources = parts(&form.operands()[1]);
+        let sources = parts(form.operand(1)?);
         for run in &fragment.runs {
             let mut values = Vec::new();
             for n in 0..fragment.registers() {
@@ -86,7 +86,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let bytes = fragment.bytes();
         let per_word = elements_of_word(form);
         let stride = match form.operands().get(2) {
-            Some(Value::Int(elements)) => Arg::imm(*elements as u64 * u64::from(bytes) / u64::from(per_word)),
+            Some(Value::Int(elements)) => Arg::imm((*elements as u64).wrapping_mul(bytes.into()) / u64::from(per_word)),
             Some(value) if per_word > 1 => {
                 let elements = self.arg(form, value, Type::U32)?;
                 let shift = Arg::imm((per_word / bytes).ilog2().into());
