@@ -61,13 +61,36 @@ impl LaneMask {
     }
 
     /// The lanes of the set, lowest first.
-    pub fn iter(self) -> impl Iterator<Item = usize> {
-        let mut rest = self.0;
-        std::iter::from_fn(move || {
-            let lane = LaneMask(rest).lowest()?;
-            rest &= rest - 1;
-            Some(lane)
-        })
+    pub fn iter(self) -> LaneIter {
+        LaneIter(self.0)
+    }
+}
+
+/// The lanes of a set, lowest first.
+#[derive(Clone, Debug)]
+pub struct LaneIter(u32);
+
+impl Iterator for LaneIter {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let lane = LaneMask(self.0).lowest()?;
+        self.0 &= self.0 - 1;
+        Some(lane)
+    }
+
+    /// Most warps run whole: then the lanes need not be looked for.
+    #[inline]
+    fn fold<B, F: FnMut(B, usize) -> B>(self, first: B, mut f: F) -> B {
+        if self.0 == u32::MAX {
+            return (0..WARP_SIZE).fold(first, f);
+        }
+        let mut result = first;
+        for lane in self {
+            result = f(result, lane);
+        }
+        result
     }
 }
 

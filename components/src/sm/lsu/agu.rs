@@ -98,19 +98,16 @@ fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) -> LaneMask
 
 fn check(flight: &Flight, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Option<Fault> {
     let at = &flight.addresses;
-    let misaligned = lanes.iter().find(|&lane| !at[lane].is_multiple_of(u64::from(bytes)));
-    if let Some(lane) = misaligned {
+    // Accesses are of 1, 2, 4, 8 or 16 bytes, so one bit too low in any address shows in all of them together.
+    let low_bits = lanes.iter().fold(0, |bits, lane| bits | at[lane]) & u64::from(bytes - 1);
+    if low_bits != 0
+        && let Some(lane) = lanes.iter().find(|&lane| at[lane] & u64::from(bytes - 1) != 0)
+    {
         return Some(fault(flight, remote, TrapKind::Misaligned, lane, bytes));
     }
-    let within = |lane: &usize, size: u32| at[*lane] + u64::from(bytes) <= u64::from(size);
-    let shared = flight
-        .shared_lanes
-        .iter()
-        .find(|lane| !within(lane, flight.grid.shared_bytes));
-    let local = flight
-        .local_lanes
-        .iter()
-        .find(|lane| !within(lane, flight.grid.program.needs().local_bytes));
+    let beyond = |lanes: LaneMask, size: u32| first_beyond(at, lanes, bytes, size);
+    let shared = beyond(flight.shared_lanes, flight.grid.shared_bytes);
+    let local = beyond(flight.local_lanes, flight.grid.program.needs().local_bytes);
     let far = remote
         .iter()
         .find(|&lane| !cluster::holds(&flight.grid, at[lane], bytes));
@@ -208,6 +205,16 @@ fn place_local(flight: &mut Flight, slot: u64) {
         let offset = flight.addresses[lane];
         flight.addresses[lane] = base + offset / 4 * LINE as u64 + lane as u64 * 4 + offset % 4;
     }
+}
+
+/// The first lane whose bytes do not end before `size`.
+fn first_beyond(addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32, size: u32) -> Option<usize> {
+    let ends = |lane: usize| addresses[lane] + u64::from(bytes);
+    let last = lanes.iter().fold(0, |last: u64, lane| last.max(ends(lane)));
+    if last <= u64::from(size) {
+        return None;
+    }
+    lanes.iter().find(|&lane| ends(lane) > u64::from(size))
 }
 
 /// The first lane whose bytes lie in no allocation. Lanes mostly lie in one: their least and greatest address decide.

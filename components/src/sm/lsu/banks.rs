@@ -37,21 +37,30 @@ fn requests(lanes: LaneMask, bytes: u32) -> impl Iterator<Item = LaneMask> {
         .filter(|members| !members.is_empty())
 }
 
-/// The largest number of words wanted of one bank; each word once if `shared`.
+/// No word.
+const NONE: u8 = u8::MAX;
+
+/// The largest number of words wanted of one bank; each word once if `shared`. A request wants at most 32 words: 128 bytes.
 fn degree(addresses: &[u64; WARP_SIZE], members: LaneMask, bytes: u32, shared: bool) -> u32 {
-    let mut words = [[0u32; WARP_SIZE]; BANKS];
-    let mut counts = [0usize; BANKS];
+    // The words of a bank are a chain from the newest on.
+    let (mut words, mut older, mut n) = ([0u32; WARP_SIZE], [NONE; WARP_SIZE], 0);
+    let (mut newest, mut counts) = ([NONE; BANKS], [0u8; BANKS]);
     for lane in members.iter() {
         let first = (addresses[lane] / 4) as u32;
         for word in first..first + bytes.div_ceil(4) {
             let bank = word as usize % BANKS;
-            if !shared || !words[bank][..counts[bank]].contains(&word) {
-                words[bank][counts[bank]] = word;
+            let mut at = newest[bank];
+            while shared && at != NONE && words[at as usize] != word {
+                at = older[at as usize];
+            }
+            if !shared || at == NONE {
+                (words[n], older[n], newest[bank]) = (word, newest[bank], n as u8);
                 counts[bank] += 1;
+                n += 1;
             }
         }
     }
-    counts.into_iter().max().unwrap_or(0) as u32
+    counts.into_iter().max().unwrap_or(0).into()
 }
 
 #[cfg(test)]

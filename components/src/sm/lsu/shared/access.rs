@@ -17,13 +17,16 @@ impl SharedMemory {
     pub(super) fn load(&self, flight: &mut Flight) {
         let access = flight.inst().mods.access;
         let (total, words) = (access.total() as usize, access.words() as usize);
+        if access.bytes == 4 && access.count == 1 {
+            let (base, addresses) = (flight.shared_base as usize, &flight.addresses);
+            let result = &mut flight.results.words[0].0;
+            return flight.shared_lanes.iter().for_each(|lane| {
+                let bytes = &self.bytes[base + addresses[lane] as usize..][..4];
+                result[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            });
+        }
         for lane in flight.shared_lanes.iter() {
             let at = self.at(flight, lane);
-            if access.bytes == 4 && access.count == 1 {
-                let bytes = &self.bytes[at..at + 4];
-                flight.results.words[0].0[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-                continue;
-            }
             let values = load_words(access, &self.bytes[at..at + total]);
             for (result, &value) in flight.results.words.iter_mut().zip(&values).take(words) {
                 result.0[lane] = value;
