@@ -61,6 +61,9 @@ pub trait Component: Any + Send {
         now + 1
     }
 
+    /// Reads what its next tick will read ([`Touch`](crate::link::touch::Touch)), when it may be far away in memory.
+    fn touch(&self) {}
+
     /// Offers the ends of its links to be watched.
     fn wires(&mut self, _wires: &mut dyn Wires) {}
 

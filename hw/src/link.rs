@@ -19,6 +19,8 @@ pub mod monitor;
 
 pub mod stall;
 
+pub mod touch;
+
 pub mod wires;
 
 use std::sync::Arc;

@@ -247,6 +247,7 @@ impl Tile {
         self.shared.mail.drain_into(&self.shared.wheel);
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
+        self.touch_due(from, end);
         let mut now = from;
         loop {
             now = if self.skip { self.next_known(now).max(now) } else { now };
@@ -257,6 +258,15 @@ impl Tile {
             now += 1;
         }
         self.hand_on(end);
+    }
+
+    /// Has the components that are due in the window read what they will need.
+    fn touch_due(&self, from: Cycle, end: Cycle) {
+        let mut due = self.shared.wheel.between(from, end);
+        while due != 0 {
+            self.components[due.trailing_zeros() as usize].touch();
+            due &= due - 1;
+        }
     }
 
     /// Puts those who asked for it on the wheel.

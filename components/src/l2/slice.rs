@@ -47,6 +47,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -351,6 +352,10 @@ impl Component for Slice {
 
     fn fades_at(&self, _: Cycle) -> Cycle {
         self.config.clock.cycle_of(self.next_edge)
+    }
+
+    fn touch(&self) {
+        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -53,6 +53,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -332,6 +333,10 @@ impl Component for L1 {
         probe.vector("returned", 16, Some(self.returned.len() as u64));
         probe.vector("below", 16, Some(self.store_queue.len() as u64));
         probe.vector("store_sectors", 16, Some(u64::from(self.store_queue.sectors())));
+    }
+
+    fn touch(&self) {
+        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -21,6 +21,7 @@
 //! - An output that several inputs want serves each before it serves one twice.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -250,6 +251,11 @@ impl Component for Crossbar {
             probe.bit("blocked", Some(output.blocked));
             probe.leave();
         }
+    }
+
+    fn touch(&self) {
+        self.inputs.iter().for_each(|input| input.port.touch());
+        self.outputs.iter().for_each(|output| output.port.touch());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -151,6 +151,12 @@ macro_rules! show_ports {
                 $(self.$end.show(wires);)+
             }
         }
+
+        impl $crate::link::touch::Touch for $ports {
+            fn touch(&self) {
+                $($crate::link::touch::Touch::touch(&self.$end);)+
+            }
+        }
     };
 }
 

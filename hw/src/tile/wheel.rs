@@ -42,6 +42,12 @@ impl Wheel {
         due
     }
 
+    /// The components due from `from` until before `end`.
+    pub fn between(&self, from: Cycle, end: Cycle) -> u64 {
+        let places = (from.0..end.0.min(from.0 + HORIZON)).map(|at| (at % HORIZON) as usize);
+        places.fold(0, |due, place| due | self.due[place].load(Ordering::Relaxed))
+    }
+
     /// The first cycle from `now` on with an entry.
     #[inline]
     pub fn next(&self, now: Cycle) -> Cycle {

@@ -26,6 +26,7 @@ mod products;
 pub use lines::LinePorts;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -305,6 +306,10 @@ impl Component for SharedMemory {
         let passes = self.shown.map_or(0, |(.., passes)| u64::from(passes));
         probe.state("banks", &BANK_STATES, Some(bank_state(passes)));
         probe.vector("passes", 6, Some(passes));
+    }
+
+    fn touch(&self) {
+        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -28,6 +28,7 @@ mod packets;
 pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -345,6 +346,10 @@ impl Component for Lsu {
             Some(self.answered.map_or(0, |(_, age)| age & 0xff_ffff)),
         );
         probe.vector("pending", 10, Some(self.pending.n_used() as u64));
+    }
+
+    fn touch(&self) {
+        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

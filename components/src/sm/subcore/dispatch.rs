@@ -20,6 +20,7 @@
 //! - Boxes go round: as many exist as were ever in flight at once.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -362,6 +363,10 @@ impl Component for Dispatch {
         probe.bit("writeback_valid", Some(self.stored.is_some()));
         probe.vector("writeback_warp", 5, self.stored.map(|(warp, _)| u64::from(warp)));
         probe.vector("writeback_pc", 32, self.stored.map(|(_, pc)| u64::from(pc)));
+    }
+
+    fn touch(&self) {
+        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

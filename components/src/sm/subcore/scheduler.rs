@@ -29,6 +29,7 @@ mod view;
 pub use view::Stats;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -253,6 +254,10 @@ impl Component for Scheduler {
 
     fn probe(&self, probe: &mut dyn Probe) {
         self.show(probe);
+    }
+
+    fn touch(&self) {
+        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

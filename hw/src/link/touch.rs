@@ -1,0 +1,51 @@
+//! Reads the words that links keep their state in, so that the processor has them when a tick asks.
+//!
+//! A machine of many tiles is larger than the processor's caches. A tick that comes to a link for the first time in a window
+//! waits for one line of memory after the other; here the reads of all links stand side by side, and the processor does many
+//! of them at once.
+
+use std::hint::black_box;
+use std::sync::atomic::Ordering;
+
+use super::{InPort, OutPort};
+
+/// An end of a link, or several.
+pub trait Touch {
+    /// Reads their state.
+    fn touch(&self);
+}
+
+impl<T> Touch for OutPort<T> {
+    #[inline]
+    fn touch(&self) {
+        black_box(self.places[self.place].load(Ordering::Relaxed));
+        black_box(self.channel.len());
+    }
+}
+
+impl<T> Touch for InPort<T> {
+    #[inline]
+    fn touch(&self) {
+        black_box(self.places[self.place].load(Ordering::Relaxed));
+        black_box(self.channel.len());
+    }
+}
+
+impl<E: Touch> Touch for Vec<E> {
+    fn touch(&self) {
+        self.iter().for_each(Touch::touch);
+    }
+}
+
+impl<E: Touch> Touch for Option<E> {
+    fn touch(&self) {
+        self.iter().for_each(Touch::touch);
+    }
+}
+
+impl<A: Touch, B: Touch> Touch for (A, B) {
+    fn touch(&self) {
+        self.0.touch();
+        self.1.touch();
+    }
+}
