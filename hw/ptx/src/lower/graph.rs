@@ -1,6 +1,9 @@
 //! The control-flow graph: who follows whom, dominators, loops; and which words hold one value for ever.
 
+mod order;
+
 use super::code::{Bits, BlockId, Code, Op, When, Word};
+use order::Forest;
 
 /// Edges and dominators of a kernel's blocks.
 pub(super) struct Graph {
@@ -10,6 +13,8 @@ pub(super) struct Graph {
     pub dominator: Vec<Option<BlockId>>,
     /// Immediate post-dominator; `None` where lanes may end before they meet.
     pub post_dominator: Vec<Option<BlockId>>,
+    dominated: Forest,
+    post_dominated: Forest,
 }
 
 impl Graph {
@@ -25,6 +30,8 @@ impl Graph {
         let dominator = dominators(0, &successors, &predecessors);
         let post_dominator = post_dominators(&successors, &predecessors);
         Graph {
+            dominated: Forest::of(&dominator),
+            post_dominated: Forest::of(&post_dominator),
             successors,
             predecessors,
             dominator,
@@ -38,12 +45,12 @@ impl Graph {
 
     /// Whether every path to `block` goes through `over`.
     pub fn dominates(&self, over: BlockId, block: BlockId) -> bool {
-        climbs_to(&self.dominator, block, over)
+        self.dominated.is_above(over, block)
     }
 
     /// Whether every path from `block` to the end goes through `over`.
     pub fn post_dominates(&self, over: BlockId, block: BlockId) -> bool {
-        climbs_to(&self.post_dominator, block, over)
+        self.post_dominated.is_above(over, block)
     }
 
     /// Blocks that can be reached from `starts` without entering `stop`.
@@ -65,13 +72,14 @@ impl Graph {
     }
 
     /// Whether a block can come back to itself without passing `stop`.
-    pub fn is_in_cycle(&self, block: BlockId, stop: Option<BlockId>) -> bool {
-        self.reach(&self.successors[block], stop)[block]
+    pub fn is_in_cycle(&self, block: BlockId, stop: BlockId) -> bool {
+        self.reach(&self.successors[block], Some(stop))[block]
     }
-}
 
-fn climbs_to(parent: &[Option<BlockId>], from: BlockId, to: BlockId) -> bool {
-    std::iter::successors(Some(from), |&block| parent[block]).any(|block| block == to)
+    /// Of each block, whether it can come back to itself.
+    pub fn in_cycles(&self) -> Vec<bool> {
+        order::in_cycles(&self.successors)
+    }
 }
 
 /// Immediate dominators, by the iterative algorithm of Cooper, Harvey and Kennedy.
@@ -274,9 +282,8 @@ mod tests {
         let code = code(&[Some((1, false)), Some((3, true)), Some((1, false)), None]);
         let graph = Graph::of(&code);
         assert_eq!(graph.dominator, [None, Some(0), Some(1), Some(1)]);
-        assert!(graph.is_in_cycle(2, None));
-        assert!(!graph.is_in_cycle(2, Some(1)));
-        assert!(!graph.is_in_cycle(3, None));
+        assert_eq!(graph.in_cycles(), [false, true, true, false]);
+        assert!(!graph.is_in_cycle(2, 1));
     }
 
     #[test]

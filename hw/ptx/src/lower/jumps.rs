@@ -96,11 +96,13 @@ fn to_next(code: &mut Code) {
     }
 }
 
-/// Gives each loop header that needs one a gate: for the ways back (`latch`), or for the ways in.
+/// Gives each loop header that needs one a gate: for the ways back (`latch`), or for the ways in. A gate changes nothing that
+/// another header's needs depend on.
 fn gates(code: &mut Code, latch: bool) {
-    let mut graph = Graph::of(code);
-    let mut header = 0;
-    while header < graph.successors.len() {
+    let graph = Graph::of(code);
+    // Where each block has come to lie.
+    let mut places: Vec<BlockId> = (0..code.blocks.len()).collect();
+    for header in 0..places.len() {
         let (back, into): (Vec<BlockId>, Vec<BlockId>) = graph.predecessors[header]
             .iter()
             .partition(|&&before| graph.dominates(header, before));
@@ -110,10 +112,13 @@ fn gates(code: &mut Code, latch: bool) {
             false => !back.is_empty() && (header == 0 || into.len() > 1 || into.iter().any(shared)),
         };
         if needed {
-            header += insert_gate(code, header, if latch { &back } else { &into });
-            graph = Graph::of(code);
+            let through: Vec<BlockId> = if latch { back } else { into };
+            let through: Vec<BlockId> = through.into_iter().map(|block| places[block]).collect();
+            let at = places[header];
+            let moved = insert_gate(code, at, &through);
+            let behind = places.iter_mut().filter(|place| **place >= at);
+            behind.for_each(|place| *place += moved);
         }
-        header += 1;
     }
 }
 

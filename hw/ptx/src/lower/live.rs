@@ -143,9 +143,7 @@ pub(super) fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool
             place[register] = Some((block, index));
         }
     }
-    let in_loop: Vec<bool> = (0..code.blocks.len())
-        .map(|block| graph.is_in_cycle(block, None))
-        .collect();
+    let in_loop = graph.in_cycles();
     let outside = |place: Option<(BlockId, usize)>| place.is_none_or(|(block, _)| !in_loop[block]);
     let mut before: Vec<bool> = place.iter().map(|&place| outside(place)).collect();
     let mut close = vec![true; F::count(code)];

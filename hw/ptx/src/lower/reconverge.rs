@@ -73,7 +73,7 @@ fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
     let mut candidates = std::iter::successors(Some(branch), |&block| graph.dominator[block]);
     candidates.find(|&block| {
         let closed = block != join && graph.dominates(block, join) && graph.post_dominates(join, block);
-        closed && !graph.is_in_cycle(block, Some(join))
+        closed && !graph.is_in_cycle(block, join)
     })
 }
 

@@ -272,8 +272,8 @@ fn joined_words(code: &Code) -> Vec<bool> {
 fn moves(code: &Code) -> Vec<(Word, Word)> {
     let graph = Graph::of(code);
     let mut found: Vec<(bool, Word, Word)> = Vec::new();
-    for (block, body) in code.blocks.iter().enumerate() {
-        let straight = !graph.is_in_cycle(block, None);
+    for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
+        let straight = !in_cycle;
         found.extend(body.ops.iter().filter_map(|op| Some((straight, op.dst?, moved(op)?))));
     }
     found.sort_by_key(|&(straight, ..)| straight);

@@ -64,8 +64,8 @@ impl Spilled {
     /// Accesses of each group, those in loops ten times for each loop around.
     fn weights(&self, code: &Code, graph: &Graph) -> HashMap<Word, u64> {
         let mut weights = HashMap::new();
-        for (block, body) in code.blocks.iter().enumerate() {
-            let weight = if graph.is_in_cycle(block, None) { 10 } else { 1 };
+        for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
+            let weight = if in_cycle { 10 } else { 1 };
             for word in body.ops.iter().flat_map(|op| op.uses().chain(op.defs())) {
                 *weights.entry(code.groups[word.0 as usize].0).or_default() += weight;
             }

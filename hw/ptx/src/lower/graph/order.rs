@@ -1,0 +1,117 @@
+//! Walks over a graph that are made once and then asked often: who lies below whom in a tree, who can come back to itself.
+
+use crate::lower::code::BlockId;
+
+/// A forest of blocks, each with its parent, in which ancestors are known by intervals.
+pub(super) struct Forest {
+    /// When a walk through the forest comes to each block, and when it leaves it for good.
+    spans: Vec<(u32, u32)>,
+}
+
+impl Forest {
+    pub fn of(parent: &[Option<BlockId>]) -> Forest {
+        let mut children = vec![Vec::new(); parent.len()];
+        for (block, parent) in parent.iter().enumerate() {
+            if let Some(parent) = *parent {
+                children[parent].push(block);
+            }
+        }
+        let mut forest = Forest {
+            spans: vec![(0, 0); parent.len()],
+        };
+        let mut time = 0;
+        for root in (0..parent.len()).filter(|&block| parent[block].is_none()) {
+            forest.walk(root, &children, &mut time);
+        }
+        forest
+    }
+
+    fn walk(&mut self, root: BlockId, children: &[Vec<BlockId>], time: &mut u32) {
+        let mut open = vec![(root, 0)];
+        while let Some((block, next)) = open.pop() {
+            if next == 0 {
+                self.spans[block].0 = *time;
+                *time += 1;
+            }
+            match children[block].get(next) {
+                Some(&child) => open.extend([(block, next + 1), (child, 0)]),
+                None => self.spans[block].1 = *time,
+            }
+        }
+    }
+
+    /// Whether a block is another one's ancestor, or itself.
+    pub fn is_above(&self, ancestor: BlockId, block: BlockId) -> bool {
+        let ((begin, end), (at, _)) = (self.spans[ancestor], self.spans[block]);
+        begin <= at && at < end
+    }
+}
+
+/// Whether each block can come back to itself: by the strongly connected components of Tarjan's algorithm.
+pub(super) fn in_cycles(successors: &[Vec<BlockId>]) -> Vec<bool> {
+    const NONE: usize = usize::MAX;
+    let n = successors.len();
+    let (mut number, mut lowest) = (vec![NONE; n], vec![NONE; n]);
+    let (mut is_open, mut in_cycle) = (vec![false; n], vec![false; n]);
+    let (mut component, mut count) = (Vec::new(), 0);
+    for root in 0..n {
+        let mut walk = if number[root] == NONE {
+            vec![(root, 0)]
+        } else {
+            Vec::new()
+        };
+        while let Some((block, next)) = walk.pop() {
+            if next == 0 {
+                (number[block], lowest[block]) = (count, count);
+                count += 1;
+                is_open[block] = true;
+                component.push(block);
+            } else {
+                let child = successors[block][next - 1];
+                if is_open[child] {
+                    lowest[block] = lowest[block].min(lowest[child]);
+                }
+            }
+            if let Some(&child) = successors[block].get(next) {
+                walk.push((block, next + 1));
+                if number[child] == NONE {
+                    walk.push((child, 0));
+                }
+            } else if lowest[block] == number[block] {
+                let first = component.iter().rposition(|&member| member == block).unwrap_or(0);
+                let members = component.split_off(first);
+                let returns = members.len() > 1 || successors[block].contains(&block);
+                for member in members {
+                    is_open[member] = false;
+                    in_cycle[member] = returns;
+                }
+            }
+        }
+    }
+    in_cycle
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ancestors_are_above_and_other_trees_are_not() {
+        let forest = Forest::of(&[None, Some(0), Some(1), Some(0), None]);
+        for (ancestor, block) in [(0, 0), (0, 2), (1, 2), (0, 3), (4, 4)] {
+            assert!(forest.is_above(ancestor, block), "{ancestor} {block}");
+        }
+        for (other, block) in [(1, 3), (2, 1), (3, 2), (4, 0), (0, 4)] {
+            assert!(!forest.is_above(other, block), "{other} {block}");
+        }
+    }
+
+    #[test]
+    fn blocks_of_loops_come_back_and_those_around_do_not() {
+        // 0 -> 1 <-> 2 -> 3 -> 3, 3 -> 4; 5, that nobody reaches, -> 1.
+        let successors = [vec![1], vec![2], vec![1, 3], vec![3, 4], vec![], vec![1]];
+        assert_eq!(in_cycles(&successors), [false, true, true, true, false, false]);
+        // A cycle of which a walk sees the end first.
+        assert_eq!(in_cycles(&[vec![1, 2], vec![], vec![0]]), [true, false, true]);
+    }
+}
