@@ -129,10 +129,9 @@ impl Clock {
     /// # Panics
     /// As a component does, whatever thread ticked it.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
-        let sides = self.sides_to_run();
-        let has_hubs = sides.contains(&Side::Hub);
+        let has_hubs = self.sides.contains(&Side::Hub);
         let mut plan = Plan::new(self.threads, self.now, self.quantum, has_hubs);
-        let mut shares = Share::deal(&mut self.tiles, &sides, &self.bells, self.threads, self.now).into_iter();
+        let mut shares = Share::deal(&mut self.tiles, &self.sides, &self.bells, self.threads, self.now).into_iter();
         let reason = std::thread::scope(|scope| {
             let mut own = shares.next().expect("at least one thread");
             let orders = plan.orders();
@@ -152,14 +151,6 @@ impl Clock {
             self.begin_windows();
         }
         reason
-    }
-
-    /// Whoever watches is told of every tile's cycles up to the same one: all are on one side then.
-    fn sides_to_run(&self) -> Vec<Side> {
-        match self.tiles.iter().any(Tile::is_watched) {
-            true => vec![Side::Leaf; self.tiles.len()],
-            false => self.sides.clone(),
-        }
     }
 
     /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.

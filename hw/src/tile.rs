@@ -218,11 +218,6 @@ impl Tile {
         self.shared.wheel.next(now).min(self.next_far).min(self.fading.next())
     }
 
-    /// Whether a sampler waits for its window, or looks at it.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watch.is_some()
-    }
-
     /// The first cycle of a window to watch that has not begun.
     pub(crate) fn next_window(&self) -> Cycle {
         self.watch.as_ref().map_or(Cycle::NEVER, Watch::next)

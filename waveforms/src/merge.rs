@@ -1,7 +1,7 @@
 //! Joins what the tiles' recorders hand over: changes by cycle, and within a cycle by signal.
 //!
-//! Signals are numbered by tile and component, and a quantum is complete in all tiles before it is merged. So the order of
-//! changes depends on nothing but the run.
+//! Signals are numbered by tile and component, and a cycle is merged when all tiles have run it; what some have run beyond waits.
+//! So the order of changes depends on nothing but the run.
 
 use warpwave_hw::time::Cycle;
 
@@ -13,6 +13,8 @@ pub struct Feed {
     batch: Batch,
     base: usize,
     next: usize,
+    /// Whether its values at the window's start are known.
+    begun: bool,
 }
 
 impl Feed {
@@ -23,6 +25,23 @@ impl Feed {
             batch: Batch::default(),
             base,
             next: 0,
+            begun: false,
+        }
+    }
+
+    /// Takes what is in the tray behind what is left.
+    fn refill(&mut self) {
+        if self.next == self.batch.cycles.len() {
+            self.batch.clear();
+        } else {
+            self.batch.drop_first(self.next);
+        }
+        self.next = 0;
+        let mut tray = self.tray.open();
+        if self.batch.cycles.is_empty() {
+            std::mem::swap(&mut *tray, &mut self.batch);
+        } else {
+            self.batch.append(&mut tray);
         }
     }
 
@@ -60,20 +79,16 @@ impl Merge {
         self.feeds.is_empty()
     }
 
-    /// Takes what the tiles have left, once what they left before is taken. Values at the window's start go to `first`; whether
-    /// there were any.
+    /// Takes what the tiles have left. Values at the window's start go to `first`; whether all tiles' are known.
     pub fn refill(&mut self, first: &mut [Option<u64>]) -> bool {
-        let mut begins = false;
         for feed in &mut self.feeds {
-            feed.batch.clear();
-            feed.next = 0;
-            std::mem::swap(&mut *feed.tray.open(), &mut feed.batch);
+            feed.refill();
             if let Some(values) = feed.batch.first.take() {
                 first[feed.base..][..values.len()].copy_from_slice(&values);
-                begins = true;
+                feed.begun = true;
             }
         }
-        begins
+        !self.feeds.is_empty() && self.feeds.iter().all(|feed| feed.begun)
     }
 
     /// The next cycle in which anything changes.

@@ -26,7 +26,18 @@ pub struct Batch {
 }
 
 impl Batch {
-    fn append(&mut self, other: &mut Batch) {
+    /// Drops the first `n` cycles that have changes.
+    pub fn drop_first(&mut self, n: usize) {
+        let Some(&(_, behind)) = n.checked_sub(1).and_then(|last| self.cycles.get(last)) else {
+            return;
+        };
+        self.changes.drain(..behind);
+        self.cycles.drain(..n);
+        self.cycles.iter_mut().for_each(|(_, end)| *end -= behind);
+    }
+
+    /// Takes what `other` has behind its own.
+    pub fn append(&mut self, other: &mut Batch) {
         let behind = self.changes.len();
         self.first = self.first.take().or(other.first.take());
         self.changes.append(&mut other.changes);

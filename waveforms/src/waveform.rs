@@ -290,7 +290,8 @@ impl Waveform {
                 Cycle::NEVER
             };
             match self.merge.next().min(by_itself) {
-                Cycle::NEVER => return Ok(()),
+                // Not all tiles have run it.
+                cycle if cycle >= self.now => return Ok(()),
                 cycle => self.cycle(cycle)?,
             }
         }
