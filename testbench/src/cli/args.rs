@@ -53,6 +53,9 @@ pub struct Speed {
     /// The GPUs to simulate: built-in ones or TOML files
     #[arg(long, value_name = "NAME|FILE", default_values_t = ["v100-sxm2".to_owned(), "h100-sxm5".to_owned()])]
     pub gpu: Vec<String>,
+    /// Change a number of the GPUs, such as topology.gpcs=1
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
     /// Take the best of so many runs
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub runs: u16,

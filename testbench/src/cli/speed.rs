@@ -20,13 +20,13 @@ pub fn bench(options: &args::Speed) -> Result<(), Failure> {
     let kernels = wanted(&options.kernels)?;
     let mut rows = String::new();
     for gpu in &options.gpu {
-        let config = preset::load(gpu, &[]).map_err(Failure::input)?.config;
+        let config = preset::load(gpu, &options.set).map_err(Failure::input)?.config;
         print(&format!("{gpu}\n{}\n", Row::head()))?;
         let mut ratios = Vec::new();
         for &kernel in &kernels {
             let figure = suite::best_of(options.runs.into(), kernel, &config).map_err(Failure::input)?;
             // The public simulator was timed with a machine of that size.
-            let peer = suite::peer_seconds(kernel).filter(|_| gpu == "v100-sxm2");
+            let peer = suite::peer_seconds(kernel).filter(|_| gpu == "v100-sxm2" && options.set.is_empty());
             let row = Row { kernel, figure, peer };
             print(&format!("{row}\n"))?;
             ratios.extend(row.ratio());

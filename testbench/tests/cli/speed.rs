@@ -23,6 +23,22 @@ fn one_kernel_timed_prints_its_figures_and_appends_a_row() {
 }
 
 #[test]
+fn changed_number_of_the_gpu_changes_the_cycles() {
+    let cycles = |more: &[&str]| {
+        let done = warpwave(&[&["bench", "chase", "--gpu", "tiny", "--runs", "1"], more].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        let row = done
+            .out
+            .lines()
+            .find(|line| line.starts_with("chase"))
+            .unwrap()
+            .to_owned();
+        row.split_whitespace().nth(2).unwrap().to_owned()
+    };
+    assert_ne!(cycles(&[]), cycles(&["--set", "l2.hit_latency=150"]));
+}
+
+#[test]
 fn unknown_kernel_lists_those_there_are() {
     let done = warpwave(&["bench", "sgem", "--gpu", "tiny"]);
     assert_eq!(done.code, 2);
