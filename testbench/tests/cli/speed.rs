@@ -35,7 +35,7 @@ fn changed_number_of_the_gpu_changes_the_cycles() {
             .to_owned();
         row.split_whitespace().nth(2).unwrap().to_owned()
     };
-    assert_ne!(cycles(&[]), cycles(&["--set", "l2.hit_latency=150"]));
+    assert_ne!(cycles(&[]), cycles(&["--set", "hbm.access_latency=250"]));
 }
 
 #[test]
