@@ -126,6 +126,7 @@ files! {
     product_vectors_executed_give_their_results "product.txt";
     conversion_vectors_executed_give_their_results "convert.txt";
     special_function_vectors_executed_give_their_results "mufu.txt";
+    special_functions_of_halves_give_their_results "mufu_half.txt";
     vectors_of_denormals_flushed_give_their_results "flush.txt";
 }
 

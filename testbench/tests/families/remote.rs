@@ -196,3 +196,35 @@ fn values_of_128_bits_and_hints_leave_bytes_as_they_are() {
         .collect();
     Kernel::of(text).input(&input).output(&output).holds();
 }
+
+/// Blocks of shared memory copied to the other block, added there, and added to global memory, where halves keep their neighbours.
+#[test]
+fn bulk_copies_between_blocks_and_bulk_sums_change_every_element() {
+    let text = "\
+        .version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out, .param .u64 sums) .explicitcluster .reqnctapercluster 2, 1, 1 {\n\
+        .reg .b32 %t, %rank, %peer, %x, %s, %from, %to, %bar;\n.reg .b64 %o, %g, %h;\n.reg .pred %p, %done;\n\
+        .shared .align 16 .b32 own[32];\n.shared .align 16 .b32 given[32];\n.shared .align 8 .b64 full;\n\
+        mov.u32 %t, %tid.x;\nmov.u32 %rank, %cluster_ctarank;\nxor.b32 %peer, %rank, 1;\nmov.u32 %from, own;\nmad.lo.u32 %s, %t, 4, %from;\n\
+        mad.lo.u32 %x, %rank, 100, %t;\nst.shared.u32 [%s], %x;\nmov.u32 %to, given;\n\
+        setp.eq.u32 %p, %t, 0;\n@%p mbarrier.init.shared.b64 [full], 1;\n\
+        fence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n\
+        @%p mbarrier.arrive.expect_tx.shared.b64 %g, [full], 192;\n\
+        mapa.shared::cluster.u32 %to, %to, %peer;\nmov.u32 %bar, full;\nmapa.shared::cluster.u32 %bar, %bar, %peer;\n\
+        @%p cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%to], [%from], 128, [%bar];\n\
+        @%p cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%to+64], [%from], 64, [%bar];\n\
+        ld.param.u64 %g, [sums];\n\
+        @%p cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u64 [%g], [%from], 64;\n\
+        @%p cp.reduce.async.bulk.global.shared::cta.bulk_group.max.s32 [%g+64], [%from+64], 64;\n\
+        @%p cp.async.bulk.commit_group;\n@%p cp.async.bulk.wait_group 0;\n\
+        poll:\nmbarrier.try_wait.parity.shared.b64 %done, [full], 0;\n@!%done bra poll;\n\
+        ld.param.u64 %o, [out];\nmad.wide.u32 %o, %rank, 128, %o;\nmad.wide.u32 %o, %t, 4, %o;\nld.shared.u32 %x, [%s+128];\nst.global.u32 [%o], %x;\n\
+        barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}\n";
+    let copied: Vec<u32> = (0..64)
+        .map(|n| {
+            let (from, t) = (100 * (1 - n / 32), n % 32);
+            if t < 16 { from + t } else { 2 * from + t + (t - 16) }
+        })
+        .collect();
+    let summed: Vec<u32> = (0..32).map(|n| if n < 16 { 2 * n + 100 } else { 100 + n }).collect();
+    Kernel::of(text).sizes(2, 32).output(&copied).output(&summed).holds();
+}

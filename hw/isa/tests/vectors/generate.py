@@ -726,6 +726,54 @@ def flushed():
                 out.case(f"HMNMX2.{fmt} R0, R1, R2, P0", (a, b), [result], [least])
 
 
+def mufu_half():
+    """2^x and tanh of halves, rounded once; the PTX ISA allows ten times the error."""
+    from decimal import Decimal, getcontext
+
+    getcontext().prec = 60
+    out = File("mufu_half", "PTX ISA, ex2.approx and tanh.approx of f16, bf16 and pairs: exact values rounded to nearest")
+
+    def power(x):
+        return (Decimal(x.numerator) / Decimal(x.denominator) * Decimal(2).ln()).exp()
+
+    def value(name, fmt, word):
+        x = decode(fmt, word)
+        if x[0] == "nan":
+            return NANS[fmt]
+        if name == "TANH":
+            if x[0] == "inf" or x[2] > 60:
+                return encode(fmt, ("num", x[1], Fraction(1)))
+            if x[2] == 0 or x[2] < Fraction(1, 2**40):
+                return encode(fmt, x)
+            p = power(2 * x[2] / Fraction(Decimal(2).ln()))
+            return encode(fmt, ("num", x[1], Fraction((p - 1) / (p + 1))))
+        if x[0] == "inf" or x[2] > 300:
+            return encode(fmt, ("num", 0, Fraction(0)) if x[1] else ("inf", 0))
+        return encode(fmt, ("num", 0, Fraction(power(signed(x)))))
+
+    for fmt in ("F16", "BF16"):
+        one = 0x3C00 if fmt == "F16" else 0x3F80
+        edges = [0, 0x8000, 1, 0x8001, one, one | 0x8000, one + 1, one >> 1, NANS[fmt], 0xFFFF]
+        infinity = 0x7C00 if fmt == "F16" else 0x7F80
+        edges += [infinity, infinity | 0x8000, infinity - 1, infinity - 1 | 0x8000, infinity + 1]
+        near_one = [sign | one + rng.randrange(-4 << 7 if fmt == "BF16" else -4 << 10, 3 << 7 if fmt == "BF16" else 3 << 10) & 0x7FFF
+                    for sign in (0, 0x8000) for _ in range(14)]
+        for name in ("EX2", "TANH"):
+            out.group(f"{name} of {fmt}")
+            words = edges + near_one
+            for word in words:
+                out.case(f"MUFU.{name}.{fmt} R0, R1", [word], [value(name, fmt, word)])
+            for low, high in zip(words, words[5:] + words[:5]):
+                out.case(f"MUFU.{name}.{fmt}X2 R0, R1", [high << 16 | low], [value(name, fmt, high) << 16 | value(name, fmt, low)])
+        out.group(f"EX2 of {fmt}, denormal results flushed")
+        least = -14 if fmt == "F16" else -126
+        for step in range(6):
+            word = encode(fmt, number(Fraction(least) - Fraction(step, 2)))
+            result = value("EX2", fmt, word)
+            flushed = 0 if not result & infinity else result
+            out.case(f"MUFU.EX2.{fmt}.FTZ R0, R1", [word], [flushed])
+
+
 if __name__ == "__main__":
-    for part in (fp32, half, fp64, integer, product, convert, mufu, slow, flushed):
+    for part in (fp32, half, fp64, integer, product, convert, mufu, slow, flushed, mufu_half):
         part()

@@ -25,6 +25,7 @@ mod packed;
 mod recursion;
 mod remote;
 mod routine;
+mod special;
 mod spelled;
 mod stack;
 mod system;

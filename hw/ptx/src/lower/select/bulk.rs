@@ -47,6 +47,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".prefetch") {
             return form.only(&[KNOWN, &[".prefetch", ".L2", ".im2col"]].concat());
         }
+        if !form.has(".tensor") && (form.has(".reduce") || !form.has(".global")) {
+            return self.bulk_loop(form);
+        }
         form.only(KNOWN)?;
         let to_global = form.has(".bulk_group");
         if to_global == form.has(".mbarrier::complete_tx::bytes") || !form.has(".global") {

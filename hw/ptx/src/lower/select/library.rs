@@ -15,6 +15,7 @@ use crate::parse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Space;
 
 const FORMS: &str = include_str!("../routines/forms.txt");
 
@@ -188,7 +189,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn operand(&mut self, form: &Form<'t, 'a>, n: usize, value: &Value<'a>, ty: Type) -> Result<Arg, Diagnostic> {
         let wide = ty.bits() == 64;
         if let Value::Address(..) = value {
-            let spot = self.spot(form, n, space_of(form))?;
+            let space = match space_of(form) {
+                Space::Global | Space::Generic if !wide => Space::Shared,
+                Space::Shared | Space::Cluster if wide => Space::Global,
+                space => space,
+            };
+            let spot = self.spot(form, n, space)?;
             let offset = Arg::imm(spot.offset as u64);
             return Ok(match wide {
                 true => self.compute(Op::wide(Wide::Add).src(&[spot.base, offset])),

@@ -58,6 +58,55 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.expand(form, &code)
     }
 
+    /// `cp.reduce.async.bulk`, and copies between blocks: element by element, done when the instruction is.
+    pub(super) fn bulk_loop(&mut self, form: &Form<'t, 'a>) -> Selected {
+        const OPERATIONS: [&str; 8] = [".add", ".min", ".max", ".inc", ".dec", ".and", ".or", ".xor"];
+        let known = [
+            ".async",
+            ".bulk",
+            ".reduce",
+            ".shared::cluster",
+            ".shared::cta",
+            ".global",
+            ".bulk_group",
+            TELLS,
+        ];
+        form.only(&[&known[..], &OPERATIONS, &[".noftz", ".L2::cache_hint"]].concat())?;
+        let (to_global, reduces) = (form.has(".bulk_group"), form.has(".reduce"));
+        if to_global == form.has(TELLS) || to_global != form.has(".global") || !form.has(".shared::cta") {
+            return Err(form.unsupported());
+        }
+        let words = form.qualifiers().map(|name| name.text);
+        let operation: String = words
+            .filter(|word| OPERATIONS.contains(word) || *word == ".noftz")
+            .collect();
+        let (bytes, access) = match (form.types.as_slice(), reduces) {
+            ([], false) => (16, "ld.shared.v4.b32 {%v0, %v1, %v2, %v3}, [%from];\nst.shared::cluster.v4.b32 [%to], {%v0, %v1, %v2, %v3};\n".to_owned()),
+            ([ty], true) => {
+                let space = if to_global { ".global" } else { ".shared::cluster" };
+                let value = ["%h", "%v0", "%w"][(ty.bytes() / 4) as usize];
+                let load = format!("ld.shared.b{} {value}, [%from];\n", ty.bits());
+                (ty.bytes(), format!("{load}red.relaxed.gpu{space}{operation}{} [%to], {value};\n", dotted(form)))
+            }
+            _ => return Err(form.unsupported()),
+        };
+        let (address, tail, tell) = match to_global {
+            true => ("b64", ".reg .b64 %policy;", String::new()),
+            false => (
+                "b32",
+                ".reg .b32 %bar;",
+                "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%bar], %all;\n".to_owned(),
+            ),
+        };
+        let code = format!(
+            ".reg .{address} %to; .reg .b32 %from, %size; {tail} .reg .b16 %h; .reg .b32 %v<4>, %all; .reg .b64 %w; .reg .pred %p;\n\
+             mov.b32 %all, %size;\nnext:\nsetp.lt.u32 %p, %size, {bytes};\n@%p bra done;\n{access}\
+             add.u{bits} %to, %to, {bytes};\nadd.u32 %from, %from, {bytes};\nsub.u32 %size, %size, {bytes};\nbra next;\ndone:\n{tell}",
+            bits = &address[1..]
+        );
+        self.expand(form, &code)
+    }
+
     /// `atom.v2.f32.add` and its like.
     pub(super) fn atomic_vector(&mut self, form: &Form<'t, 'a>, n: usize) -> Selected {
         if !matches!(

@@ -8,8 +8,6 @@ use crate::lower::callgraph;
 use crate::lower::code::{Arg, Bits, Flag, Op, When, Wide, Word};
 use crate::lower::layout::{ADDRESS_BANK, Place};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::reg::Special;
-use warpwave_isa::space::bank0;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn flag_home(&self, reg: RegId) -> Option<Flag> {
@@ -157,86 +155,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    fn special(&mut self, form: &Form<'t, 'a>, name: &str, component: &str, wide: bool) -> Result<Arg, Diagnostic> {
-        let axis = match component {
-            ".y" => 1,
-            ".z" => 2,
-            _ => 0,
-        };
-        let low = match (name, axis) {
-            ("%ntid", _) => return Ok(launch_word(bank0::BLOCK_SIZE, axis)),
-            ("%nctaid", _) => return Ok(launch_word(bank0::GRID_SIZE, axis)),
-            ("%clock64", _) => return Ok(self.special_pair(Special::ClockLo, Special::ClockHi)),
-            ("%globaltimer", _) => return Ok(self.special_pair(Special::GlobaltimerLo, Special::GlobaltimerHi)),
-            ("%tid", 0) => Special::TidX,
-            ("%tid", 1) => Special::TidY,
-            ("%tid", _) => Special::TidZ,
-            ("%ctaid", 0) => Special::CtaidX,
-            ("%ctaid", 1) => Special::CtaidY,
-            ("%ctaid", _) => Special::CtaidZ,
-            ("%laneid", _) => Special::LaneId,
-            ("%warpid", _) => Special::WarpId,
-            ("%nwarpid", _) => Special::NWarpId,
-            ("%smid", _) => Special::SmId,
-            ("%nsmid", _) => Special::NSmId,
-            ("%gridid", _) => Special::GridId,
-            ("%lanemask_eq", _) => Special::LanemaskEq,
-            ("%lanemask_le", _) => Special::LanemaskLe,
-            ("%lanemask_lt", _) => Special::LanemaskLt,
-            ("%lanemask_ge", _) => Special::LanemaskGe,
-            ("%lanemask_gt", _) => Special::LanemaskGt,
-            ("%clock", _) => Special::ClockLo,
-            ("%clock_hi", _) => Special::ClockHi,
-            ("%globaltimer_lo", _) => Special::GlobaltimerLo,
-            ("%globaltimer_hi", _) => Special::GlobaltimerHi,
-            ("%cluster_ctarank", _) => Special::ClusterCtarank,
-            ("%cluster_nctarank", _) => Special::ClusterNctarank,
-            ("%clusterid", 0) => Special::ClusteridX,
-            ("%clusterid", 1) => Special::ClusteridY,
-            ("%clusterid", _) => Special::ClusteridZ,
-            ("%nclusterid", 0) => Special::NclusteridX,
-            ("%nclusterid", 1) => Special::NclusteridY,
-            ("%nclusterid", _) => Special::NclusteridZ,
-            ("%cluster_ctaid", 0) => Special::ClusterCtaidX,
-            ("%cluster_ctaid", 1) => Special::ClusterCtaidY,
-            ("%cluster_ctaid", _) => Special::ClusterCtaidZ,
-            ("%cluster_nctaid", 0) => Special::ClusterNctaidX,
-            ("%cluster_nctaid", 1) => Special::ClusterNctaidY,
-            ("%cluster_nctaid", _) => Special::ClusterNctaidZ,
-            ("%dynamic_smem_size", _) => Special::DynamicSharedSize,
-            ("%total_smem_size" | "%aggr_smem_size", _) => Special::TotalSharedSize,
-            _ => {
-                let message = format!("special register `{name}{component}`");
-                return Err(Diagnostic::unsupported(form.op.instruction.span, message));
-            }
-        };
-        let word = if wide { self.temp_pair() } else { self.temp() };
-        self.read_special(word, low);
-        if wide {
-            self.emit(Op::row(Opcode::Mov).dst(word.offset(1)));
-        }
-        Ok(Arg::word(word))
-    }
-
-    fn special_pair(&mut self, low: Special, high: Special) -> Arg {
-        let pair = self.temp_pair();
-        self.read_special(pair, low);
-        self.read_special(pair.offset(1), high);
-        Arg::word(pair)
-    }
-
-    fn read_special(&mut self, word: Word, special: Special) {
-        let op = Op::row(Opcode::S2r).dst(word).src(&[Arg::of(Bits::Special(special))]);
-        self.emit(op);
-    }
-
-    /// A special register in a word.
-    pub(super) fn special_word(&mut self, special: Special) -> Arg {
-        let word = self.temp();
-        self.read_special(word, special);
-        Arg::word(word)
-    }
-
     /// Copies a source into a result of one or two words.
     pub(super) fn copy(&mut self, to: Word, from: Arg, ty: Type) {
         let op = if ty.bits() == 64 {
@@ -366,13 +284,6 @@ fn too_narrow(form: &Form<'_, '_>) -> Diagnostic {
 /// Bytes of (b:a) by selector.
 pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
     Op::row(Opcode::Prmt).src(&[a, b, Arg::imm(selector)])
-}
-
-fn launch_word(base: u16, axis: u16) -> Arg {
-    Arg::of(Bits::Const {
-        bank: 0,
-        offset: base + 4 * axis,
-    })
 }
 
 /// The bits of an integer literal in a register of the type.

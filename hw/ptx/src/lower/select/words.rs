@@ -61,11 +61,6 @@ pub(super) const MEMORY_WORDS: &[&str] = &[
 /// Qualifiers of instructions that only advise.
 pub(super) const HINTS: &[&str] = &[
     ".global",
-    ".local",
-    ".const",
-    ".param",
-    ".tensormap",
-    ".L1",
     ".L2",
     ".L2::evict_last",
     ".L2::evict_normal",
