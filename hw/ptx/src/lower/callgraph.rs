@@ -94,6 +94,18 @@ impl<'c, 't, 'a> CallGraph<'c, 't, 'a> {
     }
 }
 
+/// Whether a function makes generic addresses of parameters or constants.
+pub(super) fn takes_constant_addresses(body: &Body<'_, '_>) -> bool {
+    let is_constant = |op: &Op<'_, '_>| {
+        let words: Vec<&str> = op.instruction.qualifiers.iter().map(|name| name.text).collect();
+        !words.contains(&".to")
+            && [".const", ".param", ".param::entry"]
+                .iter()
+                .any(|word| words.contains(word))
+    };
+    ops(body).any(|op| op.instruction.opcode.text == "cvta" && is_constant(op))
+}
+
 /// Whether a function takes memory from the stack by itself.
 pub(super) fn uses_stack(body: &Body<'_, '_>) -> bool {
     let opcodes = ["alloca", "stacksave", "stackrestore"];

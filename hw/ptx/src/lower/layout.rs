@@ -45,6 +45,8 @@ pub(crate) struct Layout {
     pub variables: Vec<isa::Variable>,
     /// Functions that may come to call themselves.
     recursive: HashSet<String>,
+    /// Whether the module takes the generic address of a parameter or constant.
+    pub constants_are_generic: bool,
     /// Whether a function of the module takes memory from the stack by itself.
     takes_stack: bool,
     /// Where the stack of such functions begins in local memory.
@@ -67,6 +69,7 @@ impl Layout {
             local_bytes: 0,
             variables: module.variables(),
             recursive: HashSet::new(),
+            constants_are_generic: checked.bodies.iter().any(callgraph::takes_constant_addresses),
             takes_stack: false,
             stack_at: 0,
             print_buffer: module.print_buffer,

@@ -466,6 +466,8 @@ def floats():
                     "normal": 0 < e < top or e == f == 0, "subnormal": e == 0 and f}
         for name in facts(0):
             out.group(f"testp.{name}.{ty} {{0}}, {{1}};", kinds, pick(8, pool), lambda a: int(bool(facts(a)[name])))
+    out.group("mov.b32 {0}, {1}; min.xorsign.abs.f32 {0}, {1}, {2};", "Www", [(0x3F800000, 0x7FC00000), (0x7FC00000, 0x7F800001), (0xC0000000, 0x3F800000)],
+              lambda a, b: {0x3F800000: 0x3F800000, 0x7FC00000: 0x7FFFFFFF}.get(a, 0xBF800000))
     formats = {"f16": (HALVES, 16), "bf16": (BRAINS, 16), "f32": (SINGLES, 32)}
 
     def extreme(fmt, a, b, least, nan, signs, ftz=False):

@@ -1,10 +1,11 @@
 //! Addresses of one space made addresses of another: `cvta`, `mapa`.
 
 use super::integer::lop;
-use super::memory::space_of;
+use super::memory::{some_parts, space_of};
 use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
+use crate::check::Value;
 use crate::lower::code::{Arg, Op, Wide};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
@@ -26,6 +27,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let window = match space_of(form) {
             _ if form.ty().bits() != 64 => return Err(form.unsupported()),
             _ if form.has(".param") || form.has(".param::entry") => PARAM_WINDOW,
+            Space::Const => CONST_WINDOW,
             Space::Global => 0,
             Space::Shared | Space::Cluster => SHARED_WINDOW,
             Space::Local => LOCAL_WINDOW,
@@ -65,4 +67,34 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.copy(result, mapped, Type::B32);
         Ok(())
     }
+
+    /// A load that may be of a parameter or constant, in modules that take generic addresses of such: each lane's from where it is.
+    pub(super) fn load_anywhere(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let targets = some_parts(form, 0)?;
+        let bits = |value: &Value<'a>| match value {
+            Value::Register(reg) => self.register_type(*reg).bits().max(form.ty().bits()),
+            _ => form.ty().bits(),
+        };
+        let registers = (0..)
+            .zip(targets)
+            .map(|(n, value)| format!(".reg .b{} %v{n}; ", bits(value)));
+        let registers: String = registers.collect();
+        let names: Vec<String> = (0..targets.len()).map(|n| format!("%v{n}")).collect();
+        let list = format!("{{{}}}", names.join(", "));
+        let all: String = form.qualifiers().map(|name| name.text).collect();
+        let words = form.qualifiers().map(|name| name.text);
+        let shape: String = words
+            .filter(|word| matches!(*word, ".v2" | ".v4") || Type::from_dotted(word).is_some())
+            .collect();
+        let code = format!(
+            "{registers}.reg .b64 %at, %x; .reg .pred %p, %q, %r;\n\
+             sub.u64 %x, %at, {PARAM_WINDOW};\nsetp.lt.u64 %p, %x, {WINDOW_BYTES};\n@%p ld.param{shape} {list}, [%x];\n\
+             sub.u64 %x, %x, {WINDOW_BYTES};\nsetp.lt.u64 %q, %x, {WINDOW_BYTES};\n@%q ld.const{shape} {list}, [%x];\n\
+             or.pred %r, %p, %q;\n@!%r ld{all} {list}, [%at];\n"
+        );
+        self.expand(form, &code)
+    }
 }
+
+/// The generic-address window of the module's constants, which loads alone read in, behind that of the parameters.
+const CONST_WINDOW: u64 = PARAM_WINDOW + WINDOW_BYTES;

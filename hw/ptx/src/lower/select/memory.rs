@@ -103,7 +103,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".param") || form.has(".param::entry") || form.has(".param::func") || form.has(".const") {
             return self.load_constant(form, targets, access);
         }
-        let spot = self.spot(form, 1, space_of(form))?;
+        let space = space_of(form);
+        if space == Space::Generic && self.layout.constants_are_generic && self.frame().line.is_none() {
+            return self.load_anywhere(form);
+        }
+        let spot = self.spot(form, 1, space)?;
         let op = Op::row(Opcode::Ld).src(&[spot.base]).mods(|mods| {
             mods.space = spot.space;
             mods.offset = spot.offset as i32;
