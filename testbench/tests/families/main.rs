@@ -6,7 +6,9 @@ mod bytes;
 mod groups;
 mod images;
 mod integers;
+mod listed;
 mod printing;
+
 mod products;
 mod remote;
 mod spaces;
