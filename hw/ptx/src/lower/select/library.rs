@@ -19,31 +19,38 @@ use warpwave_isa::space::Space;
 
 const FORMS: &str = include_str!("../routines/forms.txt");
 
-/// The code of every instruction of the library, and their opcodes.
-struct Library {
-    texts: HashMap<String, String>,
-    opcodes: HashSet<String>,
-}
+/// The name and code of every instruction of the library, by [`key`].
+struct Library(HashMap<u64, (String, String)>);
 
 impl Library {
     fn get() -> &'static Library {
         static READ: OnceLock<Library> = OnceLock::new();
         READ.get_or_init(|| {
-            let mut texts: HashMap<String, String> = HashMap::new();
+            let mut entries = HashMap::new();
             for entry in FORMS.split("\n== ").skip(1) {
                 let (name, code) = entry.split_once('\n').unwrap_or((entry, ""));
                 for (name, chosen) in alternatives(name) {
                     let code = written_out(code, name_words(entry), &chosen);
-                    texts.insert(name, code);
+                    entries.insert(key([name.as_str()].into_iter()), (name, code));
                 }
             }
-            let opcodes = texts.keys().filter_map(|name| name.split('.').next());
-            Library {
-                opcodes: opcodes.map(str::to_owned).collect(),
-                texts,
-            }
+            Library(entries)
         })
     }
+
+    /// The code of the instruction whose name these words are, one behind the other. Most instructions are none of the library's,
+    /// and learn it without a string of their own.
+    fn code<'w>(&self, mut words: impl Iterator<Item = &'w str> + Clone) -> Option<&str> {
+        let (name, code) = self.0.get(&key(words.clone()))?;
+        let rest = words.try_fold(name.as_str(), |rest, word| rest.strip_prefix(word))?;
+        rest.is_empty().then_some(code.as_str())
+    }
+}
+
+/// A number for a name, whatever it is divided into (FNV-1a).
+fn key<'w>(words: impl Iterator<Item = &'w str>) -> u64 {
+    let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    words.flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
 /// Every name that a pattern stands for, and what was chosen in it.
@@ -122,13 +129,8 @@ fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
 
 /// The code of an instruction, where the library has it.
 pub(super) fn code_of(form: &Form<'_, '_>) -> Option<&'static str> {
-    let library = Library::get();
-    if !library.opcodes.contains(form.opcode()) {
-        return None;
-    }
-    let qualifiers = form.qualifiers().map(|name| name.text);
-    let name: String = std::iter::once(form.opcode()).chain(qualifiers).collect();
-    library.texts.get(&name).map(String::as_str)
+    let qualifiers = form.op.instruction.qualifiers.iter().map(|name| name.text);
+    Library::get().code(std::iter::once(form.opcode()).chain(qualifiers))
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -258,8 +260,8 @@ mod tests {
     #[test]
     fn every_form_of_the_library_is_read_without_findings() {
         let library = Library::get();
-        assert!(library.texts.len() > 100);
-        for (name, code) in &library.texts {
+        assert!(library.0.len() > 100);
+        for (name, code) in library.0.values() {
             assert!(body(code).is_some(), "{name}");
         }
     }
@@ -268,7 +270,7 @@ mod tests {
     fn windows_of_the_library_are_those_of_the_machine() {
         use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, WINDOW_BYTES};
         let holds = |name: &str, numbers: &[u64]| {
-            let code = &Library::get().texts[name];
+            let code = Library::get().code([name].into_iter()).unwrap();
             numbers.iter().all(|number| code.contains(&format!("{number:#x};")))
         };
         assert!(holds(
