@@ -1,6 +1,6 @@
 //! The speed suite: kernels that are simulated to completion while the host's processor time is taken.
 //!
-//! The kernels are those of `scenarios/speed`: eight whose time on a public simulator is published (`suite/peer.csv`), and five
+//! The kernels are those of `scenarios/speed`: eight whose time on a public simulator is published (`suite/peer.csv`), and six
 //! that stress something else each: divergence, atomics, an irregular matrix, a chain of loads, barriers, tensor cores.
 //!
 //! Time is processor time of this thread for everything from reading the scenario to the last check: compiling, building the
