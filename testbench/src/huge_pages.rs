@@ -8,9 +8,10 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const VARIABLE: &str = "GLIBC_TUNABLES";
 
-/// Ask for large pages; take memory from one heap, whose pages can be large, up to arrays of 32 MB; grow it by 64 MB at a time.
+/// Ask for large pages; take memory from one heap, whose pages can be large, up to arrays of 32 MB; grow it by 4 MB at a time:
+/// arrays of zeros are taken as fresh pages of the system, which are zero, only where the heap has to grow for them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const TUNABLES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.top_pad=67108864";
+const TUNABLES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=33554432:glibc.malloc.top_pad=4194304";
 
 /// Begins the process again if that gives it large pages; call it first in `main`. Who has set `glibc.malloc.hugetlb` in
 /// `GLIBC_TUNABLES` to 0 or 1 is left alone: so one chooses, and so it happens once.
