@@ -44,7 +44,7 @@ pub enum BenchError {
 impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BenchError::Ptx(findings) => write!(f, "the program is not PTX: {} findings", findings.len()),
+            BenchError::Ptx(findings) => write!(f, "the program is not PTX; findings: {}", findings.len()),
             BenchError::Host(error) => error.fmt(f),
             BenchError::Launch { index, error } => write!(f, "launch[{index}]: {error}"),
         }

@@ -20,7 +20,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let module = compile(&text).map_err(|findings| {
         let findings_text = render(&findings, &shown, &text);
         Failure::input(format!(
-            "{shown} is not PTX: {} findings\n{findings_text}",
+            "{shown} is not PTX; findings: {}\n{findings_text}",
             findings.len()
         ))
     })?;

@@ -127,7 +127,7 @@ fn wrong_argument_count_is_refused_with_the_kernels_parameters() {
 #[test]
 fn text_that_is_not_ptx_is_refused_with_every_finding() {
     let says = [
-        "syntax: the program is not PTX: 3 findings",
+        "syntax: the program is not PTX; findings: 3",
         "missing `;`",
         "syntax.ptx:12:",
         "undefined register `%rd7`",

@@ -73,7 +73,7 @@ fn check_lists_what_each_kernel_needs_or_what_keeps_it_from_running() {
     let answer = check("unsupported.ptx");
     assert_fails(&answer, 2, &["2 statements are not supported"]);
     assert!(answer.out.contains("`tex.2d.v4.f32.f32`"));
-    assert_fails(&check("syntax.ptx"), 2, &["is not PTX: 3 findings", "missing `;`"]);
+    assert_fails(&check("syntax.ptx"), 2, &["is not PTX; findings: 3", "missing `;`"]);
     assert_fails(&check("missing.ptx"), 2, &["cannot read"]);
 }
 
