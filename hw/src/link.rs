@@ -57,21 +57,22 @@ const TAKEN: u64 = 1 << 63;
 /// The sender is to be woken when a place is free.
 const WAITED_FOR: u64 = 1;
 
-/// The sending end.
+/// The sending end. What every message needs stands together, in as few lines of the processor's cache as that takes.
+#[repr(C)]
 pub struct OutPort<T> {
-    channel: Sender<T>,
     places: Places,
     place: usize,
     depth: usize,
     latency: u64,
     longest: u64,
     last_visible: Cycle,
+    attached: Option<Box<Attached<T>>>,
+    channel: Sender<T>,
     receiver: Waker,
     /// The sender itself, and whether the receiver is of another tile.
     sender: Waker,
     remote: bool,
     config: Arc<LinkConfig>,
-    attached: Option<Box<Attached<T>>>,
 }
 
 /// What tests hang on a sending end.
@@ -80,17 +81,18 @@ struct Attached<T> {
     stall: Option<Stall>,
 }
 
-/// The receiving end.
+/// The receiving end, ordered likewise.
+#[repr(C)]
 pub struct InPort<T> {
-    channel: Receiver<T>,
-    head: Option<T>,
     places: Places,
     place: usize,
     depth: usize,
     credit_latency: u64,
+    channel: Receiver<T>,
+    monitor: Option<Box<dyn Monitor<T>>>,
+    head: Option<T>,
     sender: Waker,
     config: Arc<LinkConfig>,
-    monitor: Option<Box<dyn Monitor<T>>>,
 }
 
 /// Joins two components. Between tiles the latency also bounds the quantum (see [`crate::clock`]).

@@ -1,9 +1,9 @@
 //! Large pages of memory for the machine's state.
 //!
-//! The state of a full chip is some 100 MB, and the clock walks through all of it every few dozen cycles: with pages of 4 KiB the
-//! processor spends two fifths of a run on looking up addresses. Where the system gives large pages to those who ask for them
-//! (Linux, `madvise`), the GNU C library asks, if its environment says so when a process begins. So the process begins again
-//! with that said; elsewhere nothing happens. No result depends on it.
+//! The state of a full chip is some 80 MB, and the clock walks through all of it every few dozen cycles: with pages of 4 KiB the
+//! processor spends up to a third of a run on looking up addresses, most where another program shares its caches. Where the
+//! system gives large pages to those who ask for them (Linux, `madvise`), the GNU C library asks, if its environment says so when
+//! a process begins. So the process begins again with that said; elsewhere nothing happens. No result depends on it.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const VARIABLE: &str = "GLIBC_TUNABLES";
