@@ -13,6 +13,7 @@
 use std::collections::VecDeque;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -29,6 +30,8 @@ pub struct Ports {
     /// To each CTA manager.
     pub open: Vec<OutPort<ClusterOpen>>,
 }
+
+warpwave_hw::show_ports!(Ports: arrive, open);
 
 /// A cluster that runs.
 #[derive(Clone, Debug)]
@@ -152,6 +155,10 @@ impl Component for ClusterBarrier {
     fn probe(&self, probe: &mut dyn Probe) {
         probe.vector("clusters", 8, Some(self.entries.len() as u64));
         probe.vector("opening", 8, Some(self.opening.len() as u64));
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -121,7 +121,8 @@ pub struct BulkPorts {
     pub answers: OutPort<Box<Packet>>,
 }
 
-warpwave_hw::show_ports!(Ports: requests, answers, below, returns);
+warpwave_hw::show_ports!(BulkPorts: requests, answers);
+warpwave_hw::show_ports!(Ports: requests, answers, below, returns, bulk);
 
 /// What the tag stage did last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]

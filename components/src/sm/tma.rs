@@ -21,6 +21,7 @@ mod job;
 use std::collections::VecDeque;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -47,6 +48,8 @@ pub struct Ports {
     /// From shared memory.
     pub shared_answer: InPort<Box<Packet>>,
 }
+
+warpwave_hw::show_ports!(Ports: input, output, l1, answer, shared, shared_answer);
 
 /// What the engine counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -323,6 +326,10 @@ impl Component for Tma {
             8,
             Some(u64::from(self.config.pieces) - self.free.len() as u64),
         );
+    }
+
+    fn wires(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -85,6 +85,28 @@ fn one_signal_of_a_link_selects_the_handshake() {
 }
 
 #[test]
+fn links_of_the_bulk_copy_engine_and_of_clusters_are_handshakes_too() {
+    let dump = traced("tma_bulk_scale", &["--trace", "gpu.gpc[0].**"]);
+    let is_busy = |path: &str| {
+        let valid = dump.signal(&format!("gpu.gpc[0].{path}.valid"));
+        valid.unwrap_or_else(|| panic!("no link {path}")).changes.len() > 1
+    };
+    for path in [
+        "sm[0].tma",
+        "sm[0].l1.bulk",
+        "sm[0].tma.answer",
+        "sm[0].shared.bulk",
+        "sm[0].tma.line",
+    ] {
+        assert!(is_busy(path), "{path} carried nothing");
+    }
+    // No kernel here meets at a barrier of its cluster: the links are shown, and carry nothing.
+    for path in ["sm[0].cluster.arrive", "sm[1].cluster.open"] {
+        assert!(!is_busy(path), "{path} carried something");
+    }
+}
+
+#[test]
 fn marker_of_the_worst_request_is_where_the_slowest_in_the_table_was_issued() {
     let folder = tempfile::tempdir().unwrap();
     let args = [

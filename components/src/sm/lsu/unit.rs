@@ -95,7 +95,7 @@ pub struct Ports {
     pub bulk: Option<OutPort<Box<Flight>>>,
 }
 
-warpwave_hw::show_ports!(Ports: input, output, note, shared, l1, answer, trap, cluster);
+warpwave_hw::show_ports!(Ports: input, output, note, shared, l1, answer, trap, cluster, bulk);
 
 /// The links of an LSU that clusters alone need.
 pub struct ClusterPorts {
