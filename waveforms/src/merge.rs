@@ -112,3 +112,51 @@ impl Merge {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tile hands over one signal's changes: cycles and values.
+    fn leave(tray: &Tray, signal: u32, changes: &[(u64, u64)]) {
+        let mut batch = Batch {
+            first: Some(vec![Some(0)]),
+            ..Batch::default()
+        };
+        for &(at, value) in changes {
+            batch.changes.push((signal, Some(value)));
+            batch.cycles.push((Cycle(at), batch.changes.len()));
+        }
+        tray.open().append(&mut batch);
+    }
+
+    fn taken(merge: &mut Merge) -> (Cycle, Vec<Change>) {
+        let (now, mut step) = (merge.next(), Vec::new());
+        merge.take(now, &mut step);
+        (now, step)
+    }
+
+    #[test]
+    fn changes_of_a_tile_that_is_ahead_wait_for_the_other_and_stay_in_order() {
+        let trays = [Tray::default(), Tray::default()];
+        let mut merge = Merge::default();
+        for (n, tray) in trays.iter().enumerate() {
+            merge.add(Feed::new(tray.clone(), n));
+        }
+        let mut first = [None; 2];
+        leave(&trays[0], 0, &[(5, 1), (30, 2)]);
+        assert!(!merge.refill(&mut first), "the other tile has not begun");
+        leave(&trays[1], 1, &[(7, 3)]);
+        assert!(merge.refill(&mut first));
+        assert_eq!(first, [Some(0); 2]);
+        assert_eq!(taken(&mut merge), (Cycle(5), vec![(0, Some(1))]));
+        assert_eq!(taken(&mut merge), (Cycle(7), vec![(1, Some(3))]));
+        // What is left of the first stands before what comes next.
+        leave(&trays[0], 0, &[(31, 4)]);
+        leave(&trays[1], 1, &[(30, 5)]);
+        merge.refill(&mut first);
+        assert_eq!(taken(&mut merge), (Cycle(30), vec![(0, Some(2)), (1, Some(5))]));
+        assert_eq!(taken(&mut merge), (Cycle(31), vec![(0, Some(4))]));
+        assert_eq!(merge.next(), Cycle::NEVER);
+    }
+}
