@@ -5,6 +5,7 @@ use warpwave_isa::exec::atomic::atomic;
 use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Decoded;
+use warpwave_isa::space::Access;
 
 use super::SharedMemory;
 use crate::proto::warp::Flight;
@@ -16,38 +17,23 @@ impl SharedMemory {
 
     pub(super) fn load(&self, flight: &mut Flight) {
         let access = flight.inst().mods.access;
-        let (total, words) = (access.total() as usize, access.words() as usize);
-        if access.bytes == 4 && access.count == 1 {
-            let (base, addresses) = (flight.shared_base as usize, &flight.addresses);
-            let result = &mut flight.results.words[0].0;
-            return flight.shared_lanes.iter().for_each(|lane| {
-                let bytes = &self.bytes[base + addresses[lane] as usize..][..4];
-                result[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            });
-        }
-        for lane in flight.shared_lanes.iter() {
-            let at = self.at(flight, lane);
-            let values = load_words(access, &self.bytes[at..at + total]);
-            for (result, &value) in flight.results.words.iter_mut().zip(&values).take(words) {
-                result.0[lane] = value;
-            }
+        let own = &self.bytes[flight.shared_base as usize..];
+        match (access.bytes, access.total()) {
+            (4.., 4) => load_words_of::<4>(own, flight),
+            (4.., 8) => load_words_of::<8>(own, flight),
+            (4.., 16) => load_words_of::<16>(own, flight),
+            _ => load_elements(own, access, flight),
         }
     }
 
     pub(super) fn store(&mut self, flight: &Flight) {
         let access = flight.inst().mods.access;
-        let first = flight.decoded().first_word[1] as usize;
-        let (total, words) = (access.total() as usize, access.words() as usize);
-        for lane in flight.shared_lanes.iter() {
-            let at = self.at(flight, lane);
-            let value = std::array::from_fn(|n| {
-                if n < words {
-                    flight.operands.words[first + n].0[lane]
-                } else {
-                    0
-                }
-            });
-            self.bytes[at..at + total].copy_from_slice(&store_bytes(access, value)[..total]);
+        let own = &mut self.bytes[flight.shared_base as usize..];
+        match (access.bytes, access.total()) {
+            (4.., 4) => store_words_of::<4>(own, flight),
+            (4.., 8) => store_words_of::<8>(own, flight),
+            (4.., 16) => store_words_of::<16>(own, flight),
+            _ => store_elements(own, access, flight),
         }
     }
 
@@ -117,4 +103,117 @@ fn wide_word(flight: &Flight, first: usize, lane: usize, words: usize) -> u64 {
         0
     };
     u64::from(flight.operands.words[first].0[lane]) | u64::from(high) << 32
+}
+
+/// Loads whole words, `N` bytes in each lane. As lanes are aligned, memory is an array of such places.
+fn load_words_of<const N: usize>(own: &[u8], flight: &mut Flight) {
+    let (places, addresses) = (own.as_chunks::<N>().0, &flight.addresses);
+    let results = &mut flight.results.words;
+    flight.shared_lanes.iter().for_each(|lane| {
+        let place = &places[addresses[lane] as usize / N];
+        for (result, word) in results.iter_mut().zip(place.as_chunks().0) {
+            result.0[lane] = u32::from_le_bytes(*word);
+        }
+    });
+}
+
+/// Stores whole words likewise.
+fn store_words_of<const N: usize>(own: &mut [u8], flight: &Flight) {
+    let (places, addresses) = (own.as_chunks_mut::<N>().0, &flight.addresses);
+    let words = &flight.operands.words[flight.decoded().first_word[1] as usize..][..N / 4];
+    flight.shared_lanes.iter().for_each(|lane| {
+        let place = &mut places[addresses[lane] as usize / N];
+        for (bytes, word) in place.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.0[lane].to_le_bytes();
+        }
+    });
+}
+
+/// Loads elements of any size, those of less than a word among them.
+fn load_elements(own: &[u8], access: Access, flight: &mut Flight) {
+    for lane in flight.shared_lanes.iter() {
+        let at = flight.addresses[lane] as usize;
+        let values = load_words(access, &own[at..at + access.total() as usize]);
+        let results = flight.results.words.iter_mut().take(access.words() as usize);
+        for (result, value) in results.zip(values) {
+            result.0[lane] = value;
+        }
+    }
+}
+
+/// Stores elements likewise.
+fn store_elements(own: &mut [u8], access: Access, flight: &Flight) {
+    let total = access.total() as usize;
+    let words = &flight.operands.words[flight.decoded().first_word[1] as usize..][..access.words() as usize];
+    for lane in flight.shared_lanes.iter() {
+        let at = flight.addresses[lane] as usize;
+        let mut value = [0; 4];
+        for (value, word) in value.iter_mut().zip(words) {
+            *value = word.0[lane];
+        }
+        own[at..at + total].copy_from_slice(&store_bytes(access, value)[..total]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use warpwave_isa::lane::{LaneMask, Lanes};
+
+    use super::*;
+    use crate::dialogue::grid;
+
+    const KINDS: [&str; 5] = ["B32", "B32X2", "B32X4", "B64", "B64X2"];
+
+    /// Lanes of one access at these places, each as large as the access, in 4 KiB.
+    fn flight(text: &str, lanes: u32, places: [u64; 32]) -> Flight {
+        let mut flight = Flight {
+            shared_lanes: LaneMask(lanes),
+            ..Flight::blank(0, grid(text, 1))
+        };
+        let bytes = u64::from(flight.inst().mods.access.total());
+        flight.addresses = places.map(|place| place % (4096 / bytes) * bytes);
+        flight
+    }
+
+    proptest! {
+        #[test]
+        fn whole_words_are_loaded_as_elements_of_any_size_are(
+            lanes: u32,
+            kind in prop::sample::select(&KINDS),
+            places: [u64; 32],
+            bytes in prop::collection::vec(any::<u8>(), 4096),
+        ) {
+            let mut at_once = flight(&format!("LD.SHARED.{kind} R4, [R0]"), lanes, places);
+            let mut general = at_once.clone();
+            let access = general.inst().mods.access;
+            match access.total() {
+                4 => load_words_of::<4>(&bytes, &mut at_once),
+                8 => load_words_of::<8>(&bytes, &mut at_once),
+                _ => load_words_of::<16>(&bytes, &mut at_once),
+            }
+            load_elements(&bytes, access, &mut general);
+            prop_assert_eq!(at_once.results, general.results);
+        }
+
+        #[test]
+        fn whole_words_are_stored_as_elements_of_any_size_are(
+            lanes: u32,
+            kind in prop::sample::select(&KINDS),
+            places in prop_oneof![any::<[u64; 32]>(), prop::array::uniform32(0..8u64)],
+            words in prop::collection::vec(any::<[u32; 32]>(), 10),
+        ) {
+            let mut flight = flight(&format!("ST.SHARED.{kind} [R0], R4"), lanes, places);
+            flight.operands.words = std::array::from_fn(|n| Lanes(words[n]));
+            let (mut at_once, mut general) = ([0x55; 4096], [0x55; 4096]);
+            let access = flight.inst().mods.access;
+            match access.total() {
+                4 => store_words_of::<4>(&mut at_once, &flight),
+                8 => store_words_of::<8>(&mut at_once, &flight),
+                _ => store_words_of::<16>(&mut at_once, &flight),
+            }
+            store_elements(&mut general, access, &flight);
+            prop_assert_eq!(at_once, general);
+        }
+    }
 }
