@@ -168,6 +168,8 @@ pub struct L1 {
     returned: VecDeque<Box<Packet>>,
     /// Those of the bulk copy engine.
     bulk_returned: VecDeque<Box<Packet>>,
+    /// Cycles of the path to the LSU that an answer of so many sectors takes.
+    data_cycles: [u64; SECTORS + 1],
     /// When the path to the LSU is free again.
     data_free: Cycle,
     pool: Pool,
@@ -193,6 +195,7 @@ impl L1 {
             config.mshr_entries
         );
         let tags = Tags::new(config.bytes, config.associativity);
+        let cycles = |sectors: usize| (sectors as u64 * SECTOR as u64).div_ceil(config.data_bytes_per_cycle.into());
         L1 {
             data: Data::new(tags.places()),
             tags,
@@ -202,6 +205,7 @@ impl L1 {
             hits: VecDeque::with_capacity(config.latency as usize + 1),
             returned: VecDeque::new(),
             bulk_returned: VecDeque::new(),
+            data_cycles: std::array::from_fn(cycles),
             data_free: Cycle::ZERO,
             pool: Pool::default(),
             state: TagState::Idle,
@@ -234,11 +238,11 @@ impl L1 {
         let mut packet = packet.expect("one of the two queues has a packet");
         packet.stamps.note(Stage::Return, now);
         let cycles = match packet.kind {
-            PacketKind::Load => (packet.n_sectors() * SECTOR as u32).div_ceil(self.config.data_bytes_per_cycle),
+            PacketKind::Load => self.data_cycles[packet.n_sectors() as usize],
             _ => 1,
         };
-        self.data_free = now + u64::from(cycles);
-        self.stats.data_cycles += u64::from(cycles);
+        self.data_free = now + cycles;
+        self.stats.data_cycles += cycles;
         self.ports.answers.send(now, packet);
         self.progress = true;
     }

@@ -53,7 +53,8 @@ impl L1 {
         let here = found.map_or(0, |(_, sectors)| sectors & wanted);
         let missing = wanted & !here;
         if missing == 0 {
-            return self.hit(now);
+            let place = found.expect("a line of which nothing is missing is here").0;
+            return self.hit(place, now);
         }
         let Some(merged) = self.mshr.mergeable(line, missing) else {
             return TagState::StallMshr;
@@ -84,12 +85,11 @@ impl L1 {
         TagState::Miss
     }
 
-    fn hit(&mut self, now: Cycle) -> TagState {
+    fn hit(&mut self, place: usize, now: Cycle) -> TagState {
         if self.hits.len() > self.config.latency as usize {
             return TagState::StallAnswer;
         }
         let mut packet = self.take(now);
-        let (place, _) = self.tags.find(line_number(&packet)).expect("the line was found");
         self.tags.touch(place);
         self.data.read(place, packet.sectors, &mut packet.bytes);
         self.stats.load_sectors_hit += u64::from(packet.n_sectors());

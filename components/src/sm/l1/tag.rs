@@ -2,23 +2,40 @@
 //!
 //! Set-associative, least recently used out first, sets by the line number modulo their count, any count: the carve-out
 //! decides. A line comes in with its first fill, never before.
+//!
+//! What a machine does by comparing all tags of a set at once is done here by following a short chain of the lines whose numbers
+//! hash alike: every line here is in one chain, once.
 
 use warpwave_hw::lru::Lru;
 
 use crate::proto::mem::LINE;
 
 /// No line: device memory begins far above line 0.
-const NONE: u32 = 0;
+const NO_LINE: u32 = 0;
+
+/// The end of a chain.
+const END: u32 = u32::MAX;
 
 /// Most ways of a set: beyond them nothing is gained but search.
 const MOST_WAYS: usize = 256;
+
+/// A place for a line.
+#[derive(Clone)]
+struct Place {
+    line: u32,
+    /// The next place of the chain.
+    next: u32,
+    set: u32,
+    way: u8,
+    sectors: u8,
+}
 
 /// The tags of one L1. A line is named by its place: set * ways + way.
 pub(super) struct Tags {
     ways: usize,
     sets: u32,
-    lines: Vec<u32>,
-    sectors: Vec<u8>,
+    places: Vec<Place>,
+    chains: Vec<u32>,
     lru: Lru,
 }
 
@@ -28,19 +45,26 @@ impl Tags {
         let lines = (bytes as usize / LINE).max(1);
         let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
         let sets = lines / ways;
+        let place = |n: usize| Place {
+            line: NO_LINE,
+            next: END,
+            set: (n / ways) as u32,
+            way: (n % ways) as u8,
+            sectors: 0,
+        };
         Tags {
             ways,
             sets: sets as u32,
-            lines: vec![NONE; sets * ways],
-            sectors: vec![0; sets * ways],
+            places: (0..sets * ways).map(place).collect(),
+            chains: vec![END; (sets * ways).next_power_of_two()],
             lru: Lru::new(sets, ways),
         }
     }
 
     /// Forgets every line.
     pub(super) fn clear(&mut self) {
-        self.lines.fill(NONE);
-        self.sectors.fill(0);
+        self.places.iter_mut().for_each(|place| place.line = NO_LINE);
+        self.chains.fill(END);
         self.lru.clear();
     }
 
@@ -48,67 +72,129 @@ impl Tags {
     pub(super) fn hold(&mut self, bytes: u32) {
         self.clear();
         let sets = bytes as usize / LINE / self.ways;
-        self.sets = sets.clamp(1, self.lines.len() / self.ways) as u32;
+        self.sets = sets.clamp(1, self.places.len() / self.ways) as u32;
     }
 
     /// Places that lines may take.
     pub(super) fn places(&self) -> usize {
-        self.lines.len()
+        self.places.len()
     }
 
     /// Where a line is, and its sectors, if it is here.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<(usize, u8)> {
-        let first = self.set(line) * self.ways;
-        let set = &self.lines[first..first + self.ways];
-        // Compares many at a time, which a search for the place does not.
-        if !set.contains(&line) {
-            return None;
+        let mut at = self.chains[self.chain(line)];
+        while at != END {
+            let place = &self.places[at as usize];
+            if place.line == line {
+                return Some((at as usize, place.sectors));
+            }
+            at = place.next;
         }
-        let way = set.iter().position(|&tag| tag == line)?;
-        Some((first + way, self.sectors[first + way]))
+        None
     }
 
     /// Notes a use.
     #[inline]
     pub(super) fn touch(&mut self, place: usize) {
-        self.lru.touch(place / self.ways, place % self.ways);
+        let Place { set, way, .. } = self.places[place];
+        self.lru.touch(set as usize, way.into());
     }
 
     /// Gives a line a place, pushing the least recently used one out if need be, and adds sectors. Says whether a line went.
     pub(super) fn install(&mut self, line: u32, sectors: u8) -> (usize, bool) {
         if let Some((place, _)) = self.find(line) {
-            self.sectors[place] |= sectors;
+            self.places[place].sectors |= sectors;
             return (place, false);
         }
-        let set = self.set(line);
+        let set = (line % self.sets) as usize;
         let way = self.lru.oldest(set, |_| true).expect("a set has at least one way");
         self.lru.touch(set, way);
-        let place = set * self.ways + way;
-        let evicted = self.lines[place] != NONE;
-        self.lines[place] = line;
-        self.sectors[place] = sectors;
-        (place, evicted)
+        let at = set * self.ways + way;
+        let evicted = self.places[at].line != NO_LINE;
+        if evicted {
+            self.unlink(at);
+        }
+        let chain = self.chain(line);
+        let place = &mut self.places[at];
+        (place.line, place.sectors) = (line, sectors);
+        place.next = std::mem::replace(&mut self.chains[chain], at as u32);
+        (at, evicted)
     }
 
     /// Forgets a line.
     pub(super) fn drop_line(&mut self, line: u32) {
-        if let Some((place, _)) = self.find(line) {
-            self.lines[place] = NONE;
-            self.sectors[place] = 0;
-            self.lru.release(place / self.ways, place % self.ways);
+        if let Some((at, _)) = self.find(line) {
+            self.unlink(at);
+            let Place { set, way, .. } = self.places[at];
+            self.places[at].line = NO_LINE;
+            self.lru.release(set as usize, way.into());
         }
     }
 
+    /// Takes a place that has a line out of its chain.
+    fn unlink(&mut self, place: usize) {
+        let Place { line, next, .. } = self.places[place];
+        let chain = self.chain(line);
+        if self.chains[chain] == place as u32 {
+            self.chains[chain] = next;
+            return;
+        }
+        let mut at = self.chains[chain] as usize;
+        while self.places[at].next != place as u32 {
+            at = self.places[at].next as usize;
+        }
+        self.places[at].next = next;
+    }
+
     #[inline]
-    fn set(&self, line: u32) -> usize {
-        (line % self.sets) as usize
+    fn chain(&self, line: u32) -> usize {
+        (line ^ line >> 10) as usize & (self.chains.len() - 1)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_installs_and_drops_agree_with_a_search_of_each_sets_lines_in_order_of_use(
+            ways in 1..5u32,
+            sets in 1..8u32,
+            steps in prop::collection::vec((1..4000u32, any::<bool>(), 0..8u32), 300),
+        ) {
+            let mut tags = Tags::new(ways * sets * LINE as u32, ways);
+            let mut lists: Vec<Vec<u32>> = vec![Vec::new(); sets as usize];
+            for (line, scattered, kind) in steps {
+                let line = if scattered { line } else { 1 + line % 40 };
+                let list = &mut lists[(line % sets) as usize];
+                let known = list.iter().position(|&other| other == line);
+                prop_assert_eq!(tags.find(line).map(|(_, sectors)| sectors), known.map(|_| 0b11));
+                match (kind, known) {
+                    (0, _) => {
+                        tags.drop_line(line);
+                        list.retain(|&other| other != line);
+                    }
+                    (1 | 2, Some(n)) => {
+                        tags.touch(tags.find(line).expect("it was found").0);
+                        let line = list.remove(n);
+                        list.push(line);
+                    }
+                    _ => {
+                        let evicts = known.is_none() && list.len() == ways as usize;
+                        prop_assert_eq!(tags.install(line, 0b11).1, evicts);
+                        list.drain(..usize::from(evicts));
+                        list.extend(known.is_none().then_some(line));
+                    }
+                }
+            }
+            let all = || (1..4000u32).filter(|line| lists[(line % sets) as usize].contains(line));
+            prop_assert!((1..4000).filter(|&line| tags.find(line).is_some()).eq(all()));
+        }
+    }
 
     fn two_ways_of_two_sets() -> Tags {
         Tags::new(512, 2)
