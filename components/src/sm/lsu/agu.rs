@@ -1,7 +1,6 @@
 //! The address generation unit: where each lane's access lies, and whether it may.
 
 use warpwave_isa::exec::access::{addresses, copy_destinations};
-use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES};
@@ -21,34 +20,57 @@ struct Fault {
     space: &'static str,
 }
 
+/// The bits that some lanes' addresses all have, and those that any of them has: no address is below the one or above the other,
+/// and bit by bit all lanes are looked at together, without comparing them.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Common {
+    /// No address is below this.
+    pub least: u64,
+    /// No address is above this; a bit that is 0 here is 0 in every address.
+    pub greatest: u64,
+}
+
+impl Common {
+    /// Of no lanes, `least` is above `greatest`.
+    #[inline]
+    pub fn of(addresses: &[u64; WARP_SIZE], lanes: LaneMask) -> Self {
+        let (least, greatest) = lanes.iter().fold((u64::MAX, 0), |(every, any), lane| {
+            (every & addresses[lane], any | addresses[lane])
+        });
+        Common { least, greatest }
+    }
+
+    /// Whether the addresses differ in none but their lowest `bits` bits.
+    #[inline]
+    pub fn is_within(&self, bits: u32) -> bool {
+        (self.least ^ self.greatest) >> bits == 0
+    }
+}
+
 /// Works out the lanes' addresses and the memory that each is in; the first fault, if any lane's access is misaligned or outside
 /// everything allocated. `local_slot` is the warp's place in local memory, `clusters` knows the CTAs of its cluster.
 pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Option<Box<Trap>> {
-    let inst = *flight.inst();
-    if texture::is_texture(inst.op) {
+    let inst = flight.inst();
+    let (op, space, access) = (inst.op, inst.mods.space, inst.mods.access);
+    if texture::is_texture(op) {
         return texture::generate(flight);
     }
-    let decoded = &flight.grid.program.decoded()[flight.pc as usize];
-    flight.addresses = addresses(&inst, decoded, &flight.operands);
+    flight.addresses = addresses(inst, flight.decoded(), &flight.operands);
     let lanes = accessing_lanes(flight);
-    let bytes = if inst.op == Opcode::Ldsm {
-        16
-    } else {
-        inst.mods.access.total()
-    };
-    let remote = sort_by_space(flight, inst.mods.space, lanes);
-    if inst.op == Opcode::Cctl {
+    let bytes = if op == Opcode::Ldsm { 16 } else { access.total() };
+    let remote = sort_by_space(flight, space, lanes);
+    if op == Opcode::Cctl {
         keep_lanes_in_memory(flight, remote);
         place_local(flight, local_slot);
         return None;
     }
-    let fault = match inst.op {
+    let fault = match op {
         Opcode::Ldc => check_constants(flight, lanes, bytes),
         Opcode::Ldgsts => check_copy(flight, lanes, bytes),
         _ => check(flight, lanes, remote, bytes),
     };
     if let Some(fault) = fault {
-        return Some(trap(flight, &inst, &fault));
+        return Some(trap(flight, &fault));
     }
     place_local(flight, local_slot);
     for lane in remote.iter() {
@@ -73,7 +95,12 @@ fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) -> LaneMask
     flight.shared_lanes = if space == Space::Shared { lanes } else { LaneMask::NONE };
     flight.local_lanes = if space == Space::Local { lanes } else { LaneMask::NONE };
     let mut remote = LaneMask::NONE;
-    if !matches!(space, Space::Generic | Space::Cluster) {
+    let has_windows = match space {
+        Space::Generic => Common::of(&flight.addresses, lanes).greatest >= SHARED_WINDOW,
+        Space::Cluster => true,
+        _ => false,
+    };
+    if !has_windows {
         return remote;
     }
     for lane in lanes.iter() {
@@ -98,14 +125,18 @@ fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) -> LaneMask
 
 fn check(flight: &Flight, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Option<Fault> {
     let at = &flight.addresses;
-    // Accesses are of 1, 2, 4, 8 or 16 bytes, so one bit too low in any address shows in all of them together.
-    let low_bits = lanes.iter().fold(0, |bits, lane| bits | at[lane]) & u64::from(bytes - 1);
-    if low_bits != 0
+    let common = Common::of(at, lanes);
+    // Accesses are of 1, 2, 4, 8 or 16 bytes: one bit too low is that of some lane.
+    if common.greatest & u64::from(bytes - 1) != 0
         && let Some(lane) = lanes.iter().find(|&lane| at[lane] & u64::from(bytes - 1) != 0)
     {
         return Some(fault(flight, remote, TrapKind::Misaligned, lane, bytes));
     }
-    let beyond = |lanes: LaneMask, size: u32| first_beyond(at, lanes, bytes, size);
+    let end = common.greatest.saturating_add(u64::from(bytes));
+    let beyond = |lanes: LaneMask, size: u32| {
+        // Mostly all lanes together are seen to be inside.
+        (end > u64::from(size)).then(|| first_beyond(at, lanes, bytes, size))?
+    };
     let shared = beyond(flight.shared_lanes, flight.grid.shared_bytes);
     let local = beyond(flight.local_lanes, flight.grid.program.needs().local_bytes);
     let far = remote
@@ -115,7 +146,7 @@ fn check(flight: &Flight, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Opti
     let outside = shared
         .or(local)
         .or(far)
-        .or_else(|| first_outside_memory(&flight.grid, at, global, bytes));
+        .or_else(|| first_outside_memory(&flight.grid, at, global, bytes, &common));
     outside.map(|lane| fault(flight, remote, TrapKind::OutOfBounds, lane, bytes))
 }
 
@@ -209,22 +240,33 @@ fn place_local(flight: &mut Flight, slot: u64) {
 
 /// The first lane whose bytes do not end before `size`.
 fn first_beyond(addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32, size: u32) -> Option<usize> {
-    let ends = |lane: usize| addresses[lane] + u64::from(bytes);
-    let last = lanes.iter().fold(0, |last: u64, lane| last.max(ends(lane)));
-    if last <= u64::from(size) {
-        return None;
-    }
-    lanes.iter().find(|&lane| ends(lane) > u64::from(size))
+    lanes
+        .iter()
+        .find(|&lane| addresses[lane] + u64::from(bytes) > u64::from(size))
 }
 
-/// The first lane whose bytes lie in no allocation. Lanes mostly lie in one: their least and greatest address decide.
-fn first_outside_memory(grid: &Grid, addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) -> Option<usize> {
+/// The first lane whose bytes lie in no allocation. Lanes mostly lie in one: what they have in `common` tells, or their least and
+/// greatest address.
+fn first_outside_memory(
+    grid: &Grid,
+    addresses: &[u64; WARP_SIZE],
+    lanes: LaneMask,
+    bytes: u32,
+    common: &Common,
+) -> Option<usize> {
     let bytes = u64::from(bytes);
     let first = addresses[lanes.lowest()?];
+    let is_one_place = |least: u64, greatest: u64| {
+        let spread = greatest.saturating_sub(least);
+        contains(&grid.allocations, least, spread.saturating_add(bytes))
+    };
+    if is_one_place(common.least, common.greatest) {
+        return None;
+    }
     let (least, greatest) = lanes.iter().fold((first, first), |(least, greatest), lane| {
         (least.min(addresses[lane]), greatest.max(addresses[lane]))
     });
-    if contains(&grid.allocations, least, (greatest - least).saturating_add(bytes)) {
+    if is_one_place(least, greatest) {
         return None;
     }
     lanes
@@ -251,14 +293,14 @@ pub fn texture_trap(flight: &Flight, kind: TrapKind, lane: usize, address: u64) 
         bytes: inst.mods.access.total(),
         space: if inst.op == Opcode::Tex { "texture" } else { "surface" },
     };
-    trap(flight, inst, &fault)
+    trap(flight, &fault)
 }
 
-fn trap(flight: &Flight, inst: &Inst, fault: &Fault) -> Box<Trap> {
+fn trap(flight: &Flight, fault: &Fault) -> Box<Trap> {
     Box::new(Trap {
         kind: fault.kind,
         pc: flight.pc,
-        line: inst.line,
+        line: flight.inst().line,
         block: flight.block,
         thread: flight.thread(fault.lane),
         address: Some(fault.address),
@@ -269,7 +311,30 @@ fn trap(flight: &Flight, inst: &Inst, fault: &Fault) -> Box<Trap> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_lanes_have_in_common_bounds_their_addresses(
+            lanes in 1..=u32::MAX,
+            base: u64,
+            spread in 0..40u32,
+            each: [u64; 32],
+        ) {
+            let addresses = each.map(|own| base ^ own & ((1 << spread) - 1));
+            let lanes = LaneMask(lanes);
+            let common = Common::of(&addresses, lanes);
+            prop_assert!(lanes.iter().all(|lane| (common.least..=common.greatest).contains(&addresses[lane])));
+            for bits in 0..64 {
+                let blocks: BTreeSet<u64> = lanes.iter().map(|lane| addresses[lane] >> bits).collect();
+                prop_assert_eq!(common.is_within(bits), blocks.len() == 1);
+            }
+        }
+    }
 
     #[test]
     fn bytes_across_an_allocations_end_are_outside() {

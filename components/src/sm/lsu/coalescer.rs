@@ -5,7 +5,8 @@
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-use crate::proto::mem::{LINE, SECTOR};
+use super::agu::Common;
+use crate::proto::mem::{LINE, SECTOR, SECTORS};
 
 /// What a request wants of one line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,12 +21,14 @@ pub struct Part {
 
 /// The parts of one warp access, in lane order.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Parts {
-    parts: [Part; WARP_SIZE],
-    n: usize,
-    next: usize,
+    n: u32,
+    next: u32,
     /// Requests that the access was split into.
     pub requests: u32,
+    /// Those beyond the first `n` mean nothing.
+    parts: [Part; WARP_SIZE],
 }
 
 impl Parts {
@@ -41,11 +44,9 @@ impl Parts {
         requests: 0,
     };
 
-    /// Coalesces an access of `bytes` aligned bytes in each of `lanes`.
-    pub fn of(addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) -> Self {
-        let mut parts = Parts::NONE;
-        parts.add(addresses, lanes, bytes);
-        parts
+    /// Forgets all parts.
+    pub fn clear(&mut self) {
+        (self.n, self.next, self.requests) = (0, 0, 0);
     }
 
     /// Adds the requests of an access of `bytes` aligned bytes in each of `lanes`, disjoint from those added before.
@@ -55,48 +56,90 @@ impl Parts {
             let members = LaneMask(LaneMask::first(per_request as u32).0 << first) & lanes;
             if !members.is_empty() {
                 self.requests += 1;
-                self.add_request(addresses, members, bytes);
+                self.add_request(addresses, members);
             }
         }
     }
 
-    fn add_request(&mut self, addresses: &[u64; WARP_SIZE], members: LaneMask, bytes: u32) {
-        let begin = self.n;
+    fn add_request(&mut self, addresses: &[u64; WARP_SIZE], members: LaneMask) {
+        if Common::of(addresses, members).is_within(LINE.trailing_zeros()) {
+            self.add_line(addresses, members);
+        } else {
+            self.add_lines(addresses, members);
+        }
+    }
+
+    /// A request whose lanes are all on one line.
+    fn add_line(&mut self, addresses: &[u64; WARP_SIZE], lanes: LaneMask) {
+        // Bit i for sector i of so many lines as 64 bits are for: the lanes' line is the only one.
+        let sector = |lane: usize| addresses[lane] / SECTOR as u64 % 64;
+        let sectors = lanes.iter().fold(0, |sectors, lane| sectors | 1u64 << sector(lane));
+        let line = addresses[lanes.0.trailing_zeros() as usize % WARP_SIZE] & !(LINE as u64 - 1);
+        let place = line / SECTOR as u64 % 64;
+        self.parts[self.n as usize] = Part {
+            line,
+            sectors: (sectors >> place) as u8,
+            lanes,
+        };
+        self.n += 1;
+    }
+
+    /// A request whose lanes may be on any lines. Aligned bytes never reach into the next sector.
+    fn add_lines(&mut self, addresses: &[u64; WARP_SIZE], members: LaneMask) {
+        let begin = self.n as usize;
+        let mut highest = None;
         for lane in members.iter() {
             let line = addresses[lane] & !(LINE as u64 - 1);
-            let offset = (addresses[lane] - line) as usize;
-            let found = self.parts[begin..self.n].iter().rposition(|part| part.line == line);
-            let at = found.map_or(self.n, |n| begin + n);
-            if found.is_none() {
-                self.parts[at] = Part {
-                    line,
-                    ..Part::default()
-                };
-                self.n += 1;
-            }
-            let part = &mut self.parts[at];
-            part.lanes |= LaneMask::lane(lane);
-            for sector in offset / SECTOR..=(offset + bytes as usize - 1) / SECTOR {
+            let sector = addresses[lane] as usize / SECTOR % SECTORS;
+            let known = &mut self.parts[begin..self.n as usize];
+            // Mostly a line is that of the lane before or lies above all lines before.
+            let found = match highest {
+                Some(highest) if line <= highest => known.iter_mut().rfind(|part| part.line == line),
+                _ => None,
+            };
+            if let Some(part) = found {
+                part.lanes |= LaneMask::lane(lane);
                 part.sectors |= 1 << sector;
+                continue;
             }
+            highest = highest.max(Some(line));
+            self.parts[self.n as usize] = Part {
+                line,
+                sectors: 1 << sector,
+                lanes: LaneMask::lane(lane),
+            };
+            self.n += 1;
         }
     }
 
     /// All parts.
     pub fn all(&self) -> &[Part] {
-        &self.parts[..self.n]
+        &self.parts[..self.n as usize]
+    }
+
+    /// The lanes on the line of part `n`, those of other requests among them.
+    #[inline]
+    pub fn lanes_on_line(&self, n: usize) -> LaneMask {
+        let Part { line, lanes, .. } = self.parts[n];
+        match self.requests {
+            1 => lanes,
+            _ => {
+                let on_line = self.all().iter().filter(|part| part.line == line);
+                on_line.fold(lanes, |lanes, part| lanes | part.lanes)
+            }
+        }
     }
 
     /// The next part not yet taken, left where it is.
     pub fn peek(&self) -> Option<&Part> {
-        self.all().get(self.next)
+        self.all().get(self.next as usize)
     }
 
-    /// The next part not yet taken.
-    pub fn take(&mut self) -> Option<Part> {
-        let part = *self.all().get(self.next)?;
+    /// The next part not yet taken, and its number.
+    pub fn take(&mut self) -> Option<(Part, u32)> {
+        let (part, n) = (*self.peek()?, self.next);
         self.next += 1;
-        Some(part)
+        Some((part, n))
     }
 
     /// Whether every part was taken.
@@ -106,8 +149,56 @@ impl Parts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    pub fn parts_of(addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) -> Parts {
+        let mut parts = Parts::NONE;
+        parts.add(addresses, lanes, bytes);
+        parts
+    }
+
+    /// Aligned addresses as warps have them: one after the other, near each other, apart, or anywhere in a few lines.
+    pub fn any_addresses(bytes: u64) -> impl Strategy<Value = [u64; WARP_SIZE]> {
+        let place = (0..1u64 << 20, 0..300u64);
+        let each = prop_oneof![Just(1u64), Just(3), Just(100)].prop_flat_map(|n| prop::array::uniform32(0..n));
+        (place, each, any::<bool>()).prop_map(move |((first, stride), each, falls)| {
+            std::array::from_fn(|lane| {
+                let lane = if falls { WARP_SIZE - 1 - lane } else { lane };
+                (first + lane as u64 * stride + each[lane]) * bytes
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_request_gives_a_part_for_each_line_in_order_of_its_first_lane(
+            lanes: u32,
+            (bytes, addresses) in (0..5u32).prop_flat_map(|n| (Just(1 << n), any_addresses(1 << n))),
+        ) {
+            let parts = parts_of(&addresses, LaneMask(lanes), bytes);
+            let mut wanted: Vec<Part> = Vec::new();
+            let mut requests = 0;
+            for members in (0..WARP_SIZE).collect::<Vec<_>>().chunks(128 / bytes.max(4) as usize) {
+                let first = wanted.len();
+                for &lane in members.iter().filter(|&&lane| lanes >> lane & 1 == 1) {
+                    let line = addresses[lane] / 128 * 128;
+                    let known = wanted[first..].iter().position(|part| part.line == line);
+                    let at = known.map_or(wanted.len(), |n| first + n);
+                    if at == wanted.len() {
+                        wanted.push(Part { line, ..Part::default() });
+                    }
+                    wanted[at].lanes |= LaneMask::lane(lane);
+                    wanted[at].sectors |= 1 << (addresses[lane] % 128 / 32);
+                }
+                requests += u32::from(wanted.len() > first);
+            }
+            prop_assert_eq!(parts.all(), &wanted[..]);
+            prop_assert_eq!(parts.requests, requests);
+        }
+    }
 
     fn stride(bytes: u64) -> [u64; WARP_SIZE] {
         std::array::from_fn(|lane| 0x1000 + lane as u64 * bytes)
@@ -125,7 +216,7 @@ mod tests {
     fn stride_of_words_costs_sectors_and_lines_as_published() {
         // Sectors and lines of a 32-bit access by stride in words (reference rules §2).
         for (words, lines, wanted) in [(1, 1, 4), (2, 2, 8), (4, 4, 16), (8, 8, 32), (16, 16, 32), (32, 32, 32)] {
-            let parts = Parts::of(&stride(4 * words), LaneMask::ALL, 4);
+            let parts = parts_of(&stride(4 * words), LaneMask::ALL, 4);
             assert_eq!((parts.all().len(), sectors(&parts)), (lines, wanted), "stride {words}");
         }
     }
@@ -134,27 +225,27 @@ mod tests {
     fn any_order_within_the_line_is_as_good() {
         let mut addresses = stride(4);
         addresses.reverse();
-        assert_eq!(Parts::of(&addresses, LaneMask::ALL, 4).all().len(), 1);
+        assert_eq!(parts_of(&addresses, LaneMask::ALL, 4).all().len(), 1);
     }
 
     #[test]
     fn wide_words_are_two_and_four_requests() {
-        let parts = Parts::of(&stride(8), LaneMask::ALL, 8);
+        let parts = parts_of(&stride(8), LaneMask::ALL, 8);
         assert_eq!((parts.requests, parts.all().len(), sectors(&parts)), (2, 2, 8));
-        let parts = Parts::of(&stride(16), LaneMask::ALL, 16);
+        let parts = parts_of(&stride(16), LaneMask::ALL, 16);
         assert_eq!((parts.requests, parts.all().len(), sectors(&parts)), (4, 4, 16));
     }
 
     #[test]
     fn offset_by_one_word_touches_one_sector_more() {
         let addresses = std::array::from_fn(|lane| 0x1004 + 4 * lane as u64);
-        let parts = Parts::of(&addresses, LaneMask::ALL, 4);
+        let parts = parts_of(&addresses, LaneMask::ALL, 4);
         assert_eq!((parts.all().len(), sectors(&parts)), (2, 5));
     }
 
     #[test]
     fn only_running_lanes_count() {
-        let parts = Parts::of(&stride(128), LaneMask(0b101), 4);
+        let parts = parts_of(&stride(128), LaneMask(0b101), 4);
         assert_eq!(
             parts.all().iter().map(|p| (p.line, p.lanes.0)).collect::<Vec<_>>(),
             [(0x1000, 1), (0x1100, 4)]

@@ -44,9 +44,50 @@ pub fn fill_packet(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: 
 
 fn fill_store(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
     let access = flight.inst().mods.access;
-    let slot = if flight.inst().op == Opcode::Sust { 2 } else { 1 };
-    let first = flight.decoded().first_word[slot] as usize;
     packet.kind = PacketKind::Store;
+    match (access.bytes, access.total()) {
+        _ if lines_apart(flight) > 1 => store_elements(packet, flight, lanes, word),
+        (4.., 4) => store_words_of::<4>(packet, flight, lanes),
+        (4.., 8) => store_words_of::<8>(packet, flight, lanes),
+        (4.., 16) => store_words_of::<16>(packet, flight, lanes),
+        _ => store_elements(packet, flight, lanes, word),
+    }
+}
+
+/// The first word of what a store stores.
+fn stored_word(flight: &Flight) -> usize {
+    let slot = if flight.inst().op == Opcode::Sust { 2 } else { 1 };
+    flight.decoded().first_word[slot] as usize
+}
+
+/// Stores whole words, `N` bytes in each lane. As lanes are aligned, a line is an array of such places.
+fn store_words_of<const N: usize>(packet: &mut Packet, flight: &Flight, lanes: LaneMask) {
+    let words = &flight.operands.words[stored_word(flight)..][..N / 4];
+    let (places, addresses) = (packet.bytes.as_chunks_mut::<N>().0, &flight.addresses);
+    let written = lanes.iter().fold(0, |written, lane| {
+        let n = addresses[lane] as usize % LINE / N;
+        for (bytes, word) in places[n].as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.0[lane].to_le_bytes();
+        }
+        written | 1u32 << n
+    });
+    packet.byte_mask = bytes_of_places::<N>(written);
+}
+
+/// The bits of the bytes in places of `N` bytes.
+fn bytes_of_places<const N: usize>(places: u32) -> u128 {
+    if places.count_ones() as usize == LINE / N {
+        return u128::MAX;
+    }
+    let bytes = (1u128 << N) - 1;
+    let places = LaneMask(places);
+    places.iter().fold(0, |mask, n| mask | bytes << (N * n))
+}
+
+/// Stores elements of any size; the words of a wide local access one by one.
+fn store_elements(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
+    let access = flight.inst().mods.access;
+    let first = stored_word(flight);
     packet.byte_mask = 0;
     for lane in lanes.iter() {
         let by_word = flight.local_lanes.contains(lane) && access.total() > 4;
@@ -98,10 +139,38 @@ fn source_word(flight: &Flight, word: usize, lane: usize, exists: bool) -> u32 {
     if exists { flight.operands.words[word].0[lane] } else { 0 }
 }
 
-/// Takes what an answered load brings into the results of the lanes that it concerns.
-pub fn fill_loaded(flight: &mut Flight, packet: &Packet) {
-    let inst = &flight.grid.program.code()[flight.pc as usize];
-    let access = inst.mods.access;
+/// Takes what an answered load brings into the results of the lanes that it concerns; `on_line` are those on its line, for an access
+/// whose words do not lie in [lines apart](lines_apart).
+pub fn fill_loaded(flight: &mut Flight, packet: &Packet, on_line: LaneMask) {
+    let access = flight.inst().mods.access;
+    match (access.bytes, access.total()) {
+        _ if lines_apart(flight) > 1 => load_elements(flight, packet),
+        (4.., 4) => load_words_of::<4>(flight, packet, on_line),
+        (4.., 8) => load_words_of::<8>(flight, packet, on_line),
+        (4.., 16) => load_words_of::<16>(flight, packet, on_line),
+        _ => load_elements(flight, packet),
+    }
+}
+
+/// Loads whole words, `N` bytes in each lane, as [`store_words_of`] stores them.
+fn load_words_of<const N: usize>(flight: &mut Flight, packet: &Packet, on_line: LaneMask) {
+    let (places, addresses) = (packet.bytes.as_chunks::<N>().0, &flight.addresses);
+    let results = &mut flight.results.words;
+    on_line.iter().for_each(|lane| {
+        let offset = addresses[lane] as usize % LINE;
+        // A word in each lane is one request, whose packet for a line has the sectors of all its lanes.
+        if N > 4 && packet.sectors >> (offset / SECTOR) & 1 == 0 {
+            return;
+        }
+        for (result, word) in results.iter_mut().zip(places[offset / N].as_chunks().0) {
+            result.0[lane] = u32::from_le_bytes(*word);
+        }
+    });
+}
+
+/// Loads elements of any size; the words of a wide local access one by one.
+fn load_elements(flight: &mut Flight, packet: &Packet) {
+    let access = flight.inst().mods.access;
     let results = &mut flight.results.words;
     let words = if flight.local_lanes.is_empty() {
         1
@@ -115,7 +184,7 @@ pub fn fill_loaded(flight: &mut Flight, packet: &Packet) {
             let Some(offset) = offset_in(packet, flight.addresses[lane] + (word * LINE) as u64) else {
                 continue;
             };
-            if local || access.bytes == 4 && access.count == 1 {
+            if local {
                 let bytes = &packet.bytes[offset..offset + 4];
                 results[word].0[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
                 continue;
@@ -163,4 +232,68 @@ pub fn load_constants(flight: &mut Flight) -> u64 {
         passes += u64::from(seen.iter().all(|other| flight.addresses[other] != address));
     }
     passes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use warpwave_isa::lane::Lanes;
+
+    use super::*;
+    use crate::dialogue::grid;
+    use crate::sm::lsu::coalescer::tests::{any_addresses, parts_of};
+
+    /// Accesses of whole words, and the bytes of each lane.
+    const KINDS: [(&str, u32); 5] = [("B32", 4), ("B32X2", 8), ("B32X4", 16), ("B64", 8), ("B64X2", 16)];
+
+    fn access() -> impl Strategy<Value = (&'static str, u32, [u64; 32])> {
+        let kind = prop::sample::select(&KINDS);
+        kind.prop_flat_map(|(kind, bytes)| (Just(kind), Just(bytes), any_addresses(u64::from(bytes))))
+    }
+
+    fn flight(text: &str, lanes: u32, addresses: [u64; 32]) -> Flight {
+        Flight {
+            lanes: LaneMask(lanes),
+            addresses,
+            ..Flight::blank(0, grid(text, 1))
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whole_words_are_loaded_as_elements_of_any_size_are(
+            lanes: u32,
+            (kind, bytes, addresses) in access(),
+            brought: [u8; LINE],
+        ) {
+            let mut at_once = flight(&format!("LD.{kind} R4, [R0]"), lanes, addresses);
+            let mut general = at_once.clone();
+            let parts = parts_of(&addresses, LaneMask(lanes), bytes);
+            for (n, part) in parts.all().iter().enumerate() {
+                let bytes = brought.map(|byte| byte ^ n as u8);
+                let packet = Packet { line: part.line, sectors: part.sectors, bytes, ..Packet::blank() };
+                fill_loaded(&mut at_once, &packet, parts.lanes_on_line(n));
+                load_elements(&mut general, &packet);
+                prop_assert_eq!(&at_once.results, &general.results);
+            }
+        }
+
+        #[test]
+        fn whole_words_are_stored_as_elements_of_any_size_are(
+            lanes: u32,
+            (kind, bytes, addresses) in access(),
+            words in prop::collection::vec(any::<[u32; 32]>(), 10),
+        ) {
+            let mut flight = flight(&format!("ST.{kind} [R0], R4"), lanes, addresses);
+            flight.operands.words = std::array::from_fn(|n| Lanes(words[n]));
+            for part in parts_of(&addresses, LaneMask(lanes), bytes).all() {
+                let blank = Packet { line: part.line, ..Packet::blank() };
+                let (mut at_once, mut general) = (blank.clone(), blank);
+                fill_store(&mut at_once, &flight, part.lanes, 0);
+                store_elements(&mut general, &flight, part.lanes, 0);
+                prop_assert_eq!(at_once.byte_mask, general.byte_mask);
+                prop_assert_eq!(at_once.bytes, general.bytes);
+            }
+        }
+    }
 }

@@ -1,6 +1,23 @@
 //! The pending request table: warp accesses whose packets are on their way through the L1.
+//!
+//! Each entry keeps the parts of its access in place. The tag of a packet names entry and part.
 
+use warpwave_isa::lane::WARP_SIZE;
+
+use super::coalescer::Parts;
 use crate::proto::warp::Flight;
+
+/// The tag of the packet for part `part` of the access in entry `entry`.
+#[inline]
+pub fn tag(entry: u32, part: u32) -> u32 {
+    entry * WARP_SIZE as u32 + part
+}
+
+/// Entry and part that a tag names.
+#[inline]
+pub fn entry_and_part(tag: u32) -> (u32, usize) {
+    (tag / WARP_SIZE as u32, tag as usize % WARP_SIZE)
+}
 
 /// One access under way.
 #[derive(Debug)]
@@ -23,6 +40,7 @@ pub struct Pending {
 #[derive(Debug)]
 pub struct PendingTable {
     entries: Vec<Option<Pending>>,
+    parts: Vec<Parts>,
     free: Vec<u32>,
 }
 
@@ -31,6 +49,7 @@ impl PendingTable {
     pub fn new(entries: u32) -> Self {
         PendingTable {
             entries: (0..entries).map(|_| None).collect(),
+            parts: vec![Parts::NONE; entries as usize],
             free: (0..entries).rev().collect(),
         }
     }
@@ -45,32 +64,35 @@ impl PendingTable {
         self.entries.len() - self.free.len()
     }
 
-    /// Adds an access; gives the tag of its packets.
+    /// Adds an access without parts; gives the number of its entry.
     ///
     /// # Panics
     /// If the table is full: ask [`PendingTable::has_room`] first.
     pub fn add(&mut self, pending: Pending) -> u32 {
-        let tag = self.free.pop().expect("a free entry was asked for");
-        self.entries[tag as usize] = Some(pending);
-        tag
+        let entry = self.free.pop().expect("a free entry was asked for");
+        self.entries[entry as usize] = Some(pending);
+        self.parts[entry as usize].clear();
+        entry
     }
 
-    /// The access of a packet.
-    pub fn get(&mut self, tag: u32) -> &mut Pending {
-        self.entries[tag as usize]
-            .as_mut()
-            .expect("an answer belongs to a pending access")
+    /// An access and its parts.
+    pub fn get(&mut self, entry: u32) -> (&mut Pending, &mut Parts) {
+        let pending = self.entries[entry as usize].as_mut();
+        (
+            pending.expect("an answer belongs to a pending access"),
+            &mut self.parts[entry as usize],
+        )
     }
 
     /// One packet is answered; the access, if it was the last.
-    pub fn answered(&mut self, tag: u32) -> Option<Pending> {
-        let pending = self.get(tag);
+    pub fn answered(&mut self, entry: u32) -> Option<Pending> {
+        let (pending, _) = self.get(entry);
         pending.left -= 1;
         if pending.left > 0 {
             return None;
         }
-        self.free.push(tag);
-        self.entries[tag as usize].take()
+        self.free.push(entry);
+        self.entries[entry as usize].take()
     }
 
     /// Forgets everything.

@@ -85,9 +85,9 @@ fn want(flight: &mut Flight, texture: &Texture, fetch: &mut Fetch) -> Option<Box
     None
 }
 
-/// The packets for texel `n` of every lane.
-pub fn parts(flight: &Flight, n: usize) -> Parts {
-    let Some(fetch) = &flight.fetch else { return Parts::NONE };
+/// Adds the packets for texel `n` of every lane.
+pub fn add_parts(parts: &mut Parts, flight: &Flight, n: usize) {
+    let Some(fetch) = &flight.fetch else { return };
     let bytes = match (flight.inst().op, texture_of(flight)) {
         (Opcode::Tex, Ok(texture)) => texture.texel_bytes(),
         _ => flight.inst().mods.access.total(),
@@ -100,7 +100,7 @@ pub fn parts(flight: &Flight, n: usize) -> Parts {
             lanes |= LaneMask::lane(lane);
         }
     }
-    Parts::of(&addresses, lanes, bytes)
+    parts.add(&addresses, lanes, bytes);
 }
 
 /// Takes what an answered packet brings of the lanes' texels.

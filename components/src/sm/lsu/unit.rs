@@ -44,9 +44,8 @@ use crate::proto::launch::Trap;
 use crate::proto::mem::{Packet, PacketKind, Stage};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::cluster::Clusters;
-use crate::sm::lsu::coalescer::Parts;
 use crate::sm::lsu::data;
-use crate::sm::lsu::pending::{Pending, PendingTable};
+use crate::sm::lsu::pending::{Pending, PendingTable, entry_and_part};
 use crate::sm::lsu::texture::{self, is_texture};
 
 /// Tag of the packet that tells the L1 to drop its lines.
@@ -111,8 +110,8 @@ warpwave_hw::show_ports!(ClusterPorts: seated, request, answer);
 
 /// An access whose packets are being made.
 struct Making {
-    parts: Parts,
-    tag: u32,
+    /// Its entry in the table, which has its parts.
+    entry: u32,
     /// Word of a wide local access that the parts are for: each lies in lines of its own.
     word: u32,
 }
@@ -199,7 +198,8 @@ impl Lsu {
     }
 
     fn take_answer(&mut self, packet: &Packet, now: Cycle) {
-        let pending = self.pending.get(packet.tag);
+        let (entry, part) = entry_and_part(packet.tag);
+        let (pending, parts) = self.pending.get(entry);
         let grid = self.grid.unwrap_or(0);
         self.log
             .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
@@ -207,7 +207,7 @@ impl Lsu {
         if let Some(flight) = pending.flight.as_mut().filter(|_| !pending.posted) {
             match packet.kind {
                 PacketKind::Load if is_texture(flight.inst().op) => texture::fill(flight, packet),
-                PacketKind::Load => data::fill_loaded(flight, packet),
+                PacketKind::Load => data::fill_loaded(flight, packet, parts.lanes_on_line(part)),
                 _ => data::fill_atomic(flight, packet),
             }
             let latency = match packet.kind {
@@ -220,18 +220,18 @@ impl Lsu {
             // Two cycles more bring the value to the write port and the release to the scheduler.
             latency.record(now.since(flight.issued) + 2);
         }
-        self.answered(packet.tag, now);
+        self.answered(entry, now);
     }
 
     /// One packet less to wait for, or all packets made.
-    fn answered(&mut self, tag: u32, now: Cycle) {
+    fn answered(&mut self, entry: u32, now: Cycle) {
         if let Some(Pending {
             mut flight,
             subcore,
             warp,
             posted,
             ..
-        }) = self.pending.answered(tag)
+        }) = self.pending.answered(entry)
         {
             if let Some(flight) = &mut flight
                 && is_texture(flight.inst().op)

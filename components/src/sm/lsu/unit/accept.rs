@@ -8,7 +8,6 @@ use warpwave_isa::space::Space;
 
 use super::{Lsu, Making, What};
 use crate::proto::warp::{Flight, MemoryNote};
-use crate::sm::lsu::coalescer::Parts;
 use crate::sm::lsu::pending::Pending;
 use crate::sm::lsu::{agu, bulk, data, texture};
 use crate::sm::timing;
@@ -20,8 +19,9 @@ impl Lsu {
             return;
         }
         let subcores = self.ports.input.len();
-        for n in 1..=subcores {
-            let subcore = (self.last + n) % subcores;
+        let mut subcore = self.last;
+        for _ in 0..subcores {
+            subcore = if subcore + 1 < subcores { subcore + 1 } else { 0 };
             if self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
                 self.last = subcore;
                 self.take(subcore, now);
@@ -112,29 +112,10 @@ impl Lsu {
             self.invalidate = true;
             self.l1_bytes = flight.grid.l1_bytes;
         }
-        let inst = flight.inst();
-        // A prefetch says where, not how much.
-        let bytes = inst.mods.access.total().max(1);
         let lanes = data::device_lanes(&flight);
-        let parts = match inst.op {
-            Opcode::Tex | Opcode::Suld => texture::parts(&flight, 0),
-            _ => {
-                let mut parts = Parts::of(&flight.addresses, lanes & !flight.local_lanes, bytes);
-                parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
-                parts
-            }
-        };
-        let accesses = match inst.op {
-            Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => Some(&mut self.stats.loads),
-            Opcode::St | Opcode::Sust => Some(&mut self.stats.stores),
-            Opcode::Cctl => None,
-            _ => Some(&mut self.stats.atomics),
-        };
-        if let Some(accesses) = accesses {
-            accesses.count(&parts, lanes, bytes);
-        }
-        let (subcore, warp, pc, posted) = (flight.subcore, flight.warp, flight.pc, timing::is_posted(inst));
-        let tag = self.pending.add(Pending {
+        let (subcore, warp, pc) = (flight.subcore, flight.warp, flight.pc);
+        let posted = timing::is_posted(flight.inst());
+        let entry = self.pending.add(Pending {
             flight: Some(flight),
             subcore,
             warp,
@@ -142,10 +123,34 @@ impl Lsu {
             left: 1,
             posted,
         });
-        self.making = Some(Making { parts, tag, word: 0 });
+        self.making = Some(Making { entry, word: 0 });
+        self.coalesce(entry, lanes);
         if lanes.is_empty() {
             self.make_more(now);
         }
+    }
+
+    /// Works out and counts the parts of an access that is new in the table.
+    fn coalesce(&mut self, entry: u32, lanes: LaneMask) {
+        let (pending, parts) = self.pending.get(entry);
+        let Some(flight) = &pending.flight else { return };
+        let inst = flight.inst();
+        // A prefetch says where, not how much.
+        let bytes = inst.mods.access.total().max(1);
+        match inst.op {
+            Opcode::Tex | Opcode::Suld => texture::add_parts(parts, flight, 0),
+            _ => {
+                parts.add(&flight.addresses, lanes & !flight.local_lanes, bytes);
+                parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
+            }
+        }
+        let accesses = match inst.op {
+            Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.stats.loads,
+            Opcode::St | Opcode::Sust => &mut self.stats.stores,
+            Opcode::Cctl => return,
+            _ => &mut self.stats.atomics,
+        };
+        accesses.count(parts, lanes, bytes);
     }
 }
 

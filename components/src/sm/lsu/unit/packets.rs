@@ -3,11 +3,12 @@
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 
-use super::{INVALIDATION, Lsu};
+use super::{INVALIDATION, Lsu, Making};
 use crate::proto::cluster::remote;
 use crate::proto::mem::{LINE, Packet, PacketKind, SECTORS, Stage, Stamps};
-use crate::sm::lsu::coalescer::{Part, Parts};
+use crate::sm::lsu::coalescer::Part;
 use crate::sm::lsu::data;
+use crate::sm::lsu::pending::tag;
 use crate::sm::lsu::texture::{self, is_texture};
 
 /// Every sector of a line.
@@ -42,9 +43,11 @@ impl Lsu {
             self.ports.l1.send(now, packet);
             return;
         }
-        let Some(making) = &mut self.making else { return };
-        let (tag, word) = (making.tag, making.word);
-        if making.parts.peek().is_some_and(|part| remote(part.line).is_some())
+        let Some(&Making { entry, word }) = self.making.as_ref() else {
+            return;
+        };
+        let (_, parts) = self.pending.get(entry);
+        if parts.peek().is_some_and(|part| remote(part.line).is_some())
             && !self
                 .ports
                 .cluster
@@ -53,8 +56,8 @@ impl Lsu {
         {
             return;
         }
-        if let Some(part) = making.parts.take() {
-            self.send_part(part, tag, word, now);
+        if let Some((part, n)) = parts.take() {
+            self.send_part(part, n, entry, word, now);
         }
         self.make_more(now);
     }
@@ -62,38 +65,37 @@ impl Lsu {
     /// When all parts are sent: goes on to the next word of a wide local access, or ends the making.
     pub(super) fn make_more(&mut self, now: Cycle) {
         let Some(making) = &mut self.making else { return };
-        if !making.parts.is_done() {
+        let entry = making.entry;
+        let (pending, parts) = self.pending.get(entry);
+        if !parts.is_done() {
             return;
         }
-        let pending = self.pending.get(making.tag);
         let flight = pending
             .flight
             .as_ref()
             .expect("a flight stays until its packets are made");
         making.word += 1;
         if making.word < data::lines_apart(flight) {
+            parts.clear();
             if is_texture(flight.inst().op) {
-                making.parts = texture::parts(flight, making.word as usize);
-                return;
+                return texture::add_parts(parts, flight, making.word as usize);
             }
             let addresses = flight
                 .addresses
                 .map(|address| address + u64::from(making.word) * LINE as u64);
-            making.parts = Parts::of(&addresses, flight.local_lanes, 4);
-            return;
+            return parts.add(&addresses, flight.local_lanes, 4);
         }
         if pending.posted {
             // The packets carry the data: the box goes back.
             self.finished.extend(pending.flight.take());
         }
-        let tag = making.tag;
         self.making = None;
-        self.answered(tag, now);
+        self.answered(entry, now);
     }
 
-    fn send_part(&mut self, part: Part, tag: u32, word: u32, now: Cycle) {
+    fn send_part(&mut self, part: Part, n: u32, entry: u32, word: u32, now: Cycle) {
         let mut packet = self.blank();
-        let pending = self.pending.get(tag);
+        let (pending, _) = self.pending.get(entry);
         pending.left += 1;
         let flight = pending
             .flight
@@ -101,7 +103,7 @@ impl Lsu {
             .expect("a flight stays until its packets are made");
         packet.line = part.line;
         packet.sectors = part.sectors;
-        packet.tag = tag;
+        packet.tag = tag(entry, n);
         packet.cache = flight.inst().mods.cache;
         packet.stamps = Stamps::NONE;
         packet.stamps.note(Stage::Issue, flight.issued);
