@@ -15,6 +15,8 @@
 //! Ask for room, then send: sending without room is a bug and panics. A sender that has nothing else to do waits for room with
 //! [`OutPort::await_room`] and is ticked when there is some.
 
+pub mod inbox;
+
 pub mod monitor;
 
 pub mod stall;
@@ -49,29 +51,32 @@ pub struct LinkConfig {
 /// For each place of the ring: while a message is in it, [`TAKEN`] and the cycle from which the message is visible; else the
 /// cycle from which the place is free. One word answers both sides' questions without touching the channel.
 ///
-/// Inside a tile, the word behind the places says whether the sender waits for room ([`WAITED_FOR`]).
+/// Inside a tile, the word behind the places says whether the sender waits for room ([`WAITED_FOR`]), and by which number the
+/// receiver's [`inbox`] knows the link ([`NUMBER`], 0 where it does not).
 type Places = Arc<[AtomicU64]>;
 
 const TAKEN: u64 = 1 << 63;
 
 /// The sender is to be woken when a place is free.
-const WAITED_FOR: u64 = 1;
+const WAITED_FOR: u64 = 1 << 63;
+
+/// The link's number in its receiver's inbox, counted from 1.
+const NUMBER: u64 = WAITED_FOR - 1;
 
 /// The sending end. What every message needs stands together, in as few lines of the processor's cache as that takes.
 #[repr(C)]
 pub struct OutPort<T> {
     places: Places,
-    place: usize,
-    depth: usize,
-    latency: u64,
-    longest: u64,
+    place: u32,
+    depth: u32,
+    latency: u32,
+    longest: u32,
     last_visible: Cycle,
     attached: Option<Box<Attached<T>>>,
     channel: Sender<T>,
     receiver: Waker,
-    /// The sender itself, and whether the receiver is of another tile.
+    /// The sender itself.
     sender: Waker,
-    remote: bool,
     config: Arc<LinkConfig>,
 }
 
@@ -85,13 +90,15 @@ struct Attached<T> {
 #[repr(C)]
 pub struct InPort<T> {
     places: Places,
-    place: usize,
-    depth: usize,
-    credit_latency: u64,
+    place: u32,
+    depth: u32,
+    credit_latency: u32,
     channel: Receiver<T>,
     monitor: Option<Box<dyn Monitor<T>>>,
     head: Option<T>,
     sender: Waker,
+    /// The receiver itself.
+    receiver: Waker,
     config: Arc<LinkConfig>,
 }
 
@@ -122,45 +129,39 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     }
     let (sender, receiver) = bounded(*depth as usize);
     let places: Places = (0..=*depth).map(|_| AtomicU64::new(0)).collect();
-    let depth = *depth as usize;
-    let latency = u64::from(*latency);
-    let config = Arc::new(config.clone());
     let out = OutPort {
         channel: sender,
         places: places.clone(),
         place: 0,
-        depth,
-        latency,
-        longest,
+        depth: *depth,
+        latency: *latency,
+        longest: longest as u32,
         last_visible: Cycle::ZERO,
         receiver: to.waker(between_tiles),
         sender: from.waker(between_tiles),
-        remote: between_tiles,
-        config: config.clone(),
+        config: Arc::new(config.clone()),
         attached: None,
     };
-    let credit_latency = if between_tiles { latency } else { 1 };
-    (
-        out,
-        InPort {
-            channel: receiver,
-            head: None,
-            places,
-            place: 0,
-            depth,
-            credit_latency,
-            sender: from.waker(between_tiles),
-            config,
-            monitor: None,
-        },
-    )
+    let input = InPort {
+        channel: receiver,
+        head: None,
+        places,
+        place: 0,
+        depth: *depth,
+        credit_latency: if between_tiles { *latency } else { 1 },
+        sender: from.waker(between_tiles),
+        receiver: to.waker(between_tiles),
+        config: out.config.clone(),
+        monitor: None,
+    };
+    (out, input)
 }
 
 impl<T> OutPort<T> {
     /// Whether a message may be sent in this cycle.
     #[inline]
     pub fn has_room(&self, now: Cycle) -> bool {
-        self.places[self.place].load(Ordering::Acquire) <= now.0
+        self.places[self.place as usize].load(Ordering::Acquire) <= now.0
     }
 
     /// What a sender says of itself after a tick in which there was no room, or there may be none in the next: when to tick it.
@@ -168,7 +169,7 @@ impl<T> OutPort<T> {
     /// Inside a tile the receiver wakes it when it takes a message. Another tile cannot free a place for a cycle of the same
     /// quantum, so a sender to one is ticked when the next begins.
     pub fn await_room(&self, now: Cycle) -> Activity {
-        let word = self.places[self.place].load(Ordering::Acquire);
+        let word = self.places[self.place as usize].load(Ordering::Acquire);
         if word & TAKEN == 0 {
             return if word <= now.0 + 1 {
                 Activity::Busy
@@ -176,10 +177,11 @@ impl<T> OutPort<T> {
                 Activity::Until(Cycle(word))
             };
         }
-        if self.remote {
+        if self.sender.is_remote() {
             self.sender.wake_in_next_quantum();
         } else {
-            self.places[self.depth].store(WAITED_FOR, Ordering::Relaxed);
+            let note = &self.places[self.depth as usize];
+            note.store(note.load(Ordering::Relaxed) | WAITED_FOR, Ordering::Relaxed);
         }
         Activity::Idle
     }
@@ -200,11 +202,21 @@ impl<T> OutPort<T> {
     /// If there is no room, or the message would come beyond the horizon of a tile.
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
-        assert!(self.has_room(now), "cycle {now}: message sent without asking for room");
-        let extra = extra + self.attached(now, extra, &message);
-        let visible = self.behind_last(now + self.latency + extra);
+        let mut after = u64::from(self.latency) + extra;
+        if self.attached.is_some() {
+            after += self.attached(now, extra, &message);
+        }
+        let mut visible = now + after;
+        if self.last_visible > visible {
+            visible = self.behind_last(visible);
+        }
+        let place = &self.places[self.place as usize];
         assert!(
-            visible.since(now) <= self.longest,
+            place.load(Ordering::Acquire) <= now.0,
+            "cycle {now}: message sent without asking for room"
+        );
+        assert!(
+            visible.since(now) <= u64::from(self.longest),
             "cycle {now}: a message visible only in cycle {visible}, beyond the horizon of {} cycles",
             self.longest
         );
@@ -214,27 +226,30 @@ impl<T> OutPort<T> {
             "cycle {now}: a free place, but a full channel"
         );
         // Only now may the receiver know of it.
-        self.places[self.place].store(visible.0 | TAKEN, Ordering::Release);
+        place.store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, self.depth);
+        let number = self.places[self.depth as usize].load(Ordering::Relaxed) & NUMBER;
+        if number != 0 {
+            self.receiver.note_arrival(number as u32);
+        }
         self.receiver.wake(visible);
     }
 
     /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
-    #[inline]
+    #[cold]
     fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
         let Some(attached) = &mut self.attached else { return 0 };
         if let Some(monitor) = &mut attached.monitor {
             monitor.sent(now, message);
         }
-        let most = self.longest.saturating_sub(self.latency + extra);
+        let most = u64::from(self.longest).saturating_sub(u64::from(self.latency) + extra);
         attached.stall.as_ref().map_or(0, |stall| stall.delay(now).min(most))
     }
 
-    /// The cycle, or that of the message before if it is later and still under way: a receiver that was reset has dropped it.
-    #[inline]
+    /// The cycle, or that of the message before, which is later, if it is still under way: a receiver that was reset has dropped it.
     fn behind_last(&self, visible: Cycle) -> Cycle {
         let last = if self.place == 0 { self.depth } else { self.place } - 1;
-        if self.last_visible > visible && self.places[last].load(Ordering::Acquire) & TAKEN != 0 {
+        if self.places[last as usize].load(Ordering::Acquire) & TAKEN != 0 {
             self.last_visible
         } else {
             visible
@@ -243,7 +258,7 @@ impl<T> OutPort<T> {
 
     /// Cycles from sending to being visible.
     pub fn latency(&self) -> u64 {
-        self.latency
+        u64::from(self.latency)
     }
 
     /// Shows every message sent to `monitor`.
@@ -279,15 +294,20 @@ impl<T> InPort<T> {
     #[inline]
     pub fn is_ready(&self, now: Cycle) -> bool {
         // A free place's word is below TAKEN, so it wraps to something far beyond any cycle.
-        self.places[self.place].load(Ordering::Acquire).wrapping_sub(TAKEN) <= now.0
+        self.places[self.place as usize]
+            .load(Ordering::Acquire)
+            .wrapping_sub(TAKEN)
+            <= now.0
     }
 
     /// Takes the oldest visible message; its place is free again after the credit latency.
     #[inline]
     pub fn recv(&mut self, now: Cycle) -> Option<T> {
-        if !self.is_ready(now) {
-            return None;
-        }
+        self.is_ready(now).then(|| self.take(now))
+    }
+
+    /// Takes the oldest message, which is visible.
+    fn take(&mut self, now: Cycle) -> T {
         let message = match self.head.take() {
             Some(message) => message,
             None => self
@@ -298,14 +318,21 @@ impl<T> InPort<T> {
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, &message);
         }
-        let free = now + self.credit_latency;
-        self.places[self.place].store(free.0, Ordering::Release);
+        let free = now + u64::from(self.credit_latency);
+        self.places[self.place as usize].store(free.0, Ordering::Release);
         self.place = next(self.place, self.depth);
-        if self.places[self.depth].load(Ordering::Relaxed) == WAITED_FOR {
-            self.places[self.depth].store(0, Ordering::Relaxed);
-            self.sender.wake(free);
+        let note = &self.places[self.depth as usize];
+        let word = note.load(Ordering::Relaxed);
+        if word != 0 {
+            if self.places[self.place as usize].load(Ordering::Relaxed) & TAKEN == 0 {
+                self.receiver.note_empty((word & NUMBER) as u32);
+            }
+            if word & WAITED_FOR != 0 {
+                note.store(word & NUMBER, Ordering::Relaxed);
+                self.sender.wake(free);
+            }
         }
-        Some(message)
+        message
     }
 
     /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
@@ -320,9 +347,11 @@ impl<T> InPort<T> {
             // Both ends keep counting places from where the other does.
             self.place = next(self.place, self.depth);
         }
-        for place in self.places.iter() {
-            place.store(0, Ordering::Release);
-        }
+        let (places, note) = self.places.split_at(self.depth as usize);
+        places.iter().for_each(|place| place.store(0, Ordering::Release));
+        let number = note[0].load(Ordering::Relaxed) & NUMBER;
+        note[0].store(number, Ordering::Release);
+        self.receiver.note_empty(number as u32);
     }
 
     /// Shows every message taken to `monitor`.
@@ -332,7 +361,7 @@ impl<T> InPort<T> {
 }
 
 #[inline]
-fn next(place: usize, places: usize) -> usize {
+fn next(place: u32, places: u32) -> u32 {
     if place + 1 == places { 0 } else { place + 1 }
 }
 

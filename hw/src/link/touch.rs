@@ -18,7 +18,7 @@ pub trait Touch {
 impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
-        black_box(self.places[self.place].load(Ordering::Relaxed));
+        black_box(self.places[self.place as usize].load(Ordering::Relaxed));
         black_box(self.channel.len());
     }
 }
@@ -26,7 +26,7 @@ impl<T> Touch for OutPort<T> {
 impl<T> Touch for InPort<T> {
     #[inline]
     fn touch(&self) {
-        black_box(self.places[self.place].load(Ordering::Relaxed));
+        black_box(self.places[self.place as usize].load(Ordering::Relaxed));
         black_box(self.channel.len());
     }
 }

@@ -115,7 +115,7 @@ impl<T: Payload> Show for InPort<T> {
             link: &link,
             is_sender: false,
             payload: T::NAME,
-            credit_latency: self.credit_latency,
+            credit_latency: u64::from(self.credit_latency),
         };
         if let Some((basket, link)) = wires.end(&end) {
             self.watch(Box::new(Tap { basket, link }));

@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::TileBuilder;
 use super::bell::Bells;
 use super::wheel::Wheel;
+use super::{MAX_COMPONENTS, TileBuilder};
 use crate::time::Cycle;
 
 /// What the ports of other components share with a tile.
@@ -20,6 +20,8 @@ pub(super) struct Shared {
     pub(super) neighbors: Mutex<Vec<usize>>,
     /// Components to tick when the next quantum begins.
     pub(super) next_quantum: AtomicU64,
+    /// For each component, its numbered links (see [`crate::link::inbox`]) with messages under way.
+    arrivals: [AtomicU64; MAX_COMPONENTS],
     /// The machine's bells and which is this tile's, once it is part of a machine.
     pub(super) bell: OnceLock<(Bells, usize)>,
 }
@@ -32,6 +34,7 @@ impl Shared {
             remote_latency: AtomicU32::new(u32::MAX),
             neighbors: Mutex::default(),
             next_quantum: AtomicU64::new(0),
+            arrivals: [const { AtomicU64::new(0) }; MAX_COMPONENTS],
             bell: OnceLock::new(),
         })
     }
@@ -90,16 +93,18 @@ impl Slot {
     pub(crate) fn waker(&self, remote: bool) -> Waker {
         Waker {
             shared: self.shared.clone(),
-            component: 1 << self.index,
+            component: self.index as u32,
             remote,
         }
     }
 }
 
 /// Puts a component on its tile's wheel.
+#[derive(Clone)]
 pub(crate) struct Waker {
     shared: Arc<Shared>,
-    component: u64,
+    component: u32,
+    /// Whether the link that it belongs to joins two tiles.
     remote: bool,
 }
 
@@ -107,15 +112,47 @@ impl Waker {
     #[inline]
     pub(crate) fn wake(&self, at: Cycle) {
         if self.remote {
-            self.shared.post(at, self.component);
+            self.shared.post(at, 1 << self.component);
         } else {
-            self.shared.wheel.add(at, self.component);
+            self.shared.wheel.add(at, 1 << self.component);
         }
     }
 
     /// On the tile's own thread: ticks the component when its tile's next quantum begins.
     pub(crate) fn wake_in_next_quantum(&self) {
         let waiting = &self.shared.next_quantum;
-        waiting.store(waiting.load(Ordering::Relaxed) | self.component, Ordering::Relaxed);
+        waiting.store(waiting.load(Ordering::Relaxed) | 1 << self.component, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_remote(&self) -> bool {
+        self.remote
+    }
+
+    /// Whether both stand for the same component.
+    pub(crate) fn is_same(&self, other: &Waker) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared) && self.component == other.component
+    }
+
+    /// The component's numbered links with messages under way, bit i for number i + 1.
+    #[inline]
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.shared.arrivals[self.component as usize].load(Ordering::Relaxed)
+    }
+
+    /// On the tile's own thread: a message is under way on the component's link of this number.
+    #[inline]
+    pub(crate) fn note_arrival(&self, number: u32) {
+        let arrivals = &self.shared.arrivals[self.component as usize];
+        arrivals.store(arrivals.load(Ordering::Relaxed) | 1 << (number - 1), Ordering::Relaxed);
+    }
+
+    /// On the tile's own thread: none is under way there any more; nothing for number 0.
+    #[inline]
+    pub(crate) fn note_empty(&self, number: u32) {
+        let arrivals = &self.shared.arrivals[self.component as usize];
+        arrivals.store(
+            arrivals.load(Ordering::Relaxed) & !(1 << number >> 1),
+            Ordering::Relaxed,
+        );
     }
 }

@@ -1,0 +1,113 @@
+//! Which of a component's input ports have messages under way: one word, so that a tick asks those ports alone.
+//!
+//! A component with many ports, of which few have anything at a time, numbers them when it is built. A port's bit is set while
+//! a message is on its link, visible or not, so the word says where to look, never what is there: no result depends on it.
+
+use super::{InPort, NUMBER};
+use crate::tile::Waker;
+use std::sync::atomic::Ordering;
+
+/// Most ports of one component.
+pub const MAX_PORTS: u32 = 63;
+
+/// The numbered ports of one component.
+#[derive(Default)]
+pub struct Inbox {
+    component: Option<Waker>,
+    ports: u32,
+    /// Ports whose sender is of another tile: it cannot write here, so they are always asked.
+    always: u64,
+}
+
+impl Inbox {
+    /// Gives a port the next number, counted from 0.
+    ///
+    /// # Panics
+    /// If there are [`MAX_PORTS`] already, or the link is in use.
+    pub fn add<T>(&mut self, port: &InPort<T>) -> u32 {
+        let number = self.ports;
+        assert!(number < MAX_PORTS, "an inbox has at most {MAX_PORTS} ports");
+        assert!(port.is_empty(), "a port is numbered before its link is used");
+        self.ports += 1;
+        let component = self.component.get_or_insert_with(|| port.receiver.clone());
+        if port.receiver.is_remote() || !component.is_same(&port.receiver) {
+            self.always |= 1 << number;
+        } else {
+            let note = &port.places[port.depth as usize];
+            note.store(
+                note.load(Ordering::Relaxed) & !NUMBER | u64::from(number + 1),
+                Ordering::Relaxed,
+            );
+        }
+        number
+    }
+
+    /// The ports that may have a message, bit i for port i.
+    #[inline]
+    pub fn under_way(&self) -> u64 {
+        self.always | self.component.as_ref().map_or(0, Waker::arrivals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{LinkConfig, OutPort, link};
+    use crate::path::Path;
+    use crate::tile::{Slot, TileBuilder};
+    use crate::time::Cycle;
+
+    fn joined(from: &Slot, to: &Slot) -> (OutPort<u32>, InPort<u32>) {
+        let config = LinkConfig {
+            path: Path::root("l"),
+            latency: 1,
+            depth: 2,
+        };
+        link(&config, from, to)
+    }
+
+    #[test]
+    fn port_is_named_from_sending_until_its_last_message_is_taken() {
+        let mut tile = TileBuilder::new();
+        let (from, to) = (tile.slot(), tile.slot());
+        let ((_, quiet), (mut out, mut input)) = (joined(&from, &to), joined(&from, &to));
+        let mut inbox = Inbox::default();
+        assert_eq!((inbox.add(&quiet), inbox.add(&input)), (0, 1));
+        assert_eq!(inbox.under_way(), 0);
+        out.send(Cycle(0), 7);
+        out.send(Cycle(0), 8);
+        assert_eq!(inbox.under_way(), 0b10);
+        assert_eq!(input.recv(Cycle(1)), Some(7));
+        assert_eq!(inbox.under_way(), 0b10);
+        assert_eq!(input.recv(Cycle(1)), Some(8));
+        assert_eq!(inbox.under_way(), 0);
+        out.send(Cycle(2), 9);
+        input.clear();
+        assert_eq!(inbox.under_way(), 0);
+    }
+
+    #[test]
+    fn port_from_another_tile_is_always_named() {
+        let (mut here, mut there) = (TileBuilder::new(), TileBuilder::new());
+        let (from, near, to) = (there.slot(), here.slot(), here.slot());
+        let ((_, far), (_, input)) = (joined(&from, &to), joined(&near, &to));
+        let mut inbox = Inbox::default();
+        (inbox.add(&far), inbox.add(&input));
+        assert_eq!(inbox.under_way(), 0b01);
+    }
+
+    #[test]
+    fn sender_waits_for_room_both_notes_are_kept() {
+        let mut tile = TileBuilder::new();
+        let (from, to) = (tile.slot(), tile.slot());
+        let (mut out, mut input) = joined(&from, &to);
+        let mut inbox = Inbox::default();
+        inbox.add(&input);
+        out.send(Cycle(0), 1);
+        out.send(Cycle(0), 2);
+        out.await_room(Cycle(0));
+        input.recv(Cycle(1));
+        out.send(Cycle(2), 3);
+        assert_eq!(inbox.under_way(), 1);
+    }
+}
