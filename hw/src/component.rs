@@ -61,6 +61,14 @@ pub trait Component: Any + Send {
         now + 1
     }
 
+    /// When what it shows changes by itself, with no tick: while watched, it is ticked then.
+    fn drifts_at(&self) -> Cycle {
+        Cycle::NEVER
+    }
+
+    /// Brings what it shows up to date with what changed by itself before cycle `now`, as a tick in that cycle would first.
+    fn catch_up(&mut self, _now: Cycle) {}
+
     /// Reads what its next tick will read ([`Touch`](crate::link::touch::Touch)), when it may be far away in memory.
     fn touch(&self) {}
 

@@ -278,6 +278,10 @@ impl Tile {
         if self.next_window() < end
             && let Some(watch) = &mut self.watch
         {
+            for (index, component) in self.components.iter_mut().enumerate() {
+                component.catch_up(from);
+                self.fading.set(index, component.drifts_at());
+            }
             self.watched = watch.begin(from, &self.components);
         }
     }
@@ -327,16 +331,23 @@ impl Tile {
     #[inline]
     fn tick(&mut self, index: usize, now: Cycle) {
         let activity = self.components[index].tick(now);
-        if self.watched >> index & 1 == 1
-            && let Some(watch) = &mut self.watch
-        {
-            watch.sampler.sample(now, index, self.components[index].as_ref());
-            self.fading.set(index, self.components[index].fades_at(now));
+        if self.watched >> index & 1 == 1 {
+            self.sample(index, now);
         }
         self.schedule(index, now, activity);
     }
 
-    /// Ticks and samples what shows something that is over, but for what is due anyway.
+    /// Out of the way of tiles that nobody watches.
+    #[cold]
+    #[inline(never)]
+    fn sample(&mut self, index: usize, now: Cycle) {
+        if let Some(watch) = &mut self.watch {
+            watch.sampler.sample(now, index, self.components[index].as_ref());
+            self.fading.set(index, self.components[index].fades_at(now));
+        }
+    }
+
+    /// Ticks and samples what shows something that is over or has drifted, but for what is due anyway.
     fn tick_faded(&mut self, now: Cycle, due: u64) {
         let mut faded = self.fading.take(now) & !due & self.watched;
         while faded != 0 {
@@ -345,6 +356,7 @@ impl Tile {
             let activity = self.components[index].tick(now);
             if let Some(watch) = &mut self.watch {
                 watch.sampler.sample(now, index, self.components[index].as_ref());
+                self.fading.set(index, self.components[index].drifts_at());
             }
             self.schedule(index, now, activity);
         }
@@ -355,12 +367,15 @@ impl Tile {
         match activity {
             Activity::Busy => self.shared.wheel.add(now + 1, 1 << index),
             Activity::Until(at) if at.since(now) < HORIZON => self.shared.wheel.add(at.max(now + 1), 1 << index),
-            Activity::Until(at) => {
-                self.far[index] = at;
-                self.next_far = self.next_far.min(at);
-            }
+            Activity::Until(at) => self.wait_far(index, at),
             Activity::Idle => {}
         }
+    }
+
+    #[cold]
+    fn wait_far(&mut self, index: usize, at: Cycle) {
+        self.far[index] = at;
+        self.next_far = self.next_far.min(at);
     }
 
     fn take_far(&mut self, now: Cycle) -> u64 {
