@@ -364,8 +364,6 @@ fn dispatch_config(config: &GpuConfig, (sm, subcore): (u16, u8), warps: u32) -> 
         subcores: config.sm.subcores,
         warps: warps as usize,
         rows: (config.limits.registers_per_sm / config.sm.subcores / 32) as usize,
-        banks: config.sm.register_banks,
-        read_ports: config.sm.register_read_ports,
         sm: (u32::from(sm), config.n_sms()),
         core_khz: config.clocks.core_khz,
     }

@@ -44,13 +44,33 @@ pub struct Grid {
     pub timing: Vec<Timing>,
 }
 
-/// Cycles of one instruction, from the machine's configuration.
+/// What the front of an SM looks up of one instruction: its cycles, from the machine's configuration, and what its result is waited
+/// for by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// Issue to the issue of an instruction that reads the result.
     pub latency: u32,
     /// Issue cycles that it takes of its pipe.
     pub interval: u32,
+    /// Cycles that the register banks need for its operands, at least 1.
+    pub operand_cycles: u32,
+    /// How its result is waited for.
+    pub result: ResultWait,
+    /// Whether it is over for its warp once it is sent.
+    pub is_posted: bool,
+    /// Whether it uses the queue for local and global accesses.
+    pub is_local_or_global: bool,
+}
+
+/// How who needs a result waits for it: the profiler's long scoreboard, short scoreboard, and fixed latency.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResultWait {
+    /// It comes from beyond the L1.
+    Long,
+    /// It comes from a unit of the SM behind a queue.
+    Short,
+    /// It comes after a fixed time.
+    Fixed,
 }
 
 impl Grid {

@@ -3,18 +3,19 @@
 use warpwave_isa::control::{self, Control, Latency};
 use warpwave_isa::inst::{Inst, MmaShape};
 use warpwave_isa::opcode::{Opcode, Pipe as Kind};
-use warpwave_isa::program::Program;
+use warpwave_isa::program::{Decoded, Program, RegSet};
 use warpwave_isa::space::Space;
 
 use crate::config::{Pipe, Sm};
-use crate::proto::launch::Timing;
+use crate::proto::launch::{ResultWait, Timing};
 
 /// Longest latency of a pipe: what a link can hold beside the stages before and after it.
 pub const LONGEST: u32 = 58;
 
 /// Cycles of every instruction of a program, by program counter.
 pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
-    program.code().iter().map(|inst| timing(inst, sm)).collect()
+    let code = program.code().iter().zip(program.decoded());
+    code.map(|(inst, decoded)| timing(inst, decoded, sm)).collect()
 }
 
 /// The control word of every instruction of a program, as compiled code for this machine would carry it. The machine itself has a
@@ -29,12 +30,32 @@ pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
     if is_long(inst) || is_short(inst) {
         Latency::Variable
     } else {
-        Latency::Fixed(timing(inst, sm).latency)
+        Latency::Fixed(cycles(inst, sm).latency)
     }
 }
 
-/// Cycles of one instruction.
-pub fn timing(inst: &Inst, sm: &Sm) -> Timing {
+/// What the front of an SM looks up of one instruction.
+fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
+    let Pipe { latency, interval } = cycles(inst, sm);
+    let result = if is_long(inst) {
+        ResultWait::Long
+    } else if is_short(inst) {
+        ResultWait::Short
+    } else {
+        ResultWait::Fixed
+    };
+    Timing {
+        latency,
+        interval,
+        operand_cycles: bank_cycles(&decoded.uses, sm.register_banks, sm.register_read_ports),
+        result,
+        is_posted: is_posted(inst),
+        is_local_or_global: is_local_or_global(inst),
+    }
+}
+
+/// Latency and interval of one instruction.
+fn cycles(inst: &Inst, sm: &Sm) -> Pipe {
     let pipes = &sm.pipes;
     let Pipe { latency, interval } = match inst.op.row().pipe {
         Kind::Int => pipes.int,
@@ -61,10 +82,20 @@ pub fn timing(inst: &Inst, sm: &Sm) -> Timing {
     } else {
         latency
     };
-    Timing {
+    Pipe {
         latency: latency.min(LONGEST),
         interval: interval.min(LONGEST),
     }
+}
+
+/// Cycles that the banks need to read these registers: the fullest bank decides. At least 1.
+fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u32 {
+    let in_bank = |bank: u32| {
+        let members = (0..256).filter(|n| n % banks == bank && registers.0[*n as usize / 64] >> (n % 64) & 1 == 1);
+        members.count() as u32
+    };
+    let fullest = (0..banks).map(in_bank).max().unwrap_or(0);
+    fullest.div_ceil(ports).max(1)
 }
 
 fn is_imad(op: Opcode) -> bool {
@@ -101,7 +132,7 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
 }
 
 /// Whether a result of this instruction comes from beyond the L1 (long scoreboard) rather than from inside the SM.
-pub fn is_long(inst: &Inst) -> bool {
+fn is_long(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Tex | Opcode::Suld)
         && matches!(
             inst.mods.space,
@@ -110,12 +141,12 @@ pub fn is_long(inst: &Inst) -> bool {
 }
 
 /// Whether a result comes from a unit behind a queue (short scoreboard) rather than after a fixed time.
-pub fn is_short(inst: &Inst) -> bool {
+fn is_short(inst: &Inst) -> bool {
     matches!(inst.op.row().pipe, Kind::Lsu | Kind::Sfu) && !is_long(inst)
 }
 
 /// Whether the instruction uses the queue for local and global accesses.
-pub fn is_local_or_global(inst: &Inst) -> bool {
+fn is_local_or_global(inst: &Inst) -> bool {
     matches!(
         inst.op,
         Opcode::Ld
@@ -134,4 +165,28 @@ pub fn is_local_or_global(inst: &Inst) -> bool {
 /// leaves the SM, and a prefetch.
 pub fn is_posted(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::St | Opcode::Red | Opcode::Sust | Opcode::Cctl) && inst.mods.space != Space::Shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpwave_isa::inst::Operand;
+    use warpwave_isa::reg::Reg;
+
+    fn ffma(a: u8, b: u8, c: u8) -> RegSet {
+        let mut inst = Inst::new(Opcode::Ffma);
+        for (slot, reg) in [a, b, c].into_iter().enumerate() {
+            inst.src[slot] = Operand::reg(Reg(reg));
+        }
+        Decoded::of(&inst).uses
+    }
+
+    #[test]
+    fn two_banks_one_port_even_registers_take_a_cycle_each() {
+        assert_eq!(bank_cycles(&ffma(0, 2, 4), 2, 1), 3);
+        assert_eq!(bank_cycles(&ffma(0, 1, 4), 2, 1), 2);
+        assert_eq!(bank_cycles(&ffma(0, 1, 4), 2, 2), 1);
+        assert_eq!(bank_cycles(&ffma(0, 0, 0), 2, 1), 1);
+        assert_eq!(bank_cycles(&ffma(0, 4, 8), 4, 1), 3);
+    }
 }

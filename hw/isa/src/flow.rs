@@ -50,12 +50,13 @@ impl Meeting {
 /// assert_eq!((flow.pc(), flow.active().count()), (5, 1));
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[repr(C)]
 pub struct Flow {
     pc: u32,
     active: LaneMask,
     live: LaneMask,
+    n_kept: u32,
     kept: [(u32, LaneMask); WARP_SIZE],
-    n_kept: usize,
     joins: [Meeting; Conv::COUNT],
     warpsync: Meeting,
     barrier: LaneMask,
@@ -224,7 +225,7 @@ impl Flow {
     }
 
     fn keep(&mut self, pc: u32, lanes: LaneMask) {
-        self.kept[self.n_kept] = (pc, lanes);
+        self.kept[self.n_kept as usize] = (pc, lanes);
         self.n_kept += 1;
     }
 
@@ -232,8 +233,8 @@ impl Flow {
     fn give_way(&mut self) {
         let spinning = (self.pc, self.active);
         (self.pc, self.active) = self.kept[0];
-        self.kept.copy_within(1..self.n_kept, 0);
-        self.kept[self.n_kept - 1] = spinning;
+        self.kept.copy_within(1..self.n_kept as usize, 0);
+        self.kept[self.n_kept as usize - 1] = spinning;
     }
 
     /// Keeps lanes in one group for each place they go to; that of the lowest lane first.
@@ -249,7 +250,7 @@ impl Flow {
 
     fn resume_kept(&mut self) {
         self.n_kept -= 1;
-        (self.pc, self.active) = self.kept[self.n_kept];
+        (self.pc, self.active) = self.kept[self.n_kept as usize];
     }
 
     /// Stops the running lanes, which will go on at the next instruction.

@@ -40,6 +40,18 @@ impl RegSet {
         }
     }
 
+    /// The registers of either set.
+    #[inline]
+    pub fn union(&self, other: &RegSet) -> RegSet {
+        RegSet(std::array::from_fn(|n| self.0[n] | other.0[n]))
+    }
+
+    /// The registers of this set that are not in the other.
+    #[inline]
+    pub fn without(&self, other: &RegSet) -> RegSet {
+        RegSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))
+    }
+
     /// Whether the two sets share a register.
     #[inline]
     pub fn meets(&self, other: &RegSet) -> bool {
@@ -87,10 +99,14 @@ pub struct Decoded {
     pub uses: RegSet,
     /// Registers written.
     pub defs: RegSet,
+    /// Registers read or written.
+    pub touches: RegSet,
     /// Predicates read, the guard's included, bit i for Pi.
     pub pred_uses: u8,
     /// Predicates written.
     pub pred_defs: u8,
+    /// Predicates read or written.
+    pub pred_touches: u8,
     /// Pipe.
     pub pipe: Pipe,
     /// Whether the sources go into the arithmetic as gathered: none is negated, inverted, made absolute or flushed.
@@ -108,8 +124,10 @@ impl Decoded {
             result_words: row.dst.of(&inst.mods),
             uses: RegSet::default(),
             defs: RegSet::default(),
+            touches: RegSet::default(),
             pred_uses: 0,
             pred_defs: 0,
+            pred_touches: 0,
             pipe: row.pipe,
             plain: exec::is_plain(inst),
         };
@@ -118,6 +136,8 @@ impl Decoded {
         }
         decoded.defs.insert(inst.dst, decoded.result_words);
         decoded.add_predicates(inst);
+        decoded.touches = decoded.uses.union(&decoded.defs);
+        decoded.pred_touches = decoded.pred_uses | decoded.pred_defs;
         decoded
     }
 

@@ -2,15 +2,13 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::tag::TagState;
-use super::{Slice, line_number};
+use super::{Slice, TagState, line_number};
 use crate::l2::atomic;
 use crate::l2::lines::{Found, Lines};
-use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, byte_mask, copy_bytes, copy_sectors, each_sector};
+use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, copy_bytes, copy_sectors, each_sector};
 
 /// How the sectors of a request are served.
 struct Plan {
-    set: usize,
     place: usize,
     /// Whether the line is here.
     here: bool,
@@ -64,8 +62,10 @@ impl Slice {
         let packet = self.ports.requests.peek(now).expect("a request was seen");
         self.line = packet.line;
         let (kind, sectors) = (packet.kind, packet.sectors);
-        let set = self.lines.set_of(self.config.map.local(packet.line));
-        let (place, here) = match self.lines.find(set, line_number(packet)) {
+        let (place, here) = match self
+            .lines
+            .find(line_number(packet), self.config.map.home(packet.line).local)
+        {
             Found::Line(place) => (place, true),
             Found::Victim(place) => (place, false),
             Found::Pinned => return Err(TagState::StallPinned),
@@ -84,7 +84,6 @@ impl Slice {
             return Err(TagState::StallMemory);
         }
         Ok(Plan {
-            set,
             place,
             here,
             queued,
@@ -99,14 +98,15 @@ impl Slice {
         if !here {
             self.replace(place, line_number(&packet));
         }
-        self.lines.touch(plan.set, place);
+        self.lines.touch(place);
         self.stats.count_request(&packet, here, plan.queued, plan.fetched);
         let rest = plan.queued | plan.fetched;
-        let served = packet.sectors & !rest;
-        perform(&mut packet, &mut self.lines, place, served);
+        for sector in each_sector(packet.sectors & !rest) {
+            perform(&mut packet, &mut self.lines, place, sector);
+        }
         let cycles = match &packet.atomic {
             Some(atomics) if is_atomic(packet.kind) => atomic::depth(atomics) * self.config.atomic_interval,
-            _ => self.data_cycles(served),
+            _ => self.data_cycles((packet.sectors & !rest).count_ones()),
         };
         self.occupy(edge, cycles);
         packet.l2_hit = rest == 0 && (here || packet.kind == PacketKind::Store);
@@ -125,22 +125,24 @@ impl Slice {
     }
 }
 
-/// Does what a packet wants of sectors that it may have.
-pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
+/// Does what a packet wants of one sector that it may have.
+pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sector: usize) {
     match packet.kind {
-        PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, sectors),
+        PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, 1 << sector),
         PacketKind::Store => {
-            let mask = packet.byte_mask & byte_mask(sectors);
-            copy_bytes(&packet.bytes, lines.bytes_mut(place), mask);
-            lines.mark(place, mask);
+            let mask = (packet.byte_mask >> (SECTOR * sector)) as u32;
+            copy_bytes(
+                &packet.bytes,
+                lines.bytes_mut(place),
+                u128::from(mask) << (SECTOR * sector),
+            );
+            lines.mark(place, sector, mask);
         }
         PacketKind::Atomic | PacketKind::Reduction => {
-            debug_assert_eq!(sectors & !lines.full(place), 0, "an atomic needs every byte");
+            debug_assert_eq!(lines.full(place) >> sector & 1, 1, "an atomic needs every byte");
             if let Some(atomics) = &mut packet.atomic {
-                for sector in each_sector(sectors) {
-                    let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
-                    lines.mark(place, u128::from(written) << (SECTOR * sector));
-                }
+                let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
+                lines.mark(place, sector, written);
             }
         }
         PacketKind::Invalidate { .. } => {}

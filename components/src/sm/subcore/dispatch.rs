@@ -20,6 +20,7 @@
 //! - Boxes go round: as many exist as were ever in flight at once.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -34,10 +35,9 @@ use warpwave_isa::reg::Pred;
 
 use crate::proto::event::{Log, What};
 use crate::proto::warp::{Flight, Issue, PlaceNote, Release, WarpStart};
-use crate::sm::subcore::collector::{bank_cycles, gather};
+use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::{PIPES, bits};
-use crate::sm::timing;
 
 /// Numbers of a dispatch unit.
 #[derive(Clone, Debug)]
@@ -50,10 +50,6 @@ pub struct Config {
     pub warps: usize,
     /// Warp-wide registers.
     pub rows: usize,
-    /// Register banks.
-    pub banks: u32,
-    /// Registers read per bank and cycle.
-    pub read_ports: u32,
     /// Number of the SM, and SMs of the machine.
     pub sm: (u32, u32),
     /// Core clock.
@@ -100,6 +96,8 @@ pub struct Dispatch {
     path: Path,
     config: Config,
     ports: Ports,
+    /// Numbers `start`, then the results, then the queued ones.
+    inbox: Inbox,
     file: RegFile,
     warps: Vec<Option<WarpStart>>,
     /// What the last counting barrier of each warp counted.
@@ -118,7 +116,12 @@ impl Dispatch {
     /// A dispatch unit with all registers zero.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert_eq!(ports.pipes.len(), PIPES, "{path}: one link per pipe");
+        let mut inbox = Inbox::default();
+        inbox.add(&ports.start);
+        let results = ports.results.iter().chain(&ports.queued);
+        results.for_each(|port| _ = inbox.add(port));
         Dispatch {
+            inbox,
             file: RegFile::new(config.rows, config.warps),
             warps: vec![None; config.warps],
             counted: vec![0; config.warps],
@@ -156,21 +159,39 @@ impl Dispatch {
         }
     }
 
-    fn take_results(&mut self, now: Cycle) {
-        for n in 0..self.ports.results.len() {
-            while self.ports.release.has_room(now)
-                && let Some(flight) = self.ports.results[n].recv(now)
-            {
+    /// Stores what has come in, lower ports first.
+    fn take_results(&mut self, mut under_way: u64, now: Cycle) {
+        let n_results = self.ports.results.len();
+        while under_way != 0 && self.ports.release.has_room(now) {
+            let n = under_way.trailing_zeros() as usize;
+            if let Some(flight) = self.result_port(n).recv(now) {
                 self.store(flight, now);
+                // What is queued gives one result a cycle, a pipe all that it has.
+                under_way &= !(u64::from(n >= n_results) << n);
+            } else {
+                under_way &= under_way - 1;
             }
         }
-        for n in 0..self.ports.queued.len() {
-            if self.ports.release.has_room(now)
-                && let Some(flight) = self.ports.queued[n].recv(now)
-            {
-                self.store(flight, now);
-            }
+    }
+
+    fn result_port(&mut self, n: usize) -> &mut InPort<Box<Flight>> {
+        let n_results = self.ports.results.len();
+        match n < n_results {
+            true => &mut self.ports.results[n],
+            false => &mut self.ports.queued[n - n_results],
         }
+    }
+
+    /// Whether a result could be stored in the next cycle.
+    fn has_result(&mut self, now: Cycle) -> bool {
+        let mut under_way = self.inbox.under_way() >> FIRST_RESULT;
+        while under_way != 0 {
+            if self.result_port(under_way.trailing_zeros() as usize).is_ready(now) {
+                return true;
+            }
+            under_way &= under_way - 1;
+        }
+        false
     }
 
     fn store(&mut self, flight: Box<Flight>, now: Cycle) {
@@ -209,7 +230,7 @@ impl Dispatch {
     fn finish(&mut self, flight: Box<Flight>, now: Cycle) {
         let number = flight.issued.0;
         self.tell(now, flight.warp, What::Store { number });
-        if !timing::is_posted(flight.inst()) {
+        if !flight.timing().is_posted {
             self.ports.release.send(
                 now,
                 Release {
@@ -223,7 +244,6 @@ impl Dispatch {
     }
 
     fn send_gathered(&mut self, now: Cycle) {
-        self.sent = None;
         let Some((ready, flight)) = &self.gathering else { return };
         let pipe = flight.decoded().pipe;
         if *ready > now || !self.ports.pipes[pipe as usize].has_room(now) {
@@ -245,9 +265,6 @@ impl Dispatch {
     }
 
     fn gather_next(&mut self, now: Cycle) {
-        if self.gathering.is_some() {
-            return;
-        }
         let Some(Issue {
             warp,
             pc,
@@ -278,11 +295,14 @@ impl Dispatch {
             barrier_count: counted,
             ..place(&self.config, start, now)
         });
-        let cycles = bank_cycles(flight.decoded(), self.config.banks, self.config.read_ports);
+        let cycles = u64::from(flight.timing().operand_cycles);
         self.stats.bank_conflict_cycles += cycles - 1;
         self.gathering = Some((now + (cycles - 1), flight));
     }
 }
+
+/// Number of the first result's port in the inbox.
+const FIRST_RESULT: u32 = 1;
 
 /// What special registers read.
 fn place(config: &Config, start: &WarpStart, now: Cycle) -> Place {
@@ -313,24 +333,34 @@ impl Component for Dispatch {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.stored = None;
-        while let Some(note) = self.ports.start.recv(now) {
-            self.note(note);
+        self.sent = None;
+        let under_way = self.inbox.under_way();
+        if under_way & 1 != 0 {
+            while let Some(note) = self.ports.start.recv(now) {
+                self.note(note);
+            }
         }
-        self.take_results(now);
-        self.send_gathered(now);
-        self.gather_next(now);
-        // A free latch sends in the cycle in which it gathers, so operands are under way after one cycle.
-        if self.sent.is_none() {
+        if under_way >> FIRST_RESULT != 0 {
+            self.take_results(under_way >> FIRST_RESULT, now);
+        }
+        if self.gathering.is_some() {
             self.send_gathered(now);
         }
-        let results = self.ports.results.iter().chain(&self.ports.queued);
-        let waiting = results.into_iter().any(|port| port.is_ready(now));
-        let gathering = match &self.gathering {
+        if self.gathering.is_none() {
+            self.gather_next(now);
+            // A free latch sends in the cycle in which it gathers, so operands are under way after one cycle.
+            if self.sent.is_none() {
+                self.send_gathered(now);
+            }
+        }
+        if self.has_result(now) {
+            return Activity::Busy;
+        }
+        match &self.gathering {
             Some((ready, _)) if *ready > now => Activity::Until(*ready),
             Some((_, flight)) => self.ports.pipes[flight.decoded().pipe as usize].await_room(now),
             None => Activity::busy_if(self.ports.issue.is_ready(now)),
-        };
-        Activity::busy_if(waiting).or(gathering)
+        }
     }
 
     fn reset(&mut self) {

@@ -33,6 +33,8 @@ pub struct IBuffers {
     ring: Vec<Fetch>,
     first: usize,
     n: usize,
+    /// When the oldest of them arrives; [`Cycle::NEVER`] where there is none.
+    arrives: Cycle,
     /// Warps with room, bit i for slot i.
     wanting: u32,
     last: u8,
@@ -53,6 +55,7 @@ impl IBuffers {
             ring: vec![none; latency as usize + 1],
             first: 0,
             n: 0,
+            arrives: Cycle::NEVER,
             wanting: 0,
             last: 0,
         }
@@ -92,10 +95,14 @@ impl IBuffers {
     #[inline]
     pub fn arrive(&mut self, now: Cycle) -> u32 {
         let mut filled = 0;
-        while self.n > 0 && self.ring[self.first].arrives <= now {
+        while self.arrives <= now {
             let Fetch { warp, jumps, .. } = self.ring[self.first];
-            self.first = (self.first + 1) % self.ring.len();
+            self.first = self.wrapped(self.first + 1);
             self.n -= 1;
+            self.arrives = match self.n {
+                0 => Cycle::NEVER,
+                _ => self.ring[self.first].arrives,
+            };
             let buffer = &mut self.buffers[warp as usize];
             if buffer.jumps == jumps {
                 buffer.coming -= 1;
@@ -104,6 +111,16 @@ impl IBuffers {
             }
         }
         filled
+    }
+
+    /// A place of the ring, counted on beyond its end.
+    #[inline]
+    fn wrapped(&self, place: usize) -> usize {
+        if place >= self.ring.len() {
+            place - self.ring.len()
+        } else {
+            place
+        }
     }
 
     /// Starts this cycle's fetch, and says for which warp. `youngest` gives the youngest of a set of warps.
@@ -117,14 +134,16 @@ impl IBuffers {
         } else {
             youngest(self.wanting)
         };
+        let place = self.wrapped(self.first + self.n);
         let buffer = &mut self.buffers[warp];
         buffer.coming += 1;
         if buffer.ready + buffer.coming >= self.entries {
             self.wanting &= !(1 << warp);
         }
-        let place = (self.first + self.n) % self.ring.len();
+        let arrives = now + self.latency;
+        self.arrives = self.arrives.min(arrives);
         self.ring[place] = Fetch {
-            arrives: now + self.latency,
+            arrives,
             warp: warp as u8,
             jumps: buffer.jumps,
         };
@@ -138,9 +157,22 @@ impl IBuffers {
         self.wanting != 0
     }
 
-    /// When the oldest fetch under way arrives.
-    pub fn next_arrival(&self) -> Option<Cycle> {
-        (self.n > 0).then(|| self.ring[self.first].arrives)
+    /// When the oldest fetch under way arrives; [`Cycle::NEVER`] where none is.
+    #[inline]
+    pub fn next_arrival(&self) -> Cycle {
+        self.arrives
+    }
+
+    /// When a fetch arrives that a warp with an empty buffer waits for; [`Cycle::NEVER`] where none does. The others may arrive
+    /// when the next tick comes.
+    #[inline]
+    pub fn next_filling(&self) -> Cycle {
+        let coming = (0..self.n).map(|n| &self.ring[self.wrapped(self.first + n)]);
+        let mut filling = coming.filter(|fetch| {
+            let buffer = &self.buffers[fetch.warp as usize];
+            buffer.ready == 0 && buffer.jumps == fetch.jumps
+        });
+        filling.next().map_or(Cycle::NEVER, |fetch| fetch.arrives)
     }
 
     /// Instructions of a warp that are here.

@@ -19,16 +19,18 @@
 //!
 //! # Invariants
 //! - Each resident warp is charged one state per cycle: the states' sum is the warps' resident cycles.
-//! - `ready` holds just the warps without a wait; each of them wants one pipe.
+//! - `ready` holds just the warps without a wait.
 
 mod inbox;
 mod issue;
+mod ready;
 mod states;
 mod view;
 
 pub use view::Stats;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -44,6 +46,7 @@ use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, Warp
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
 use crate::sm::subcore::warp::Warp;
+use ready::Ready;
 
 /// Pipes, for masks by pipe.
 pub const PIPES: usize = Pipe::Control as usize + 1;
@@ -92,15 +95,11 @@ pub struct Scheduler {
     pub(super) path: Path,
     pub(super) config: Config,
     pub(super) ports: Ports,
+    inbox: Inbox,
     pub(super) warps: Vec<Option<Warp>>,
     pub(super) ibuffers: IBuffers,
     policy: Policy,
-    /// Warps that could go but for pipes, bit i for slot i.
-    ready: u32,
-    /// Of these, by the pipe that they want.
-    wanted: [u32; PIPES],
-    /// Of those that want the LSU, the ones for local and global memory.
-    wanted_global: u32,
+    ready: Ready,
     /// From when each pipe takes another instruction.
     pipe_free: [Cycle; PIPES],
     credits: u32,
@@ -126,13 +125,17 @@ impl Scheduler {
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let n = config.warps;
         assert!(n <= 32, "{path}: at most 32 warp slots, not {n}");
+        let mut inbox = Inbox::default();
+        inbox.add(&ports.command);
+        inbox.add(&ports.note);
+        inbox.add(&ports.release);
+        inbox.add(&ports.resolved);
         Scheduler {
+            inbox,
             warps: vec![None; n],
             ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
             policy: Policy::new(config.policy, n),
-            ready: 0,
-            wanted: [0; PIPES],
-            wanted_global: 0,
+            ready: Ready::default(),
             pipe_free: [Cycle::ZERO; PIPES],
             credits: config.memory_queue,
             dirty: 0,
@@ -182,11 +185,9 @@ impl Scheduler {
         if busy {
             return Activity::Busy;
         }
-        let timer = bits(self.timers)
-            .filter_map(|slot| Some(self.warps[slot].as_ref()?.resume_at))
-            .min();
-        let next = timer.into_iter().chain(self.ibuffers.next_arrival()).min();
-        self.next_issue(now).or(next.map_or(Activity::Idle, Activity::Until))
+        let timers = bits(self.timers).filter_map(|slot| Some(self.warps[slot].as_ref()?.resume_at));
+        let next = timers.fold(self.ibuffers.next_filling(), Cycle::min);
+        self.next_issue(now, next)
     }
 }
 
@@ -206,8 +207,12 @@ impl Component for Scheduler {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.charge_skipped(now);
-        self.take_messages(now);
-        self.run_timers(now);
+        if self.inbox.under_way() != 0 {
+            self.take_messages(now);
+        }
+        if self.timers != 0 {
+            self.run_timers(now);
+        }
         self.held_back.ended = 0;
         self.dirty |= self.ibuffers.arrive(now);
         self.look_at_changed(now);
@@ -216,7 +221,9 @@ impl Component for Scheduler {
         if let Some(warp) = self.ibuffers.fetch(now, |set| policy.youngest(set)) {
             self.tell(now, warp, What::Fetch);
         }
-        self.reap(now + 1);
+        if self.ending != 0 {
+            self.reap(now + 1);
+        }
         self.flush_outbox(now);
         self.activity(now)
     }
@@ -229,8 +236,7 @@ impl Component for Scheduler {
             self.config.fetch_latency,
         );
         self.policy.clear();
-        self.ready = 0;
-        self.wanted = [0; PIPES];
+        self.ready = Ready::default();
         self.pipe_free = [Cycle::ZERO; PIPES];
         self.credits = self.config.memory_queue;
         self.dirty = 0;
@@ -254,6 +260,14 @@ impl Component for Scheduler {
 
     fn probe(&self, probe: &mut dyn Probe) {
         self.show(probe);
+    }
+
+    fn drifts_at(&self) -> Cycle {
+        self.ibuffers.next_arrival()
+    }
+
+    fn catch_up(&mut self, now: Cycle) {
+        self.dirty |= self.ibuffers.arrive(Cycle(now.0.saturating_sub(1)));
     }
 
     fn touch(&self) {

@@ -7,7 +7,7 @@ use warpwave_hw::stats::Report;
 
 /// States in the order in which they are matched. Names are the profiler's.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(usize)]
+#[repr(u8)]
 #[allow(missing_docs, reason = "the profiler's stall reasons")]
 pub enum State {
     Drain,

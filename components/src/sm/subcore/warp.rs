@@ -28,47 +28,48 @@ pub struct ClusterState {
     pub waits: bool,
 }
 
-/// One resident warp.
+/// One resident warp. What is looked at each time that it may go on stands together at the front, the rest of it behind.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Warp {
     /// What it runs.
     pub grid: Arc<Grid>,
-    /// Position of its CTA in the grid.
-    pub block: [u32; 3],
-    /// Its index in the CTA.
-    pub index: u32,
-    /// Where its lanes stand.
-    pub flow: Flow,
-    /// Its pending writes.
-    pub board: Scoreboard,
-    /// Instructions issued whose end has not been reported back.
-    pub in_flight: u32,
-    /// Memory instructions that the LSU has not taken yet.
-    pub queued: u32,
-    /// Stores and reductions not yet in the L2.
-    pub stores: u32,
+    /// First cycle not yet charged.
+    pub since: Cycle,
+    /// Cycle from which it goes on fetching after a jump; a sleep sets it too.
+    pub resume_at: Cycle,
+    /// State since `since`; nothing while it could issue.
+    pub state: Option<State>,
     /// Whether a control instruction is under way to the branch unit.
     pub resolving: bool,
     /// Whether it waits at a block barrier.
     pub at_barrier: bool,
     /// Whether it waits for its stores at a fence.
     pub at_fence: bool,
-    /// Cycle from which it goes on fetching after a jump; a sleep sets it too.
-    pub resume_at: Cycle,
     /// Whether `resume_at` is the end of a sleep.
     pub asleep: bool,
-    /// State since `since`; nothing while it could issue.
-    pub state: Option<State>,
-    /// First cycle not yet charged.
-    pub since: Cycle,
+    /// Instructions issued whose end has not been reported back.
+    pub in_flight: u32,
+    /// Memory instructions that the LSU has not taken yet.
+    pub queued: u32,
+    /// Stores and reductions not yet in the L2.
+    pub stores: u32,
+    /// Program counter of the instruction at the head of its buffer.
+    pub buffered_pc: u32,
     /// Its asynchronous copies.
     pub copies: Copies,
     /// Its part of the products of its warp group.
     pub products: Copies,
     /// Its bulk copies towards global memory.
     pub bulk: Copies,
-    /// Program counter of the instruction at the head of its buffer.
-    pub buffered_pc: u32,
+    /// Its pending writes.
+    pub board: Scoreboard,
+    /// Where its lanes stand.
+    pub flow: Flow,
+    /// Position of its CTA in the grid.
+    pub block: [u32; 3],
+    /// Its index in the CTA.
+    pub index: u32,
     /// Where it stands with the barrier of its cluster.
     pub cluster: ClusterState,
     /// The block barrier that it waits at, and the threads that the barrier waits for.
@@ -127,30 +128,50 @@ impl Warp {
     /// What keeps it from issuing, whatever the pipes do; nothing if it could.
     #[inline]
     pub fn wait(&self, now: Cycle, has_instruction: bool) -> Option<State> {
-        if self.flow.is_done() {
-            Some(State::Drain)
-        } else if self.asleep && self.resume_at > now {
-            Some(State::Sleeping)
-        } else if self.at_barrier || self.flow.active().is_empty() {
-            Some(State::Barrier)
-        } else if self.at_fence {
-            Some(State::Membar)
-        } else if self.products.is_awaited() {
-            Some(State::Gmma)
-        } else if self.copies.is_awaited() || self.bulk.is_awaited() {
-            Some(State::LongScoreboard)
-        } else if self.resolving || self.resume_at > now {
-            Some(State::BranchResolving)
-        } else if !has_instruction {
-            Some(State::NoInstruction)
+        if self.is_held(now) {
+            return Some(self.hold(now));
+        }
+        if !has_instruction {
+            return Some(State::NoInstruction);
+        }
+        let decoded = self.decoded(self.flow.pc());
+        let blocked = self.board.wait(decoded);
+        if blocked.is_none() && decoded.pipe == Pipe::Control {
+            self.order(self.inst(self.flow.pc()).op)
         } else {
-            let decoded = self.decoded(self.flow.pc());
-            let blocked = self.board.wait(decoded);
-            if blocked.is_none() && decoded.pipe == Pipe::Control {
-                self.order(self.inst(self.flow.pc()).op)
-            } else {
-                blocked
-            }
+            blocked
+        }
+    }
+
+    /// Whether anything but its next instruction keeps it, asked without a branch for each reason: mostly none does.
+    #[inline]
+    fn is_held(&self, now: Cycle) -> bool {
+        self.flow.active().is_empty()
+            | self.at_barrier
+            | self.at_fence
+            | self.resolving
+            | self.products.is_awaited()
+            | self.copies.is_awaited()
+            | self.bulk.is_awaited()
+            | (self.resume_at > now)
+    }
+
+    /// Why a warp that is held is held: the first that applies. A warp that has ended has no running lanes either.
+    fn hold(&self, now: Cycle) -> State {
+        if self.flow.is_done() {
+            State::Drain
+        } else if self.asleep && self.resume_at > now {
+            State::Sleeping
+        } else if self.at_barrier || self.flow.active().is_empty() {
+            State::Barrier
+        } else if self.at_fence {
+            State::Membar
+        } else if self.products.is_awaited() {
+            State::Gmma
+        } else if self.copies.is_awaited() || self.bulk.is_awaited() {
+            State::LongScoreboard
+        } else {
+            State::BranchResolving
         }
     }
 

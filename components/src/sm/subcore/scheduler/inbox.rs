@@ -23,22 +23,8 @@ impl Scheduler {
                 MemoryNote::Stored { warp } => self.stored(warp as usize),
             }
         }
-        while let Some(Release { warp, pc, group }) = self.ports.release.recv(now) {
-            let warp = warp as usize;
-            let w = self.warps[warp].as_mut().expect("results come for resident warps only");
-            w.board.release(
-                &w.grid.program.code()[pc as usize],
-                &w.grid.program.decoded()[pc as usize],
-            );
-            w.in_flight -= 1;
-            let inst = &w.grid.program.code()[pc as usize];
-            match inst.op {
-                Opcode::Ublkcp if inst.mods.high => w.bulk.end(group),
-                Opcode::Ldgsts => w.copies.end(group),
-                Opcode::Hgmma => w.products.end(group),
-                _ => {}
-            }
-            self.look_again(warp);
+        while let Some(release) = self.ports.release.recv(now) {
+            self.release(release);
         }
         while let Some(resolved) = self.ports.resolved.recv(now) {
             let Resolved {
@@ -55,6 +41,23 @@ impl Scheduler {
             self.resolve(warp as usize, pc, lanes, [a, b, count], now);
             self.follow(warp as usize, None, now);
         }
+    }
+
+    fn release(&mut self, Release { warp, pc, group }: Release) {
+        let warp = warp as usize;
+        let w = self.warps[warp].as_mut().expect("results come for resident warps only");
+        let program = &w.grid.program;
+        w.board
+            .release(&program.decoded()[pc as usize], w.grid.timing[pc as usize].result);
+        w.in_flight -= 1;
+        let inst = &program.code()[pc as usize];
+        match inst.op {
+            Opcode::Ublkcp if inst.mods.high => w.bulk.end(group),
+            Opcode::Ldgsts => w.copies.end(group),
+            Opcode::Hgmma => w.products.end(group),
+            _ => {}
+        }
+        self.look_again(warp);
     }
 
     fn start(&mut self, start: WarpStart, now: Cycle) {

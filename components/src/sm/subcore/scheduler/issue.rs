@@ -9,12 +9,14 @@ use crate::proto::event::What;
 use crate::proto::warp::Issue;
 use crate::sm::subcore::control::immediate_operands;
 use crate::sm::subcore::stall::State;
-use crate::sm::timing;
 
 impl Scheduler {
     /// Charges the last `cycles` cycles before `end` in this state to each of these warps.
     #[inline]
     fn charge(&mut self, state: State, warps: u32, cycles: u64, end: Cycle) {
+        if warps == 0 {
+            return;
+        }
         self.stats.stalls.charge(state, cycles * u64::from(warps.count_ones()));
         if self.log.is_on() {
             let state = state as u8;
@@ -26,8 +28,8 @@ impl Scheduler {
     pub(super) fn charge_skipped(&mut self, now: Cycle) {
         let cycles = now.since(self.uncharged);
         self.uncharged = now + 1;
-        if cycles > 0 && self.ready != 0 {
-            for pipe in self.wanted_pipes() {
+        if cycles > 0 {
+            for pipe in bits(self.ready.pipes) {
                 self.charge_throttle(pipe, cycles, now);
             }
         }
@@ -38,13 +40,13 @@ impl Scheduler {
         self.issued = None;
         self.held_back.pipes = 0;
         self.held_back.no_room = false;
-        if self.ready == 0 {
+        if self.ready.warps == 0 {
             return;
         }
-        let mut eligible = self.ready;
-        for pipe in self.wanted_pipes() {
+        let mut eligible = self.ready.warps;
+        for pipe in bits(self.ready.pipes) {
             if self.is_taken(pipe, now) {
-                eligible &= !self.wanted[pipe];
+                eligible &= !self.ready.wanting(pipe);
                 self.held_back.pipes |= 1 << pipe;
                 self.charge_throttle(pipe, 1, now + 1);
             }
@@ -74,17 +76,11 @@ impl Scheduler {
         }
     }
 
-    /// Pipes that ready warps want.
-    fn wanted_pipes(&self) -> impl Iterator<Item = usize> + use<> {
-        let pipe_bit = |(pipe, &wanted): (usize, &u32)| u32::from(wanted != 0) << pipe;
-        bits(self.wanted.iter().enumerate().map(pipe_bit).sum())
-    }
-
     /// Charges all warps that want a pipe for the last `cycles` cycles before `end`.
     fn charge_throttle(&mut self, pipe: usize, cycles: u64, end: Cycle) {
-        let wanted = self.wanted[pipe];
+        let wanted = self.ready.wanting(pipe);
         if pipe == Pipe::Lsu as usize {
-            let global = wanted & self.wanted_global;
+            let global = wanted & self.ready.global;
             self.charge(State::LgThrottle, global, cycles, end);
             self.charge(State::MioThrottle, wanted & !global, cycles, end);
         } else {
@@ -92,18 +88,23 @@ impl Scheduler {
         }
     }
 
-    /// When a ready warp may find its pipe free; the memory queue's places come back with a message. Who listens is told of each
-    /// cycle in that cycle.
-    pub(super) fn next_issue(&self, now: Cycle) -> Activity {
-        if self.log.is_on() && self.ready != 0 {
+    /// When a ready warp may find its pipe free, or anything else is due in cycle `next`; the memory queue's places come back with
+    /// a message. Who listens is told of each cycle in that cycle.
+    pub(super) fn next_issue(&self, now: Cycle, mut next: Cycle) -> Activity {
+        if self.log.is_on() && self.ready.warps != 0 {
             return Activity::Busy;
         }
-        let free = |pipe: usize| match pipe == Pipe::Lsu as usize {
-            true if self.credits == 0 => Activity::Idle,
-            true => Activity::Busy,
-            false => Activity::Until(self.pipe_free[pipe].max(now + 1)),
-        };
-        self.wanted_pipes().map(free).fold(Activity::Idle, Activity::or)
+        for pipe in bits(self.ready.pipes) {
+            if pipe != Pipe::Lsu as usize {
+                next = next.min(self.pipe_free[pipe].max(now + 1));
+            } else if self.credits > 0 {
+                return Activity::Busy;
+            }
+        }
+        match next {
+            Cycle::NEVER => Activity::Idle,
+            next => Activity::Until(next),
+        }
     }
 
     fn send(&mut self, slot: usize, now: Cycle) {
@@ -111,6 +112,7 @@ impl Scheduler {
         let (pc, active) = (warp.flow.pc(), warp.flow.active());
         let inst = &warp.grid.program.code()[pc as usize];
         let decoded = &warp.grid.program.decoded()[pc as usize];
+        let timing = warp.timing(pc);
         let pipe = decoded.pipe;
         self.stats.instructions += 1;
         self.stats.thread_instructions += u64::from(active.count());
@@ -156,16 +158,16 @@ impl Scheduler {
             Pipe::Lsu => {
                 self.credits -= 1;
                 warp.queued += 1;
-                if timing::is_posted(inst) {
+                if timing.is_posted {
                     warp.in_flight -= 1;
                     warp.stores += 1;
                 }
-                warp.board.issue(inst, decoded);
+                warp.board.issue(decoded, timing.result);
                 warp.flow.step();
             }
             _ => {
-                self.pipe_free[pipe as usize] = now + u64::from(warp.grid.timing[pc as usize].interval);
-                warp.board.issue(inst, decoded);
+                self.pipe_free[pipe as usize] = now + u64::from(timing.interval);
+                warp.board.issue(decoded, timing.result);
                 warp.flow.step();
             }
         }

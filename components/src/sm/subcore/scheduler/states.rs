@@ -6,7 +6,6 @@ use super::{Scheduler, bits};
 use crate::proto::event::What;
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::State;
-use crate::sm::timing;
 
 impl Scheduler {
     pub(super) fn look_at_changed(&mut self, now: Cycle) {
@@ -32,16 +31,13 @@ impl Scheduler {
         }
         warp.state = state;
         warp.since = at;
-        let bit = 1u32 << slot;
-        self.ready &= !bit;
-        self.ending |= u32::from(state == Some(State::Drain)) << slot;
-        self.wanted.iter_mut().for_each(|wanted| *wanted &= !bit);
         if state.is_none() {
             let pc = warp.flow.pc();
-            self.ready |= bit;
-            self.wanted[warp.decoded(pc).pipe as usize] |= bit;
-            self.wanted_global &= !bit;
-            self.wanted_global |= u32::from(timing::is_local_or_global(warp.inst(pc))) << slot;
+            self.ready
+                .insert(slot, warp.decoded(pc).pipe, warp.timing(pc).is_local_or_global);
+        } else {
+            self.ready.remove(slot);
+            self.ending |= u32::from(state == Some(State::Drain)) << slot;
         }
     }
 
@@ -61,7 +57,7 @@ impl Scheduler {
             self.tell(now, slot, What::End);
             self.warps[slot] = None;
             self.held_back.ended |= 1 << slot;
-            self.ready &= !(1 << slot);
+            self.ready.remove(slot);
             self.policy.remove(slot);
             self.outbox.push(WarpEvent::Done { warp: slot as u8 });
             if self.warps.iter().all(Option::is_none)

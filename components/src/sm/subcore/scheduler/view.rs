@@ -91,7 +91,7 @@ impl Scheduler {
         probe.vector("issue_pc", 32, issued.map(|i| u64::from(i.pc)));
         probe.vector("issue_active", 32, issued.map(|i| u64::from(i.lanes.0)));
         probe.vector("issue_lanes", 6, Some(issued.map_or(0, |i| u64::from(i.lanes.count()))));
-        probe.vector("ready", self.config.warps as u32, Some(u64::from(self.ready)));
+        probe.vector("ready", self.config.warps as u32, Some(u64::from(self.ready.warps)));
         probe.vector("memory_credits", 8, Some(u64::from(self.credits)));
         for (slot, warp) in self.warps.iter().enumerate() {
             let warp = warp.as_ref();
@@ -120,7 +120,7 @@ impl Scheduler {
     /// Why a ready warp did not go.
     fn held_back_state(&self, slot: usize) -> State {
         let HeldBack { pipes, no_room, .. } = self.held_back;
-        let wants = |pipe: &usize| self.wanted[*pipe] >> slot & 1 == 1;
+        let wants = |pipe: &usize| self.ready.wanting(*pipe) >> slot & 1 == 1;
         match (0..PIPES).find(wants) {
             Some(pipe) if pipes >> pipe & 1 == 0 => {
                 if no_room {
@@ -130,7 +130,7 @@ impl Scheduler {
                 }
             }
             Some(pipe) if pipe != Pipe::Lsu as usize => State::MathPipeThrottle,
-            _ if self.wanted_global >> slot & 1 == 1 => State::LgThrottle,
+            _ if self.ready.global >> slot & 1 == 1 => State::LgThrottle,
             _ => State::MioThrottle,
         }
     }
