@@ -92,7 +92,8 @@ mod tests {
         let (from, near, to) = (there.slot(), here.slot(), here.slot());
         let ((_, far), (_, input)) = (joined(&from, &to), joined(&near, &to));
         let mut inbox = Inbox::default();
-        (inbox.add(&far), inbox.add(&input));
+        inbox.add(&far);
+        inbox.add(&input);
         assert_eq!(inbox.under_way(), 0b01);
     }
 

@@ -19,6 +19,8 @@
 //! - One instruction at a time gathers operands; sources are read in the order of issue.
 //! - Boxes go round: as many exist as were ever in flight at once.
 
+mod place;
+
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
@@ -29,7 +31,6 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::special::Place;
-use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
@@ -38,6 +39,7 @@ use crate::proto::warp::{Flight, Issue, PlaceNote, Release, WarpStart};
 use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::{PIPES, bits};
+use place::place;
 
 /// Numbers of a dispatch unit.
 #[derive(Clone, Debug)]
@@ -303,28 +305,6 @@ impl Dispatch {
 
 /// Number of the first result's port in the inbox.
 const FIRST_RESULT: u32 = 1;
-
-/// What special registers read.
-fn place(config: &Config, start: &WarpStart, now: Cycle) -> Place {
-    let grid = &start.grid;
-    Place {
-        block_size: grid.block,
-        first_thread: start.index * WARP_SIZE as u32,
-        cta: start.block,
-        warp: u32::from(start.warp) * config.subcores + u32::from(config.subcore),
-        n_warps: config.warps as u32 * config.subcores,
-        sm: config.sm.0,
-        n_sms: config.sm.1,
-        grid: grid.id,
-        clock: now.0,
-        globaltimer: (u128::from(now.0) * 1_000_000 / u128::from(config.core_khz)) as u64,
-        grid_size: grid.grid,
-        cluster: grid.cluster,
-        dynamic_shared_bytes: grid.dynamic_shared_bytes,
-        total_shared_bytes: grid.shared_bytes,
-        barrier_count: 0,
-    }
-}
 
 impl Component for Dispatch {
     fn path(&self) -> &Path {
