@@ -4,7 +4,7 @@
 //! never touches a word from two threads at once; relaxed atomics say so in safe Rust and cost what plain loads and stores
 //! cost. The host allocates and copies between launches, through the same shared reference that the channels hold.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::proto::mem::SECTOR;
@@ -18,7 +18,10 @@ pub const ALIGN: u64 = 256;
 /// Bytes that come into being together.
 const CHUNK: u64 = 1 << 20;
 
-type Chunk = OnceLock<Box<[AtomicU32]>>;
+/// Bytes of a word of the host's, in which all is kept.
+const WORD: usize = size_of::<u64>();
+
+type Chunk = OnceLock<Box<[AtomicU64]>>;
 
 /// Device memory of a fixed size, from [`BASE`] on.
 ///
@@ -88,43 +91,46 @@ impl Storage {
         ((address - first).checked_add(bytes)? <= size).then_some((first, size))
     }
 
-    /// The word at an address that is a multiple of 4; zero outside all memory.
+    /// The 4 bytes at an address that is a multiple of 4; zero outside all memory.
     #[inline]
     pub fn load(&self, address: u64) -> u32 {
-        self.written(address)
-            .map_or(0, |(chunk, word)| chunk[word].load(Ordering::Relaxed))
+        let word = self
+            .written(address)
+            .map_or(0, |(chunk, word)| chunk[word].load(Ordering::Relaxed));
+        (word >> bit(address)) as u32
     }
 
-    /// Writes the word at an address that is a multiple of 4; outside all memory nothing happens.
+    /// Writes the 4 bytes at an address that is a multiple of 4; outside all memory nothing happens.
     #[inline]
     pub fn store(&self, address: u64, value: u32) {
         self.host_wrote.store(true, Ordering::Relaxed);
         if let Some((chunk, word)) = self.writable(address) {
-            chunk[word].store(value, Ordering::Relaxed);
+            let new = u64::from(value) << bit(address);
+            write_bits(&chunk[word], new, u64::from(u32::MAX) << bit(address));
         }
     }
 
     /// Copies a sector from device memory; `address` is a multiple of [`SECTOR`].
     #[inline]
-    pub fn read_sector(&self, address: u64, to: &mut [u8]) {
+    pub fn read_sector(&self, address: u64, to: &mut [u8; SECTOR]) {
         match self.written(address) {
-            Some((chunk, word)) => copy_out(&chunk[word..], &mut to[..SECTOR]),
-            None => to[..SECTOR].fill(0),
+            Some((chunk, first)) => copy_out(&chunk[first..first + SECTOR / WORD], to),
+            None => to.fill(0),
         }
     }
 
     /// Copies the bytes of a sector whose bit is set in `mask` to device memory; `address` is a multiple of [`SECTOR`].
     #[inline]
-    pub fn write_sector(&self, address: u64, from: &[u8], mask: u32) {
+    pub fn write_sector(&self, address: u64, from: &[u8; SECTOR], mask: u32) {
         let Some((chunk, first)) = self.writable(address) else {
             return;
         };
-        for (n, bytes) in from[..SECTOR].chunks_exact(4).enumerate() {
-            let keep = !spread(mask >> (4 * n) & 0xf);
-            let word = &chunk[first + n];
-            let old = word.load(Ordering::Relaxed);
-            let new = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            word.store(old & keep | new & !keep, Ordering::Relaxed);
+        let words = &chunk[first..first + SECTOR / WORD];
+        if mask == u32::MAX {
+            return copy_in(from, words);
+        }
+        for (n, (word, bytes)) in words.iter().zip(from.as_chunks().0).enumerate() {
+            write_bits(word, u64::from_le_bytes(*bytes), spread(mask >> (WORD * n)));
         }
     }
 
@@ -134,7 +140,7 @@ impl Storage {
         self.read_bytes(address, head);
         let mut at = address + head.len() as u64;
         for part in pieces_mut(body, at) {
-            let whole = part.len() & !3;
+            let whole = part.len() / WORD * WORD;
             let (words, tail) = part.split_at_mut(whole);
             match self.written(at) {
                 Some((chunk, word)) => copy_out(&chunk[word..], words),
@@ -153,14 +159,9 @@ impl Storage {
         let mut at = address + head.len() as u64;
         while !body.is_empty() {
             let (part, rest) = body.split_at(body.len().min(to_chunk_end(at)));
-            let (words, tail) = part.split_at(part.len() & !3);
+            let (words, tail) = part.split_at(part.len() / WORD * WORD);
             if let Some((chunk, word)) = self.writable(at) {
-                for (to, bytes) in chunk[word..].iter().zip(words.chunks_exact(4)) {
-                    to.store(
-                        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-                        Ordering::Relaxed,
-                    );
-                }
+                copy_in(words, &chunk[word..]);
             }
             self.write_bytes(at + words.len() as u64, tail);
             at += part.len() as u64;
@@ -184,19 +185,19 @@ impl Storage {
 
     /// The chunk of an address and the word in it, if anything was ever written to the chunk.
     #[inline]
-    fn written(&self, address: u64) -> Option<(&[AtomicU32], usize)> {
+    fn written(&self, address: u64) -> Option<(&[AtomicU64], usize)> {
         let offset = address.wrapping_sub(BASE);
         let chunk = self.chunks.get((offset / CHUNK) as usize)?.get()?;
-        Some((chunk, (offset % CHUNK / 4) as usize))
+        Some((chunk, (offset % CHUNK) as usize / WORD))
     }
 
     /// The same for writing: the chunk comes into being.
     #[inline]
-    fn writable(&self, address: u64) -> Option<(&[AtomicU32], usize)> {
+    fn writable(&self, address: u64) -> Option<(&[AtomicU64], usize)> {
         let offset = address.wrapping_sub(BASE);
         let chunk = self.chunks.get((offset / CHUNK) as usize)?;
-        let chunk = chunk.get_or_init(|| (0..CHUNK / 4).map(|_| AtomicU32::new(0)).collect());
-        Some((chunk, (offset % CHUNK / 4) as usize))
+        let chunk = chunk.get_or_init(|| (0..CHUNK as usize / WORD).map(|_| AtomicU64::new(0)).collect());
+        Some((chunk, (offset % CHUNK) as usize / WORD))
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
@@ -206,7 +207,7 @@ impl Storage {
 
 /// Bytes before the first whole word.
 fn unaligned(address: u64, len: usize) -> usize {
-    ((address.wrapping_neg() & 3) as usize).min(len)
+    (address.wrapping_neg() as usize % WORD).min(len)
 }
 
 fn to_chunk_end(address: u64) -> usize {
@@ -225,17 +226,36 @@ fn pieces_mut(mut bytes: &mut [u8], mut address: u64) -> impl Iterator<Item = &m
     })
 }
 
+/// The bit of its word at which the byte at an address begins.
+fn bit(address: u64) -> u64 {
+    address % WORD as u64 * 8
+}
+
 #[inline]
-fn copy_out(words: &[AtomicU32], to: &mut [u8]) {
-    for (bytes, word) in to.chunks_exact_mut(4).zip(words) {
-        bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+fn copy_out(words: &[AtomicU64], to: &mut [u8]) {
+    for (bytes, word) in to.as_chunks_mut().0.iter_mut().zip(words) {
+        *bytes = word.load(Ordering::Relaxed).to_le_bytes();
     }
 }
 
-/// A mask of 4 bytes as a mask of their 32 bits.
 #[inline]
-fn spread(bytes: u32) -> u32 {
-    (0..4)
+fn copy_in(from: &[u8], words: &[AtomicU64]) {
+    for (bytes, word) in from.as_chunks().0.iter().zip(words) {
+        word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
+    }
+}
+
+/// Changes some bits of a word, which nobody else writes at the same time.
+#[inline]
+fn write_bits(word: &AtomicU64, new: u64, bits: u64) {
+    let old = word.load(Ordering::Relaxed);
+    word.store(old & !bits | new & bits, Ordering::Relaxed);
+}
+
+/// The lowest 8 bits as a mask of bytes: a mask of their 64 bits.
+#[inline]
+fn spread(bytes: u32) -> u64 {
+    (0..WORD)
         .filter(|n| bytes >> n & 1 == 1)
         .fold(0, |bits, n| bits | 0xff << (8 * n))
 }
@@ -248,7 +268,7 @@ mod tests {
     fn bytes_across_a_chunk_end_read_back_as_written() {
         let memory = Storage::new(2 * CHUNK);
         let bytes: Vec<u8> = (0..CHUNK as u32 + 9).map(|n| ((n * 7) >> 3) as u8).collect();
-        for shift in 0..4 {
+        for shift in 0..8 {
             let at = BASE + CHUNK / 2 + shift;
             memory.write(at, &bytes);
             let mut back = vec![0; bytes.len()];

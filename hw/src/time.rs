@@ -83,15 +83,30 @@ impl Domain {
     }
 
     /// This clock's edges that fall into global cycle `now`.
+    #[inline]
     pub fn edges(self, now: Cycle) -> Range<u64> {
         if self.num == self.den {
             return now.0..now.0 + 1;
         }
-        self.first_edge(now.0)..self.first_edge(now.0 + 1)
+        let first = self.first_edge(now.0);
+        // Distances in the cycle, `num` long, with an edge every `den`: less than `den` to the first one, whatever overflows.
+        let before = first.wrapping_mul(self.den).wrapping_sub(now.0.wrapping_mul(self.num));
+        let from_first = self.num.saturating_sub(before);
+        // A second division only where a cycle has several edges.
+        let n = if from_first <= self.den {
+            u64::from(from_first > 0)
+        } else {
+            from_first.div_ceil(self.den)
+        };
+        first..first + n
     }
 
     /// The global cycle into which this clock's edge falls.
+    #[inline]
     pub fn cycle_of(self, edge: u64) -> Cycle {
+        if self.num == self.den {
+            return Cycle(edge);
+        }
         Cycle(match edge.checked_mul(self.den) {
             Some(product) => product / self.num,
             None => (u128::from(edge) * u128::from(self.den) / u128::from(self.num)) as u64,
@@ -121,6 +136,23 @@ mod tests {
         for now in (0..5000).map(Cycle) {
             for edge in domain.edges(now) {
                 assert_eq!(domain.cycle_of(edge), now);
+            }
+        }
+    }
+
+    #[test]
+    fn edges_of_a_cycle_are_those_that_begin_no_earlier_than_it_and_before_the_next() {
+        let falls_before = |domain: Domain, edge: u64, cycle: u64| {
+            u128::from(edge) * u128::from(domain.den) < u128::from(cycle) * u128::from(domain.num)
+        };
+        for (num, den) in [(877, 1530), (2619, 1980), (1, 7), (7, 1), (13, 4)] {
+            let domain = Domain::new(num, den);
+            for now in (0..300).chain(u64::MAX / 1000..u64::MAX / 1000 + 300) {
+                let edges = domain.edges(Cycle(now));
+                for (edge, cycle) in [(edges.start, now), (edges.end, now + 1)] {
+                    assert!(!falls_before(domain, edge, cycle), "{domain:?} {now}: {edges:?}");
+                    assert!(edge == 0 || falls_before(domain, edge - 1, cycle), "{domain:?} {now}");
+                }
             }
         }
     }

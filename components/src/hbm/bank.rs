@@ -3,6 +3,8 @@
 /// State of a bank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bank {
+    /// Its group.
+    pub(super) group: u32,
     /// The open row.
     pub(super) row: Option<u32>,
     /// Earliest activate.
@@ -14,22 +16,27 @@ pub(super) struct Bank {
 }
 
 impl Bank {
-    /// No row open, ready for one.
-    pub(super) const CLOSED: Bank = Bank {
-        row: None,
-        activate_at: 0,
-        precharge_at: 0,
-        column_at: 0,
-    };
+    /// A bank of a group: no row open, ready for one.
+    pub(super) fn closed(group: u32) -> Bank {
+        Bank {
+            group,
+            row: None,
+            activate_at: 0,
+            precharge_at: 0,
+            column_at: 0,
+        }
+    }
 }
 
-/// Where a line lies in a channel.
+/// Where a line lies in a channel: no two lines lie in one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Location {
-    /// Bank; its group is this modulo the number of groups.
-    pub(super) bank: u32,
     /// Row of the bank.
     pub(super) row: u32,
+    /// Bank; its group is this modulo the number of groups.
+    pub(super) bank: u32,
+    /// Line of the row.
+    pub(super) column: u32,
 }
 
 /// Deals the lines of a channel to rows of banks.
@@ -48,13 +55,18 @@ impl Layout {
     pub(super) fn locate(&self, local: u64) -> Location {
         let (groups, per_group) = (u64::from(self.groups), u64::from(self.banks / self.groups));
         let group = local % groups;
-        let rest = local / groups / u64::from(self.lines_per_row);
+        let in_rows = local / groups;
+        let (rest, column) = (
+            in_rows / u64::from(self.lines_per_row),
+            in_rows % u64::from(self.lines_per_row),
+        );
         let row = rest / per_group;
         let turn = row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let in_group = (rest + turn) % per_group;
         Location {
-            bank: (in_group * groups + (group + turn / per_group) % groups) as u32,
             row: row as u32,
+            bank: (in_group * groups + (group + turn / per_group) % groups) as u32,
+            column: column as u32,
         }
     }
 }
@@ -62,7 +74,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, HashSet};
 
     #[test]
     fn consecutive_lines_fill_one_row_of_each_group_then_the_next_banks() {
@@ -71,18 +83,21 @@ mod tests {
             groups: 4,
             lines_per_row: 8,
         };
-        let first: Vec<_> = (0..32).map(|n| layout.locate(n)).collect();
+        let row_of = |n: u64| (layout.locate(n).bank, layout.locate(n).row);
+        let first: Vec<_> = (0..32).map(row_of).collect();
         assert!(
             (0..32).all(|n| first[n] == first[n % 4]),
             "eight lines of four rows, taken in turn"
         );
-        let mut lines_of_row = HashMap::new();
+        let mut lines_of_row: HashMap<_, HashSet<u32>> = HashMap::new();
         for n in 0..16 * 8 * 100 {
-            *lines_of_row
-                .entry((layout.locate(n).bank, layout.locate(n).row))
-                .or_insert(0) += 1;
+            let columns = lines_of_row.entry(row_of(n)).or_default();
+            assert!(
+                columns.insert(layout.locate(n).column),
+                "line {n} has a place of its own"
+            );
         }
         assert_eq!(lines_of_row.len(), 16 * 100);
-        assert!(lines_of_row.values().all(|&lines| lines == 8));
+        assert!(lines_of_row.values().all(|columns| columns.len() == 8));
     }
 }

@@ -129,7 +129,7 @@ impl Channel {
                 groups: config.bank_groups,
                 lines_per_row: (config.row_bytes / LINE as u32).max(1),
             },
-            queue: Queue::new(config.queue_depth),
+            queue: Queue::new(config.queue_depth, config.banks),
             clockwork: Clockwork::new(config.timing, u64::from(burst), config.banks, config.bank_groups),
             refresh: Refresh::new(u64::from(config.timing.t_refi)),
             done: VecDeque::with_capacity(config.queue_depth as usize),
@@ -186,17 +186,18 @@ impl Channel {
             return;
         }
         let before = self.queue.is_writing();
-        self.queue.choose_direction(edge);
+        let starving = self.queue.starving(edge);
+        self.queue.choose_direction(starving);
         self.stats.turnarounds += u64::from(before != self.queue.is_writing());
         let mut next = self.queue.starved_at();
-        match self.queue.column(edge, &self.clockwork) {
+        match self.queue.column(edge, starving, &self.clockwork) {
             Choice::Now(n) => {
                 self.column(n, edge);
                 next = 0;
             }
             Choice::At(at) => next = next.min(at),
         }
-        match self.queue.row(edge, &self.clockwork) {
+        match self.queue.row(edge, starving, &self.clockwork) {
             Choice::Now(n) => {
                 self.row(n, edge);
                 next = 0;
@@ -242,7 +243,7 @@ impl Channel {
         }) += 1;
         let due = end + u64::from(self.config.latency_extra);
         let due = self.done.back().map_or(due, |&(last, ..)| due.max(last));
-        self.done.push_back((due, entry.port, entry.packet));
+        self.done.push_back((due, usize::from(entry.port), entry.packet));
     }
 
     /// Opens an entry's row, or closes the one that is in its way.
@@ -274,13 +275,17 @@ impl Channel {
             self.stats.full_cycles += u64::from(one_waits);
             return;
         }
-        let n = self.slices.len();
-        for port in (self.turn..n).chain(0..self.turn) {
-            if let Some(packet) = self.slices[port].0.recv(now) {
-                self.turn = (port + 1) % n;
+        let mut port = self.turn;
+        for _ in 0..self.slices.len() {
+            let next = if port + 1 == self.slices.len() { 0 } else { port + 1 };
+            if self.slices[port].0.is_ready(now)
+                && let Some(packet) = self.slices[port].0.recv(now)
+            {
+                self.turn = next;
                 self.enqueue(packet, port, now, edge);
                 return;
             }
+            port = next;
         }
     }
 
@@ -297,7 +302,7 @@ impl Channel {
         let entry = Entry {
             bursts: bursts(packet.sectors, self.config.burst_bytes as usize / SECTOR),
             packet,
-            port,
+            port: port as u16,
             at,
             write,
             found: RowState::Hit,

@@ -34,7 +34,7 @@ pub(super) struct Entry {
     /// What is wanted.
     pub(super) packet: Box<Packet>,
     /// The port that it came from.
-    pub(super) port: usize,
+    pub(super) port: u16,
     /// Where it lies.
     pub(super) at: Location,
     /// Bursts still to do, bit i for the i-th of the line.
@@ -60,17 +60,21 @@ pub(super) enum Choice {
 pub(super) struct Queue {
     entries: Vec<Entry>,
     depth: usize,
+    /// Entries of each bank.
+    of_bank: Vec<u64>,
     /// Entries whose row is open.
     hits: u64,
     writes: u64,
     /// Entries that must wait for an older one of the same line.
     held: u64,
     writing: bool,
+    /// Before this edge no row command can go out, as long as entries, rows and direction stay as they are.
+    row_from: u64,
 }
 
 impl Queue {
-    /// An empty queue of at most `depth` entries.
-    pub(super) fn new(depth: u32) -> Self {
+    /// An empty queue of at most `depth` entries, for so many banks.
+    pub(super) fn new(depth: u32, banks: u32) -> Self {
         assert!(
             (1..=MAX_DEPTH).contains(&depth),
             "a queue has 1 to {MAX_DEPTH} entries, not {depth}"
@@ -78,16 +82,18 @@ impl Queue {
         Queue {
             entries: Vec::with_capacity(depth as usize),
             depth: depth as usize,
+            of_bank: vec![0; banks as usize],
             hits: 0,
             writes: 0,
             held: 0,
             writing: false,
+            row_from: 0,
         }
     }
 
     /// Drops all.
     pub(super) fn clear(&mut self) {
-        *self = Self::new(self.depth as u32);
+        *self = Self::new(self.depth as u32, self.of_bank.len() as u32);
     }
 
     /// Entries.
@@ -120,128 +126,127 @@ impl Queue {
     /// Puts a request at the end; `open` says whether its row is.
     pub(super) fn push(&mut self, entry: Entry, open: bool) {
         let n = self.entries.len();
-        let held = self.entries.iter().any(|other| other.packet.line == entry.packet.line);
+        let of_bank = &mut self.of_bank[entry.at.bank as usize];
+        let held = bits(*of_bank).any(|other| self.entries[other].at == entry.at);
+        *of_bank |= 1 << n;
         self.hits |= u64::from(open) << n;
         self.writes |= u64::from(entry.write) << n;
         self.held |= u64::from(held) << n;
+        self.row_from = 0;
         self.entries.push(entry);
     }
 
     /// Takes a request out that is done.
     pub(super) fn remove(&mut self, n: usize) -> Entry {
         let entry = self.entries.remove(n);
-        for mask in [&mut self.hits, &mut self.writes, &mut self.held] {
-            let below = (1 << n) - 1;
-            *mask = (*mask & below) | (*mask >> 1 & !below);
-        }
+        let below = (1 << n) - 1;
+        let close = |mask: &mut u64| *mask = (*mask & below) | (*mask >> 1 & !below);
+        [&mut self.hits, &mut self.writes, &mut self.held]
+            .into_iter()
+            .for_each(close);
+        self.of_bank.iter_mut().for_each(close);
+        self.row_from = 0;
         // The next of the same line need wait no longer.
-        if let Some(next) = self.entries[n..]
-            .iter()
-            .position(|other| other.packet.line == entry.packet.line)
-        {
-            self.held &= !(1 << (n + next));
+        let held = self.held & self.of_bank[entry.at.bank as usize] & !below;
+        if let Some(next) = bits(held).find(|&other| self.entries[other].at == entry.at) {
+            self.held &= !(1 << next);
         }
         entry
     }
 
     /// A bank's row was opened, or closed.
     pub(super) fn row_changed(&mut self, bank: u32, row: Option<u32>) {
-        for (n, entry) in self.entries.iter().enumerate() {
-            if entry.at.bank == bank {
-                let open = u64::from(row == Some(entry.at.row)) << n;
-                self.hits = (self.hits & !(1 << n)) | open;
-            }
-        }
+        let of_bank = self.of_bank[bank as usize];
+        let wants_it = |&n: &usize| row == Some(self.entries[n].at.row);
+        let open = bits(of_bank).filter(wants_it).fold(0, |open, n| open | 1 << n);
+        self.hits = self.hits & !of_bank | open;
+        self.row_from = 0;
     }
 
     /// Every row was closed.
     pub(super) fn all_rows_closed(&mut self) {
         self.hits = 0;
+        self.row_from = 0;
+    }
+
+    /// The bank of the oldest entry, if that has waited too long.
+    pub(super) fn starving(&self, edge: u64) -> Option<u32> {
+        let oldest = self.entries.first()?;
+        (edge >= self.starved_at()).then_some(oldest.at.bank)
     }
 
     /// Chooses between reads and writes for this edge.
-    pub(super) fn choose_direction(&mut self, edge: u64) {
+    pub(super) fn choose_direction(&mut self, starving: Option<u32>) {
+        let before = self.writing;
+        self.writing = match starving {
+            Some(_) => self.writes & 1 == 1,
+            None => self.would_write(),
+        };
+        if self.writing != before {
+            self.row_from = 0;
+        }
+    }
+
+    fn would_write(&self) -> bool {
         let ready = all(self.entries.len()) & !self.held;
-        let (reads, writes) = (ready & !self.writes != 0, ready & self.writes != 0);
-        let n_writes = self.writes.count_ones() as usize;
+        if ready & self.writes == 0 {
+            return false;
+        }
         let enough = if self.writing {
             self.depth / 8 + 1
         } else {
             self.depth / 2
         };
-        self.writing = match self.starving(edge) {
-            Some(_) => self.writes & 1 == 1,
-            None => writes && (n_writes >= enough || !reads),
-        };
+        ready & !self.writes == 0 || self.writes.count_ones() as usize >= enough
     }
 
     /// The entry whose column command goes out.
-    pub(super) fn column(&self, edge: u64, clockwork: &Clockwork) -> Choice {
+    pub(super) fn column(&self, edge: u64, starving: Option<u32>, clockwork: &Clockwork) -> Choice {
         let mut candidates = self.hits & self.in_direction();
-        if let Some(bank) = self.starving(edge)
+        if let Some(bank) = starving
             && candidates & 1 == 0
         {
-            candidates &= !self.of_bank(bank);
+            candidates &= !self.of_bank[bank as usize];
         }
         // While the bus is not free nobody need be asked.
         let free = clockwork.any_column_at(self.writing);
         if candidates != 0 && free > edge {
             return Choice::At(free);
         }
-        let mut first = u64::MAX;
-        // Entries of one bank may go in the same cycle: the oldest stands for them.
-        let mut seen: u128 = 0;
-        while candidates != 0 {
-            let n = candidates.trailing_zeros() as usize;
-            candidates &= candidates - 1;
-            let bank = self.entries[n].at.bank;
-            if seen >> bank & 1 == 1 {
-                continue;
-            }
-            seen |= 1 << bank;
-            let at = clockwork.column_at(bank as usize, self.writing);
-            if at <= edge {
-                return Choice::Now(n);
-            }
-            first = first.min(at);
-        }
-        Choice::At(first)
+        self.first_of_banks(candidates, edge, |bank| clockwork.column_at(bank, self.writing))
     }
 
     /// The entry for which a bank is precharged or activated.
-    pub(super) fn row(&self, edge: u64, clockwork: &Clockwork) -> Choice {
-        let mut candidates = self.in_direction() & !self.hits;
-        if candidates == 0 {
-            return Choice::At(u64::MAX);
+    pub(super) fn row(&mut self, edge: u64, starving: Option<u32>, clockwork: &Clockwork) -> Choice {
+        if edge < self.row_from {
+            return Choice::At(self.row_from);
         }
-        let starving = self.starving(edge);
+        let in_direction = self.in_direction();
+        let candidates = in_direction & !self.hits & !self.of_kept_rows(in_direction, starving);
+        let choice = self.first_of_banks(candidates, edge, |bank| match clockwork.banks[bank].row {
+            None => clockwork.activate_at(bank),
+            Some(_) => clockwork.precharge_at(bank),
+        });
+        if let Choice::At(at) = choice {
+            self.row_from = at.min(self.starved_at());
+        }
+        choice
+    }
+
+    /// The oldest candidate whose bank is ready. Entries of one bank may go in the same cycle: the oldest stands for them.
+    fn first_of_banks(&self, mut candidates: u64, edge: u64, ready_at: impl Fn(usize) -> u64) -> Choice {
         let mut first = u64::MAX;
-        let mut seen = self.banks_with_hits(starving);
         while candidates != 0 {
             let n = candidates.trailing_zeros() as usize;
-            candidates &= candidates - 1;
-            let bank = self.entries[n].at.bank;
-            if seen >> bank & 1 == 1 {
-                continue;
-            }
-            seen |= 1 << bank;
-            let bank = bank as usize;
-            let at = match clockwork.banks[bank].row {
-                None => clockwork.activate_at(bank),
-                Some(_) => clockwork.precharge_at(bank),
-            };
+            let bank = self.entries[n].at.bank as usize;
+            candidates &= !self.of_bank[bank];
+            let at = ready_at(bank);
             if at <= edge {
                 return Choice::Now(n);
             }
             first = first.min(at);
         }
         Choice::At(first)
-    }
-
-    /// The bank of the oldest entry, if that has waited too long.
-    fn starving(&self, edge: u64) -> Option<u32> {
-        let oldest = self.entries.first()?;
-        (edge >= self.starved_at()).then_some(oldest.at.bank)
     }
 
     fn in_direction(&self) -> u64 {
@@ -249,26 +254,31 @@ impl Queue {
         all(self.entries.len()) & writes & !self.held
     }
 
-    fn of_bank(&self, bank: u32) -> u64 {
-        let bit = |(n, entry): (usize, &Entry)| u64::from(entry.at.bank == bank) << n;
-        self.entries.iter().enumerate().map(bit).fold(0, |mask, bit| mask | bit)
-    }
-
-    /// Banks whose open row is still wanted: they are not closed, but for an entry that starves.
-    fn banks_with_hits(&self, starving: Option<u32>) -> u128 {
-        let mut hits = self.hits & self.in_direction();
-        let mut banks = 0;
+    /// Entries of banks whose open row is still wanted: it is not closed, but for an entry that starves.
+    fn of_kept_rows(&self, in_direction: u64, starving: Option<u32>) -> u64 {
+        let mut hits = self.hits & in_direction;
+        let mut kept = 0;
         while hits != 0 {
-            banks |= 1 << self.entries[hits.trailing_zeros() as usize].at.bank;
-            hits &= hits - 1;
+            let bank = self.entries[hits.trailing_zeros() as usize].at.bank;
+            let of_bank = self.of_bank[bank as usize];
+            hits &= !of_bank;
+            if starving != Some(bank) {
+                kept |= of_bank;
+            }
         }
-        match starving {
-            Some(bank) => banks & !(1 << bank),
-            None => banks,
-        }
+        kept
     }
 }
 
 fn all(n: usize) -> u64 {
     u64::MAX.checked_shr(MAX_DEPTH - n as u32).unwrap_or(0)
+}
+
+/// The bits of a mask, lowest first.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (lowest < u64::BITS as usize).then_some(lowest)
+    })
 }

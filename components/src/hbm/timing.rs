@@ -40,7 +40,7 @@ impl Clockwork {
         Clockwork {
             t,
             burst,
-            banks: vec![Bank::CLOSED; banks as usize],
+            banks: (0..banks).map(|bank| Bank::closed(bank % groups)).collect(),
             groups: vec![0; groups as usize],
             column_at: 0,
             activate_at: 0,
@@ -80,8 +80,10 @@ impl Clockwork {
     /// First edge at which a column command may go to an open bank.
     #[inline]
     pub(super) fn column_at(&self, bank: usize, write: bool) -> u64 {
-        let group = self.groups[bank % self.groups.len()];
-        self.banks[bank].column_at.max(group).max(self.any_column_at(write))
+        let Bank { group, column_at, .. } = self.banks[bank];
+        column_at
+            .max(self.groups[group as usize])
+            .max(self.any_column_at(write))
     }
 
     /// Opens a row.
@@ -112,10 +114,9 @@ impl Clockwork {
     /// Reads or writes one burst of an open row; gives the edge after its last data.
     pub(super) fn column(&mut self, bank: usize, write: bool, edge: u64) -> u64 {
         let t = &self.t;
-        let n_groups = self.groups.len();
-        self.groups[bank % n_groups] = edge + u64::from(t.t_ccd_l);
-        self.column_at = edge + u64::from(t.t_ccd_s);
         let bank = &mut self.banks[bank];
+        self.groups[bank.group as usize] = edge + u64::from(t.t_ccd_l);
+        self.column_at = edge + u64::from(t.t_ccd_s);
         assert!(
             bank.row.is_some(),
             "edge {edge}: a column command to a bank without an open row"

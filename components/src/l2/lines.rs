@@ -8,7 +8,7 @@
 
 use warpwave_hw::lru::Lru;
 
-use crate::proto::mem::{LINE, SECTOR, SECTORS, copy_bytes};
+use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, each_sector};
 use crate::proto::noc::Spread;
 
 /// No line: device memory begins far above line 0.
@@ -77,17 +77,23 @@ impl Lines {
         self.lru.clear();
     }
 
-    /// Looks for a line, `local` being its number in the slice.
+    /// The set of a line, `local` being its number in the slice.
     #[inline]
-    pub(super) fn find(&self, line: u32, local: u64) -> Found {
-        let set = self.sets.deal(local).0 as usize;
+    pub(super) fn set_of(&self, local: u64) -> usize {
+        self.sets.deal(local).0 as usize
+    }
+
+    /// Looks for a line in its set.
+    #[inline]
+    pub(super) fn find(&self, set: usize, line: u32) -> Found {
         let first = set * self.ways;
         let tags = &self.tags[first..first + self.ways];
-        // Compares many at a time, which a search for the place does not.
-        if tags.contains(&line)
-            && let Some(way) = tags.iter().position(|&tag| tag == line)
-        {
-            return Found::Line(first + way);
+        // The way plus 1, as one way at most has the line. Compares many at a time, which a search does not.
+        let found = (1..)
+            .zip(tags)
+            .fold(0u32, |found, (n, &tag)| found | if tag == line { n } else { 0 });
+        if found != 0 {
+            return Found::Line(first + found as usize - 1);
         }
         let victim = self.lru.oldest(set, |way| self.fetch[first + way] == 0);
         victim.map_or(Found::Pinned, |way| Found::Victim(first + way))
@@ -106,10 +112,10 @@ impl Lines {
         self.lru.release(place / self.ways, place % self.ways);
     }
 
-    /// Notes a use.
+    /// Notes a use of a place of this set.
     #[inline]
-    pub(super) fn touch(&mut self, place: usize) {
-        self.lru.touch(place / self.ways, place % self.ways);
+    pub(super) fn touch(&mut self, set: usize, place: usize) {
+        self.lru.touch(set, place - set * self.ways);
     }
 
     /// The line in a place, if there is one.
@@ -135,6 +141,7 @@ impl Lines {
     }
 
     /// Valid bytes of the whole line.
+    #[inline]
     pub(super) fn valid(&self, place: usize) -> u128 {
         (0..SECTORS).fold(0, |mask, n| mask | u128::from(self.valid[place][n]) << (SECTOR * n))
     }
@@ -162,21 +169,25 @@ impl Lines {
         &mut self.bytes.as_chunks_mut().0[place]
     }
 
-    /// The bytes `mask` of a sector were written.
+    /// The bytes `mask` of the line were written.
     #[inline]
-    pub(super) fn mark(&mut self, place: usize, sector: usize, mask: u32) {
-        if mask != 0 {
-            self.valid[place][sector] |= mask;
-            self.dirty[place] |= 1 << sector;
+    pub(super) fn mark(&mut self, place: usize, mask: u128) {
+        let mut dirty = 0;
+        for (n, valid) in self.valid[place].iter_mut().enumerate() {
+            let written = (mask >> (SECTOR * n)) as u32;
+            *valid |= written;
+            dirty |= u8::from(written != 0) << n;
         }
+        self.dirty[place] |= dirty;
     }
 
-    /// Takes a sector from memory in: bytes that are valid already are newer and stay.
-    pub(super) fn merge(&mut self, place: usize, sector: usize, from: &[u8; LINE]) {
-        let valid = u128::from(self.valid[place][sector]) << (SECTOR * sector);
-        let sector_bytes = u128::from(FULL) << (SECTOR * sector);
-        copy_bytes(from, self.bytes_mut(place), sector_bytes & !valid);
-        self.valid[place][sector] = FULL;
+    /// Takes sectors from memory in: bytes that are valid already are newer and stay.
+    pub(super) fn merge(&mut self, place: usize, sectors: u8, from: &[u8; LINE]) {
+        let missing = byte_mask(sectors) & !self.valid(place);
+        copy_bytes(from, self.bytes_mut(place), missing);
+        for sector in each_sector(sectors) {
+            self.valid[place][sector] = FULL;
+        }
     }
 }
 
@@ -189,9 +200,9 @@ mod tests {
         let mut lines = Lines::new(1024, 2);
         lines.allocate(0, 5);
         lines.bytes_mut(0)[33] = 0x11;
-        lines.mark(0, 1, 0b10);
+        lines.mark(0, 0b10 << 32);
         assert_eq!((lines.full(0), lines.dirty(0), lines.valid(0)), (0, 0b0010, 1 << 33));
-        lines.merge(0, 1, &[0x22; LINE]);
+        lines.merge(0, 0b0010, &[0x22; LINE]);
         assert_eq!(lines.bytes(0)[32..35], [0x22, 0x11, 0x22]);
         assert_eq!((lines.full(0), lines.dirty(0)), (0b0010, 0b0010));
         assert_eq!(lines.bytes(0)[0], 0, "another sector is not touched");
@@ -201,18 +212,18 @@ mod tests {
     fn set_full_of_pinned_lines_there_is_no_victim() {
         let mut lines = Lines::new(256, 2);
         for place in 0..2 {
-            let Found::Victim(at) = lines.find(10 + place, 0) else {
+            let Found::Victim(at) = lines.find(0, 10 + place) else {
                 panic!("a free place is a victim");
             };
             lines.allocate(at, 10 + place);
-            lines.touch(at);
+            lines.touch(0, at);
             lines.set_fetch(at, Some(place as u16));
         }
-        assert_eq!(lines.find(12, 0), Found::Pinned);
+        assert_eq!(lines.find(0, 12), Found::Pinned);
         lines.set_fetch(1, None);
-        assert_eq!(lines.find(12, 0), Found::Victim(1));
+        assert_eq!(lines.find(0, 12), Found::Victim(1));
         lines.set_fetch(0, None);
-        assert_eq!(lines.find(12, 0), Found::Victim(0), "the least recently used");
-        assert_eq!(lines.find(11, 0), Found::Line(1));
+        assert_eq!(lines.find(0, 12), Found::Victim(0), "the least recently used");
+        assert_eq!(lines.find(0, 11), Found::Line(1));
     }
 }

@@ -39,9 +39,11 @@
 mod lookup;
 mod memory;
 mod stats;
+mod tag;
 
 pub use stats::Stats;
 
+use std::array;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,6 +57,7 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
+use self::tag::TagState;
 use super::fetch::Fetches;
 use super::lines::Lines;
 use crate::pool::Pool;
@@ -108,36 +111,6 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: requests, answers, commands, memory);
 
-/// What the tag stage did last.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
-enum TagState {
-    Idle,
-    Hit,
-    Miss,
-    DataBusy,
-    StallFetch,
-    StallPinned,
-    StallMemory,
-    StallAnswer,
-}
-
-impl TagState {
-    fn is_stall(self) -> bool {
-        self >= TagState::StallFetch
-    }
-}
-
-const TAG_STATES: [&str; 8] = [
-    "idle",
-    "hit",
-    "miss",
-    "data_busy",
-    "stall_fetch",
-    "stall_pinned",
-    "stall_memory",
-    "stall_answer",
-];
-
 /// One slice of the L2.
 pub struct Slice {
     path: Path,
@@ -153,6 +126,8 @@ pub struct Slice {
     /// Packets at memory, or on their way there or back.
     at_memory: u32,
     pool: Pool,
+    /// Cycles that so many sectors hold the data array.
+    data_cycles: [u32; SECTORS + 1],
     /// Edge from which the data array is free.
     data_free: u64,
     /// Channel asked first for its packet.
@@ -189,6 +164,7 @@ impl Slice {
             to_memory: VecDeque::with_capacity(config.memory_depth as usize),
             at_memory: 0,
             pool: Pool::default(),
+            data_cycles: array::from_fn(|sectors| ((sectors * SECTOR) as u32).div_ceil(config.bytes_per_cycle)),
             data_free: 0,
             turn: 0,
             write_back: None,
@@ -237,8 +213,12 @@ impl Slice {
 
     /// When the next answer is due, and in which pipe.
     fn next_answer(&self) -> Option<(u64, usize)> {
-        let due = |pipe: usize| Some((self.answers[pipe].front()?.0, pipe));
-        due(0).into_iter().chain(due(1)).min()
+        match (self.answers[0].front(), self.answers[1].front()) {
+            (Some(&(near, _)), Some(&(far, _))) if far < near => Some((far, 1)),
+            (Some(&(near, _)), _) => Some((near, 0)),
+            (None, Some(&(far, _))) => Some((far, 1)),
+            (None, None) => None,
+        }
     }
 
     /// Every sector is done: the packet enters the answer pipe.
@@ -263,8 +243,8 @@ impl Slice {
         self.answers[0].len() > latency as usize || self.answers[1].len() > (latency + far_latency) as usize
     }
 
-    fn data_cycles(&self, sectors: u32) -> u32 {
-        (sectors * SECTOR as u32).div_ceil(self.config.bytes_per_cycle)
+    fn data_cycles(&self, sectors: u8) -> u32 {
+        self.data_cycles[sectors.count_ones() as usize]
     }
 
     fn occupy(&mut self, edge: u64, cycles: u32) {
@@ -282,7 +262,7 @@ impl Slice {
             || !self.to_memory.is_empty()
             || self.write_back.is_some()
             || self.ports.commands.is_ready(now)
-            || self.ports.memory.iter().any(|(_, port)| port.is_ready(now));
+            || self.memory_may_answer() && self.ports.memory.iter().any(|(_, port)| port.is_ready(now));
         let until = |edge: u64| Activity::Until(self.config.clock.cycle_of(edge).max(now + 1));
         if busy {
             return until(self.next_edge);
@@ -340,7 +320,7 @@ impl Component for Slice {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.state("tag", &TAG_STATES, Some(self.state as usize));
+        probe.state("tag", &TagState::NAMES, Some(self.state as usize));
         let known = self.state != TagState::Idle;
         probe.vector("line", 48, known.then_some(self.line));
         probe.vector("waiting", 16, Some(self.waiting.len() as u64));

@@ -186,12 +186,28 @@ impl Packet {
     }
 }
 
+/// All sectors of a line.
+pub const ALL_SECTORS: u8 = (1 << SECTORS) - 1;
+
 /// Bits of the sectors in a mask of bytes of a line.
 #[inline]
 pub fn byte_mask(sectors: u8) -> u128 {
-    (0..SECTORS)
-        .filter(|n| sectors >> n & 1 == 1)
-        .fold(0, |mask, n| mask | 0xffff_ffff << (SECTOR * n))
+    const MASKS: [u128; 1 << SECTORS] = masks();
+    MASKS[usize::from(sectors & ALL_SECTORS)]
+}
+
+/// The mask of bytes for each mask of sectors.
+const fn masks() -> [u128; 1 << SECTORS] {
+    let mut masks = [0; 1 << SECTORS];
+    let mut n = 0;
+    while n < masks.len() * SECTORS {
+        let (sectors, sector) = (n / SECTORS, n % SECTORS);
+        if sectors >> sector & 1 == 1 {
+            masks[sectors] |= 0xffff_ffff << (SECTOR * sector);
+        }
+        n += 1;
+    }
+    masks
 }
 
 /// The sectors whose bits are set in `sectors`, lowest first.
@@ -207,26 +223,86 @@ pub fn each_sector(mut sectors: u8) -> impl Iterator<Item = usize> {
 /// Copies the bytes of `sectors`.
 #[inline]
 pub fn copy_sectors(from: &[u8; LINE], to: &mut [u8; LINE], sectors: u8) {
+    if sectors & ALL_SECTORS == ALL_SECTORS {
+        *to = *from;
+        return;
+    }
+    let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
     for sector in each_sector(sectors) {
-        let bytes = sector * SECTOR..(sector + 1) * SECTOR;
-        to[bytes.clone()].copy_from_slice(&from[bytes]);
+        to[sector] = from[sector];
     }
 }
 
 /// Copies the bytes whose bit is set in `mask`.
 #[inline]
 pub fn copy_bytes(from: &[u8; LINE], to: &mut [u8; LINE], mask: u128) {
+    if mask == u128::MAX {
+        *to = *from;
+        return;
+    }
+    let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
     for sector in 0..SECTORS {
-        let first = sector * SECTOR;
-        match (mask >> first) as u32 {
+        match (mask >> (SECTOR * sector)) as u32 {
             0 => {}
-            u32::MAX => to[first..first + SECTOR].copy_from_slice(&from[first..first + SECTOR]),
-            mut some => {
-                while some != 0 {
-                    let byte = first + some.trailing_zeros() as usize;
-                    to[byte] = from[byte];
-                    some &= some - 1;
-                }
+            u32::MAX => to[sector] = from[sector],
+            some => copy_some(&from[sector], &mut to[sector], some),
+        }
+    }
+}
+
+/// Copies some bytes of a sector, words of 4 bytes at once where all of one are wanted, as lanes write them.
+fn copy_some(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
+    let (from, to) = (from.as_chunks::<4>().0, to.as_chunks_mut::<4>().0);
+    while mask != 0 {
+        let word = mask.trailing_zeros() as usize / 4;
+        let bytes = mask >> (4 * word) & 0xf;
+        mask &= !(0xf << (4 * word));
+        if bytes == 0xf {
+            to[word] = from[word];
+        } else {
+            (0..4)
+                .filter(|n| bytes >> n & 1 == 1)
+                .for_each(|n| to[word][n] = from[word][n]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_mask_exactly_its_bytes_are_copied() {
+        let from: [u8; LINE] = std::array::from_fn(|n| n as u8 + 1);
+        let mut random = 1u128;
+        for n in 0..1000u32 {
+            random = random
+                .wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645)
+                .wrapping_add(1);
+            // Whole sectors and whole words among the others.
+            let mask = match n % 3 {
+                0 => random ^ random >> 64,
+                1 => byte_mask((random >> 100) as u8),
+                _ => random & byte_mask((random >> 100) as u8) | 0xf << (4 * (random >> 70 & 31)),
+            };
+            let mut to = [0; LINE];
+            copy_bytes(&from, &mut to, mask);
+            for (at, byte) in to.into_iter().enumerate() {
+                let expected = if mask >> at & 1 == 1 { from[at] } else { 0 };
+                assert_eq!(byte, expected, "byte {at} of {mask:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_sectors_their_bytes_are_in_the_mask_and_copied() {
+        let from = [7; LINE];
+        for sectors in 0..=ALL_SECTORS {
+            let mut to = [0; LINE];
+            copy_sectors(&from, &mut to, sectors);
+            for (at, byte) in to.into_iter().enumerate() {
+                let concerned = sectors >> (at / SECTOR) & 1 == 1;
+                assert_eq!((byte == 7, byte_mask(sectors) >> at & 1 == 1), (concerned, concerned));
             }
         }
     }

@@ -57,9 +57,19 @@ impl Spread {
         (self.odd as u32) << self.bits
     }
 
-    /// The place of `x`, and the number of its run: x / n.
+    /// The number of the run of `x`: x / n.
+    #[inline]
+    pub fn run(&self, x: u64) -> u64 {
+        let high = x >> self.bits;
+        if self.odd == 1 { high } else { high / self.odd }
+    }
+
+    /// The place of `x`, and the number of its run.
     #[inline]
     pub fn deal(&self, x: u64) -> (u32, u64) {
+        if self.bits == 0 && self.odd == 1 {
+            return (0, x);
+        }
         let high = x >> self.bits;
         let low = (x - (high << self.bits)) as u32 ^ self.folded(high);
         if self.odd == 1 {
@@ -111,6 +121,7 @@ pub struct AddressMap {
     slices: Spread,
     channels: Spread,
     groups: u32,
+    slices_per_group: u32,
 }
 
 impl AddressMap {
@@ -121,6 +132,7 @@ impl AddressMap {
             slices: Spread::new(slices),
             channels: Spread::new(channels / groups),
             groups,
+            slices_per_group: slices / groups,
         }
     }
 
@@ -131,7 +143,7 @@ impl AddressMap {
 
     /// Slices of a group; group g has the slices from g times this on.
     pub fn slices_per_group(&self) -> u32 {
-        self.slices.places() / self.groups
+        self.slices_per_group
     }
 
     /// Channels of a group; group g has the channels from g times this on.
@@ -149,12 +161,20 @@ impl AddressMap {
         }
     }
 
+    /// A line's number among the lines of its slice ([`AddressMap::home`]), for who knows the slice.
+    #[inline]
+    pub fn local(&self, line: u64) -> u64 {
+        self.slices.run(line / LINE as u64)
+    }
+
     /// The channel of a line.
     #[inline]
     pub fn channel(&self, line: u64) -> ChannelPlace {
         let home = self.home(line);
-        let slices = u64::from(self.slices_per_group());
-        let (channel, local) = self.channels.deal(home.local * slices + u64::from(home.slice) % slices);
+        let in_group = u64::from(u32::from(home.slice) % self.slices_per_group);
+        let (channel, local) = self
+            .channels
+            .deal(home.local * u64::from(self.slices_per_group) + in_group);
         ChannelPlace {
             channel: channel as u16,
             local,
@@ -208,6 +228,7 @@ mod tests {
             let mut places = HashSet::new();
             for line in (0..20_000).map(|n| n * LINE as u64) {
                 let (home, place) = (map.home(line), map.channel(line));
+                assert_eq!(map.local(line), home.local);
                 assert!(u32::from(home.slice) < slices && u32::from(place.channel) < map.channels_per_group());
                 assert!(homes.insert((home.slice, home.local)));
                 let group = u32::from(home.slice) / map.slices_per_group();

@@ -1,9 +1,11 @@
 //! Round robin among the inputs that want one output.
 
+use super::ports::Ports;
+
 /// Which inputs want an output, and whose turn it is.
 #[derive(Clone, Debug)]
 pub(super) struct RoundRobin {
-    wanted: Box<[u64]>,
+    wanted: Ports,
     n_wanted: u32,
     turn: usize,
 }
@@ -12,7 +14,7 @@ impl RoundRobin {
     /// Nobody among `inputs` wants it; input 0 is first.
     pub(super) fn new(inputs: usize) -> Self {
         RoundRobin {
-            wanted: vec![0; inputs.div_ceil(64)].into(),
+            wanted: Ports::none(inputs),
             n_wanted: 0,
             turn: 0,
         }
@@ -21,7 +23,7 @@ impl RoundRobin {
     /// An input wants it. It must not have done so already.
     #[inline]
     pub(super) fn want(&mut self, input: usize) {
-        self.wanted[input / 64] |= 1 << (input % 64);
+        self.wanted.add(input);
         self.n_wanted += 1;
     }
 
@@ -34,20 +36,12 @@ impl RoundRobin {
     /// The input whose turn it is: the first that wants it after the one served last. It is taken off.
     #[inline]
     pub(super) fn grant(&mut self) -> Option<usize> {
-        let input = self.first_from(self.turn).or_else(|| self.first_from(0))?;
-        self.wanted[input / 64] &= !(1 << (input % 64));
+        let after = self.wanted.first_from(self.turn);
+        let input = after.or_else(|| self.wanted.first_from(0))?;
+        self.wanted.remove(input);
         self.n_wanted -= 1;
         self.turn = input + 1;
         Some(input)
-    }
-
-    fn first_from(&self, first: usize) -> Option<usize> {
-        let word = first / 64;
-        let below = |n: usize| if n == word { (1u64 << (first % 64)) - 1 } else { 0 };
-        (word..self.wanted.len())
-            .map(|n| (n, self.wanted[n] & !below(n)))
-            .find(|&(_, bits)| bits != 0)
-            .map(|(n, bits)| n * 64 + bits.trailing_zeros() as usize)
     }
 }
 

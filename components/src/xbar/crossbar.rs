@@ -31,6 +31,7 @@ use warpwave_hw::time::{Cycle, Domain};
 use warpwave_isa::inst::AtomOp;
 
 use super::arbiter::RoundRobin;
+use super::ports::Ports;
 use crate::proto::mem::{Packet, PacketKind, SECTOR};
 
 /// Which way packets go.
@@ -67,13 +68,8 @@ pub struct Stats {
     pub conflict_cycles: u64,
 }
 
-struct Input {
-    port: InPort<Box<Packet>>,
-    /// Edge from which it may send again.
-    free: u64,
-    /// Whether its head is known to an output.
-    waits: bool,
-}
+/// In place of the edge from which an input is free: its head is known to an output, and waits for it.
+const WAITS: u64 = u64::MAX;
 
 struct Output {
     port: OutPort<Box<Packet>>,
@@ -86,10 +82,12 @@ struct Output {
 pub struct Crossbar {
     path: Path,
     config: Config,
-    inputs: Vec<Input>,
+    inputs: Vec<InPort<Box<Packet>>>,
+    /// Edge from which each input may send again, or [`WAITS`]: side by side, as every tick asks for all of them.
+    free: Box<[u64]>,
     outputs: Vec<Output>,
     /// Outputs that an input wants.
-    wanted: Box<[u64]>,
+    wanted: Ports,
     /// First edge not seen yet.
     next_edge: u64,
     /// The last edge at which an input becomes free.
@@ -106,11 +104,6 @@ impl Crossbar {
         outputs: Vec<OutPort<Box<Packet>>>,
     ) -> Self {
         let n = inputs.len();
-        let input = |port| Input {
-            port,
-            free: 0,
-            waits: false,
-        };
         let output = |port| Output {
             port,
             free: 0,
@@ -118,8 +111,9 @@ impl Crossbar {
             blocked: false,
         };
         Crossbar {
-            wanted: vec![0; outputs.len().div_ceil(64)].into(),
-            inputs: inputs.into_iter().map(input).collect(),
+            wanted: Ports::none(outputs.len()),
+            free: vec![0; n].into(),
+            inputs,
             outputs: outputs.into_iter().map(output).collect(),
             next_edge: 0,
             last_free: 0,
@@ -136,13 +130,10 @@ impl Crossbar {
 
     /// Serves every output that is wanted.
     fn serve(&mut self, now: Cycle, edge: u64) {
-        for word in 0..self.wanted.len() {
-            let mut outputs = self.wanted[word];
-            while outputs != 0 {
-                let output = word * 64 + outputs.trailing_zeros() as usize;
-                outputs &= outputs - 1;
-                self.serve_output(output, now, edge);
-            }
+        let mut next = self.wanted.first_from(0);
+        while let Some(output) = next {
+            self.serve_output(output, now, edge);
+            next = self.wanted.first_from(output + 1);
         }
     }
 
@@ -154,12 +145,10 @@ impl Crossbar {
             self.stats.blocked_cycles += 1;
         } else if free {
             let input = output.arbiter.grant().expect("an output in `wanted` is wanted");
-            let input = &mut self.inputs[input];
-            let packet = input.port.recv(now).expect("the head of an input stays");
+            let packet = self.inputs[input].recv(now).expect("the head of an input stays");
             let bytes = data_bytes(&packet, self.config.direction);
             let cycles = u64::from(bytes.div_ceil(self.config.bytes_per_cycle).max(1));
-            input.free = edge + cycles;
-            input.waits = false;
+            self.free[input] = edge + cycles;
             output.free = edge + cycles;
             output.port.send(now, packet);
             self.last_free = self.last_free.max(edge + cycles);
@@ -168,7 +157,7 @@ impl Crossbar {
             self.stats.output_cycles += cycles;
         }
         if output.arbiter.n_wanted() == 0 {
-            self.wanted[n / 64] &= !(1 << (n % 64));
+            self.wanted.remove(n);
         } else if !output.blocked {
             self.stats.conflict_cycles += u64::from(output.arbiter.n_wanted());
         }
@@ -176,24 +165,35 @@ impl Crossbar {
 
     /// Makes the heads of free inputs known to their outputs.
     fn look(&mut self, now: Cycle, edge: u64) {
-        for (n, input) in self.inputs.iter_mut().enumerate() {
-            if input.waits || input.free > edge {
+        for (n, (input, free)) in self.inputs.iter_mut().zip(&mut self.free).enumerate() {
+            if *free > edge || !input.is_ready(now) {
                 continue;
             }
-            if let Some(packet) = input.port.peek(now) {
+            if let Some(packet) = input.peek(now) {
                 let output = match self.config.direction {
                     Direction::Request => packet.slice,
                     Direction::Response => packet.sm,
                 } as usize;
-                input.waits = true;
+                *free = WAITS;
                 self.outputs[output].arbiter.want(n);
-                self.wanted[output / 64] |= 1 << (output % 64);
+                self.wanted.add(output);
             }
         }
     }
 
+    /// A message that an edge found is waiting, or its input is not free yet; without an edge one may have come unseen.
+    fn activity(&self, now: Cycle, looked: bool) -> Activity {
+        let busy = self.next_edge <= self.last_free
+            || !self.wanted.is_empty()
+            || !looked && self.inputs.iter().any(|input| input.is_ready(now));
+        match busy {
+            true => Activity::Until(self.config.clock.cycle_of(self.next_edge)),
+            false => Activity::Idle,
+        }
+    }
+
     fn n_waiting(&self) -> usize {
-        self.inputs.iter().filter(|input| input.waits).count()
+        self.free.iter().filter(|&&free| free == WAITS).count()
     }
 }
 
@@ -205,27 +205,24 @@ impl Component for Crossbar {
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
         self.next_edge = edges.end;
+        let looked = !edges.is_empty();
         for edge in edges {
             self.look(now, edge);
             self.serve(now, edge);
         }
-        let busy = self.next_edge <= self.last_free || self.wanted.iter().any(|&word| word != 0);
-        Activity::busy_if(busy || self.inputs.iter_mut().any(|input| input.port.is_ready(now)))
+        self.activity(now, looked)
     }
 
     fn reset(&mut self) {
         let n = self.inputs.len();
-        for input in &mut self.inputs {
-            input.port.clear();
-            input.free = 0;
-            input.waits = false;
-        }
+        self.inputs.iter_mut().for_each(InPort::clear);
+        self.free.fill(0);
         for output in &mut self.outputs {
             output.free = 0;
             output.arbiter = RoundRobin::new(n);
             output.blocked = false;
         }
-        self.wanted.fill(0);
+        self.wanted.clear();
         self.next_edge = 0;
         self.last_free = 0;
         self.stats = Stats::default();
@@ -233,15 +230,16 @@ impl Component for Crossbar {
 
     /// Packets are in the links alone.
     fn is_quiescent(&self) -> bool {
-        self.inputs.iter().all(|input| !input.waits)
+        self.n_waiting() == 0
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.vector("inputs_waiting", 16, Some(self.n_waiting() as u64));
-        for (n, input) in self.inputs.iter().enumerate() {
+        for (n, &free) in self.free.iter().enumerate() {
+            let waits = free == WAITS;
             probe.enter("in", n);
-            probe.bit("waits", Some(input.waits));
-            probe.bit("sends", Some(input.free >= self.next_edge && input.free > 0));
+            probe.bit("waits", Some(waits));
+            probe.bit("sends", Some(!waits && free >= self.next_edge && free > 0));
             probe.leave();
         }
         for (n, output) in self.outputs.iter().enumerate() {
@@ -254,12 +252,12 @@ impl Component for Crossbar {
     }
 
     fn touch(&self) {
-        self.inputs.iter().for_each(|input| input.port.touch());
+        self.inputs.touch();
         self.outputs.iter().for_each(|output| output.port.touch());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
-        self.inputs.iter_mut().for_each(|input| input.port.show(wires));
+        self.inputs.show(wires);
         self.outputs.iter_mut().for_each(|output| output.port.show(wires));
     }
 
@@ -284,20 +282,23 @@ impl Component for Crossbar {
 
 /// Bytes beside the header.
 fn data_bytes(packet: &Packet, direction: Direction) -> u32 {
-    let sectors = packet.n_sectors() * SECTOR as u32;
-    let words = |per_lane: u32| {
-        packet
-            .atomic
-            .as_ref()
-            .map_or(0, |atomic| atomic.n as u32 * u32::from(atomic.ty.bytes()) * per_lane)
-    };
-    let compares = || matches!(&packet.atomic, Some(atomic) if atomic.op == AtomOp::Cas);
     match (packet.kind, direction) {
-        (PacketKind::Load, Direction::Response) | (PacketKind::Store, Direction::Request) => sectors,
-        (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) => words(if compares() { 2 } else { 1 }),
-        (PacketKind::Atomic, Direction::Response) => words(1),
+        (PacketKind::Load, Direction::Response) | (PacketKind::Store, Direction::Request) => {
+            packet.n_sectors() * SECTOR as u32
+        }
+        (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) => {
+            let compares = matches!(&packet.atomic, Some(atomic) if atomic.op == AtomOp::Cas);
+            words_bytes(packet) * if compares { 2 } else { 1 }
+        }
+        (PacketKind::Atomic, Direction::Response) => words_bytes(packet),
         _ => 0,
     }
+}
+
+/// Bytes of a word for each lane of an atomic.
+fn words_bytes(packet: &Packet) -> u32 {
+    let atomic = packet.atomic.as_ref();
+    atomic.map_or(0, |atomic| atomic.n as u32 * u32::from(atomic.ty.bytes()))
 }
 
 #[cfg(test)]

@@ -16,14 +16,14 @@ pub(super) fn bursts(sectors: u8, sectors_per_burst: usize) -> u8 {
 
 /// Copies the wanted sectors of one burst between packet and storage.
 pub(super) fn transfer(entry: &mut Entry, burst: Range<usize>, storage: &Storage) {
-    let packet = &mut entry.packet;
-    for sector in burst.filter(|&n| n < SECTORS && packet.sectors >> n & 1 == 1) {
-        let first = sector * SECTOR;
+    let packet = &mut *entry.packet;
+    let sectors = packet.bytes.as_chunks_mut::<SECTOR>().0;
+    for n in burst.filter(|&n| n < SECTORS && packet.sectors >> n & 1 == 1) {
+        let first = n * SECTOR;
         let address = packet.line + first as u64;
-        let bytes = &mut packet.bytes[first..first + SECTOR];
         match entry.write {
-            true => storage.write_sector(address, bytes, (packet.byte_mask >> first) as u32),
-            false => storage.read_sector(address, bytes),
+            true => storage.write_sector(address, &sectors[n], (packet.byte_mask >> first) as u32),
+            false => storage.read_sector(address, &mut sectors[n]),
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::{Slice, TagState, line_number};
+use super::tag::TagState;
+use super::{Slice, line_number};
 use crate::l2::atomic;
 use crate::l2::lines::{Found, Lines};
-use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, copy_bytes, copy_sectors, each_sector};
+use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, byte_mask, copy_bytes, copy_sectors, each_sector};
 
 /// How the sectors of a request are served.
 struct Plan {
+    set: usize,
     place: usize,
     /// Whether the line is here.
     here: bool,
@@ -62,10 +64,8 @@ impl Slice {
         let packet = self.ports.requests.peek(now).expect("a request was seen");
         self.line = packet.line;
         let (kind, sectors) = (packet.kind, packet.sectors);
-        let (place, here) = match self
-            .lines
-            .find(line_number(packet), self.config.map.home(packet.line).local)
-        {
+        let set = self.lines.set_of(self.config.map.local(packet.line));
+        let (place, here) = match self.lines.find(set, line_number(packet)) {
             Found::Line(place) => (place, true),
             Found::Victim(place) => (place, false),
             Found::Pinned => return Err(TagState::StallPinned),
@@ -84,6 +84,7 @@ impl Slice {
             return Err(TagState::StallMemory);
         }
         Ok(Plan {
+            set,
             place,
             here,
             queued,
@@ -98,15 +99,14 @@ impl Slice {
         if !here {
             self.replace(place, line_number(&packet));
         }
-        self.lines.touch(place);
+        self.lines.touch(plan.set, place);
         self.stats.count_request(&packet, here, plan.queued, plan.fetched);
         let rest = plan.queued | plan.fetched;
-        for sector in each_sector(packet.sectors & !rest) {
-            perform(&mut packet, &mut self.lines, place, sector);
-        }
+        let served = packet.sectors & !rest;
+        perform(&mut packet, &mut self.lines, place, served);
         let cycles = match &packet.atomic {
             Some(atomics) if is_atomic(packet.kind) => atomic::depth(atomics) * self.config.atomic_interval,
-            _ => self.data_cycles((packet.sectors & !rest).count_ones()),
+            _ => self.data_cycles(served),
         };
         self.occupy(edge, cycles);
         packet.l2_hit = rest == 0 && (here || packet.kind == PacketKind::Store);
@@ -125,24 +125,22 @@ impl Slice {
     }
 }
 
-/// Does what a packet wants of one sector that it may have.
-pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sector: usize) {
+/// Does what a packet wants of sectors that it may have.
+pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
     match packet.kind {
-        PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, 1 << sector),
+        PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, sectors),
         PacketKind::Store => {
-            let mask = (packet.byte_mask >> (SECTOR * sector)) as u32;
-            copy_bytes(
-                &packet.bytes,
-                lines.bytes_mut(place),
-                u128::from(mask) << (SECTOR * sector),
-            );
-            lines.mark(place, sector, mask);
+            let mask = packet.byte_mask & byte_mask(sectors);
+            copy_bytes(&packet.bytes, lines.bytes_mut(place), mask);
+            lines.mark(place, mask);
         }
         PacketKind::Atomic | PacketKind::Reduction => {
-            debug_assert_eq!(lines.full(place) >> sector & 1, 1, "an atomic needs every byte");
+            debug_assert_eq!(sectors & !lines.full(place), 0, "an atomic needs every byte");
             if let Some(atomics) = &mut packet.atomic {
-                let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
-                lines.mark(place, sector, written);
+                for sector in each_sector(sectors) {
+                    let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
+                    lines.mark(place, u128::from(written) << (SECTOR * sector));
+                }
             }
         }
         PacketKind::Invalidate { .. } => {}

@@ -20,29 +20,48 @@ impl Slice {
     }
 
     fn enqueue(&mut self, packet: Box<Packet>) {
-        let channel = self.config.map.channel(packet.line).channel;
-        self.to_memory.push_back((usize::from(channel), packet));
+        let channel = match self.ports.memory.len() {
+            1 => 0,
+            _ => usize::from(self.config.map.channel(packet.line).channel),
+        };
+        self.to_memory.push_back((channel, packet));
         self.at_memory += 1;
     }
 
     /// Takes one packet from a channel.
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
-        if self.answers_full() {
+        if !self.memory_may_answer() || self.answers_full() {
             return;
         }
-        let n = self.ports.memory.len();
-        for channel in (self.turn..n).chain(0..self.turn) {
-            if let Some(packet) = self.ports.memory[channel].1.recv(now) {
-                self.turn = (channel + 1) % n;
-                if packet.kind == PacketKind::Load {
-                    self.fill(&packet, now, edge);
-                }
-                self.at_memory -= 1;
-                self.pool.give(packet);
-                self.progress = true;
-                return;
-            }
+        let Some(packet) = self.next_from_memory(now) else {
+            return;
+        };
+        if packet.kind == PacketKind::Load {
+            self.fill(&packet, now, edge);
         }
+        self.at_memory -= 1;
+        self.pool.give(packet);
+        self.progress = true;
+    }
+
+    /// Whether anything is at a channel, or on its way back: else nobody need ask.
+    pub(super) fn memory_may_answer(&self) -> bool {
+        self.at_memory as usize > self.to_memory.len()
+    }
+
+    /// The packet of the channel whose turn it is.
+    fn next_from_memory(&mut self, now: Cycle) -> Option<Box<Packet>> {
+        let n = self.ports.memory.len();
+        let mut channel = self.turn;
+        for _ in 0..n {
+            let next = if channel + 1 == n { 0 } else { channel + 1 };
+            if self.ports.memory[channel].1.is_ready(now) {
+                self.turn = next;
+                return self.ports.memory[channel].1.recv(now);
+            }
+            channel = next;
+        }
+        None
     }
 
     /// Takes fetched sectors in and does what waited for them, in order.
@@ -52,18 +71,18 @@ impl Slice {
             .lines
             .fetch(place)
             .expect("a line with a fetch under way is pinned");
+        self.lines.merge(place, fill.sectors, &fill.bytes);
         for sector in each_sector(fill.sectors) {
-            self.lines.merge(place, sector, &fill.bytes);
             while let Some(slot) = self.fetches.next_waiter(entry, sector, &mut self.waiting) {
                 let packet = self.waiting.packet(slot);
-                perform(packet, &mut self.lines, place, sector);
+                perform(packet, &mut self.lines, place, 1 << sector);
                 if let Some(mut packet) = self.waiting.arrived(slot, sector) {
                     inherit_stamp(&mut packet, fill);
                     self.complete(packet, now, edge);
                 }
             }
         }
-        self.occupy(edge, self.data_cycles(fill.n_sectors()));
+        self.occupy(edge, self.data_cycles(fill.sectors));
         if self.fetches.finish(entry, fill.sectors) {
             self.lines.set_fetch(place, None);
         }
@@ -71,7 +90,7 @@ impl Slice {
 
     /// Takes a command of the host's.
     pub(super) fn take_command(&mut self, now: Cycle) {
-        if self.write_back.is_some() {
+        if self.write_back.is_some() || !self.ports.commands.is_ready(now) {
             return;
         }
         match self.ports.commands.recv(now) {
