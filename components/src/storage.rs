@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use crate::proto::mem::SECTOR;
+use crate::proto::mem::{LINE, SECTOR};
 
 /// Device addresses begin here, so that 0 and small numbers are never valid.
 pub const BASE: u64 = 0x1000_0000;
@@ -20,6 +20,8 @@ const CHUNK: u64 = 1 << 20;
 
 /// Bytes of a word of the host's, in which all is kept.
 const WORD: usize = size_of::<u64>();
+
+const SECTOR_WORDS: usize = SECTOR / WORD;
 
 type Chunk = OnceLock<Box<[AtomicU64]>>;
 
@@ -110,27 +112,32 @@ impl Storage {
         }
     }
 
-    /// Copies a sector from device memory; `address` is a multiple of [`SECTOR`].
+    /// Copies sectors of a line from device memory; `line` is a multiple of [`LINE`].
     #[inline]
-    pub fn read_sector(&self, address: u64, to: &mut [u8; SECTOR]) {
-        match self.written(address) {
-            Some((chunk, first)) => copy_out(&chunk[first..first + SECTOR / WORD], to),
-            None => to.fill(0),
+    pub fn read_sectors(&self, line: u64, sectors: u8, to: &mut [u8; LINE]) {
+        let words = self.written(line);
+        for (n, to) in to.as_chunks_mut::<SECTOR>().0.iter_mut().enumerate() {
+            match words {
+                _ if sectors >> n & 1 == 0 => {}
+                Some((chunk, first)) => copy_out(&chunk[first + n * SECTOR_WORDS..][..SECTOR_WORDS], to),
+                None => to.fill(0),
+            }
         }
     }
 
-    /// Copies the bytes of a sector whose bit is set in `mask` to device memory; `address` is a multiple of [`SECTOR`].
+    /// Copies the bytes of a line whose bit is set in `mask` to device memory; `line` is a multiple of [`LINE`].
     #[inline]
-    pub fn write_sector(&self, address: u64, from: &[u8; SECTOR], mask: u32) {
-        let Some((chunk, first)) = self.writable(address) else {
+    pub fn write_masked(&self, line: u64, mask: u128, from: &[u8; LINE]) {
+        let Some((chunk, first)) = self.writable(line) else {
             return;
         };
-        let words = &chunk[first..first + SECTOR / WORD];
-        if mask == u32::MAX {
-            return copy_in(from, words);
-        }
-        for (n, (word, bytes)) in words.iter().zip(from.as_chunks().0).enumerate() {
-            write_bits(word, u64::from_le_bytes(*bytes), spread(mask >> (WORD * n)));
+        for (n, from) in from.as_chunks::<SECTOR>().0.iter().enumerate() {
+            let words = &chunk[first + n * SECTOR_WORDS..][..SECTOR_WORDS];
+            match (mask >> (n * SECTOR)) as u32 {
+                0 => {}
+                u32::MAX => copy_in(from, words),
+                some => copy_some(from, words, some),
+            }
         }
     }
 
@@ -245,6 +252,12 @@ fn copy_in(from: &[u8], words: &[AtomicU64]) {
     }
 }
 
+fn copy_some(from: &[u8; SECTOR], words: &[AtomicU64], mask: u32) {
+    for (n, (word, bytes)) in words.iter().zip(from.as_chunks().0).enumerate() {
+        write_bits(word, u64::from_le_bytes(*bytes), spread(mask >> (WORD * n)));
+    }
+}
+
 /// Changes some bits of a word, which nobody else writes at the same time.
 #[inline]
 fn write_bits(word: &AtomicU64, new: u64, bits: u64) {
@@ -278,15 +291,30 @@ mod tests {
     }
 
     #[test]
-    fn masked_sector_keeps_the_other_bytes() {
+    fn masked_bytes_of_a_line_are_written_the_others_stay() {
         let memory = Storage::new(CHUNK);
-        memory.write(BASE + 32, &[0xaa; 32]);
-        memory.write_sector(BASE + 32, &[0x55; 32], 0x8000_0021);
-        let mut back = [0; 32];
-        memory.read_sector(BASE + 32, &mut back);
+        memory.write(BASE + 128, &[0xaa; LINE]);
+        memory.write_masked(
+            BASE + 128,
+            0x8000_0021 << 32 | u128::from(u32::MAX) << 64,
+            &[0x55; LINE],
+        );
+        let mut back = [0; LINE];
+        memory.read_sectors(BASE + 128, 0b0111, &mut back);
         for (n, byte) in back.into_iter().enumerate() {
-            assert_eq!(byte, if [0, 5, 31].contains(&n) { 0x55 } else { 0xaa }, "byte {n}");
+            let expected = match n {
+                32 | 37 | 63 | 64..96 => 0x55,
+                96.. => 0,
+                _ => 0xaa,
+            };
+            assert_eq!(byte, expected, "byte {n}");
         }
+        memory.read_sectors(BASE + CHUNK, 0b0010, &mut back);
+        assert_eq!(
+            back[31..65],
+            [&[0xaa][..], &[0; 32], &[0x55]].concat(),
+            "outside all memory are zeros"
+        );
     }
 
     #[test]

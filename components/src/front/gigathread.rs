@@ -104,7 +104,8 @@ impl GigaThread {
 
     fn take_events(&mut self, now: Cycle) {
         for sm in 0..self.ports.sm.len() {
-            while self.ports.event.has_room(now)
+            while self.ports.sm[sm].is_ready(now)
+                && self.ports.event.has_room(now)
                 && let Some(event) = self.ports.sm[sm].recv(now)
             {
                 match event {
@@ -237,7 +238,8 @@ impl Component for GigaThread {
         self.take_grid(now);
         self.dispatch(now);
         let waiting = self.running.is_none() && self.ports.grid.is_ready(now);
-        let unread = self.ports.sm.iter_mut().any(|port| port.is_ready(now));
+        // Events are left only for want of room to tell of them.
+        let unread = !self.ports.event.has_room(now) && self.ports.sm.iter().any(|port| port.is_ready(now));
         Activity::busy_if(waiting || unread).or(self.next_chance(now))
     }
 

@@ -22,7 +22,7 @@
 //! | each further burst of a line | tCCD_L |
 //!
 //! A row command and a column command may go out in one command cycle (HBM has a bus for each). Rows stay open until another
-//! row of the bank is wanted or a refresh comes. Bytes are copied from and to the storage with the column command.
+//! row of the bank is wanted or a refresh comes. Bytes are copied from and to the storage with a request's last column command.
 //!
 //! # Invariants
 //! - Requests of one line are served in the order of their arrival.
@@ -31,6 +31,7 @@
 //! Sources: JEDEC JESD235 (HBM) for the commands and the names of the timings; Rixner et al. (ISCA 2000) for the scheduler.
 
 mod burst;
+mod command;
 mod stats;
 
 pub use stats::Stats;
@@ -55,7 +56,8 @@ use crate::config::Timing;
 use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, Stage};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
-use burst::{bursts, transfer};
+use burst::bursts;
+use command::Command;
 
 /// Shape of a channel.
 #[derive(Clone, Debug)]
@@ -81,18 +83,6 @@ pub struct Config {
     /// Where lines live.
     pub map: Arc<AddressMap>,
 }
-
-/// What went out at the last edge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Command {
-    None,
-    Activate,
-    Precharge,
-    Read,
-    Write,
-}
-
-const COMMANDS: [&str; 5] = ["none", "activate", "precharge", "read", "write"];
 
 /// A pair of ports for one slice.
 pub type SlicePorts = (InPort<Box<Packet>>, OutPort<Box<Packet>>);
@@ -176,12 +166,9 @@ impl Channel {
         if edge < self.idle_until {
             return;
         }
-        let refreshes = self.refresh.done();
-        let waits_until = self.refresh.catch_up(edge, &mut self.clockwork);
-        if self.refresh.done() != refreshes {
-            self.queue.all_rows_closed();
-        }
-        if let Some(start) = waits_until {
+        if self.refresh.is_due(edge)
+            && let Some(start) = self.refresh(edge)
+        {
             self.idle_until = start;
             return;
         }
@@ -207,65 +194,13 @@ impl Channel {
         self.idle_until = next;
     }
 
-    /// Moves one burst of an entry.
-    fn column(&mut self, n: usize, edge: u64) {
-        let entry = self.queue.entry(n);
-        let burst = entry.bursts.trailing_zeros() as usize;
-        entry.bursts &= entry.bursts - 1;
-        let end = self.clockwork.column(entry.at.bank as usize, entry.write, edge);
-        let sectors = self.config.burst_bytes as usize / SECTOR;
-        transfer(entry, burst * sectors..(burst + 1) * sectors, &self.storage);
-        self.line = entry.packet.line;
-        let (bursts, bytes, command) = match entry.write {
-            true => (
-                &mut self.stats.write_bursts,
-                &mut self.stats.bytes_written,
-                Command::Write,
-            ),
-            false => (&mut self.stats.read_bursts, &mut self.stats.bytes_read, Command::Read),
-        };
-        *bursts += 1;
-        *bytes += u64::from(self.config.burst_bytes);
-        self.stats.bus_cycles += self.clockwork.burst();
-        self.column_command = command;
-        if entry.bursts == 0 {
-            self.finish(n, end);
+    /// Does the refreshes that are due. If one must wait for a row to close, gives the edge at which it can start.
+    fn refresh(&mut self, edge: u64) -> Option<u64> {
+        let waits_until = self.refresh.catch_up(edge, &mut self.clockwork);
+        if self.clockwork.banks.iter().all(|bank| bank.row.is_none()) {
+            self.queue.all_rows_closed();
         }
-    }
-
-    /// An entry has moved its last burst.
-    fn finish(&mut self, n: usize, end: u64) {
-        let entry = self.queue.remove(n);
-        *(match entry.found {
-            RowState::Hit => &mut self.stats.row_hits,
-            RowState::Closed => &mut self.stats.row_misses,
-            RowState::Conflict => &mut self.stats.row_conflicts,
-        }) += 1;
-        let due = end + u64::from(self.config.latency_extra);
-        let due = self.done.back().map_or(due, |&(last, ..)| due.max(last));
-        self.done.push_back((due, usize::from(entry.port), entry.packet));
-    }
-
-    /// Opens an entry's row, or closes the one that is in its way.
-    fn row(&mut self, n: usize, edge: u64) {
-        let entry = self.queue.entry(n);
-        let (bank, row) = (entry.at.bank, entry.at.row);
-        self.line = entry.packet.line;
-        if self.clockwork.banks[bank as usize].row.is_some() {
-            entry.found = RowState::Conflict;
-            self.clockwork.precharge(bank as usize, edge);
-            self.queue.row_changed(bank, None);
-            self.stats.precharges += 1;
-            self.row_command = Command::Precharge;
-        } else {
-            if entry.found == RowState::Hit {
-                entry.found = RowState::Closed;
-            }
-            self.clockwork.activate(bank as usize, row, edge);
-            self.queue.row_changed(bank, Some(row));
-            self.stats.activates += 1;
-            self.row_command = Command::Activate;
-        }
+        waits_until
     }
 
     /// Takes one request in.
@@ -363,8 +298,8 @@ impl Component for Channel {
 
     fn probe(&self, probe: &mut dyn Probe) {
         let known = self.row_command != Command::None || self.column_command != Command::None;
-        probe.state("row_command", &COMMANDS, Some(self.row_command as usize));
-        probe.state("column_command", &COMMANDS, Some(self.column_command as usize));
+        probe.state("row_command", &Command::NAMES, Some(self.row_command as usize));
+        probe.state("column_command", &Command::NAMES, Some(self.column_command as usize));
         probe.vector("line", 48, known.then_some(self.line));
         probe.vector("queue", 8, Some(self.queue.len() as u64));
         probe.bit("writing", Some(self.queue.is_writing()));

@@ -32,6 +32,12 @@ impl Refresh {
         self.done
     }
 
+    /// Whether one is due.
+    #[inline]
+    pub(super) fn is_due(&self, edge: u64) -> bool {
+        self.due <= edge
+    }
+
     /// Does what is due up to `edge`. If a refresh waits for a row to close, gives the edge at which it can start.
     pub(super) fn catch_up(&mut self, edge: u64, clockwork: &mut Clockwork) -> Option<u64> {
         while self.due <= edge {

@@ -68,7 +68,7 @@ pub(super) struct Queue {
     /// Entries that must wait for an older one of the same line.
     held: u64,
     writing: bool,
-    /// Before this edge no row command can go out, as long as entries, rows and direction stay as they are.
+    /// Before this edge no row command can go out, unless something changes that makes it 0.
     row_from: u64,
 }
 
@@ -132,7 +132,9 @@ impl Queue {
         self.hits |= u64::from(open) << n;
         self.writes |= u64::from(entry.write) << n;
         self.held |= u64::from(held) << n;
-        self.row_from = 0;
+        if !open {
+            self.row_from = 0;
+        }
         self.entries.push(entry);
     }
 
@@ -145,11 +147,15 @@ impl Queue {
             .into_iter()
             .for_each(close);
         self.of_bank.iter_mut().for_each(close);
-        self.row_from = 0;
+        let of_bank = self.of_bank[entry.at.bank as usize];
         // The next of the same line need wait no longer.
-        let held = self.held & self.of_bank[entry.at.bank as usize] & !below;
-        if let Some(next) = bits(held).find(|&other| self.entries[other].at == entry.at) {
+        let next = bits(self.held & of_bank & !below).find(|&other| self.entries[other].at == entry.at);
+        if let Some(next) = next {
             self.held &= !(1 << next);
+        }
+        // A row that nobody wants any more may be closed.
+        if next.is_some() || self.hits & self.in_direction() & of_bank == 0 {
+            self.row_from = 0;
         }
         entry
     }

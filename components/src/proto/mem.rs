@@ -130,34 +130,37 @@ impl Default for AtomicLanes {
 }
 
 /// What one warp instruction wants of one line, and the answer to it.
+///
+/// Laid out in whole lines of the host's cache: one that every stage reads, one of stamps, two of bytes that few touch.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Packet {
-    /// What is wanted.
-    pub kind: PacketKind,
-    /// Device address of the line, a multiple of [`LINE`].
-    pub line: u64,
-    /// Sectors concerned, bit i for bytes 32*i on.
-    pub sectors: u8,
     /// Bytes that a store writes, bit i for byte i.
     pub byte_mask: u128,
-    /// Data of a store; data of a load's answer.
-    pub bytes: [u8; LINE],
+    /// Device address of the line, a multiple of [`LINE`].
+    pub line: u64,
     /// Lanes of an atomic; boxed once, kept with the packet.
     pub atomic: Option<Box<AtomicLanes>>,
-    /// How caches treat it.
-    pub cache: CacheOp,
+    /// What is wanted.
+    pub kind: PacketKind,
+    /// Who inside the sender waits: the sender's own business.
+    pub tag: u32,
     /// The SM that waits for the answer.
     pub sm: u16,
     /// The L2 slice that is home to the line; filled in by whoever sends it to the crossbar.
     pub slice: u16,
-    /// Who inside the sender waits: the sender's own business.
-    pub tag: u32,
+    /// Sectors concerned, bit i for bytes 32*i on.
+    pub sectors: u8,
+    /// How caches treat it.
+    pub cache: CacheOp,
     /// Whether the sectors were found in the L1 (an answer to the LSU), for counting.
     pub l1_hit: bool,
     /// Whether the sectors were found in the L2.
     pub l2_hit: bool,
     /// When it passed each stage.
     pub stamps: Stamps,
+    /// Data of a store; data of a load's answer.
+    pub bytes: [u8; LINE],
 }
 
 impl Packet {
@@ -270,6 +273,11 @@ fn copy_some(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packet_takes_four_lines_of_the_hosts_cache() {
+        assert_eq!((size_of::<Packet>(), std::mem::offset_of!(Packet, bytes)), (256, 128));
+    }
 
     #[test]
     fn any_mask_exactly_its_bytes_are_copied() {

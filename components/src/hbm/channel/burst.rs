@@ -1,9 +1,7 @@
 //! Bursts: which of them a packet needs, and moving their bytes.
 
-use std::ops::Range;
-
 use crate::hbm::sched::Entry;
-use crate::proto::mem::{SECTOR, SECTORS};
+use crate::proto::mem::{SECTORS, byte_mask};
 use crate::storage::Storage;
 
 /// The bursts that hold these sectors.
@@ -14,16 +12,14 @@ pub(super) fn bursts(sectors: u8, sectors_per_burst: usize) -> u8 {
         .fold(0, |bursts, n| bursts | 1 << n)
 }
 
-/// Copies the wanted sectors of one burst between packet and storage.
-pub(super) fn transfer(entry: &mut Entry, burst: Range<usize>, storage: &Storage) {
+/// Copies what is wanted between packet and storage.
+pub(super) fn transfer(entry: &mut Entry, storage: &Storage) {
     let packet = &mut *entry.packet;
-    let sectors = packet.bytes.as_chunks_mut::<SECTOR>().0;
-    for n in burst.filter(|&n| n < SECTORS && packet.sectors >> n & 1 == 1) {
-        let first = n * SECTOR;
-        let address = packet.line + first as u64;
-        match entry.write {
-            true => storage.write_sector(address, &sectors[n], (packet.byte_mask >> first) as u32),
-            false => storage.read_sector(address, &mut sectors[n]),
+    match entry.write {
+        true => {
+            let written = packet.byte_mask & byte_mask(packet.sectors);
+            storage.write_masked(packet.line, written, &packet.bytes);
         }
+        false => storage.read_sectors(packet.line, packet.sectors, &mut packet.bytes),
     }
 }
