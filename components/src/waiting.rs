@@ -19,6 +19,12 @@ pub(crate) struct SectorQueue {
 impl SectorQueue {
     /// Nobody waits.
     pub(crate) const EMPTY: SectorQueue = SectorQueue { head: NONE, tail: NONE };
+
+    /// The slot that waits alone, if one does.
+    #[inline]
+    pub(crate) fn only(self) -> Option<u32> {
+        (self.head == self.tail && self.head != NONE).then_some(self.head)
+    }
 }
 
 /// The packets that wait in one cache.

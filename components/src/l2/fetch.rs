@@ -77,6 +77,17 @@ impl Fetches {
         waiting.pop(&mut self.entries[usize::from(entry)].queues[sector], sector)
     }
 
+    /// The slot that waits for all of these sectors and is alone in each of their queues, if there is one: it leaves them.
+    pub(super) fn take_only_waiter(&mut self, entry: u16, sectors: u8) -> Option<u32> {
+        let queues = &mut self.entries[usize::from(entry)].queues;
+        let slot = queues[sectors.trailing_zeros() as usize].only()?;
+        if each_sector(sectors).any(|sector| queues[sector].only() != Some(slot)) {
+            return None;
+        }
+        each_sector(sectors).for_each(|sector| queues[sector] = SectorQueue::EMPTY);
+        Some(slot)
+    }
+
     /// The sectors are there. Says whether they were the entry's last: then it is free.
     pub(super) fn finish(&mut self, n: u16, sectors: u8) -> bool {
         let entry = &mut self.entries[usize::from(n)];

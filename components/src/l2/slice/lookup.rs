@@ -61,6 +61,10 @@ impl Slice {
         if self.answers_full() {
             return Err(TagState::StallAnswer);
         }
+        if self.state == TagState::StallMemory && self.memory_is_full() {
+            // What it wants of memory is not fetched for others meanwhile: it need not be looked up again.
+            return Err(TagState::StallMemory);
+        }
         let packet = self.ports.requests.peek(now).expect("a request was seen");
         self.line = packet.line;
         let (kind, sectors) = (packet.kind, packet.sectors);
@@ -80,7 +84,7 @@ impl Slice {
         if queued | fetched != 0 && (self.waiting.is_full() || !self.fetches.has_room(fetched.count_ones())) {
             return Err(TagState::StallFetch);
         }
-        if (fetched != 0 || !here) && self.at_memory + 2 > self.config.memory_depth {
+        if (fetched != 0 || !here) && self.memory_is_full() {
             return Err(TagState::StallMemory);
         }
         Ok(Plan {
@@ -90,6 +94,11 @@ impl Slice {
             queued,
             fetched,
         })
+    }
+
+    /// Whether there is no room for the fetch of a line and the write-back of the one whose place it takes.
+    fn memory_is_full(&self) -> bool {
+        self.at_memory + 2 > self.config.memory_depth
     }
 
     fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> TagState {

@@ -72,19 +72,29 @@ impl Slice {
             .fetch(place)
             .expect("a line with a fetch under way is pinned");
         self.lines.merge(place, fill.sectors, &fill.bytes);
-        for sector in each_sector(fill.sectors) {
-            while let Some(slot) = self.fetches.next_waiter(entry, sector, &mut self.waiting) {
-                let packet = self.waiting.packet(slot);
-                perform(packet, &mut self.lines, place, 1 << sector);
-                if let Some(mut packet) = self.waiting.arrived(slot, sector) {
-                    inherit_stamp(&mut packet, fill);
-                    self.complete(packet, now, edge);
+        if let Some(slot) = self.fetches.take_only_waiter(entry, fill.sectors) {
+            self.serve_waiter(slot, place, fill.sectors, fill, now, edge);
+        } else {
+            for sector in each_sector(fill.sectors) {
+                while let Some(slot) = self.fetches.next_waiter(entry, sector, &mut self.waiting) {
+                    self.serve_waiter(slot, place, 1 << sector, fill, now, edge);
                 }
             }
         }
         self.occupy(edge, self.data_cycles(fill.sectors));
         if self.fetches.finish(entry, fill.sectors) {
             self.lines.set_fetch(place, None);
+        }
+    }
+
+    /// Does what a packet waited for with sectors that came.
+    fn serve_waiter(&mut self, slot: u32, place: usize, sectors: u8, fill: &Packet, now: Cycle, edge: u64) {
+        perform(self.waiting.packet(slot), &mut self.lines, place, sectors);
+        for sector in each_sector(sectors) {
+            if let Some(mut packet) = self.waiting.arrived(slot, sector) {
+                inherit_stamp(&mut packet, fill);
+                self.complete(packet, now, edge);
+            }
         }
     }
 
