@@ -247,18 +247,21 @@ impl L1 {
         self.progress = true;
     }
 
+    /// Puts a packet in line for the crossbar.
+    fn queue_below(&mut self, mut packet: Box<Packet>) {
+        packet.sm = self.config.sm;
+        packet.slice = self.config.map.home(packet.line).slice;
+        self.store_queue.push(packet);
+    }
+
     /// Sends one packet to the crossbar.
     fn send_below(&mut self, now: Cycle) {
         if self.store_queue.len() == 0 || !self.ports.below.has_room(now) {
             return;
         }
-        let mut packet = self.store_queue.pop().expect("the queue is not empty");
+        let (mut packet, stored) = self.store_queue.pop().expect("the queue is not empty");
         packet.stamps.note(Stage::Request, now);
-        packet.sm = self.config.sm;
-        packet.slice = self.config.map.home(packet.line).slice;
-        if packet.kind == PacketKind::Store {
-            self.stats.sectors_written_below += u64::from(packet.n_sectors());
-        }
+        self.stats.sectors_written_below += u64::from(stored);
         self.ports.below.send(now, packet);
         self.progress = true;
     }

@@ -34,7 +34,7 @@ impl L1 {
             }
             self.mshr.spoil(line, packet.sectors);
         }
-        self.store_queue.push(packet);
+        self.queue_below(packet);
     }
 
     /// Whether the engine's packets are reason to tick.

@@ -138,7 +138,7 @@ impl L1 {
             }
             PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation stays in the L1", self.path),
         }
-        self.store_queue.push(packet);
+        self.queue_below(packet);
         TagState::Pass
     }
 
@@ -155,6 +155,6 @@ impl L1 {
         let line = u64::from(line) * LINE as u64;
         let mut packet = self.pool.take(PacketKind::Load, line, sectors, n);
         packet.cache = cache;
-        self.store_queue.push(packet);
+        self.queue_below(packet);
     }
 }

@@ -111,6 +111,9 @@ impl Mshr {
 
     /// The line's sectors are written by this SM: what is under way is old.
     pub(super) fn spoil(&mut self, line: u32, sectors: u8) {
+        if self.in_flight == 0 {
+            return;
+        }
         let mut at = self.chains[self.chain_of(line)];
         while at != NONE {
             let entry = &mut self.entries[at as usize];

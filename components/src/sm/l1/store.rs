@@ -4,9 +4,17 @@ use std::collections::VecDeque;
 
 use crate::proto::mem::{Packet, PacketKind};
 
+/// A packet on its way down, and the sectors that it changes, and stores. By the time it goes the packet may be far away in memory:
+/// what is asked of it then stands here.
+struct Queued {
+    packet: Box<Packet>,
+    written: u32,
+    stored: u32,
+}
+
 /// Packets on their way down, with a limit on the sectors that stores among them write.
 pub(super) struct StoreQueue {
-    packets: VecDeque<Box<Packet>>,
+    packets: VecDeque<Queued>,
     sectors: u32,
     depth: u32,
 }
@@ -36,17 +44,24 @@ impl StoreQueue {
         self.sectors == 0 || self.sectors + sectors <= self.depth
     }
 
-    /// Puts a packet at the end.
+    /// Puts a packet at the end, ready to go.
     pub(super) fn push(&mut self, packet: Box<Packet>) {
-        self.sectors += written(&packet);
-        self.packets.push_back(packet);
+        let written = written(&packet);
+        let stored = if packet.kind == PacketKind::Store { written } else { 0 };
+        self.sectors += written;
+        let queued = Queued {
+            packet,
+            written,
+            stored,
+        };
+        self.packets.push_back(queued);
     }
 
-    /// Takes the oldest packet.
-    pub(super) fn pop(&mut self) -> Option<Box<Packet>> {
-        let packet = self.packets.pop_front()?;
-        self.sectors -= written(&packet);
-        Some(packet)
+    /// Takes the oldest packet, with the sectors that it stores.
+    pub(super) fn pop(&mut self) -> Option<(Box<Packet>, u32)> {
+        let queued = self.packets.pop_front()?;
+        self.sectors -= queued.written;
+        Some((queued.packet, queued.stored))
     }
 
     /// Drops all.

@@ -37,11 +37,13 @@ pub fn least_passes(lanes: LaneMask, bytes: u32) -> u32 {
     (requests(lanes, bytes).count() as u32).max(1)
 }
 
-fn requests(lanes: LaneMask, bytes: u32) -> impl Iterator<Item = LaneMask> {
-    let per_request = (128 / bytes.max(4)) as usize;
-    (0..WARP_SIZE)
-        .step_by(per_request)
-        .map(move |first| LaneMask(LaneMask::first(per_request as u32).0 << first) & lanes)
+/// The lanes of each request of an access: of up to 4 bytes one, of 8 bytes two, of 16 bytes four. Those without lanes are none.
+#[inline]
+pub fn requests(lanes: LaneMask, bytes: u32) -> impl Iterator<Item = LaneMask> {
+    let n = bytes.max(4) / 4;
+    let per_request = WARP_SIZE as u32 >> n.trailing_zeros();
+    (0..n)
+        .map(move |request| LaneMask(LaneMask::first(per_request).0 << (request * per_request)) & lanes)
         .filter(|members| !members.is_empty())
 }
 

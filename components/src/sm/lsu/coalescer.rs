@@ -6,6 +6,7 @@
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use super::agu::Common;
+use super::banks::requests;
 use crate::proto::mem::{LINE, SECTOR, SECTORS};
 
 /// What a request wants of one line.
@@ -51,13 +52,9 @@ impl Parts {
 
     /// Adds the requests of an access of `bytes` aligned bytes in each of `lanes`, disjoint from those added before.
     pub fn add(&mut self, addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) {
-        let per_request = (128 / bytes.max(4)) as usize;
-        for first in (0..WARP_SIZE).step_by(per_request) {
-            let members = LaneMask(LaneMask::first(per_request as u32).0 << first) & lanes;
-            if !members.is_empty() {
-                self.requests += 1;
-                self.add_request(addresses, members);
-            }
+        for members in requests(lanes, bytes) {
+            self.requests += 1;
+            self.add_request(addresses, members);
         }
     }
 

@@ -184,6 +184,21 @@ impl SharedMemory {
         self.current = Some((now + u64::from(passes - 1), flight, passes));
     }
 
+    /// When to tick next: because of the SM's own accesses, or of what else there may be here.
+    fn activity_beside(&self, own: Activity, now: Cycle) -> Activity {
+        let mut activity = own;
+        if let Some(gives_up) = self.waiting.until() {
+            activity = activity.or(Activity::Until(gives_up.max(now + 1)));
+        }
+        if self.ports.products.iter().any(|port| port.is_ready(now)) {
+            activity = Activity::Busy;
+        }
+        if !self.ports.lines.is_empty() {
+            activity = activity.or(self.lines.activity(&self.ports.lines, now));
+        }
+        activity
+    }
+
     /// Passes of an access, counted.
     fn count(&mut self, flight: &Flight) -> u32 {
         let inst = flight.inst();
@@ -275,11 +290,7 @@ impl Component for SharedMemory {
             None if self.ports.input.is_ready(now) => Activity::Until(self.free.max(now + 1)),
             None => Activity::Idle,
         };
-        let gives_up = self.waiting.until();
-        let own = activity.or(gives_up.map_or(Activity::Idle, |until| Activity::Until(until.max(now + 1))));
-        let products = self.ports.products.iter().any(|port| port.is_ready(now));
-        let own = own.or(Activity::busy_if(products));
-        own.or(self.lines.activity(&self.ports.lines, now))
+        self.activity_beside(activity, now)
     }
 
     fn reset(&mut self) {

@@ -277,10 +277,14 @@ impl Lsu {
         } else if !self.pending.has_room() {
             Activity::Idle
         } else {
-            let inputs = self.ports.input.iter().zip(&self.subcore_free);
-            let turns = inputs.filter(|(port, _)| port.is_ready(now)).map(|(_, &free)| free);
-            let turn = turns.min().map(|free| free.max(self.next_accept).max(now + 1));
-            turn.map_or(Activity::Idle, Activity::Until)
+            let mut turn = Cycle::NEVER;
+            for (port, &free) in self.ports.input.iter().zip(&self.subcore_free) {
+                turn = if port.is_ready(now) { turn.min(free) } else { turn };
+            }
+            if turn == Cycle::NEVER {
+                return Activity::Idle;
+            }
+            Activity::Until(turn.max(self.next_accept).max(now + 1))
         }
     }
 }
