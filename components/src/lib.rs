@@ -23,6 +23,9 @@ pub mod hbm;
 pub mod storage;
 
 pub mod gpu;
+
+mod bits;
+
 mod pool;
 
 mod waiting;

@@ -32,7 +32,7 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 
 use crate::component::Activity;
 use crate::path::Path;
-use crate::tile::{Slot, Waker};
+use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
 use monitor::Monitor;
 use stall::Stall;
@@ -48,12 +48,15 @@ pub struct LinkConfig {
     pub depth: u32,
 }
 
-/// For each place of the ring: while a message is in it, [`TAKEN`] and the cycle from which the message is visible; else the
-/// cycle from which the place is free. One word answers both sides' questions without touching the channel.
+/// For each place of the ring, counted from 1: while a message is in it, [`TAKEN`] and the cycle from which the message is visible;
+/// else the cycle from which the place is free. One word answers both sides' questions without touching the channel.
 ///
-/// Inside a tile, the word behind the places says whether the sender waits for room ([`WAITED_FOR`]), and by which number the
+/// Inside a tile, the word before the places says whether the sender waits for room ([`WAITED_FOR`]), and by which number the
 /// receiver's [`inbox`] knows the link ([`NUMBER`], 0 where it does not).
 type Places = Arc<[AtomicU64]>;
+
+/// Where the word stands that is no place.
+const NOTE: usize = 0;
 
 const TAKEN: u64 = 1 << 63;
 
@@ -63,20 +66,24 @@ const WAITED_FOR: u64 = 1 << 63;
 /// The link's number in its receiver's inbox, counted from 1.
 const NUMBER: u64 = WAITED_FOR - 1;
 
-/// The sending end. What every message needs stands together, in as few lines of the processor's cache as that takes.
-#[repr(C)]
+/// The sending end. What every message needs stands in its first 64 bytes: one line of the processor's cache.
+#[repr(C, align(64))]
 pub struct OutPort<T> {
     places: Places,
     place: u32,
-    depth: u32,
-    latency: u32,
-    longest: u32,
+    latency: u8,
+    /// Most cycles until a message is visible.
+    longest: u8,
+    /// Number of the receiver in its tile, and whether that is another than the sender's.
+    receiver: u8,
+    is_remote: bool,
     last_visible: Cycle,
-    attached: Option<Box<Attached<T>>>,
     channel: Sender<T>,
-    receiver: Waker,
+    attached: Option<Box<Attached<T>>>,
+    /// The receiver's tile.
+    tile: Arc<Shared>,
     /// The sender itself.
-    sender: Waker,
+    sender: (Arc<Shared>, u8),
     config: Arc<LinkConfig>,
 }
 
@@ -87,20 +94,25 @@ struct Attached<T> {
 }
 
 /// The receiving end, ordered likewise.
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct InPort<T> {
     places: Places,
     place: u32,
-    depth: u32,
-    credit_latency: u32,
+    credit_latency: u8,
+    /// Numbers of the two in their tiles, and whether these differ.
+    sender: u8,
+    receiver: u8,
+    is_remote: bool,
     channel: Receiver<T>,
-    monitor: Option<Box<dyn Monitor<T>>>,
+    /// The sender's tile.
+    tile: Arc<Shared>,
+    monitor: Option<Box<Watcher<T>>>,
     head: Option<T>,
-    sender: Waker,
-    /// The receiver itself.
-    receiver: Waker,
     config: Arc<LinkConfig>,
 }
+
+/// In a box of its own, which is smaller where nobody watches.
+type Watcher<T> = Box<dyn Monitor<T>>;
 
 /// Joins two components. Between tiles the latency also bounds the quantum (see [`crate::clock`]).
 ///
@@ -129,33 +141,40 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     }
     let (sender, receiver) = bounded(*depth as usize);
     let places: Places = (0..=*depth).map(|_| AtomicU64::new(0)).collect();
-    let out = OutPort {
-        channel: sender,
-        places: places.clone(),
-        place: 0,
-        depth: *depth,
-        latency: *latency,
-        longest: longest as u32,
-        last_visible: Cycle::ZERO,
-        receiver: to.waker(between_tiles),
-        sender: from.waker(between_tiles),
-        config: Arc::new(config.clone()),
-        attached: None,
-    };
+    let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
+    let config = Arc::new(config.clone());
     let input = InPort {
         channel: receiver,
         head: None,
-        places,
-        place: 0,
-        depth: *depth,
-        credit_latency: if between_tiles { *latency } else { 1 },
-        sender: from.waker(between_tiles),
-        receiver: to.waker(between_tiles),
-        config: out.config.clone(),
+        places: places.clone(),
+        place: FIRST,
+        credit_latency: if between_tiles { *latency as u8 } else { 1 },
+        sender: from,
+        receiver: to,
+        is_remote: between_tiles,
+        tile: from_tile.clone(),
+        config: config.clone(),
         monitor: None,
     };
-    (out, input)
+    let output = OutPort {
+        channel: sender,
+        places,
+        place: FIRST,
+        latency: *latency as u8,
+        longest: longest as u8,
+        last_visible: Cycle::ZERO,
+        receiver: to,
+        is_remote: between_tiles,
+        tile: to_tile,
+        sender: (from_tile, from),
+        config,
+        attached: None,
+    };
+    (output, input)
 }
+
+/// The first place of the ring.
+const FIRST: u32 = NOTE as u32 + 1;
 
 impl<T> OutPort<T> {
     /// Whether a message may be sent in this cycle.
@@ -177,10 +196,11 @@ impl<T> OutPort<T> {
                 Activity::Until(Cycle(word))
             };
         }
-        if self.sender.is_remote() {
-            self.sender.wake_in_next_quantum();
+        let (tile, sender) = &self.sender;
+        if self.is_remote {
+            tile.wake_in_next_quantum(*sender);
         } else {
-            let note = &self.places[self.depth as usize];
+            let note = &self.places[NOTE];
             note.store(note.load(Ordering::Relaxed) | WAITED_FOR, Ordering::Relaxed);
         }
         Activity::Idle
@@ -227,12 +247,12 @@ impl<T> OutPort<T> {
         );
         // Only now may the receiver know of it.
         place.store(visible.0 | TAKEN, Ordering::Release);
-        self.place = next(self.place, self.depth);
-        let number = self.places[self.depth as usize].load(Ordering::Relaxed) & NUMBER;
+        self.place = next(self.place, &self.places);
+        let number = self.places[NOTE].load(Ordering::Relaxed) & NUMBER;
         if number != 0 {
-            self.receiver.note_arrival(number as u32);
+            self.tile.note_arrival(self.receiver, number as u32);
         }
-        self.receiver.wake(visible);
+        self.tile.wake(self.receiver, self.is_remote, visible);
     }
 
     /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
@@ -248,7 +268,11 @@ impl<T> OutPort<T> {
 
     /// The cycle, or that of the message before, which is later, if it is still under way: a receiver that was reset has dropped it.
     fn behind_last(&self, visible: Cycle) -> Cycle {
-        let last = if self.place == 0 { self.depth } else { self.place } - 1;
+        let last = if self.place == FIRST {
+            self.places.len() as u32
+        } else {
+            self.place
+        } - 1;
         if self.places[last as usize].load(Ordering::Acquire) & TAKEN != 0 {
             self.last_visible
         } else {
@@ -320,16 +344,15 @@ impl<T> InPort<T> {
         }
         let free = now + u64::from(self.credit_latency);
         self.places[self.place as usize].store(free.0, Ordering::Release);
-        self.place = next(self.place, self.depth);
-        let note = &self.places[self.depth as usize];
-        let word = note.load(Ordering::Relaxed);
+        self.place = next(self.place, &self.places);
+        let word = self.places[NOTE].load(Ordering::Relaxed);
         if word != 0 {
             if self.places[self.place as usize].load(Ordering::Relaxed) & TAKEN == 0 {
-                self.receiver.note_empty((word & NUMBER) as u32);
+                self.tile.note_empty(self.receiver, (word & NUMBER) as u32);
             }
             if word & WAITED_FOR != 0 {
-                note.store(word & NUMBER, Ordering::Relaxed);
-                self.sender.wake(free);
+                self.places[NOTE].store(word & NUMBER, Ordering::Relaxed);
+                self.tile.wake(self.sender, self.is_remote, free);
             }
         }
         message
@@ -345,24 +368,28 @@ impl<T> InPort<T> {
     pub fn clear(&mut self) {
         while self.head.take().is_some() || self.channel.try_recv().is_ok() {
             // Both ends keep counting places from where the other does.
-            self.place = next(self.place, self.depth);
+            self.place = next(self.place, &self.places);
         }
-        let (places, note) = self.places.split_at(self.depth as usize);
+        let places = &self.places[FIRST as usize..];
         places.iter().for_each(|place| place.store(0, Ordering::Release));
-        let number = note[0].load(Ordering::Relaxed) & NUMBER;
-        note[0].store(number, Ordering::Release);
-        self.receiver.note_empty(number as u32);
+        let number = self.places[NOTE].load(Ordering::Relaxed) & NUMBER;
+        self.places[NOTE].store(number, Ordering::Release);
+        if number != 0 {
+            self.tile.note_empty(self.receiver, number as u32);
+        }
     }
 
     /// Shows every message taken to `monitor`.
     pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
-        self.monitor = Some(monitor);
+        self.monitor = Some(Box::new(monitor));
     }
 }
 
+/// The place that follows in the ring.
 #[inline]
-fn next(place: u32, places: u32) -> u32 {
-    if place + 1 == places { 0 } else { place + 1 }
+fn next(place: u32, places: &Places) -> u32 {
+    let next = place + 1;
+    if next as usize == places.len() { FIRST } else { next }
 }
 
 #[cfg(test)]

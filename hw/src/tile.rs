@@ -25,11 +25,10 @@ use crate::probe::Sampler;
 use crate::time::Cycle;
 use bell::Bells;
 use fading::Fading;
-use slot::Shared;
 use watch::Watch;
 
+pub(crate) use slot::Shared;
 pub use slot::Slot;
-pub(crate) use slot::Waker;
 
 /// Cycles that the wheel looks ahead.
 pub const HORIZON: u64 = 64;

@@ -52,12 +52,13 @@ const BLOCKS: [&str; 9] = [
 ];
 
 /// Modules of `components` that any block may name: messages, numbers, bytes, and furniture and test rigs that are nobody's.
-const OPEN: [&str; 9] = [
+const OPEN: [&str; 10] = [
     "proto",
     "config",
     "preset",
     "occupancy",
     "storage",
+    "bits",
     "pool",
     "waiting",
     "dialogue",

@@ -18,6 +18,7 @@
 
 mod cluster;
 mod counts;
+mod opening;
 mod tell;
 
 pub use cluster::ClusterPorts;
@@ -34,17 +35,16 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 
+use crate::bits::bits;
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
 use crate::proto::warp::{PlaceNote, WarpCommand, WarpEvent};
-use crate::sm::barrier::{Arrival, Barriers, Opened};
+use crate::sm::barrier::{Arrival, Barriers};
 use cluster::{Clusters, Member};
+use opening::Opening;
 
 /// Most warp slots of one sub-core.
 pub const MAX_WARPS: usize = 32;
-
-/// Cycles of a barrier's latency that pass outside this component: from the issue of the last arrival to its coming here.
-const BARRIER_WAY: u64 = 1;
 
 /// Numbers of a CTA manager.
 #[derive(Clone, Debug)]
@@ -97,22 +97,17 @@ struct Resident {
     member: Option<Member>,
 }
 
-/// A barrier that opens later.
-#[derive(Clone, Copy, Debug)]
-struct Opening {
-    at: Cycle,
-    /// Slots per sub-core.
-    warps: [u32; 8],
-    /// Threads that it has counted, if it counts.
-    count: Option<u32>,
-}
-
 /// The CTA manager.
 pub struct CtaManager {
     path: Path,
     config: Config,
     ports: Ports,
     residents: Vec<Option<Resident>>,
+    /// CTA slots whose warps have not all started, and those whose warps have all ended, bit i for slot i.
+    starting: u64,
+    ended: u64,
+    /// CTA slots taken.
+    taken: u64,
     /// Free warp slots of each sub-core, bit i for slot i.
     free: Vec<u32>,
     /// CTA slot and warp index of each warp slot of each sub-core.
@@ -127,12 +122,15 @@ impl CtaManager {
     /// A manager without CTAs.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert!(
-            config.warps_per_subcore <= MAX_WARPS && config.subcores <= 8,
-            "{path}: too many warps or sub-cores"
+            config.warps_per_subcore <= MAX_WARPS && config.subcores <= 8 && config.max_ctas <= 64,
+            "{path}: too many warps, sub-cores or CTAs"
         );
         let free = vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores];
         CtaManager {
             residents: vec![None; config.max_ctas],
+            starting: 0,
+            ended: 0,
+            taken: 0,
             owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
             openings: Vec::with_capacity(config.max_ctas),
             free,
@@ -179,6 +177,7 @@ impl CtaManager {
             WarpEvent::ArriveCluster { .. } => self.clusters.arrive(resident, index),
             WarpEvent::Done { .. } => {
                 resident.live -= 1;
+                self.ended |= u64::from(resident.live == 0) << cta;
                 self.free[subcore] |= 1 << slot;
                 self.clusters.ended(resident, index);
             }
@@ -191,65 +190,26 @@ impl CtaManager {
         self.open_barriers(cta as usize, now);
     }
 
-    fn open_barriers(&mut self, cta: usize, now: Cycle) {
-        let Some(resident) = &mut self.residents[cta] else {
-            return;
-        };
-        while let Some(Opened { waiting, count }) = resident.barriers.open(resident.live) {
-            let mut warps = [0; 8];
-            for index in (0..64).filter(|index| waiting >> index & 1 == 1) {
-                let (subcore, slot) = resident.places[index];
-                warps[subcore as usize] |= 1 << slot;
-            }
-            let total = self.config.barrier.base_latency + self.config.barrier.per_warp * resident.grid.warps();
-            let wait = u64::from(total).saturating_sub(BARRIER_WAY).max(1);
-            self.stats.barriers += 1;
-            self.stats.barrier_latency.record(u64::from(total));
-            self.openings.push(Opening {
-                at: now + (wait - 1),
-                warps,
-                count,
-            });
-        }
-    }
-
-    fn release(&mut self, now: Cycle) {
-        let ports = &mut self.ports;
-        self.openings.retain(|opening| {
-            let ready = opening.at <= now
-                && (0..ports.command.len()).all(|s| {
-                    let tells = opening.count.is_none() || ports.start[s].has_room(now);
-                    opening.warps[s] == 0 || (ports.command[s].has_room(now) && tells)
-                });
-            if ready {
-                for (s, &warps) in opening.warps.iter().enumerate().filter(|(_, warps)| **warps != 0) {
-                    ports.command[s].send(now, WarpCommand::Release(warps));
-                    if let Some(count) = opening.count {
-                        ports.start[s].send(now, PlaceNote::Counted { warps, count });
-                    }
-                }
-            }
-            !ready
-        });
-    }
-
     fn finish(&mut self, now: Cycle) {
-        for (slot, place) in self.residents.iter_mut().enumerate() {
-            if let Some(resident) = place
-                && resident.live == 0
-                && resident.started == resident.grid.warps()
-                && self.ports.event.has_room(now)
-            {
-                self.stats.cta_latency.record(now.since(resident.since));
-                let (index, slot) = (resident.index, slot as u8);
-                self.ports.event.send(now, SmEvent::CtaDone { index, slot });
-                *place = None;
+        for slot in bits(self.ended) {
+            if !self.ports.event.has_room(now) {
+                return;
             }
+            let resident = self.residents[slot].take().expect("a CTA that ends is resident");
+            self.ended &= !(1 << slot);
+            self.taken &= !(1 << slot);
+            self.stats.cta_latency.record(now.since(resident.since));
+            let (index, slot) = (resident.index, slot as u8);
+            self.ports.event.send(now, SmEvent::CtaDone { index, slot });
         }
+    }
+
+    fn has_free_slot(&self) -> bool {
+        (self.taken.count_ones() as usize) < self.config.max_ctas
     }
 
     fn admit(&mut self, now: Cycle) {
-        if self.residents.iter().all(Option::is_some) {
+        if !self.has_free_slot() {
             return;
         }
         let Some(launch) = self.ports.launch.recv(now) else {
@@ -259,6 +219,8 @@ impl CtaManager {
         let CtaLaunch { grid, index, seats } = launch;
         self.stats.ctas += 1;
         self.stats.threads += u64::from(grid.threads());
+        self.taken |= 1 << slot;
+        self.starting |= 1 << slot;
         self.residents[slot] = Some(Resident {
             live: grid.warps(),
             grid,
@@ -275,9 +237,10 @@ impl CtaManager {
     /// Starts as many warps as sub-cores have room for commands: one each per cycle.
     fn start_warps(&mut self, now: Cycle) {
         let mut used = 0u32;
-        for cta in 0..self.residents.len() {
+        for cta in bits(self.starting) {
             while let Some(resident) = &mut self.residents[cta] {
                 if resident.started == resident.grid.warps() {
+                    self.starting &= !(1 << cta);
                     break;
                 }
                 let free = |s: &usize| self.free[*s].count_ones();
@@ -313,7 +276,7 @@ impl CtaManager {
     }
 
     fn count_activity(&mut self, now: Cycle) {
-        let busy = self.residents.iter().any(Option::is_some);
+        let busy = self.taken != 0;
         match (self.active_since, busy) {
             (None, true) => self.active_since = Some(now),
             (Some(since), false) => {
@@ -322,10 +285,6 @@ impl CtaManager {
             }
             _ => {}
         }
-    }
-
-    fn is_starting(&self) -> bool {
-        self.residents.iter().flatten().any(|r| r.started < r.grid.warps())
     }
 }
 
@@ -347,14 +306,16 @@ impl Component for CtaManager {
         self.count_activity(now);
         let openings = self.openings.iter().map(|o| o.at);
         let next_opening = openings.min().map_or(Activity::Idle, Activity::Until);
-        let waiting = self.residents.iter().any(Option::is_none) && self.ports.launch.is_ready(now);
-        let mut residents = self.residents.iter().flatten();
-        let finishing = residents.any(|r| r.live == 0 && r.started == r.grid.warps());
-        Activity::busy_if(self.is_starting() || waiting || finishing || self.clusters.is_busy()).or(next_opening)
+        let waiting = self.has_free_slot() && self.ports.launch.is_ready(now);
+        let busy = self.starting != 0 || waiting || self.ended != 0 || self.clusters.is_busy();
+        Activity::busy_if(busy).or(next_opening)
     }
 
     fn reset(&mut self) {
         self.residents.fill(None);
+        self.starting = 0;
+        self.ended = 0;
+        self.taken = 0;
         self.free
             .fill((u64::MAX >> (64 - self.config.warps_per_subcore)) as u32);
         self.openings.clear();
@@ -367,7 +328,7 @@ impl Component for CtaManager {
     }
 
     fn is_quiescent(&self) -> bool {
-        self.residents.iter().all(Option::is_none) && self.openings.is_empty() && !self.clusters.is_busy()
+        self.taken == 0 && self.openings.is_empty() && !self.clusters.is_busy()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

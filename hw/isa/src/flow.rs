@@ -56,10 +56,18 @@ pub struct Flow {
     active: LaneMask,
     live: LaneMask,
     n_kept: u32,
-    kept: [(u32, LaneMask); WARP_SIZE],
-    joins: [Meeting; Conv::COUNT],
-    warpsync: Meeting,
     barrier: LaneMask,
+    warpsync: Meeting,
+    joins: [Meeting; Conv::COUNT],
+    /// Of use to warps whose lanes have parted alone, so out of the way of the others.
+    parted: Box<Parted>,
+}
+
+/// Lanes that do not run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Parted {
+    /// Groups that could.
+    kept: [(u32, LaneMask); WARP_SIZE],
     /// Where each lane that waits goes on.
     resume_at: [u32; WARP_SIZE],
 }
@@ -67,16 +75,28 @@ pub struct Flow {
 impl Flow {
     /// All of `lanes` at `pc`.
     pub fn new(pc: u32, lanes: LaneMask) -> Self {
+        let nothing = Parted {
+            kept: [(0, LaneMask::NONE); WARP_SIZE],
+            resume_at: [0; WARP_SIZE],
+        };
+        Self::begun(pc, lanes, Box::new(nothing))
+    }
+
+    /// Another warp's begin, in the memory of this one's.
+    pub fn again(self, pc: u32, lanes: LaneMask) -> Self {
+        Self::begun(pc, lanes, self.parted)
+    }
+
+    fn begun(pc: u32, lanes: LaneMask, parted: Box<Parted>) -> Self {
         Flow {
             pc,
             active: lanes,
             live: lanes,
-            kept: [(0, LaneMask::NONE); WARP_SIZE],
             n_kept: 0,
-            joins: [Meeting::default(); Conv::COUNT],
-            warpsync: Meeting::default(),
             barrier: LaneMask::NONE,
-            resume_at: [0; WARP_SIZE],
+            warpsync: Meeting::default(),
+            joins: [Meeting::default(); Conv::COUNT],
+            parted,
         }
     }
 
@@ -225,16 +245,16 @@ impl Flow {
     }
 
     fn keep(&mut self, pc: u32, lanes: LaneMask) {
-        self.kept[self.n_kept as usize] = (pc, lanes);
+        self.parted.kept[self.n_kept as usize] = (pc, lanes);
         self.n_kept += 1;
     }
 
     /// The group kept longest runs, and the running one is kept: who spins on a lock must not keep its holder from running.
     fn give_way(&mut self) {
         let spinning = (self.pc, self.active);
-        (self.pc, self.active) = self.kept[0];
-        self.kept.copy_within(1..self.n_kept as usize, 0);
-        self.kept[self.n_kept as usize - 1] = spinning;
+        (self.pc, self.active) = self.parted.kept[0];
+        self.parted.kept.copy_within(1..self.n_kept as usize, 0);
+        self.parted.kept[self.n_kept as usize - 1] = spinning;
     }
 
     /// Keeps lanes in one group for each place they go to; that of the lowest lane first.
@@ -250,20 +270,20 @@ impl Flow {
 
     fn resume_kept(&mut self) {
         self.n_kept -= 1;
-        (self.pc, self.active) = self.kept[self.n_kept as usize];
+        (self.pc, self.active) = self.parted.kept[self.n_kept as usize];
     }
 
     /// Stops the running lanes, which will go on at the next instruction.
     fn wait(&mut self) -> LaneMask {
         for lane in self.active.iter() {
-            self.resume_at[lane] = self.pc + 1;
+            self.parted.resume_at[lane] = self.pc + 1;
         }
         std::mem::take(&mut self.active)
     }
 
     /// Lanes that waited run again.
     fn go_on(&mut self, lanes: LaneMask) {
-        let targets = self.resume_at;
+        let targets = self.parted.resume_at;
         self.keep_each(lanes, &targets);
         self.resume_kept();
     }

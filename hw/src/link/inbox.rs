@@ -3,9 +3,11 @@
 //! A component with many ports, of which few have anything at a time, numbers them when it is built. A port's bit is set while
 //! a message is on its link, visible or not, so the word says where to look, never what is there: no result depends on it.
 
-use super::{InPort, NUMBER};
-use crate::tile::Waker;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use super::{InPort, NOTE, NUMBER};
+use crate::tile::Shared;
 
 /// Most ports of one component.
 pub const MAX_PORTS: u32 = 63;
@@ -13,7 +15,8 @@ pub const MAX_PORTS: u32 = 63;
 /// The numbered ports of one component.
 #[derive(Default)]
 pub struct Inbox {
-    component: Option<Waker>,
+    /// The component: its tile, and its number there.
+    component: Option<(Arc<Shared>, u8)>,
     ports: u32,
     /// Ports whose sender is of another tile: it cannot write here, so they are always asked.
     always: u64,
@@ -29,11 +32,15 @@ impl Inbox {
         assert!(number < MAX_PORTS, "an inbox has at most {MAX_PORTS} ports");
         assert!(port.is_empty(), "a port is numbered before its link is used");
         self.ports += 1;
-        let component = self.component.get_or_insert_with(|| port.receiver.clone());
-        if port.receiver.is_remote() || !component.is_same(&port.receiver) {
+        if port.is_remote {
+            self.always |= 1 << number;
+            return number;
+        }
+        let (tile, component) = self.component.get_or_insert_with(|| (port.tile.clone(), port.receiver));
+        if !Arc::ptr_eq(tile, &port.tile) || *component != port.receiver {
             self.always |= 1 << number;
         } else {
-            let note = &port.places[port.depth as usize];
+            let note = &port.places[NOTE];
             note.store(
                 note.load(Ordering::Relaxed) & !NUMBER | u64::from(number + 1),
                 Ordering::Relaxed,
@@ -45,7 +52,8 @@ impl Inbox {
     /// The ports that may have a message, bit i for port i.
     #[inline]
     pub fn under_way(&self) -> u64 {
-        self.always | self.component.as_ref().map_or(0, Waker::arrivals)
+        let component = self.component.as_ref();
+        self.always | component.map_or(0, |(tile, component)| tile.arrivals(*component))
     }
 }
 

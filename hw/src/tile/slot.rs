@@ -1,7 +1,7 @@
 //! A component's place in its tile, and what others use to wake it there.
 //!
-//! Links hold a [`Waker`] for each end. Inside a tile it writes to the wheel itself; from another tile it writes to the mailbox and
-//! rings the tile's bell.
+//! Links wake the component at their other end. Inside a tile they write to the wheel itself; from another tile they write to the
+//! mailbox and ring the tile's bell.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,7 +12,7 @@ use super::{MAX_COMPONENTS, TileBuilder};
 use crate::time::Cycle;
 
 /// What the ports of other components share with a tile.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     pub(super) wheel: Wheel,
     pub(super) mail: Wheel,
     pub(super) remote_latency: AtomicU32,
@@ -51,11 +51,43 @@ impl Shared {
         }
     }
 
-    fn post(&self, at: Cycle, components: u64) {
-        self.mail.post(at, components);
-        if let Some((bells, tile)) = self.bell.get() {
-            bells.ring(*tile);
+    /// Puts a component on the wheel; from another tile, into the mailbox.
+    #[inline]
+    pub(crate) fn wake(&self, component: u8, is_remote: bool, at: Cycle) {
+        if is_remote {
+            self.mail.post(at, 1 << component);
+            if let Some((bells, tile)) = self.bell.get() {
+                bells.ring(*tile);
+            }
+        } else {
+            self.wheel.add(at, 1 << component);
         }
+    }
+
+    /// On the tile's own thread: ticks a component when the tile's next quantum begins.
+    pub(crate) fn wake_in_next_quantum(&self, component: u8) {
+        let waiting = self.next_quantum.load(Ordering::Relaxed);
+        self.next_quantum.store(waiting | 1 << component, Ordering::Relaxed);
+    }
+
+    /// A component's numbered links with messages under way, bit i for number i + 1.
+    #[inline]
+    pub(crate) fn arrivals(&self, component: u8) -> u64 {
+        self.arrivals[component as usize].load(Ordering::Relaxed)
+    }
+
+    /// On the tile's own thread: a message is under way on a component's link of this number.
+    #[inline]
+    pub(crate) fn note_arrival(&self, component: u8, number: u32) {
+        let arrivals = self.arrivals(component) | 1 << (number - 1);
+        self.arrivals[component as usize].store(arrivals, Ordering::Relaxed);
+    }
+
+    /// On the tile's own thread: none is under way there any more; nothing for number 0.
+    #[inline]
+    pub(crate) fn note_empty(&self, component: u8, number: u32) {
+        let arrivals = self.arrivals(component) & !(1 << number >> 1);
+        self.arrivals[component as usize].store(arrivals, Ordering::Relaxed);
     }
 }
 
@@ -90,69 +122,8 @@ impl Slot {
         self.shared.note_neighbor(&other.shared);
     }
 
-    pub(crate) fn waker(&self, remote: bool) -> Waker {
-        Waker {
-            shared: self.shared.clone(),
-            component: self.index as u32,
-            remote,
-        }
-    }
-}
-
-/// Puts a component on its tile's wheel.
-#[derive(Clone)]
-pub(crate) struct Waker {
-    shared: Arc<Shared>,
-    component: u32,
-    /// Whether the link that it belongs to joins two tiles.
-    remote: bool,
-}
-
-impl Waker {
-    #[inline]
-    pub(crate) fn wake(&self, at: Cycle) {
-        if self.remote {
-            self.shared.post(at, 1 << self.component);
-        } else {
-            self.shared.wheel.add(at, 1 << self.component);
-        }
-    }
-
-    /// On the tile's own thread: ticks the component when its tile's next quantum begins.
-    pub(crate) fn wake_in_next_quantum(&self) {
-        let waiting = &self.shared.next_quantum;
-        waiting.store(waiting.load(Ordering::Relaxed) | 1 << self.component, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_remote(&self) -> bool {
-        self.remote
-    }
-
-    /// Whether both stand for the same component.
-    pub(crate) fn is_same(&self, other: &Waker) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared) && self.component == other.component
-    }
-
-    /// The component's numbered links with messages under way, bit i for number i + 1.
-    #[inline]
-    pub(crate) fn arrivals(&self) -> u64 {
-        self.shared.arrivals[self.component as usize].load(Ordering::Relaxed)
-    }
-
-    /// On the tile's own thread: a message is under way on the component's link of this number.
-    #[inline]
-    pub(crate) fn note_arrival(&self, number: u32) {
-        let arrivals = &self.shared.arrivals[self.component as usize];
-        arrivals.store(arrivals.load(Ordering::Relaxed) | 1 << (number - 1), Ordering::Relaxed);
-    }
-
-    /// On the tile's own thread: none is under way there any more; nothing for number 0.
-    #[inline]
-    pub(crate) fn note_empty(&self, number: u32) {
-        let arrivals = &self.shared.arrivals[self.component as usize];
-        arrivals.store(
-            arrivals.load(Ordering::Relaxed) & !(1 << number >> 1),
-            Ordering::Relaxed,
-        );
+    /// What it shares with the ports of others, and its number in its tile.
+    pub(crate) fn place(&self) -> (Arc<Shared>, u8) {
+        (self.shared.clone(), self.index as u8)
     }
 }

@@ -13,8 +13,9 @@ use crate::sm::subcore::warp::ClusterState;
 impl Scheduler {
     /// Carries out the control instruction at `pc` in `lanes`, with operands A and B and the number of lanes whose predicate holds.
     pub(super) fn resolve(&mut self, slot: usize, pc: u32, lanes: LaneMask, [a, b, count]: [u32; 3], now: Cycle) {
-        let warp = self.warps[slot]
-            .as_mut()
+        let warp = self
+            .warps
+            .get_mut(slot)
             .expect("control instructions belong to resident warps");
         let inst = &warp.grid.program.code()[pc as usize];
         let flow = &mut warp.flow;
@@ -138,7 +139,7 @@ impl Scheduler {
     /// The barrier of a warp's cluster is open: the warp goes on, now or when it comes there.
     /// One that has arrived and ended since is not here any more.
     pub(super) fn open_cluster(&mut self, slot: usize, now: Cycle) {
-        let Some(warp) = &mut self.warps[slot] else { return };
+        let Some(warp) = self.warps.get_mut(slot) else { return };
         warp.cluster.arrived = LaneMask::NONE;
         warp.cluster.announced = false;
         if warp.at_barrier && warp.cluster.waits {

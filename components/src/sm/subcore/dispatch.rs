@@ -34,11 +34,12 @@ use warpwave_isa::exec::special::Place;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
+use crate::bits::bits;
 use crate::proto::event::{Log, What};
 use crate::proto::warp::{Flight, Issue, PlaceNote, Release, WarpStart};
 use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
-use crate::sm::subcore::scheduler::{PIPES, bits};
+use crate::sm::subcore::scheduler::PIPES;
 use place::place;
 
 /// Numbers of a dispatch unit.

@@ -40,12 +40,13 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Pipe;
 
+use crate::bits::bits;
 use crate::config::SchedulerPolicy;
 use crate::proto::event::{Log, What};
 use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, WarpEvent};
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
-use crate::sm::subcore::warp::Warp;
+use crate::sm::subcore::warp::{Warp, Warps};
 use ready::Ready;
 
 /// Pipes, for masks by pipe.
@@ -96,7 +97,7 @@ pub struct Scheduler {
     pub(super) config: Config,
     pub(super) ports: Ports,
     inbox: Inbox,
-    pub(super) warps: Vec<Option<Warp>>,
+    pub(super) warps: Warps,
     pub(super) ibuffers: IBuffers,
     policy: Policy,
     ready: Ready,
@@ -132,7 +133,7 @@ impl Scheduler {
         inbox.add(&ports.resolved);
         Scheduler {
             inbox,
-            warps: vec![None; n],
+            warps: Warps::new(n),
             ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
             policy: Policy::new(config.policy, n),
             ready: Ready::default(),
@@ -165,9 +166,7 @@ impl Scheduler {
     }
 
     pub(super) fn warp(&mut self, warp: usize) -> &mut Warp {
-        self.warps[warp]
-            .as_mut()
-            .expect("messages come for resident warps only")
+        self.warps.get_mut(warp).expect("messages come for resident warps only")
     }
 
     pub(super) fn look_again(&mut self, warp: usize) {
@@ -185,19 +184,10 @@ impl Scheduler {
         if busy {
             return Activity::Busy;
         }
-        let timers = bits(self.timers).filter_map(|slot| Some(self.warps[slot].as_ref()?.resume_at));
+        let timers = bits(self.timers).filter_map(|slot| Some(self.warps.get(slot)?.resume_at));
         let next = timers.fold(self.ibuffers.next_filling(), Cycle::min);
         self.next_issue(now, next)
     }
-}
-
-/// Indices of the set bits, lowest first.
-pub(in crate::sm::subcore) fn bits(mut set: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = (set != 0).then(|| set.trailing_zeros() as usize)?;
-        set &= set - 1;
-        Some(lowest)
-    })
 }
 
 impl Component for Scheduler {
@@ -229,7 +219,7 @@ impl Component for Scheduler {
     }
 
     fn reset(&mut self) {
-        self.warps.fill(None);
+        self.warps.clear();
         self.ibuffers = IBuffers::new(
             self.config.warps,
             self.config.ibuffer_entries,
@@ -255,7 +245,7 @@ impl Component for Scheduler {
     }
 
     fn is_quiescent(&self) -> bool {
-        self.warps.iter().all(Option::is_none) && self.outbox.is_empty()
+        self.warps.resident() == 0 && self.outbox.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -80,9 +80,9 @@ pub struct Warp {
 
 impl Warp {
     /// A warp at its first instruction.
-    pub fn new(start: WarpStart, now: Cycle) -> Self {
+    fn new(start: WarpStart, flow: Flow, now: Cycle) -> Self {
         Warp {
-            flow: Flow::new(0, start.lanes),
+            flow,
             grid: start.grid,
             block: start.block,
             index: start.index,
@@ -188,4 +188,75 @@ impl Warp {
 
 fn is_barrier(op: Opcode) -> bool {
     matches!(op, Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive)
+}
+
+/// The warps in a scheduler's slots.
+#[derive(Clone, Debug)]
+pub struct Warps {
+    /// One that has ended stays until another begins in its slot, in its memory.
+    slots: Vec<Option<Warp>>,
+    /// Slots whose warp has not ended, bit i for slot i.
+    resident: u32,
+}
+
+impl Warps {
+    /// So many empty slots.
+    pub fn new(slots: usize) -> Self {
+        Warps {
+            slots: vec![None; slots],
+            resident: 0,
+        }
+    }
+
+    /// The slots with a warp, bit i for slot i.
+    #[inline]
+    pub fn resident(&self) -> u32 {
+        self.resident
+    }
+
+    /// The warp in a slot, if one is there.
+    #[inline]
+    pub fn get(&self, slot: usize) -> Option<&Warp> {
+        self.slots[slot].as_ref().filter(|_| self.resident >> slot & 1 == 1)
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, slot: usize) -> Option<&mut Warp> {
+        let is_resident = self.resident >> slot & 1 == 1;
+        self.slots[slot].as_mut().filter(|_| is_resident)
+    }
+
+    /// All slots.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&Warp>> {
+        (0..self.slots.len()).map(|slot| self.get(slot))
+    }
+
+    /// A warp begins at its first instruction.
+    ///
+    /// # Panics
+    /// If its slot is taken.
+    pub fn start(&mut self, start: WarpStart, now: Cycle) {
+        let slot = start.warp as usize;
+        assert!(
+            self.resident >> slot & 1 == 0,
+            "cycle {now}: a warp starts in slot {slot}, which is taken"
+        );
+        let flow = match self.slots[slot].take() {
+            Some(before) => before.flow.again(0, start.lanes),
+            None => Flow::new(0, start.lanes),
+        };
+        self.slots[slot] = Some(Warp::new(start, flow, now));
+        self.resident |= 1 << slot;
+    }
+
+    /// The warp in a slot has ended.
+    pub fn end(&mut self, slot: usize) {
+        self.resident &= !(1 << slot);
+    }
+
+    /// All slots are empty.
+    pub fn clear(&mut self) {
+        self.resident = 0;
+    }
 }

@@ -3,10 +3,10 @@
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 
-use super::{Scheduler, bits};
+use super::Scheduler;
+use crate::bits::bits;
 use crate::proto::event::What;
 use crate::proto::warp::{MemoryNote, Release, Resolved, WarpCommand, WarpStart};
-use crate::sm::subcore::warp::Warp;
 
 impl Scheduler {
     pub(super) fn take_messages(&mut self, now: Cycle) {
@@ -45,7 +45,7 @@ impl Scheduler {
 
     fn release(&mut self, Release { warp, pc, group }: Release) {
         let warp = warp as usize;
-        let w = self.warps[warp].as_mut().expect("results come for resident warps only");
+        let w = self.warps.get_mut(warp).expect("results come for resident warps only");
         let program = &w.grid.program;
         w.board
             .release(&program.decoded()[pc as usize], w.grid.timing[pc as usize].result);
@@ -62,14 +62,9 @@ impl Scheduler {
 
     fn start(&mut self, start: WarpStart, now: Cycle) {
         let slot = start.warp as usize;
-        assert!(
-            self.warps[slot].is_none(),
-            "{} {now}: a warp starts in slot {slot}, which is taken",
-            self.path
-        );
         let (grid, block, index) = (start.grid.id, start.block, start.index);
         self.tell(now, slot, What::Start { grid, block, index });
-        self.warps[slot] = Some(Warp::new(start, now));
+        self.warps.start(start, now);
         self.policy.add(slot);
         self.ibuffers.jump(slot);
         self.stats.warps += 1;

@@ -4,7 +4,8 @@ use warpwave_hw::component::Activity;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::{Opcode, Pipe};
 
-use super::{Scheduler, bits, view};
+use super::{Scheduler, view};
+use crate::bits::bits;
 use crate::proto::event::What;
 use crate::proto::warp::Issue;
 use crate::sm::subcore::control::immediate_operands;
@@ -108,7 +109,7 @@ impl Scheduler {
     }
 
     fn send(&mut self, slot: usize, now: Cycle) {
-        let warp = self.warps[slot].as_mut().expect("the chosen warp is resident");
+        let warp = self.warps.get_mut(slot).expect("the chosen warp is resident");
         let (pc, active) = (warp.flow.pc(), warp.flow.active());
         let inst = &warp.grid.program.code()[pc as usize];
         let decoded = &warp.grid.program.decoded()[pc as usize];

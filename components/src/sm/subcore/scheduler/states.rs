@@ -2,7 +2,8 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::{Scheduler, bits};
+use super::Scheduler;
+use crate::bits::bits;
 use crate::proto::event::What;
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::State;
@@ -17,7 +18,7 @@ impl Scheduler {
     /// Finds what the warp waits for from cycle `at` on.
     pub(super) fn refresh(&mut self, slot: usize, at: Cycle) {
         let has_instruction = self.ibuffers.has_instruction(slot);
-        let Some(warp) = &mut self.warps[slot] else { return };
+        let Some(warp) = self.warps.get_mut(slot) else { return };
         let state = warp.wait(at, has_instruction);
         if let Some(old) = warp.state {
             if state == Some(old) {
@@ -43,7 +44,7 @@ impl Scheduler {
 
     pub(super) fn reap(&mut self, now: Cycle) {
         for slot in bits(self.ending) {
-            let Some(warp) = &self.warps[slot] else { continue };
+            let Some(warp) = self.warps.get(slot) else { continue };
             if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
                 continue;
             }
@@ -55,12 +56,12 @@ impl Scheduler {
                 self.tell(now, slot, What::Wait { state, cycles });
             }
             self.tell(now, slot, What::End);
-            self.warps[slot] = None;
+            self.warps.end(slot);
             self.held_back.ended |= 1 << slot;
             self.ready.remove(slot);
             self.policy.remove(slot);
             self.outbox.push(WarpEvent::Done { warp: slot as u8 });
-            if self.warps.iter().all(Option::is_none)
+            if self.warps.resident() == 0
                 && let Some(since) = self.active_since.take()
             {
                 self.stats.active_cycles += now.since(since);

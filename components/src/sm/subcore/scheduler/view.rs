@@ -94,7 +94,6 @@ impl Scheduler {
         probe.vector("ready", self.config.warps as u32, Some(u64::from(self.ready.warps)));
         probe.vector("memory_credits", 8, Some(u64::from(self.credits)));
         for (slot, warp) in self.warps.iter().enumerate() {
-            let warp = warp.as_ref();
             probe.enter("warp", slot);
             probe.bit("resident", Some(warp.is_some()));
             probe.state("state", &SHOWN, Some(self.shown_state(slot)));
@@ -108,7 +107,7 @@ impl Scheduler {
 
     /// The state that a slot's warp is charged with in this cycle, as an index into [`SHOWN`].
     fn shown_state(&self, slot: usize) -> usize {
-        let state = match &self.warps[slot] {
+        let state = match self.warps.get(slot) {
             None if self.held_back.ended >> slot & 1 == 1 => State::Drain,
             None => return EMPTY,
             Some(_) if self.issued.is_some_and(|issued| issued.slot == slot) => State::Selected,
