@@ -40,6 +40,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -92,6 +93,8 @@ pub struct Channel {
     path: Path,
     config: Config,
     slices: Vec<SlicePorts>,
+    /// Slices that have sent something.
+    requests: Inbox,
     storage: Arc<Storage>,
     layout: Layout,
     queue: Queue,
@@ -113,6 +116,8 @@ impl Channel {
     /// A channel with every row closed.
     pub fn new(path: Path, config: Config, slices: Vec<SlicePorts>, storage: Arc<Storage>) -> Self {
         let burst = config.burst_bytes.div_ceil(config.bus_bytes_per_command_cycle);
+        let mut requests = Inbox::default();
+        slices.iter().for_each(|(port, _)| _ = requests.add(port));
         Channel {
             layout: Layout {
                 banks: config.banks,
@@ -129,6 +134,7 @@ impl Channel {
             column_command: Command::None,
             line: 0,
             stats: Stats::default(),
+            requests,
             path,
             config,
             slices,
@@ -203,11 +209,18 @@ impl Channel {
         waits_until
     }
 
+    /// Whether a request waits before the queue.
+    fn one_waits(&self, now: Cycle) -> bool {
+        self.requests.under_way() != 0 && self.slices.iter().any(|(port, _)| port.is_ready(now))
+    }
+
     /// Takes one request in.
     fn accept(&mut self, now: Cycle, edge: u64) {
         if self.queue.is_full() {
-            let one_waits = self.slices.iter_mut().any(|(port, _)| port.is_ready(now));
-            self.stats.full_cycles += u64::from(one_waits);
+            self.stats.full_cycles += u64::from(self.one_waits(now));
+            return;
+        }
+        if self.requests.under_way() == 0 {
             return;
         }
         let mut port = self.turn;
@@ -249,7 +262,7 @@ impl Channel {
 
     fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
         let mut next = u64::MAX;
-        if self.slices.iter().any(|(port, _)| port.is_ready(now)) {
+        if self.one_waits(now) {
             next = next_edge;
         }
         if self.queue.len() > 0 {

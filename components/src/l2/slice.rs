@@ -49,6 +49,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -125,6 +126,8 @@ pub struct Slice {
     to_memory: VecDeque<(usize, Box<Packet>)>,
     /// Packets at memory, or on their way there or back.
     at_memory: u32,
+    /// Channels that have sent something.
+    from_memory: Inbox,
     pool: Pool,
     /// Cycles that so many sectors hold the data array.
     data_cycles: [u32; SECTORS + 1],
@@ -156,6 +159,8 @@ impl Slice {
             "{path}: sectors in flight must be {SECTORS} to 65534, not {}",
             config.mshr_entries
         );
+        let mut from_memory = Inbox::default();
+        ports.memory.iter().for_each(|(_, port)| _ = from_memory.add(port));
         Slice {
             lines: Lines::new(config.bytes, config.associativity),
             fetches: Fetches::new(config.mshr_entries),
@@ -163,6 +168,7 @@ impl Slice {
             answers: [VecDeque::new(), VecDeque::new()],
             to_memory: VecDeque::with_capacity(config.memory_depth as usize),
             at_memory: 0,
+            from_memory,
             pool: Pool::default(),
             data_cycles: array::from_fn(|sectors| ((sectors * SECTOR) as u32).div_ceil(config.bytes_per_cycle)),
             data_free: 0,
@@ -185,6 +191,8 @@ impl Slice {
         &self.stats
     }
 
+    /// Not inlined: before a loop over the edges, of which there is mostly one, the compiler would work out too much.
+    #[inline(never)]
     fn step(&mut self, now: Cycle, edge: u64) {
         self.send_answer(now, edge);
         self.send_to_memory(now);
@@ -252,7 +260,7 @@ impl Slice {
         self.stats.data_cycles += u64::from(cycles);
     }
 
-    /// A request that is held up by memory waits for a message from there, and is no reason to tick.
+    /// What is held up by memory waits for a message from there, and is no reason to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
         let requested = match self.state {
             TagState::Idle | TagState::Hit | TagState::Miss => self.ports.requests.is_ready(now),
@@ -260,9 +268,9 @@ impl Slice {
         };
         let busy = requested
             || !self.to_memory.is_empty()
-            || self.write_back.is_some()
-            || self.ports.commands.is_ready(now)
-            || self.memory_may_answer() && self.ports.memory.iter().any(|(_, port)| port.is_ready(now));
+            || self.may_write_back()
+            || self.write_back.is_none() && self.ports.commands.is_ready(now)
+            || self.from_memory.under_way() != 0 && self.ports.memory.iter().any(|(_, port)| port.is_ready(now));
         let until = |edge: u64| Activity::Until(self.config.clock.cycle_of(edge).max(now + 1));
         if busy {
             return until(self.next_edge);

@@ -130,10 +130,13 @@ impl Crossbar {
 
     /// Serves every output that is wanted.
     fn serve(&mut self, now: Cycle, edge: u64) {
-        let mut next = self.wanted.first_from(0);
-        while let Some(output) = next {
-            self.serve_output(output, now, edge);
-            next = self.wanted.first_from(output + 1);
+        for word in 0..self.wanted.words() {
+            let mut outputs = self.wanted.word(word);
+            while outputs != 0 {
+                let output = word * 64 + outputs.trailing_zeros() as usize;
+                outputs &= outputs - 1;
+                self.serve_output(output, now, edge);
+            }
         }
     }
 
@@ -147,7 +150,7 @@ impl Crossbar {
             let input = output.arbiter.grant().expect("an output in `wanted` is wanted");
             let packet = self.inputs[input].recv(now).expect("the head of an input stays");
             let bytes = data_bytes(&packet, self.config.direction);
-            let cycles = u64::from(bytes.div_ceil(self.config.bytes_per_cycle).max(1));
+            let cycles = u64::from(cycles(bytes, self.config.bytes_per_cycle));
             self.free[input] = edge + cycles;
             output.free = edge + cycles;
             output.port.send(now, packet);
@@ -277,6 +280,16 @@ impl Component for Crossbar {
                 say(format!("{}: {wanted} packets wait for output {n}", self.path));
             }
         }
+    }
+}
+
+/// Cycles that so many bytes take. Most packets take one, which needs no division.
+#[inline]
+fn cycles(bytes: u32, per_cycle: u32) -> u32 {
+    if bytes <= per_cycle {
+        1
+    } else {
+        bytes.div_ceil(per_cycle)
     }
 }
 

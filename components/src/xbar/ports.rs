@@ -33,6 +33,18 @@ impl Ports {
         self.0.iter().all(|&word| word == 0)
     }
 
+    /// Words of 64 ports.
+    #[inline]
+    pub(super) fn words(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Ports 64 * n on: bit i for the i-th of them.
+    #[inline]
+    pub(super) fn word(&self, n: usize) -> u64 {
+        self.0[n]
+    }
+
     /// The lowest port in it from `first` on.
     #[inline]
     pub(super) fn first_from(&self, first: usize) -> Option<usize> {
@@ -59,6 +71,7 @@ mod tests {
         let all: Vec<_> = std::iter::successors(ports.first_from(0), next).collect();
         assert_eq!(all, [0, 63, 129]);
         assert_eq!(ports.first_from(500), None);
+        assert_eq!((ports.words(), ports.word(0), ports.word(2)), (3, 1 << 63 | 1, 0b10));
         ports.clear();
         assert!(ports.is_empty());
     }

@@ -30,7 +30,7 @@ impl Slice {
 
     /// Takes one packet from a channel.
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
-        if !self.memory_may_answer() || self.answers_full() {
+        if self.from_memory.under_way() == 0 || self.answers_full() {
             return;
         }
         let Some(packet) = self.next_from_memory(now) else {
@@ -42,11 +42,6 @@ impl Slice {
         self.at_memory -= 1;
         self.pool.give(packet);
         self.progress = true;
-    }
-
-    /// Whether anything is at a channel, or on its way back: else nobody need ask.
-    pub(super) fn memory_may_answer(&self) -> bool {
-        self.at_memory as usize > self.to_memory.len()
     }
 
     /// The packet of the channel whose turn it is.
@@ -118,14 +113,16 @@ impl Slice {
         }
     }
 
+    /// Whether there is something to write back, and room for it at memory.
+    pub(super) fn may_write_back(&self) -> bool {
+        self.write_back.is_some() && self.at_memory < self.config.memory_depth
+    }
+
     /// Writes one more changed line back.
     pub(super) fn go_on_writing_back(&mut self) {
-        let Some(first) = self.write_back else {
+        let Some(first) = self.write_back.filter(|_| self.may_write_back()) else {
             return;
         };
-        if self.at_memory >= self.config.memory_depth {
-            return;
-        }
         let next = (first..self.lines.places()).find(|&place| self.lines.dirty(place) != 0);
         if let Some(place) = next {
             self.write_line_back(place);
