@@ -31,15 +31,16 @@ pub(super) enum Found {
     Pinned,
 }
 
+/// Of a line: the valid bytes of each sector; the fetch entry plus 1, 0 where none; the changed sectors. They stand together as
+/// a lookup asks for all of them, and in a tuple as arrays of those begin as zeros.
+type State = ([u32; SECTORS], u16, u8);
+
 /// All lines of one slice. A line is named by its place: set * ways + way.
 pub(super) struct Lines {
     ways: usize,
     sets: Spread,
     tags: Vec<u32>,
-    valid: Vec<[u32; SECTORS]>,
-    dirty: Vec<u8>,
-    /// The fetch entry of a line, plus 1; 0 where none.
-    fetch: Vec<u16>,
+    state: Vec<State>,
     lru: Lru,
     bytes: Vec<u8>,
 }
@@ -55,9 +56,7 @@ impl Lines {
             ways,
             sets: Spread::new(sets as u32),
             tags: vec![NONE; places],
-            valid: vec![[0; SECTORS]; places],
-            dirty: vec![0; places],
-            fetch: vec![0; places],
+            state: vec![State::default(); places],
             lru: Lru::new(sets, ways),
             bytes: vec![0; places * LINE],
         }
@@ -71,9 +70,7 @@ impl Lines {
     /// Forgets everything, fetches too.
     pub(super) fn clear(&mut self) {
         self.tags.fill(NONE);
-        self.valid.fill([0; SECTORS]);
-        self.dirty.fill(0);
-        self.fetch.fill(0);
+        self.state.fill(State::default());
         self.lru.clear();
     }
 
@@ -95,15 +92,16 @@ impl Lines {
         if found != 0 {
             return Found::Line(first + found as usize - 1);
         }
-        let victim = self.lru.oldest(set, |way| self.fetch[first + way] == 0);
+        let victim = self.lru.oldest(set, |way| self.state[first + way].1 == 0);
         victim.map_or(Found::Pinned, |way| Found::Victim(first + way))
     }
 
     /// Puts a line in a place, with no byte valid.
     pub(super) fn allocate(&mut self, place: usize, line: u32) {
         self.tags[place] = line;
-        self.valid[place] = [0; SECTORS];
-        self.dirty[place] = 0;
+        let (valid, _, dirty) = &mut self.state[place];
+        *valid = [0; SECTORS];
+        *dirty = 0;
     }
 
     /// Forgets a line.
@@ -126,35 +124,37 @@ impl Lines {
     /// Sectors of which every byte is valid.
     #[inline]
     pub(super) fn full(&self, place: usize) -> u8 {
-        (0..SECTORS).fold(0, |full, n| full | u8::from(self.valid[place][n] == FULL) << n)
+        let (valid, ..) = &self.state[place];
+        (0..SECTORS).fold(0, |full, n| full | u8::from(valid[n] == FULL) << n)
     }
 
     /// Sectors that memory does not have yet.
     #[inline]
     pub(super) fn dirty(&self, place: usize) -> u8 {
-        self.dirty[place]
+        self.state[place].2
     }
 
     /// The sectors are in memory.
     pub(super) fn clean(&mut self, place: usize) {
-        self.dirty[place] = 0;
+        self.state[place].2 = 0;
     }
 
     /// Valid bytes of the whole line.
     #[inline]
     pub(super) fn valid(&self, place: usize) -> u128 {
-        (0..SECTORS).fold(0, |mask, n| mask | u128::from(self.valid[place][n]) << (SECTOR * n))
+        let (valid, ..) = &self.state[place];
+        (0..SECTORS).fold(0, |mask, n| mask | u128::from(valid[n]) << (SECTOR * n))
     }
 
     /// The entry of the fetches under way for a line.
     #[inline]
     pub(super) fn fetch(&self, place: usize) -> Option<u16> {
-        self.fetch[place].checked_sub(1)
+        self.state[place].1.checked_sub(1)
     }
 
     /// Pins a line for the fetches of an entry, or unpins it.
     pub(super) fn set_fetch(&mut self, place: usize, entry: Option<u16>) {
-        self.fetch[place] = entry.map_or(0, |entry| entry + 1);
+        self.state[place].1 = entry.map_or(0, |entry| entry + 1);
     }
 
     /// The bytes of a line.
@@ -172,22 +172,20 @@ impl Lines {
     /// The bytes `mask` of the line were written.
     #[inline]
     pub(super) fn mark(&mut self, place: usize, mask: u128) {
-        let mut dirty = 0;
-        for (n, valid) in self.valid[place].iter_mut().enumerate() {
+        let (valid, _, dirty) = &mut self.state[place];
+        for (n, valid) in valid.iter_mut().enumerate() {
             let written = (mask >> (SECTOR * n)) as u32;
             *valid |= written;
-            dirty |= u8::from(written != 0) << n;
+            *dirty |= u8::from(written != 0) << n;
         }
-        self.dirty[place] |= dirty;
     }
 
     /// Takes sectors from memory in: bytes that are valid already are newer and stay.
     pub(super) fn merge(&mut self, place: usize, sectors: u8, from: &[u8; LINE]) {
         let missing = byte_mask(sectors) & !self.valid(place);
         copy_bytes(from, self.bytes_mut(place), missing);
-        for sector in each_sector(sectors) {
-            self.valid[place][sector] = FULL;
-        }
+        let (valid, ..) = &mut self.state[place];
+        each_sector(sectors).for_each(|sector| valid[sector] = FULL);
     }
 }
 

@@ -85,6 +85,8 @@ pub struct Crossbar {
     inputs: Vec<InPort<Box<Packet>>>,
     /// Edge from which each input may send again, or [`WAITS`]: side by side, as every tick asks for all of them.
     free: Box<[u64]>,
+    /// Inputs whose heads are new: of this tick, kept for its memory.
+    heads: Vec<usize>,
     outputs: Vec<Output>,
     /// Outputs that an input wants.
     wanted: Ports,
@@ -113,6 +115,7 @@ impl Crossbar {
         Crossbar {
             wanted: Ports::none(outputs.len()),
             free: vec![0; n].into(),
+            heads: Vec::with_capacity(n),
             inputs,
             outputs: outputs.into_iter().map(output).collect(),
             next_edge: 0,
@@ -167,20 +170,24 @@ impl Crossbar {
     }
 
     /// Makes the heads of free inputs known to their outputs.
+    ///
+    /// Packets lie anywhere in the host's memory. All heads are taken from their links first, and only then looked at: so the
+    /// processor waits for many of them at once.
     fn look(&mut self, now: Cycle, edge: u64) {
-        for (n, (input, free)) in self.inputs.iter_mut().zip(&mut self.free).enumerate() {
-            if *free > edge || !input.is_ready(now) {
-                continue;
+        for (n, (input, free)) in self.inputs.iter_mut().zip(&self.free).enumerate() {
+            if *free <= edge && input.is_ready(now) && input.peek(now).is_some() {
+                self.heads.push(n);
             }
-            if let Some(packet) = input.peek(now) {
-                let output = match self.config.direction {
-                    Direction::Request => packet.slice,
-                    Direction::Response => packet.sm,
-                } as usize;
-                *free = WAITS;
-                self.outputs[output].arbiter.want(n);
-                self.wanted.add(output);
-            }
+        }
+        for n in self.heads.drain(..) {
+            let packet = self.inputs[n].peek(now).expect("the head of an input stays");
+            let output = match self.config.direction {
+                Direction::Request => packet.slice,
+                Direction::Response => packet.sm,
+            } as usize;
+            self.free[n] = WAITS;
+            self.outputs[output].arbiter.want(n);
+            self.wanted.add(output);
         }
     }
 
