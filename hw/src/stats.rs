@@ -1,7 +1,5 @@
 //! Counters, latencies, and the visitor that collects them.
 
-use std::sync::LazyLock;
-
 use hdrhistogram::Histogram;
 
 /// Longest latency recorded as it is, in cycles; longer ones are recorded as this.
@@ -9,19 +7,23 @@ pub const LONGEST: u64 = 1 << 20;
 
 /// A distribution of latencies in cycles, exact below 2,048 and to 3 digits above.
 ///
-/// A machine has hundreds, and most see short latencies or none: each takes memory when the first is recorded, and more when
-/// one is longer than all before. So recording allocates a dozen times at most.
+/// A machine has hundreds, and most see short latencies or none: each takes memory when the first is recorded, and more for those
+/// that are long. Short ones are counted one by one, which costs a few instructions; the histogram is made when asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Latency(Option<Box<Histogram<u32>>>);
+pub struct Latency(Option<Box<Recorded>>);
 
-/// Latencies up to here have room from the first one on.
-const SHORT: u64 = (1 << 11) - 1;
+#[derive(Clone, Debug)]
+struct Recorded {
+    /// How often each short latency was recorded.
+    short: [u32; SHORT],
+    long: Option<Histogram<u32>>,
+}
 
-/// What nothing was recorded in.
-static EMPTY: LazyLock<Histogram<u32>> = LazyLock::new(histogram);
+/// Latencies below this are short.
+const SHORT: usize = 1 << 11;
 
 fn histogram() -> Histogram<u32> {
-    let mut histogram = Histogram::new_with_bounds(1, SHORT, 3).expect("fixed bounds are valid");
+    let mut histogram = Histogram::new_with_bounds(1, SHORT as u64 - 1, 3).expect("fixed bounds are valid");
     histogram.auto(true);
     histogram
 }
@@ -39,18 +41,26 @@ impl Latency {
     }
 
     /// Records the same latency so many times.
+    #[inline]
     pub fn record_n(&mut self, cycles: u64, n: u64) {
-        self.mine()
-            .record_n(cycles.min(LONGEST), u32::try_from(n).unwrap_or(u32::MAX))
-            .expect("there is room for all up to the longest");
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        let recorded = self.mine();
+        match recorded.short.get_mut(cycles as usize) {
+            Some(count) => *count = count.saturating_add(n),
+            None => recorded.record_long(cycles, n),
+        }
     }
 
     /// Adds everything that `other` recorded.
     pub fn add(&mut self, other: &Latency) {
-        if let Some(other) = &other.0 {
-            self.mine()
-                .add(other.as_ref())
-                .expect("there is room for all that another has room for");
+        let Some(other) = &other.0 else { return };
+        let mine = self.mine();
+        for (count, n) in mine.short.iter_mut().zip(&other.short) {
+            *count = count.saturating_add(*n);
+        }
+        if let Some(long) = &other.long {
+            let all = mine.long.get_or_insert_with(histogram);
+            all.add(long).expect("there is room for all that another has room for");
         }
     }
 
@@ -60,12 +70,32 @@ impl Latency {
     }
 
     /// The recorded values.
-    pub fn histogram(&self) -> &Histogram<u32> {
-        self.0.as_deref().unwrap_or(&EMPTY)
+    pub fn histogram(&self) -> Histogram<u32> {
+        let Some(recorded) = &self.0 else { return histogram() };
+        let mut all = recorded.long.clone().unwrap_or_else(histogram);
+        for (cycles, &n) in recorded.short.iter().enumerate().filter(|&(_, &n)| n > 0) {
+            all.record_n(cycles as u64, n).expect("a short latency has room");
+        }
+        all
     }
 
-    fn mine(&mut self) -> &mut Histogram<u32> {
-        self.0.get_or_insert_with(|| Box::new(histogram()))
+    #[inline]
+    fn mine(&mut self) -> &mut Recorded {
+        self.0.get_or_insert_with(|| {
+            Box::new(Recorded {
+                short: [0; SHORT],
+                long: None,
+            })
+        })
+    }
+}
+
+impl Recorded {
+    #[cold]
+    fn record_long(&mut self, cycles: u64, n: u32) {
+        let long = self.long.get_or_insert_with(histogram);
+        long.record_n(cycles.min(LONGEST), n)
+            .expect("there is room for all up to the longest");
     }
 }
 
@@ -99,5 +129,23 @@ mod tests {
         assert_eq!((short.histogram().len(), short.histogram().count_at(2047)), (9, 6));
         short.clear();
         assert!(short.histogram().is_empty());
+    }
+
+    #[test]
+    fn short_and_long_latencies_recorded_and_added_are_those_of_one_histogram() {
+        let (mut parts, mut wanted) = ([Latency::new(), Latency::new()], histogram());
+        let mut random = 1u64;
+        for n in 0..2000 {
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let cycles = random >> (44 + random % 20);
+            parts[n % 2].record_n(cycles, n as u64 % 3 + 1);
+            wanted.record_n(cycles, n as u32 % 3 + 1).expect("it grows");
+        }
+        let [mut all, other] = parts;
+        all.add(&other);
+        assert_eq!(all.histogram(), wanted);
+        assert_eq!(all.histogram().value_at_quantile(0.99), wanted.value_at_quantile(0.99));
     }
 }

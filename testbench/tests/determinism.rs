@@ -130,7 +130,8 @@ impl Report for Collector<'_> {
     }
 
     fn latency(&mut self, name: &'static str, value: &Latency) {
-        let recorded = value.histogram().iter_recorded();
+        let histogram = value.histogram();
+        let recorded = histogram.iter_recorded();
         let values = recorded.flat_map(|step| [step.value_iterated_to(), step.count_at_value().into()]);
         self.counts.push((format!("{} {name}", self.path), values.collect()));
     }

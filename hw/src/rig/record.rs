@@ -88,8 +88,9 @@ impl Report for Counts {
         self.0.push(format!("{name} {value}"));
     }
     fn latency(&mut self, name: &'static str, value: &Latency) {
-        let recorded = value.histogram().iter_recorded();
-        let values: Vec<_> = recorded
+        let histogram = value.histogram();
+        let values: Vec<_> = histogram
+            .iter_recorded()
             .map(|step| (step.value_iterated_to(), step.count_at_value()))
             .collect();
         self.0.push(format!("{name} {values:?}"));

@@ -122,7 +122,7 @@ fn log(requests: &Requests) -> io::Result<Vec<u8>> {
             .iter()
             .for_each(|(cycles, count)| latency.record_n(*cycles, *count));
         let tag = Tag::new(path).expect("paths have no commas, spaces or line ends");
-        log.write_histogram(latency.histogram(), millis(n * length), millis(length), Some(tag))
+        log.write_histogram(&latency.histogram(), millis(n * length), millis(length), Some(tag))
             .map_err(|error| io::Error::other(format!("{error:?}")))?;
     }
     drop(log);
