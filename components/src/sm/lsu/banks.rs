@@ -10,15 +10,19 @@ pub const BANKS: usize = 32;
 
 /// Passes of an access of `bytes` aligned bytes in each of `lanes`; at least 1.
 pub fn passes(addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) -> u32 {
-    let is_free = match bytes {
-        ..=4 => is_free_of_conflicts::<4>,
-        8 => is_free_of_conflicts::<8>,
-        _ => is_free_of_conflicts::<16>,
-    };
-    requests(lanes, bytes)
-        .map(|members| match is_free(addresses, members) {
+    match bytes {
+        ..=4 => passes_of::<4>(addresses, lanes),
+        8 => passes_of::<8>(addresses, lanes),
+        _ => passes_of::<16>(addresses, lanes),
+    }
+}
+
+/// Passes of an access of `N` bytes in each lane; fewer than 4 are as 4 are.
+fn passes_of<const N: usize>(addresses: &[u64; WARP_SIZE], lanes: LaneMask) -> u32 {
+    requests(lanes, N as u32)
+        .map(|members| match is_free_of_conflicts::<N>(addresses, members) {
             true => 1,
-            false => degree(addresses, members, bytes, true),
+            false => degree(addresses, members, N as u32, true),
         })
         .sum::<u32>()
         .max(1)

@@ -141,7 +141,9 @@ impl Lsu {
             Opcode::Tex | Opcode::Suld => texture::add_parts(parts, flight, 0),
             _ => {
                 parts.add(&flight.addresses, lanes & !flight.local_lanes, bytes);
-                parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
+                if !flight.local_lanes.is_empty() {
+                    parts.add(&flight.addresses, flight.local_lanes, bytes.min(4));
+                }
             }
         }
         let accesses = match inst.op {
