@@ -45,6 +45,7 @@ pub use stats::Stats;
 
 use std::array;
 use std::collections::VecDeque;
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -260,10 +261,16 @@ impl Slice {
         self.stats.data_cycles += u64::from(cycles);
     }
 
+    /// Whether another request is there. It is looked up later, and may lie far away in the host's memory: it is read already.
+    fn next_waits(&mut self, now: Cycle) -> bool {
+        let next = self.ports.requests.peek(now);
+        next.map(|packet| black_box(packet.line)).is_some()
+    }
+
     /// What is held up by memory waits for a message from there, and is no reason to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
         let requested = match self.state {
-            TagState::Idle | TagState::Hit | TagState::Miss => self.ports.requests.is_ready(now),
+            TagState::Idle | TagState::Hit | TagState::Miss => self.next_waits(now),
             _ => false,
         };
         let busy = requested
