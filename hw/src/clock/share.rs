@@ -1,6 +1,9 @@
 //! The tiles that one thread runs, and when each of them is due.
 //!
 //! A tile is asked after it ran and when its bell rings, not in between: one that sleeps costs a comparison in a quantum.
+//!
+//! Tiles run in turn from first to last and from last to first: those that ran last in one window run first in the next, while the
+//! processor's caches still hold them. Always in the same order, a machine larger than a cache would never be found in it.
 
 use super::sides::Side;
 use crate::tile::Tile;
@@ -20,6 +23,8 @@ pub struct Share<'a> {
     mine: Vec<u64>,
     /// The first cycle of the first window that has not begun.
     window: Cycle,
+    /// Whether each side runs from last to first next.
+    backwards: [bool; 2],
 }
 
 impl<'a> Share<'a> {
@@ -34,6 +39,7 @@ impl<'a> Share<'a> {
             bells,
             mine: vec![0; words],
             window: Cycle::NEVER,
+            backwards: [false; 2],
         };
         let mut shares: Vec<Share> = (0..threads).map(empty).collect();
         let mut turns = [0; 2];
@@ -68,13 +74,17 @@ impl<'a> Share<'a> {
     pub fn run(&mut self, side: Side, times: [Cycle; 2], end: Cycle) -> Cycle {
         self.answer_bells(times);
         let window_begins = self.window < end;
-        let tiles = self.tiles.iter_mut().zip(&mut self.due).zip(&self.sides);
-        for ((tile, due), _) in tiles.filter(|(_, of)| **of == side) {
-            if *due < end || window_begins && tile.next_window() < end {
+        let backwards = &mut self.backwards[side as usize];
+        let n = self.tiles.len();
+        for place in 0..n {
+            let place = if *backwards { n - 1 - place } else { place };
+            let (tile, due) = (&mut self.tiles[place], &mut self.due[place]);
+            if self.sides[place] == side && (*due < end || window_begins && tile.next_window() < end) {
                 tile.run(times[side as usize], end);
                 *due = tile.next_due(end);
             }
         }
+        *backwards = !*backwards;
         if window_begins {
             self.window = self
                 .tiles

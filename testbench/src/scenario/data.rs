@@ -60,7 +60,12 @@ pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<V
         Source::Uniform(uniform) => {
             // Converted once: the bounds may be wide integers, and there may be millions of elements.
             let (low, high) = (uniform.low.value(), uniform.high.value());
-            collect(layout, |i| uniform_element(uniform.seed, low..high, dtype, i))
+            let element = |i| uniform_element(uniform.seed, low..high, i);
+            if dtype.is_float() {
+                Ok(collect_floats(layout, element))
+            } else {
+                collect(layout, |i| Number::Int(element(i).floor() as i128))
+            }
         }
         Source::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
             found: values.len(),
@@ -84,6 +89,15 @@ fn collect(layout: &Layout, element: impl Fn(u64) -> Number) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
+/// The same for floats, of which none is out of range.
+fn collect_floats(layout: &Layout, element: impl Fn(u64) -> f64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(layout.bytes() as usize);
+    for i in 0..layout.elements() {
+        layout.dtype.append_float(&mut bytes, element(i));
+    }
+    bytes
+}
+
 /// Appends a number, or says that the type cannot hold it.
 pub(super) fn append(dtype: Dtype, to: &mut Vec<u8>, number: Number) -> Result<(), Fault> {
     if dtype.append(to, number) {
@@ -102,14 +116,9 @@ fn iota_element(iota: &Iota, i: u64) -> Number {
     }
 }
 
-fn uniform_element(seed: u64, bounds: Range<f64>, dtype: Dtype, i: u64) -> Number {
+fn uniform_element(seed: u64, bounds: Range<f64>, i: u64) -> f64 {
     let u = (split_mix(seed, i) >> 11) as f64 / (1u64 << 53) as f64;
-    let value = bounds.start + u * (bounds.end - bounds.start);
-    if dtype.is_float() {
-        Number::Float(value)
-    } else {
-        Number::Int(value.floor() as i128)
-    }
+    bounds.start + u * (bounds.end - bounds.start)
 }
 
 /// Output `i` of SplitMix64 started at `seed`.

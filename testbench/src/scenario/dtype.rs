@@ -122,7 +122,8 @@ impl Dtype {
         fits
     }
 
-    fn append_float(self, to: &mut Vec<u8>, value: f64) {
+    /// Appends a float, rounded to this type, which is one of floats.
+    pub(super) fn append_float(self, to: &mut Vec<u8>, value: f64) {
         match self {
             Dtype::F16 => to.extend(f16::from_f64(value).to_le_bytes()),
             Dtype::Bf16 => to.extend(bf16::from_f64(value).to_le_bytes()),

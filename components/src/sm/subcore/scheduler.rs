@@ -108,6 +108,8 @@ pub struct Scheduler {
     dirty: u32,
     /// Warps whose lanes have all ended.
     ending: u32,
+    /// Warps of which less is under way than when that was last asked.
+    settled: u32,
     /// Warps that go on at a known cycle.
     pub(super) timers: u32,
     /// Events that wait for room.
@@ -141,6 +143,7 @@ impl Scheduler {
             credits: config.memory_queue,
             dirty: 0,
             ending: 0,
+            settled: 0,
             timers: 0,
             outbox: Vec::with_capacity(2 * n),
             active_since: None,
@@ -211,9 +214,7 @@ impl Component for Scheduler {
         if let Some(warp) = self.ibuffers.fetch(now, |set| policy.youngest(set)) {
             self.tell(now, warp, What::Fetch);
         }
-        if self.ending != 0 {
-            self.reap(now + 1);
-        }
+        self.reap(now + 1);
         self.flush_outbox(now);
         self.activity(now)
     }
@@ -231,6 +232,7 @@ impl Component for Scheduler {
         self.credits = self.config.memory_queue;
         self.dirty = 0;
         self.ending = 0;
+        self.settled = 0;
         self.timers = 0;
         self.outbox.clear();
         self.active_since = None;
@@ -262,6 +264,7 @@ impl Component for Scheduler {
 
     fn touch(&self) {
         self.ports.touch();
+        bits(self.ready.warps).for_each(|slot| self.warps.touch(slot));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -38,6 +38,7 @@ impl Scheduler {
             let w = self.warp(warp as usize);
             w.resolving = false;
             w.in_flight -= 1;
+            self.settled |= 1 << warp;
             self.resolve(warp as usize, pc, lanes, [a, b, count], now);
             self.follow(warp as usize, None, now);
         }
@@ -50,6 +51,7 @@ impl Scheduler {
         w.board
             .release(&program.decoded()[pc as usize], w.grid.timing[pc as usize].result);
         w.in_flight -= 1;
+        self.settled |= 1 << warp;
         let inst = &program.code()[pc as usize];
         match inst.op {
             Opcode::Ublkcp if inst.mods.high => w.bulk.end(group),
@@ -86,6 +88,7 @@ impl Scheduler {
 
     fn taken(&mut self, slot: usize) {
         self.credits += 1;
+        self.settled |= 1 << slot;
         let warp = self.warp(slot);
         warp.queued -= 1;
         if warp.queued == 0 {
@@ -94,6 +97,7 @@ impl Scheduler {
     }
 
     fn stored(&mut self, slot: usize) {
+        self.settled |= 1 << slot;
         let warp = self.warp(slot);
         warp.stores -= 1;
         if warp.stores == 0 {

@@ -39,11 +39,21 @@ impl Scheduler {
         } else {
             self.ready.remove(slot);
             self.ending |= u32::from(state == Some(State::Drain)) << slot;
+            self.settled |= 1 << slot;
         }
     }
 
+    /// Lets the warps go that have ended and of which nothing is under way.
+    #[inline]
     pub(super) fn reap(&mut self, now: Cycle) {
-        for slot in bits(self.ending) {
+        let settled = std::mem::take(&mut self.settled) & self.ending;
+        if settled != 0 {
+            self.reap_settled(settled, now);
+        }
+    }
+
+    fn reap_settled(&mut self, settled: u32, now: Cycle) {
+        for slot in bits(settled) {
             let Some(warp) = self.warps.get(slot) else { continue };
             if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
                 continue;
