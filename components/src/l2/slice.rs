@@ -264,7 +264,8 @@ impl Slice {
     /// Whether another request is there. It is looked up later, and may lie far away in the host's memory: it is read already.
     fn next_waits(&mut self, now: Cycle) -> bool {
         let next = self.ports.requests.peek(now);
-        next.map(|packet| black_box(packet.line)).is_some()
+        let read = |packet: &Packet| black_box((packet.line, packet.bytes[0], packet.bytes[LINE / 2]));
+        next.map(|packet| read(packet)).is_some()
     }
 
     /// What is held up by memory waits for a message from there, and is no reason to tick.
