@@ -27,6 +27,8 @@ pub mod arbiter;
 
 pub mod lru;
 
+pub mod prefetch;
+
 pub mod probe;
 
 pub mod stats;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::texture::{MAX_TEXELS, Texel};
 use warpwave_isa::exec::{Operands, Results};
@@ -237,6 +238,19 @@ impl Flight {
                 preds: [LaneMask::NONE; 7],
             },
         }
+    }
+
+    /// Has the processor bring what almost every instruction needs of it.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.pc);
+        prefetch(&self.grid);
+        for word in &self.operands.words[..3] {
+            prefetch(&word.0[0]);
+            prefetch(&word.0[WARP_SIZE / 2]);
+        }
+        prefetch(&self.results.words[0].0[0]);
+        prefetch(&self.results.words[0].0[WARP_SIZE / 2]);
     }
 
     /// The instruction itself.

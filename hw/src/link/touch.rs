@@ -5,9 +5,9 @@
 //! of them at once.
 
 use std::hint::black_box;
-use std::sync::atomic::Ordering;
 
 use super::{InPort, OutPort};
+use crate::prefetch::prefetch;
 
 /// An end of a link, or several.
 pub trait Touch {
@@ -18,7 +18,7 @@ pub trait Touch {
 impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
-        black_box(self.places[self.place as usize].load(Ordering::Relaxed));
+        prefetch(&self.places[self.place as usize]);
         black_box(self.channel.len());
     }
 }
@@ -26,7 +26,7 @@ impl<T> Touch for OutPort<T> {
 impl<T> Touch for InPort<T> {
     #[inline]
     fn touch(&self) {
-        black_box(self.places[self.place as usize].load(Ordering::Relaxed));
+        prefetch(&self.places[self.place as usize]);
         black_box(self.channel.len());
     }
 }

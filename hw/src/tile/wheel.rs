@@ -59,10 +59,19 @@ impl Wheel {
     }
 
     /// Adds components from another thread.
+    ///
+    /// What is set already need not be set again, and a plain load does not take the line from others: who reads a bit that is
+    /// being taken off reads it before that, so it is taken over for this message too.
+    #[inline]
     pub fn post(&self, at: Cycle, components: u64) {
         let place = (at.0 % HORIZON) as usize;
-        self.due[place].fetch_or(components, Ordering::AcqRel);
-        self.cycles.fetch_or(1 << place, Ordering::AcqRel);
+        let due = &self.due[place];
+        if due.load(Ordering::Acquire) & components != components {
+            due.fetch_or(components, Ordering::AcqRel);
+        }
+        if self.cycles.load(Ordering::Acquire) >> place & 1 == 0 {
+            self.cycles.fetch_or(1 << place, Ordering::AcqRel);
+        }
     }
 
     /// Moves all entries into `wheel`.

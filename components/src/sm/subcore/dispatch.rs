@@ -20,6 +20,9 @@
 //! - Boxes go round: as many exist as were ever in flight at once.
 
 mod place;
+mod stats;
+
+pub use stats::Stats;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
@@ -76,19 +79,6 @@ pub struct Ports {
 }
 
 warpwave_hw::show_ports!(Ports: start, issue, release, pipes, results, queued);
-
-/// What a dispatch unit counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
-    /// Instructions sent on.
-    pub instructions: u64,
-    /// Their lanes in which the guard holds.
-    pub thread_instructions: u64,
-    /// Cycles lost to register-bank conflicts.
-    pub bank_conflict_cycles: u64,
-    /// Results stored.
-    pub writebacks: u64,
-}
 
 /// The dispatch unit.
 #[allow(
@@ -294,6 +284,11 @@ impl Dispatch {
         flight.index = start.index;
         flight.shared_base = start.shared_base;
         let counted = self.counted[warp as usize];
+        if let Some(next) = self.pool.last() {
+            next.prefetch();
+        }
+        self.file
+            .prefetch(warp as usize, flight.inst().dst, flight.decoded().result_words);
         gather(&mut flight, active, &self.file, || Place {
             barrier_count: counted,
             ..place(&self.config, start, now)
@@ -385,10 +380,7 @@ impl Component for Dispatch {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("inst_executed", self.stats.instructions);
-        report.count("thread_inst_pred_on", self.stats.thread_instructions);
-        report.count("bank_conflict_cycles", self.stats.bank_conflict_cycles);
-        report.count("writebacks", self.stats.writebacks);
+        self.stats.report(report);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A warp's rows begin at its slot times the registers of a warp of its grid, since one grid at a time runs on an SM.
 
-use warpwave_isa::lane::{LaneMask, Lanes};
+use warpwave_hw::prefetch::prefetch;
+use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 use warpwave_isa::reg::{Pred, Reg};
 
 /// Registers and predicates of all warps of a sub-core.
@@ -40,6 +41,19 @@ impl RegFile {
     #[inline]
     pub fn read(&self, warp: usize, reg: Reg) -> &Lanes {
         &self.rows[self.base[warp] + reg.0 as usize]
+    }
+
+    /// Has the processor bring `words` registers of a warp from `first` on, which will be written.
+    #[inline]
+    pub fn prefetch(&self, warp: usize, first: Reg, words: u8) {
+        if first.is_zero() {
+            return;
+        }
+        for n in 0..words {
+            let row = self.read(warp, first.offset(n));
+            prefetch(&row.0[0]);
+            prefetch(&row.0[WARP_SIZE / 2]);
+        }
     }
 
     /// Writes one register of a warp in some lanes.

@@ -1,0 +1,26 @@
+//! What a dispatch unit counts.
+
+use warpwave_hw::stats::Report;
+
+/// What a dispatch unit counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Instructions sent on.
+    pub instructions: u64,
+    /// Their lanes in which the guard holds.
+    pub thread_instructions: u64,
+    /// Cycles lost to register-bank conflicts.
+    pub bank_conflict_cycles: u64,
+    /// Results stored.
+    pub writebacks: u64,
+}
+
+impl Stats {
+    /// Gives every counter.
+    pub(super) fn report(&self, report: &mut dyn Report) {
+        report.count("inst_executed", self.instructions);
+        report.count("thread_inst_pred_on", self.thread_instructions);
+        report.count("bank_conflict_cycles", self.bank_conflict_cycles);
+        report.count("writebacks", self.writebacks);
+    }
+}
