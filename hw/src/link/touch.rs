@@ -11,11 +11,19 @@ use crate::prefetch::prefetch;
 
 /// An end of a link, or several.
 pub trait Touch {
-    /// Reads their state.
+    /// Has the processor bring the ends themselves.
+    fn prefetch(&self);
+
+    /// Reads the state behind them.
     fn touch(&self);
 }
 
 impl<T> Touch for OutPort<T> {
+    #[inline]
+    fn prefetch(&self) {
+        prefetch(&self.places);
+    }
+
     #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
@@ -25,6 +33,11 @@ impl<T> Touch for OutPort<T> {
 
 impl<T> Touch for InPort<T> {
     #[inline]
+    fn prefetch(&self) {
+        prefetch(&self.places);
+    }
+
+    #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
         black_box(self.channel.len());
@@ -32,18 +45,31 @@ impl<T> Touch for InPort<T> {
 }
 
 impl<E: Touch> Touch for Vec<E> {
+    fn prefetch(&self) {
+        self.iter().for_each(Touch::prefetch);
+    }
+
     fn touch(&self) {
         self.iter().for_each(Touch::touch);
     }
 }
 
 impl<E: Touch> Touch for Option<E> {
+    fn prefetch(&self) {
+        self.iter().for_each(Touch::prefetch);
+    }
+
     fn touch(&self) {
         self.iter().for_each(Touch::touch);
     }
 }
 
 impl<A: Touch, B: Touch> Touch for (A, B) {
+    fn prefetch(&self) {
+        self.0.prefetch();
+        self.1.prefetch();
+    }
+
     fn touch(&self) {
         self.0.touch();
         self.1.touch();

@@ -153,7 +153,12 @@ macro_rules! show_ports {
         }
 
         impl $crate::link::touch::Touch for $ports {
+            fn prefetch(&self) {
+                $($crate::link::touch::Touch::prefetch(&self.$end);)+
+            }
+
             fn touch(&self) {
+                $crate::link::touch::Touch::prefetch(self);
                 $($crate::link::touch::Touch::touch(&self.$end);)+
             }
         }
