@@ -57,6 +57,8 @@ pub struct Flow {
     live: LaneMask,
     n_kept: u32,
     barrier: LaneMask,
+    /// Where all lanes at the barrier go on, if they came together.
+    after_barrier: Option<u32>,
     warpsync: Meeting,
     joins: [Meeting; Conv::COUNT],
     /// Of use to warps whose lanes have parted alone, so out of the way of the others.
@@ -94,6 +96,7 @@ impl Flow {
             live: lanes,
             n_kept: 0,
             barrier: LaneMask::NONE,
+            after_barrier: None,
             warpsync: Meeting::default(),
             joins: [Meeting::default(); Conv::COUNT],
             parted,
@@ -214,6 +217,12 @@ impl Flow {
 
     /// Holds the running lanes at a block barrier; true when every live lane is there, so that the warp has arrived.
     pub fn arrive(&mut self) -> bool {
+        if self.is_converged() {
+            // The common case: nobody is kept or waits elsewhere, so no lane needs a place of its own.
+            self.after_barrier = Some(self.pc + 1);
+            self.barrier = std::mem::take(&mut self.active);
+            return true;
+        }
         let lanes = self.wait();
         self.barrier |= lanes;
         self.settle();
@@ -228,7 +237,10 @@ impl Flow {
     /// The block barrier opens: the lanes held there go on, together if they came to the same place.
     pub fn release(&mut self) {
         let lanes = std::mem::take(&mut self.barrier);
-        self.go_on(lanes);
+        match self.after_barrier.take() {
+            Some(pc) => (self.pc, self.active) = (pc, lanes),
+            None => self.go_on(lanes),
+        }
     }
 
     /// The lanes of `ending` are done; the others of the group go on.
