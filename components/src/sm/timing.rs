@@ -163,7 +163,7 @@ fn is_local_or_global(inst: &Inst) -> bool {
 
 /// Whether the instruction is over for its warp once it is sent, though its bytes are still on the way: a store or reduction that
 /// leaves the SM, and a prefetch.
-pub fn is_posted(inst: &Inst) -> bool {
+fn is_posted(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::St | Opcode::Red | Opcode::Sust | Opcode::Cctl) && inst.mods.space != Space::Shared
 }
 

@@ -165,6 +165,26 @@ fn converged_warp_at_barrier_arrives_and_is_released() {
 }
 
 #[test]
+fn warp_in_the_memory_of_one_whose_lanes_had_parted_is_as_new() {
+    let mut before = four_lanes();
+    before.bssy(OUTER); // 0
+    before.branch(LaneMask(0b0011), 9); // 1: lanes 2 and 3 go on
+    before.bsync(OUTER); // 2: they wait, lanes 0 and 1 go on
+    stands(&before, 9, 0b0011);
+    let mut flow = before.again(0, LaneMask(0b0111));
+    stands(&flow, 0, 0b0111);
+    flow.branch(LaneMask(0b0001), 3); // 0: nobody meets at the join of the warp before
+    walk_to(&mut flow, 3);
+    assert!(!flow.arrive()); // 3: lanes 1, 2
+    stands(&flow, 3, 0b0001);
+    assert!(flow.arrive());
+    flow.release();
+    stands(&flow, 4, 0b0111);
+    flow.bsync(OUTER); // 4
+    stands(&flow, 5, 0b0111);
+}
+
+#[test]
 fn split_warp_at_one_barrier_arrives_when_the_last_group_comes() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b0011), 3); // 0

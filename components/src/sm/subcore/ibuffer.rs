@@ -196,6 +196,24 @@ mod tests {
     }
 
     #[test]
+    fn fetch_for_a_warp_with_instructions_is_awaited_only_when_the_last_is_taken() {
+        let mut buffers = IBuffers::new(1, 3, 2);
+        buffers.jump(0);
+        buffers.fetch(Cycle(5), |_| 0);
+        assert_eq!((buffers.next_filling(), buffers.next_arrival()), (Cycle(7), Cycle(7)));
+        buffers.arrive(Cycle(7));
+        buffers.fetch(Cycle(7), |_| 0);
+        assert_eq!(
+            (buffers.next_filling(), buffers.next_arrival()),
+            (Cycle::NEVER, Cycle(9))
+        );
+        buffers.take(0);
+        assert_eq!(buffers.next_filling(), Cycle(9));
+        buffers.jump(0);
+        assert_eq!(buffers.next_filling(), Cycle::NEVER, "fetched before the jump");
+    }
+
+    #[test]
     fn full_buffer_is_not_fetched_for_until_one_is_taken() {
         let mut buffers = IBuffers::new(1, 2, 1);
         buffers.jump(0);

@@ -264,7 +264,6 @@ impl Component for Scheduler {
 
     fn touch(&self) {
         self.ports.touch();
-        bits(self.ready.warps).for_each(|slot| self.warps.touch(slot));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -3,8 +3,6 @@
 //! A bit is set at issue and cleared when the result is stored. Reading or writing a pending register waits, so a register has
 //! at most one write in flight. Sources are read in order of issue, so writes after reads need no bit.
 
-use std::hint::black_box;
-
 use warpwave_isa::program::{Decoded, RegSet};
 
 use crate::proto::launch::ResultWait;
@@ -58,11 +56,6 @@ impl Scoreboard {
     pub fn release(&mut self, decoded: &Decoded, result: ResultWait) {
         self.all.remove(decoded);
         self.by_wait[result as usize].remove(decoded);
-    }
-
-    /// Reads it, when it may be far away in memory.
-    pub fn touch(&self) {
-        black_box((self.all.predicates, self.by_wait[2].predicates));
     }
 
     /// What an instruction has to wait for, the slowest first; nothing if it may issue.

@@ -1,6 +1,5 @@
 //! A warp as its scheduler keeps it.
 
-use std::hint::black_box;
 use std::sync::Arc;
 
 use warpwave_hw::time::Cycle;
@@ -226,14 +225,6 @@ impl Warps {
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut Warp> {
         let is_resident = self.resident >> slot & 1 == 1;
         self.slots[slot].as_mut().filter(|_| is_resident)
-    }
-
-    /// Reads what is looked at first of a warp that may go on, when it may be far away in memory.
-    pub fn touch(&self, slot: usize) {
-        if let Some(warp) = self.get(slot) {
-            black_box((warp.in_flight, warp.flow.pc()));
-            warp.board.touch();
-        }
     }
 
     /// All slots.

@@ -10,7 +10,6 @@ use super::{Lsu, Making, What};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::pending::Pending;
 use crate::sm::lsu::{agu, bulk, data, texture};
-use crate::sm::timing;
 
 impl Lsu {
     pub(super) fn accept(&mut self, now: Cycle) {
@@ -71,7 +70,7 @@ impl Lsu {
             self.ports.note[subcore].send(now, MemoryNote::Taken { warp: flight.warp });
         }
         if goes_to_shared(&flight) {
-            if timing::is_posted(flight.inst()) {
+            if flight.timing().is_posted {
                 // Stored by an address that may be anywhere: what this SM sends from now on comes after it, and nobody else sees it.
                 self.ports.note[subcore].send(now, MemoryNote::Stored { warp: flight.warp });
             }
@@ -114,7 +113,7 @@ impl Lsu {
         }
         let lanes = data::device_lanes(&flight);
         let (subcore, warp, pc) = (flight.subcore, flight.warp, flight.pc);
-        let posted = timing::is_posted(flight.inst());
+        let posted = flight.timing().is_posted;
         let entry = self.pending.add(Pending {
             flight: Some(flight),
             subcore,
