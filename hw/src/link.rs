@@ -1,4 +1,4 @@
-//! A link: one bounded crossbeam channel with a latency and a depth, from an [`OutPort`] to an [`InPort`].
+//! A link: one bounded crossbeam queue with a latency and a depth, from an [`OutPort`] to an [`InPort`].
 //!
 //! ```text
 //!   OutPort --- message, stamped with the cycle from which it is visible ---> InPort
@@ -11,6 +11,9 @@
 //! - Both depend on stamps alone, never on who ticks first or which thread runs when: inside a quantum no stamp of the other
 //!   side's can fall due. So room and visible messages are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
+//!
+//! The queue is crossbeam's [`ArrayQueue`], its bounded channel without the part that puts threads to sleep and wakes them: an end
+//! knows from the stamps whether there is room or a message, so it never waits, and nobody hangs up.
 //!
 //! Ask for room, then send: sending without room is a bug and panics. A sender that has nothing else to do waits for room with
 //! [`OutPort::await_room`] and is ticked when there is some.
@@ -28,7 +31,7 @@ pub mod wires;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crossbeam::channel::{Receiver, Sender, bounded};
+use crossbeam::queue::ArrayQueue;
 
 use crate::component::Activity;
 use crate::path::Path;
@@ -49,7 +52,7 @@ pub struct LinkConfig {
 }
 
 /// For each place of the ring, counted from 1: while a message is in it, [`TAKEN`] and the cycle from which the message is visible;
-/// else the cycle from which the place is free. One word answers both sides' questions without touching the channel.
+/// else the cycle from which the place is free. One word answers both sides' questions without touching the queue.
 ///
 /// Inside a tile, the word before the places says whether the sender waits for room ([`WAITED_FOR`]), and by which number the
 /// receiver's [`inbox`] knows the link ([`NUMBER`], 0 where it does not).
@@ -78,7 +81,7 @@ pub struct OutPort<T> {
     receiver: u8,
     is_remote: bool,
     last_visible: Cycle,
-    channel: Sender<T>,
+    queue: Arc<ArrayQueue<T>>,
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
     tile: Arc<Shared>,
@@ -103,7 +106,7 @@ pub struct InPort<T> {
     sender: u8,
     receiver: u8,
     is_remote: bool,
-    channel: Receiver<T>,
+    queue: Arc<ArrayQueue<T>>,
     /// The sender's tile.
     tile: Arc<Shared>,
     monitor: Option<Box<Watcher<T>>>,
@@ -139,12 +142,12 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         from.note_link(to, *latency);
         to.note_link(from, *latency);
     }
-    let (sender, receiver) = bounded(*depth as usize);
+    let queue = Arc::new(ArrayQueue::new(*depth as usize));
     let places: Places = (0..=*depth).map(|_| AtomicU64::new(0)).collect();
     let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
     let config = Arc::new(config.clone());
     let input = InPort {
-        channel: receiver,
+        queue: queue.clone(),
         head: None,
         places: places.clone(),
         place: FIRST,
@@ -157,7 +160,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         monitor: None,
     };
     let output = OutPort {
-        channel: sender,
+        queue,
         places,
         place: FIRST,
         latency: *latency as u8,
@@ -242,8 +245,8 @@ impl<T> OutPort<T> {
         );
         self.last_visible = visible;
         assert!(
-            self.channel.try_send(message).is_ok(),
-            "cycle {now}: a free place, but a full channel"
+            self.queue.push(message).is_ok(),
+            "cycle {now}: a free place, but a full queue"
         );
         // Only now may the receiver know of it.
         place.store(visible.0 | TAKEN, Ordering::Release);
@@ -309,7 +312,7 @@ impl<T> InPort<T> {
     #[inline]
     pub fn peek(&mut self, now: Cycle) -> Option<&T> {
         if self.head.is_none() && self.is_ready(now) {
-            self.head = self.channel.try_recv().ok();
+            self.head = self.queue.pop();
         }
         self.head.as_ref()
     }
@@ -334,10 +337,7 @@ impl<T> InPort<T> {
     fn take(&mut self, now: Cycle) -> T {
         let message = match self.head.take() {
             Some(message) => message,
-            None => self
-                .channel
-                .try_recv()
-                .expect("a taken place's message is in the channel"),
+            None => self.queue.pop().expect("a taken place's message is in the queue"),
         };
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, &message);
@@ -361,12 +361,12 @@ impl<T> InPort<T> {
     /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
     /// use it for quiescence and reports, never for a decision inside a tick.
     pub fn is_empty(&self) -> bool {
-        self.head.is_none() && self.channel.is_empty()
+        self.head.is_none() && self.queue.is_empty()
     }
 
     /// Drops everything under way, as a reset does; all places are free at once.
     pub fn clear(&mut self) {
-        while self.head.take().is_some() || self.channel.try_recv().is_ok() {
+        while self.head.take().is_some() || self.queue.pop().is_some() {
             // Both ends keep counting places from where the other does.
             self.place = next(self.place, &self.places);
         }

@@ -27,7 +27,7 @@ impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
-        black_box(self.channel.len());
+        black_box(self.queue.len());
     }
 }
 
@@ -40,7 +40,7 @@ impl<T> Touch for InPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
-        black_box(self.channel.len());
+        black_box(self.queue.len());
     }
 }
 
