@@ -49,6 +49,7 @@ pub fn main() -> ExitCode {
     let result = match &arguments.command {
         Command::Run(run) => run::run(run),
         Command::List => show::list(),
+        Command::Bench(speed) if speed.growth => speed::growth(speed),
         Command::Bench(speed) => speed::bench(speed),
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),

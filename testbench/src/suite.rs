@@ -6,6 +6,8 @@
 //! Time is processor time of this thread for everything from reading the scenario to the last check: compiling, building the
 //! machine, running. Where the system does not tell processor time it is wall time.
 
+pub mod growth;
+
 use std::fmt;
 use std::sync::LazyLock;
 use std::time::Instant;

@@ -62,6 +62,9 @@ pub struct Speed {
     /// Append a row for each kernel to this file, with commit and processor
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// What a warp instruction costs in runs of 12 thousand to 102 million of them, instead; it takes minutes
+    #[arg(long, conflicts_with_all = ["kernels", "csv"])]
+    pub growth: bool,
 }
 
 #[derive(Args)]

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use warpwave::suite::{self, Row};
+use warpwave::suite::{self, Row, growth};
 use warpwave_components::preset;
 
 use super::args;
@@ -40,6 +40,26 @@ pub fn bench(options: &args::Speed) -> Result<(), Failure> {
         print(&format!("peak memory: {} MB\n", bytes / 1_000_000))?;
     }
     options.csv.as_deref().map_or(Ok(()), |file| append(file, &rows))
+}
+
+/// Prints what a warp instruction costs on each GPU, from short runs to long ones.
+pub fn growth(options: &args::Speed) -> Result<(), Failure> {
+    print(&format!("microseconds per warp instruction, {}\n", growth::KERNEL))?;
+    for gpu in &options.gpu {
+        let config = preset::load(gpu, &options.set).map_err(Failure::input)?.config;
+        print(&format!("{gpu}, {} SMs\n", config.n_sms()))?;
+        for size in growth::SIZES {
+            let figures = (0..options.runs).map(|_| growth::measure(size, &config));
+            let figures: Vec<_> = figures.collect::<Result<_, _>>().map_err(Failure::input)?;
+            let n = figures[0].warp_instructions;
+            let seconds = figures
+                .iter()
+                .map(|figure| figure.seconds)
+                .fold(f64::INFINITY, f64::min);
+            print(&format!("{n:>12} of them{:>8.2}\n", 1e6 * seconds / n as f64))?;
+        }
+    }
+    Ok(())
 }
 
 fn wanted(names: &[String]) -> Result<Vec<&'static str>, Failure> {

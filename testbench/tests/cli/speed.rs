@@ -48,3 +48,10 @@ fn unknown_kernel_lists_those_there_are() {
         done.err
     );
 }
+
+#[test]
+fn growth_is_asked_for_without_kernels() {
+    let done = warpwave(&["bench", "chase", "--growth"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("--growth"), "{}", done.err);
+}
