@@ -12,11 +12,12 @@
 //!   side's can fall due. So room and visible messages are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
-//! The queue is crossbeam's [`ArrayQueue`], its bounded channel without the part that puts threads to sleep and wakes them: an end
-//! knows from the stamps whether there is room or a message, so it never waits, and nobody hangs up.
-//!
 //! Ask for room, then send: sending without room is a bug and panics. A sender that has nothing else to do waits for room with
 //! [`OutPort::await_room`] and is ticked when there is some.
+
+mod carrier;
+
+pub mod flush;
 
 pub mod inbox;
 
@@ -31,12 +32,11 @@ pub mod wires;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crossbeam::queue::ArrayQueue;
-
 use crate::component::Activity;
 use crate::path::Path;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
+use carrier::{Receiver, Sender, carrier};
 use monitor::Monitor;
 use stall::Stall;
 
@@ -81,7 +81,7 @@ pub struct OutPort<T> {
     receiver: u8,
     is_remote: bool,
     last_visible: Cycle,
-    queue: Arc<ArrayQueue<T>>,
+    queue: Sender<T>,
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
     tile: Arc<Shared>,
@@ -106,7 +106,7 @@ pub struct InPort<T> {
     sender: u8,
     receiver: u8,
     is_remote: bool,
-    queue: Arc<ArrayQueue<T>>,
+    queue: Receiver<T>,
     /// The sender's tile.
     tile: Arc<Shared>,
     monitor: Option<Box<Watcher<T>>>,
@@ -138,16 +138,18 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         "{path}: latency {latency} is beyond the horizon of {longest} cycles"
     );
     // What is outside acts between quanta, so it bounds none.
-    if between_tiles && !from.is_outside() && !to.is_outside() {
+    let inside = !from.is_outside() && !to.is_outside();
+    if between_tiles && inside {
         from.note_link(to, *latency);
+        from.note_remote_sender();
         to.note_link(from, *latency);
     }
-    let queue = Arc::new(ArrayQueue::new(*depth as usize));
+    let (sender, receiver) = carrier(*depth as usize, between_tiles && inside);
     let places: Places = (0..=*depth).map(|_| AtomicU64::new(0)).collect();
     let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
     let config = Arc::new(config.clone());
     let input = InPort {
-        queue: queue.clone(),
+        queue: receiver,
         head: None,
         places: places.clone(),
         place: FIRST,
@@ -160,7 +162,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         monitor: None,
     };
     let output = OutPort {
-        queue,
+        queue: sender,
         places,
         place: FIRST,
         latency: *latency as u8,
@@ -244,10 +246,7 @@ impl<T> OutPort<T> {
             self.longest
         );
         self.last_visible = visible;
-        assert!(
-            self.queue.push(message).is_ok(),
-            "cycle {now}: a free place, but a full queue"
-        );
+        assert!(self.queue.push(message), "cycle {now}: a free place, but a full queue");
         // Only now may the receiver know of it.
         place.store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, &self.places);
@@ -337,7 +336,10 @@ impl<T> InPort<T> {
     fn take(&mut self, now: Cycle) -> T {
         let message = match self.head.take() {
             Some(message) => message,
-            None => self.queue.pop().expect("a taken place's message is in the queue"),
+            None => self
+                .queue
+                .pop()
+                .expect("a taken place's message is in the queue: its sender was flushed"),
         };
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, &message);

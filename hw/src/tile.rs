@@ -15,6 +15,7 @@ mod fading;
 mod slot;
 mod watch;
 mod wheel;
+mod window;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -234,65 +235,6 @@ impl Tile {
     /// Its number in the machine.
     pub(crate) fn number(&self) -> usize {
         self.shared.bell.get().expect("a tile that runs is part of a machine").1
-    }
-
-    /// Runs the cycles from `from` until before `end`.
-    pub fn run(&mut self, from: Cycle, end: Cycle) {
-        self.shared.mail.drain_into(&self.shared.wheel);
-        self.wake_for_quantum(from);
-        self.begin_watch(from, end);
-        self.touch_due(from, end);
-        let mut now = from;
-        loop {
-            now = if self.skip { self.next_known(now).max(now) } else { now };
-            if now >= end {
-                break;
-            }
-            self.cycle(now);
-            now += 1;
-        }
-        self.hand_on(end);
-    }
-
-    /// Has the components that are due in the window read what they will need.
-    fn touch_due(&self, from: Cycle, end: Cycle) {
-        let mut due = self.shared.wheel.between(from, end);
-        while due != 0 {
-            self.components[due.trailing_zeros() as usize].touch();
-            due &= due - 1;
-        }
-    }
-
-    /// Puts those who asked for it on the wheel.
-    fn wake_for_quantum(&self, from: Cycle) {
-        let waiting = self.shared.next_quantum.load(Ordering::Relaxed);
-        if waiting != 0 {
-            self.shared.next_quantum.store(0, Ordering::Relaxed);
-            self.shared.wheel.add(from, waiting);
-        }
-    }
-
-    /// Begins the window if these cycles reach into it.
-    fn begin_watch(&mut self, from: Cycle, end: Cycle) {
-        if self.next_window() < end
-            && let Some(watch) = &mut self.watch
-        {
-            for (index, component) in self.components.iter_mut().enumerate() {
-                component.catch_up(from);
-                self.fading.set(index, component.drifts_at());
-            }
-            self.watched = watch.begin(from, &self.components);
-        }
-    }
-
-    /// Lets the sampler hand on what it recorded, and go when its window is over.
-    fn hand_on(&mut self, end: Cycle) {
-        if let Some(watch) = &mut self.watch
-            && watch.hand_on(end)
-        {
-            self.watch = None;
-            self.watched = 0;
-        }
     }
 
     fn all(&self) -> u64 {

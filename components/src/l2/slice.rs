@@ -50,6 +50,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
@@ -153,7 +154,8 @@ impl Slice {
     ///
     /// # Panics
     /// If the latency is 0 or a line's sectors could not be in flight together.
-    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+    pub fn new(path: Path, config: Config, mut ports: Ports) -> Self {
+        ports.requests.ask_ahead(|packet| packet.prefetch());
         assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
         assert!(
             (SECTORS as u32..u32::from(u16::MAX)).contains(&config.mshr_entries),
@@ -352,6 +354,10 @@ impl Component for Slice {
 
     fn touch(&self) {
         self.ports.touch();
+    }
+
+    fn flush(&mut self) {
+        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

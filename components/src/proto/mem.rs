@@ -3,6 +3,7 @@
 //! A packet travels LSU -> L1 -> crossbar -> L2 slice and back with the same box, so nothing is allocated on the way; between
 //! L2 and HBM the same type carries fills and write-backs. Its stamps say when it passed each stage.
 
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
@@ -181,6 +182,21 @@ impl Packet {
             l2_hit: false,
             stamps: Stamps::NONE,
         }
+    }
+
+    /// Has the processor bring what every stage reads of it.
+    #[inline]
+    pub fn prefetch_head(&self) {
+        prefetch(&self.line);
+    }
+
+    /// Has the processor bring all of it.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch(&self.line);
+        prefetch(&self.stamps);
+        prefetch(&self.bytes[0]);
+        prefetch(&self.bytes[LINE / 2]);
     }
 
     /// Number of sectors concerned.

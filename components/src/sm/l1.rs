@@ -53,6 +53,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -187,7 +188,8 @@ impl L1 {
     ///
     /// # Panics
     /// If the latency is 0 or a line's sectors could not be in flight together.
-    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+    pub fn new(path: Path, config: Config, mut ports: Ports) -> Self {
+        ports.returns.ask_ahead(|packet| packet.prefetch());
         assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
         assert!(
             config.mshr_entries as usize >= SECTORS,
@@ -345,6 +347,10 @@ impl Component for L1 {
 
     fn touch(&self) {
         self.ports.touch();
+    }
+
+    fn flush(&mut self) {
+        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

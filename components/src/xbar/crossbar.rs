@@ -21,6 +21,7 @@
 //! - An output that several inputs want serves each before it serves one twice.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -102,10 +103,13 @@ impl Crossbar {
     pub fn new(
         path: Path,
         config: Config,
-        inputs: Vec<InPort<Box<Packet>>>,
+        mut inputs: Vec<InPort<Box<Packet>>>,
         outputs: Vec<OutPort<Box<Packet>>>,
     ) -> Self {
         let n = inputs.len();
+        inputs
+            .iter_mut()
+            .for_each(|input| input.ask_ahead(|packet| packet.prefetch_head()));
         let output = |port| Output {
             port,
             free: 0,
@@ -264,6 +268,10 @@ impl Component for Crossbar {
     fn touch(&self) {
         self.inputs.touch();
         self.outputs.iter().for_each(|output| output.port.touch());
+    }
+
+    fn flush(&mut self) {
+        self.outputs.iter_mut().for_each(|output| output.port.flush());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

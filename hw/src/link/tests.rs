@@ -1,5 +1,6 @@
 //! Latency, depth and credits of a link, cycle by cycle.
 
+use super::flush::Flush;
 use super::*;
 use crate::tile::TileBuilder;
 
@@ -66,6 +67,7 @@ fn between_tiles_room_comes_back_after_the_latency() {
         &to,
     );
     out.send(Cycle(0), 1);
+    out.flush();
     assert_eq!(inp.recv(Cycle(5)), Some(1));
     assert!(!out.has_room(Cycle(9)));
     assert!(out.has_room(Cycle(10)));

@@ -4,8 +4,6 @@
 //! waits for one line of memory after the other; here the reads of all links stand side by side, and the processor does many
 //! of them at once.
 
-use std::hint::black_box;
-
 use super::{InPort, OutPort};
 use crate::prefetch::prefetch;
 
@@ -18,6 +16,13 @@ pub trait Touch {
     fn touch(&self);
 }
 
+impl<T> InPort<T> {
+    /// Has `ahead` ask for what messages from another tile point to ([`crate::prefetch`]), as soon as they are here.
+    pub fn ask_ahead(&mut self, ahead: fn(&T)) {
+        self.queue.ask_ahead(ahead);
+    }
+}
+
 impl<T> Touch for OutPort<T> {
     #[inline]
     fn prefetch(&self) {
@@ -27,7 +32,7 @@ impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
-        black_box(self.queue.len());
+        self.queue.touch();
     }
 }
 
@@ -40,7 +45,7 @@ impl<T> Touch for InPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
-        black_box(self.queue.len());
+        self.queue.touch();
     }
 }
 

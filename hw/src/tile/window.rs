@@ -1,0 +1,77 @@
+//! A window of a tile: the cycles that it runs by itself, and what it exchanges with others before and after.
+
+use std::sync::atomic::Ordering;
+
+use super::Tile;
+use crate::time::Cycle;
+
+impl Tile {
+    /// Runs the cycles from `from` until before `end`.
+    pub fn run(&mut self, from: Cycle, end: Cycle) {
+        self.shared.mail.drain_into(&self.shared.wheel);
+        self.wake_for_quantum(from);
+        self.begin_watch(from, end);
+        self.touch_due(from, end);
+        let mut now = from;
+        loop {
+            now = if self.skip { self.next_known(now).max(now) } else { now };
+            if now >= end {
+                break;
+            }
+            self.cycle(now);
+            now += 1;
+        }
+        self.flush();
+        self.hand_on(end);
+    }
+
+    /// Lets go what was sent to other tiles.
+    fn flush(&mut self) {
+        let mut senders = self.shared.remote_senders.load(Ordering::Relaxed);
+        while senders != 0 {
+            self.components[senders.trailing_zeros() as usize].flush();
+            senders &= senders - 1;
+        }
+    }
+
+    /// Has the components that are due in the window read what they will need.
+    fn touch_due(&self, from: Cycle, end: Cycle) {
+        let mut due = self.shared.wheel.between(from, end);
+        while due != 0 {
+            self.components[due.trailing_zeros() as usize].touch();
+            due &= due - 1;
+        }
+    }
+
+    /// Puts those who asked for it on the wheel.
+    fn wake_for_quantum(&self, from: Cycle) {
+        let waiting = self.shared.next_quantum.load(Ordering::Relaxed);
+        if waiting != 0 {
+            self.shared.next_quantum.store(0, Ordering::Relaxed);
+            self.shared.wheel.add(from, waiting);
+        }
+    }
+
+    /// Begins the window if these cycles reach into it.
+    fn begin_watch(&mut self, from: Cycle, end: Cycle) {
+        if self.next_window() < end
+            && let Some(watch) = &mut self.watch
+        {
+            for (index, component) in self.components.iter_mut().enumerate() {
+                component.catch_up(from);
+                self.fading.set(index, component.drifts_at());
+            }
+            self.watched = watch.begin(from, &self.components);
+        }
+    }
+
+    /// Lets the sampler hand on what it recorded, and go when its window is over.
+    pub(super) fn hand_on(&mut self, end: Cycle) {
+        if let Some(watch) = &mut self.watch
+            && watch.hand_on(end)
+        {
+            self.watch = None;
+            self.watched = 0;
+        }
+    }
+}
