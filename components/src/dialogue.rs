@@ -12,6 +12,7 @@ use warpwave_isa::program::{Needs, Program};
 use crate::preset;
 use crate::proto::launch::Grid;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
+use crate::proto::predecoded;
 use crate::sm::timing;
 use crate::storage::BASE;
 
@@ -85,9 +86,11 @@ pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
     let code = program.lines().map(|line| line.trim().parse().expect(line)).collect();
     let program = Arc::new(Program::new("test", code, Needs::default()));
     let tiny = preset::load("tiny", &[]).expect("tiny is built in").config;
+    let timing = timing::table(&program, &tiny.sm);
     Arc::new(Grid {
         id: 0,
-        timing: timing::table(&program, &tiny.sm),
+        predecoded: predecoded::table(&program, &timing),
+        timing,
         program,
         grid: [ctas, 1, 1],
         block: [32, 1, 1],

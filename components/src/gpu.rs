@@ -31,6 +31,7 @@ use crate::occupancy::occupancy;
 use crate::proto::event::Log;
 use crate::proto::launch::{Grid, GridEvent, Trap};
 use crate::proto::mem::{LINE, SliceCommand};
+use crate::proto::predecoded;
 use crate::sm::lsu::{shared::SharedMemory, unit::Lsu};
 use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
@@ -163,6 +164,7 @@ impl Gpu {
         grid.id = self.launches;
         self.launches += 1;
         grid.timing = timing::table(&grid.program, &self.config.sm);
+        grid.predecoded = predecoded::table(&grid.program, &grid.timing);
         grid.l1_bytes = self.l1_bytes(&grid);
         grid.local_base = self.local_memory(grid.program.needs().local_bytes)?;
         if self.storage.take_host_wrote() {

@@ -10,6 +10,8 @@ pub mod mem;
 
 pub mod noc;
 
+pub mod predecoded;
+
 pub mod warp;
 
 pub mod event;

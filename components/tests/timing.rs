@@ -63,6 +63,7 @@ impl Bench {
             constants: vec![bank],
             ctas_per_sm: 4,
             timing: Vec::new(),
+            predecoded: Arc::default(),
         }
     }
 

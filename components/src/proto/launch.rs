@@ -8,6 +8,7 @@ use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::program::Program;
 
 use crate::proto::cluster::Seats;
+use crate::proto::predecoded::Predecoded;
 
 /// All that a launch says, and that every SM reads while it runs.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Grid {
     pub l1_bytes: u32,
     /// Cycles that each instruction takes on this machine, by program counter; the machine fills it in at launch.
     pub timing: Vec<Timing>,
+    /// What schedulers need to know of each instruction, by program counter; the machine fills it in at launch.
+    pub predecoded: Arc<[Predecoded]>,
 }
 
 /// What the front of an SM looks up of one instruction: its cycles, from the machine's configuration, and what its result is waited

@@ -65,6 +65,7 @@ pub fn grid(
         local_base: 0,
         l1_bytes: 0,
         timing: Vec::new(),
+        predecoded: Arc::default(),
     })
 }
 

@@ -119,6 +119,7 @@ fn run_on(code: Vec<Inst>, grid: u32, block: u32, buffer: &[u32]) -> (Result<u64
         local_base: 0,
         l1_bytes: 0,
         timing: Vec::new(),
+        predecoded: Arc::default(),
     };
     let mut memory = Memory::of(&storage);
     let outcome = run(&grid, &mut memory, 1_000_000);

@@ -41,6 +41,7 @@ pub fn results(what: &str, text: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
         constants: vec![bank],
         ctas_per_sm: 1,
         timing: Vec::new(),
+        predecoded: Arc::default(),
         program: Arc::new(program),
     };
     reference::run(&grid, &mut memory, u64::MAX).unwrap();

@@ -1,11 +1,10 @@
 //! What a control instruction does to its warp, once the lanes in which its guard holds are known.
 
 use warpwave_hw::time::Cycle;
-use warpwave_isa::inst::{Inst, Source};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::reg::Guard;
 
+use crate::proto::predecoded::Group;
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::warp::ClusterState;
@@ -18,6 +17,7 @@ impl Scheduler {
             .get_mut(slot)
             .expect("control instructions belong to resident warps");
         let inst = &warp.grid.program.code()[pc as usize];
+        let groups = inst.mods.count;
         let flow = &mut warp.flow;
         match inst.op {
             Opcode::Bra => {
@@ -75,23 +75,23 @@ impl Scheduler {
             }
             Opcode::BulkCommit => {
                 flow.step();
-                warp.bulk.close();
+                warp.close(Group::Bulk);
             }
             Opcode::BulkWait => {
                 flow.step();
-                warp.bulk.wait(inst.mods.count);
+                warp.wait(Group::Bulk, groups);
             }
             Opcode::GmmaCommit => {
                 flow.step();
-                warp.products.close();
+                warp.close(Group::Products);
             }
             Opcode::GmmaWait => {
                 flow.step();
-                warp.products.wait(inst.mods.count);
+                warp.wait(Group::Products, groups);
             }
             Opcode::Depbar => {
                 flow.step();
-                warp.copies.wait(inst.mods.count);
+                warp.wait(Group::Copies, groups);
             }
             Opcode::Nanosleep => {
                 flow.step();
@@ -171,20 +171,4 @@ impl Scheduler {
             count,
         });
     }
-}
-
-/// Operands A and B of a control instruction that needs no register, no guard and no predicate, which the third then stands for.
-pub(super) fn immediate_operands(inst: &Inst) -> Option<[u32; 3]> {
-    if inst.guard != Guard::ALWAYS || inst.op == Opcode::BarRed {
-        return None;
-    }
-    let mut operands = [0; 3];
-    for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.row().src.len()) {
-        match inst.src[slot].source {
-            Source::Imm(bits) => *operand = bits as u32,
-            Source::Reg(reg) if reg.is_zero() => {}
-            _ => return None,
-        }
-    }
-    Some(operands)
 }

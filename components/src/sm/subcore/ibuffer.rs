@@ -37,6 +37,8 @@ pub struct IBuffers {
     arrives: Cycle,
     /// Warps with room, bit i for slot i.
     wanting: u32,
+    /// Warps whose buffer is empty, though it has been fetched for or will be.
+    empty: u32,
     last: u8,
 }
 
@@ -57,6 +59,7 @@ impl IBuffers {
             n: 0,
             arrives: Cycle::NEVER,
             wanting: 0,
+            empty: 0,
             last: 0,
         }
     }
@@ -70,7 +73,9 @@ impl IBuffers {
     /// The warp's next instruction is issued.
     #[inline]
     pub fn take(&mut self, warp: usize) {
-        self.buffers[warp].ready -= 1;
+        let buffer = &mut self.buffers[warp];
+        buffer.ready -= 1;
+        self.empty |= u32::from(buffer.ready == 0) << warp;
         self.wanting |= 1 << warp;
     }
 
@@ -82,19 +87,24 @@ impl IBuffers {
             coming: 0,
             jumps: buffer.jumps.wrapping_add(1),
         };
+        self.empty |= 1 << warp;
         self.wanting |= 1 << warp;
     }
 
     /// Nothing more is fetched for the warp: it has ended, or does not know yet where to go on.
     pub fn stop(&mut self, warp: usize) {
         self.jump(warp);
+        self.empty &= !(1 << warp);
         self.wanting &= !(1 << warp);
     }
 
     /// Takes the fetches that have arrived; gives the warps whose buffer was empty until now.
     #[inline]
     pub fn arrive(&mut self, now: Cycle) -> u32 {
-        let mut filled = 0;
+        if self.arrives > now {
+            return 0;
+        }
+        let before = self.empty;
         while self.arrives <= now {
             let Fetch { warp, jumps, .. } = self.ring[self.first];
             self.first = self.wrapped(self.first + 1);
@@ -106,11 +116,11 @@ impl IBuffers {
             let buffer = &mut self.buffers[warp as usize];
             if buffer.jumps == jumps {
                 buffer.coming -= 1;
-                filled |= u32::from(buffer.ready == 0) << warp;
                 buffer.ready += 1;
+                self.empty &= !(1 << warp);
             }
         }
-        filled
+        before & !self.empty
     }
 
     /// A place of the ring, counted on beyond its end.
@@ -167,10 +177,12 @@ impl IBuffers {
     /// when the next tick comes.
     #[inline]
     pub fn next_filling(&self) -> Cycle {
+        if self.empty == 0 {
+            return Cycle::NEVER;
+        }
         let coming = (0..self.n).map(|n| &self.ring[self.wrapped(self.first + n)]);
         let mut filling = coming.filter(|fetch| {
-            let buffer = &self.buffers[fetch.warp as usize];
-            buffer.ready == 0 && buffer.jumps == fetch.jumps
+            self.empty >> fetch.warp & 1 == 1 && self.buffers[fetch.warp as usize].jumps == fetch.jumps
         });
         filling.next().map_or(Cycle::NEVER, |fetch| fetch.arrives)
     }

@@ -52,6 +52,12 @@ use ready::Ready;
 /// Pipes, for masks by pipe.
 pub const PIPES: usize = Pipe::Control as usize + 1;
 
+/// The numbers of its ports in its inbox.
+const COMMAND: u32 = 0;
+const NOTE: u32 = 1;
+const RELEASE: u32 = 2;
+const RESOLVED: u32 = 3;
+
 /// Numbers of a scheduler.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -117,7 +123,7 @@ pub struct Scheduler {
     active_since: Option<Cycle>,
     issued: Option<view::Issued>,
     held_back: view::HeldBack,
-    /// First cycle for which warps that could go, but for pipes, have not been charged.
+    /// First cycle for which the warps that could go have not been charged: since then all have waited for their pipes.
     uncharged: Cycle,
     pub(super) stats: Stats,
     log: Log,
@@ -129,10 +135,10 @@ impl Scheduler {
         let n = config.warps;
         assert!(n <= 32, "{path}: at most 32 warp slots, not {n}");
         let mut inbox = Inbox::default();
-        inbox.add(&ports.command);
-        inbox.add(&ports.note);
-        inbox.add(&ports.release);
-        inbox.add(&ports.resolved);
+        assert_eq!(inbox.add(&ports.command), COMMAND);
+        assert_eq!(inbox.add(&ports.note), NOTE);
+        assert_eq!(inbox.add(&ports.release), RELEASE);
+        assert_eq!(inbox.add(&ports.resolved), RESOLVED);
         Scheduler {
             inbox,
             warps: Warps::new(n),
@@ -199,9 +205,9 @@ impl Component for Scheduler {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.charge_skipped(now);
-        if self.inbox.under_way() != 0 {
-            self.take_messages(now);
+        let under_way = self.inbox.under_way();
+        if under_way != 0 {
+            self.take_messages(under_way, now);
         }
         if self.timers != 0 {
             self.run_timers(now);

@@ -3,79 +3,103 @@
 //! A bit is set at issue and cleared when the result is stored. Reading or writing a pending register waits, so a register has
 //! at most one write in flight. Sources are read in order of issue, so writes after reads need no bit.
 
-use warpwave_isa::program::{Decoded, RegSet};
+use warpwave_isa::program::RegSet;
 
 use crate::proto::launch::ResultWait;
+use crate::proto::predecoded::Predecoded;
 use crate::sm::subcore::stall::State;
 
-/// What is waited for, slowest first, in the order of [`ResultWait`].
-const WAITS: [State; 3] = [State::LongScoreboard, State::ShortScoreboard, State::Wait];
-
+/// Registers and predicates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Pending {
     registers: RegSet,
     predicates: u8,
 }
 
+/// Words of a [`RegSet`], less one: a mask of an index into it.
+const WORDS: usize = 3;
+
 impl Pending {
     #[inline]
-    fn add(&mut self, decoded: &Decoded) {
-        self.registers = self.registers.union(&decoded.defs);
-        self.predicates |= decoded.pred_defs;
+    fn add(&mut self, inst: &Predecoded) {
+        let word = inst.defs_word as usize;
+        self.registers.0[word & WORDS] |= inst.defs;
+        self.registers.0[(word + 1) & WORDS] |= u64::from(inst.defs_beyond);
+        self.predicates |= inst.pred_defs;
     }
 
     #[inline]
-    fn remove(&mut self, decoded: &Decoded) {
-        self.registers = self.registers.without(&decoded.defs);
-        self.predicates &= !decoded.pred_defs;
+    fn remove(&mut self, inst: &Predecoded) {
+        let word = inst.defs_word as usize;
+        self.registers.0[word & WORDS] &= !inst.defs;
+        self.registers.0[(word + 1) & WORDS] &= !u64::from(inst.defs_beyond);
+        self.predicates &= !inst.pred_defs;
     }
 
     #[inline]
-    fn concerns(&self, decoded: &Decoded) -> bool {
-        self.registers.meets(&decoded.touches) || self.predicates & decoded.pred_touches != 0
+    fn concerns(&self, inst: &Predecoded) -> bool {
+        self.registers.meets(&inst.touches) || self.predicates & inst.pred_touches != 0
     }
 }
 
-/// The scoreboard of one warp: all that is pending, which mostly concerns nobody, and the same by what is waited for.
+/// The scoreboard of one warp: all that is pending, and what of it comes from beyond the L1 or from behind a queue. The rest, which
+/// is most of it, comes after a fixed time and is marked once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[repr(C, align(64))]
 pub struct Scoreboard {
     all: Pending,
-    by_wait: [Pending; 3],
+    long: Pending,
+    short: Pending,
 }
 
 impl Scoreboard {
     /// Marks the results of an instruction as pending.
     #[inline]
-    pub fn issue(&mut self, decoded: &Decoded, result: ResultWait) {
-        self.all.add(decoded);
-        self.by_wait[result as usize].add(decoded);
+    pub fn issue(&mut self, inst: &Predecoded) {
+        self.all.add(inst);
+        match inst.result {
+            ResultWait::Fixed => {}
+            ResultWait::Long => self.long.add(inst),
+            ResultWait::Short => self.short.add(inst),
+        }
     }
 
     /// The results of an instruction are stored.
     #[inline]
-    pub fn release(&mut self, decoded: &Decoded, result: ResultWait) {
-        self.all.remove(decoded);
-        self.by_wait[result as usize].remove(decoded);
+    pub fn release(&mut self, inst: &Predecoded) {
+        self.all.remove(inst);
+        match inst.result {
+            ResultWait::Fixed => {}
+            ResultWait::Long => self.long.remove(inst),
+            ResultWait::Short => self.short.remove(inst),
+        }
     }
 
     /// What an instruction has to wait for, the slowest first; nothing if it may issue.
     #[inline]
-    pub fn wait(&self, decoded: &Decoded) -> Option<State> {
-        if !self.all.concerns(decoded) {
-            return None;
+    pub fn wait(&self, inst: &Predecoded) -> Option<State> {
+        self.all.concerns(inst).then(|| self.slowest(inst))
+    }
+
+    /// Of an instruction that waits for something.
+    fn slowest(&self, inst: &Predecoded) -> State {
+        if self.long.concerns(inst) {
+            State::LongScoreboard
+        } else if self.short.concerns(inst) {
+            State::ShortScoreboard
+        } else {
+            State::Wait
         }
-        let mut waits = self.by_wait.iter().zip(WAITS);
-        waits
-            .find(|(pending, _)| pending.concerns(decoded))
-            .map(|(_, state)| state)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::launch::Timing;
     use warpwave_isa::inst::{Inst, Operand};
     use warpwave_isa::opcode::Opcode;
+    use warpwave_isa::program::Decoded;
     use warpwave_isa::reg::{Pred, Reg};
 
     fn add(dst: u8, a: u8) -> Inst {
@@ -85,16 +109,33 @@ mod tests {
         inst
     }
 
+    /// The instruction, one whose result is waited for like this.
+    fn known(inst: &Inst, result: ResultWait) -> Predecoded {
+        let timing = Timing {
+            latency: 4,
+            interval: 1,
+            operand_cycles: 1,
+            result,
+            is_posted: false,
+            is_local_or_global: false,
+        };
+        Predecoded::of(inst, &Decoded::of(inst), &timing)
+    }
+
+    fn fixed(inst: &Inst) -> Predecoded {
+        known(inst, ResultWait::Fixed)
+    }
+
     #[test]
     fn result_pending_reader_and_writer_wait_until_it_is_stored() {
         let mut board = Scoreboard::default();
         let producer = add(4, 1);
-        board.issue(&Decoded::of(&producer), ResultWait::Fixed);
-        assert_eq!(board.wait(&Decoded::of(&add(5, 4))), Some(State::Wait));
-        assert_eq!(board.wait(&Decoded::of(&add(4, 1))), Some(State::Wait));
-        assert_eq!(board.wait(&Decoded::of(&add(5, 6))), None);
-        board.release(&Decoded::of(&producer), ResultWait::Fixed);
-        assert_eq!(board.wait(&Decoded::of(&add(5, 4))), None);
+        board.issue(&fixed(&producer));
+        assert_eq!(board.wait(&fixed(&add(5, 4))), Some(State::Wait));
+        assert_eq!(board.wait(&fixed(&add(4, 1))), Some(State::Wait));
+        assert_eq!(board.wait(&fixed(&add(5, 6))), None);
+        board.release(&fixed(&producer));
+        assert_eq!(board.wait(&fixed(&add(5, 4))), None);
     }
 
     #[test]
@@ -107,9 +148,9 @@ mod tests {
             signed: false,
         };
         let mut board = Scoreboard::default();
-        board.issue(&Decoded::of(&load), ResultWait::Long);
-        assert_eq!(board.wait(&Decoded::of(&add(0, 9))), Some(State::LongScoreboard));
-        assert_eq!(board.wait(&Decoded::of(&add(0, 10))), None);
+        board.issue(&known(&load, ResultWait::Long));
+        assert_eq!(board.wait(&fixed(&add(0, 9))), Some(State::LongScoreboard));
+        assert_eq!(board.wait(&fixed(&add(0, 10))), None);
     }
 
     #[test]
@@ -117,9 +158,27 @@ mod tests {
         let mut compare = Inst::new(Opcode::Isetp);
         compare.pdst[0] = Pred(2);
         let mut board = Scoreboard::default();
-        board.issue(&Decoded::of(&compare), ResultWait::Fixed);
+        board.issue(&fixed(&compare));
         let mut guarded = add(0, 1);
         guarded.guard = warpwave_isa::reg::Guard::unless(Pred(2));
-        assert_eq!(board.wait(&Decoded::of(&guarded)), Some(State::Wait));
+        assert_eq!(board.wait(&fixed(&guarded)), Some(State::Wait));
+    }
+
+    #[test]
+    fn results_on_either_side_of_a_word_of_the_set_are_both_pending() {
+        let mut load = Inst::new(Opcode::Ld);
+        load.dst = Reg(62);
+        load.mods.access = warpwave_isa::space::Access {
+            bytes: 4,
+            count: 4,
+            signed: false,
+        };
+        let mut board = Scoreboard::default();
+        board.issue(&known(&load, ResultWait::Short));
+        let waits = |board: &Scoreboard| [61, 62, 63, 64, 65, 66].map(|reg| board.wait(&fixed(&add(0, reg))).is_some());
+        assert_eq!(waits(&board), [false, true, true, true, true, false]);
+        assert_eq!(board.wait(&fixed(&add(0, 65))), Some(State::ShortScoreboard));
+        board.release(&known(&load, ResultWait::Short));
+        assert_eq!(waits(&board), [false; 6]);
     }
 }

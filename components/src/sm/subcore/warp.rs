@@ -6,10 +6,9 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::LaneMask;
-use warpwave_isa::opcode::{Opcode, Pipe};
-use warpwave_isa::program::Decoded;
 
-use crate::proto::launch::{Grid, Timing};
+use crate::proto::launch::Grid;
+use crate::proto::predecoded::{Group, Order, Predecoded};
 use crate::proto::warp::WarpStart;
 use crate::sm::subcore::copies::Copies;
 use crate::sm::subcore::scoreboard::Scoreboard;
@@ -28,16 +27,24 @@ pub struct ClusterState {
     pub waits: bool,
 }
 
-/// One resident warp. What is looked at each time that it may go on stands together at the front, the rest of it behind.
+/// One resident warp. What every instruction needs stands together: the first 64 bytes, and those of the scoreboard.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Warp {
-    /// What it runs.
-    pub grid: Arc<Grid>,
+    /// What its scheduler needs to know of its instructions, by program counter.
+    pub code: Arc<[Predecoded]>,
     /// First cycle not yet charged.
     pub since: Cycle,
     /// Cycle from which it goes on fetching after a jump; a sleep sets it too.
     pub resume_at: Cycle,
+    /// Instructions issued whose end has not been reported back.
+    pub in_flight: u32,
+    /// Memory instructions that the LSU has not taken yet.
+    pub queued: u32,
+    /// Stores and reductions not yet in the L2.
+    pub stores: u32,
+    /// Program counter of the instruction at the head of its buffer.
+    pub buffered_pc: u32,
     /// State since `since`; nothing while it could issue.
     pub state: Option<State>,
     /// Whether a control instruction is under way to the branch unit.
@@ -48,24 +55,17 @@ pub struct Warp {
     pub at_fence: bool,
     /// Whether `resume_at` is the end of a sleep.
     pub asleep: bool,
-    /// Instructions issued whose end has not been reported back.
-    pub in_flight: u32,
-    /// Memory instructions that the LSU has not taken yet.
-    pub queued: u32,
-    /// Stores and reductions not yet in the L2.
-    pub stores: u32,
-    /// Program counter of the instruction at the head of its buffer.
-    pub buffered_pc: u32,
-    /// Its asynchronous copies.
-    pub copies: Copies,
-    /// Its part of the products of its warp group.
-    pub products: Copies,
-    /// Its bulk copies towards global memory.
-    pub bulk: Copies,
+    /// Whether it waits for groups of copies or products.
+    awaits_groups: bool,
+    /// Where its lanes stand: the place and the running lanes first.
+    pub flow: Flow,
     /// Its pending writes.
     pub board: Scoreboard,
-    /// Where its lanes stand.
-    pub flow: Flow,
+    copies: Copies,
+    products: Copies,
+    bulk: Copies,
+    /// What it runs.
+    pub grid: Arc<Grid>,
     /// Position of its CTA in the grid.
     pub block: [u32; 3],
     /// Its index in the CTA.
@@ -78,11 +78,15 @@ pub struct Warp {
     pub barrier_count: Option<u32>,
 }
 
+/// The place and the running lanes are the last that the first 64 bytes hold.
+const _: () = assert!(std::mem::offset_of!(Warp, flow) == 56);
+
 impl Warp {
     /// A warp at its first instruction.
     fn new(start: WarpStart, flow: Flow, now: Cycle) -> Self {
         Warp {
             flow,
+            code: start.grid.predecoded.clone(),
             grid: start.grid,
             block: start.block,
             index: start.index,
@@ -95,6 +99,7 @@ impl Warp {
             at_fence: false,
             resume_at: now,
             asleep: false,
+            awaits_groups: false,
             state: Some(State::NoInstruction),
             since: now,
             copies: Copies::default(),
@@ -113,33 +118,23 @@ impl Warp {
         &self.grid.program.code()[pc as usize]
     }
 
-    /// Its facts.
+    /// Its next instruction, or what keeps it from issuing that, whatever the pipes do.
     #[inline]
-    pub fn decoded(&self, pc: u32) -> &Decoded {
-        &self.grid.program.decoded()[pc as usize]
-    }
-
-    /// Its cycles.
-    #[inline]
-    pub fn timing(&self, pc: u32) -> Timing {
-        self.grid.timing[pc as usize]
-    }
-
-    /// What keeps it from issuing, whatever the pipes do; nothing if it could.
-    #[inline]
-    pub fn wait(&self, now: Cycle, has_instruction: bool) -> Option<State> {
+    pub fn next(&self, now: Cycle, has_instruction: bool) -> Result<&Predecoded, State> {
         if self.is_held(now) {
-            return Some(self.hold(now));
+            return Err(self.hold(now));
         }
         if !has_instruction {
-            return Some(State::NoInstruction);
+            return Err(State::NoInstruction);
         }
-        let decoded = self.decoded(self.flow.pc());
-        let blocked = self.board.wait(decoded);
-        if blocked.is_none() && decoded.pipe == Pipe::Control {
-            self.order(self.inst(self.flow.pc()).op)
-        } else {
-            blocked
+        let next = &self.code[self.flow.pc() as usize];
+        if let Some(state) = self.board.wait(next) {
+            return Err(state);
+        }
+        match next.order {
+            Order::Queued if self.queued > 0 => Err(State::ShortScoreboard),
+            Order::Over if self.in_flight > 0 || self.stores > 0 => Err(State::Membar),
+            _ => Ok(next),
         }
     }
 
@@ -150,13 +145,12 @@ impl Warp {
             | self.at_barrier
             | self.at_fence
             | self.resolving
-            | self.products.is_awaited()
-            | self.copies.is_awaited()
-            | self.bulk.is_awaited()
+            | self.awaits_groups
             | (self.resume_at > now)
     }
 
     /// Why a warp that is held is held: the first that applies. A warp that has ended has no running lanes either.
+    #[cold]
     fn hold(&self, now: Cycle) -> State {
         if self.flow.is_done() {
             State::Drain
@@ -175,19 +169,53 @@ impl Warp {
         }
     }
 
-    /// What a control instruction waits for so that what came before it is done in order: a barrier for accesses to leave the memory
-    /// queue, a fence before products and bulk copies for them to be carried out.
-    fn order(&self, op: Opcode) -> Option<State> {
-        if self.queued > 0 && is_barrier(op) {
-            return Some(State::ShortScoreboard);
-        }
-        let is_open = op == Opcode::FenceView && (self.in_flight > 0 || self.stores > 0);
-        is_open.then_some(State::Membar)
+    /// Whether the end of one of its instructions may change what it waits for: not what is no matter of results.
+    #[inline]
+    pub fn waits_for_results(&self) -> bool {
+        matches!(
+            self.state,
+            Some(State::LongScoreboard | State::ShortScoreboard | State::Wait | State::Membar | State::Gmma)
+        )
     }
-}
 
-fn is_barrier(op: Opcode) -> bool {
-    matches!(op, Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive)
+    /// One more of a group begins; gives the group's number.
+    #[inline]
+    pub fn begin(&mut self, group: Group) -> u8 {
+        self.groups(group).map_or(0, Copies::begin)
+    }
+
+    /// One of a numbered group is over.
+    #[inline]
+    pub fn end(&mut self, group: Group, number: u8) {
+        if group != Group::None {
+            self.change(group, |groups| groups.end(number));
+        }
+    }
+
+    /// The group that is open begins no more.
+    pub fn close(&mut self, group: Group) {
+        self.change(group, Copies::close);
+    }
+
+    /// It waits until at most the `n` groups closed last are under way.
+    pub fn wait(&mut self, group: Group, n: u8) {
+        self.change(group, |groups| groups.wait(n));
+    }
+
+    fn change(&mut self, group: Group, change: impl FnOnce(&mut Copies)) {
+        self.groups(group).map(change);
+        self.awaits_groups = self.copies.is_awaited() || self.products.is_awaited() || self.bulk.is_awaited();
+    }
+
+    #[inline]
+    fn groups(&mut self, group: Group) -> Option<&mut Copies> {
+        match group {
+            Group::None => None,
+            Group::Copies => Some(&mut self.copies),
+            Group::Products => Some(&mut self.products),
+            Group::Bulk => Some(&mut self.bulk),
+        }
+    }
 }
 
 /// The warps in a scheduler's slots.

@@ -1,15 +1,40 @@
 //! The scheduler's first stage: what other units say, and warps whose time has come.
 
 use warpwave_hw::time::Cycle;
-use warpwave_isa::opcode::Opcode;
 
-use super::Scheduler;
+use super::{COMMAND, NOTE, RELEASE, RESOLVED, Scheduler};
 use crate::bits::bits;
 use crate::proto::event::What;
 use crate::proto::warp::{MemoryNote, Release, Resolved, WarpCommand, WarpStart};
+use crate::sm::subcore::stall::State;
 
 impl Scheduler {
-    pub(super) fn take_messages(&mut self, now: Cycle) {
+    /// Takes what is visible at the ports that have something under way.
+    #[inline]
+    pub(super) fn take_messages(&mut self, under_way: u64, now: Cycle) {
+        if under_way & 1 << COMMAND != 0 {
+            self.take_commands(now);
+        }
+        if under_way & 1 << NOTE != 0 {
+            while let Some(note) = self.ports.note.recv(now) {
+                match note {
+                    MemoryNote::Taken { warp } => self.taken(warp as usize),
+                    MemoryNote::Stored { warp } => self.stored(warp as usize),
+                }
+            }
+        }
+        if under_way & 1 << RELEASE != 0 {
+            while let Some(release) = self.ports.release.recv(now) {
+                self.release(release);
+            }
+        }
+        if under_way & 1 << RESOLVED != 0 {
+            self.take_resolved(now);
+        }
+    }
+
+    #[cold]
+    fn take_commands(&mut self, now: Cycle) {
         while let Some(command) = self.ports.command.recv(now) {
             match command {
                 WarpCommand::Start(start) => self.start(start, now),
@@ -17,15 +42,10 @@ impl Scheduler {
                 WarpCommand::OpenCluster(warps) => bits(warps).for_each(|slot| self.open_cluster(slot, now)),
             }
         }
-        while let Some(note) = self.ports.note.recv(now) {
-            match note {
-                MemoryNote::Taken { warp } => self.taken(warp as usize),
-                MemoryNote::Stored { warp } => self.stored(warp as usize),
-            }
-        }
-        while let Some(release) = self.ports.release.recv(now) {
-            self.release(release);
-        }
+    }
+
+    #[cold]
+    fn take_resolved(&mut self, now: Cycle) {
         while let Some(resolved) = self.ports.resolved.recv(now) {
             let Resolved {
                 warp,
@@ -44,22 +64,17 @@ impl Scheduler {
         }
     }
 
-    fn release(&mut self, Release { warp, pc, group }: Release) {
-        let warp = warp as usize;
-        let w = self.warps.get_mut(warp).expect("results come for resident warps only");
-        let program = &w.grid.program;
-        w.board
-            .release(&program.decoded()[pc as usize], w.grid.timing[pc as usize].result);
-        w.in_flight -= 1;
-        self.settled |= 1 << warp;
-        let inst = &program.code()[pc as usize];
-        match inst.op {
-            Opcode::Ublkcp if inst.mods.high => w.bulk.end(group),
-            Opcode::Ldgsts => w.copies.end(group),
-            Opcode::Hgmma => w.products.end(group),
-            _ => {}
-        }
-        self.look_again(warp);
+    #[inline]
+    fn release(&mut self, Release { warp: slot, pc, group }: Release) {
+        let slot = slot as usize;
+        let warp = self.warps.get_mut(slot).expect("results come for resident warps only");
+        let inst = &warp.code[pc as usize];
+        let of = inst.group;
+        warp.board.release(inst);
+        warp.in_flight -= 1;
+        warp.end(of, group);
+        self.settled |= 1 << slot;
+        self.dirty |= u32::from(warp.waits_for_results()) << slot;
     }
 
     fn start(&mut self, start: WarpStart, now: Cycle) {
@@ -86,12 +101,13 @@ impl Scheduler {
         }
     }
 
+    #[inline]
     fn taken(&mut self, slot: usize) {
         self.credits += 1;
         self.settled |= 1 << slot;
         let warp = self.warp(slot);
         warp.queued -= 1;
-        if warp.queued == 0 {
+        if warp.queued == 0 && warp.state == Some(State::ShortScoreboard) {
             self.look_again(slot);
         }
     }
@@ -102,7 +118,9 @@ impl Scheduler {
         warp.stores -= 1;
         if warp.stores == 0 {
             warp.at_fence = false;
-            self.look_again(slot);
+            if warp.state == Some(State::Membar) {
+                self.look_again(slot);
+            }
         }
     }
 

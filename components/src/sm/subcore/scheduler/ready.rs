@@ -28,17 +28,19 @@ impl Ready {
     /// The warps that want a pipe.
     #[inline]
     pub(super) fn wanting(&self, pipe: usize) -> u32 {
-        self.wanted[pipe]
+        self.wanted[pipe % PIPES]
     }
 
     /// A warp could go, if `pipe` takes it.
     #[inline]
     pub(super) fn insert(&mut self, slot: usize, pipe: Pipe, is_local_or_global: bool) {
-        self.remove(slot);
+        if self.pipe_of[slot] != pipe as u8 {
+            self.remove(slot);
+            self.pipe_of[slot] = pipe as u8;
+        }
         self.warps |= 1 << slot;
         self.pipes |= 1 << pipe as u32;
         self.wanted[pipe as usize] |= 1 << slot;
-        self.pipe_of[slot] = pipe as u8;
         self.global = self.global & !(1 << slot) | u32::from(is_local_or_global) << slot;
     }
 
@@ -50,8 +52,8 @@ impl Ready {
             return;
         }
         self.warps &= !bit;
-        let pipe = self.pipe_of[slot];
-        let wanted = &mut self.wanted[pipe as usize];
+        let pipe = self.pipe_of[slot] as usize % PIPES;
+        let wanted = &mut self.wanted[pipe];
         *wanted &= !bit;
         self.pipes &= !(u32::from(*wanted == 0) << pipe);
     }

@@ -19,7 +19,11 @@ impl Scheduler {
     pub(super) fn refresh(&mut self, slot: usize, at: Cycle) {
         let has_instruction = self.ibuffers.has_instruction(slot);
         let Some(warp) = self.warps.get_mut(slot) else { return };
-        let state = warp.wait(at, has_instruction);
+        let next = warp.next(at, has_instruction);
+        let (state, wanted) = match next {
+            Ok(next) => (None, Some((next.pipe, next.is_local_or_global))),
+            Err(state) => (Some(state), None),
+        };
         if let Some(old) = warp.state {
             if state == Some(old) {
                 return;
@@ -32,10 +36,9 @@ impl Scheduler {
         }
         warp.state = state;
         warp.since = at;
-        if state.is_none() {
-            let pc = warp.flow.pc();
-            self.ready
-                .insert(slot, warp.decoded(pc).pipe, warp.timing(pc).is_local_or_global);
+        self.charge_throttled(at);
+        if let Some((pipe, is_local_or_global)) = wanted {
+            self.ready.insert(slot, pipe, is_local_or_global);
         } else {
             self.ready.remove(slot);
             self.ending |= u32::from(state == Some(State::Drain)) << slot;
