@@ -101,9 +101,10 @@ impl IBuffers {
     /// Takes the fetches that have arrived; gives the warps whose buffer was empty until now.
     #[inline]
     pub fn arrive(&mut self, now: Cycle) -> u32 {
-        if self.arrives > now {
-            return 0;
-        }
+        if self.arrives > now { 0 } else { self.take_arrived(now) }
+    }
+
+    fn take_arrived(&mut self, now: Cycle) -> u32 {
         let before = self.empty;
         while self.arrives <= now {
             let Fetch { warp, jumps, .. } = self.ring[self.first];
@@ -178,8 +179,13 @@ impl IBuffers {
     #[inline]
     pub fn next_filling(&self) -> Cycle {
         if self.empty == 0 {
-            return Cycle::NEVER;
+            Cycle::NEVER
+        } else {
+            self.find_filling()
         }
+    }
+
+    fn find_filling(&self) -> Cycle {
         let coming = (0..self.n).map(|n| &self.ring[self.wrapped(self.first + n)]);
         let mut filling = coming.filter(|fetch| {
             self.empty >> fetch.warp & 1 == 1 && self.buffers[fetch.warp as usize].jumps == fetch.jumps

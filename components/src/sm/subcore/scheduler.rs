@@ -107,7 +107,7 @@ pub struct Scheduler {
     pub(super) ibuffers: IBuffers,
     policy: Policy,
     ready: Ready,
-    /// From when each pipe takes another instruction.
+    /// From when each pipe takes another instruction; of the LSU never while its queue has no place.
     pipe_free: [Cycle; PIPES],
     credits: u32,
     /// Warps whose state must be looked at again.

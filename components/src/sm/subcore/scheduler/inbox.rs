@@ -1,6 +1,7 @@
 //! The scheduler's first stage: what other units say, and warps whose time has come.
 
 use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::Pipe;
 
 use super::{COMMAND, NOTE, RELEASE, RESOLVED, Scheduler};
 use crate::bits::bits;
@@ -104,6 +105,7 @@ impl Scheduler {
     #[inline]
     fn taken(&mut self, slot: usize) {
         self.credits += 1;
+        self.pipe_free[Pipe::Lsu as usize] = Cycle::ZERO;
         self.settled |= 1 << slot;
         let warp = self.warp(slot);
         warp.queued -= 1;

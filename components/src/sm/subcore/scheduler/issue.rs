@@ -12,20 +12,24 @@ use crate::proto::predecoded::{Course, Group};
 use crate::proto::warp::Issue;
 use crate::sm::subcore::stall::State;
 
-impl Scheduler {
-    /// Charges the last `cycles` cycles before `end` in this state to each of these warps, `n` in number.
-    #[inline]
-    fn charge(&mut self, state: State, warps: u32, n: u32, cycles: u64, end: Cycle) {
-        self.stats.stalls.charge(state, cycles * u64::from(n));
-        if self.log.is_on() {
-            let state = state as u8;
-            bits(warps).for_each(|warp| self.tell(end, warp, What::Wait { state, cycles }));
-        }
-    }
+/// The LSU's place among the pipes.
+const LSU: usize = Pipe::Lsu as usize;
 
+/// What could issue in a cycle.
+#[derive(Default)]
+struct Choice {
+    /// The warps.
+    warps: u32,
+    /// Their number.
+    n: u32,
+    /// The pipes that somebody wants and that take nothing.
+    taken: u32,
+}
+
+impl Scheduler {
     /// Charges the cycles before `now` that have not been: in each of them every warp that could go waited for its pipe.
     ///
-    /// So it is after each cycle without a tick, and while nothing goes; whoever changes which warps could go asks for it before.
+    /// So it is in each cycle without a tick, and while nothing goes; whoever changes which warps could go asks for it before.
     #[inline]
     pub(super) fn charge_throttled(&mut self, now: Cycle) {
         let cycles = now.since(self.uncharged);
@@ -38,79 +42,103 @@ impl Scheduler {
     /// Charges all warps that want one of these pipes for the last `cycles` cycles before `end`.
     #[inline]
     fn charge_pipes(&mut self, pipes: u32, cycles: u64, end: Cycle) {
+        let stalls = &mut self.stats.stalls;
         for pipe in bits(pipes) {
-            let wanted = self.ready.wanting(pipe);
-            if pipe == Pipe::Lsu as usize {
-                let global = wanted & self.ready.global;
-                let (n, n_global) = (wanted.count_ones(), global.count_ones());
-                self.charge(State::LgThrottle, global, n_global, cycles, end);
-                self.charge(State::MioThrottle, wanted & !global, n - n_global, cycles, end);
+            let n = u64::from(self.ready.count(pipe));
+            if pipe == LSU {
+                let n_global = u64::from((self.ready.wanting(LSU) & self.ready.global).count_ones());
+                stalls.charge(State::LgThrottle, cycles * n_global);
+                stalls.charge(State::MioThrottle, cycles * (n - n_global));
             } else {
-                self.charge(State::MathPipeThrottle, wanted, wanted.count_ones(), cycles, end);
+                stalls.charge(State::MathPipeThrottle, cycles * n);
+            }
+        }
+        if self.log.is_on() {
+            self.tell_throttled(pipes, cycles, end);
+        }
+    }
+
+    #[cold]
+    fn tell_throttled(&self, pipes: u32, cycles: u64, end: Cycle) {
+        for pipe in bits(pipes) {
+            let (wanted, global) = (self.ready.wanting(pipe), self.ready.global);
+            if pipe == LSU {
+                self.tell_waits(State::LgThrottle, wanted & global, cycles, end);
+                self.tell_waits(State::MioThrottle, wanted & !global, cycles, end);
+            } else {
+                self.tell_waits(State::MathPipeThrottle, wanted, cycles, end);
             }
         }
     }
 
+    #[cold]
+    fn tell_waits(&self, state: State, warps: u32, cycles: u64, end: Cycle) {
+        let state = state as u8;
+        bits(warps).for_each(|warp| self.tell(end, warp, What::Wait { state, cycles }));
+    }
+
     /// Chooses one of the warps that can go, and sends its instruction on.
+    #[inline]
     pub(super) fn issue(&mut self, now: Cycle) {
+        let Choice { warps, n, taken } = self.eligible(now);
         self.issued = None;
-        self.held_back.no_room = false;
-        let taken = self.taken_pipes(now);
         self.held_back.pipes = taken as u8;
-        let free = self.ready.pipes & !taken;
+        self.held_back.no_room = false;
         // Who listens is told of each cycle in that cycle.
-        if free == 0 && !self.log.is_on() {
+        if n == 0 && !self.log.is_on() {
             return;
         }
         self.charge_throttled(now);
         self.charge_pipes(taken, 1, now + 1);
         self.uncharged = now + 1;
-        let eligible = bits(free).fold(0, |warps, pipe| warps | self.ready.wanting(pipe));
-        let candidates = eligible.count_ones();
-        if !self.ports.issue.has_room(now) {
-            self.charge(State::DispatchStall, eligible, candidates, 1, now + 1);
-            self.held_back.no_room = true;
-            return;
+        if n > 0 {
+            self.issue_one(warps, n, now);
         }
-        if eligible == 0 {
-            return;
-        }
-        let slot = self.policy.choose(eligible);
-        self.stats.eligible_warps += u64::from(candidates);
-        self.stats.stalls.charge(State::Selected, 1);
-        self.charge(State::NotSelected, eligible & !(1 << slot), candidates - 1, 1, now + 1);
-        self.send(slot, now);
-        self.refresh(slot, now + 1);
     }
 
-    /// The pipes that somebody wants and that take nothing in this cycle.
-    #[inline]
-    fn taken_pipes(&self, now: Cycle) -> u32 {
-        bits(self.ready.pipes).fold(0, |taken, pipe| taken | u32::from(self.is_taken(pipe, now)) << pipe)
-    }
-
-    fn is_taken(&self, pipe: usize, now: Cycle) -> bool {
-        if pipe == Pipe::Lsu as usize {
-            self.credits == 0
+    fn issue_one(&mut self, eligible: u32, n: u32, now: Cycle) {
+        let (state, held) = if self.ports.issue.has_room(now) {
+            let slot = self.policy.choose(eligible);
+            self.stats.eligible_warps += u64::from(n);
+            self.stats.stalls.charge(State::Selected, 1);
+            self.send(slot, now);
+            self.refresh(slot, now + 1);
+            (State::NotSelected, eligible & !(1 << slot))
         } else {
-            self.pipe_free[pipe] > now
+            self.held_back.no_room = true;
+            (State::DispatchStall, eligible)
+        };
+        let n_held = n - u32::from(held != eligible);
+        self.stats.stalls.charge(state, u64::from(n_held));
+        if self.log.is_on() {
+            self.tell_waits(state, held, 1, now + 1);
         }
+    }
+
+    /// The warps whose pipes take an instruction in this cycle.
+    #[inline]
+    fn eligible(&self, now: Cycle) -> Choice {
+        let mut choice = Choice::default();
+        for pipe in bits(self.ready.pipes) {
+            if self.pipe_free[pipe] > now {
+                choice.taken |= 1 << pipe;
+            } else {
+                choice.warps |= self.ready.wanting(pipe);
+                choice.n += self.ready.count(pipe);
+            }
+        }
+        choice
     }
 
     /// When a ready warp may find its pipe free, or anything else is due in cycle `next`; the memory queue's places come back with
     /// a message. Who listens is told of each cycle in that cycle.
-    pub(super) fn next_issue(&self, now: Cycle, mut next: Cycle) -> Activity {
+    #[inline]
+    pub(super) fn next_issue(&self, now: Cycle, next: Cycle) -> Activity {
         if self.log.is_on() && self.ready.warps != 0 {
             return Activity::Busy;
         }
-        for pipe in bits(self.ready.pipes) {
-            if pipe != Pipe::Lsu as usize {
-                next = next.min(self.pipe_free[pipe].max(now + 1));
-            } else if self.credits > 0 {
-                return Activity::Busy;
-            }
-        }
-        match next {
+        let free = bits(self.ready.pipes).map(|pipe| self.pipe_free[pipe].max(now + 1));
+        match free.fold(next, Cycle::min) {
             Cycle::NEVER => Activity::Idle,
             next => Activity::Until(next),
         }
@@ -121,7 +149,7 @@ impl Scheduler {
         let (pc, active) = (warp.flow.pc(), warp.flow.active());
         let inst = &warp.code[pc as usize];
         self.stats.instructions += 1;
-        self.stats.thread_instructions += u64::from(active.count());
+        self.stats.thread_instructions += u64::from(if active == LaneMask::ALL { 32 } else { active.count() });
         self.stats.by_pipe[inst.pipe as usize] += 1;
         self.issued = Some(view::Issued {
             slot,
@@ -140,15 +168,15 @@ impl Scheduler {
                 self.pipe_free[inst.pipe as usize] = now + u64::from(inst.interval);
                 warp.in_flight += 1;
             }
-            Course::Memory => {
+            Course::Memory | Course::Posted => {
                 self.credits -= 1;
+                if self.credits == 0 {
+                    self.pipe_free[LSU] = Cycle::NEVER;
+                }
+                let is_posted = inst.course == Course::Posted;
                 warp.queued += 1;
-                warp.in_flight += 1;
-            }
-            Course::Posted => {
-                self.credits -= 1;
-                warp.queued += 1;
-                warp.stores += 1;
+                warp.stores += u32::from(is_posted);
+                warp.in_flight += u32::from(!is_posted);
             }
             Course::BranchUnit => {
                 warp.in_flight += 1;

@@ -21,6 +21,7 @@ pub(super) struct Ready {
     /// Pipes that are wanted, bit i for pipe i.
     pub(super) pipes: u32,
     wanted: [u32; PIPES],
+    n_wanted: [u8; PIPES],
     pipe_of: [u8; SLOTS],
 }
 
@@ -31,16 +32,24 @@ impl Ready {
         self.wanted[pipe % PIPES]
     }
 
+    /// Their number.
+    #[inline]
+    pub(super) fn count(&self, pipe: usize) -> u32 {
+        u32::from(self.n_wanted[pipe % PIPES])
+    }
+
     /// A warp could go, if `pipe` takes it.
     #[inline]
     pub(super) fn insert(&mut self, slot: usize, pipe: Pipe, is_local_or_global: bool) {
-        if self.pipe_of[slot] != pipe as u8 {
+        let bit = 1 << slot;
+        if self.wanted[pipe as usize] & bit == 0 {
             self.remove(slot);
             self.pipe_of[slot] = pipe as u8;
+            self.warps |= bit;
+            self.pipes |= 1 << pipe as u32;
+            self.wanted[pipe as usize] |= bit;
+            self.n_wanted[pipe as usize] += 1;
         }
-        self.warps |= 1 << slot;
-        self.pipes |= 1 << pipe as u32;
-        self.wanted[pipe as usize] |= 1 << slot;
         self.global = self.global & !(1 << slot) | u32::from(is_local_or_global) << slot;
     }
 
@@ -55,6 +64,7 @@ impl Ready {
         let pipe = self.pipe_of[slot] as usize % PIPES;
         let wanted = &mut self.wanted[pipe];
         *wanted &= !bit;
+        self.n_wanted[pipe] -= 1;
         self.pipes &= !(u32::from(*wanted == 0) << pipe);
     }
 }
@@ -72,6 +82,10 @@ mod tests {
         assert_eq!(ready.global & ready.wanting(Pipe::Lsu as usize), 0b1000);
         ready.insert(3, Pipe::Int, false);
         assert_eq!((ready.wanting(Pipe::Lsu as usize), ready.global), (0b100000, 0));
+        assert_eq!(
+            [Pipe::Lsu, Pipe::Int, Pipe::Fma].map(|pipe| ready.count(pipe as usize)),
+            [1, 1, 0]
+        );
         ready.remove(5);
         ready.remove(5);
         assert_eq!((ready.warps, ready.pipes), (0b1000, 1 << Pipe::Int as u32));
