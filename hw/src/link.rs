@@ -231,6 +231,26 @@ impl<T> OutPort<T> {
         if self.attached.is_some() {
             after += self.attached(now, extra, &message);
         }
+        self.put(now, after, message);
+    }
+
+    /// Sends a message now that the sender would send in the next cycle, whatever happens until then, so that it need not be ticked for
+    /// that: to whoever watches it is sent in the next cycle.
+    ///
+    /// # Panics
+    /// As [`OutPort::send_after`] does. There must be room in this cycle.
+    #[inline]
+    pub fn send_ahead(&mut self, now: Cycle, message: T) {
+        let mut after = u64::from(self.latency) + 1;
+        if self.attached.is_some() {
+            after += self.attached(now + 1, 1, &message);
+        }
+        self.put(now, after, message);
+    }
+
+    /// Puts a message into the link, to be visible so many cycles later.
+    #[inline]
+    fn put(&mut self, now: Cycle, after: u64, message: T) {
         let mut visible = now + after;
         if self.last_visible > visible {
             visible = self.behind_last(visible);

@@ -63,6 +63,21 @@ pub struct Timing {
     pub is_posted: bool,
     /// Whether it uses the queue for local and global accesses.
     pub is_local_or_global: bool,
+    /// Where the LSU sends it.
+    pub route: Route,
+}
+
+/// Where the LSU sends an instruction, as far as that is known before its addresses are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// To shared memory, whose crossbar shuffles use.
+    Shuffle,
+    /// To shared memory: a load or store by offsets in it.
+    Shared,
+    /// To device memory: an access by addresses there.
+    Device,
+    /// Where its kind or its addresses lead.
+    Other,
 }
 
 /// How who needs a result waits for it: the profiler's long scoreboard, short scoreboard, and fixed latency.

@@ -41,6 +41,7 @@
 mod bulk;
 mod data;
 mod fill;
+mod leaving;
 mod lookup;
 mod mshr;
 mod stats;
@@ -60,14 +61,16 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
+use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
 use crate::pool::Pool;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS, Stage};
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS};
 use crate::proto::noc::AddressMap;
 use crate::waiting::Waiting;
 use data::Data;
+use leaving::Ahead;
 use mshr::Mshr;
 use store::StoreQueue;
 use tag::Tags;
@@ -180,6 +183,10 @@ pub struct L1 {
     /// Whether anything has left or come back since a request was held up: only then may it go on.
     progress: bool,
     line: u64,
+    ahead: Ahead,
+    /// Whether a packet may go below ahead of the cycle in which it leaves: the link can hold it for a cycle more, and nothing but
+    /// requests of the LSU goes there.
+    sends_ahead: bool,
     stats: Stats,
 }
 
@@ -214,6 +221,8 @@ impl L1 {
             since: Cycle::ZERO,
             progress: false,
             line: 0,
+            ahead: Ahead::NOTHING,
+            sends_ahead: ports.bulk.is_none() && ports.below.latency() < HORIZON / 2,
             stats: Stats::default(),
             path,
             config,
@@ -226,58 +235,22 @@ impl L1 {
         &self.stats
     }
 
-    /// Sends one answer to the LSU; what came from below goes before hits.
-    fn answer(&mut self, now: Cycle) {
-        let hit_due = self.hits.front().is_some_and(|&(due, _)| due <= now);
-        if self.data_free > now || (self.returned.is_empty() && !hit_due) {
-            return;
-        }
-        if !self.ports.answers.has_room(now) {
-            self.stats.answer_stall_cycles += 1;
-            return;
-        }
-        let packet = self.returned.pop_front().or_else(|| Some(self.hits.pop_front()?.1));
-        let mut packet = packet.expect("one of the two queues has a packet");
-        packet.stamps.note(Stage::Return, now);
-        let cycles = match packet.kind {
-            PacketKind::Load => self.data_cycles[packet.n_sectors() as usize],
-            _ => 1,
-        };
-        self.data_free = now + cycles;
-        self.stats.data_cycles += cycles;
-        self.ports.answers.send(now, packet);
-        self.progress = true;
-    }
-
-    /// Puts a packet in line for the crossbar.
-    fn queue_below(&mut self, mut packet: Box<Packet>) {
-        packet.sm = self.config.sm;
-        packet.slice = self.config.map.home(packet.line).slice;
-        self.store_queue.push(packet);
-    }
-
-    /// Sends one packet to the crossbar.
-    fn send_below(&mut self, now: Cycle) {
-        if self.store_queue.len() == 0 || !self.ports.below.has_room(now) {
-            return;
-        }
-        let (mut packet, stored) = self.store_queue.pop().expect("the queue is not empty");
-        packet.stamps.note(Stage::Request, now);
-        self.stats.sectors_written_below += u64::from(stored);
-        self.ports.below.send(now, packet);
-        self.progress = true;
-    }
-
-    /// A request that is held up by misses waits for a message from below, and is no reason to tick.
+    /// A request that is held up by misses or by the store queue waits for a message from below, or for room there, and is no reason
+    /// to tick.
     fn activity(&mut self, now: Cycle) -> Activity {
-        let requested = !self.state.is_stall() && self.ports.requests.is_ready(now);
-        if requested || self.ports.returns.is_ready(now) || self.is_bulk_busy(now) {
+        if self.ports.returns.is_ready(now) || self.is_bulk_busy(now) {
             return Activity::Busy;
         }
         let below = match self.store_queue.len() {
             0 => Activity::Idle,
             _ => self.ports.below.await_room(now),
         };
+        if !self.state.is_stall() && self.ports.requests.is_ready(now) {
+            if below == Activity::Busy || !self.is_full_for_next(now) {
+                return Activity::Busy;
+            }
+            (self.ahead.at, self.ahead.stalls) = (now + 1, true);
+        }
         let hit_due = self.hits.front().map(|&(due, _)| due);
         let answer_due = if self.returned.is_empty() { hit_due } else { Some(now) };
         let answer = answer_due.map_or(Activity::Idle, |due| {
@@ -293,6 +266,7 @@ impl Component for L1 {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        self.settle(now);
         self.answer(now);
         self.send_below(now);
         self.take_return(now);
@@ -322,6 +296,7 @@ impl Component for L1 {
         self.since = Cycle::ZERO;
         self.progress = false;
         self.line = 0;
+        self.ahead = Ahead::NOTHING;
         self.stats = Stats::default();
     }
 
@@ -340,9 +315,29 @@ impl Component for L1 {
         probe.vector("hits", 8, Some(self.hits.len() as u64));
         probe.vector("mshr_sectors", 16, Some(u64::from(self.mshr.in_flight())));
         probe.vector("waiting", 16, Some(self.waiting.len() as u64));
-        probe.vector("returned", 16, Some(self.returned.len() as u64));
-        probe.vector("below", 16, Some(self.store_queue.len() as u64));
-        probe.vector("store_sectors", 16, Some(u64::from(self.store_queue.sectors())));
+        // What leaves in the next cycle is still here in this one.
+        let (below, sectors) = self.ahead.below;
+        probe.vector(
+            "returned",
+            16,
+            Some(self.returned.len() as u64 + u64::from(self.ahead.answers)),
+        );
+        probe.vector("below", 16, Some(self.store_queue.len() as u64 + u64::from(below)));
+        probe.vector(
+            "store_sectors",
+            16,
+            Some(u64::from(self.store_queue.sectors() + sectors)),
+        );
+    }
+
+    fn drifts_at(&self) -> Cycle {
+        self.ahead.at
+    }
+
+    fn catch_up(&mut self, now: Cycle) {
+        if self.ahead.at < now {
+            self.settle(now);
+        }
     }
 
     fn touch(&self) {

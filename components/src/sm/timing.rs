@@ -7,7 +7,7 @@ use warpwave_isa::program::{Decoded, Program, RegSet};
 use warpwave_isa::space::Space;
 
 use crate::config::{Pipe, Sm};
-use crate::proto::launch::{ResultWait, Timing};
+use crate::proto::launch::{ResultWait, Route, Timing};
 
 /// Longest latency of a pipe: what a link can hold beside the stages before and after it.
 pub const LONGEST: u32 = 58;
@@ -51,6 +51,7 @@ fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
         result,
         is_posted: is_posted(inst),
         is_local_or_global: is_local_or_global(inst),
+        route: route(inst),
     }
 }
 
@@ -159,6 +160,16 @@ fn is_local_or_global(inst: &Inst) -> bool {
             | Opcode::Suld
             | Opcode::Sust
     ) && !matches!(inst.mods.space, Space::Shared | Space::Cluster)
+}
+
+/// Where the LSU sends an instruction, as far as row and space say.
+fn route(inst: &Inst) -> Route {
+    match (inst.op, inst.mods.space) {
+        (Opcode::Shfl, _) => Route::Shuffle,
+        (Opcode::Ld | Opcode::St, Space::Shared) => Route::Shared,
+        (Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red, Space::Global) => Route::Device,
+        _ => Route::Other,
+    }
 }
 
 /// Whether the instruction is over for its warp once it is sent, though its bytes are still on the way: a store or reduction that

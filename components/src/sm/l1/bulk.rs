@@ -34,7 +34,7 @@ impl L1 {
             }
             self.mshr.spoil(line, packet.sectors);
         }
-        self.queue_below(packet);
+        self.queue_below(packet, now);
     }
 
     /// Whether the engine's packets are reason to tick.

@@ -22,15 +22,15 @@ impl L1 {
         if packet.tag & BULK_TAG != 0 && is_passed_on(&packet) {
             self.bulk_returned.push_back(packet);
         } else if is_passed_on(&packet) {
-            self.returned.push_back(packet);
+            self.bring_back(packet, now);
         } else {
-            self.fill(&packet);
+            self.fill(&packet, now);
             self.pool.give(packet);
         }
     }
 
     /// Installs the fresh sectors of an answered miss and gives all of them to the packets that wait.
-    fn fill(&mut self, fill: &Packet) {
+    fn fill(&mut self, fill: &Packet, now: Cycle) {
         let n = fill.tag;
         let fresh = self.mshr.fresh(n);
         if fresh != 0 {
@@ -46,7 +46,7 @@ impl L1 {
                 packet.l2_hit &= fill.l2_hit;
                 if let Some(mut packet) = self.waiting.arrived(slot, sector) {
                     inherit_stamps(&mut packet, fill);
-                    self.returned.push_back(packet);
+                    self.bring_back(packet, now);
                 }
             }
         }

@@ -24,31 +24,52 @@ impl L1 {
 
     /// Changes the state of the tag stage; the cycles of a stall are counted when it is over.
     fn enter(&mut self, state: TagState, now: Cycle) {
-        let stalled = now - self.since;
-        match self.state {
-            TagState::StallMshr => self.stats.mshr_stall_cycles += stalled,
-            TagState::StallStore => self.stats.store_stall_cycles += stalled,
-            TagState::StallAnswer => self.stats.answer_stall_cycles += stalled,
-            TagState::Idle | TagState::Hit | TagState::Miss | TagState::Pass => {}
+        if self.state.is_stall() {
+            self.count_stall(now - self.since);
         }
         self.stats.tag_cycles += u64::from(!state.is_stall());
         self.state = state;
         self.since = now;
     }
 
+    fn count_stall(&mut self, cycles: u64) {
+        match self.state {
+            TagState::StallMshr => self.stats.mshr_stall_cycles += cycles,
+            TagState::StallStore => self.stats.store_stall_cycles += cycles,
+            TagState::StallAnswer => self.stats.answer_stall_cycles += cycles,
+            TagState::Idle | TagState::Hit | TagState::Miss | TagState::Pass => {}
+        }
+    }
+
+    /// The next request stalls from cycle `at` on, and is looked up no more before `now`.
+    pub(super) fn stall(&mut self, at: Cycle, now: Cycle) {
+        if let Some(packet) = self.ports.requests.peek(now) {
+            self.line = packet.line;
+        }
+        self.enter(TagState::StallStore, at);
+    }
+
+    /// Whether the store queue has no room for the next request.
+    pub(super) fn is_full_for_next(&mut self, now: Cycle) -> bool {
+        let next = self.ports.requests.peek(now);
+        next.is_some_and(|packet| is_passed_on(packet) && !self.store_queue.has_room(written(packet)))
+    }
+
     fn look_up(&mut self, now: Cycle) -> TagState {
         let packet = self.ports.requests.peek(now).expect("a request is there");
         self.line = packet.line;
         match packet.kind {
-            PacketKind::Load if !is_passed_on(packet) => self.look_up_load(now),
+            PacketKind::Load if !is_passed_on(packet) => {
+                let (line, wanted) = (line_number(packet), packet.sectors);
+                self.look_up_load(line, wanted, now)
+            }
             PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
+            _ if !self.store_queue.has_room(written(packet)) => TagState::StallStore,
             _ => self.pass_on(now),
         }
     }
 
-    fn look_up_load(&mut self, now: Cycle) -> TagState {
-        let packet = self.ports.requests.peek(now).expect("a request was seen");
-        let (line, wanted) = (line_number(packet), packet.sectors);
+    fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> TagState {
         let found = self.tags.find(line);
         let here = found.map_or(0, |(_, sectors)| sectors & wanted);
         let missing = wanted & !here;
@@ -80,7 +101,7 @@ impl L1 {
         }
         if fetched != 0 {
             let n = self.mshr.open(line, fetched, slot, &mut self.waiting);
-            self.request(line, fetched, n, cache);
+            self.request(line, fetched, n, cache, now);
         }
         TagState::Miss
     }
@@ -112,10 +133,6 @@ impl L1 {
 
     /// A store, an atomic or an uncached load: goes down itself.
     fn pass_on(&mut self, now: Cycle) -> TagState {
-        let packet = self.ports.requests.peek(now).expect("a request was seen");
-        if !self.store_queue.has_room(written(packet)) {
-            return TagState::StallStore;
-        }
         let mut packet = self.take(now);
         packet.l1_hit = false;
         let line = line_number(&packet);
@@ -138,7 +155,7 @@ impl L1 {
             }
             PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation stays in the L1", self.path),
         }
-        self.queue_below(packet);
+        self.queue_below(packet, now);
         TagState::Pass
     }
 
@@ -151,10 +168,10 @@ impl L1 {
     }
 
     /// Asks the L2 for sectors.
-    fn request(&mut self, line: u32, sectors: u8, n: u32, cache: CacheOp) {
+    fn request(&mut self, line: u32, sectors: u8, n: u32, cache: CacheOp, now: Cycle) {
         let line = u64::from(line) * LINE as u64;
         let mut packet = self.pool.take(PacketKind::Load, line, sectors, n);
         packet.cache = cache;
-        self.queue_below(packet);
+        self.queue_below(packet, now);
     }
 }

@@ -9,7 +9,7 @@ use crate::proto::mem::{Packet, PacketKind};
 struct Queued {
     packet: Box<Packet>,
     written: u32,
-    stored: u32,
+    stored: u64,
 }
 
 /// Packets on their way down, with a limit on the sectors that stores among them write.
@@ -47,18 +47,17 @@ impl StoreQueue {
     /// Puts a packet at the end, ready to go.
     pub(super) fn push(&mut self, packet: Box<Packet>) {
         let written = written(&packet);
-        let stored = if packet.kind == PacketKind::Store { written } else { 0 };
         self.sectors += written;
         let queued = Queued {
+            stored: stored(&packet, written),
             packet,
             written,
-            stored,
         };
         self.packets.push_back(queued);
     }
 
     /// Takes the oldest packet, with the sectors that it stores.
-    pub(super) fn pop(&mut self) -> Option<(Box<Packet>, u32)> {
+    pub(super) fn pop(&mut self) -> Option<(Box<Packet>, u64)> {
         let queued = self.packets.pop_front()?;
         self.sectors -= queued.written;
         Some((queued.packet, queued.stored))
@@ -68,6 +67,14 @@ impl StoreQueue {
     pub(super) fn clear(&mut self) {
         self.packets.clear();
         self.sectors = 0;
+    }
+}
+
+/// Of the sectors that a packet changes, those that it stores.
+pub(super) fn stored(packet: &Packet, written: u32) -> u64 {
+    match packet.kind {
+        PacketKind::Store => written.into(),
+        _ => 0,
     }
 }
 

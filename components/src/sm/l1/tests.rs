@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::dialogue::{Packets, add, all, line, load, run, store, wire};
+use crate::proto::mem::Stage;
 
 const LATENCY: u64 = 20;
 

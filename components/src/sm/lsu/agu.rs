@@ -1,6 +1,6 @@
 //! The address generation unit: where each lane's access lies, and whether it may.
 
-use warpwave_isa::exec::access::{addresses, copy_destinations};
+use warpwave_isa::exec::access::{addresses_into, copy_destinations, narrow};
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES};
@@ -34,9 +34,11 @@ impl Common {
     /// Of no lanes, `least` is above `greatest`.
     #[inline]
     pub fn of(addresses: &[u64; WARP_SIZE], lanes: LaneMask) -> Self {
-        let (least, greatest) = lanes.iter().fold((u64::MAX, 0), |(every, any), lane| {
-            (every & addresses[lane], any | addresses[lane])
-        });
+        let join = |(every, any), &address| (every & address, any | address);
+        let (least, greatest) = match lanes {
+            LaneMask::ALL => addresses.iter().fold((u64::MAX, 0), join),
+            some => some.iter().map(|lane| &addresses[lane]).fold((u64::MAX, 0), join),
+        };
         Common { least, greatest }
     }
 
@@ -55,7 +57,9 @@ pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Op
     if texture::is_texture(op) {
         return texture::generate(flight);
     }
-    flight.addresses = addresses(inst, flight.decoded(), &flight.operands);
+    let code = &flight.grid.program;
+    let (inst, decoded) = (&code.code()[flight.pc as usize], &code.decoded()[flight.pc as usize]);
+    addresses_into(inst, decoded, &flight.operands, &mut flight.addresses);
     let lanes = accessing_lanes(flight);
     let bytes = if op == Opcode::Ldsm { 16 } else { access.total() };
     let remote = sort_by_space(flight, space, lanes);
@@ -77,6 +81,21 @@ pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Op
         flight.addresses[lane] = clusters.place(flight, flight.addresses[lane]);
     }
     None
+}
+
+/// The same for a load or store by offsets in shared memory, most of which are quick to check.
+pub fn generate_shared(flight: &mut Flight) -> Option<Box<Trap>> {
+    let mods = &flight.inst().mods;
+    let (offset, bytes) = (mods.offset, mods.access.total());
+    narrow(&flight.operands.words[0], offset, &mut flight.addresses);
+    (flight.shared_lanes, flight.local_lanes) = (flight.lanes, LaneMask::NONE);
+    let greatest = Common::of(&flight.addresses, flight.lanes).greatest;
+    let is_aligned = greatest & u64::from(bytes - 1) == 0;
+    if is_aligned && greatest + u64::from(bytes) <= u64::from(flight.grid.shared_bytes) {
+        return None;
+    }
+    let fault = check(flight, flight.lanes, LaneMask::NONE, bytes)?;
+    Some(trap(flight, &fault))
 }
 
 /// The lanes whose addresses count: for a matrix load those that name its rows.
@@ -123,6 +142,8 @@ fn sort_by_space(flight: &mut Flight, space: Space, lanes: LaneMask) -> LaneMask
     remote
 }
 
+/// What is wrong with the accesses, if anything.
+#[inline(never)]
 fn check(flight: &Flight, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Option<Fault> {
     let at = &flight.addresses;
     let common = Common::of(at, lanes);

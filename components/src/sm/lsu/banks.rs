@@ -74,6 +74,34 @@ const NONE: u8 = u8::MAX;
 
 /// The largest number of words wanted of one bank; each word once if `shared`. A request wants at most 32 words: 128 bytes.
 fn degree(addresses: &[u64; WARP_SIZE], members: LaneMask, bytes: u32, shared: bool) -> u32 {
+    // Lanes whose addresses rise share no word.
+    if shared && !rises(addresses, members) {
+        return degree_of_shared(addresses, members, bytes);
+    }
+    let mut counts = [0u8; BANKS];
+    for lane in members.iter() {
+        let first = (addresses[lane] / 4) as u32;
+        for word in first..first + bytes.div_ceil(4) {
+            counts[word as usize % BANKS] += 1;
+        }
+    }
+    counts.into_iter().max().unwrap_or(0).into()
+}
+
+/// Whether each lane's word is above that of the lane before.
+fn rises(addresses: &[u64; WARP_SIZE], members: LaneMask) -> bool {
+    // Above by a word at least: bytes of one word share it.
+    let mut least = 0;
+    members.iter().all(|lane| {
+        let word = addresses[lane] / 4;
+        let above = word >= least;
+        least = word + 1;
+        above
+    })
+}
+
+/// The same, if lanes may share words.
+fn degree_of_shared(addresses: &[u64; WARP_SIZE], members: LaneMask, bytes: u32) -> u32 {
     // The words of a bank are a chain from the newest on.
     let (mut words, mut older, mut n) = ([0u32; WARP_SIZE], [NONE; WARP_SIZE], 0);
     let (mut newest, mut counts) = ([NONE; BANKS], [0u8; BANKS]);
@@ -82,10 +110,10 @@ fn degree(addresses: &[u64; WARP_SIZE], members: LaneMask, bytes: u32, shared: b
         for word in first..first + bytes.div_ceil(4) {
             let bank = word as usize % BANKS;
             let mut at = newest[bank];
-            while shared && at != NONE && words[at as usize] != word {
+            while at != NONE && words[at as usize] != word {
                 at = older[at as usize];
             }
-            if !shared || at == NONE {
+            if at == NONE {
                 (words[n], older[n], newest[bank]) = (word, newest[bank], n as u8);
                 counts[bank] += 1;
                 n += 1;

@@ -84,29 +84,28 @@ impl Parts {
     /// A request whose lanes may be on any lines. Aligned bytes never reach into the next sector.
     fn add_lines(&mut self, addresses: &[u64; WARP_SIZE], members: LaneMask) {
         let begin = self.n as usize;
-        let mut highest = None;
-        for lane in members.iter() {
+        let (mut at, mut current, mut highest) = (begin, u64::MAX, 0);
+        members.iter().for_each(|lane| {
             let line = addresses[lane] & !(LINE as u64 - 1);
             let sector = addresses[lane] as usize / SECTOR % SECTORS;
-            let known = &mut self.parts[begin..self.n as usize];
             // Mostly a line is that of the lane before or lies above all lines before.
-            let found = match highest {
-                Some(highest) if line <= highest => known.iter_mut().rfind(|part| part.line == line),
-                _ => None,
-            };
-            if let Some(part) = found {
-                part.lanes |= LaneMask::lane(lane);
-                part.sectors |= 1 << sector;
-                continue;
+            if line != current {
+                let n = self.n as usize;
+                let known = if line <= highest { &self.parts[begin..n] } else { &[] };
+                let found = known.iter().rposition(|part| part.line == line);
+                at = found.map_or(n, |found| begin + found);
+                if at == n {
+                    let (sectors, lanes) = (0, LaneMask::NONE);
+                    self.parts[n] = Part { line, sectors, lanes };
+                    self.n += 1;
+                    highest = line.max(highest);
+                }
+                current = line;
             }
-            highest = highest.max(Some(line));
-            self.parts[self.n as usize] = Part {
-                line,
-                sectors: 1 << sector,
-                lanes: LaneMask::lane(lane),
-            };
-            self.n += 1;
-        }
+            let part = &mut self.parts[at];
+            part.lanes |= LaneMask::lane(lane);
+            part.sectors |= 1 << sector;
+        });
     }
 
     /// All parts.
@@ -128,15 +127,16 @@ impl Parts {
     }
 
     /// The next part not yet taken, left where it is.
+    #[inline]
     pub fn peek(&self) -> Option<&Part> {
         self.all().get(self.next as usize)
     }
 
-    /// The next part not yet taken, and its number.
-    pub fn take(&mut self) -> Option<(Part, u32)> {
-        let (part, n) = (*self.peek()?, self.next);
+    /// Takes the next part; gives its number.
+    #[inline]
+    pub fn take(&mut self) -> u32 {
         self.next += 1;
-        Some((part, n))
+        self.next - 1
     }
 
     /// Whether every part was taken.

@@ -5,7 +5,7 @@ use warpwave_isa::inst::AtomOp;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
+use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
 use crate::proto::warp::Flight;
 
 /// The lanes that read or write device memory: copies of no bytes read nothing.
@@ -32,25 +32,59 @@ pub fn lines_apart(flight: &Flight) -> u32 {
     }
 }
 
-/// Makes a packet carry what the instruction wants of it in some lanes; `word` as in [`lines_apart`].
-pub fn fill_packet(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
-    match flight.inst().op {
-        Opcode::St | Opcode::Sust => fill_store(packet, flight, lanes, word),
-        Opcode::Atom => fill_lanes(packet, flight, lanes, PacketKind::Atomic),
-        Opcode::Red => fill_lanes(packet, flight, lanes, PacketKind::Reduction),
-        _ => packet.kind = PacketKind::Load,
-    }
+/// How the packets of an access are made: the same for all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Filling {
+    /// With nothing.
+    Load,
+    /// With nothing, but the whole line is wanted.
+    Prefetch,
+    /// With whole words, so many in each lane.
+    Words1,
+    /// As above.
+    Words2,
+    /// As above.
+    Words4,
+    /// With elements of any size.
+    Elements,
+    /// With a value for each lane.
+    Lanes(PacketKind),
 }
 
-fn fill_store(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
-    let access = flight.inst().mods.access;
-    packet.kind = PacketKind::Store;
-    match (access.bytes, access.total()) {
-        _ if lines_apart(flight) > 1 => store_elements(packet, flight, lanes, word),
-        (4.., 4) => store_words_of::<4>(packet, flight, lanes),
-        (4.., 8) => store_words_of::<8>(packet, flight, lanes),
-        (4.., 16) => store_words_of::<16>(packet, flight, lanes),
-        _ => store_elements(packet, flight, lanes, word),
+impl Filling {
+    /// What the instruction asks for.
+    pub fn of(flight: &Flight) -> Self {
+        let inst = flight.inst();
+        let access = inst.mods.access;
+        match (inst.op, access.bytes, access.total()) {
+            (Opcode::St | Opcode::Sust, ..) if lines_apart(flight) > 1 => Filling::Elements,
+            (Opcode::St | Opcode::Sust, 4.., 4) => Filling::Words1,
+            (Opcode::St | Opcode::Sust, 4.., 8) => Filling::Words2,
+            (Opcode::St | Opcode::Sust, 4.., 16) => Filling::Words4,
+            (Opcode::St | Opcode::Sust, ..) => Filling::Elements,
+            (Opcode::Atom, ..) => Filling::Lanes(PacketKind::Atomic),
+            (Opcode::Red, ..) => Filling::Lanes(PacketKind::Reduction),
+            (Opcode::Cctl, ..) => Filling::Prefetch,
+            _ => Filling::Load,
+        }
+    }
+
+    /// Makes a packet carry what the instruction wants of it in some lanes; `word` as in [`lines_apart`].
+    pub fn fill(self, packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
+        packet.kind = match self {
+            Filling::Load | Filling::Prefetch => PacketKind::Load,
+            Filling::Lanes(kind) => kind,
+            _ => PacketKind::Store,
+        };
+        match self {
+            Filling::Load => {}
+            Filling::Prefetch => packet.sectors = ALL_SECTORS,
+            Filling::Words1 => store_words_of::<4>(packet, flight, lanes),
+            Filling::Words2 => store_words_of::<8>(packet, flight, lanes),
+            Filling::Words4 => store_words_of::<16>(packet, flight, lanes),
+            Filling::Elements => store_elements(packet, flight, lanes, word),
+            Filling::Lanes(_) => fill_lanes(packet, flight, lanes),
+        }
     }
 }
 
@@ -101,7 +135,7 @@ fn store_elements(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: u
     }
 }
 
-fn fill_lanes(packet: &mut Packet, flight: &Flight, lanes: LaneMask, kind: PacketKind) {
+fn fill_lanes(packet: &mut Packet, flight: &Flight, lanes: LaneMask) {
     let inst = flight.inst();
     let decoded = flight.decoded();
     let wide = inst.mods.access.words() > 1;
@@ -110,7 +144,6 @@ fn fill_lanes(packet: &mut Packet, flight: &Flight, lanes: LaneMask, kind: Packe
         let low = u64::from(source_word(flight, first, lane, true));
         low | u64::from(source_word(flight, first + 1, lane, wide)) << 32
     };
-    packet.kind = kind;
     let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
     atomic.op = inst.mods.atom;
     atomic.ty = inst.mods.ty;
@@ -289,7 +322,7 @@ mod tests {
             for part in parts_of(&addresses, LaneMask(lanes), bytes).all() {
                 let blank = Packet { line: part.line, ..Packet::blank() };
                 let (mut at_once, mut general) = (blank.clone(), blank);
-                fill_store(&mut at_once, &flight, part.lanes, 0);
+                Filling::of(&flight).fill(&mut at_once, &flight, part.lanes, 0);
                 store_elements(&mut general, &flight, part.lanes, 0);
                 prop_assert_eq!(at_once.byte_mask, general.byte_mask);
                 prop_assert_eq!(at_once.bytes, general.bytes);

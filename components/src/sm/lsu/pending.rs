@@ -24,22 +24,34 @@ pub fn entry_and_part(tag: u32) -> (u32, usize) {
 pub struct Pending {
     /// The instruction, for what is answered with data; a store has none, its warp went on.
     pub flight: Option<Box<Flight>>,
+    /// The instruction.
+    pub pc: u32,
+    /// Packets not yet answered, and one more while packets are still being made; none in a free entry.
+    pub left: u32,
     /// Sub-core of the warp.
     pub subcore: u8,
     /// Slot in it.
     pub warp: u8,
-    /// The instruction.
-    pub pc: u32,
-    /// Packets not yet answered, and one more while packets are still being made.
-    pub left: u32,
     /// Whether it is a store, a reduction or a prefetch, of whose end the scheduler is told.
     pub posted: bool,
+}
+
+impl Pending {
+    /// A free entry.
+    const FREE: Pending = Pending {
+        flight: None,
+        pc: 0,
+        left: 0,
+        subcore: 0,
+        warp: 0,
+        posted: false,
+    };
 }
 
 /// A table with a fixed number of entries.
 #[derive(Debug)]
 pub struct PendingTable {
-    entries: Vec<Option<Pending>>,
+    entries: Vec<Pending>,
     parts: Vec<Parts>,
     free: Vec<u32>,
 }
@@ -48,13 +60,14 @@ impl PendingTable {
     /// An empty table.
     pub fn new(entries: u32) -> Self {
         PendingTable {
-            entries: (0..entries).map(|_| None).collect(),
+            entries: (0..entries).map(|_| Pending::FREE).collect(),
             parts: vec![Parts::NONE; entries as usize],
             free: (0..entries).rev().collect(),
         }
     }
 
     /// Whether an entry is free.
+    #[inline]
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
@@ -70,29 +83,31 @@ impl PendingTable {
     /// If the table is full: ask [`PendingTable::has_room`] first.
     pub fn add(&mut self, pending: Pending) -> u32 {
         let entry = self.free.pop().expect("a free entry was asked for");
-        self.entries[entry as usize] = Some(pending);
+        self.entries[entry as usize] = pending;
         self.parts[entry as usize].clear();
         entry
     }
 
     /// An access and its parts.
+    #[inline]
     pub fn get(&mut self, entry: u32) -> (&mut Pending, &mut Parts) {
-        let pending = self.entries[entry as usize].as_mut();
-        (
-            pending.expect("an answer belongs to a pending access"),
-            &mut self.parts[entry as usize],
-        )
+        let pending = &mut self.entries[entry as usize];
+        assert!(pending.left > 0, "an answer belongs to a pending access");
+        (pending, &mut self.parts[entry as usize])
     }
 
-    /// One packet is answered; the access, if it was the last.
-    pub fn answered(&mut self, entry: u32) -> Option<Pending> {
+    /// One packet is answered; whether it was the access's last.
+    #[inline]
+    pub fn answered(&mut self, entry: u32) -> bool {
         let (pending, _) = self.get(entry);
         pending.left -= 1;
-        if pending.left > 0 {
-            return None;
-        }
+        pending.left == 0
+    }
+
+    /// Takes an access out whose last packet was answered.
+    pub fn take(&mut self, entry: u32) -> Pending {
         self.free.push(entry);
-        self.entries[entry as usize].take()
+        std::mem::replace(&mut self.entries[entry as usize], Pending::FREE)
     }
 
     /// Forgets everything.

@@ -20,6 +20,7 @@
 //! Invariant: accesses take effect in the order in which they come.
 
 mod access;
+mod count;
 mod lines;
 mod products;
 
@@ -35,14 +36,14 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::access::copy_destinations;
 use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
 
 use crate::config;
 use crate::proto::event::{Log, What};
+use crate::proto::launch::{Route, Timing};
 use crate::proto::warp::Flight;
-use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
+use crate::sm::lsu::halves::Halves;
 use crate::sm::lsu::mbarrier;
 use lines::Lines;
 
@@ -101,14 +102,23 @@ pub struct Stats {
     pub latency: Latency,
 }
 
+/// The access that has the banks.
+struct Current {
+    /// Its last cycle there.
+    last: Cycle,
+    flight: Box<Flight>,
+    passes: u32,
+    /// What its halves want, where that was quick to see.
+    halves: Option<Halves>,
+}
+
 /// Shared memory.
 pub struct SharedMemory {
     path: Path,
     config: Config,
     ports: Ports,
     bytes: Vec<u8>,
-    /// The access that has the banks, and its last cycle there.
-    current: Option<(Cycle, Box<Flight>, u32)>,
+    current: Option<Current>,
     /// When the banks are free again.
     free: Cycle,
     waiting: mbarrier::Waiting,
@@ -144,45 +154,72 @@ impl SharedMemory {
         self.log = log;
     }
 
+    /// Ends the access that has the banks in its last cycle there, or later when its link has room.
     fn finish(&mut self, now: Cycle) {
-        let Some((last, flight, _)) = &self.current else { return };
-        if *last > now || !self.ports.output[flight.subcore as usize].has_room(now) {
-            return;
-        }
-        if let Some((_, mut flight, passes)) = self.current.take() {
-            self.perform(&mut flight);
-            if mbarrier::may_wait(&flight) {
-                self.waiting.hold(flight, now);
-                return;
-            }
-            let spent = now.since(flight.issued) + 2;
-            // Bank time beyond the first pass has been spent; what each pass adds beyond that comes on top.
-            let further = u64::from(passes - 1);
-            let slower = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
-            let wanted = u64::from(flight.timing().latency) + further + slower;
-            let extra = wanted.saturating_sub(spent).min(HORIZON - 2);
-            if flight.inst().op != Opcode::Shfl {
-                self.stats.latency.record(spent + extra);
-            }
-            self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
+        let Some(current) = &self.current else { return };
+        if current.last <= now
+            && self.ports.output[current.flight.subcore as usize].has_room(now)
+            && let Some(current) = self.current.take()
+        {
+            self.end(current, now);
         }
     }
 
+    /// Carries an access out, and sends it to its sub-core, which has room.
+    fn end(&mut self, current: Current, now: Cycle) {
+        let Current {
+            mut flight,
+            passes,
+            halves,
+            ..
+        } = current;
+        let Timing { latency, route, .. } = flight.timing();
+        match halves {
+            Some(halves) => self.move_halves(&mut flight, halves),
+            None => self.perform(&mut flight),
+        }
+        if route == Route::Other && mbarrier::may_wait(&flight) {
+            self.waiting.hold(flight, now);
+            return;
+        }
+        let spent = now.since(flight.issued) + 2;
+        // Bank time beyond the first pass has been spent; what each pass adds beyond that comes on top.
+        let further = u64::from(passes - 1);
+        let slower = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
+        let wanted = u64::from(latency) + further + slower;
+        let extra = wanted.saturating_sub(spent).min(HORIZON - 2);
+        if route != Route::Shuffle {
+            self.stats.latency.record(spent + extra);
+        }
+        self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
+    }
+
     fn begin(&mut self, now: Cycle) {
-        if self.current.is_some() || self.free > now || self.lines.hold_banks(now) {
+        if self.free > now || self.lines.hold_banks(now) {
             return;
         }
         let Some(flight) = self.ports.input.recv(now) else {
             return;
         };
-        let passes = self.count(&flight);
+        let (passes, halves) = self.count(&flight);
         self.stats.busy_cycles += u64::from(passes);
         self.shown = Some((flight.warp, flight.pc, passes));
         let number = flight.issued.0;
         self.log
             .tell(now, flight.subcore, flight.warp, What::Access { number, passes });
         self.free = now + u64::from(passes);
-        self.current = Some((now + u64::from(passes - 1), flight, passes));
+        let current = Current {
+            last: now + u64::from(passes - 1),
+            flight,
+            passes,
+            halves,
+        };
+        // An access without conflicts has the banks for this one cycle.
+        if passes == 1 && self.ports.output[current.flight.subcore as usize].has_room(now) {
+            self.end(current, now);
+        } else {
+            self.current = Some(current);
+        }
     }
 
     /// When to tick next: because of the SM's own accesses, or of what else there may be here.
@@ -198,54 +235,6 @@ impl SharedMemory {
             activity = activity.or(self.lines.activity(&self.ports.lines, now));
         }
         activity
-    }
-
-    /// Passes of an access, counted.
-    fn count(&mut self, flight: &Flight) -> u32 {
-        let inst = flight.inst();
-        let bytes = inst.mods.access.total();
-        let (kind, n, least) = match inst.op {
-            Opcode::Shfl => {
-                self.stats.shuffles += 1;
-                return 1;
-            }
-            Opcode::Ldsm => {
-                let rows = crate::sm::lsu::agu::accessing_lanes(flight);
-                (
-                    &mut self.stats.loads,
-                    passes(&flight.addresses, rows, 16),
-                    u32::from(inst.mods.count),
-                )
-            }
-            Opcode::Ldgsts => {
-                let to = copy_destinations(&flight.operands);
-                (
-                    &mut self.stats.stores,
-                    passes(&to, flight.lanes, bytes),
-                    least_passes(flight.lanes, bytes),
-                )
-            }
-            Opcode::Ld | Opcode::Syncs => (
-                &mut self.stats.loads,
-                passes(&flight.addresses, flight.shared_lanes, bytes),
-                least_passes(flight.shared_lanes, bytes),
-            ),
-            Opcode::St => (
-                &mut self.stats.stores,
-                passes(&flight.addresses, flight.shared_lanes, bytes),
-                least_passes(flight.shared_lanes, bytes),
-            ),
-            _ => (
-                &mut self.stats.atomics,
-                atomic_passes(&flight.addresses, flight.shared_lanes, bytes),
-                least_passes(flight.shared_lanes, bytes),
-            ),
-        };
-        kind.instructions += 1;
-        // An access that the guard keeps every lane from takes its turn and reads nothing.
-        kind.passes += if flight.lanes.is_empty() { 0 } else { u64::from(n) };
-        kind.conflicts += u64::from(n.saturating_sub(least));
-        n
     }
 
     fn perform(&mut self, flight: &mut Flight) {
@@ -271,22 +260,24 @@ impl Component for SharedMemory {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        if self.current.is_none() {
-            self.shown = None;
+        match &self.current {
+            Some(_) => self.finish(now),
+            None => self.shown = None,
         }
-        self.finish(now);
         if !self.ports.lines.is_empty() {
             self.run_lines(now);
         }
-        self.run_products(now);
-        self.begin(now);
-        // An access without conflicts has the banks for this one cycle.
-        self.finish(now);
+        if !self.ports.products.is_empty() {
+            self.run_products(now);
+        }
+        if self.current.is_none() {
+            self.begin(now);
+        }
         if !self.waiting.is_empty() {
             self.waiting.answer(&self.bytes, &mut self.ports.output, now);
         }
         let activity = match &self.current {
-            Some((last, ..)) if *last > now => Activity::Until(*last),
+            Some(current) if current.last > now => Activity::Until(current.last),
             Some(_) => Activity::Busy,
             None if self.ports.input.is_ready(now) => Activity::Until(self.free.max(now + 1)),
             None => Activity::Idle,

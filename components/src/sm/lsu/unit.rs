@@ -22,6 +22,7 @@
 //! - Packets of one warp leave in program order.
 
 mod accept;
+mod answers;
 mod counts;
 mod packets;
 
@@ -29,6 +30,7 @@ pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::flush::Flush;
+use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -36,18 +38,17 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::opcode::Opcode;
+use warpwave_isa::inst::CacheOp;
 
 use crate::config;
-use crate::proto::cluster::{self, Seated};
+use crate::proto::cluster::Seated;
 use crate::proto::event::{Log, What};
 use crate::proto::launch::Trap;
-use crate::proto::mem::{Packet, PacketKind, Stage};
+use crate::proto::mem::Packet;
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::cluster::Clusters;
-use crate::sm::lsu::data;
-use crate::sm::lsu::pending::{Pending, PendingTable, entry_and_part};
-use crate::sm::lsu::texture::{self, is_texture};
+use crate::sm::lsu::data::Filling;
+use crate::sm::lsu::pending::PendingTable;
 
 /// Tag of the packet that tells the L1 to drop its lines.
 const INVALIDATION: u32 = u32::MAX;
@@ -109,12 +110,17 @@ pub struct ClusterPorts {
 
 warpwave_hw::show_ports!(ClusterPorts: seated, request, answer);
 
-/// An access whose packets are being made.
+/// An access whose packets are being made, and what they have in common.
 struct Making {
     /// Its entry in the table, which has its parts.
     entry: u32,
     /// Word of a wide local access that the parts are for: each lies in lines of its own.
     word: u32,
+    /// Words of such an access, one of any other.
+    words: u32,
+    filling: Filling,
+    cache: CacheOp,
+    issued: Cycle,
 }
 
 /// The load-store unit.
@@ -126,6 +132,8 @@ pub struct Lsu {
     path: Path,
     config: Config,
     ports: Ports,
+    /// Which of `ports.input` have instructions.
+    inbox: Inbox,
     pending: PendingTable,
     making: Option<Making>,
     /// Finished instructions that wait for their link.
@@ -141,6 +149,8 @@ pub struct Lsu {
     next_accept: Cycle,
     subcore_free: Vec<Cycle>,
     last: usize,
+    /// Sub-cores whose instruction was not taken in this cycle for want of room in shared memory's link alone, bit i for sub-core i.
+    held: u64,
     accepted: Option<(u8, u8, u32)>,
     sent: Option<(u64, u8)>,
     /// Line of the last answer, and the most cycles since its issue of any.
@@ -153,7 +163,12 @@ impl Lsu {
     /// An LSU with nothing under way.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let subcores = ports.input.len();
+        let mut inbox = Inbox::default();
+        for port in &ports.input {
+            inbox.add(port);
+        }
         Lsu {
+            inbox,
             pending: PendingTable::new(config.lsu.pending_requests),
             making: None,
             finished: Vec::with_capacity(config.lsu.pending_requests as usize),
@@ -166,6 +181,7 @@ impl Lsu {
             next_accept: Cycle::ZERO,
             subcore_free: vec![Cycle::ZERO; subcores],
             last: 0,
+            held: 0,
             accepted: None,
             sent: None,
             answered: None,
@@ -182,93 +198,6 @@ impl Lsu {
         self.log = log;
     }
 
-    // ---- stage: answers of the L1
-
-    fn take_answers(&mut self, now: Cycle) {
-        self.answered = None;
-        while let Some(mut packet) = self.ports.answer.recv(now) {
-            packet.stamps.note(Stage::Return, now);
-            if packet.tag != INVALIDATION {
-                let age = packet.stamps.at(Stage::Issue).map_or(0, |issued| now.since(issued));
-                let most = self.answered.map_or(age, |(_, most)| most.max(age));
-                self.answered = Some((packet.line, most));
-                self.take_answer(&packet, now);
-            }
-            self.pool.push(packet);
-        }
-    }
-
-    fn take_answer(&mut self, packet: &Packet, now: Cycle) {
-        let (entry, part) = entry_and_part(packet.tag);
-        let (pending, parts) = self.pending.get(entry);
-        let grid = self.grid.unwrap_or(0);
-        self.log
-            .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
-        // What is posted takes nothing from its answers, which may come while its last packets are being made.
-        if let Some(flight) = pending.flight.as_mut().filter(|_| !pending.posted) {
-            match packet.kind {
-                PacketKind::Load if is_texture(flight.inst().op) => texture::fill(flight, packet),
-                PacketKind::Load => data::fill_loaded(flight, packet, parts.lanes_on_line(part)),
-                _ => data::fill_atomic(flight, packet),
-            }
-            let latency = match packet.kind {
-                _ if cluster::remote(packet.line).is_some() => &mut self.stats.cluster,
-                PacketKind::Load if packet.l1_hit => &mut self.stats.l1_hit,
-                PacketKind::Load if packet.l2_hit => &mut self.stats.l2_hit,
-                PacketKind::Load => &mut self.stats.hbm,
-                _ => &mut self.stats.atomic,
-            };
-            // Two cycles more bring the value to the write port and the release to the scheduler.
-            latency.record(now.since(flight.issued) + 2);
-        }
-        self.answered(entry, now);
-    }
-
-    /// One packet less to wait for, or all packets made.
-    fn answered(&mut self, entry: u32, now: Cycle) {
-        if let Some(Pending {
-            mut flight,
-            subcore,
-            warp,
-            posted,
-            ..
-        }) = self.pending.answered(entry)
-        {
-            if let Some(flight) = &mut flight
-                && is_texture(flight.inst().op)
-            {
-                texture::finish(flight);
-            }
-            self.finished.extend(flight);
-            if posted {
-                self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });
-            }
-        }
-    }
-
-    /// Finished instructions leave, or go on to shared memory if that concerns them too.
-    fn send_finished(&mut self, now: Cycle) {
-        let ports = &mut self.ports;
-        let mut n = 0;
-        while n < self.finished.len() {
-            let flight = &self.finished[n];
-            let to_shared = !flight.shared_lanes.is_empty() || flight.inst().op == Opcode::Ldgsts;
-            let port = if to_shared {
-                &mut ports.shared
-            } else {
-                &mut ports.output[flight.subcore as usize]
-            };
-            if port.has_room(now) {
-                if accept::is_split(flight) {
-                    ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
-                }
-                port.send(now, self.finished.remove(n));
-            } else {
-                n += 1;
-            }
-        }
-    }
-
     /// What is accepted waits for its packets, what is not for its turn; a full table waits for answers.
     fn activity(&self, now: Cycle) -> Activity {
         if !self.finished.is_empty() {
@@ -278,15 +207,27 @@ impl Lsu {
         } else if !self.pending.has_room() {
             Activity::Idle
         } else {
-            let mut turn = Cycle::NEVER;
-            for (port, &free) in self.ports.input.iter().zip(&self.subcore_free) {
-                turn = if port.is_ready(now) { turn.min(free) } else { turn };
-            }
-            if turn == Cycle::NEVER {
-                return Activity::Idle;
-            }
-            Activity::Until(turn.max(self.next_accept).max(now + 1))
+            self.turn(now)
         }
+    }
+
+    /// When the next instruction may be taken: in the turn of its sub-core, or when there is room for it.
+    fn turn(&self, now: Cycle) -> Activity {
+        let mut activity = Activity::Idle;
+        let mut waiting = self.inbox.under_way();
+        while waiting != 0 {
+            let subcore = waiting.trailing_zeros() as usize;
+            waiting &= waiting - 1;
+            if !self.ports.input[subcore].is_ready(now) {
+                continue;
+            }
+            activity = activity.or(if self.held >> subcore & 1 == 1 {
+                self.ports.shared.await_room(now)
+            } else {
+                Activity::Until(self.subcore_free[subcore].max(self.next_accept).max(now + 1))
+            });
+        }
+        activity
     }
 }
 
@@ -296,10 +237,17 @@ impl Component for Lsu {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        (self.accepted, self.sent, self.answered) = (None, None, None);
         self.take_answers(now);
-        self.take_from_cluster(now);
-        self.send_finished(now);
-        self.send_packet(now);
+        if self.ports.cluster.is_some() {
+            self.take_from_cluster(now);
+        }
+        if !self.finished.is_empty() {
+            self.send_finished(now);
+        }
+        if self.making.is_some() || self.invalidate {
+            self.send_packet(now);
+        }
         self.accept(now);
         self.activity(now)
     }
@@ -313,6 +261,7 @@ impl Component for Lsu {
         self.next_accept = Cycle::ZERO;
         self.subcore_free.fill(Cycle::ZERO);
         self.last = 0;
+        self.held = 0;
         self.accepted = None;
         self.sent = None;
         self.answered = None;

@@ -26,13 +26,20 @@ use crate::space::Access;
 /// assert_eq!(addresses(&load, &Decoded::of(&load), &operands)[0], 0xffff_fff0);
 /// ```
 pub fn addresses(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [u64; WARP_SIZE] {
+    let mut out = [0; WARP_SIZE];
+    addresses_into(inst, decoded, operands, &mut out);
+    out
+}
+
+/// The same, written where they are wanted.
+pub fn addresses_into(inst: &Inst, decoded: &Decoded, operands: &Operands, out: &mut [u64; WARP_SIZE]) {
     let slot = if inst.op == Opcode::Ldgsts { 1 } else { 0 };
     let first = decoded.first_word[slot] as usize;
     let base = &operands.words[first..];
     if address_width(inst, slot) == 2 {
-        wide(&base[0], &base[1], inst.mods.offset)
+        wide(&base[0], &base[1], inst.mods.offset, out);
     } else {
-        narrow(&base[0], inst.mods.offset)
+        narrow(&base[0], inst.mods.offset, out);
     }
 }
 
@@ -49,24 +56,25 @@ fn address_width(inst: &Inst, slot: usize) -> u8 {
 
 /// Where LDGSTS writes in shared memory.
 pub fn copy_destinations(operands: &Operands) -> [u64; WARP_SIZE] {
-    narrow(&operands.words[0], 0)
+    let mut out = [0; WARP_SIZE];
+    narrow(&operands.words[0], 0, &mut out);
+    out
 }
 
-fn wide(low: &Lanes, high: &Lanes, offset: i32) -> [u64; WARP_SIZE] {
-    let mut out = [0; WARP_SIZE];
+#[inline]
+fn wide(low: &Lanes, high: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
     for (lane, address) in out.iter_mut().enumerate() {
         let base = u64::from(high.0[lane]) << 32 | u64::from(low.0[lane]);
         *address = base.wrapping_add(offset as i64 as u64);
     }
-    out
 }
 
-fn narrow(base: &Lanes, offset: i32) -> [u64; WARP_SIZE] {
-    let mut out = [0; WARP_SIZE];
+/// Addresses of one word each: base plus offset, modulo 2^32.
+#[inline]
+pub fn narrow(base: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
     for (lane, address) in out.iter_mut().enumerate() {
         *address = base.0[lane].wrapping_add(offset as u32).into();
     }
-    out
 }
 
 /// Registers from the bytes of one lane's access, little-endian; `bytes` has [`Access::total`] of them, 16 at most.

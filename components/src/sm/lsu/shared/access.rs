@@ -9,6 +9,7 @@ use warpwave_isa::space::Access;
 
 use super::SharedMemory;
 use crate::proto::warp::Flight;
+use crate::sm::lsu::halves::Halves;
 
 impl SharedMemory {
     fn at(&self, flight: &Flight, lane: usize) -> usize {
@@ -34,6 +35,17 @@ impl SharedMemory {
             (4.., 8) => store_words_of::<8>(own, flight),
             (4.., 16) => store_words_of::<16>(own, flight),
             _ => store_elements(own, access, flight),
+        }
+    }
+
+    /// A load or store whose halves are known.
+    pub(super) fn move_halves(&mut self, flight: &mut Flight, halves: Halves) {
+        let own = &mut self.bytes[flight.shared_base as usize..];
+        if flight.inst().op == Opcode::Ld {
+            halves.load(own, &mut flight.results.words[0]);
+        } else {
+            let word = flight.decoded().first_word[1] as usize;
+            halves.store(own, &flight.operands.words[word]);
         }
     }
 

@@ -7,21 +7,24 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
 use super::{Lsu, Making, What};
+use crate::proto::launch::{Route, Trap};
 use crate::proto::warp::{Flight, MemoryNote};
+use crate::sm::lsu::data::{self, Filling};
 use crate::sm::lsu::pending::Pending;
-use crate::sm::lsu::{agu, bulk, data, texture};
+use crate::sm::lsu::{agu, bulk, texture};
 
 impl Lsu {
     pub(super) fn accept(&mut self, now: Cycle) {
-        self.accepted = None;
+        self.held = 0;
         if now < self.next_accept || self.making.is_some() || self.invalidate || !self.pending.has_room() {
             return;
         }
+        let waiting = self.inbox.under_way();
         let subcores = self.ports.input.len();
         let mut subcore = self.last;
         for _ in 0..subcores {
             subcore = if subcore + 1 < subcores { subcore + 1 } else { 0 };
-            if self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
+            if waiting >> subcore & 1 == 1 && self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
                 self.last = subcore;
                 self.take(subcore, now);
                 return;
@@ -30,16 +33,23 @@ impl Lsu {
     }
 
     fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
-        let (to_shared, is_bulk) = match self.ports.input[subcore].peek(now) {
-            None => return false,
-            Some(flight) => (may_go_to_shared(flight), flight.inst().op == Opcode::Ublkcp),
+        let Some(flight) = self.ports.input[subcore].peek(now) else {
+            return false;
+        };
+        let (to_shared, is_bulk) = match flight.timing().route {
+            Route::Shuffle | Route::Shared => (true, false),
+            Route::Device => (false, false),
+            Route::Other => (may_go_to_shared(flight), flight.inst().op == Opcode::Ublkcp),
         };
         if is_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
             return false;
         }
-        self.ports.note[subcore].has_room(now)
-            && self.ports.output[subcore].has_room(now)
-            && (!to_shared || self.ports.shared.has_room(now))
+        if !self.ports.note[subcore].has_room(now) || !self.ports.output[subcore].has_room(now) {
+            return false;
+        }
+        let has_room = !to_shared || self.ports.shared.has_room(now);
+        self.held |= u64::from(!has_room) << subcore;
+        has_room
     }
 
     fn take(&mut self, subcore: usize, now: Cycle) {
@@ -52,45 +62,77 @@ impl Lsu {
         self.stats.instructions += 1;
         let number = flight.issued.0;
         self.log.tell(now, flight.subcore, flight.warp, What::Take { number });
+        match flight.timing().route {
+            Route::Shuffle => {
+                flight.shared_lanes = LaneMask::NONE;
+                self.pass_to_shared(flight, now);
+            }
+            Route::Shared => match agu::generate_shared(&mut flight) {
+                Some(trap) => self.trap(trap, now),
+                None => self.pass_to_shared(flight, now),
+            },
+            Route::Device => match agu::generate(&mut flight, 0, &self.clusters) {
+                Some(trap) => self.trap(trap, now),
+                None => {
+                    self.tell_taken(&flight, now);
+                    self.start_access(flight, now);
+                }
+            },
+            Route::Other => self.take_other(flight, now),
+        }
+    }
+
+    /// Goes where kind and addresses lead.
+    fn take_other(&mut self, mut flight: Box<Flight>, now: Cycle) {
+        let op = flight.inst().op;
+        if op == Opcode::Ublkcp {
+            return self.start_bulk(flight, now);
+        }
         let slot = u64::from(self.config.first_local_slot)
             + u64::from(flight.subcore) * u64::from(self.config.warps_per_subcore)
             + u64::from(flight.warp);
-        if flight.inst().op == Opcode::Ublkcp {
-            return self.start_bulk(flight, now);
-        }
-        if flight.inst().op == Opcode::Shfl {
-            flight.shared_lanes = LaneMask::NONE;
-        } else if let Some(trap) = agu::generate(&mut flight, slot, &self.clusters) {
-            if self.ports.trap.has_room(now) {
-                self.ports.trap.send(now, trap);
-            }
-            return;
+        if let Some(trap) = agu::generate(&mut flight, slot, &self.clusters) {
+            return self.trap(trap, now);
         }
         if !is_split(&flight) {
-            self.ports.note[subcore].send(now, MemoryNote::Taken { warp: flight.warp });
+            self.tell_taken(&flight, now);
         }
         if goes_to_shared(&flight) {
             if flight.timing().is_posted {
                 // Stored by an address that may be anywhere: what this SM sends from now on comes after it, and nobody else sees it.
-                self.ports.note[subcore].send(now, MemoryNote::Stored { warp: flight.warp });
+                let stored = MemoryNote::Stored { warp: flight.warp };
+                self.ports.note[flight.subcore as usize].send(now, stored);
             }
             self.ports.shared.send(now, flight);
-        } else if flight.inst().op == Opcode::Ldc {
+        } else if op == Opcode::Ldc {
             self.load_constants(flight, now);
         } else {
             self.start_access(flight, now);
         }
     }
 
+    fn pass_to_shared(&mut self, flight: Box<Flight>, now: Cycle) {
+        self.tell_taken(&flight, now);
+        self.ports.shared.send(now, flight);
+    }
+
+    fn tell_taken(&mut self, flight: &Flight, now: Cycle) {
+        self.ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
+    }
+
+    #[cold]
+    fn trap(&mut self, trap: Box<Trap>, now: Cycle) {
+        if self.ports.trap.has_room(now) {
+            self.ports.trap.send(now, trap);
+        }
+    }
+
     /// A bulk copy goes to its engine, if it may be.
     fn start_bulk(&mut self, flight: Box<Flight>, now: Cycle) {
         if let Some(trap) = bulk::check(&flight) {
-            if self.ports.trap.has_room(now) {
-                self.ports.trap.send(now, trap);
-            }
-            return;
+            return self.trap(trap, now);
         }
-        self.ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
+        self.tell_taken(&flight, now);
         let port = self.ports.bulk.as_mut().expect("the engine's room was asked for");
         port.send(now, flight);
     }
@@ -113,8 +155,16 @@ impl Lsu {
         }
         let lanes = data::device_lanes(&flight);
         let (subcore, warp, pc) = (flight.subcore, flight.warp, flight.pc);
+        let mut making = Making {
+            entry: 0,
+            word: 0,
+            words: data::lines_apart(&flight),
+            filling: Filling::of(&flight),
+            cache: flight.inst().mods.cache,
+            issued: flight.issued,
+        };
         let posted = flight.timing().is_posted;
-        let entry = self.pending.add(Pending {
+        making.entry = self.pending.add(Pending {
             flight: Some(flight),
             subcore,
             warp,
@@ -122,8 +172,8 @@ impl Lsu {
             left: 1,
             posted,
         });
-        self.making = Some(Making { entry, word: 0 });
-        self.coalesce(entry, lanes);
+        self.coalesce(making.entry, lanes);
+        self.making = Some(making);
         if lanes.is_empty() {
             self.make_more(now);
         }

@@ -1,18 +1,15 @@
 //! The LSU's stage that makes packets, for the L1 or for other SMs of the cluster, and takes what those answer.
 
 use warpwave_hw::time::Cycle;
-use warpwave_isa::opcode::Opcode;
 
-use super::{INVALIDATION, Lsu, Making};
+use super::{INVALIDATION, Lsu};
 use crate::proto::cluster::remote;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTORS, Stage, Stamps};
+use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
 use crate::sm::lsu::coalescer::Part;
-use crate::sm::lsu::data;
 use crate::sm::lsu::pending::tag;
 use crate::sm::lsu::texture::{self, is_texture};
 
-/// Every sector of a line.
-const WHOLE_LINE: u8 = (1 << SECTORS) - 1;
+const FLIGHT_STAYS: &str = "a flight stays until its packets are made";
 
 impl Lsu {
     /// What comes from other SMs, and who sits there.
@@ -32,7 +29,6 @@ impl Lsu {
     }
 
     pub(super) fn send_packet(&mut self, now: Cycle) {
-        self.sent = None;
         if !self.ports.l1.has_room(now) {
             return;
         }
@@ -43,23 +39,21 @@ impl Lsu {
             self.ports.l1.send(now, packet);
             return;
         }
-        let Some(&Making { entry, word }) = self.making.as_ref() else {
-            return;
-        };
-        let (_, parts) = self.pending.get(entry);
-        if parts.peek().is_some_and(|part| remote(part.line).is_some())
-            && !self
-                .ports
-                .cluster
-                .as_ref()
-                .is_some_and(|ports| ports.request.has_room(now))
-        {
-            return;
-        }
-        if let Some((part, n)) = parts.take() {
-            self.send_part(part, n, entry, word, now);
+        let Some(making) = &self.making else { return };
+        let (_, parts) = self.pending.get(making.entry);
+        if let Some(&part) = parts.peek() {
+            let is_remote = remote(part.line).is_some();
+            if is_remote && !self.cluster_has_room(now) {
+                return;
+            }
+            self.send_part(part, now);
         }
         self.make_more(now);
+    }
+
+    fn cluster_has_room(&self, now: Cycle) -> bool {
+        let ports = self.ports.cluster.as_ref();
+        ports.is_some_and(|ports| ports.request.has_room(now))
     }
 
     /// When all parts are sent: goes on to the next word of a wide local access, or ends the making.
@@ -70,12 +64,9 @@ impl Lsu {
         if !parts.is_done() {
             return;
         }
-        let flight = pending
-            .flight
-            .as_ref()
-            .expect("a flight stays until its packets are made");
         making.word += 1;
-        if making.word < data::lines_apart(flight) {
+        if making.word < making.words {
+            let flight = pending.flight.as_ref().expect(FLIGHT_STAYS);
             parts.clear();
             if is_texture(flight.inst().op) {
                 return texture::add_parts(parts, flight, making.word as usize);
@@ -93,27 +84,25 @@ impl Lsu {
         self.answered(entry, now);
     }
 
-    fn send_part(&mut self, part: Part, n: u32, entry: u32, word: u32, now: Cycle) {
+    /// Sends the packet for the next part of the access whose packets are being made.
+    fn send_part(&mut self, part: Part, now: Cycle) {
         let mut packet = self.blank();
-        let (pending, _) = self.pending.get(entry);
+        let making = self.making.as_ref().expect("an access has parts while they are sent");
+        let (pending, parts) = self.pending.get(making.entry);
         pending.left += 1;
-        let flight = pending
-            .flight
-            .as_ref()
-            .expect("a flight stays until its packets are made");
         packet.line = part.line;
         packet.sectors = part.sectors;
-        packet.tag = tag(entry, n);
-        packet.cache = flight.inst().mods.cache;
+        packet.tag = tag(making.entry, parts.take());
+        packet.cache = making.cache;
         packet.stamps = Stamps::NONE;
-        packet.stamps.note(Stage::Issue, flight.issued);
+        packet.stamps.note(Stage::Issue, making.issued);
         packet.stamps.note(Stage::Lsu, now);
         packet.l1_hit = false;
         packet.l2_hit = false;
-        data::fill_packet(&mut packet, flight, part.lanes, word as usize);
-        if flight.inst().op == Opcode::Cctl {
-            packet.sectors = WHOLE_LINE;
-        }
+        let flight = pending.flight.as_ref().expect(FLIGHT_STAYS);
+        making
+            .filling
+            .fill(&mut packet, flight, part.lanes, making.word as usize);
         self.stats.packets += 1;
         self.sent = Some((part.line, part.sectors));
         match (remote(part.line), &mut self.ports.cluster) {

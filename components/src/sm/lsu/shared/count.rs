@@ -1,0 +1,82 @@
+//! How many passes an access takes, counted by its kind.
+
+use warpwave_isa::exec::access::copy_destinations;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Access;
+
+use super::SharedMemory;
+use crate::proto::launch::Route;
+use crate::proto::warp::Flight;
+use crate::sm::lsu::agu::accessing_lanes;
+use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
+use crate::sm::lsu::halves::Halves;
+
+impl SharedMemory {
+    /// Passes of an access, counted, and what its halves want if that tells.
+    pub(super) fn count(&mut self, flight: &Flight) -> (u32, Option<Halves>) {
+        let Access { bytes, count, .. } = flight.inst().mods.access;
+        if flight.timing().route != Route::Shared || (bytes, count) != (4, 1) {
+            return (self.count_any(flight), None);
+        }
+        let Some(halves) = Halves::of(&flight.addresses, flight.shared_lanes) else {
+            return (self.count_any(flight), None);
+        };
+        let kind = match flight.inst().op {
+            Opcode::Ld => &mut self.stats.loads,
+            _ => &mut self.stats.stores,
+        };
+        let n = halves.passes();
+        kind.instructions += 1;
+        kind.passes += u64::from(n);
+        kind.conflicts += u64::from(n - 1);
+        (n, Some(halves))
+    }
+
+    /// The same of an access of any kind.
+    fn count_any(&mut self, flight: &Flight) -> u32 {
+        let inst = flight.inst();
+        let bytes = inst.mods.access.total();
+        let (kind, n, least) = match inst.op {
+            Opcode::Shfl => {
+                self.stats.shuffles += 1;
+                return 1;
+            }
+            Opcode::Ldsm => {
+                let rows = accessing_lanes(flight);
+                (
+                    &mut self.stats.loads,
+                    passes(&flight.addresses, rows, 16),
+                    u32::from(inst.mods.count),
+                )
+            }
+            Opcode::Ldgsts => {
+                let to = copy_destinations(&flight.operands);
+                (
+                    &mut self.stats.stores,
+                    passes(&to, flight.lanes, bytes),
+                    least_passes(flight.lanes, bytes),
+                )
+            }
+            Opcode::Ld | Opcode::Syncs => (
+                &mut self.stats.loads,
+                passes(&flight.addresses, flight.shared_lanes, bytes),
+                least_passes(flight.shared_lanes, bytes),
+            ),
+            Opcode::St => (
+                &mut self.stats.stores,
+                passes(&flight.addresses, flight.shared_lanes, bytes),
+                least_passes(flight.shared_lanes, bytes),
+            ),
+            _ => (
+                &mut self.stats.atomics,
+                atomic_passes(&flight.addresses, flight.shared_lanes, bytes),
+                least_passes(flight.shared_lanes, bytes),
+            ),
+        };
+        kind.instructions += 1;
+        // An access that the guard keeps every lane from takes its turn and reads nothing.
+        kind.passes += if flight.lanes.is_empty() { 0 } else { u64::from(n) };
+        kind.conflicts += u64::from(n.saturating_sub(least));
+        n
+    }
+}

@@ -1,0 +1,110 @@
+//! The LSU's first stage: takes what the L1 answers, and lets go of instructions that have all they asked for.
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::Opcode;
+
+use super::{INVALIDATION, Lsu, accept};
+use crate::proto::cluster;
+use crate::proto::launch::Route;
+use crate::proto::mem::{Packet, PacketKind, Stage};
+use crate::proto::warp::MemoryNote;
+use crate::sm::lsu::data;
+use crate::sm::lsu::pending::{Pending, entry_and_part};
+use crate::sm::lsu::texture::{self, is_texture};
+
+impl Lsu {
+    pub(super) fn take_answers(&mut self, now: Cycle) {
+        while let Some(mut packet) = self.ports.answer.recv(now) {
+            if packet.tag != INVALIDATION {
+                let age = packet.stamps.at(Stage::Issue).map_or(0, |issued| now.since(issued));
+                let most = self.answered.map_or(age, |(_, most)| most.max(age));
+                self.answered = Some((packet.line, most));
+                if self.log.is_on() {
+                    packet.stamps.note(Stage::Return, now);
+                }
+                self.take_answer(&packet, now);
+            }
+            self.pool.push(packet);
+        }
+    }
+
+    pub(super) fn take_answer(&mut self, packet: &Packet, now: Cycle) {
+        let (entry, part) = entry_and_part(packet.tag);
+        let (pending, parts) = self.pending.get(entry);
+        let grid = self.grid.unwrap_or(0);
+        self.log
+            .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
+        // What is posted takes nothing from its answers, which may come while its last packets are being made.
+        if !pending.posted
+            && let Some(flight) = &mut pending.flight
+        {
+            match packet.kind {
+                PacketKind::Load if is_texture(flight.inst().op) => texture::fill(flight, packet),
+                PacketKind::Load => data::fill_loaded(flight, packet, parts.lanes_on_line(part)),
+                _ => data::fill_atomic(flight, packet),
+            }
+            let latency = match packet.kind {
+                _ if cluster::remote(packet.line).is_some() => &mut self.stats.cluster,
+                PacketKind::Load if packet.l1_hit => &mut self.stats.l1_hit,
+                PacketKind::Load if packet.l2_hit => &mut self.stats.l2_hit,
+                PacketKind::Load => &mut self.stats.hbm,
+                _ => &mut self.stats.atomic,
+            };
+            // Two cycles more bring the value to the write port and the release to the scheduler.
+            latency.record(now.since(flight.issued) + 2);
+        }
+        self.answered(entry, now);
+    }
+
+    /// One packet less to wait for, or all packets made.
+    #[inline]
+    pub(super) fn answered(&mut self, entry: u32, now: Cycle) {
+        if self.pending.answered(entry) {
+            self.end(entry, now);
+        }
+    }
+
+    /// Every packet is answered.
+    fn end(&mut self, entry: u32, now: Cycle) {
+        let Pending {
+            mut flight,
+            subcore,
+            warp,
+            posted,
+            ..
+        } = self.pending.take(entry);
+        if let Some(flight) = &mut flight
+            && is_texture(flight.inst().op)
+        {
+            texture::finish(flight);
+        }
+        self.finished.extend(flight);
+        if posted {
+            self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });
+        }
+    }
+
+    /// Finished instructions leave, or go on to shared memory if that concerns them too.
+    pub(super) fn send_finished(&mut self, now: Cycle) {
+        let ports = &mut self.ports;
+        let mut n = 0;
+        while n < self.finished.len() {
+            let flight = &self.finished[n];
+            let is_device = flight.timing().route == Route::Device;
+            let to_shared = !is_device && (!flight.shared_lanes.is_empty() || flight.inst().op == Opcode::Ldgsts);
+            let port = if to_shared {
+                &mut ports.shared
+            } else {
+                &mut ports.output[flight.subcore as usize]
+            };
+            if port.has_room(now) {
+                if !is_device && accept::is_split(flight) {
+                    ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
+                }
+                port.send(now, self.finished.remove(n));
+            } else {
+                n += 1;
+            }
+        }
+    }
+}
