@@ -15,18 +15,14 @@
 //! Ask for room, then send: sending without room is a bug and panics. A sender that has nothing else to do waits for room with
 //! [`OutPort::await_room`] and is ticked when there is some.
 
+mod ahead;
 mod carrier;
 
 pub mod flush;
-
 pub mod inbox;
-
 pub mod monitor;
-
 pub mod stall;
-
 pub mod touch;
-
 pub mod wires;
 
 use std::sync::Arc;
@@ -234,22 +230,7 @@ impl<T> OutPort<T> {
         self.put(now, after, message);
     }
 
-    /// Sends a message now that the sender would send in the next cycle, whatever happens until then, so that it need not be ticked for
-    /// that: to whoever watches it is sent in the next cycle.
-    ///
-    /// # Panics
-    /// As [`OutPort::send_after`] does. There must be room in this cycle.
-    #[inline]
-    pub fn send_ahead(&mut self, now: Cycle, message: T) {
-        let mut after = u64::from(self.latency) + 1;
-        if self.attached.is_some() {
-            after += self.attached(now + 1, 1, &message);
-        }
-        self.put(now, after, message);
-    }
-
-    /// Puts a message into the link, to be visible so many cycles later.
-    #[inline]
+    /// Puts a message into the link, visible so many cycles later.
     fn put(&mut self, now: Cycle, after: u64, message: T) {
         let mut visible = now + after;
         if self.last_visible > visible {
@@ -272,7 +253,7 @@ impl<T> OutPort<T> {
         self.place = next(self.place, &self.places);
         let number = self.places[NOTE].load(Ordering::Relaxed) & NUMBER;
         if number != 0 {
-            self.tile.note_arrival(self.receiver, number as u32);
+            visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
         }
         self.tile.wake(self.receiver, self.is_remote, visible);
     }

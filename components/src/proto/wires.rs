@@ -4,7 +4,7 @@ use warpwave_hw::link::wires::Payload;
 
 use super::cluster::{ClusterArrive, ClusterOpen, Seated};
 use super::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
-use super::mem::{Packet, SliceCommand};
+use super::mem::{Packet, SliceCommand, shown};
 use super::warp::{Flight, Issue, MemoryNote, PlaceNote, Release, Resolved, WarpCommand, WarpEvent};
 
 /// `payload!(Message: "what" = number)`.
@@ -52,7 +52,7 @@ payload! {
         MemoryNote::Taken { warp } | MemoryNote::Stored { warp } => (*warp).into(),
     };
     Flight: "pc" = |flight| flight.pc.into();
-    Packet: "line" = |packet| packet.line;
+    Packet: "line" = |packet| shown(packet.line);
     SliceCommand: "command" = |command| *command as u64;
     Seated: "cta slot" = |seated| seated.slot.into();
     ClusterArrive: "cluster" = |arrive| arrive.cluster;

@@ -60,6 +60,16 @@ impl LaneMask {
         }
     }
 
+    /// The lane, if it is the only one.
+    ///
+    /// ```
+    /// use warpwave_isa::lane::LaneMask;
+    /// assert_eq!([0b1000, 0b1010, 0].map(|lanes| LaneMask(lanes).only()), [Some(3), None, None]);
+    /// ```
+    pub const fn only(self) -> Option<usize> {
+        if self.0.is_power_of_two() { self.lowest() } else { None }
+    }
+
     /// The lanes of the set, lowest first.
     pub fn iter(self) -> LaneIter {
         LaneIter(self.0)

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::{InPort, NOTE, NUMBER};
 use crate::tile::Shared;
+use crate::time::Cycle;
 
 /// Most ports of one component.
 pub const MAX_PORTS: u32 = 63;
@@ -47,6 +48,15 @@ impl Inbox {
             );
         }
         number
+    }
+
+    /// Whatever comes to the numbered ports, the component will not look at it before this cycle, less than a tile's horizon ahead: it
+    /// need not be woken sooner for that.
+    #[inline]
+    pub fn look_from(&self, at: Cycle) {
+        if let Some((tile, component)) = &self.component {
+            tile.look_from(*component, at);
+        }
     }
 
     /// The ports that may have a message, bit i for port i.
@@ -92,6 +102,21 @@ mod tests {
         out.send(Cycle(2), 9);
         input.clear();
         assert_eq!(inbox.under_way(), 0);
+    }
+
+    #[test]
+    fn who_looks_later_is_woken_then_and_not_when_the_message_comes() {
+        let mut tile = TileBuilder::new();
+        let (from, to) = (tile.slot(), tile.slot());
+        let (mut out, mut input) = joined(&from, &to);
+        let mut inbox = Inbox::default();
+        inbox.add(&input);
+        inbox.look_from(Cycle(5));
+        out.send(Cycle(0), 7);
+        assert_eq!(input.recv(Cycle(1)), Some(7));
+        out.send(Cycle(6), 8);
+        let due = |now| out.tile.wheel.next(now);
+        assert_eq!((due(Cycle(0)), due(Cycle(6))), (Cycle(5), Cycle(7)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::time::Cycle;
 
 /// What the ports of other components share with a tile.
 pub(crate) struct Shared {
-    pub(super) wheel: Wheel,
+    pub(crate) wheel: Wheel,
     pub(super) mail: Wheel,
     pub(super) remote_latency: AtomicU32,
     /// The tiles that links lead to or come from, by [`Shared::identity`].
@@ -22,8 +22,9 @@ pub(crate) struct Shared {
     pub(super) remote_senders: AtomicU64,
     /// Components to tick when the next quantum begins.
     pub(super) next_quantum: AtomicU64,
-    /// For each component, its numbered links (see [`crate::link::inbox`]) with messages under way.
-    arrivals: [AtomicU64; MAX_COMPONENTS],
+    /// For each component, its numbered links (see [`crate::link::inbox`]) with messages under way, and the first cycle in which it
+    /// looks at them.
+    arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
     /// The machine's bells and which is this tile's, once it is part of a machine.
     pub(super) bell: OnceLock<(Bells, usize)>,
 }
@@ -37,7 +38,7 @@ impl Shared {
             neighbors: Mutex::default(),
             remote_senders: AtomicU64::new(0),
             next_quantum: AtomicU64::new(0),
-            arrivals: [const { AtomicU64::new(0) }; MAX_COMPONENTS],
+            arrivals: [const { [const { AtomicU64::new(0) }; 2] }; MAX_COMPONENTS],
             bell: OnceLock::new(),
         })
     }
@@ -76,21 +77,29 @@ impl Shared {
     /// A component's numbered links with messages under way, bit i for number i + 1.
     #[inline]
     pub(crate) fn arrivals(&self, component: u8) -> u64 {
-        self.arrivals[component as usize].load(Ordering::Relaxed)
+        self.arrivals[component as usize][0].load(Ordering::Relaxed)
     }
 
-    /// On the tile's own thread: a message is under way on a component's link of this number.
+    /// On the tile's own thread: a component looks at its numbered links no sooner than this.
     #[inline]
-    pub(crate) fn note_arrival(&self, component: u8, number: u32) {
-        let arrivals = self.arrivals(component) | 1 << (number - 1);
-        self.arrivals[component as usize].store(arrivals, Ordering::Relaxed);
+    pub(crate) fn look_from(&self, component: u8, at: Cycle) {
+        self.arrivals[component as usize][1].store(at.0, Ordering::Relaxed);
+    }
+
+    /// On the tile's own thread: a message is under way on a component's link of this number. Gives the first cycle in which the
+    /// component looks.
+    #[inline]
+    pub(crate) fn note_arrival(&self, component: u8, number: u32) -> Cycle {
+        let [arrivals, from] = &self.arrivals[component as usize];
+        arrivals.store(arrivals.load(Ordering::Relaxed) | 1 << (number - 1), Ordering::Relaxed);
+        Cycle(from.load(Ordering::Relaxed))
     }
 
     /// On the tile's own thread: none is under way there any more; nothing for number 0.
     #[inline]
     pub(crate) fn note_empty(&self, component: u8, number: u32) {
         let arrivals = self.arrivals(component) & !(1 << number >> 1);
-        self.arrivals[component as usize].store(arrivals, Ordering::Relaxed);
+        self.arrivals[component as usize][0].store(arrivals, Ordering::Relaxed);
     }
 }
 

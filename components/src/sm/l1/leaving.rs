@@ -105,6 +105,7 @@ impl L1 {
     }
 
     /// Lets happen what was settled for a cycle before `now`.
+    #[inline]
     pub(super) fn settle(&mut self, now: Cycle) {
         if self.ahead.at < now && self.ahead.stalls {
             self.stall(self.ahead.at, now);

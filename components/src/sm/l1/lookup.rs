@@ -5,7 +5,7 @@ use warpwave_isa::inst::CacheOp;
 
 use super::store::written;
 use super::{L1, TagState, is_passed_on, line_number};
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask};
+use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask, n_sectors};
 
 impl L1 {
     /// Looks one request up.
@@ -81,7 +81,7 @@ impl L1 {
             return TagState::StallMshr;
         };
         let fetched = missing & !merged;
-        if self.waiting.is_full() || !self.mshr.has_room(fetched.count_ones()) {
+        if self.waiting.is_full() || !self.mshr.has_room(n_sectors(fetched)) {
             return TagState::StallMshr;
         }
         let mut packet = self.take(now);
@@ -89,9 +89,9 @@ impl L1 {
             self.tags.touch(place);
             self.data.read(place, here, &mut packet.bytes);
         }
-        self.stats.load_sectors_hit += u64::from(here.count_ones());
-        self.stats.load_sectors_missed += u64::from(missing.count_ones());
-        self.stats.load_sectors_merged += u64::from(merged.count_ones());
+        self.stats.load_sectors_hit += u64::from(n_sectors(here));
+        self.stats.load_sectors_missed += u64::from(n_sectors(missing));
+        self.stats.load_sectors_merged += u64::from(n_sectors(merged));
         packet.l1_hit = false;
         packet.l2_hit = true;
         let cache = packet.cache;
@@ -145,7 +145,7 @@ impl L1 {
                 if let Some((place, sectors)) = self.tags.find(line) {
                     let mask = packet.byte_mask & byte_mask(sectors);
                     self.data.write(place, mask, &packet.bytes);
-                    self.stats.store_sectors_hit += u64::from((sectors & packet.sectors).count_ones());
+                    self.stats.store_sectors_hit += u64::from(n_sectors(sectors & packet.sectors));
                 }
                 self.mshr.spoil(line, packet.sectors);
             }

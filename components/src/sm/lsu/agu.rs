@@ -87,11 +87,11 @@ pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Op
 pub fn generate_shared(flight: &mut Flight) -> Option<Box<Trap>> {
     let mods = &flight.inst().mods;
     let (offset, bytes) = (mods.offset, mods.access.total());
-    narrow(&flight.operands.words[0], offset, &mut flight.addresses);
+    // Lanes that do not take part mostly have such addresses too.
+    let greatest = narrow(&flight.operands.words[0], offset, &mut flight.addresses);
     (flight.shared_lanes, flight.local_lanes) = (flight.lanes, LaneMask::NONE);
-    let greatest = Common::of(&flight.addresses, flight.lanes).greatest;
-    let is_aligned = greatest & u64::from(bytes - 1) == 0;
-    if is_aligned && greatest + u64::from(bytes) <= u64::from(flight.grid.shared_bytes) {
+    let end = u64::from(greatest) + u64::from(bytes);
+    if greatest & (bytes - 1) == 0 && end <= u64::from(flight.grid.shared_bytes) {
         return None;
     }
     let fault = check(flight, flight.lanes, LaneMask::NONE, bytes)?;

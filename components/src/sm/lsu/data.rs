@@ -98,6 +98,14 @@ fn stored_word(flight: &Flight) -> usize {
 fn store_words_of<const N: usize>(packet: &mut Packet, flight: &Flight, lanes: LaneMask) {
     let words = &flight.operands.words[stored_word(flight)..][..N / 4];
     let (places, addresses) = (packet.bytes.as_chunks_mut::<N>().0, &flight.addresses);
+    if let Some(lane) = lanes.only() {
+        let n = addresses[lane] as usize % LINE / N;
+        for (bytes, word) in places[n].as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.0[lane].to_le_bytes();
+        }
+        packet.byte_mask = ((1u128 << N) - 1) << (N * n);
+        return;
+    }
     let written = lanes.iter().fold(0, |written, lane| {
         let n = addresses[lane] as usize % LINE / N;
         for (bytes, word) in places[n].as_chunks_mut().0.iter_mut().zip(words) {

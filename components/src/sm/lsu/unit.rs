@@ -44,7 +44,7 @@ use crate::config;
 use crate::proto::cluster::Seated;
 use crate::proto::event::{Log, What};
 use crate::proto::launch::Trap;
-use crate::proto::mem::Packet;
+use crate::proto::mem::{Packet, shown};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::data::Filling;
@@ -213,21 +213,33 @@ impl Lsu {
 
     /// When the next instruction may be taken: in the turn of its sub-core, or when there is room for it.
     fn turn(&self, now: Cycle) -> Activity {
-        let mut activity = Activity::Idle;
+        let soonest = self.next_accept.max(now + 1);
+        let mut turn = Cycle::NEVER;
         let mut waiting = self.inbox.under_way();
-        while waiting != 0 {
+        while waiting != 0 && turn > soonest {
             let subcore = waiting.trailing_zeros() as usize;
             waiting &= waiting - 1;
             if !self.ports.input[subcore].is_ready(now) {
                 continue;
             }
-            activity = activity.or(if self.held >> subcore & 1 == 1 {
-                self.ports.shared.await_room(now)
-            } else {
-                Activity::Until(self.subcore_free[subcore].max(self.next_accept).max(now + 1))
+            turn = turn.min(match self.held >> subcore & 1 {
+                1 => self.room_in_shared(now),
+                _ => self.subcore_free[subcore].max(soonest),
             });
         }
-        activity
+        match turn {
+            Cycle::NEVER => Activity::Idle,
+            turn => Activity::Until(turn),
+        }
+    }
+
+    /// When there is room in the link to shared memory, as far as that is known: it is told when there is.
+    fn room_in_shared(&self, now: Cycle) -> Cycle {
+        match self.ports.shared.await_room(now) {
+            Activity::Busy => now + 1,
+            Activity::Until(at) => at,
+            Activity::Idle => Cycle::NEVER,
+        }
     }
 }
 
@@ -259,6 +271,7 @@ impl Component for Lsu {
         self.grid = None;
         self.invalidate = false;
         self.next_accept = Cycle::ZERO;
+        self.inbox.look_from(Cycle::ZERO);
         self.subcore_free.fill(Cycle::ZERO);
         self.last = 0;
         self.held = 0;
@@ -290,7 +303,7 @@ impl Component for Lsu {
         probe.vector("accept_warp", 5, self.accepted.map(|(_, warp, _)| u64::from(warp)));
         probe.vector("accept_pc", 32, self.accepted.map(|(.., pc)| u64::from(pc)));
         probe.bit("packet_valid", Some(self.sent.is_some()));
-        probe.vector("packet_line", 48, self.sent.map(|(line, _)| line));
+        probe.vector("packet_line", 48, self.sent.map(|(line, _)| shown(line)));
         probe.vector("packet_sectors", 4, self.sent.map(|(_, sectors)| u64::from(sectors)));
         probe.bit("answer_valid", Some(self.answered.is_some()));
         probe.vector("answer_line", 48, self.answered.map(|(line, _)| line));

@@ -96,7 +96,7 @@ impl Scoreboard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::launch::Timing;
+    use crate::proto::launch::{Route, Timing};
     use warpwave_isa::inst::{Inst, Operand};
     use warpwave_isa::opcode::Opcode;
     use warpwave_isa::program::Decoded;
@@ -118,6 +118,7 @@ mod tests {
             result,
             is_posted: false,
             is_local_or_global: false,
+            route: Route::Other,
         };
         Predecoded::of(inst, &Decoded::of(inst), &timing)
     }

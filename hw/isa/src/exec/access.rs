@@ -69,12 +69,16 @@ fn wide(low: &Lanes, high: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
     }
 }
 
-/// Addresses of one word each: base plus offset, modulo 2^32.
+/// Addresses of one word each: base plus offset, modulo 2^32. Gives the bits that any of them has.
 #[inline]
-pub fn narrow(base: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
+pub fn narrow(base: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) -> u32 {
+    let mut any = 0;
     for (lane, address) in out.iter_mut().enumerate() {
-        *address = base.0[lane].wrapping_add(offset as u32).into();
+        let own = base.0[lane].wrapping_add(offset as u32);
+        any |= own;
+        *address = own.into();
     }
+    any
 }
 
 /// Registers from the bytes of one lane's access, little-endian; `bytes` has [`Access::total`] of them, 16 at most.

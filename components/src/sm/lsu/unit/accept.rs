@@ -56,7 +56,9 @@ impl Lsu {
         let Some(mut flight) = self.ports.input[subcore].recv(now) else {
             return;
         };
-        self.next_accept = now + u64::from(self.config.lsu.accept_interval);
+        let interval = u64::from(self.config.lsu.accept_interval);
+        self.next_accept = now + interval;
+        self.inbox.look_from(now + interval.min(HORIZON - 1));
         self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
         self.accepted = Some((flight.subcore, flight.warp, flight.pc));
         self.stats.instructions += 1;

@@ -3,6 +3,7 @@
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_isa::lane::LaneMask;
 
+use crate::proto::mem::n_sectors;
 use crate::sm::lsu::coalescer::Parts;
 
 /// What an LSU counts, by kind of global access.
@@ -21,7 +22,7 @@ pub struct Accesses {
 impl Accesses {
     /// Counts an instruction's access.
     pub(super) fn count(&mut self, parts: &Parts, lanes: LaneMask, bytes: u32) {
-        let sectors = parts.all().iter().map(|part| u64::from(part.sectors.count_ones()));
+        let sectors = parts.all().iter().map(|part| u64::from(n_sectors(part.sectors)));
         self.instructions += u64::from(!lanes.is_empty());
         self.requests += u64::from(parts.requests);
         self.sectors += sectors.sum::<u64>();
