@@ -8,7 +8,9 @@ use warpwave_isa::exec::texture::{MAX_TEXELS, Texel};
 use warpwave_isa::exec::{Operands, Results};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
+use warpwave_isa::opcode::Pipe;
 use warpwave_isa::program::{Decoded, MAX_RESULT_WORDS, MAX_SOURCE_WORDS};
+use warpwave_isa::reg::Reg;
 
 use crate::proto::launch::{Grid, Timing};
 
@@ -172,6 +174,35 @@ impl Default for Fetch {
     }
 }
 
+/// What becomes of an instruction, looked up once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Brief {
+    /// Where it goes.
+    pub pipe: Pipe,
+    /// The first register that it writes.
+    pub dst: Reg,
+    /// How many; none if they are not kept.
+    pub result_words: u8,
+    /// Whether it writes predicates.
+    pub sets_predicates: bool,
+    /// Whether it is over for its warp once it is sent.
+    pub is_posted: bool,
+}
+
+impl Brief {
+    /// Of an instruction, its facts, and its cycles.
+    #[inline]
+    pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
+        Brief {
+            pipe: decoded.pipe,
+            dst: inst.dst,
+            result_words: if inst.dst.is_zero() { 0 } else { decoded.result_words },
+            sets_predicates: decoded.pred_defs != 0,
+            is_posted: timing.is_posted,
+        }
+    }
+}
+
 /// An instruction on its way through a pipe: its operands, later its results. The same box goes round, from the dispatch unit
 /// through a pipe and back, so that nothing is allocated.
 #[derive(Clone, Debug)]
@@ -196,6 +227,8 @@ pub struct Flight {
     pub grid: Arc<Grid>,
     /// Of an asynchronous copy, its group.
     pub group: u8,
+    /// What the dispatch unit needs to know of the instruction.
+    pub brief: Brief,
     /// Address of each lane's access, once the LSU has worked them out: in device memory, or in the CTA's shared memory.
     pub addresses: [u64; WARP_SIZE],
     /// Lanes whose address is in shared memory.
@@ -224,6 +257,13 @@ impl Flight {
             shared_base: 0,
             grid,
             group: 0,
+            brief: Brief {
+                pipe: Pipe::Int,
+                dst: Reg::ZERO,
+                result_words: 0,
+                sets_predicates: false,
+                is_posted: false,
+            },
             addresses: [0; WARP_SIZE],
             shared_lanes: LaneMask::NONE,
             local_lanes: LaneMask::NONE,

@@ -5,7 +5,7 @@
 use crate::exec;
 use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
-use crate::reg::{Pred, Reg, Special};
+use crate::reg::{Guard, Pred, Reg, Special};
 use crate::source::{SourceLine, SourceMap};
 use crate::space::Space;
 use std::sync::Arc;
@@ -107,6 +107,8 @@ pub struct Decoded {
     pub pred_defs: u8,
     /// Predicates read or written.
     pub pred_touches: u8,
+    /// Whether it looks at any predicate, the constant one included, or has a guard.
+    pub predicated: bool,
     /// Pipe.
     pub pipe: Pipe,
     /// Whether the sources go into the arithmetic as gathered: none is negated, inverted, made absolute or flushed.
@@ -128,6 +130,7 @@ impl Decoded {
             pred_uses: 0,
             pred_defs: 0,
             pred_touches: 0,
+            predicated: row.psrc > 0 || inst.guard != Guard::ALWAYS,
             pipe: row.pipe,
             plain: exec::is_plain(inst),
         };
@@ -180,6 +183,7 @@ impl Decoded {
             }
             _ => {}
         }
+        self.predicated |= self.pred_uses != 0;
     }
 }
 

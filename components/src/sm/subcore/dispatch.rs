@@ -39,7 +39,7 @@ use warpwave_isa::reg::Pred;
 
 use crate::bits::bits;
 use crate::proto::event::{Log, What};
-use crate::proto::warp::{Flight, Issue, PlaceNote, Release, WarpStart};
+use crate::proto::warp::{Brief, Flight, Issue, PlaceNote, Release, WarpStart};
 use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::PIPES;
@@ -188,7 +188,14 @@ impl Dispatch {
     }
 
     fn store(&mut self, flight: Box<Flight>, now: Cycle) {
-        if flight.decoded().pipe == Pipe::Control {
+        let Brief {
+            pipe,
+            dst,
+            result_words,
+            sets_predicates,
+            ..
+        } = flight.brief;
+        if pipe == Pipe::Control {
             // Nothing to store: the branch unit has told the scheduler, and gives the box back.
             let number = flight.issued.0;
             self.tell(now, flight.warp, What::Store { number });
@@ -196,34 +203,35 @@ impl Dispatch {
             return;
         }
         let (warp, lanes) = (flight.warp as usize, flight.lanes);
-        let inst = flight.inst();
-        for n in 0..flight.decoded().result_words {
-            if !inst.dst.is_zero() {
-                self.file
-                    .write(warp, inst.dst.offset(n), &flight.results.words[n as usize], lanes);
-            }
+        for (n, words) in flight.results.words[..result_words as usize].iter().enumerate() {
+            self.file.write(warp, dst.offset(n as u8), words, lanes);
         }
-        if inst.op == Opcode::R2p {
-            for n in 0..Pred::COUNT {
-                self.file
-                    .write_predicate(warp, Pred(n as u8), flight.results.preds[n], lanes);
-            }
-        } else {
-            for n in 0..inst.op.row().pdst as usize {
-                self.file
-                    .write_predicate(warp, inst.pdst[n], flight.results.preds[n], lanes);
-            }
+        if sets_predicates {
+            self.store_predicates(&flight);
         }
         self.stats.writebacks += 1;
         self.stored = Some((flight.warp, flight.pc));
         self.finish(flight, now);
     }
 
+    fn store_predicates(&mut self, flight: &Flight) {
+        let inst = flight.inst();
+        let all: [Pred; Pred::COUNT] = std::array::from_fn(|n| Pred(n as u8));
+        let named = match inst.op {
+            Opcode::R2p => &all[..],
+            op => &inst.pdst[..op.row().pdst as usize],
+        };
+        for (&pred, &value) in named.iter().zip(&flight.results.preds) {
+            self.file
+                .write_predicate(flight.warp as usize, pred, value, flight.lanes);
+        }
+    }
+
     /// The instruction is over: its scheduler may know, its box is free. Posted stores report their end through the LSU.
     fn finish(&mut self, flight: Box<Flight>, now: Cycle) {
         let number = flight.issued.0;
         self.tell(now, flight.warp, What::Store { number });
-        if !flight.timing().is_posted {
+        if !flight.brief.is_posted {
             self.ports.release.send(
                 now,
                 Release {
@@ -238,7 +246,7 @@ impl Dispatch {
 
     fn send_gathered(&mut self, now: Cycle) {
         let Some((ready, flight)) = &self.gathering else { return };
-        let pipe = flight.decoded().pipe;
+        let pipe = flight.brief.pipe;
         if *ready > now || !self.ports.pipes[pipe as usize].has_room(now) {
             return;
         }
@@ -272,9 +280,19 @@ impl Dispatch {
             Some(flight) => flight,
             None => Box::new(Flight::blank(self.config.subcore, start.grid.clone())),
         };
+        if let Some(next) = self.pool.last() {
+            next.prefetch();
+        }
         if !std::sync::Arc::ptr_eq(&flight.grid, &start.grid) {
             flight.grid = start.grid.clone();
         }
+        let grid = &*start.grid;
+        let inst = &grid.program.code()[pc as usize];
+        let decoded = &grid.program.decoded()[pc as usize];
+        let timing = &grid.timing[pc as usize];
+        flight.brief = Brief::of(inst, decoded, timing);
+        self.file
+            .prefetch(warp as usize, flight.brief.dst, flight.brief.result_words);
         flight.warp = warp;
         flight.pc = pc;
         flight.group = group;
@@ -283,17 +301,11 @@ impl Dispatch {
         flight.block = start.block;
         flight.index = start.index;
         flight.shared_base = start.shared_base;
-        let counted = self.counted[warp as usize];
-        if let Some(next) = self.pool.last() {
-            next.prefetch();
-        }
-        self.file
-            .prefetch(warp as usize, flight.inst().dst, flight.decoded().result_words);
-        gather(&mut flight, active, &self.file, || Place {
-            barrier_count: counted,
+        gather(&mut flight, (inst, decoded), active, &self.file, || Place {
+            barrier_count: self.counted[warp as usize],
             ..place(&self.config, start, now)
         });
-        let cycles = u64::from(flight.timing().operand_cycles);
+        let cycles = u64::from(timing.operand_cycles);
         self.stats.bank_conflict_cycles += cycles - 1;
         self.gathering = Some((now + (cycles - 1), flight));
     }
@@ -334,7 +346,7 @@ impl Component for Dispatch {
         }
         match &self.gathering {
             Some((ready, _)) if *ready > now => Activity::Until(*ready),
-            Some((_, flight)) => self.ports.pipes[flight.decoded().pipe as usize].await_room(now),
+            Some((_, flight)) => self.ports.pipes[flight.brief.pipe as usize].await_room(now),
             None => Activity::busy_if(self.ports.issue.is_ready(now)),
         }
     }

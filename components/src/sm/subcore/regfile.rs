@@ -46,9 +46,6 @@ impl RegFile {
     /// Has the processor bring `words` registers of a warp from `first` on, which will be written.
     #[inline]
     pub fn prefetch(&self, warp: usize, first: Reg, words: u8) {
-        if first.is_zero() {
-            return;
-        }
         for n in 0..words {
             let row = self.read(warp, first.offset(n));
             prefetch(&row.0[0]);
