@@ -6,6 +6,9 @@
 
 use warpwave_hw::time::Cycle;
 
+/// Most warp slots.
+const SLOTS: usize = 32;
+
 /// One fetch under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fetch {
@@ -28,11 +31,11 @@ struct Buffer {
 pub struct IBuffers {
     entries: u8,
     latency: u64,
-    buffers: Vec<Buffer>,
-    /// Ring of fetches, oldest first.
-    ring: Vec<Fetch>,
-    first: usize,
-    n: usize,
+    buffers: [Buffer; SLOTS],
+    /// Ring of fetches, oldest first; as long as a power of two.
+    ring: Box<[Fetch]>,
+    first: u32,
+    n: u32,
     /// When the oldest of them arrives; [`Cycle::NEVER`] where there is none.
     arrives: Cycle,
     /// Warps with room, bit i for slot i.
@@ -45,6 +48,7 @@ pub struct IBuffers {
 impl IBuffers {
     /// Empty buffers of `entries` instructions for `warps` warps.
     pub fn new(warps: usize, entries: u32, latency: u32) -> Self {
+        assert!(warps <= SLOTS, "at most {SLOTS} warp slots, not {warps}");
         let none = Fetch {
             arrives: Cycle::ZERO,
             warp: 0,
@@ -53,8 +57,8 @@ impl IBuffers {
         IBuffers {
             entries: entries as u8,
             latency: u64::from(latency),
-            buffers: vec![Buffer::default(); warps],
-            ring: vec![none; latency as usize + 1],
+            buffers: [Buffer::default(); SLOTS],
+            ring: vec![none; (latency as usize + 1).next_power_of_two()].into(),
             first: 0,
             n: 0,
             arrives: Cycle::NEVER,
@@ -67,13 +71,13 @@ impl IBuffers {
     /// Whether the warp's next instruction is here.
     #[inline]
     pub fn has_instruction(&self, warp: usize) -> bool {
-        self.buffers[warp].ready > 0
+        self.buffers[warp % SLOTS].ready > 0
     }
 
     /// The warp's next instruction is issued.
     #[inline]
     pub fn take(&mut self, warp: usize) {
-        let buffer = &mut self.buffers[warp];
+        let buffer = &mut self.buffers[warp % SLOTS];
         buffer.ready -= 1;
         self.empty |= u32::from(buffer.ready == 0) << warp;
         self.wanting |= 1 << warp;
@@ -107,14 +111,14 @@ impl IBuffers {
     fn take_arrived(&mut self, now: Cycle) -> u32 {
         let before = self.empty;
         while self.arrives <= now {
-            let Fetch { warp, jumps, .. } = self.ring[self.first];
-            self.first = self.wrapped(self.first + 1);
+            let Fetch { warp, jumps, .. } = self.ring[self.place(0)];
+            self.first = self.first.wrapping_add(1);
             self.n -= 1;
             self.arrives = match self.n {
                 0 => Cycle::NEVER,
-                _ => self.ring[self.first].arrives,
+                _ => self.ring[self.place(0)].arrives,
             };
-            let buffer = &mut self.buffers[warp as usize];
+            let buffer = &mut self.buffers[warp as usize % SLOTS];
             if buffer.jumps == jumps {
                 buffer.coming -= 1;
                 buffer.ready += 1;
@@ -124,20 +128,16 @@ impl IBuffers {
         before & !self.empty
     }
 
-    /// A place of the ring, counted on beyond its end.
+    /// Where the fetch is that is the `n`th after the oldest.
     #[inline]
-    fn wrapped(&self, place: usize) -> usize {
-        if place >= self.ring.len() {
-            place - self.ring.len()
-        } else {
-            place
-        }
+    fn place(&self, n: u32) -> usize {
+        self.first.wrapping_add(n) as usize & (self.ring.len() - 1)
     }
 
     /// Starts this cycle's fetch, and says for which warp. `youngest` gives the youngest of a set of warps.
     #[inline]
     pub fn fetch(&mut self, now: Cycle, youngest: impl Fn(u32) -> usize) -> Option<usize> {
-        if self.wanting == 0 || self.n == self.ring.len() {
+        if self.wanting == 0 || self.n as usize == self.ring.len() {
             return None;
         }
         let warp = if self.wanting >> self.last & 1 == 1 {
@@ -145,8 +145,8 @@ impl IBuffers {
         } else {
             youngest(self.wanting)
         };
-        let place = self.wrapped(self.first + self.n);
-        let buffer = &mut self.buffers[warp];
+        let place = self.place(self.n);
+        let buffer = &mut self.buffers[warp % SLOTS];
         buffer.coming += 1;
         if buffer.ready + buffer.coming >= self.entries {
             self.wanting &= !(1 << warp);
@@ -186,9 +186,9 @@ impl IBuffers {
     }
 
     fn find_filling(&self) -> Cycle {
-        let coming = (0..self.n).map(|n| &self.ring[self.wrapped(self.first + n)]);
+        let coming = (0..self.n).map(|n| &self.ring[self.place(n)]);
         let mut filling = coming.filter(|fetch| {
-            self.empty >> fetch.warp & 1 == 1 && self.buffers[fetch.warp as usize].jumps == fetch.jumps
+            self.empty >> fetch.warp & 1 == 1 && self.buffers[fetch.warp as usize % SLOTS].jumps == fetch.jumps
         });
         filling.next().map_or(Cycle::NEVER, |fetch| fetch.arrives)
     }

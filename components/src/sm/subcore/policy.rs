@@ -59,6 +59,9 @@ impl Policy {
     /// The youngest of a non-empty set of resident warps.
     #[inline]
     pub fn youngest(&self, set: u32) -> usize {
+        if set.is_power_of_two() {
+            return set.trailing_zeros() as usize;
+        }
         let found = self.by_age.iter().rev().find(|&&w| set >> w & 1 == 1);
         *found.expect("a chosen warp is resident") as usize
     }

@@ -47,7 +47,7 @@ use crate::proto::warp::{Issue, MemoryNote, Release, Resolved, WarpCommand, Warp
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
 use crate::sm::subcore::warp::{Warp, Warps};
-use ready::Ready;
+use ready::{PLACES, Ready};
 
 /// Pipes, for masks by pipe.
 pub const PIPES: usize = Pipe::Control as usize + 1;
@@ -108,7 +108,7 @@ pub struct Scheduler {
     policy: Policy,
     ready: Ready,
     /// From when each pipe takes another instruction; of the LSU never while its queue has no place.
-    pipe_free: [Cycle; PIPES],
+    pipe_free: [Cycle; PLACES],
     credits: u32,
     /// Warps whose state must be looked at again.
     dirty: u32,
@@ -145,7 +145,7 @@ impl Scheduler {
             ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
             policy: Policy::new(config.policy, n),
             ready: Ready::default(),
-            pipe_free: [Cycle::ZERO; PIPES],
+            pipe_free: [Cycle::ZERO; PLACES],
             credits: config.memory_queue,
             dirty: 0,
             ending: 0,
@@ -234,7 +234,7 @@ impl Component for Scheduler {
         );
         self.policy.clear();
         self.ready = Ready::default();
-        self.pipe_free = [Cycle::ZERO; PIPES];
+        self.pipe_free = [Cycle::ZERO; PLACES];
         self.credits = self.config.memory_queue;
         self.dirty = 0;
         self.ending = 0;

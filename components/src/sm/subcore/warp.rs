@@ -221,8 +221,11 @@ impl Warp {
 /// The warps in a scheduler's slots.
 #[derive(Clone, Debug)]
 pub struct Warps {
-    /// One that has ended stays until another begins in its slot, in its memory.
-    slots: Vec<Option<Warp>>,
+    /// One that has ended stays until another begins in its slot, in its memory. Slots that none has begun in hold copies of the
+    /// first, so that who asks for a resident warp need not look whether there ever was one.
+    slots: Vec<Warp>,
+    /// How many there are.
+    n: usize,
     /// Slots whose warp has not ended, bit i for slot i.
     resident: u32,
 }
@@ -231,7 +234,8 @@ impl Warps {
     /// So many empty slots.
     pub fn new(slots: usize) -> Self {
         Warps {
-            slots: vec![None; slots],
+            slots: Vec::new(),
+            n: slots,
             resident: 0,
         }
     }
@@ -245,19 +249,18 @@ impl Warps {
     /// The warp in a slot, if one is there.
     #[inline]
     pub fn get(&self, slot: usize) -> Option<&Warp> {
-        self.slots[slot].as_ref().filter(|_| self.resident >> slot & 1 == 1)
+        (self.resident >> slot & 1 == 1).then(|| &self.slots[slot])
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut Warp> {
-        let is_resident = self.resident >> slot & 1 == 1;
-        self.slots[slot].as_mut().filter(|_| is_resident)
+        (self.resident >> slot & 1 == 1).then(|| &mut self.slots[slot])
     }
 
     /// All slots.
     pub fn iter(&self) -> impl Iterator<Item = Option<&Warp>> {
-        (0..self.slots.len()).map(|slot| self.get(slot))
+        (0..self.n).map(|slot| self.get(slot))
     }
 
     /// A warp begins at its first instruction.
@@ -270,11 +273,15 @@ impl Warps {
             self.resident >> slot & 1 == 0,
             "cycle {now}: a warp starts in slot {slot}, which is taken"
         );
-        let flow = match self.slots[slot].take() {
-            Some(before) => before.flow.again(0, start.lanes),
-            None => Flow::new(0, start.lanes),
-        };
-        self.slots[slot] = Some(Warp::new(start, flow, now));
+        assert!(slot < self.n, "cycle {now}: a warp starts in slot {slot} of {}", self.n);
+        if self.slots.is_empty() {
+            let flow = Flow::new(0, start.lanes);
+            self.slots = vec![Warp::new(start.clone(), flow, now); self.n];
+        }
+        let before = self.slots.swap_remove(slot);
+        let flow = before.flow.again(0, start.lanes);
+        self.slots.push(Warp::new(start, flow, now));
+        self.slots.swap(slot, self.n - 1);
         self.resident |= 1 << slot;
     }
 

@@ -1,8 +1,8 @@
 //! The scheduler's first stage: what other units say, and warps whose time has come.
 
 use warpwave_hw::time::Cycle;
-use warpwave_isa::opcode::Pipe;
 
+use super::ready::{LSU, LSU_GLOBAL};
 use super::{COMMAND, NOTE, RELEASE, RESOLVED, Scheduler};
 use crate::bits::bits;
 use crate::proto::event::What;
@@ -105,7 +105,8 @@ impl Scheduler {
     #[inline]
     fn taken(&mut self, slot: usize) {
         self.credits += 1;
-        self.pipe_free[Pipe::Lsu as usize] = Cycle::ZERO;
+        self.pipe_free[LSU] = Cycle::ZERO;
+        self.pipe_free[LSU_GLOBAL] = Cycle::ZERO;
         self.settled |= 1 << slot;
         let warp = self.warp(slot);
         warp.queued -= 1;

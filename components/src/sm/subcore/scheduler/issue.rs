@@ -3,17 +3,15 @@
 use warpwave_hw::component::Activity;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
-use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::opcode::Opcode;
 
+use super::ready::{LSU, LSU_GLOBAL, PLACES, THROTTLES};
 use super::{Scheduler, view};
 use crate::bits::bits;
 use crate::proto::event::What;
 use crate::proto::predecoded::{Course, Group};
 use crate::proto::warp::Issue;
 use crate::sm::subcore::stall::State;
-
-/// The LSU's place among the pipes.
-const LSU: usize = Pipe::Lsu as usize;
 
 /// What could issue in a cycle.
 #[derive(Default)]
@@ -23,7 +21,7 @@ struct Choice {
     /// Their number.
     n: u32,
     /// The pipes that somebody wants and that take nothing.
-    taken: u32,
+    taken: u16,
 }
 
 impl Scheduler {
@@ -41,32 +39,14 @@ impl Scheduler {
 
     /// Charges all warps that want one of these pipes for the last `cycles` cycles before `end`.
     #[inline]
-    fn charge_pipes(&mut self, pipes: u32, cycles: u64, end: Cycle) {
-        let stalls = &mut self.stats.stalls;
+    fn charge_pipes(&mut self, pipes: u16, cycles: u64, end: Cycle) {
         for pipe in bits(pipes) {
-            let n = u64::from(self.ready.count(pipe));
-            if pipe == LSU {
-                let n_global = u64::from((self.ready.wanting(LSU) & self.ready.global).count_ones());
-                stalls.charge(State::LgThrottle, cycles * n_global);
-                stalls.charge(State::MioThrottle, cycles * (n - n_global));
-            } else {
-                stalls.charge(State::MathPipeThrottle, cycles * n);
-            }
-        }
-        if self.log.is_on() {
-            self.tell_throttled(pipes, cycles, end);
-        }
-    }
-
-    #[cold]
-    fn tell_throttled(&self, pipes: u32, cycles: u64, end: Cycle) {
-        for pipe in bits(pipes) {
-            let (wanted, global) = (self.ready.wanting(pipe), self.ready.global);
-            if pipe == LSU {
-                self.tell_waits(State::LgThrottle, wanted & global, cycles, end);
-                self.tell_waits(State::MioThrottle, wanted & !global, cycles, end);
-            } else {
-                self.tell_waits(State::MathPipeThrottle, wanted, cycles, end);
+            let state = THROTTLES[pipe % PLACES];
+            self.stats
+                .stalls
+                .charge(state, cycles * u64::from(self.ready.count(pipe)));
+            if self.log.is_on() {
+                self.tell_waits(state, self.ready.wanting(pipe), cycles, end);
             }
         }
     }
@@ -82,7 +62,7 @@ impl Scheduler {
     pub(super) fn issue(&mut self, now: Cycle) {
         let Choice { warps, n, taken } = self.eligible(now);
         self.issued = None;
-        self.held_back.pipes = taken as u8;
+        self.held_back.pipes = taken;
         self.held_back.no_room = false;
         // Who listens is told of each cycle in that cycle.
         if n == 0 && !self.log.is_on() {
@@ -120,7 +100,7 @@ impl Scheduler {
     fn eligible(&self, now: Cycle) -> Choice {
         let mut choice = Choice::default();
         for pipe in bits(self.ready.pipes) {
-            if self.pipe_free[pipe] > now {
+            if self.pipe_free[pipe % PLACES] > now {
                 choice.taken |= 1 << pipe;
             } else {
                 choice.warps |= self.ready.wanting(pipe);
@@ -137,7 +117,7 @@ impl Scheduler {
         if self.log.is_on() && self.ready.warps != 0 {
             return Activity::Busy;
         }
-        let free = bits(self.ready.pipes).map(|pipe| self.pipe_free[pipe].max(now + 1));
+        let free = bits(self.ready.pipes).map(|pipe| self.pipe_free[pipe % PLACES].max(now + 1));
         match free.fold(next, Cycle::min) {
             Cycle::NEVER => Activity::Idle,
             next => Activity::Until(next),
@@ -172,6 +152,7 @@ impl Scheduler {
                 self.credits -= 1;
                 if self.credits == 0 {
                     self.pipe_free[LSU] = Cycle::NEVER;
+                    self.pipe_free[LSU_GLOBAL] = Cycle::NEVER;
                 }
                 let is_posted = inst.course == Course::Posted;
                 warp.queued += 1;
@@ -193,7 +174,7 @@ impl Scheduler {
             warp.board.issue(inst);
             warp.flow.step();
         }
-        let group = warp.begin(group);
+        let group = if group == Group::None { 0 } else { warp.begin(group) };
         self.ports.issue.send(
             now,
             Issue {

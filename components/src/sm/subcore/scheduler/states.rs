@@ -3,6 +3,7 @@
 use warpwave_hw::time::Cycle;
 
 use super::Scheduler;
+use super::ready::LSU_GLOBAL;
 use crate::bits::bits;
 use crate::proto::event::What;
 use crate::proto::warp::WarpEvent;
@@ -16,33 +17,47 @@ impl Scheduler {
     }
 
     /// Finds what the warp waits for from cycle `at` on.
+    #[inline]
     pub(super) fn refresh(&mut self, slot: usize, at: Cycle) {
         let has_instruction = self.ibuffers.has_instruction(slot);
         let Some(warp) = self.warps.get_mut(slot) else { return };
-        let next = warp.next(at, has_instruction);
-        let (state, wanted) = match next {
-            Ok(next) => (None, Some((next.pipe, next.is_local_or_global))),
-            Err(state) => (Some(state), None),
+        let (state, pipe) = match warp.next(at, has_instruction) {
+            Ok(next) if next.is_local_or_global => (None, LSU_GLOBAL),
+            Ok(next) => (None, next.pipe as usize),
+            Err(state) => (Some(state), 0),
         };
-        if let Some(old) = warp.state {
-            if state == Some(old) {
-                return;
-            }
-            let cycles = at.since(warp.since);
+        if state != warp.state {
+            self.change_state(slot, state, at);
+        }
+        if state.is_none() {
+            self.want(slot, pipe, at);
+        }
+    }
+
+    /// The warp waits for something else from cycle `at` on, or for nothing any more.
+    fn change_state(&mut self, slot: usize, state: Option<State>, at: Cycle) {
+        let warp = self.warp(slot);
+        let (old, cycles) = (warp.state, at.since(warp.since));
+        (warp.state, warp.since) = (state, at);
+        if let Some(old) = old {
             self.stats.stalls.charge(old, cycles);
             let state = old as u8;
-            self.log
-                .tell(at, self.config.subcore, slot as u8, What::Wait { state, cycles });
+            self.tell(at, slot, What::Wait { state, cycles });
         }
-        warp.state = state;
-        warp.since = at;
-        self.charge_throttled(at);
-        if let Some((pipe, is_local_or_global)) = wanted {
-            self.ready.insert(slot, pipe, is_local_or_global);
-        } else {
+        if state.is_some() {
+            self.charge_throttled(at);
             self.ready.remove(slot);
             self.ending |= u32::from(state == Some(State::Drain)) << slot;
             self.settled |= 1 << slot;
+        }
+    }
+
+    /// The warp could go from cycle `at` on, if this pipe takes it.
+    #[inline]
+    fn want(&mut self, slot: usize, pipe: usize, at: Cycle) {
+        if self.ready.wanting(pipe) >> slot & 1 == 0 {
+            self.charge_throttled(at);
+            self.ready.insert(slot, pipe);
         }
     }
 

@@ -3,12 +3,12 @@
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_isa::lane::LaneMask;
-use warpwave_isa::opcode::Pipe;
 
+use super::ready::{PLACES, THROTTLES};
 use super::{PIPES, Scheduler};
 use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, State};
 
-/// Counter names of instructions issued by pipe, in the order of [`Pipe`].
+/// Counter names of instructions issued by pipe, in the order of [`Pipe`](warpwave_isa::opcode::Pipe).
 const BY_PIPE: [&str; PIPES] = [
     "inst_int",
     "inst_fma",
@@ -75,7 +75,7 @@ pub(super) struct Issued {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldBack {
     /// Pipes that took nothing, bit i for pipe i.
-    pub pipes: u8,
+    pub pipes: u16,
     /// Whether the dispatch unit took nothing.
     pub no_room: bool,
     /// Warps that ended, bit i for slot i.
@@ -120,17 +120,10 @@ impl Scheduler {
     fn held_back_state(&self, slot: usize) -> State {
         let HeldBack { pipes, no_room, .. } = self.held_back;
         let wants = |pipe: &usize| self.ready.wanting(*pipe) >> slot & 1 == 1;
-        match (0..PIPES).find(wants) {
-            Some(pipe) if pipes >> pipe & 1 == 0 => {
-                if no_room {
-                    State::DispatchStall
-                } else {
-                    State::NotSelected
-                }
-            }
-            Some(pipe) if pipe != Pipe::Lsu as usize => State::MathPipeThrottle,
-            _ if self.ready.global >> slot & 1 == 1 => State::LgThrottle,
-            _ => State::MioThrottle,
+        match (0..PLACES).find(wants) {
+            Some(pipe) if pipes >> pipe & 1 == 1 => THROTTLES[pipe],
+            _ if no_room => State::DispatchStall,
+            _ => State::NotSelected,
         }
     }
 
