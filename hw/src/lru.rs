@@ -63,15 +63,22 @@ impl Lru {
     /// Way `way` of set `set` is used now.
     #[inline]
     pub fn touch(&mut self, set: usize, way: usize) {
-        let youngest = self.ends[set].youngest;
-        if usize::from(youngest) == way {
+        let ends = &mut self.ends[set];
+        if usize::from(ends.youngest) == way {
             return;
         }
-        self.unlink(set, way);
         let links = &mut self.links[set * self.ways..][..self.ways];
-        links[usize::from(youngest)].younger = way as u8;
-        links[way].older = youngest;
-        self.ends[set].youngest = way as u8;
+        // Not the youngest, so there is a younger one.
+        let Link { older, younger } = links[way];
+        links[usize::from(younger)].older = older;
+        if usize::from(ends.oldest) == way {
+            ends.oldest = younger;
+        } else {
+            links[usize::from(older)].younger = younger;
+        }
+        links[usize::from(ends.youngest)].younger = way as u8;
+        links[way].older = ends.youngest;
+        ends.youngest = way as u8;
     }
 
     /// Way `way` of set `set` is free: it is as if it were never used.

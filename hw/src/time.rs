@@ -61,13 +61,49 @@ impl fmt::Debug for Cycle {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Domain {
-    num: u64,
-    den: u64,
+    num: Divisor,
+    den: Divisor,
+}
+
+/// A number, and 2^64 divided by it, rounded down: wide division is slow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Divisor {
+    n: u64,
+    inverse: u64,
+}
+
+impl Divisor {
+    const fn new(n: u64) -> Self {
+        Divisor {
+            n,
+            inverse: if n == 1 {
+                u64::MAX
+            } else {
+                (u64::MAX / n) + (u64::MAX % n + 1) / n
+            },
+        }
+    }
+
+    /// x / n, and what is left.
+    #[inline]
+    const fn divide(self, x: u64) -> (u64, u64) {
+        // One too low at most, as both factors are rounded down.
+        let low = ((x as u128 * self.inverse as u128) >> 64) as u64;
+        let rest = x - low * self.n;
+        if rest >= self.n {
+            (low + 1, rest - self.n)
+        } else {
+            (low, rest)
+        }
+    }
 }
 
 impl Domain {
     /// The global clock itself.
-    pub const GLOBAL: Domain = Domain { num: 1, den: 1 };
+    pub const GLOBAL: Domain = Domain {
+        num: Divisor::new(1),
+        den: Divisor::new(1),
+    };
 
     /// A clock at `num / den` of the global one. Neither may be zero.
     pub fn new(num: u64, den: u64) -> Self {
@@ -77,26 +113,27 @@ impl Domain {
         );
         let divisor = gcd(num, den);
         Domain {
-            num: num / divisor,
-            den: den / divisor,
+            num: Divisor::new(num / divisor),
+            den: Divisor::new(den / divisor),
         }
     }
 
     /// This clock's edges that fall into global cycle `now`.
     #[inline]
     pub fn edges(self, now: Cycle) -> Range<u64> {
-        if self.num == self.den {
+        let (num, den) = (self.num.n, self.den.n);
+        if num == den {
             return now.0..now.0 + 1;
         }
         let first = self.first_edge(now.0);
         // Distances in the cycle, `num` long, with an edge every `den`: less than `den` to the first one, whatever overflows.
-        let before = first.wrapping_mul(self.den).wrapping_sub(now.0.wrapping_mul(self.num));
-        let from_first = self.num.saturating_sub(before);
+        let before = first.wrapping_mul(den).wrapping_sub(now.0.wrapping_mul(num));
+        let from_first = num.saturating_sub(before);
         // A second division only where a cycle has several edges.
-        let n = if from_first <= self.den {
+        let n = if from_first <= den {
             u64::from(from_first > 0)
         } else {
-            from_first.div_ceil(self.den)
+            from_first.div_ceil(den)
         };
         first..first + n
     }
@@ -104,20 +141,25 @@ impl Domain {
     /// The global cycle into which this clock's edge falls.
     #[inline]
     pub fn cycle_of(self, edge: u64) -> Cycle {
-        if self.num == self.den {
+        let (num, den) = (self.num.n, self.den.n);
+        if num == den {
             return Cycle(edge);
         }
-        Cycle(match edge.checked_mul(self.den) {
-            Some(product) => product / self.num,
-            None => (u128::from(edge) * u128::from(self.den) / u128::from(self.num)) as u64,
+        Cycle(match edge.checked_mul(den) {
+            Some(product) => self.num.divide(product).0,
+            None => (u128::from(edge) * u128::from(den) / u128::from(num)) as u64,
         })
     }
 
-    /// The first edge that does not fall before cycle `n`. Wide division is slow, and seldom needed.
+    /// The first edge that does not fall before cycle `n`.
+    #[inline]
     fn first_edge(self, n: u64) -> u64 {
-        match n.checked_mul(self.num) {
-            Some(product) => product.div_ceil(self.den),
-            None => (u128::from(n) * u128::from(self.num)).div_ceil(u128::from(self.den)) as u64,
+        match n.checked_mul(self.num.n) {
+            Some(product) => {
+                let (quotient, rest) = self.den.divide(product);
+                quotient + u64::from(rest > 0)
+            }
+            None => (u128::from(n) * u128::from(self.num.n)).div_ceil(u128::from(self.den.n)) as u64,
         }
     }
 }
@@ -143,7 +185,7 @@ mod tests {
     #[test]
     fn edges_of_a_cycle_are_those_that_begin_no_earlier_than_it_and_before_the_next() {
         let falls_before = |domain: Domain, edge: u64, cycle: u64| {
-            u128::from(edge) * u128::from(domain.den) < u128::from(cycle) * u128::from(domain.num)
+            u128::from(edge) * u128::from(domain.den.n) < u128::from(cycle) * u128::from(domain.num.n)
         };
         for (num, den) in [(877, 1530), (2619, 1980), (1, 7), (7, 1), (13, 4)] {
             let domain = Domain::new(num, den);
@@ -153,6 +195,34 @@ mod tests {
                     assert!(!falls_before(domain, edge, cycle), "{domain:?} {now}: {edges:?}");
                     assert!(edge == 0 || falls_before(domain, edge - 1, cycle), "{domain:?} {now}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn division_without_dividing_agrees_with_division() {
+        for n in [
+            1,
+            2,
+            3,
+            7,
+            877,
+            1530,
+            1 << 20,
+            (1 << 32) - 1,
+            (1 << 32) + 1,
+            u64::MAX / 2,
+            u64::MAX,
+        ] {
+            let divisor = Divisor::new(n);
+            let around = |x: u64| [x.wrapping_sub(1), x, x.wrapping_add(1)];
+            let products = [1, 2, 3, 1000, 1 << 31].map(|k: u64| n.wrapping_mul(k));
+            for x in products
+                .into_iter()
+                .chain([0, u64::MAX / 3, u64::MAX - 1])
+                .flat_map(around)
+            {
+                assert_eq!(divisor.divide(x), (x / n, x % n), "{x} / {n}");
             }
         }
     }

@@ -51,22 +51,19 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The row of line number `local` of the channel.
+    /// The row of line number `local` of the channel. Lines are counted in 32 bits, of which division is quick.
+    #[inline]
     pub(super) fn locate(&self, local: u64) -> Location {
-        let (groups, per_group) = (u64::from(self.groups), u64::from(self.banks / self.groups));
-        let group = local % groups;
-        let in_rows = local / groups;
-        let (rest, column) = (
-            in_rows / u64::from(self.lines_per_row),
-            in_rows % u64::from(self.lines_per_row),
-        );
+        let (local, per_group) = (local as u32, self.banks / self.groups);
+        let (in_rows, group) = (local / self.groups, local % self.groups);
+        let (rest, column) = (in_rows / self.lines_per_row, in_rows % self.lines_per_row);
         let row = rest / per_group;
-        let turn = row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        let in_group = (rest + turn) % per_group;
+        let turn = (u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32;
+        let in_group = ((u64::from(rest) + u64::from(turn)) % u64::from(per_group)) as u32;
         Location {
-            row: row as u32,
-            bank: (in_group * groups + (group + turn / per_group) % groups) as u32,
-            column: column as u32,
+            row,
+            bank: in_group * self.groups + (group + turn / per_group) % self.groups,
+            column,
         }
     }
 }

@@ -54,7 +54,7 @@ pub use super::sched::MAX_DEPTH;
 use super::sched::{Choice, Entry, Queue, RowState};
 use super::timing::Clockwork;
 use crate::config::Timing;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, Stage};
+use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, SECTOR, SECTORS, Stage};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 use burst::bursts;
@@ -97,6 +97,8 @@ pub struct Channel {
     requests: Inbox,
     storage: Arc<Storage>,
     layout: Layout,
+    /// The bursts of each mask of sectors.
+    bursts: [u8; 1 << SECTORS],
     queue: Queue,
     clockwork: Clockwork,
     refresh: Refresh,
@@ -124,6 +126,7 @@ impl Channel {
                 groups: config.bank_groups,
                 lines_per_row: (config.row_bytes / LINE as u32).max(1),
             },
+            bursts: std::array::from_fn(|sectors| bursts(sectors as u8, config.burst_bytes as usize / SECTOR)),
             queue: Queue::new(config.queue_depth, config.banks),
             clockwork: Clockwork::new(config.timing, u64::from(burst), config.banks, config.bank_groups),
             refresh: Refresh::new(u64::from(config.timing.t_refi)),
@@ -248,7 +251,7 @@ impl Channel {
         let at = self.layout.locate(self.config.map.channel(packet.line).local);
         let open = self.clockwork.banks[at.bank as usize].row == Some(at.row);
         let entry = Entry {
-            bursts: bursts(packet.sectors, self.config.burst_bytes as usize / SECTOR),
+            bursts: self.bursts[usize::from(packet.sectors & ALL_SECTORS)],
             packet,
             port: port as u16,
             at,

@@ -59,12 +59,15 @@ pub(super) enum Choice {
 /// The queue of a channel.
 pub(super) struct Queue {
     entries: Vec<Entry>,
+    /// The bank of each entry: side by side, as every choice asks for several.
+    bank_of: [u32; MAX_DEPTH as usize],
     depth: usize,
     /// Entries of each bank.
     of_bank: Vec<u64>,
     /// Entries whose row is open.
     hits: u64,
     writes: u64,
+    n_writes: usize,
     /// Entries that must wait for an older one of the same line.
     held: u64,
     writing: bool,
@@ -81,10 +84,12 @@ impl Queue {
         );
         Queue {
             entries: Vec::with_capacity(depth as usize),
+            bank_of: [0; MAX_DEPTH as usize],
             depth: depth as usize,
             of_bank: vec![0; banks as usize],
             hits: 0,
             writes: 0,
+            n_writes: 0,
             held: 0,
             writing: false,
             row_from: 0,
@@ -131,16 +136,20 @@ impl Queue {
         *of_bank |= 1 << n;
         self.hits |= u64::from(open) << n;
         self.writes |= u64::from(entry.write) << n;
+        self.n_writes += usize::from(entry.write);
         self.held |= u64::from(held) << n;
         if !open {
             self.row_from = 0;
         }
+        self.bank_of[n] = entry.at.bank;
         self.entries.push(entry);
     }
 
     /// Takes a request out that is done.
     pub(super) fn remove(&mut self, n: usize) -> Entry {
+        self.bank_of.copy_within(n + 1..self.entries.len(), n);
         let entry = self.entries.remove(n);
+        self.n_writes -= usize::from(entry.write);
         let below = (1 << n) - 1;
         let close = |mask: &mut u64| *mask = (*mask & below) | (*mask >> 1 & !below);
         [&mut self.hits, &mut self.writes, &mut self.held]
@@ -203,10 +212,11 @@ impl Queue {
         } else {
             self.depth / 2
         };
-        ready & !self.writes == 0 || self.writes.count_ones() as usize >= enough
+        ready & !self.writes == 0 || self.n_writes >= enough
     }
 
     /// The entry whose column command goes out.
+    #[inline]
     pub(super) fn column(&self, edge: u64, starving: Option<u32>, clockwork: &Clockwork) -> Choice {
         let mut candidates = self.hits & self.in_direction();
         if let Some(bank) = starving
@@ -240,11 +250,12 @@ impl Queue {
     }
 
     /// The oldest candidate whose bank is ready. Entries of one bank may go in the same cycle: the oldest stands for them.
+    #[inline]
     fn first_of_banks(&self, mut candidates: u64, edge: u64, ready_at: impl Fn(usize) -> u64) -> Choice {
         let mut first = u64::MAX;
         while candidates != 0 {
             let n = candidates.trailing_zeros() as usize;
-            let bank = self.entries[n].at.bank as usize;
+            let bank = self.bank(n);
             candidates &= !self.of_bank[bank];
             let at = ready_at(bank);
             if at <= edge {
@@ -255,6 +266,12 @@ impl Queue {
         Choice::At(first)
     }
 
+    #[inline]
+    fn bank(&self, n: usize) -> usize {
+        self.bank_of[n % MAX_DEPTH as usize] as usize
+    }
+
+    #[inline]
     fn in_direction(&self) -> u64 {
         let writes = if self.writing { self.writes } else { !self.writes };
         all(self.entries.len()) & writes & !self.held
@@ -265,10 +282,10 @@ impl Queue {
         let mut hits = self.hits & in_direction;
         let mut kept = 0;
         while hits != 0 {
-            let bank = self.entries[hits.trailing_zeros() as usize].at.bank;
-            let of_bank = self.of_bank[bank as usize];
+            let bank = self.bank(hits.trailing_zeros() as usize);
+            let of_bank = self.of_bank[bank];
             hits &= !of_bank;
-            if starving != Some(bank) {
+            if starving != Some(bank as u32) {
                 kept |= of_bank;
             }
         }
@@ -276,6 +293,7 @@ impl Queue {
     }
 }
 
+#[inline]
 fn all(n: usize) -> u64 {
     u64::MAX.checked_shr(MAX_DEPTH - n as u32).unwrap_or(0)
 }

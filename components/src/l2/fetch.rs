@@ -2,7 +2,7 @@
 //!
 //! Every packet that touches a sector under way joins its queue, stores too: so a load that came before a store never sees it.
 
-use crate::proto::mem::{SECTORS, each_sector};
+use crate::proto::mem::{SECTORS, each_sector, n_sectors};
 use crate::waiting::{SectorQueue, Waiting};
 
 struct Entry {
@@ -60,7 +60,7 @@ impl Fetches {
     /// So many sectors more of the entry's line are under way.
     pub(super) fn start(&mut self, entry: u16, sectors: u8) {
         self.entries[usize::from(entry)].sectors |= sectors;
-        self.in_flight += sectors.count_ones();
+        self.in_flight += n_sectors(sectors);
     }
 
     /// Lets a slot wait for sectors under way.
@@ -92,7 +92,7 @@ impl Fetches {
     pub(super) fn finish(&mut self, n: u16, sectors: u8) -> bool {
         let entry = &mut self.entries[usize::from(n)];
         entry.sectors &= !sectors;
-        self.in_flight -= sectors.count_ones();
+        self.in_flight -= n_sectors(sectors);
         if entry.sectors == 0 {
             self.free.push(n);
         }

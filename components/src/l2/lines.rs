@@ -1,18 +1,24 @@
 //! The lines of a slice: tags, bytes, and which bytes are valid and which sectors changed.
 //!
 //! Set-associative, least recently used out first. Lines are dealt to sets as evenly as the address map deals them to slices.
-//! Arrays begin as zeros, so a cache that a program does not fill costs the host no memory.
+//! Bytes begin as zeros, so a cache that a program does not fill costs the host little memory.
+//!
+//! What a machine does by comparing all tags of a set at once is done here by following a short chain of the lines whose numbers
+//! hash alike: every line here is in one chain, once. A line's set is needed only when it comes.
 //!
 //! Invariants: a byte that is not valid is not known; a changed sector has at least one valid byte; a line with fetches under
 //! way is pinned.
 
 use warpwave_hw::lru::Lru;
 
-use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, each_sector};
+use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_some, each_sector, sector_masks};
 use crate::proto::noc::Spread;
 
 /// No line: device memory begins far above line 0.
 const NONE: u32 = 0;
+
+/// The end of a chain.
+const END: u32 = u32::MAX;
 
 /// All bytes of a sector.
 pub(super) const FULL: u32 = u32::MAX;
@@ -20,27 +26,28 @@ pub(super) const FULL: u32 = u32::MAX;
 /// Most ways of a set: beyond them nothing is gained but search.
 const MOST_WAYS: usize = 256;
 
-/// What an access finds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
-    /// The line, here.
-    Line(usize),
-    /// A place for it, free or with a line that may go.
-    Victim(usize),
-    /// Every line of its set is pinned.
-    Pinned,
+/// A place for a line: all that a lookup asks for, in half a line of the host's cache.
+#[derive(Clone)]
+#[repr(align(32))]
+struct Place {
+    /// The valid bytes of each sector.
+    valid: [u32; SECTORS],
+    line: u32,
+    /// The next place of the chain.
+    next: u32,
+    set: u32,
+    /// The entry of the fetches under way plus 1; 0 where there are none.
+    fetch: u16,
+    /// The changed sectors.
+    dirty: u8,
 }
-
-/// Of a line: the valid bytes of each sector; the fetch entry plus 1, 0 where none; the changed sectors. They stand together as
-/// a lookup asks for all of them, and in a tuple as arrays of those begin as zeros.
-type State = ([u32; SECTORS], u16, u8);
 
 /// All lines of one slice. A line is named by its place: set * ways + way.
 pub(super) struct Lines {
     ways: usize,
     sets: Spread,
-    tags: Vec<u32>,
-    state: Vec<State>,
+    places: Box<[Place]>,
+    chains: Box<[u32]>,
     lru: Lru,
     bytes: Vec<u8>,
 }
@@ -51,154 +58,217 @@ impl Lines {
         let lines = (bytes as usize / LINE).max(1);
         let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
         let sets = lines / ways;
-        let places = sets * ways;
+        let place = |n: usize| Place {
+            valid: [0; SECTORS],
+            line: NONE,
+            next: END,
+            set: (n / ways) as u32,
+            fetch: 0,
+            dirty: 0,
+        };
         Lines {
             ways,
             sets: Spread::new(sets as u32),
-            tags: vec![NONE; places],
-            state: vec![State::default(); places],
+            places: (0..sets * ways).map(place).collect(),
+            chains: vec![END; (sets * ways).next_power_of_two()].into(),
             lru: Lru::new(sets, ways),
-            bytes: vec![0; places * LINE],
+            bytes: vec![0; sets * ways * LINE],
         }
     }
 
     /// Places that lines may take.
     pub(super) fn places(&self) -> usize {
-        self.tags.len()
+        self.places.len()
     }
 
     /// Forgets everything, fetches too.
     pub(super) fn clear(&mut self) {
-        self.tags.fill(NONE);
-        self.state.fill(State::default());
+        for place in &mut self.places {
+            (place.line, place.fetch) = (NONE, 0);
+            place.empty();
+        }
+        self.chains.fill(END);
         self.lru.clear();
     }
 
-    /// The set of a line, `local` being its number in the slice.
+    /// Where a line is, if it is here.
     #[inline]
-    pub(super) fn set_of(&self, local: u64) -> usize {
-        self.sets.deal(local).0 as usize
-    }
-
-    /// Looks for a line in its set.
-    #[inline]
-    pub(super) fn find(&self, set: usize, line: u32) -> Found {
-        let first = set * self.ways;
-        let tags = &self.tags[first..first + self.ways];
-        // The way plus 1, as one way at most has the line. Compares many at a time, which a search does not.
-        let found = (1..)
-            .zip(tags)
-            .fold(0u32, |found, (n, &tag)| found | if tag == line { n } else { 0 });
-        if found != 0 {
-            return Found::Line(first + found as usize - 1);
+    pub(super) fn find(&self, line: u32) -> Option<usize> {
+        let mut at = self.chains[self.chain(line)];
+        while at != END {
+            let place = &self.places[at as usize];
+            if place.line == line {
+                return Some(at as usize);
+            }
+            at = place.next;
         }
-        let victim = self.lru.oldest(set, |way| self.state[first + way].1 == 0);
-        victim.map_or(Found::Pinned, |way| Found::Victim(first + way))
+        None
     }
 
-    /// Puts a line in a place, with no byte valid.
-    pub(super) fn allocate(&mut self, place: usize, line: u32) {
-        self.tags[place] = line;
-        let (valid, _, dirty) = &mut self.state[place];
-        *valid = [0; SECTORS];
-        *dirty = 0;
+    /// A place for a line that is not here, `local` being its number in the slice: free, or with a line that may go. None if every
+    /// line of its set is pinned.
+    pub(super) fn victim(&self, local: u64) -> Option<usize> {
+        let set = self.sets.deal(local).0 as usize;
+        let first = set * self.ways;
+        let way = self.lru.oldest(set, |way| self.places[first + way].fetch == 0);
+        way.map(|way| first + way)
     }
 
-    /// Forgets a line.
-    pub(super) fn forget(&mut self, place: usize) {
-        self.allocate(place, NONE);
-        self.lru.release(place / self.ways, place % self.ways);
+    /// Puts a line in a place that has none, with no byte valid.
+    pub(super) fn allocate(&mut self, at: usize, line: u32) {
+        let chain = self.chain(line);
+        let place = &mut self.places[at];
+        place.line = line;
+        place.empty();
+        place.next = std::mem::replace(&mut self.chains[chain], at as u32);
     }
 
-    /// Notes a use of a place of this set.
+    /// Takes the line out of a place.
+    pub(super) fn evict(&mut self, at: usize) {
+        let Place { line, next, .. } = self.places[at];
+        let chain = self.chain(line);
+        self.places[at].line = NONE;
+        if self.chains[chain] == at as u32 {
+            self.chains[chain] = next;
+            return;
+        }
+        let mut before = self.chains[chain] as usize;
+        while self.places[before].next != at as u32 {
+            before = self.places[before].next as usize;
+        }
+        self.places[before].next = next;
+    }
+
+    /// Takes the line out of a place, if one is there, and lets the place be taken before all others.
+    pub(super) fn forget(&mut self, at: usize) {
+        if self.line(at).is_some() {
+            self.evict(at);
+        }
+        self.places[at].empty();
+        let set = self.places[at].set as usize;
+        self.lru.release(set, at - set * self.ways);
+    }
+
+    /// Notes a use of a place.
     #[inline]
-    pub(super) fn touch(&mut self, set: usize, place: usize) {
-        self.lru.touch(set, place - set * self.ways);
+    pub(super) fn touch(&mut self, at: usize) {
+        let set = self.places[at].set as usize;
+        self.lru.touch(set, at - set * self.ways);
     }
 
     /// The line in a place, if there is one.
-    pub(super) fn line(&self, place: usize) -> Option<u32> {
-        (self.tags[place] != NONE).then_some(self.tags[place])
+    pub(super) fn line(&self, at: usize) -> Option<u32> {
+        let line = self.places[at].line;
+        (line != NONE).then_some(line)
     }
 
     /// Sectors of which every byte is valid.
     #[inline]
-    pub(super) fn full(&self, place: usize) -> u8 {
-        let (valid, ..) = &self.state[place];
+    pub(super) fn full(&self, at: usize) -> u8 {
+        let valid = &self.places[at].valid;
         (0..SECTORS).fold(0, |full, n| full | u8::from(valid[n] == FULL) << n)
     }
 
     /// Sectors that memory does not have yet.
     #[inline]
-    pub(super) fn dirty(&self, place: usize) -> u8 {
-        self.state[place].2
+    pub(super) fn dirty(&self, at: usize) -> u8 {
+        self.places[at].dirty
     }
 
     /// The sectors are in memory.
-    pub(super) fn clean(&mut self, place: usize) {
-        self.state[place].2 = 0;
+    pub(super) fn clean(&mut self, at: usize) {
+        self.places[at].dirty = 0;
     }
 
     /// Valid bytes of the whole line.
     #[inline]
-    pub(super) fn valid(&self, place: usize) -> u128 {
-        let (valid, ..) = &self.state[place];
+    pub(super) fn valid(&self, at: usize) -> u128 {
+        let valid = &self.places[at].valid;
         (0..SECTORS).fold(0, |mask, n| mask | u128::from(valid[n]) << (SECTOR * n))
     }
 
     /// The entry of the fetches under way for a line.
     #[inline]
-    pub(super) fn fetch(&self, place: usize) -> Option<u16> {
-        self.state[place].1.checked_sub(1)
+    pub(super) fn fetch(&self, at: usize) -> Option<u16> {
+        self.places[at].fetch.checked_sub(1)
     }
 
     /// Pins a line for the fetches of an entry, or unpins it.
-    pub(super) fn set_fetch(&mut self, place: usize, entry: Option<u16>) {
-        self.state[place].1 = entry.map_or(0, |entry| entry + 1);
+    pub(super) fn set_fetch(&mut self, at: usize, entry: Option<u16>) {
+        self.places[at].fetch = entry.map_or(0, |entry| entry + 1);
     }
 
     /// The bytes of a line.
     #[inline]
-    pub(super) fn bytes(&self, place: usize) -> &[u8; LINE] {
-        &self.bytes.as_chunks().0[place]
+    pub(super) fn bytes(&self, at: usize) -> &[u8; LINE] {
+        &self.bytes.as_chunks().0[at]
     }
 
     /// The bytes of a line, to change some and then [`Lines::mark`] them.
     #[inline]
-    pub(super) fn bytes_mut(&mut self, place: usize) -> &mut [u8; LINE] {
-        &mut self.bytes.as_chunks_mut().0[place]
+    pub(super) fn bytes_mut(&mut self, at: usize) -> &mut [u8; LINE] {
+        &mut self.bytes.as_chunks_mut().0[at]
     }
 
-    /// The bytes `mask` of the line were written.
+    /// The bytes `written` of a sector were written.
     #[inline]
-    pub(super) fn mark(&mut self, place: usize, mask: u128) {
-        let (valid, _, dirty) = &mut self.state[place];
-        for (n, valid) in valid.iter_mut().enumerate() {
-            let written = (mask >> (SECTOR * n)) as u32;
-            *valid |= written;
-            *dirty |= u8::from(written != 0) << n;
+    pub(super) fn mark(&mut self, at: usize, sector: usize, written: u32) {
+        let place = &mut self.places[at];
+        place.valid[sector] |= written;
+        place.dirty |= u8::from(written != 0) << sector;
+    }
+
+    /// Writes the bytes `mask` of these sectors.
+    #[inline]
+    pub(super) fn write(&mut self, at: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
+        let place = &mut self.places[at];
+        let to = &mut self.bytes.as_chunks_mut::<LINE>().0[at];
+        let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
+        let masks = sector_masks(mask);
+        for sector in each_sector(sectors) {
+            let written = masks[sector];
+            match written {
+                FULL => to[sector] = from[sector],
+                some => copy_some(&from[sector], &mut to[sector], some),
+            }
+            place.valid[sector] |= written;
+            place.dirty |= u8::from(written != 0) << sector;
         }
     }
 
     /// Takes sectors from memory in: bytes that are valid already are newer and stay.
-    pub(super) fn merge(&mut self, place: usize, sectors: u8, from: &[u8; LINE]) {
-        let missing = byte_mask(sectors) & !self.valid(place);
-        copy_bytes(from, self.bytes_mut(place), missing);
-        let (valid, ..) = &mut self.state[place];
+    pub(super) fn merge(&mut self, at: usize, sectors: u8, from: &[u8; LINE]) {
+        let missing = byte_mask(sectors) & !self.valid(at);
+        copy_bytes(from, self.bytes_mut(at), missing);
+        let valid = &mut self.places[at].valid;
         each_sector(sectors).for_each(|sector| valid[sector] = FULL);
+    }
+
+    #[inline]
+    fn chain(&self, line: u32) -> usize {
+        let hash = u64::from(line).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        hash as usize & (self.chains.len() - 1)
+    }
+}
+
+impl Place {
+    /// No byte is valid, no sector changed.
+    fn empty(&mut self) {
+        (self.valid, self.dirty) = ([0; SECTORS], 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
     fn partly_written_sector_fetched_the_written_bytes_stay() {
         let mut lines = Lines::new(1024, 2);
         lines.allocate(0, 5);
-        lines.bytes_mut(0)[33] = 0x11;
-        lines.mark(0, 0b10 << 32);
+        lines.write(0, 0b0010, 0b10 << 32, &[0x11; LINE]);
         assert_eq!((lines.full(0), lines.dirty(0), lines.valid(0)), (0, 0b0010, 1 << 33));
         lines.merge(0, 0b0010, &[0x22; LINE]);
         assert_eq!(lines.bytes(0)[32..35], [0x22, 0x11, 0x22]);
@@ -210,18 +280,47 @@ mod tests {
     fn set_full_of_pinned_lines_there_is_no_victim() {
         let mut lines = Lines::new(256, 2);
         for place in 0..2 {
-            let Found::Victim(at) = lines.find(0, 10 + place) else {
-                panic!("a free place is a victim");
-            };
+            let at = lines.victim(0).expect("a free place is a victim");
             lines.allocate(at, 10 + place);
-            lines.touch(0, at);
+            lines.touch(at);
             lines.set_fetch(at, Some(place as u16));
         }
-        assert_eq!(lines.find(0, 12), Found::Pinned);
+        assert_eq!(lines.victim(0), None);
         lines.set_fetch(1, None);
-        assert_eq!(lines.find(0, 12), Found::Victim(1));
+        assert_eq!(lines.victim(0), Some(1));
         lines.set_fetch(0, None);
-        assert_eq!(lines.find(0, 12), Found::Victim(0), "the least recently used");
-        assert_eq!(lines.find(0, 11), Found::Line(1));
+        assert_eq!(lines.victim(0), Some(0), "the least recently used");
+        assert_eq!((lines.find(11), lines.find(12)), (Some(1), None));
+    }
+
+    proptest! {
+        #[test]
+        fn any_lines_that_come_and_go_are_found_where_they_are_and_nowhere_else(
+            steps in prop::collection::vec((1..200u32, any::<bool>()), 300),
+        ) {
+            let mut lines = Lines::new(32 * LINE as u32, 4);
+            let mut held = [None; 32];
+            for (line, forgets) in steps {
+                let at = lines.find(line);
+                prop_assert_eq!(at, held.iter().position(|&other| other == Some(line)));
+                match at {
+                    Some(at) if forgets => {
+                        lines.forget(at);
+                        held[at] = None;
+                    }
+                    Some(at) => lines.touch(at),
+                    None => {
+                        let at = lines.victim(line.into()).expect("no line is pinned");
+                        prop_assert_eq!(lines.line(at), held[at]);
+                        if held[at].is_some() {
+                            lines.evict(at);
+                        }
+                        lines.allocate(at, line);
+                        lines.touch(at);
+                        held[at] = Some(line);
+                    }
+                }
+            }
+        }
     }
 }

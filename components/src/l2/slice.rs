@@ -36,6 +36,7 @@
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
 
+mod answers;
 mod lookup;
 mod memory;
 mod stats;
@@ -45,7 +46,6 @@ pub use stats::Stats;
 
 use std::array;
 use std::collections::VecDeque;
-use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -60,11 +60,12 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
+use self::answers::{Answers, NEVER};
 use self::tag::TagState;
 use super::fetch::Fetches;
 use super::lines::Lines;
 use crate::pool::Pool;
-use crate::proto::mem::{LINE, Packet, SECTOR, SECTORS, SliceCommand, Stage};
+use crate::proto::mem::{ALL_SECTORS, LINE, Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
 use crate::proto::noc::AddressMap;
 use crate::waiting::Waiting;
 
@@ -114,6 +115,15 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: requests, answers, commands, memory);
 
+/// What a tick finds that is seldom there, so that it asks only once.
+#[derive(Clone, Copy)]
+struct Business {
+    /// Something comes from memory.
+    memory: bool,
+    /// A command of the host's is there or under way.
+    host: bool,
+}
+
 /// One slice of the L2.
 pub struct Slice {
     path: Path,
@@ -122,8 +132,7 @@ pub struct Slice {
     lines: Lines,
     fetches: Fetches,
     waiting: Waiting,
-    /// Packets done, with the edge at which they are answered: to near SMs, to far ones.
-    answers: [VecDeque<(u64, Box<Packet>)>; 2],
+    answers: Answers,
     /// Packets on their way to memory, with the channel that each goes to.
     to_memory: VecDeque<(usize, Box<Packet>)>,
     /// Packets at memory, or on their way there or back.
@@ -131,8 +140,8 @@ pub struct Slice {
     /// Channels that have sent something.
     from_memory: Inbox,
     pool: Pool,
-    /// Cycles that so many sectors hold the data array.
-    data_cycles: [u32; SECTORS + 1],
+    /// Cycles that each mask of sectors holds the data array.
+    data_cycles: [u32; 1 << SECTORS],
     /// Edge from which the data array is free.
     data_free: u64,
     /// Channel asked first for its packet.
@@ -168,12 +177,14 @@ impl Slice {
             lines: Lines::new(config.bytes, config.associativity),
             fetches: Fetches::new(config.mshr_entries),
             waiting: Waiting::new(config.waiting),
-            answers: [VecDeque::new(), VecDeque::new()],
+            answers: Answers::new(config.latency, config.latency + config.far_latency),
             to_memory: VecDeque::with_capacity(config.memory_depth as usize),
             at_memory: 0,
             from_memory,
             pool: Pool::default(),
-            data_cycles: array::from_fn(|sectors| ((sectors * SECTOR) as u32).div_ceil(config.bytes_per_cycle)),
+            data_cycles: array::from_fn(|sectors| {
+                (n_sectors(sectors as u8) * SECTOR as u32).div_ceil(config.bytes_per_cycle)
+            }),
             data_free: 0,
             turn: 0,
             write_back: None,
@@ -196,66 +207,25 @@ impl Slice {
 
     /// Not inlined: before a loop over the edges, of which there is mostly one, the compiler would work out too much.
     #[inline(never)]
-    fn step(&mut self, now: Cycle, edge: u64) {
-        self.send_answer(now, edge);
-        self.send_to_memory(now);
-        self.take_from_memory(now, edge);
-        self.take_command(now);
-        self.go_on_writing_back();
+    fn step(&mut self, now: Cycle, edge: u64, business: Business) {
+        if self.answers.due() <= edge {
+            self.send_answer(now, edge);
+        }
+        if !self.to_memory.is_empty() {
+            self.send_to_memory(now);
+        }
+        if business.memory {
+            self.take_from_memory(now, edge);
+        }
+        if business.host {
+            self.take_command(now);
+            self.go_on_writing_back();
+        }
         self.take_request(now, edge);
     }
 
-    fn send_answer(&mut self, now: Cycle, edge: u64) {
-        let Some((due, pipe)) = self.next_answer() else {
-            return;
-        };
-        if due > edge {
-            return;
-        }
-        if !self.ports.answers.has_room(now) {
-            self.stats.answer_stall_cycles += 1;
-            return;
-        }
-        let (_, packet) = self.answers[pipe].pop_front().expect("an answer is due");
-        self.stats.answer_cycles += 1;
-        self.progress = true;
-        self.ports.answers.send(now, packet);
-    }
-
-    /// When the next answer is due, and in which pipe.
-    fn next_answer(&self) -> Option<(u64, usize)> {
-        match (self.answers[0].front(), self.answers[1].front()) {
-            (Some(&(near, _)), Some(&(far, _))) if far < near => Some((far, 1)),
-            (Some(&(near, _)), _) => Some((near, 0)),
-            (None, Some(&(far, _))) => Some((far, 1)),
-            (None, None) => None,
-        }
-    }
-
-    /// Every sector is done: the packet enters the answer pipe.
-    fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
-        packet.stamps.note(Stage::L2Data, now);
-        let near = self.config.near_sms.contains(&packet.sm);
-        let far = if near { 0 } else { self.config.far_latency };
-        let pipe = &mut self.answers[usize::from(!near)];
-        let due = edge + u64::from(self.config.latency + far);
-        let due = pipe.back().map_or(due, |&(last, _)| due.max(last));
-        pipe.push_back((due, packet));
-    }
-
-    fn n_answers(&self) -> usize {
-        self.answers.iter().map(VecDeque::len).sum()
-    }
-
-    fn answers_full(&self) -> bool {
-        let Config {
-            latency, far_latency, ..
-        } = self.config;
-        self.answers[0].len() > latency as usize || self.answers[1].len() > (latency + far_latency) as usize
-    }
-
     fn data_cycles(&self, sectors: u8) -> u32 {
-        self.data_cycles[sectors.count_ones() as usize]
+        self.data_cycles[usize::from(sectors & ALL_SECTORS)]
     }
 
     fn occupy(&mut self, edge: u64, cycles: u32) {
@@ -263,32 +233,32 @@ impl Slice {
         self.stats.data_cycles += u64::from(cycles);
     }
 
-    /// Whether another request is there. It is looked up later, and may lie far away in the host's memory: it is read already.
-    fn next_waits(&mut self, now: Cycle) -> bool {
-        let next = self.ports.requests.peek(now);
-        let read = |packet: &Packet| black_box((packet.line, packet.bytes[0], packet.bytes[LINE / 2]));
-        next.map(|packet| read(packet)).is_some()
+    /// What is held up by memory waits for a message from there, and is no reason to tick.
+    #[inline]
+    fn activity(&mut self, now: Cycle, business: Business) -> Activity {
+        let busy = !self.state.is_held_up() && self.ports.requests.is_ready(now)
+            || !self.to_memory.is_empty()
+            || business.memory && self.ports.memory.iter().any(|(_, port)| port.is_ready(now))
+            || business.host && self.host_keeps_busy(now);
+        if busy {
+            return self.at(self.next_edge);
+        }
+        let free = match self.state {
+            TagState::DataBusy => self.data_free,
+            _ => NEVER,
+        };
+        if self.answers.is_blocked() {
+            return self.at(free).or(self.ports.answers.await_room(now));
+        }
+        self.at(free.min(self.answers.due()))
     }
 
-    /// What is held up by memory waits for a message from there, and is no reason to tick.
-    fn activity(&mut self, now: Cycle) -> Activity {
-        let requested = match self.state {
-            TagState::Idle | TagState::Hit | TagState::Miss => self.next_waits(now),
-            _ => false,
-        };
-        let busy = requested
-            || !self.to_memory.is_empty()
-            || self.may_write_back()
-            || self.write_back.is_none() && self.ports.commands.is_ready(now)
-            || self.from_memory.under_way() != 0 && self.ports.memory.iter().any(|(_, port)| port.is_ready(now));
-        let until = |edge: u64| Activity::Until(self.config.clock.cycle_of(edge).max(now + 1));
-        if busy {
-            return until(self.next_edge);
-        }
-        let answer = self.next_answer().map_or(Activity::Idle, |(due, _)| until(due));
-        match self.state {
-            TagState::DataBusy => answer.or(until(self.data_free)),
-            _ => answer,
+    /// To be ticked at an edge, or at the next if that is over.
+    #[inline]
+    fn at(&self, edge: u64) -> Activity {
+        match edge {
+            NEVER => Activity::Idle,
+            edge => Activity::Until(self.config.clock.cycle_of(edge.max(self.next_edge))),
         }
     }
 }
@@ -301,10 +271,14 @@ impl Component for Slice {
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
         self.next_edge = edges.end;
+        let business = Business {
+            memory: self.from_memory.under_way() != 0,
+            host: self.write_back.is_some() || self.ports.commands.is_ready(now),
+        };
         for edge in edges {
-            self.step(now, edge);
+            self.step(now, edge, business);
         }
-        self.activity(now)
+        self.activity(now, business)
     }
 
     fn reset(&mut self) {
@@ -315,7 +289,7 @@ impl Component for Slice {
         self.fetches.clear();
         self.waiting.clear();
         self.pool.clear();
-        self.answers.iter_mut().for_each(VecDeque::clear);
+        self.answers.clear();
         self.to_memory.clear();
         self.at_memory = 0;
         self.data_free = 0;
@@ -331,7 +305,7 @@ impl Component for Slice {
 
     fn is_quiescent(&self) -> bool {
         self.waiting.len() == 0
-            && self.next_answer().is_none()
+            && self.answers.len() == 0
             && self.to_memory.is_empty()
             && self.fetches.in_flight() == 0
             && self.write_back.is_none()
@@ -344,7 +318,7 @@ impl Component for Slice {
         probe.vector("waiting", 16, Some(self.waiting.len() as u64));
         probe.vector("fetch_sectors", 16, Some(u64::from(self.fetches.in_flight())));
         probe.vector("to_memory", 8, Some(self.to_memory.len() as u64));
-        probe.vector("answers", 16, Some(self.n_answers() as u64));
+        probe.vector("answers", 16, Some(self.answers.len() as u64));
         probe.bit("writes_back", Some(self.write_back.is_some()));
     }
 
@@ -376,12 +350,9 @@ impl Component for Slice {
                 self.path
             ));
         }
-        if self.n_answers() > 0 {
-            say(format!(
-                "{}: {} answers wait for the crossbar",
-                self.path,
-                self.n_answers()
-            ));
+        if self.answers.len() > 0 {
+            let answers = self.answers.len();
+            say(format!("{}: {answers} answers wait for the crossbar", self.path));
         }
     }
 }

@@ -222,6 +222,12 @@ pub fn n_sectors(sectors: u8) -> u32 {
 /// All sectors of a line.
 pub const ALL_SECTORS: u8 = (1 << SECTORS) - 1;
 
+/// A mask of bytes of a line, cut into those of its sectors.
+#[inline]
+pub fn sector_masks(mask: u128) -> [u32; SECTORS] {
+    std::array::from_fn(|sector| (mask >> (SECTOR * sector)) as u32)
+}
+
 /// Bits of the sectors in a mask of bytes of a line.
 #[inline]
 pub fn byte_mask(sectors: u8) -> u128 {
@@ -283,8 +289,9 @@ pub fn copy_bytes(from: &[u8; LINE], to: &mut [u8; LINE], mask: u128) {
     }
 }
 
-/// Copies some bytes of a sector, words of 4 bytes at once where all of one are wanted, as lanes write them.
-fn copy_some(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
+/// Copies the bytes of a sector whose bit is set in `mask`, words of 4 at once where all of one are wanted, as lanes write them.
+#[inline]
+pub fn copy_some(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
     let (from, to) = (from.as_chunks::<4>().0, to.as_chunks_mut::<4>().0);
     while mask != 0 {
         let word = mask.trailing_zeros() as usize / 4;

@@ -8,6 +8,8 @@
 //! Each step is a [`Spread`]: one to one, even over every run of consecutive lines, and nearly even over strided ones.
 //! The vendor's hashes are not published; the polynomial one is that of Rau, "Pseudo-randomly interleaved memory" (ISCA 1991).
 
+use std::sync::OnceLock;
+
 use super::mem::LINE;
 
 /// Irreducible polynomials over GF(2) of degree 0 to 12, with their leading term.
@@ -31,24 +33,34 @@ const POLYNOMIALS: [u32; 13] = [
 pub struct Spread {
     bits: u32,
     odd: u64,
-    /// For each of five bytes of the upper bits, what it adds to the low ones.
-    fold: Box<[[u16; 256]; 5]>,
+    fold: &'static Fold,
 }
 
-impl Spread {
-    /// Over `n` places, at least 1.
-    pub fn new(n: u32) -> Self {
-        let bits = n.trailing_zeros().min(POLYNOMIALS.len() as u32 - 1);
+/// For each of five bytes of the upper bits, what it adds to the low ones.
+type Fold = [[u16; 256]; 5];
+
+/// The table for each degree, one for all who deal: it is made when first asked for, and shared it stays in the host's caches.
+fn fold(bits: u32) -> &'static Fold {
+    static FOLDS: [OnceLock<Box<Fold>>; POLYNOMIALS.len()] = [const { OnceLock::new() }; POLYNOMIALS.len()];
+    FOLDS[bits as usize].get_or_init(|| {
         let mut fold = Box::new([[0; 256]; 5]);
         for (position, table) in fold.iter_mut().enumerate() {
             for (byte, entry) in table.iter_mut().enumerate() {
                 *entry = remainder((byte as u64) << (8 * position), bits);
             }
         }
+        fold
+    })
+}
+
+impl Spread {
+    /// Over `n` places, at least 1.
+    pub fn new(n: u32) -> Self {
+        let bits = n.trailing_zeros().min(POLYNOMIALS.len() as u32 - 1);
         Spread {
             bits,
             odd: u64::from(n >> bits),
-            fold,
+            fold: fold(bits),
         }
     }
 

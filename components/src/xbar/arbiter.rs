@@ -5,8 +5,11 @@ use super::ports::Ports;
 /// Which inputs want an output, and whose turn it is.
 #[derive(Clone, Debug)]
 pub(super) struct RoundRobin {
+    /// Those that want it, where there are several: one alone needs no search.
     wanted: Ports,
     n_wanted: u32,
+    /// The numbers of all that want it, exclusive-or'ed: the number itself where there is one.
+    all: usize,
     turn: usize,
 }
 
@@ -16,6 +19,7 @@ impl RoundRobin {
         RoundRobin {
             wanted: Ports::none(inputs),
             n_wanted: 0,
+            all: 0,
             turn: 0,
         }
     }
@@ -23,8 +27,14 @@ impl RoundRobin {
     /// An input wants it. It must not have done so already.
     #[inline]
     pub(super) fn want(&mut self, input: usize) {
-        self.wanted.add(input);
+        if self.n_wanted != 0 {
+            if self.n_wanted == 1 {
+                self.wanted.add(self.all);
+            }
+            self.wanted.add(input);
+        }
         self.n_wanted += 1;
+        self.all ^= input;
     }
 
     /// Inputs that want it.
@@ -36,11 +46,25 @@ impl RoundRobin {
     /// The input whose turn it is: the first that wants it after the one served last. It is taken off.
     #[inline]
     pub(super) fn grant(&mut self) -> Option<usize> {
+        let input = match self.n_wanted {
+            0 => return None,
+            1 => self.all,
+            _ => self.take_next()?,
+        };
+        self.n_wanted -= 1;
+        self.all ^= input;
+        self.turn = input + 1;
+        Some(input)
+    }
+
+    /// The next of several.
+    fn take_next(&mut self) -> Option<usize> {
         let after = self.wanted.first_from(self.turn);
         let input = after.or_else(|| self.wanted.first_from(0))?;
         self.wanted.remove(input);
-        self.n_wanted -= 1;
-        self.turn = input + 1;
+        if self.n_wanted == 2 {
+            self.wanted.remove(self.all ^ input);
+        }
         Some(input)
     }
 }

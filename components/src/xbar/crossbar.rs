@@ -33,6 +33,7 @@ use warpwave_isa::inst::AtomOp;
 
 use super::arbiter::RoundRobin;
 use super::ports::Ports;
+use crate::bits::bits;
 use crate::proto::mem::{Packet, PacketKind, SECTOR};
 
 /// Which way packets go.
@@ -86,8 +87,8 @@ pub struct Crossbar {
     inputs: Vec<InPort<Box<Packet>>>,
     /// Edge from which each input may send again, or [`WAITS`]: side by side, as every tick asks for all of them.
     free: Box<[u64]>,
-    /// Inputs whose heads are new: of this tick, kept for its memory.
-    heads: Vec<usize>,
+    /// Data bytes of each head that is known to an output.
+    bytes: Box<[u32]>,
     outputs: Vec<Output>,
     /// Outputs that an input wants.
     wanted: Ports,
@@ -119,7 +120,7 @@ impl Crossbar {
         Crossbar {
             wanted: Ports::none(outputs.len()),
             free: vec![0; n].into(),
-            heads: Vec::with_capacity(n),
+            bytes: vec![0; n].into(),
             inputs,
             outputs: outputs.into_iter().map(output).collect(),
             next_edge: 0,
@@ -138,15 +139,13 @@ impl Crossbar {
     /// Serves every output that is wanted.
     fn serve(&mut self, now: Cycle, edge: u64) {
         for word in 0..self.wanted.words() {
-            let mut outputs = self.wanted.word(word);
-            while outputs != 0 {
-                let output = word * 64 + outputs.trailing_zeros() as usize;
-                outputs &= outputs - 1;
-                self.serve_output(output, now, edge);
+            for n in bits(self.wanted.word(word)) {
+                self.serve_output(word * 64 + n, now, edge);
             }
         }
     }
 
+    #[inline]
     fn serve_output(&mut self, n: usize, now: Cycle, edge: u64) {
         let output = &mut self.outputs[n];
         let free = output.free <= edge;
@@ -156,7 +155,7 @@ impl Crossbar {
         } else if free {
             let input = output.arbiter.grant().expect("an output in `wanted` is wanted");
             let packet = self.inputs[input].recv(now).expect("the head of an input stays");
-            let bytes = data_bytes(&packet, self.config.direction);
+            let bytes = self.bytes[input];
             let cycles = u64::from(cycles(bytes, self.config.bytes_per_cycle));
             self.free[input] = edge + cycles;
             output.free = edge + cycles;
@@ -175,24 +174,28 @@ impl Crossbar {
 
     /// Makes the heads of free inputs known to their outputs.
     ///
-    /// Packets lie anywhere in the host's memory. All heads are taken from their links first, and only then looked at: so the
-    /// processor waits for many of them at once.
+    /// The heads of 64 inputs are taken from their links first, and only then looked at: so the processor waits for many at once.
     fn look(&mut self, now: Cycle, edge: u64) {
-        for (n, (input, free)) in self.inputs.iter_mut().zip(&self.free).enumerate() {
-            if *free <= edge && input.is_ready(now) && input.peek(now).is_some() {
-                self.heads.push(n);
-            }
+        let n = self.inputs.len();
+        for first in (0..n).step_by(64) {
+            let inputs = &mut self.inputs[first..n.min(first + 64)];
+            let new = new_heads(inputs, &self.free[first..], now, edge);
+            bits(new).for_each(|n| self.make_known(first + n, now));
         }
-        for n in self.heads.drain(..) {
-            let packet = self.inputs[n].peek(now).expect("the head of an input stays");
-            let output = match self.config.direction {
-                Direction::Request => packet.slice,
-                Direction::Response => packet.sm,
-            } as usize;
-            self.free[n] = WAITS;
-            self.outputs[output].arbiter.want(n);
-            self.wanted.add(output);
-        }
+    }
+
+    /// Makes the head of an input known to its output.
+    #[inline]
+    fn make_known(&mut self, n: usize, now: Cycle) {
+        let packet = self.inputs[n].peek(now).expect("the head of an input stays");
+        let output = match self.config.direction {
+            Direction::Request => packet.slice,
+            Direction::Response => packet.sm,
+        } as usize;
+        self.bytes[n] = data_bytes(packet, self.config.direction);
+        self.free[n] = WAITS;
+        self.outputs[output].arbiter.want(n);
+        self.wanted.add(output);
     }
 
     /// A message that an edge found is waiting, or its input is not free yet; without an edge one may have come unseen.
@@ -298,6 +301,18 @@ impl Component for Crossbar {
     }
 }
 
+/// Which of at most 64 inputs are free and have a message: that is its head then.
+#[inline(never)]
+fn new_heads(inputs: &mut [InPort<Box<Packet>>], free: &[u64], now: Cycle, edge: u64) -> u64 {
+    let mut heads = 0;
+    for (n, (input, &free)) in inputs.iter_mut().zip(free).enumerate() {
+        if free <= edge && input.peek(now).is_some() {
+            heads |= 1 << n;
+        }
+    }
+    heads
+}
+
 /// Cycles that so many bytes take. Most packets take one, which needs no division.
 #[inline]
 fn cycles(bytes: u32, per_cycle: u32) -> u32 {
@@ -309,16 +324,25 @@ fn cycles(bytes: u32, per_cycle: u32) -> u32 {
 }
 
 /// Bytes beside the header.
+#[inline]
 fn data_bytes(packet: &Packet, direction: Direction) -> u32 {
+    let has_data = match direction {
+        Direction::Request => PacketKind::Store,
+        Direction::Response => PacketKind::Load,
+    };
+    match packet.kind {
+        kind if kind == has_data => packet.n_sectors() * SECTOR as u32,
+        PacketKind::Atomic | PacketKind::Reduction => atomic_bytes(packet, direction),
+        _ => 0,
+    }
+}
+
+#[cold]
+fn atomic_bytes(packet: &Packet, direction: Direction) -> u32 {
+    let compares = matches!(&packet.atomic, Some(atomic) if atomic.op == AtomOp::Cas);
     match (packet.kind, direction) {
-        (PacketKind::Load, Direction::Response) | (PacketKind::Store, Direction::Request) => {
-            packet.n_sectors() * SECTOR as u32
-        }
-        (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) => {
-            let compares = matches!(&packet.atomic, Some(atomic) if atomic.op == AtomOp::Cas);
-            words_bytes(packet) * if compares { 2 } else { 1 }
-        }
-        (PacketKind::Atomic, Direction::Response) => words_bytes(packet),
+        (_, Direction::Request) => words_bytes(packet) * if compares { 2 } else { 1 },
+        (PacketKind::Atomic, _) => words_bytes(packet),
         _ => 0,
     }
 }

@@ -5,12 +5,11 @@ use warpwave_hw::time::Cycle;
 use super::tag::TagState;
 use super::{Slice, line_number};
 use crate::l2::atomic;
-use crate::l2::lines::{Found, Lines};
-use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, byte_mask, copy_bytes, copy_sectors, each_sector};
+use crate::l2::lines::Lines;
+use crate::proto::mem::{Packet, PacketKind, Stage, copy_sectors, each_sector, n_sectors};
 
 /// How the sectors of a request are served.
 struct Plan {
-    set: usize,
     place: usize,
     /// Whether the line is here.
     here: bool,
@@ -24,7 +23,7 @@ impl Slice {
     /// Looks the request at the head up.
     pub(super) fn take_request(&mut self, now: Cycle, edge: u64) {
         let progress = std::mem::take(&mut self.progress);
-        if !self.ports.requests.is_ready(now) {
+        if self.ports.requests.peek(now).is_none() {
             self.state = TagState::Idle;
             return;
         }
@@ -39,8 +38,17 @@ impl Slice {
     }
 
     /// Changes the state of the tag stage; the cycles of a stall are counted when it is over.
+    #[inline]
     fn enter(&mut self, state: TagState, edge: u64) {
-        let stalled = edge - self.since;
+        if self.state.is_stall() {
+            self.count_stall(edge - self.since);
+        }
+        self.state = state;
+        self.since = edge;
+    }
+
+    #[cold]
+    fn count_stall(&mut self, stalled: u64) {
         match self.state {
             TagState::StallFetch => self.stats.fetch_stall_cycles += stalled,
             TagState::StallPinned => self.stats.pinned_stall_cycles += stalled,
@@ -48,17 +56,15 @@ impl Slice {
             TagState::StallAnswer => self.stats.answer_stall_cycles += stalled,
             TagState::Idle | TagState::Hit | TagState::Miss | TagState::DataBusy => {}
         }
-        self.stats.tag_cycles += u64::from(matches!(state, TagState::Hit | TagState::Miss));
-        self.state = state;
-        self.since = edge;
     }
 
     /// How the request at the head is served, or what it must wait for.
+    #[inline]
     fn plan(&mut self, now: Cycle, edge: u64) -> Result<Plan, TagState> {
         if self.data_free > edge {
             return Err(TagState::DataBusy);
         }
-        if self.answers_full() {
+        if self.answers.is_full() {
             return Err(TagState::StallAnswer);
         }
         if self.state == TagState::StallMemory && self.memory_is_full() {
@@ -68,27 +74,25 @@ impl Slice {
         let packet = self.ports.requests.peek(now).expect("a request was seen");
         self.line = packet.line;
         let (kind, sectors) = (packet.kind, packet.sectors);
-        let set = self.lines.set_of(self.config.map.local(packet.line));
-        let (place, here) = match self.lines.find(set, line_number(packet)) {
-            Found::Line(place) => (place, true),
-            Found::Victim(place) => (place, false),
-            Found::Pinned => return Err(TagState::StallPinned),
+        let found = self.lines.find(line_number(packet));
+        let here = found.is_some();
+        let Some(place) = found.or_else(|| self.lines.victim(self.config.map.local(self.line))) else {
+            return Err(TagState::StallPinned);
         };
         let fetch = self.lines.fetch(place).filter(|_| here);
         let queued = fetch.map_or(0, |entry| self.fetches.sectors(entry) & sectors);
-        let full = if here { self.lines.full(place) } else { 0 };
         let fetched = match kind {
             PacketKind::Store => 0,
-            _ => sectors & !queued & !full,
+            _ if here => sectors & !queued & !self.lines.full(place),
+            _ => sectors,
         };
-        if queued | fetched != 0 && (self.waiting.is_full() || !self.fetches.has_room(fetched.count_ones())) {
+        if queued | fetched != 0 && (self.waiting.is_full() || !self.fetches.has_room(n_sectors(fetched))) {
             return Err(TagState::StallFetch);
         }
         if (fetched != 0 || !here) && self.memory_is_full() {
             return Err(TagState::StallMemory);
         }
         Ok(Plan {
-            set,
             place,
             here,
             queued,
@@ -101,6 +105,7 @@ impl Slice {
         self.at_memory + 2 > self.config.memory_depth
     }
 
+    #[inline]
     fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> TagState {
         let Plan { place, here, .. } = plan;
         let mut packet = self.ports.requests.recv(now).expect("a request was seen");
@@ -108,11 +113,15 @@ impl Slice {
         if !here {
             self.replace(place, line_number(&packet));
         }
-        self.lines.touch(plan.set, place);
+        self.lines.touch(place);
+        self.stats.tag_cycles += 1;
         self.stats.count_request(&packet, here, plan.queued, plan.fetched);
         let rest = plan.queued | plan.fetched;
         let served = packet.sectors & !rest;
-        perform(&mut packet, &mut self.lines, place, served);
+        match packet.kind {
+            PacketKind::Store => self.lines.write(place, served, packet.byte_mask, &packet.bytes),
+            _ => perform(&mut packet, &mut self.lines, place, served),
+        }
         let cycles = match &packet.atomic {
             Some(atomics) if is_atomic(packet.kind) => atomic::depth(atomics) * self.config.atomic_interval,
             _ => self.data_cycles(served),
@@ -123,36 +132,46 @@ impl Slice {
             self.complete(packet, now, edge);
             return TagState::Hit;
         }
+        self.wait(packet, plan, now);
+        TagState::Miss
+    }
+
+    /// Lets a request wait for sectors, and asks memory for those that are not under way.
+    #[inline(never)]
+    fn wait(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle) {
+        let Plan {
+            place, queued, fetched, ..
+        } = plan;
+        let rest = queued | fetched;
         let slot = self.waiting.add(packet, rest);
-        self.fetch(place, plan.fetched, now);
+        self.fetch(place, fetched, now);
         let entry = self
             .lines
             .fetch(place)
             .expect("sectors that a packet waits for are under way");
         self.fetches.wait(entry, rest, slot, &mut self.waiting);
-        TagState::Miss
     }
 }
 
 /// Does what a packet wants of sectors that it may have.
+#[inline(never)]
 pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
     match packet.kind {
         PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, sectors),
-        PacketKind::Store => {
-            let mask = packet.byte_mask & byte_mask(sectors);
-            copy_bytes(&packet.bytes, lines.bytes_mut(place), mask);
-            lines.mark(place, mask);
-        }
-        PacketKind::Atomic | PacketKind::Reduction => {
-            debug_assert_eq!(sectors & !lines.full(place), 0, "an atomic needs every byte");
-            if let Some(atomics) = &mut packet.atomic {
-                for sector in each_sector(sectors) {
-                    let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
-                    lines.mark(place, u128::from(written) << (SECTOR * sector));
-                }
-            }
-        }
+        PacketKind::Store => lines.write(place, sectors, packet.byte_mask, &packet.bytes),
+        PacketKind::Atomic | PacketKind::Reduction => perform_atomic(packet, lines, place, sectors),
         PacketKind::Invalidate { .. } => {}
+    }
+}
+
+#[inline(never)]
+fn perform_atomic(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
+    debug_assert_eq!(sectors & !lines.full(place), 0, "an atomic needs every byte");
+    if let Some(atomics) = &mut packet.atomic {
+        for sector in each_sector(sectors) {
+            let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
+            lines.mark(place, sector, written);
+        }
     }
 }
 

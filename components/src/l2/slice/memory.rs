@@ -4,7 +4,9 @@ use warpwave_hw::time::Cycle;
 
 use super::Slice;
 use super::lookup::perform;
-use crate::proto::mem::{LINE, Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector};
+use crate::proto::mem::{
+    LINE, Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors,
+};
 
 impl Slice {
     /// Sends one fetch or write-back.
@@ -30,7 +32,7 @@ impl Slice {
 
     /// Takes one packet from a channel.
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
-        if self.from_memory.under_way() == 0 || self.answers_full() {
+        if self.answers.is_full() {
             return;
         }
         let Some(packet) = self.next_from_memory(now) else {
@@ -113,6 +115,14 @@ impl Slice {
         }
     }
 
+    /// Whether there is something to do for the host at the next edge.
+    pub(super) fn host_keeps_busy(&self, now: Cycle) -> bool {
+        match self.write_back {
+            Some(_) => self.may_write_back(),
+            None => self.ports.commands.is_ready(now),
+        }
+    }
+
     /// Whether there is something to write back, and room for it at memory.
     pub(super) fn may_write_back(&self) -> bool {
         self.write_back.is_some() && self.at_memory < self.config.memory_depth
@@ -131,12 +141,14 @@ impl Slice {
     }
 
     /// Gives a line the place of another.
+    #[inline(never)]
     pub(super) fn replace(&mut self, place: usize, line: u32) {
         if self.lines.line(place).is_some() {
             self.stats.lines_evicted += 1;
             if self.lines.dirty(place) != 0 {
                 self.write_line_back(place);
             }
+            self.lines.evict(place);
         }
         self.lines.allocate(place, line);
     }
@@ -147,7 +159,7 @@ impl Slice {
         let mut packet = self.pool.take(PacketKind::Store, address(line), sectors, 0);
         packet.byte_mask = self.lines.valid(place) & byte_mask(sectors);
         copy_sectors(self.lines.bytes(place), &mut packet.bytes, sectors);
-        self.stats.sectors_written_back += u64::from(sectors.count_ones());
+        self.stats.sectors_written_back += u64::from(n_sectors(sectors));
         self.lines.clean(place);
         self.enqueue(packet);
     }
@@ -163,7 +175,7 @@ impl Slice {
         let line = self.lines.line(place).expect("a line was allocated");
         let mut packet = self.pool.take(PacketKind::Load, address(line), sectors, place as u32);
         packet.stamps.note(Stage::L2, now);
-        self.stats.sectors_fetched += u64::from(sectors.count_ones());
+        self.stats.sectors_fetched += u64::from(n_sectors(sectors));
         self.enqueue(packet);
     }
 }

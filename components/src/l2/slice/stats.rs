@@ -2,7 +2,7 @@
 
 use warpwave_hw::stats::Report;
 
-use crate::proto::mem::{Packet, PacketKind};
+use crate::proto::mem::{Packet, PacketKind, n_sectors};
 
 /// Events of a slice. A sector that waits for a fetch under way counts as missed too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,17 +42,18 @@ pub struct Stats {
 
 impl Stats {
     /// A request is looked up: whether its line is here, sectors that wait for a fetch under way, sectors fetched for it.
+    #[inline]
     pub(super) fn count_request(&mut self, packet: &Packet, here: bool, queued: u8, fetched: u8) {
         let s = self;
         let sectors = u64::from(packet.n_sectors());
-        let missed = u64::from((queued | fetched).count_ones());
+        let missed = u64::from(n_sectors(queued | fetched));
         match packet.kind {
             PacketKind::Load => {
                 s.load_requests += 1;
                 s.load_sectors += sectors;
                 s.load_sectors_hit += sectors - missed;
                 s.load_sectors_missed += missed;
-                s.load_sectors_merged += u64::from(queued.count_ones());
+                s.load_sectors_merged += u64::from(n_sectors(queued));
             }
             PacketKind::Store => {
                 s.store_requests += 1;
@@ -63,19 +64,23 @@ impl Stats {
                     &mut s.store_sectors_missed
                 }) += sectors;
             }
-            PacketKind::Atomic | PacketKind::Reduction => {
-                *(if packet.kind == PacketKind::Atomic {
-                    &mut s.atomic_requests
-                } else {
-                    &mut s.reduction_requests
-                }) += 1;
-                s.atomic_sectors += sectors;
-                s.atomic_sectors_hit += sectors - missed;
-                s.atomic_sectors_missed += missed;
-                s.atomic_lanes += packet.atomic.as_ref().map_or(0, |atomics| atomics.n as u64);
-            }
+            PacketKind::Atomic | PacketKind::Reduction => s.count_atomic(packet, missed),
             PacketKind::Invalidate { .. } => unreachable!("an invalidation stays in the L1"),
         }
+    }
+
+    #[inline(never)]
+    fn count_atomic(&mut self, packet: &Packet, missed: u64) {
+        *(if packet.kind == PacketKind::Atomic {
+            &mut self.atomic_requests
+        } else {
+            &mut self.reduction_requests
+        }) += 1;
+        let sectors = u64::from(packet.n_sectors());
+        self.atomic_sectors += sectors;
+        self.atomic_sectors_hit += sectors - missed;
+        self.atomic_sectors_missed += missed;
+        self.atomic_lanes += packet.atomic.as_ref().map_or(0, |atomics| atomics.n as u64);
     }
 
     /// Gives every counter its name.

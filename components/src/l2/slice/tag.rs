@@ -26,7 +26,14 @@ impl TagState {
         "stall_answer",
     ];
 
+    /// Whether the request at the head was looked at, and waits.
+    #[inline]
+    pub(super) fn is_held_up(self) -> bool {
+        self >= TagState::DataBusy
+    }
+
     /// Whether something else must go on before the request can.
+    #[inline]
     pub(super) fn is_stall(self) -> bool {
         self >= TagState::StallFetch
     }

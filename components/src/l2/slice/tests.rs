@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::dialogue::{Packets, add, all, line, load, run, store, wire};
-use crate::proto::mem::{LINE, PacketKind};
+use crate::proto::mem::{LINE, PacketKind, Stage};
 
 const LATENCY: u64 = 10;
 
