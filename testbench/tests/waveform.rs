@@ -145,6 +145,21 @@ fn links_in_the_waveform_lose_nothing_and_never_hold_more_than_their_depth() {
     assert_eq!(of(there), of(here));
 }
 
+#[test]
+fn cluster_of_blocks_packets_to_another_sm_are_shown_by_sm_and_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.vcd");
+    record("cluster_swap", &file);
+    let dump = Dump::read(&fs::read_to_string(&file).unwrap()).unwrap();
+    let lines = dump.signals.iter().filter(|s| s.path.ends_with(".lsu.packet_line"));
+    let shown: Vec<u64> = lines
+        .flat_map(|line| &line.changes)
+        .filter_map(|change| change.1)
+        .collect();
+    // SM in the upper of the 48 bits, byte of its shared memory in the lower.
+    assert!(shown.iter().any(|line| line >> 32 == 1), "{shown:x?}");
+}
+
 /// A row of a save file: how it is shown, the names of its values, and its signal.
 struct Row {
     flag: String,

@@ -3,13 +3,14 @@
 use warpwave_isa::exec::access::{addresses_into, copy_destinations, narrow};
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES};
+use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES};
 
 use super::texture;
 use crate::proto::launch::{Grid, Trap, TrapKind};
 use crate::proto::mem::LINE;
 use crate::proto::warp::Flight;
 use crate::sm::lsu::cluster::{self, Clusters};
+use crate::sm::lsu::halves::Halves;
 
 /// What is wrong with a lane's access.
 struct Fault {
@@ -57,9 +58,7 @@ pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Op
     if texture::is_texture(op) {
         return texture::generate(flight);
     }
-    let code = &flight.grid.program;
-    let (inst, decoded) = (&code.code()[flight.pc as usize], &code.decoded()[flight.pc as usize]);
-    addresses_into(inst, decoded, &flight.operands, &mut flight.addresses);
+    work_out_addresses(flight);
     let lanes = accessing_lanes(flight);
     let bytes = if op == Opcode::Ldsm { 16 } else { access.total() };
     let remote = sort_by_space(flight, space, lanes);
@@ -83,19 +82,67 @@ pub fn generate(flight: &mut Flight, local_slot: u64, clusters: &Clusters) -> Op
     None
 }
 
-/// The same for a load or store by offsets in shared memory, most of which are quick to check.
+/// The same for a load or store by offsets in shared memory, most of which are quick to check. Shared memory sees itself what halves
+/// want, so that the addresses of such an access are not worked out.
 pub fn generate_shared(flight: &mut Flight) -> Option<Box<Trap>> {
     let mods = &flight.inst().mods;
-    let (offset, bytes) = (mods.offset, mods.access.total());
-    // Lanes that do not take part mostly have such addresses too.
-    let greatest = narrow(&flight.operands.words[0], offset, &mut flight.addresses);
+    let (offset, access) = (mods.offset, mods.access);
+    let (bytes, own) = (access.total(), u64::from(flight.grid.shared_bytes));
+    let base = &flight.operands.words[0];
     (flight.shared_lanes, flight.local_lanes) = (flight.lanes, LaneMask::NONE);
-    let end = u64::from(greatest) + u64::from(bytes);
-    if greatest & (bytes - 1) == 0 && end <= u64::from(flight.grid.shared_bytes) {
+    if is_word(access)
+        && let Some(halves) = Halves::narrow(base, offset, flight.lanes)
+        && halves.is_aligned()
+        && halves.bounds().1 <= own
+    {
+        return None;
+    }
+    // Lanes that do not take part mostly have such addresses too.
+    let greatest = narrow(base, offset, &mut flight.addresses);
+    if greatest & (bytes - 1) == 0 && u64::from(greatest) + u64::from(bytes) <= own {
         return None;
     }
     let fault = check(flight, flight.lanes, LaneMask::NONE, bytes)?;
     Some(trap(flight, &fault))
+}
+
+/// The same for an access by addresses of device memory; what its halves want, if that is quick to see. Of a line of words the addresses
+/// are not worked out.
+pub fn generate_device(flight: &mut Flight, clusters: &Clusters) -> Result<Option<Halves>, Box<Trap>> {
+    let Some(halves) = halves_in_device(flight) else {
+        return generate(flight, 0, clusters).map_or(Ok(None), Err);
+    };
+    (flight.shared_lanes, flight.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
+    if !halves.is_line() || !matches!(flight.inst().op, Opcode::Ld | Opcode::St) {
+        work_out_addresses(flight);
+    }
+    Ok(Some(halves))
+}
+
+/// What the halves of an access want, if that is words of one allocation.
+fn halves_in_device(flight: &Flight) -> Option<Halves> {
+    let mods = &flight.inst().mods;
+    let [low, high] = &flight.operands.words[..2] else {
+        return None;
+    };
+    let halves = Halves::wide(low, high, mods.offset, flight.lanes).filter(|_| is_word(mods.access))?;
+    let (first, end) = halves.bounds();
+    let is_there = halves.is_aligned() && contains(&flight.grid.allocations, first, end - first);
+    is_there.then_some(halves)
+}
+
+/// Whether each lane's access is of one word, and not of elements in it.
+pub fn is_word(access: Access) -> bool {
+    (access.bytes, access.count) == (4, 1)
+}
+
+fn work_out_addresses(flight: &mut Flight) {
+    let program = &flight.grid.program;
+    let (inst, decoded) = (
+        &program.code()[flight.pc as usize],
+        &program.decoded()[flight.pc as usize],
+    );
+    addresses_into(inst, decoded, &flight.operands, &mut flight.addresses);
 }
 
 /// The lanes whose addresses count: for a matrix load those that name its rows.

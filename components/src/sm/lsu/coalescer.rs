@@ -7,6 +7,7 @@ use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use super::agu::Common;
 use super::banks::requests;
+use super::halves::Halves;
 use crate::proto::mem::{LINE, SECTOR, SECTORS};
 
 /// What a request wants of one line.
@@ -28,6 +29,8 @@ pub struct Parts {
     next: u32,
     /// Requests that the access was split into.
     pub requests: u32,
+    /// Whether the access is to all words of one line, in the order of the lanes.
+    pub is_line: bool,
     /// Those beyond the first `n` mean nothing.
     parts: [Part; WARP_SIZE],
 }
@@ -43,15 +46,39 @@ impl Parts {
         n: 0,
         next: 0,
         requests: 0,
+        is_line: false,
     };
 
     /// Forgets all parts.
     pub fn clear(&mut self) {
-        (self.n, self.next, self.requests) = (0, 0, 0);
+        (self.n, self.next, self.requests, self.is_line) = (0, 0, 0, false);
+    }
+
+    /// Adds an access of an aligned word in each lane whose halves are known, to none.
+    pub fn add_halves(&mut self, halves: Halves) {
+        self.requests = 1;
+        self.is_line = halves.is_line();
+        halves.each_line(|own| {
+            let known = self.parts[..self.n as usize].iter_mut();
+            match known.rev().find(|part| part.line == own.line) {
+                Some(part) => {
+                    part.lanes |= own.lanes;
+                    part.sectors |= own.sectors;
+                }
+                None => {
+                    self.parts[self.n as usize] = own;
+                    self.n += 1;
+                }
+            }
+        });
     }
 
     /// Adds the requests of an access of `bytes` aligned bytes in each of `lanes`, disjoint from those added before.
     pub fn add(&mut self, addresses: &[u64; WARP_SIZE], lanes: LaneMask, bytes: u32) {
+        if bytes <= 4 && !lanes.is_empty() {
+            self.requests += 1;
+            return self.add_request(addresses, lanes);
+        }
         for members in requests(lanes, bytes) {
             self.requests += 1;
             self.add_request(addresses, members);

@@ -1,4 +1,4 @@
-//! The commonest accesses of shared memory: each half of a whole warp wants one word, or a row of sixteen.
+//! The commonest accesses: each half of a whole warp wants one word, or a row of sixteen.
 //!
 //! So is an access of 32 words in a row, of one word by all lanes, and of two rows or columns of a tile sixteen wide. What is true of all
 //! lanes is seen here at once, and the words are moved together.
@@ -6,19 +6,21 @@
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 
 use super::banks::BANKS;
+use super::coalescer::Part;
+use crate::proto::mem::{LINE, SECTOR};
 
 /// Lanes of a half.
 const LANES: usize = WARP_SIZE / 2;
 
 /// How far each lane's address is from the first one's: of one word, and of a row.
-const ONE: [u64; LANES] = [0; LANES];
-const ROW: [u64; LANES] = row();
+const ONE: [u32; LANES] = [0; LANES];
+const ROW: [u32; LANES] = row();
 
-const fn row() -> [u64; LANES] {
+const fn row() -> [u32; LANES] {
     let mut row = [0; LANES];
     let mut n = 0;
     while n < LANES {
-        row[n] = 4 * n as u64;
+        row[n] = 4 * n as u32;
         n += 1;
     }
     row
@@ -27,7 +29,7 @@ const fn row() -> [u64; LANES] {
 /// What half a warp wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Half {
-    /// Byte offset of the first lane's word.
+    /// Address of the first lane's word.
     first: usize,
     /// Words: one for all lanes, or one for each.
     words: usize,
@@ -38,14 +40,82 @@ struct Half {
 pub struct Halves([Half; 2]);
 
 impl Halves {
-    /// Nothing, if the access is another.
+    /// By addresses of one word, as [`narrow`](warpwave_isa::exec::access::narrow) makes them; nothing if the access is another.
     #[inline]
-    pub fn of(addresses: &[u64; WARP_SIZE], lanes: LaneMask) -> Option<Self> {
-        let (halves, _) = addresses.as_chunks::<LANES>();
+    pub fn narrow(base: &Lanes, offset: i32, lanes: LaneMask) -> Option<Self> {
+        let place = |lane: usize| base.0[lane].wrapping_add(offset as u32) as usize;
+        Self::of(base, lanes, place)
+    }
+
+    /// By addresses of two words, low and high.
+    #[inline]
+    pub fn wide(low: &Lanes, high: &Lanes, offset: i32, lanes: LaneMask) -> Option<Self> {
+        let differ = high.0.iter().fold(0, |any, word| any | (word ^ high.0[0]));
+        let place = |lane: usize| {
+            let base = u64::from(high.0[lane]) << 32 | u64::from(low.0[lane]);
+            base.wrapping_add(offset as i64 as u64) as usize
+        };
+        // A row does not go on where the low word begins anew.
+        let is_whole = [low.0[0], low.0[LANES]]
+            .iter()
+            .all(|&first| first <= u32::MAX - ROW[LANES - 1]);
+        let halves = Self::of(low, lanes, place)?;
+        (differ == 0 && is_whole).then_some(halves)
+    }
+
+    /// By the low words of the lanes' addresses, and where an address is.
+    #[inline]
+    fn of(low: &Lanes, lanes: LaneMask, place: impl Fn(usize) -> usize) -> Option<Self> {
+        let (halves, _) = low.0.as_chunks::<LANES>();
         if lanes != LaneMask::ALL {
             return None;
         }
-        Some(Halves([Half::of(&halves[0])?, Half::of(&halves[1])?]))
+        let words = [words(&halves[0])?, words(&halves[1])?];
+        Some(Halves([0, 1].map(|n| Half {
+            first: place(n * LANES),
+            words: words[n],
+        })))
+    }
+
+    /// Addresses of the lowest byte that is wanted, and of the byte after the highest.
+    #[inline]
+    pub fn bounds(self) -> (u64, u64) {
+        let [low, high] = self.0;
+        let end = |half: Half| half.first.saturating_add(4 * half.words);
+        (low.first.min(high.first) as u64, end(low).max(end(high)) as u64)
+    }
+
+    /// Whether the words lie at multiples of 4.
+    #[inline]
+    pub fn is_aligned(self) -> bool {
+        let [low, high] = self.0;
+        (low.first | high.first).is_multiple_of(4)
+    }
+
+    /// Whether the words are all those of one line, in the order of the lanes.
+    #[inline]
+    pub fn is_line(self) -> bool {
+        let [low, high] = self.0;
+        low.first.is_multiple_of(LINE)
+            && (low.words, high.words) == (LANES, LANES)
+            && high.first == low.first + 4 * LANES
+    }
+
+    /// What is wanted of each line, in the order of the lanes; the words are aligned.
+    #[inline]
+    pub fn each_line(self, mut take: impl FnMut(Part)) {
+        for (n, half) in self.0.into_iter().enumerate() {
+            let lanes = LaneMask::first(LANES as u32).0 << (LANES * n);
+            let next = half.first / LINE * LINE + LINE;
+            let (end, first) = (half.end(), half.first);
+            if end <= next {
+                take(part(first, end, lanes));
+                continue;
+            }
+            let below = LaneMask::first(((next - first) / 4) as u32).0 << (LANES * n);
+            take(part(first, next, lanes & below));
+            take(part(next, end, lanes & !below));
+        }
     }
 
     /// Passes of the access: no half has two words of a bank, and the two have none if their words lie in a row that is no longer
@@ -90,23 +160,30 @@ impl Halves {
     }
 }
 
-impl Half {
-    #[inline]
-    fn of(addresses: &[u64; LANES]) -> Option<Self> {
-        let first = addresses[0];
-        let (steps, words) = match addresses[1].wrapping_sub(first) {
-            0 => (&ONE, 1),
-            4 => (&ROW, LANES),
-            _ => return None,
-        };
-        let off = |(address, step): (&u64, &u64)| address.wrapping_sub(first) ^ step;
-        let differ = addresses.iter().zip(steps).map(off).fold(0, |any, off| any | off);
-        (differ == 0).then_some(Half {
-            first: first as usize,
-            words,
-        })
+/// What lanes want that want the bytes of a line from `first` until before `end`.
+fn part(first: usize, end: usize, lanes: u32) -> Part {
+    let sector = |byte: usize| byte % LINE / SECTOR;
+    Part {
+        line: (first / LINE * LINE) as u64,
+        sectors: (2 << sector(end - 1)) - (1 << sector(first)),
+        lanes: LaneMask(lanes),
     }
+}
 
+/// Words that the lanes of a half want, if it is one for all or a row.
+#[inline]
+fn words(low: &[u32; LANES]) -> Option<usize> {
+    let (steps, words) = match low[1].wrapping_sub(low[0]) {
+        0 => (&ONE, 1),
+        4 => (&ROW, LANES),
+        _ => return None,
+    };
+    let off = |(word, step): (&u32, &u32)| word.wrapping_sub(low[0]) ^ step;
+    let differ = low.iter().zip(steps).map(off).fold(0, |any, off| any | off);
+    (differ == 0).then_some(words)
+}
+
+impl Half {
     /// The byte after its last.
     #[inline]
     fn end(self) -> usize {
@@ -128,6 +205,12 @@ mod tests {
 
     use super::*;
     use crate::sm::lsu::banks::passes;
+    use crate::sm::lsu::coalescer::Parts;
+    use crate::sm::lsu::coalescer::tests::parts_of;
+
+    fn of(addresses: &[u64; WARP_SIZE], lanes: LaneMask) -> Option<Halves> {
+        Halves::narrow(&Lanes(addresses.map(|address| address as u32)), 0, lanes)
+    }
 
     /// Two halves of one word or a row each, near each other or not, and now and then a lane that is elsewhere.
     fn addresses() -> impl Strategy<Value = [u64; WARP_SIZE]> {
@@ -156,7 +239,7 @@ mod tests {
             bytes: [u8; 512],
             words: [u32; WARP_SIZE],
         ) {
-            let Some(halves) = Halves::of(&addresses, LaneMask::ALL) else {
+            let Some(halves) = of(&addresses, LaneMask::ALL) else {
                 let word = |n: usize| addresses[n] / 4;
                 let is_half = |n: usize| {
                     (1..LANES).all(|lane| word(n + lane) == word(n))
@@ -179,8 +262,53 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn any_halves_are_coalesced_and_bounded_as_their_lanes_are(addresses in addresses()) {
+            if let Some(halves) = of(&addresses, LaneMask::ALL) {
+                let mut parts = Parts::NONE;
+                parts.add_halves(halves);
+                let lane_by_lane = parts_of(&addresses, LaneMask::ALL, 4);
+                prop_assert_eq!(parts.all(), lane_by_lane.all());
+                prop_assert_eq!(parts.requests, 1);
+                let is_line = (0..WARP_SIZE).all(|lane| addresses[lane] == addresses[0] + 4 * lane as u64);
+                prop_assert_eq!(halves.is_line(), is_line && addresses[0] % 128 == 0);
+                let (first, end) = halves.bounds();
+                prop_assert_eq!(addresses.iter().min(), Some(&first));
+                prop_assert_eq!(addresses.iter().max(), Some(&(end - 4)));
+                prop_assert!(halves.is_aligned());
+                let apart = of(&addresses.map(|address| address + 2), LaneMask::ALL);
+                prop_assert!(!apart.expect("all of them moved").is_aligned());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_halves_by_two_words_are_those_by_their_addresses(
+            addresses in addresses(),
+            high: u32,
+            low in prop_oneof![any::<u32>(), Just(u32::MAX - 60), Just(u32::MAX - 200)],
+            other in prop_oneof![3 => Just(None), 1 => (0..WARP_SIZE).prop_map(Some)],
+            offset in -200..200i32,
+        ) {
+            let base = u64::from(high) << 32 | u64::from(low);
+            let at = |lane: usize| base.wrapping_add(addresses[lane]) ^ u64::from(other == Some(lane)) << 40;
+            let [low, high] = [0, 32].map(|from| Lanes(std::array::from_fn(|lane| (at(lane) >> from) as u32)));
+            if let Some(halves) = Halves::wide(&low, &high, offset, LaneMask::ALL) {
+                let Halves(found) = halves;
+                for lane in 0..WARP_SIZE {
+                    let Half { first, words } = found[lane / LANES];
+                    let step = if words == 1 { 0 } else { 4 * (lane % LANES) as u64 };
+                    let address = at(lane).wrapping_add(offset as i64 as u64);
+                    prop_assert_eq!((first as u64).wrapping_add(step), address, "lane {}", lane);
+                }
+            }
+        }
+    }
+
     #[test]
     fn warp_that_is_not_whole_is_no_two_halves() {
-        assert_eq!(Halves::of(&[0; WARP_SIZE], LaneMask::first(31)), None);
+        assert_eq!(of(&[0; WARP_SIZE], LaneMask::first(31)), None);
     }
 }

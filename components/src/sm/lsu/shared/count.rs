@@ -2,23 +2,22 @@
 
 use warpwave_isa::exec::access::copy_destinations;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::Access;
 
 use super::SharedMemory;
 use crate::proto::launch::Route;
 use crate::proto::warp::Flight;
-use crate::sm::lsu::agu::accessing_lanes;
+use crate::sm::lsu::agu::{accessing_lanes, is_word};
 use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
 use crate::sm::lsu::halves::Halves;
 
 impl SharedMemory {
     /// Passes of an access, counted, and what its halves want if that tells.
     pub(super) fn count(&mut self, flight: &Flight) -> (u32, Option<Halves>) {
-        let Access { bytes, count, .. } = flight.inst().mods.access;
-        if flight.timing().route != Route::Shared || (bytes, count) != (4, 1) {
+        if flight.timing().route != Route::Shared || !is_word(flight.inst().mods.access) {
             return (self.count_any(flight), None);
         }
-        let Some(halves) = Halves::of(&flight.addresses, flight.shared_lanes) else {
+        let (base, offset) = (&flight.operands.words[0], flight.inst().mods.offset);
+        let Some(halves) = Halves::narrow(base, offset, flight.shared_lanes) else {
             return (self.count_any(flight), None);
         };
         let kind = match flight.inst().op {

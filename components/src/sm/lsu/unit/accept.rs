@@ -10,6 +10,7 @@ use super::{Lsu, Making, What};
 use crate::proto::launch::{Route, Trap};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::data::{self, Filling};
+use crate::sm::lsu::halves::Halves;
 use crate::sm::lsu::pending::Pending;
 use crate::sm::lsu::{agu, bulk, texture};
 
@@ -73,11 +74,11 @@ impl Lsu {
                 Some(trap) => self.trap(trap, now),
                 None => self.pass_to_shared(flight, now),
             },
-            Route::Device => match agu::generate(&mut flight, 0, &self.clusters) {
-                Some(trap) => self.trap(trap, now),
-                None => {
+            Route::Device => match agu::generate_device(&mut flight, &self.clusters) {
+                Err(trap) => self.trap(trap, now),
+                Ok(halves) => {
                     self.tell_taken(&flight, now);
-                    self.start_access(flight, now);
+                    self.start_access(flight, halves, now);
                 }
             },
             Route::Other => self.take_other(flight, now),
@@ -109,7 +110,7 @@ impl Lsu {
         } else if op == Opcode::Ldc {
             self.load_constants(flight, now);
         } else {
-            self.start_access(flight, now);
+            self.start_access(flight, None, now);
         }
     }
 
@@ -149,7 +150,8 @@ impl Lsu {
         self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
     }
 
-    fn start_access(&mut self, flight: Box<Flight>, now: Cycle) {
+    /// Begins to make packets of an access; of a word in each lane, what its halves want may be known.
+    fn start_access(&mut self, flight: Box<Flight>, halves: Option<Halves>, now: Cycle) {
         if self.grid != Some(flight.grid.id) {
             self.grid = Some(flight.grid.id);
             self.invalidate = true;
@@ -161,7 +163,7 @@ impl Lsu {
             entry: 0,
             word: 0,
             words: data::lines_apart(&flight),
-            filling: Filling::of(&flight),
+            filling: Filling::of(&flight, halves),
             cache: flight.inst().mods.cache,
             issued: flight.issued,
         };
@@ -174,7 +176,7 @@ impl Lsu {
             left: 1,
             posted,
         });
-        self.coalesce(making.entry, lanes);
+        self.coalesce(making.entry, lanes, halves);
         self.making = Some(making);
         if lanes.is_empty() {
             self.make_more(now);
@@ -182,14 +184,15 @@ impl Lsu {
     }
 
     /// Works out and counts the parts of an access that is new in the table.
-    fn coalesce(&mut self, entry: u32, lanes: LaneMask) {
+    fn coalesce(&mut self, entry: u32, lanes: LaneMask, halves: Option<Halves>) {
         let (pending, parts) = self.pending.get(entry);
         let Some(flight) = &pending.flight else { return };
         let inst = flight.inst();
         // A prefetch says where, not how much.
         let bytes = inst.mods.access.total().max(1);
-        match inst.op {
-            Opcode::Tex | Opcode::Suld => texture::add_parts(parts, flight, 0),
+        match (inst.op, halves) {
+            (_, Some(halves)) => parts.add_halves(halves),
+            (Opcode::Tex | Opcode::Suld, _) => texture::add_parts(parts, flight, 0),
             _ => {
                 parts.add(&flight.addresses, lanes & !flight.local_lanes, bytes);
                 if !flight.local_lanes.is_empty() {

@@ -40,6 +40,7 @@ impl Lsu {
         {
             match packet.kind {
                 PacketKind::Load if is_texture(flight.inst().op) => texture::fill(flight, packet),
+                PacketKind::Load if parts.is_line => data::load_line(flight, packet),
                 PacketKind::Load => data::fill_loaded(flight, packet, parts.lanes_on_line(part)),
                 _ => data::fill_atomic(flight, packet),
             }
