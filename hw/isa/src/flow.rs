@@ -61,8 +61,8 @@ pub struct Flow {
     after_barrier: Option<u32>,
     warpsync: Meeting,
     joins: [Meeting; Conv::COUNT],
-    /// Of use to warps whose lanes have parted alone, so out of the way of the others.
-    parted: Box<Parted>,
+    /// Of use to warps whose lanes have parted alone, so out of the way of the others. Gone when another warp has taken it over.
+    parted: Option<Box<Parted>>,
 }
 
 /// Lanes that do not run.
@@ -81,15 +81,15 @@ impl Flow {
             kept: [(0, LaneMask::NONE); WARP_SIZE],
             resume_at: [0; WARP_SIZE],
         };
-        Self::begun(pc, lanes, Box::new(nothing))
+        Self::begun(pc, lanes, Some(Box::new(nothing)))
     }
 
-    /// Another warp's begin, in the memory of this one's.
-    pub fn again(self, pc: u32, lanes: LaneMask) -> Self {
-        Self::begun(pc, lanes, self.parted)
+    /// Another warp's begin, in the memory of this one's, which is over.
+    pub fn again(&mut self, pc: u32, lanes: LaneMask) -> Self {
+        Self::begun(pc, lanes, self.parted.take())
     }
 
-    fn begun(pc: u32, lanes: LaneMask, parted: Box<Parted>) -> Self {
+    fn begun(pc: u32, lanes: LaneMask, parted: Option<Box<Parted>>) -> Self {
         Flow {
             pc,
             active: lanes,
@@ -256,17 +256,24 @@ impl Flow {
         self.is_at_barrier()
     }
 
+    fn parted(&mut self) -> &mut Parted {
+        self.parted.as_mut().expect("no other warp runs in this one's memory")
+    }
+
     fn keep(&mut self, pc: u32, lanes: LaneMask) {
-        self.parted.kept[self.n_kept as usize] = (pc, lanes);
+        let n = self.n_kept as usize;
+        self.parted().kept[n] = (pc, lanes);
         self.n_kept += 1;
     }
 
     /// The group kept longest runs, and the running one is kept: who spins on a lock must not keep its holder from running.
     fn give_way(&mut self) {
-        let spinning = (self.pc, self.active);
-        (self.pc, self.active) = self.parted.kept[0];
-        self.parted.kept.copy_within(1..self.n_kept as usize, 0);
-        self.parted.kept[self.n_kept as usize - 1] = spinning;
+        let (spinning, n) = ((self.pc, self.active), self.n_kept as usize);
+        let kept = &mut self.parted().kept[..n];
+        let longest = kept[0];
+        kept.copy_within(1.., 0);
+        kept[n - 1] = spinning;
+        (self.pc, self.active) = longest;
     }
 
     /// Keeps lanes in one group for each place they go to; that of the lowest lane first.
@@ -282,20 +289,21 @@ impl Flow {
 
     fn resume_kept(&mut self) {
         self.n_kept -= 1;
-        (self.pc, self.active) = self.parted.kept[self.n_kept as usize];
+        let n = self.n_kept as usize;
+        (self.pc, self.active) = self.parted().kept[n];
     }
 
     /// Stops the running lanes, which will go on at the next instruction.
     fn wait(&mut self) -> LaneMask {
-        for lane in self.active.iter() {
-            self.parted.resume_at[lane] = self.pc + 1;
-        }
+        let (lanes, pc) = (self.active, self.pc);
+        let parted = self.parted();
+        lanes.iter().for_each(|lane| parted.resume_at[lane] = pc + 1);
         std::mem::take(&mut self.active)
     }
 
     /// Lanes that waited run again.
     fn go_on(&mut self, lanes: LaneMask) {
-        let targets = self.parted.resume_at;
+        let targets = self.parted().resume_at;
         self.keep_each(lanes, &targets);
         self.resume_kept();
     }

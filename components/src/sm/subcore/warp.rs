@@ -278,10 +278,9 @@ impl Warps {
             let flow = Flow::new(0, start.lanes);
             self.slots = vec![Warp::new(start.clone(), flow, now); self.n];
         }
-        let before = self.slots.swap_remove(slot);
-        let flow = before.flow.again(0, start.lanes);
-        self.slots.push(Warp::new(start, flow, now));
-        self.slots.swap(slot, self.n - 1);
+        let warp = &mut self.slots[slot];
+        let flow = warp.flow.again(0, start.lanes);
+        *warp = Warp::new(start, flow, now);
         self.resident |= 1 << slot;
     }
 
