@@ -330,7 +330,8 @@ impl<T> InPort<T> {
     /// Takes the oldest visible message; its place is free again after the credit latency.
     #[inline]
     pub fn recv(&mut self, now: Cycle) -> Option<T> {
-        self.is_ready(now).then(|| self.take(now))
+        // What was looked at is visible.
+        (self.head.is_some() || self.is_ready(now)).then(|| self.take(now))
     }
 
     /// Takes the oldest message, which is visible.

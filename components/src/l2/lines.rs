@@ -219,7 +219,7 @@ impl Lines {
     }
 
     /// Writes the bytes `mask` of these sectors.
-    #[inline]
+    #[inline(always)]
     pub(super) fn write(&mut self, at: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
         let place = &mut self.places[at];
         let to = &mut self.bytes.as_chunks_mut::<LINE>().0[at];
