@@ -2,7 +2,7 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::{L1, RETURN_DEPTH, is_passed_on, line_number};
+use super::{L1, RETURN_DEPTH, TagState, is_passed_on, line_number};
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind, SECTOR, Stage, each_sector};
 
 impl L1 {
@@ -15,7 +15,8 @@ impl L1 {
             return;
         };
         packet.stamps.note(Stage::Response, now);
-        self.progress = true;
+        // What is back makes no room in the store queue.
+        self.progress |= self.state != TagState::StallStore;
         if packet.kind == PacketKind::Load {
             self.stats.sectors_read_below += u64::from(packet.n_sectors());
         }

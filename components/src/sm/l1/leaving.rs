@@ -34,7 +34,7 @@ impl Ahead {
 impl L1 {
     /// Sends one answer to the LSU; what came from below goes before hits.
     pub(super) fn answer(&mut self, now: Cycle) {
-        if self.returned.is_empty() && !self.hits.front().is_some_and(|&(due, _)| due <= now) {
+        if self.returned.is_empty() && self.hits.front().is_none_or(|&(due, _)| due > now) {
             return;
         }
         if self.data_free > now {

@@ -11,14 +11,23 @@ impl L1 {
     /// Looks one request up.
     pub(super) fn take_request(&mut self, now: Cycle) {
         let progress = std::mem::take(&mut self.progress);
-        if !self.ports.requests.is_ready(now) {
+        if self.state.is_stall() && !progress && self.ports.requests.is_ready(now) {
+            return;
+        }
+        let Some(packet) = self.ports.requests.peek(now) else {
             self.state = TagState::Idle;
             return;
-        }
-        if self.state.is_stall() && !progress {
-            return;
-        }
-        let state = self.look_up(now);
+        };
+        self.line = packet.line;
+        let state = match packet.kind {
+            PacketKind::Load if !is_passed_on(packet) => {
+                let (line, wanted) = (line_number(packet), packet.sectors);
+                self.look_up_load(line, wanted, now)
+            }
+            PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
+            _ if !self.store_queue.has_room(written(packet)) => TagState::StallStore,
+            _ => self.pass_on(now),
+        };
         self.enter(state, now);
     }
 
@@ -53,20 +62,6 @@ impl L1 {
     pub(super) fn is_full_for_next(&mut self, now: Cycle) -> bool {
         let next = self.ports.requests.peek(now);
         next.is_some_and(|packet| is_passed_on(packet) && !self.store_queue.has_room(written(packet)))
-    }
-
-    fn look_up(&mut self, now: Cycle) -> TagState {
-        let packet = self.ports.requests.peek(now).expect("a request is there");
-        self.line = packet.line;
-        match packet.kind {
-            PacketKind::Load if !is_passed_on(packet) => {
-                let (line, wanted) = (line_number(packet), packet.sectors);
-                self.look_up_load(line, wanted, now)
-            }
-            PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
-            _ if !self.store_queue.has_room(written(packet)) => TagState::StallStore,
-            _ => self.pass_on(now),
-        }
     }
 
     fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> TagState {

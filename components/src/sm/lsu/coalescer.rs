@@ -110,29 +110,30 @@ impl Parts {
 
     /// A request whose lanes may be on any lines. Aligned bytes never reach into the next sector.
     fn add_lines(&mut self, addresses: &[u64; WARP_SIZE], members: LaneMask) {
-        let begin = self.n as usize;
-        let (mut at, mut current, mut highest) = (begin, u64::MAX, 0);
+        let (parts, begin) = (&mut self.parts, self.n as usize);
+        let (mut n, mut at, mut highest) = (begin, begin, 0);
         members.iter().for_each(|lane| {
-            let line = addresses[lane] & !(LINE as u64 - 1);
-            let sector = addresses[lane] as usize / SECTOR % SECTORS;
-            // Mostly a line is that of the lane before or lies above all lines before.
-            if line != current {
-                let n = self.n as usize;
-                let known = if line <= highest { &self.parts[begin..n] } else { &[] };
-                let found = known.iter().rposition(|part| part.line == line);
-                at = found.map_or(n, |found| begin + found);
-                if at == n {
-                    let (sectors, lanes) = (0, LaneMask::NONE);
-                    self.parts[n] = Part { line, sectors, lanes };
-                    self.n += 1;
-                    highest = line.max(highest);
-                }
-                current = line;
+            let own = Part {
+                line: addresses[lane] & !(LINE as u64 - 1),
+                sectors: 1 << (addresses[lane] as usize / SECTOR % SECTORS),
+                lanes: LaneMask::lane(lane),
+            };
+            // Mostly a line lies above all lines before or is that of the lane before.
+            let is_above = own.line > highest || n == begin;
+            if !is_above && parts[at].line != own.line {
+                let known = parts[begin..n].iter().rposition(|part| part.line == own.line);
+                at = known.map_or(n, |known| begin + known);
             }
-            let part = &mut self.parts[at];
-            part.lanes |= LaneMask::lane(lane);
-            part.sectors |= 1 << sector;
+            if is_above || at == n {
+                highest = own.line.max(highest);
+                parts[n] = own;
+                (at, n) = (n, n + 1);
+                return;
+            }
+            parts[at].lanes |= own.lanes;
+            parts[at].sectors |= own.sectors;
         });
+        self.n = n as u32;
     }
 
     /// All parts.

@@ -46,7 +46,9 @@ impl Lsu {
             if is_remote && !self.cluster_has_room(now) {
                 return;
             }
-            self.send_part(part, now);
+            if self.send_part(part, now) {
+                return;
+            }
         }
         self.make_more(now);
     }
@@ -84,8 +86,8 @@ impl Lsu {
         self.answered(entry, now);
     }
 
-    /// Sends the packet for the next part of the access whose packets are being made.
-    fn send_part(&mut self, part: Part, now: Cycle) {
+    /// Sends the packet for the next part of the access whose packets are being made; whether there are more.
+    fn send_part(&mut self, part: Part, now: Cycle) -> bool {
         let mut packet = self.blank();
         let making = self.making.as_ref().expect("an access has parts while they are sent");
         let (pending, parts) = self.pending.get(making.entry);
@@ -93,6 +95,7 @@ impl Lsu {
         packet.line = part.line;
         packet.sectors = part.sectors;
         packet.tag = tag(making.entry, parts.take());
+        let has_more = !parts.is_done();
         packet.cache = making.cache;
         packet.stamps = Stamps::NONE;
         packet.stamps.note(Stage::Issue, making.issued);
@@ -114,6 +117,7 @@ impl Lsu {
             }
             _ => self.ports.l1.send(now, packet),
         }
+        has_more
     }
 
     fn blank(&mut self) -> Box<Packet> {
