@@ -26,6 +26,8 @@ pub mod gpu;
 
 mod bits;
 
+mod chains;
+
 mod pool;
 
 mod waiting;

@@ -52,13 +52,14 @@ const BLOCKS: [&str; 9] = [
 ];
 
 /// Modules of `components` that any block may name: messages, numbers, bytes, and furniture and test rigs that are nobody's.
-const OPEN: [&str; 10] = [
+const OPEN: [&str; 11] = [
     "proto",
     "config",
     "preset",
     "occupancy",
     "storage",
     "bits",
+    "chains",
     "pool",
     "waiting",
     "dialogue",

@@ -3,22 +3,16 @@
 //! Set-associative, least recently used out first. Lines are dealt to sets as evenly as the address map deals them to slices.
 //! Bytes begin as zeros, so a cache that a program does not fill costs the host little memory.
 //!
-//! What a machine does by comparing all tags of a set at once is done here by following a short chain of the lines whose numbers
-//! hash alike: every line here is in one chain, once. A line's set is needed only when it comes.
+//! A line is found by its chain ([`crate::chains`]); its set is needed only when it comes.
 //!
 //! Invariants: a byte that is not valid is not known; a changed sector has at least one valid byte; a line with fetches under
 //! way is pinned.
 
 use warpwave_hw::lru::Lru;
 
+use crate::chains::{Chains, Tag, Tagged};
 use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_some, each_sector, sector_masks};
 use crate::proto::noc::Spread;
-
-/// No line: device memory begins far above line 0.
-const NONE: u32 = 0;
-
-/// The end of a chain.
-const END: u32 = u32::MAX;
 
 /// All bytes of a sector.
 pub(super) const FULL: u32 = u32::MAX;
@@ -32,9 +26,7 @@ const MOST_WAYS: usize = 256;
 struct Place {
     /// The valid bytes of each sector.
     valid: [u32; SECTORS],
-    line: u32,
-    /// The next place of the chain.
-    next: u32,
+    tag: Tag,
     set: u32,
     /// The entry of the fetches under way plus 1; 0 where there are none.
     fetch: u16,
@@ -42,12 +34,24 @@ struct Place {
     dirty: u8,
 }
 
+impl Tagged for Place {
+    #[inline]
+    fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    #[inline]
+    fn tag_mut(&mut self) -> &mut Tag {
+        &mut self.tag
+    }
+}
+
 /// All lines of one slice. A line is named by its place: set * ways + way.
 pub(super) struct Lines {
     ways: usize,
     sets: Spread,
     places: Box<[Place]>,
-    chains: Box<[u32]>,
+    chains: Chains,
     lru: Lru,
     bytes: Vec<u8>,
 }
@@ -60,8 +64,7 @@ impl Lines {
         let sets = lines / ways;
         let place = |n: usize| Place {
             valid: [0; SECTORS],
-            line: NONE,
-            next: END,
+            tag: Tag::FREE,
             set: (n / ways) as u32,
             fetch: 0,
             dirty: 0,
@@ -70,7 +73,7 @@ impl Lines {
             ways,
             sets: Spread::new(sets as u32),
             places: (0..sets * ways).map(place).collect(),
-            chains: vec![END; (sets * ways).next_power_of_two()].into(),
+            chains: Chains::new(sets * ways),
             lru: Lru::new(sets, ways),
             bytes: vec![0; sets * ways * LINE],
         }
@@ -84,25 +87,17 @@ impl Lines {
     /// Forgets everything, fetches too.
     pub(super) fn clear(&mut self) {
         for place in &mut self.places {
-            (place.line, place.fetch) = (NONE, 0);
+            place.fetch = 0;
             place.empty();
         }
-        self.chains.fill(END);
+        self.chains.clear(&mut self.places);
         self.lru.clear();
     }
 
     /// Where a line is, if it is here.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<usize> {
-        let mut at = self.chains[self.chain(line)];
-        while at != END {
-            let place = &self.places[at as usize];
-            if place.line == line {
-                return Some(at as usize);
-            }
-            at = place.next;
-        }
-        None
+        self.chains.find(&self.places, line)
     }
 
     /// A place for a line that is not here, `local` being its number in the slice: free, or with a line that may go. None if every
@@ -116,27 +111,13 @@ impl Lines {
 
     /// Puts a line in a place that has none, with no byte valid.
     pub(super) fn allocate(&mut self, at: usize, line: u32) {
-        let chain = self.chain(line);
-        let place = &mut self.places[at];
-        place.line = line;
-        place.empty();
-        place.next = std::mem::replace(&mut self.chains[chain], at as u32);
+        self.places[at].empty();
+        self.chains.put(&mut self.places, at, line);
     }
 
-    /// Takes the line out of a place.
+    /// Takes the line out of a place that has one.
     pub(super) fn evict(&mut self, at: usize) {
-        let Place { line, next, .. } = self.places[at];
-        let chain = self.chain(line);
-        self.places[at].line = NONE;
-        if self.chains[chain] == at as u32 {
-            self.chains[chain] = next;
-            return;
-        }
-        let mut before = self.chains[chain] as usize;
-        while self.places[before].next != at as u32 {
-            before = self.places[before].next as usize;
-        }
-        self.places[before].next = next;
+        self.chains.take(&mut self.places, at);
     }
 
     /// Takes the line out of a place, if one is there, and lets the place be taken before all others.
@@ -158,8 +139,7 @@ impl Lines {
 
     /// The line in a place, if there is one.
     pub(super) fn line(&self, at: usize) -> Option<u32> {
-        let line = self.places[at].line;
-        (line != NONE).then_some(line)
+        self.places[at].tag.line()
     }
 
     /// Sectors of which every byte is valid.
@@ -242,12 +222,6 @@ impl Lines {
         copy_bytes(from, self.bytes_mut(at), missing);
         let valid = &mut self.places[at].valid;
         each_sector(sectors).for_each(|sector| valid[sector] = FULL);
-    }
-
-    #[inline]
-    fn chain(&self, line: u32) -> usize {
-        let hash = u64::from(line).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        hash as usize & (self.chains.len() - 1)
     }
 }
 

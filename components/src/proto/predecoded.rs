@@ -119,7 +119,7 @@ impl Predecoded {
             pred_defs: decoded.pred_defs,
             pred_touches: decoded.pred_touches,
             pipe: decoded.pipe,
-            interval: timing.interval as u8,
+            interval: u8::try_from(timing.interval).expect("an interval is bounded where timing is made"),
             result: timing.result,
             is_local_or_global: timing.is_local_or_global,
             course,

@@ -74,6 +74,20 @@ fn between_tiles_room_comes_back_after_the_latency() {
 }
 
 #[test]
+#[should_panic(expected = "its sender was flushed")]
+fn between_tiles_message_of_a_window_that_nobody_ended_panics_where_it_is_due() {
+    let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
+    let config = LinkConfig {
+        path: Path::root("l"),
+        latency: 5,
+        depth: 1,
+    };
+    let (mut out, mut inp) = link(&config, &a.slot(), &b.slot());
+    out.send(Cycle(0), 1);
+    inp.recv(Cycle(5));
+}
+
+#[test]
 #[should_panic(expected = "without asking for room")]
 fn sending_without_room_panics() {
     let (mut out, _inp) = joined(1, 1);

@@ -3,18 +3,12 @@
 //! Set-associative, least recently used out first, sets by the line number modulo their count, any count: the carve-out
 //! decides. A line comes in with its first fill, never before.
 //!
-//! What a machine does by comparing all tags of a set at once is done here by following a short chain of the lines whose numbers
-//! hash alike: every line here is in one chain, once.
+//! A line is found by its chain ([`crate::chains`]).
 
 use warpwave_hw::lru::Lru;
 
+use crate::chains::{Chains, Tag, Tagged};
 use crate::proto::mem::LINE;
-
-/// No line: device memory begins far above line 0.
-const NO_LINE: u32 = 0;
-
-/// The end of a chain.
-const END: u32 = u32::MAX;
 
 /// Most ways of a set: beyond them nothing is gained but search.
 const MOST_WAYS: usize = 256;
@@ -22,12 +16,22 @@ const MOST_WAYS: usize = 256;
 /// A place for a line.
 #[derive(Clone)]
 struct Place {
-    line: u32,
-    /// The next place of the chain.
-    next: u32,
+    tag: Tag,
     set: u32,
     way: u8,
     sectors: u8,
+}
+
+impl Tagged for Place {
+    #[inline]
+    fn tag(&self) -> Tag {
+        self.tag
+    }
+
+    #[inline]
+    fn tag_mut(&mut self) -> &mut Tag {
+        &mut self.tag
+    }
 }
 
 /// The tags of one L1. A line is named by its place: set * ways + way.
@@ -35,7 +39,7 @@ pub(super) struct Tags {
     ways: usize,
     sets: u32,
     places: Vec<Place>,
-    chains: Vec<u32>,
+    chains: Chains,
     lru: Lru,
 }
 
@@ -46,8 +50,7 @@ impl Tags {
         let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
         let sets = lines / ways;
         let place = |n: usize| Place {
-            line: NO_LINE,
-            next: END,
+            tag: Tag::FREE,
             set: (n / ways) as u32,
             way: (n % ways) as u8,
             sectors: 0,
@@ -56,15 +59,14 @@ impl Tags {
             ways,
             sets: sets as u32,
             places: (0..sets * ways).map(place).collect(),
-            chains: vec![END; (sets * ways).next_power_of_two()],
+            chains: Chains::new(sets * ways),
             lru: Lru::new(sets, ways),
         }
     }
 
     /// Forgets every line.
     pub(super) fn clear(&mut self) {
-        self.places.iter_mut().for_each(|place| place.line = NO_LINE);
-        self.chains.fill(END);
+        self.chains.clear(&mut self.places);
         self.lru.clear();
     }
 
@@ -83,15 +85,8 @@ impl Tags {
     /// Where a line is, and its sectors, if it is here.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<(usize, u8)> {
-        let mut at = self.chains[self.chain(line)];
-        while at != END {
-            let place = &self.places[at as usize];
-            if place.line == line {
-                return Some((at as usize, place.sectors));
-            }
-            at = place.next;
-        }
-        None
+        let at = self.chains.find(&self.places, line)?;
+        Some((at, self.places[at].sectors))
     }
 
     /// Notes a use.
@@ -111,45 +106,22 @@ impl Tags {
         let way = self.lru.oldest(set, |_| true).expect("a set has at least one way");
         self.lru.touch(set, way);
         let at = set * self.ways + way;
-        let evicted = self.places[at].line != NO_LINE;
+        let evicted = self.places[at].tag.line().is_some();
         if evicted {
-            self.unlink(at);
+            self.chains.take(&mut self.places, at);
         }
-        let chain = self.chain(line);
-        let place = &mut self.places[at];
-        (place.line, place.sectors) = (line, sectors);
-        place.next = std::mem::replace(&mut self.chains[chain], at as u32);
+        self.chains.put(&mut self.places, at, line);
+        self.places[at].sectors = sectors;
         (at, evicted)
     }
 
     /// Forgets a line.
     pub(super) fn drop_line(&mut self, line: u32) {
         if let Some((at, _)) = self.find(line) {
-            self.unlink(at);
+            self.chains.take(&mut self.places, at);
             let Place { set, way, .. } = self.places[at];
-            self.places[at].line = NO_LINE;
             self.lru.release(set as usize, way.into());
         }
-    }
-
-    /// Takes a place that has a line out of its chain.
-    fn unlink(&mut self, place: usize) {
-        let Place { line, next, .. } = self.places[place];
-        let chain = self.chain(line);
-        if self.chains[chain] == place as u32 {
-            self.chains[chain] = next;
-            return;
-        }
-        let mut at = self.chains[chain] as usize;
-        while self.places[at].next != place as u32 {
-            at = self.places[at].next as usize;
-        }
-        self.places[at].next = next;
-    }
-
-    #[inline]
-    fn chain(&self, line: u32) -> usize {
-        (line ^ line >> 10) as usize & (self.chains.len() - 1)
     }
 }
 
