@@ -129,7 +129,7 @@ impl Scheduler {
         let (pc, active) = (warp.flow.pc(), warp.flow.active());
         let inst = &warp.code[pc as usize];
         self.stats.instructions += 1;
-        self.stats.thread_instructions += u64::from(if active == LaneMask::ALL { 32 } else { active.count() });
+        self.stats.thread_instructions += u64::from(active.count());
         self.stats.by_pipe[inst.pipe as usize] += 1;
         self.issued = Some(view::Issued {
             slot,
@@ -174,7 +174,7 @@ impl Scheduler {
             warp.board.issue(inst);
             warp.flow.step();
         }
-        let group = if group == Group::None { 0 } else { warp.begin(group) };
+        let group = warp.begin(group);
         self.ports.issue.send(
             now,
             Issue {
