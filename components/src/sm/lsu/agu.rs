@@ -106,14 +106,14 @@ pub fn generate_shared(flight: &mut Flight) -> Option<Box<Trap>> {
     Some(trap(flight, &fault))
 }
 
-/// The same for an access by addresses of device memory; what its halves want, if that is quick to see. Of a line of words the addresses
-/// are not worked out.
+/// The same for an access by addresses of device memory; what its halves want, if that is quick to see: then the addresses of a load
+/// or store are not worked out.
 pub fn generate_device(flight: &mut Flight, clusters: &Clusters) -> Result<Option<Halves>, Box<Trap>> {
     let Some(halves) = halves_in_device(flight) else {
         return generate(flight, 0, clusters).map_or(Ok(None), Err);
     };
     (flight.shared_lanes, flight.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
-    if !halves.is_line() || !matches!(flight.inst().op, Opcode::Ld | Opcode::St) {
+    if !matches!(flight.inst().op, Opcode::Ld | Opcode::St) {
         work_out_addresses(flight);
     }
     Ok(Some(halves))

@@ -29,8 +29,8 @@ pub struct Parts {
     next: u32,
     /// Requests that the access was split into.
     pub requests: u32,
-    /// Whether the access is to all words of one line, in the order of the lanes.
-    pub is_line: bool,
+    /// What the halves of the access want, if that is known.
+    pub halves: Option<Halves>,
     /// Those beyond the first `n` mean nothing.
     parts: [Part; WARP_SIZE],
 }
@@ -46,18 +46,18 @@ impl Parts {
         n: 0,
         next: 0,
         requests: 0,
-        is_line: false,
+        halves: None,
     };
 
     /// Forgets all parts.
     pub fn clear(&mut self) {
-        (self.n, self.next, self.requests, self.is_line) = (0, 0, 0, false);
+        (self.n, self.next, self.requests, self.halves) = (0, 0, 0, None);
     }
 
     /// Adds an access of an aligned word in each lane whose halves are known, to none.
     pub fn add_halves(&mut self, halves: Halves) {
         self.requests = 1;
-        self.is_line = halves.is_line();
+        self.halves = Some(halves);
         halves.each_line(|own| {
             let known = self.parts[..self.n as usize].iter_mut();
             match known.rev().find(|part| part.line == own.line) {

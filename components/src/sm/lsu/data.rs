@@ -40,8 +40,8 @@ pub enum Filling {
     Load,
     /// With nothing, but the whole line is wanted.
     Prefetch,
-    /// With all words of the line, one of each lane.
-    Line,
+    /// With the words that the halves of the warp want of the line.
+    Halves(Halves),
     /// With whole words, so many in each lane.
     Words1,
     /// As above.
@@ -61,8 +61,7 @@ impl Filling {
         let access = inst.mods.access;
         match (inst.op, access.bytes, access.total()) {
             (Opcode::St | Opcode::Sust, ..) if lines_apart(flight) > 1 => Filling::Elements,
-            (Opcode::St, ..) if halves.is_some_and(Halves::is_line) => Filling::Line,
-            (Opcode::St | Opcode::Sust, 4.., 4) => Filling::Words1,
+            (Opcode::St | Opcode::Sust, 4.., 4) => halves.map_or(Filling::Words1, Filling::Halves),
             (Opcode::St | Opcode::Sust, 4.., 8) => Filling::Words2,
             (Opcode::St | Opcode::Sust, 4.., 16) => Filling::Words4,
             (Opcode::St | Opcode::Sust, ..) => Filling::Elements,
@@ -83,7 +82,10 @@ impl Filling {
         match self {
             Filling::Load => {}
             Filling::Prefetch => packet.sectors = ALL_SECTORS,
-            Filling::Line => store_line(packet, flight),
+            Filling::Halves(halves) => {
+                let words = &flight.operands.words[stored_word(flight)];
+                packet.byte_mask = halves.store_line(packet.line, &mut packet.bytes, words);
+            }
             Filling::Words1 => store_words_of::<4>(packet, flight, lanes),
             Filling::Words2 => store_words_of::<8>(packet, flight, lanes),
             Filling::Words4 => store_words_of::<16>(packet, flight, lanes),
@@ -97,23 +99,6 @@ impl Filling {
 fn stored_word(flight: &Flight) -> usize {
     let slot = if flight.inst().op == Opcode::Sust { 2 } else { 1 };
     flight.decoded().first_word[slot] as usize
-}
-
-/// Stores a line, a word of each lane.
-fn store_line(packet: &mut Packet, flight: &Flight) {
-    let words = &flight.operands.words[stored_word(flight)].0;
-    for (bytes, word) in packet.bytes.as_chunks_mut().0.iter_mut().zip(words) {
-        *bytes = word.to_le_bytes();
-    }
-    packet.byte_mask = u128::MAX;
-}
-
-/// Loads a line, a word for each lane.
-pub fn load_line(flight: &mut Flight, packet: &Packet) {
-    let words = &mut flight.results.words[0].0;
-    for (word, bytes) in words.iter_mut().zip(packet.bytes.as_chunks().0) {
-        *word = u32::from_le_bytes(*bytes);
-    }
 }
 
 /// Stores whole words, `N` bytes in each lane. As lanes are aligned, a line is an array of such places.
@@ -357,32 +342,6 @@ mod tests {
                 prop_assert_eq!(at_once.byte_mask, general.byte_mask);
                 prop_assert_eq!(at_once.bytes, general.bytes);
             }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn line_of_words_is_stored_and_loaded_as_elements_are(
-            line in 0..100u64,
-            words: [u32; 32],
-            brought: [u8; LINE],
-        ) {
-            let addresses = std::array::from_fn(|lane| line * 128 + 4 * lane as u64);
-            let mut store = flight("ST.B32 [R0], R4", u32::MAX, addresses);
-            store.operands.words.fill(Lanes(words));
-            let blank = Packet { line: line * 128, ..Packet::blank() };
-            let (mut at_once, mut general) = (blank.clone(), blank.clone());
-            let low = Lanes(addresses.map(|address| address as u32));
-            let halves = Halves::narrow(&low, 0, LaneMask::ALL);
-            Filling::of(&store, halves).fill(&mut at_once, &store, LaneMask::ALL, 0);
-            store_elements(&mut general, &store, LaneMask::ALL, 0);
-            prop_assert_eq!((at_once.byte_mask, at_once.bytes), (general.byte_mask, general.bytes));
-            let mut at_once = flight("LD.B32 R4, [R0]", u32::MAX, addresses);
-            let mut general = at_once.clone();
-            let packet = Packet { sectors: ALL_SECTORS, bytes: brought, ..blank };
-            load_line(&mut at_once, &packet);
-            load_elements(&mut general, &packet);
-            prop_assert_eq!(at_once.results, general.results);
         }
     }
 }

@@ -3,6 +3,8 @@
 //! So is an access of 32 words in a row, of one word by all lanes, and of two rows or columns of a tile sixteen wide. What is true of all
 //! lanes is seen here at once, and the words are moved together.
 
+use std::ops::Range;
+
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 
 use super::banks::BANKS;
@@ -92,15 +94,6 @@ impl Halves {
         (low.first | high.first).is_multiple_of(4)
     }
 
-    /// Whether the words are all those of one line, in the order of the lanes.
-    #[inline]
-    pub fn is_line(self) -> bool {
-        let [low, high] = self.0;
-        low.first.is_multiple_of(LINE)
-            && (low.words, high.words) == (LANES, LANES)
-            && high.first == low.first + 4 * LANES
-    }
-
     /// What is wanted of each line, in the order of the lanes; the words are aligned.
     #[inline]
     pub fn each_line(self, mut take: impl FnMut(Part)) {
@@ -126,6 +119,41 @@ impl Halves {
         let shares_banks = low.banks() & high.banks() != 0;
         let spread = low.end().max(high.end()) - low.first.min(high.first);
         1 + u32::from(shares_banks && spread > 4 * BANKS)
+    }
+
+    /// Loads those of the words that lie in the line at address `line`, whose bytes these are.
+    #[inline]
+    pub fn load_line(self, line: u64, bytes: &[u8; LINE], to: &mut Lanes) {
+        let (places, _) = bytes.as_chunks();
+        for (half, to) in self.0.iter().zip(to.0.as_chunks_mut::<LANES>().0) {
+            let (lanes, place) = half.on_line(line);
+            let to = &mut to[lanes];
+            if half.words == 1 {
+                to.fill(u32::from_le_bytes(places[place]));
+            } else {
+                let words = &places[place..][..to.len()];
+                to.iter_mut()
+                    .zip(words)
+                    .for_each(|(to, word)| *to = u32::from_le_bytes(*word));
+            }
+        }
+    }
+
+    /// Stores those of the words that lie in the line at address `line` into its bytes: of several lanes on one word the last one's.
+    /// Gives the bytes stored, bit i for byte i.
+    #[inline]
+    pub fn store_line(self, line: u64, bytes: &mut [u8; LINE], from: &Lanes) -> u128 {
+        let (places, _) = bytes.as_chunks_mut();
+        let mut stored = LaneMask::NONE;
+        for (half, from) in self.0.iter().zip(from.0.as_chunks::<LANES>().0) {
+            let (lanes, place) = half.on_line(line);
+            let from = &from[lanes];
+            let n = from.len().min(half.words);
+            let words = places[place..][..n].iter_mut();
+            words.zip(&from[from.len() - n..]).for_each(|(word, from)| *word = from.to_le_bytes());
+            stored |= LaneMask(LaneMask::first(n as u32).0 << place);
+        }
+        bytes_of_words(stored)
     }
 
     /// Loads the words.
@@ -160,6 +188,15 @@ impl Halves {
     }
 }
 
+/// The bits of the bytes of a line's words, bit i for word i.
+#[inline]
+fn bytes_of_words(words: LaneMask) -> u128 {
+    match words {
+        LaneMask::ALL => u128::MAX,
+        some => some.iter().fold(0, |bytes, word| bytes | 0xf << (4 * word)),
+    }
+}
+
 /// What lanes want that want the bytes of a line from `first` until before `end`.
 fn part(first: usize, end: usize, lanes: u32) -> Part {
     let sector = |byte: usize| byte % LINE / SECTOR;
@@ -188,6 +225,22 @@ impl Half {
     #[inline]
     fn end(self) -> usize {
         self.first + 4 * self.words
+    }
+
+    /// Its lanes whose words lie in the line at address `line`, and the place of the first one's among the words of the line.
+    #[inline]
+    fn on_line(self, line: u64) -> (Range<usize>, usize) {
+        let line = line as usize;
+        let from = self.first.max(line);
+        let end = self.end().min(line + LINE);
+        if from >= end {
+            return (0..0, 0);
+        }
+        let lanes = match self.words {
+            1 => 0..LANES,
+            _ => (from - self.first) / 4..(end - self.first) / 4,
+        };
+        (lanes, (from - line) / 4)
     }
 
     /// The banks of its words, bit i for bank i.
@@ -264,6 +317,33 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_halves_are_loaded_from_and_stored_to_their_lines_as_lane_by_lane(
+            addresses in addresses(),
+            bytes: [u8; 768],
+            words: [u32; WARP_SIZE],
+        ) {
+            if let Some(halves) = of(&addresses, LaneMask::ALL) {
+                let mut loaded = Lanes::ZERO;
+                let (mut stored, mut expected) = (bytes, bytes);
+                for lane in 0..WARP_SIZE {
+                    expected[addresses[lane] as usize..][..4].copy_from_slice(&words[lane].to_le_bytes());
+                }
+                for (n, (line, to)) in bytes.as_chunks().0.iter().zip(stored.as_chunks_mut::<LINE>().0).enumerate() {
+                    let first = n * LINE;
+                    halves.load_line(first as u64, line, &mut loaded);
+                    let written = halves.store_line(first as u64, to, &Lanes(words));
+                    let is_wanted = |byte: usize| addresses.iter().any(|&at| (at as usize..at as usize + 4).contains(&(first + byte)));
+                    prop_assert!((0..LINE).all(|byte| written >> byte & 1 == u128::from(is_wanted(byte))));
+                }
+                prop_assert_eq!(stored, expected);
+                let wanted = |lane: usize| bytes[addresses[lane] as usize..].as_chunks().0[0];
+                prop_assert!((0..WARP_SIZE).all(|lane| loaded.0[lane].to_le_bytes() == wanted(lane)));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
         fn any_halves_are_coalesced_and_bounded_as_their_lanes_are(addresses in addresses()) {
             if let Some(halves) = of(&addresses, LaneMask::ALL) {
                 let mut parts = Parts::NONE;
@@ -271,8 +351,6 @@ mod tests {
                 let lane_by_lane = parts_of(&addresses, LaneMask::ALL, 4);
                 prop_assert_eq!(parts.all(), lane_by_lane.all());
                 prop_assert_eq!(parts.requests, 1);
-                let is_line = (0..WARP_SIZE).all(|lane| addresses[lane] == addresses[0] + 4 * lane as u64);
-                prop_assert_eq!(halves.is_line(), is_line && addresses[0] % 128 == 0);
                 let (first, end) = halves.bounds();
                 prop_assert_eq!(addresses.iter().min(), Some(&first));
                 prop_assert_eq!(addresses.iter().max(), Some(&(end - 4)));

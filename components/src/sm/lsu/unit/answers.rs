@@ -38,10 +38,12 @@ impl Lsu {
         if !pending.posted
             && let Some(flight) = &mut pending.flight
         {
-            match packet.kind {
-                PacketKind::Load if is_texture(flight.inst().op) => texture::fill(flight, packet),
-                PacketKind::Load if parts.is_line => data::load_line(flight, packet),
-                PacketKind::Load => data::fill_loaded(flight, packet, parts.lanes_on_line(part)),
+            match (packet.kind, parts.halves) {
+                (PacketKind::Load, Some(halves)) => {
+                    halves.load_line(packet.line, &packet.bytes, &mut flight.results.words[0]);
+                }
+                (PacketKind::Load, None) if is_texture(flight.inst().op) => texture::fill(flight, packet),
+                (PacketKind::Load, None) => data::fill_loaded(flight, packet, parts.lanes_on_line(part)),
                 _ => data::fill_atomic(flight, packet),
             }
             let latency = match packet.kind {
