@@ -247,7 +247,8 @@ impl<T> OutPort<T> {
             self.longest
         );
         self.last_visible = visible;
-        assert!(self.queue.push(message), "cycle {now}: a free place, but a full queue");
+        let has_room = self.queue.push((self.place - FIRST) as usize, message);
+        assert!(has_room, "cycle {now}: a free place, but a full queue");
         // Only now may the receiver know of it.
         place.store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, &self.places);
@@ -312,7 +313,7 @@ impl<T> InPort<T> {
     #[inline]
     pub fn peek(&mut self, now: Cycle) -> Option<&T> {
         if self.head.is_none() && self.is_ready(now) {
-            self.head = self.queue.pop();
+            self.head = self.queue.pop((self.place - FIRST) as usize);
         }
         self.head.as_ref()
     }
@@ -340,7 +341,7 @@ impl<T> InPort<T> {
             Some(message) => message,
             None => self
                 .queue
-                .pop()
+                .pop((self.place - FIRST) as usize)
                 .expect("a taken place's message is in the queue: its sender was flushed"),
         };
         if let Some(monitor) = &mut self.monitor {
@@ -365,12 +366,12 @@ impl<T> InPort<T> {
     /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
     /// use it for quiescence and reports, never for a decision inside a tick.
     pub fn is_empty(&self) -> bool {
-        self.head.is_none() && self.queue.is_empty()
+        self.places[self.place as usize].load(Ordering::Acquire) & TAKEN == 0
     }
 
     /// Drops everything under way, as a reset does; all places are free at once.
     pub fn clear(&mut self) {
-        while self.head.take().is_some() || self.queue.pop().is_some() {
+        while self.head.take().is_some() || self.queue.pop((self.place - FIRST) as usize).is_some() {
             // Both ends keep counting places from where the other does.
             self.place = next(self.place, &self.places);
         }

@@ -1,17 +1,20 @@
-//! What carries a link's messages: a bounded crossbeam queue. Inside a tile each message goes through it by itself, between tiles all
-//! those of a window together.
+//! What carries a link's messages. Inside a tile each message lies in the cell of its place; between tiles all those of a window go
+//! together through a bounded crossbeam queue.
+//!
+//! Who sends and who receives know from the stamps of the places whether there is room or a message, and count the places alike. So a
+//! ring of crossbeam's [`AtomicCell`]s does for a bounded channel, without indices of its own: a box is handed over by one exchange
+//! at either end.
 //!
 //! Nobody in another tile can look at a message before the window in which it was sent is over. So messages wait at the sending
 //! end until then, and one passage through the queue, with the locked operations of the processor that it takes, does for a line
-//! full of them.
-//!
-//! The queue is crossbeam's [`ArrayQueue`], its bounded channel without the part that puts threads to sleep and wakes them: an end
-//! knows from the stamps whether there is room or a message, so it never waits, and nobody hangs up.
+//! full of them. That queue is crossbeam's [`ArrayQueue`]: its bounded channel without the part that puts threads to sleep and wakes
+//! them, since no end ever waits, and nobody hangs up.
 
 use std::hint::black_box;
 use std::sync::Arc;
 
 use arrayvec::{ArrayVec, IntoIter};
+use crossbeam::atomic::AtomicCell;
 use crossbeam::queue::ArrayQueue;
 
 use crate::prefetch::prefetch;
@@ -21,10 +24,13 @@ const BATCH: usize = 7;
 
 type Batch<T> = ArrayVec<T, BATCH>;
 
+/// A cell for the message of each place.
+type Cells<T> = Arc<[AtomicCell<Option<T>>]>;
+
 /// The sending side.
 pub(super) enum Sender<T> {
     /// Message by message.
-    Each(Arc<ArrayQueue<T>>),
+    Each(Cells<T>),
     /// Window by window.
     Window(Box<Stage<T>>),
 }
@@ -38,7 +44,7 @@ pub(super) struct Stage<T> {
 /// The receiving side.
 pub(super) enum Receiver<T> {
     /// Message by message.
-    Each(Arc<ArrayQueue<T>>),
+    Each(Cells<T>),
     /// Window by window.
     Window(Box<Unpack<T>>),
 }
@@ -54,8 +60,8 @@ pub(super) struct Unpack<T> {
 /// Both sides, for at most `depth` messages under way.
 pub(super) fn carrier<T>(depth: usize, by_window: bool) -> (Sender<T>, Receiver<T>) {
     if !by_window {
-        let queue = Arc::new(ArrayQueue::new(depth));
-        return (Sender::Each(queue.clone()), Receiver::Each(queue));
+        let cells: Cells<T> = (0..depth).map(|_| AtomicCell::new(None)).collect();
+        return (Sender::Each(cells.clone()), Receiver::Each(cells));
     }
     // A batch has a message or more, so there are never more batches than messages.
     let queue = Arc::new(ArrayQueue::new(depth));
@@ -72,11 +78,14 @@ pub(super) fn carrier<T>(depth: usize, by_window: bool) -> (Sender<T>, Receiver<
 }
 
 impl<T> Sender<T> {
-    /// Sends a message, if the queue has room.
+    /// Sends a message whose place, counted from 0, is free. Whether the queue had room.
     #[inline]
-    pub(super) fn push(&mut self, message: T) -> bool {
+    pub(super) fn push(&mut self, place: usize, message: T) -> bool {
         match self {
-            Sender::Each(queue) => queue.push(message).is_ok(),
+            Sender::Each(cells) => {
+                cells[place].store(Some(message));
+                true
+            }
             Sender::Window(stage) => {
                 stage.batch.push(message);
                 !stage.batch.is_full() || stage.send()
@@ -93,11 +102,11 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Asks for what sending needs.
+    /// Asks for what sending to a place needs.
     #[inline]
-    pub(super) fn touch(&self) {
+    pub(super) fn touch(&self, place: usize) {
         match self {
-            Sender::Each(queue) => _ = black_box(queue.len()),
+            Sender::Each(cells) => prefetch(&cells[place]),
             Sender::Window(stage) => prefetch(&**stage),
         }
     }
@@ -110,20 +119,12 @@ impl<T> Stage<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The oldest message that has come.
+    /// The oldest message that has come, in its place.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<T> {
+    pub(super) fn pop(&mut self, place: usize) -> Option<T> {
         match self {
-            Receiver::Each(queue) => queue.pop(),
+            Receiver::Each(cells) => cells[place].take(),
             Receiver::Window(unpack) => unpack.batch.next().or_else(|| unpack.next_batch()),
-        }
-    }
-
-    /// Whether nothing has come that was not taken.
-    pub(super) fn is_empty(&self) -> bool {
-        match self {
-            Receiver::Each(queue) => queue.is_empty(),
-            Receiver::Window(unpack) => unpack.batch.len() == 0 && unpack.queue.is_empty(),
         }
     }
 
@@ -134,11 +135,11 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Asks for what receiving needs.
+    /// Asks for what receiving from a place needs.
     #[inline]
-    pub(super) fn touch(&self) {
+    pub(super) fn touch(&self, place: usize) {
         match self {
-            Receiver::Each(queue) => _ = black_box(queue.len()),
+            Receiver::Each(cells) => prefetch(&cells[place]),
             Receiver::Window(unpack) => {
                 prefetch(&**unpack);
                 black_box(unpack.queue.len());
@@ -163,29 +164,34 @@ impl<T> Unpack<T> {
 mod tests {
     use super::*;
 
+    /// Takes so many messages, or finds none.
+    fn take<const N: usize>(receiver: &mut Receiver<u32>) -> [Option<u32>; N] {
+        std::array::from_fn(|place| receiver.pop(place))
+    }
+
     #[test]
     fn window_not_over_nothing_has_come_then_all_of_it_in_order() {
         let (mut sender, mut receiver) = carrier(4, true);
-        assert!(sender.push(1) && sender.push(2));
-        assert!(receiver.is_empty() && receiver.pop().is_none());
-        assert!(sender.flush() && !receiver.is_empty());
-        assert!(sender.push(3) && sender.flush() && sender.flush());
-        assert_eq!([(); 4].map(|()| receiver.pop()), [Some(1), Some(2), Some(3), None]);
-        assert!(receiver.is_empty());
+        assert!(sender.push(0, 1) && sender.push(1, 2));
+        assert_eq!(receiver.pop(0), None);
+        assert!(sender.flush());
+        assert!(sender.push(2, 3) && sender.flush() && sender.flush());
+        assert_eq!(take(&mut receiver), [Some(1), Some(2), Some(3), None]);
     }
 
     #[test]
     fn window_of_many_messages_all_come_in_order() {
         let (mut sender, mut receiver) = carrier(100, true);
-        assert!((0..100).all(|n| sender.push(n)) && sender.flush());
-        assert!((0..100).all(|n| receiver.pop() == Some(n)) && receiver.is_empty());
+        assert!((0..100).all(|n| sender.push(n, n)) && sender.flush());
+        assert!((0..100).all(|n| receiver.pop(n) == Some(n)) && receiver.pop(0).is_none());
     }
 
     #[test]
-    fn inside_a_tile_each_message_comes_at_once() {
+    fn inside_a_tile_each_message_comes_at_once_in_its_place() {
         let (mut sender, mut receiver) = carrier(2, false);
-        assert!(sender.push(1) && sender.push(2) && !sender.push(3));
-        assert_eq!([(); 3].map(|()| receiver.pop()), [Some(1), Some(2), None]);
+        assert!(sender.push(0, 1) && sender.push(1, 2));
+        assert_eq!(take(&mut receiver), [Some(1), Some(2)]);
+        assert_eq!(take(&mut receiver), [None; 2]);
     }
 
     #[test]
@@ -194,9 +200,9 @@ mod tests {
         static SHOWN: AtomicU32 = AtomicU32::new(0);
         let (mut sender, mut receiver) = carrier(4, true);
         receiver.ask_ahead(|message: &u32| _ = SHOWN.fetch_add(*message, Ordering::Relaxed));
-        assert!(sender.push(20) && sender.push(1));
+        assert!(sender.push(0, 20) && sender.push(1, 1));
         assert!(sender.flush());
-        assert_eq!(receiver.pop(), Some(20));
+        assert_eq!(receiver.pop(0), Some(20));
         assert_eq!(SHOWN.load(Ordering::Relaxed), 21);
     }
 }

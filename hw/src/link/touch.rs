@@ -4,7 +4,7 @@
 //! waits for one line of memory after the other; here the reads of all links stand side by side, and the processor does many
 //! of them at once.
 
-use super::{InPort, OutPort};
+use super::{FIRST, InPort, OutPort};
 use crate::prefetch::prefetch;
 
 /// An end of a link, or several.
@@ -32,7 +32,7 @@ impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
-        self.queue.touch();
+        self.queue.touch((self.place - FIRST) as usize);
     }
 }
 
@@ -45,7 +45,7 @@ impl<T> Touch for InPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(&self.places[self.place as usize]);
-        self.queue.touch();
+        self.queue.touch((self.place - FIRST) as usize);
     }
 }
 
