@@ -29,6 +29,7 @@ use warpwave_hw::time::Cycle;
 use crate::config::GpuConfig;
 use crate::occupancy::occupancy;
 use crate::proto::event::Log;
+use crate::proto::issue::MAX_INSTRUCTIONS;
 use crate::proto::launch::{Grid, GridEvent, Trap};
 use crate::proto::mem::{LINE, SliceCommand};
 use crate::proto::predecoded;
@@ -83,6 +84,11 @@ pub enum LaunchError {
         /// Bytes wanted.
         bytes: u64,
     },
+    /// The program has more instructions than the machine can name: [`MAX_INSTRUCTIONS`].
+    TooLong {
+        /// Instructions of the program.
+        instructions: usize,
+    },
     /// The caller asked to stop.
     Cancelled(Cycle),
 }
@@ -94,6 +100,12 @@ impl fmt::Display for LaunchError {
             LaunchError::Sim(error) => error.fmt(f),
             LaunchError::LocalMemory { bytes } => {
                 write!(f, "device memory has no room for {bytes} bytes of local memory")
+            }
+            LaunchError::TooLong { instructions } => {
+                write!(
+                    f,
+                    "a program of {instructions} instructions, of which {MAX_INSTRUCTIONS} can be run"
+                )
             }
             LaunchError::Cancelled(at) => write!(f, "cancelled in cycle {at}"),
         }
@@ -161,6 +173,10 @@ impl Gpu {
         limit: Option<u64>,
         each_quantum: &mut dyn FnMut(Cycle) -> bool,
     ) -> Result<Launched, LaunchError> {
+        let instructions = grid.program.code().len();
+        if instructions > MAX_INSTRUCTIONS {
+            return Err(LaunchError::TooLong { instructions });
+        }
         grid.id = self.launches;
         self.launches += 1;
         grid.timing = timing::table(&grid.program, &self.config.sm);

@@ -95,30 +95,6 @@ pub enum WarpEvent {
     },
 }
 
-/// A scheduler to its dispatch unit: this warp's instruction is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Issue {
-    /// Slot in the sub-core.
-    pub warp: u8,
-    /// The instruction.
-    pub pc: u32,
-    /// Running lanes, the guard not yet applied.
-    pub active: LaneMask,
-    /// Of an asynchronous copy, its group.
-    pub group: u8,
-}
-
-/// A dispatch unit to its scheduler: the results of an instruction are stored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Release {
-    /// Slot in the sub-core.
-    pub warp: u8,
-    /// The instruction.
-    pub pc: u32,
-    /// Of an asynchronous copy, its group.
-    pub group: u8,
-}
-
 /// The branch unit to its scheduler.
 #[derive(Clone, Debug)]
 pub struct Resolved {
@@ -136,8 +112,9 @@ pub struct Resolved {
     pub count: u32,
 }
 
-/// The LSU to a scheduler.
+/// The LSU to a scheduler. Of a word's size, as one of these comes for every access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(align(8))]
 pub enum MemoryNote {
     /// The LSU has taken an instruction of this warp from the sub-core's memory queue: its place is free again, and what any
     /// warp of the SM sends from now on comes after it.

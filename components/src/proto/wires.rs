@@ -3,9 +3,10 @@
 use warpwave_hw::link::wires::Payload;
 
 use super::cluster::{ClusterArrive, ClusterOpen, Seated};
+use super::issue::{Issue, Release};
 use super::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
 use super::mem::{Packet, SliceCommand, shown};
-use super::warp::{Flight, Issue, MemoryNote, PlaceNote, Release, Resolved, WarpCommand, WarpEvent};
+use super::warp::{Flight, MemoryNote, PlaceNote, Resolved, WarpCommand, WarpEvent};
 
 /// `payload!(Message: "what" = number)`.
 macro_rules! payload {
@@ -45,8 +46,8 @@ payload! {
         WarpEvent::Arrive { warp, .. } | WarpEvent::ArriveCluster { warp } => (*warp).into(),
         WarpEvent::Done { warp } | WarpEvent::Trap { warp, .. } => (*warp).into(),
     };
-    Issue: "pc" = |issue| issue.pc.into();
-    Release: "pc" = |release| release.pc.into();
+    Issue: "pc" = |issue| issue.pc().into();
+    Release: "pc" = |release| release.pc().into();
     Resolved: "pc" = |resolved| resolved.pc.into();
     MemoryNote: "warp" = |note| match note {
         MemoryNote::Taken { warp } | MemoryNote::Stored { warp } => (*warp).into(),

@@ -112,7 +112,7 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
         Some((_, LaunchError::Sim(SimError::Deadlock { .. }))) => Some("deadlock"),
         Some((_, LaunchError::Sim(SimError::CycleLimit { .. }))) => Some("cycle_limit"),
         Some((_, LaunchError::Cancelled(_))) => Some("interrupt"),
-        Some((_, LaunchError::LocalMemory { .. })) => None,
+        Some((_, LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. })) => None,
         None => is_wrong.then_some("failed_expectation"),
     }
 }

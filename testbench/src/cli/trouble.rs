@@ -32,6 +32,7 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
             "{place}: device memory has no room for {bytes} bytes of local memory; \
              use smaller buffers, or set memory_bytes"
         )),
+        LaunchError::TooLong { .. } => Failure::input(format!("{place}: {error}; split the kernel")),
         LaunchError::Cancelled(at) => Failure {
             code: INTERRUPTED,
             text: format!("{place}: interrupted in cycle {at}; the summary covers the launches before"),

@@ -150,7 +150,9 @@ impl Halves {
             let from = &from[lanes];
             let n = from.len().min(half.words);
             let words = places[place..][..n].iter_mut();
-            words.zip(&from[from.len() - n..]).for_each(|(word, from)| *word = from.to_le_bytes());
+            words
+                .zip(&from[from.len() - n..])
+                .for_each(|(word, from)| *word = from.to_le_bytes());
             stored |= LaneMask(LaneMask::first(n as u32).0 << place);
         }
         bytes_of_words(stored)

@@ -39,7 +39,8 @@ use warpwave_isa::reg::Pred;
 
 use crate::bits::bits;
 use crate::proto::event::{Log, What};
-use crate::proto::warp::{Brief, Flight, Issue, PlaceNote, Release, WarpStart};
+use crate::proto::issue::{Issue, Release};
+use crate::proto::warp::{Brief, Flight, PlaceNote, WarpStart};
 use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::PIPES;
@@ -232,14 +233,8 @@ impl Dispatch {
         let number = flight.issued.0;
         self.tell(now, flight.warp, What::Store { number });
         if !flight.brief.is_posted {
-            self.ports.release.send(
-                now,
-                Release {
-                    warp: flight.warp,
-                    pc: flight.pc,
-                    group: flight.group,
-                },
-            );
+            let release = Release::new(flight.warp, flight.pc, flight.group);
+            self.ports.release.send(now, release);
         }
         self.pool.push(flight);
     }
@@ -266,15 +261,10 @@ impl Dispatch {
     }
 
     fn gather_next(&mut self, now: Cycle) {
-        let Some(Issue {
-            warp,
-            pc,
-            active,
-            group,
-        }) = self.ports.issue.recv(now)
-        else {
+        let Some(issue) = self.ports.issue.recv(now) else {
             return;
         };
+        let (warp, pc) = (issue.warp(), issue.pc());
         let start = self.warps[warp as usize].as_ref().expect("an issued warp has started");
         let mut flight = match self.pool.pop() {
             Some(flight) => flight,
@@ -295,13 +285,13 @@ impl Dispatch {
             .prefetch(warp as usize, flight.brief.dst, flight.brief.result_words);
         flight.warp = warp;
         flight.pc = pc;
-        flight.group = group;
+        flight.group = issue.group();
         flight.issued = Cycle(now.0 - 1);
         self.tell(now, warp, What::Gather { number: now.0 - 1 });
         flight.block = start.block;
         flight.index = start.index;
         flight.shared_base = start.shared_base;
-        gather(&mut flight, (inst, decoded), active, &self.file, || Place {
+        gather(&mut flight, (inst, decoded), issue.active(), &self.file, || Place {
             barrier_count: self.counted[warp as usize],
             ..place(&self.config, start, now)
         });

@@ -6,7 +6,8 @@ use super::ready::{LSU, LSU_GLOBAL};
 use super::{COMMAND, NOTE, RELEASE, RESOLVED, Scheduler};
 use crate::bits::bits;
 use crate::proto::event::What;
-use crate::proto::warp::{MemoryNote, Release, Resolved, WarpCommand, WarpStart};
+use crate::proto::issue::Release;
+use crate::proto::warp::{MemoryNote, Resolved, WarpCommand, WarpStart};
 use crate::sm::subcore::stall::State;
 
 impl Scheduler {
@@ -66,14 +67,14 @@ impl Scheduler {
     }
 
     #[inline]
-    fn release(&mut self, Release { warp: slot, pc, group }: Release) {
-        let slot = slot as usize;
+    fn release(&mut self, release: Release) {
+        let slot = release.warp() as usize;
         let warp = self.warps.get_mut(slot).expect("results come for resident warps only");
-        let inst = &warp.code[pc as usize];
+        let inst = &warp.code[release.pc() as usize];
         let of = inst.group;
         warp.board.release(inst);
         warp.in_flight -= 1;
-        warp.end(of, group);
+        warp.end(of, release.group());
         self.settled |= 1 << slot;
         self.dirty |= u32::from(warp.waits_for_results()) << slot;
     }

@@ -9,8 +9,8 @@ use super::ready::{LSU, LSU_GLOBAL, PLACES, THROTTLES};
 use super::{Scheduler, view};
 use crate::bits::bits;
 use crate::proto::event::What;
+use crate::proto::issue::Issue;
 use crate::proto::predecoded::{Course, Group};
-use crate::proto::warp::Issue;
 use crate::sm::subcore::stall::State;
 
 /// What could issue in a cycle.
@@ -175,15 +175,7 @@ impl Scheduler {
             warp.flow.step();
         }
         let group = warp.begin(group);
-        self.ports.issue.send(
-            now,
-            Issue {
-                warp: slot as u8,
-                pc,
-                active,
-                group,
-            },
-        );
+        self.ports.issue.send(now, Issue::new(slot as u8, pc, active, group));
     }
 
     /// A control instruction that needs no register.
