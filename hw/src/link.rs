@@ -1,4 +1,5 @@
-//! A link: one bounded crossbeam queue with a latency and a depth, from an [`OutPort`] to an [`InPort`].
+//! A link: a bounded ring of crossbeam's cells, or a bounded crossbeam queue, with a latency and a depth, from an [`OutPort`] to an
+//! [`InPort`].
 //!
 //! ```text
 //!   OutPort --- message, stamped with the cycle from which it is visible ---> InPort
@@ -26,13 +27,13 @@ pub mod touch;
 pub mod wires;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::component::Activity;
 use crate::path::Path;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
-use carrier::{Receiver, Sender, carrier};
+use carrier::{FIRST, NOTE, NUMBER, Place, Places, Stage, TAKEN, Unpack, WAITED_FOR, carrier, next, places};
 use monitor::Monitor;
 use stall::Stall;
 
@@ -47,28 +48,10 @@ pub struct LinkConfig {
     pub depth: u32,
 }
 
-/// For each place of the ring, counted from 1: while a message is in it, [`TAKEN`] and the cycle from which the message is visible;
-/// else the cycle from which the place is free. One word answers both sides' questions without touching the queue.
-///
-/// Inside a tile, the word before the places says whether the sender waits for room ([`WAITED_FOR`]), and by which number the
-/// receiver's [`inbox`] knows the link ([`NUMBER`], 0 where it does not).
-type Places = Arc<[AtomicU64]>;
-
-/// Where the word stands that is no place.
-const NOTE: usize = 0;
-
-const TAKEN: u64 = 1 << 63;
-
-/// The sender is to be woken when a place is free.
-const WAITED_FOR: u64 = 1 << 63;
-
-/// The link's number in its receiver's inbox, counted from 1.
-const NUMBER: u64 = WAITED_FOR - 1;
-
 /// The sending end. What every message needs stands in its first 64 bytes: one line of the processor's cache.
 #[repr(C, align(64))]
 pub struct OutPort<T> {
-    places: Places,
+    places: Places<T>,
     place: u32,
     latency: u8,
     /// Most cycles until a message is visible.
@@ -77,7 +60,8 @@ pub struct OutPort<T> {
     receiver: u8,
     is_remote: bool,
     last_visible: Cycle,
-    queue: Sender<T>,
+    /// Between tiles, what this window sends.
+    stage: Option<Box<Stage<T>>>,
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
     tile: Arc<Shared>,
@@ -95,14 +79,15 @@ struct Attached<T> {
 /// The receiving end, ordered likewise.
 #[repr(C, align(64))]
 pub struct InPort<T> {
-    places: Places,
+    places: Places<T>,
     place: u32,
     credit_latency: u8,
     /// Numbers of the two in their tiles, and whether these differ.
     sender: u8,
     receiver: u8,
     is_remote: bool,
-    queue: Receiver<T>,
+    /// Between tiles, what an earlier window sent.
+    unpack: Option<Box<Unpack<T>>>,
     /// The sender's tile.
     tile: Arc<Shared>,
     monitor: Option<Box<Watcher<T>>>,
@@ -140,12 +125,18 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         from.note_remote_sender();
         to.note_link(from, *latency);
     }
-    let (sender, receiver) = carrier(*depth as usize, between_tiles && inside);
-    let places: Places = (0..=*depth).map(|_| AtomicU64::new(0)).collect();
+    let (stage, unpack) = match between_tiles && inside {
+        true => {
+            let (stage, unpack) = carrier(*depth);
+            (Some(Box::new(stage)), Some(Box::new(unpack)))
+        }
+        false => (None, None),
+    };
+    let places = places(*depth);
     let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
     let config = Arc::new(config.clone());
     let input = InPort {
-        queue: receiver,
+        unpack,
         head: None,
         places: places.clone(),
         place: FIRST,
@@ -158,7 +149,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         monitor: None,
     };
     let output = OutPort {
-        queue: sender,
+        stage,
         places,
         place: FIRST,
         latency: *latency as u8,
@@ -174,14 +165,17 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     (output, input)
 }
 
-/// The first place of the ring.
-const FIRST: u32 = NOTE as u32 + 1;
-
 impl<T> OutPort<T> {
+    /// The place of the next message.
+    #[inline]
+    fn place(&self) -> &Place<T> {
+        &self.places[self.place as usize]
+    }
+
     /// Whether a message may be sent in this cycle.
     #[inline]
     pub fn has_room(&self, now: Cycle) -> bool {
-        self.places[self.place as usize].load(Ordering::Acquire) <= now.0
+        self.place().word.load(Ordering::Acquire) <= now.0
     }
 
     /// What a sender says of itself after a tick in which there was no room, or there may be none in the next: when to tick it.
@@ -189,7 +183,7 @@ impl<T> OutPort<T> {
     /// Inside a tile the receiver wakes it when it takes a message. Another tile cannot free a place for a cycle of the same
     /// quantum, so a sender to one is ticked when the next begins.
     pub fn await_room(&self, now: Cycle) -> Activity {
-        let word = self.places[self.place as usize].load(Ordering::Acquire);
+        let word = self.place().word.load(Ordering::Acquire);
         if word & TAKEN == 0 {
             return if word <= now.0 + 1 {
                 Activity::Busy
@@ -201,7 +195,7 @@ impl<T> OutPort<T> {
         if self.is_remote {
             tile.wake_in_next_quantum(*sender);
         } else {
-            let note = &self.places[NOTE];
+            let note = &self.places[NOTE].word;
             note.store(note.load(Ordering::Relaxed) | WAITED_FOR, Ordering::Relaxed);
         }
         Activity::Idle
@@ -238,7 +232,7 @@ impl<T> OutPort<T> {
         }
         let place = &self.places[self.place as usize];
         assert!(
-            place.load(Ordering::Acquire) <= now.0,
+            place.word.load(Ordering::Acquire) <= now.0,
             "cycle {now}: message sent without asking for room"
         );
         assert!(
@@ -247,12 +241,14 @@ impl<T> OutPort<T> {
             self.longest
         );
         self.last_visible = visible;
-        let has_room = self.queue.push((self.place - FIRST) as usize, message);
-        assert!(has_room, "cycle {now}: a free place, but a full queue");
+        match &mut self.stage {
+            None => place.message.store(Some(message)),
+            Some(stage) => assert!(stage.push(message), "cycle {now}: a free place, but a full queue"),
+        }
         // Only now may the receiver know of it.
-        place.store(visible.0 | TAKEN, Ordering::Release);
+        place.word.store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, &self.places);
-        let number = self.places[NOTE].load(Ordering::Relaxed) & NUMBER;
+        let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
         }
@@ -277,7 +273,7 @@ impl<T> OutPort<T> {
         } else {
             self.place
         } - 1;
-        if self.places[last as usize].load(Ordering::Acquire) & TAKEN != 0 {
+        if self.places[last as usize].word.load(Ordering::Acquire) & TAKEN != 0 {
             self.last_visible
         } else {
             visible
@@ -309,11 +305,26 @@ impl<T> OutPort<T> {
 }
 
 impl<T> InPort<T> {
+    /// The place of the oldest message.
+    #[inline]
+    fn place(&self) -> &Place<T> {
+        &self.places[self.place as usize]
+    }
+
+    /// The oldest message that has come.
+    #[inline]
+    fn pop(&mut self) -> Option<T> {
+        match &mut self.unpack {
+            None => self.place().message.take(),
+            Some(unpack) => unpack.pop(),
+        }
+    }
+
     /// The oldest visible message, left where it is.
     #[inline]
     pub fn peek(&mut self, now: Cycle) -> Option<&T> {
         if self.head.is_none() && self.is_ready(now) {
-            self.head = self.queue.pop((self.place - FIRST) as usize);
+            self.head = self.pop();
         }
         self.head.as_ref()
     }
@@ -322,10 +333,7 @@ impl<T> InPort<T> {
     #[inline]
     pub fn is_ready(&self, now: Cycle) -> bool {
         // A free place's word is below TAKEN, so it wraps to something far beyond any cycle.
-        self.places[self.place as usize]
-            .load(Ordering::Acquire)
-            .wrapping_sub(TAKEN)
-            <= now.0
+        self.place().word.load(Ordering::Acquire).wrapping_sub(TAKEN) <= now.0
     }
 
     /// Takes the oldest visible message; its place is free again after the credit latency.
@@ -340,23 +348,22 @@ impl<T> InPort<T> {
         let message = match self.head.take() {
             Some(message) => message,
             None => self
-                .queue
-                .pop((self.place - FIRST) as usize)
-                .expect("a taken place's message is in the queue: its sender was flushed"),
+                .pop()
+                .expect("a taken place's message is here: its sender was flushed"),
         };
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, &message);
         }
         let free = now + u64::from(self.credit_latency);
-        self.places[self.place as usize].store(free.0, Ordering::Release);
+        self.place().word.store(free.0, Ordering::Release);
         self.place = next(self.place, &self.places);
-        let word = self.places[NOTE].load(Ordering::Relaxed);
+        let word = self.places[NOTE].word.load(Ordering::Relaxed);
         if word != 0 {
-            if self.places[self.place as usize].load(Ordering::Relaxed) & TAKEN == 0 {
+            if self.place().word.load(Ordering::Relaxed) & TAKEN == 0 {
                 self.tile.note_empty(self.receiver, (word & NUMBER) as u32);
             }
             if word & WAITED_FOR != 0 {
-                self.places[NOTE].store(word & NUMBER, Ordering::Relaxed);
+                self.places[NOTE].word.store(word & NUMBER, Ordering::Relaxed);
                 self.tile.wake(self.sender, self.is_remote, free);
             }
         }
@@ -366,19 +373,19 @@ impl<T> InPort<T> {
     /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
     /// use it for quiescence and reports, never for a decision inside a tick.
     pub fn is_empty(&self) -> bool {
-        self.places[self.place as usize].load(Ordering::Acquire) & TAKEN == 0
+        self.place().word.load(Ordering::Acquire) & TAKEN == 0
     }
 
     /// Drops everything under way, as a reset does; all places are free at once.
     pub fn clear(&mut self) {
-        while self.head.take().is_some() || self.queue.pop((self.place - FIRST) as usize).is_some() {
+        while self.head.take().is_some() || self.pop().is_some() {
             // Both ends keep counting places from where the other does.
             self.place = next(self.place, &self.places);
         }
         let places = &self.places[FIRST as usize..];
-        places.iter().for_each(|place| place.store(0, Ordering::Release));
-        let number = self.places[NOTE].load(Ordering::Relaxed) & NUMBER;
-        self.places[NOTE].store(number, Ordering::Release);
+        places.iter().for_each(|place| place.word.store(0, Ordering::Release));
+        let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
+        self.places[NOTE].word.store(number, Ordering::Release);
         if number != 0 {
             self.tile.note_empty(self.receiver, number as u32);
         }
@@ -388,13 +395,6 @@ impl<T> InPort<T> {
     pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
         self.monitor = Some(Box::new(monitor));
     }
-}
-
-/// The place that follows in the ring.
-#[inline]
-fn next(place: u32, places: &Places) -> u32 {
-    let next = place + 1;
-    if next as usize == places.len() { FIRST } else { next }
 }
 
 #[cfg(test)]

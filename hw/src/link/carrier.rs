@@ -1,7 +1,7 @@
-//! What carries a link's messages. Inside a tile each message lies in the cell of its place; between tiles all those of a window go
-//! together through a bounded crossbeam queue.
+//! What carries a link's messages. Inside a tile each message lies in its place; between tiles all those of a window go together
+//! through a bounded crossbeam queue.
 //!
-//! Who sends and who receives know from the stamps of the places whether there is room or a message, and count the places alike. So a
+//! Who sends and who receives know from the words of the places whether there is room or a message, and count the places alike. So a
 //! ring of crossbeam's [`AtomicCell`]s does for a bounded channel, without indices of its own: a box is handed over by one exchange
 //! at either end.
 //!
@@ -12,44 +12,70 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arrayvec::{ArrayVec, IntoIter};
 use crossbeam::atomic::AtomicCell;
 use crossbeam::queue::ArrayQueue;
 
-use crate::prefetch::prefetch;
+/// A place of a link, for one message.
+pub(super) struct Place<T> {
+    /// While a message is in it, [`TAKEN`] and the cycle from which the message is visible; else the cycle from which the place is
+    /// free. One word answers both sides' questions.
+    ///
+    /// Inside a tile, that of the place before the first says whether the sender waits for room ([`WAITED_FOR`]), and by which number
+    /// the receiver's [`inbox`](super::inbox) knows the link ([`NUMBER`], 0 where it does not).
+    pub(super) word: AtomicU64,
+    /// The message, inside a tile.
+    pub(super) message: AtomicCell<Option<T>>,
+}
+
+/// The places of a link, shared by both ends.
+pub(super) type Places<T> = Arc<[Place<T>]>;
+
+/// Where the place stands that is for no message.
+pub(super) const NOTE: usize = 0;
+
+/// The first place of the ring.
+pub(super) const FIRST: u32 = NOTE as u32 + 1;
+
+/// A message is in the place.
+pub(super) const TAKEN: u64 = 1 << 63;
+
+/// The sender is to be woken when a place is free.
+pub(super) const WAITED_FOR: u64 = 1 << 63;
+
+/// The link's number in its receiver's inbox, counted from 1.
+pub(super) const NUMBER: u64 = WAITED_FOR - 1;
+
+/// Places for at most `depth` messages under way, all free.
+pub(super) fn places<T>(depth: u32) -> Places<T> {
+    let place = |_| Place {
+        word: AtomicU64::new(0),
+        message: AtomicCell::new(None),
+    };
+    (0..=depth).map(place).collect()
+}
+
+/// The place that follows in the ring.
+#[inline]
+pub(super) fn next<T>(place: u32, places: &[Place<T>]) -> u32 {
+    let next = place + 1;
+    if next as usize == places.len() { FIRST } else { next }
+}
 
 /// Most messages that pass the queue together: boxes fill a line of the processor's cache with the count of them.
 const BATCH: usize = 7;
 
 type Batch<T> = ArrayVec<T, BATCH>;
 
-/// A cell for the message of each place.
-type Cells<T> = Arc<[AtomicCell<Option<T>>]>;
-
-/// The sending side.
-pub(super) enum Sender<T> {
-    /// Message by message.
-    Each(Cells<T>),
-    /// Window by window.
-    Window(Box<Stage<T>>),
-}
-
-/// Messages sent in this window, as far as they are not on their way.
+/// The sending side between tiles: messages sent in this window, as far as they are not on their way.
 pub(super) struct Stage<T> {
     batch: Batch<T>,
     queue: Arc<ArrayQueue<Batch<T>>>,
 }
 
-/// The receiving side.
-pub(super) enum Receiver<T> {
-    /// Message by message.
-    Each(Cells<T>),
-    /// Window by window.
-    Window(Box<Unpack<T>>),
-}
-
-/// Messages of an earlier window.
+/// The receiving side between tiles: messages of an earlier window.
 pub(super) struct Unpack<T> {
     batch: IntoIter<T, BATCH>,
     queue: Arc<ArrayQueue<Batch<T>>>,
@@ -57,14 +83,10 @@ pub(super) struct Unpack<T> {
     ahead: Option<fn(&T)>,
 }
 
-/// Both sides, for at most `depth` messages under way.
-pub(super) fn carrier<T>(depth: usize, by_window: bool) -> (Sender<T>, Receiver<T>) {
-    if !by_window {
-        let cells: Cells<T> = (0..depth).map(|_| AtomicCell::new(None)).collect();
-        return (Sender::Each(cells.clone()), Receiver::Each(cells));
-    }
+/// Both sides between tiles, for at most `depth` messages under way.
+pub(super) fn carrier<T>(depth: u32) -> (Stage<T>, Unpack<T>) {
     // A batch has a message or more, so there are never more batches than messages.
-    let queue = Arc::new(ArrayQueue::new(depth));
+    let queue = Arc::new(ArrayQueue::new(depth as usize));
     let stage = Stage {
         batch: ArrayVec::new(),
         queue: queue.clone(),
@@ -74,81 +96,35 @@ pub(super) fn carrier<T>(depth: usize, by_window: bool) -> (Sender<T>, Receiver<
         queue,
         ahead: None,
     };
-    (Sender::Window(Box::new(stage)), Receiver::Window(Box::new(unpack)))
+    (stage, unpack)
 }
 
-impl<T> Sender<T> {
-    /// Sends a message whose place, counted from 0, is free. Whether the queue had room.
+impl<T> Stage<T> {
+    /// Sends a message. Whether the queue had room.
     #[inline]
-    pub(super) fn push(&mut self, place: usize, message: T) -> bool {
-        match self {
-            Sender::Each(cells) => {
-                cells[place].store(Some(message));
-                true
-            }
-            Sender::Window(stage) => {
-                stage.batch.push(message);
-                !stage.batch.is_full() || stage.send()
-            }
-        }
+    pub(super) fn push(&mut self, message: T) -> bool {
+        self.batch.push(message);
+        !self.batch.is_full() || self.send()
     }
 
     /// The window is over: its messages may be looked at. Whether the queue had room.
     #[inline]
     pub(super) fn flush(&mut self) -> bool {
-        match self {
-            Sender::Window(stage) if !stage.batch.is_empty() => stage.send(),
-            _ => true,
-        }
+        self.batch.is_empty() || self.send()
     }
 
-    /// Asks for what sending to a place needs.
-    #[inline]
-    pub(super) fn touch(&self, place: usize) {
-        match self {
-            Sender::Each(cells) => prefetch(&cells[place]),
-            Sender::Window(stage) => prefetch(&**stage),
-        }
-    }
-}
-
-impl<T> Stage<T> {
     fn send(&mut self) -> bool {
         self.queue.push(std::mem::take(&mut self.batch)).is_ok()
     }
 }
 
-impl<T> Receiver<T> {
-    /// The oldest message that has come, in its place.
-    #[inline]
-    pub(super) fn pop(&mut self, place: usize) -> Option<T> {
-        match self {
-            Receiver::Each(cells) => cells[place].take(),
-            Receiver::Window(unpack) => unpack.batch.next().or_else(|| unpack.next_batch()),
-        }
-    }
-
-    /// Has `ahead` ask for what messages point to, as soon as they come; nothing inside a tile, where they have just been written.
-    pub(super) fn ask_ahead(&mut self, ahead: fn(&T)) {
-        if let Receiver::Window(unpack) = self {
-            unpack.ahead = Some(ahead);
-        }
-    }
-
-    /// Asks for what receiving from a place needs.
-    #[inline]
-    pub(super) fn touch(&self, place: usize) {
-        match self {
-            Receiver::Each(cells) => prefetch(&cells[place]),
-            Receiver::Window(unpack) => {
-                prefetch(&**unpack);
-                black_box(unpack.queue.len());
-            }
-        }
-    }
-}
-
 impl<T> Unpack<T> {
+    /// The oldest message that has come.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.batch.next().or_else(|| self.next_batch())
+    }
+
     /// The first message of the next batch.
     fn next_batch(&mut self) -> Option<T> {
         let batch = self.queue.pop()?;
@@ -158,51 +134,49 @@ impl<T> Unpack<T> {
         self.batch = batch.into_iter();
         self.batch.next()
     }
+
+    /// Has `ahead` ask for what messages point to, as soon as they come.
+    pub(super) fn ask_ahead(&mut self, ahead: fn(&T)) {
+        self.ahead = Some(ahead);
+    }
+
+    /// Reads what receiving needs.
+    #[inline]
+    pub(super) fn touch(&self) {
+        black_box(self.queue.len());
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Takes so many messages, or finds none.
-    fn take<const N: usize>(receiver: &mut Receiver<u32>) -> [Option<u32>; N] {
-        std::array::from_fn(|place| receiver.pop(place))
-    }
-
     #[test]
     fn window_not_over_nothing_has_come_then_all_of_it_in_order() {
-        let (mut sender, mut receiver) = carrier(4, true);
-        assert!(sender.push(0, 1) && sender.push(1, 2));
-        assert_eq!(receiver.pop(0), None);
-        assert!(sender.flush());
-        assert!(sender.push(2, 3) && sender.flush() && sender.flush());
-        assert_eq!(take(&mut receiver), [Some(1), Some(2), Some(3), None]);
+        let (mut stage, mut unpack) = carrier(4);
+        assert!(stage.push(1) && stage.push(2));
+        assert_eq!(unpack.pop(), None);
+        assert!(stage.flush());
+        assert!(stage.push(3) && stage.flush() && stage.flush());
+        assert_eq!([(); 4].map(|()| unpack.pop()), [Some(1), Some(2), Some(3), None]);
     }
 
     #[test]
     fn window_of_many_messages_all_come_in_order() {
-        let (mut sender, mut receiver) = carrier(100, true);
-        assert!((0..100).all(|n| sender.push(n, n)) && sender.flush());
-        assert!((0..100).all(|n| receiver.pop(n) == Some(n)) && receiver.pop(0).is_none());
-    }
-
-    #[test]
-    fn inside_a_tile_each_message_comes_at_once_in_its_place() {
-        let (mut sender, mut receiver) = carrier(2, false);
-        assert!(sender.push(0, 1) && sender.push(1, 2));
-        assert_eq!(take(&mut receiver), [Some(1), Some(2)]);
-        assert_eq!(take(&mut receiver), [None; 2]);
+        let (mut stage, mut unpack) = carrier(100);
+        assert!((0..100).all(|n| stage.push(n)) && stage.flush());
+        assert!((0..100).all(|n| unpack.pop() == Some(n)) && unpack.pop().is_none());
     }
 
     #[test]
     fn batch_that_comes_is_shown_whole_before_its_first_message_is_taken() {
         use std::sync::atomic::{AtomicU32, Ordering};
         static SHOWN: AtomicU32 = AtomicU32::new(0);
-        let (mut sender, mut receiver) = carrier(4, true);
-        receiver.ask_ahead(|message: &u32| _ = SHOWN.fetch_add(*message, Ordering::Relaxed));
-        assert!(sender.push(0, 20) && sender.push(1, 1));
-        assert!(sender.flush());
-        assert_eq!(receiver.pop(0), Some(20));
+        let (mut stage, mut unpack) = carrier(4);
+        unpack.ask_ahead(|message: &u32| _ = SHOWN.fetch_add(*message, Ordering::Relaxed));
+        assert!(stage.push(20) && stage.push(1));
+        assert!(stage.flush());
+        assert_eq!(unpack.pop(), Some(20));
         assert_eq!(SHOWN.load(Ordering::Relaxed), 21);
     }
 }

@@ -41,7 +41,7 @@ impl Inbox {
         if !Arc::ptr_eq(tile, &port.tile) || *component != port.receiver {
             self.always |= 1 << number;
         } else {
-            let note = &port.places[NOTE];
+            let note = &port.places[NOTE].word;
             note.store(
                 note.load(Ordering::Relaxed) & !NUMBER | u64::from(number + 1),
                 Ordering::Relaxed,

@@ -4,7 +4,7 @@
 //! waits for one line of memory after the other; here the reads of all links stand side by side, and the processor does many
 //! of them at once.
 
-use super::{FIRST, InPort, OutPort};
+use super::{InPort, OutPort};
 use crate::prefetch::prefetch;
 
 /// An end of a link, or several.
@@ -19,7 +19,9 @@ pub trait Touch {
 impl<T> InPort<T> {
     /// Has `ahead` ask for what messages from another tile point to ([`crate::prefetch`]), as soon as they are here.
     pub fn ask_ahead(&mut self, ahead: fn(&T)) {
-        self.queue.ask_ahead(ahead);
+        if let Some(unpack) = &mut self.unpack {
+            unpack.ask_ahead(ahead);
+        }
     }
 }
 
@@ -31,8 +33,8 @@ impl<T> Touch for OutPort<T> {
 
     #[inline]
     fn touch(&self) {
-        prefetch(&self.places[self.place as usize]);
-        self.queue.touch((self.place - FIRST) as usize);
+        prefetch(self.place());
+        self.stage.iter().for_each(|stage| prefetch(&**stage));
     }
 }
 
@@ -44,8 +46,11 @@ impl<T> Touch for InPort<T> {
 
     #[inline]
     fn touch(&self) {
-        prefetch(&self.places[self.place as usize]);
-        self.queue.touch((self.place - FIRST) as usize);
+        prefetch(self.place());
+        if let Some(unpack) = &self.unpack {
+            prefetch(&**unpack);
+            unpack.touch();
+        }
     }
 }
 
