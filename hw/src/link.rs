@@ -18,6 +18,7 @@
 
 mod ahead;
 mod carrier;
+mod copy;
 
 pub mod flush;
 pub mod inbox;
@@ -351,8 +352,15 @@ impl<T> InPort<T> {
                 .pop()
                 .expect("a taken place's message is here: its sender was flushed"),
         };
+        self.free_place(now, &message);
+        message
+    }
+
+    /// The message that was in the place is taken.
+    #[inline]
+    fn free_place(&mut self, now: Cycle, message: &T) {
         if let Some(monitor) = &mut self.monitor {
-            monitor.taken(now, &message);
+            monitor.taken(now, message);
         }
         let free = now + u64::from(self.credit_latency);
         self.place().word.store(free.0, Ordering::Release);
@@ -367,7 +375,6 @@ impl<T> InPort<T> {
                 self.tile.wake(self.sender, self.is_remote, free);
             }
         }
-        message
     }
 
     /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
@@ -378,7 +385,9 @@ impl<T> InPort<T> {
 
     /// Drops everything under way, as a reset does; all places are free at once.
     pub fn clear(&mut self) {
-        while self.head.take().is_some() || self.pop().is_some() {
+        while !self.is_empty() {
+            drop(self.head.take().or_else(|| self.pop()));
+            self.place().word.store(0, Ordering::Release);
             // Both ends keep counting places from where the other does.
             self.place = next(self.place, &self.places);
         }

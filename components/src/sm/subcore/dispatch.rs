@@ -261,7 +261,7 @@ impl Dispatch {
     }
 
     fn gather_next(&mut self, now: Cycle) {
-        let Some(issue) = self.ports.issue.recv(now) else {
+        let Some(issue) = self.ports.issue.recv_copy(now) else {
             return;
         };
         let (warp, pc) = (issue.warp(), issue.pc());

@@ -18,7 +18,7 @@ impl Scheduler {
             self.take_commands(now);
         }
         if under_way & 1 << NOTE != 0 {
-            while let Some(note) = self.ports.note.recv(now) {
+            while let Some(note) = self.ports.note.recv_copy(now) {
                 match note {
                     MemoryNote::Taken { warp } => self.taken(warp as usize),
                     MemoryNote::Stored { warp } => self.stored(warp as usize),
@@ -26,7 +26,7 @@ impl Scheduler {
             }
         }
         if under_way & 1 << RELEASE != 0 {
-            while let Some(release) = self.ports.release.recv(now) {
+            while let Some(release) = self.ports.release.recv_copy(now) {
                 self.release(release);
             }
         }
