@@ -17,6 +17,7 @@
 //! [`OutPort::await_room`] and is ticked when there is some.
 
 mod ahead;
+mod attached;
 mod carrier;
 mod copy;
 
@@ -34,9 +35,9 @@ use crate::component::Activity;
 use crate::path::Path;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
+use attached::Attached;
 use carrier::{FIRST, NOTE, NUMBER, Place, Places, Stage, TAKEN, Unpack, WAITED_FOR, carrier, next, places};
 use monitor::Monitor;
-use stall::Stall;
 
 /// Shape of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,12 +70,6 @@ pub struct OutPort<T> {
     /// The sender itself.
     sender: (Arc<Shared>, u8),
     config: Arc<LinkConfig>,
-}
-
-/// What tests hang on a sending end.
-struct Attached<T> {
-    monitor: Option<Box<dyn Monitor<T>>>,
-    stall: Option<Stall>,
 }
 
 /// The receiving end, ordered likewise.
@@ -256,17 +251,6 @@ impl<T> OutPort<T> {
         self.tile.wake(self.receiver, self.is_remote, visible);
     }
 
-    /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
-    #[cold]
-    fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
-        let Some(attached) = &mut self.attached else { return 0 };
-        if let Some(monitor) = &mut attached.monitor {
-            monitor.sent(now, message);
-        }
-        let most = u64::from(self.longest).saturating_sub(u64::from(self.latency) + extra);
-        attached.stall.as_ref().map_or(0, |stall| stall.delay(now).min(most))
-    }
-
     /// The cycle, or that of the message before, which is later, if it is still under way: a receiver that was reset has dropped it.
     fn behind_last(&self, visible: Cycle) -> Cycle {
         let last = if self.place == FIRST {
@@ -284,24 +268,6 @@ impl<T> OutPort<T> {
     /// Cycles from sending to being visible.
     pub fn latency(&self) -> u64 {
         u64::from(self.latency)
-    }
-
-    /// Shows every message sent to `monitor`.
-    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
-        self.hook().monitor = Some(monitor);
-    }
-
-    /// Delays messages at random from now on; see [`stall`].
-    pub fn disturb(&mut self, stall: Stall) {
-        self.hook().stall = Some(stall);
-    }
-
-    fn hook(&mut self) -> &mut Attached<T> {
-        let nothing = || Attached {
-            monitor: None,
-            stall: None,
-        };
-        self.attached.get_or_insert_with(|| Box::new(nothing()))
     }
 }
 
@@ -325,9 +291,15 @@ impl<T> InPort<T> {
     #[inline]
     pub fn peek(&mut self, now: Cycle) -> Option<&T> {
         if self.head.is_none() && self.is_ready(now) {
-            self.head = self.pop();
+            self.fetch_head();
         }
         self.head.as_ref()
+    }
+
+    /// Not inlined: who peeks at many links finds most of them empty.
+    #[inline(never)]
+    fn fetch_head(&mut self) {
+        self.head = self.pop();
     }
 
     /// Whether a message is visible.

@@ -1,0 +1,43 @@
+//! What hangs on a sending end for tests and waveforms: who sees its messages, and what delays them.
+
+use super::OutPort;
+use super::monitor::Monitor;
+use super::stall::Stall;
+use crate::time::Cycle;
+
+/// Where nothing hangs on it, an end has none of these.
+pub(super) struct Attached<T> {
+    monitor: Option<Box<dyn Monitor<T>>>,
+    stall: Option<Stall>,
+}
+
+impl<T> OutPort<T> {
+    /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
+    #[cold]
+    pub(super) fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
+        let Some(attached) = &mut self.attached else { return 0 };
+        if let Some(monitor) = &mut attached.monitor {
+            monitor.sent(now, message);
+        }
+        let most = u64::from(self.longest).saturating_sub(u64::from(self.latency) + extra);
+        attached.stall.as_ref().map_or(0, |stall| stall.delay(now).min(most))
+    }
+
+    /// Shows every message sent to `monitor`.
+    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
+        self.hook().monitor = Some(monitor);
+    }
+
+    /// Delays messages at random from now on; see [`stall`](super::stall).
+    pub fn disturb(&mut self, stall: Stall) {
+        self.hook().stall = Some(stall);
+    }
+
+    fn hook(&mut self) -> &mut Attached<T> {
+        let nothing = || Attached {
+            monitor: None,
+            stall: None,
+        };
+        self.attached.get_or_insert_with(|| Box::new(nothing()))
+    }
+}
