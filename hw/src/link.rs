@@ -221,6 +221,7 @@ impl<T> OutPort<T> {
     }
 
     /// Puts a message into the link, visible so many cycles later.
+    #[inline(always)]
     fn put(&mut self, now: Cycle, after: u64, message: T) {
         let mut visible = now + after;
         if self.last_visible > visible {
@@ -329,7 +330,7 @@ impl<T> InPort<T> {
     }
 
     /// The message that was in the place is taken.
-    #[inline]
+    #[inline(always)]
     fn free_place(&mut self, now: Cycle, message: &T) {
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, message);
