@@ -344,4 +344,28 @@ mod tests {
             }
         }
     }
+
+    proptest! {
+        #[test]
+        fn words_of_halves_are_stored_as_elements_are(
+            first in prop::array::uniform2(0..200u64),
+            rows in prop::array::uniform2(any::<bool>()),
+            words: [u32; 32],
+        ) {
+            let step = |lane: usize| if rows[lane / 16] { 4 * (lane % 16) as u64 } else { 0 };
+            let addresses = std::array::from_fn(|lane| 4 * first[lane / 16] + step(lane));
+            let mut store = flight("ST.B32 [R0], R4", u32::MAX, addresses);
+            store.operands.words.fill(Lanes(words));
+            let halves = Halves::narrow(&Lanes(addresses.map(|address| address as u32)), 0, LaneMask::ALL);
+            let filling = Filling::of(&store, halves);
+            prop_assert_eq!(filling, Filling::Halves(halves.expect("each half is a row or one word")));
+            for part in parts_of(&addresses, LaneMask::ALL, 4).all() {
+                let blank = Packet { line: part.line, ..Packet::blank() };
+                let (mut at_once, mut general) = (blank.clone(), blank);
+                filling.fill(&mut at_once, &store, part.lanes, 0);
+                store_elements(&mut general, &store, part.lanes, 0);
+                prop_assert_eq!((at_once.byte_mask, at_once.bytes), (general.byte_mask, general.bytes));
+            }
+        }
+    }
 }
