@@ -36,7 +36,7 @@ use crate::path::Path;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
 use attached::Attached;
-use carrier::{FIRST, NOTE, NUMBER, Place, Places, Stage, TAKEN, Unpack, WAITED_FOR, carrier, next, places};
+use carrier::{FIRST, NOTE, NUMBER, Place, Places, Receiver, Sender, TAKEN, WAITED_FOR, carrier, next, places};
 use monitor::Monitor;
 
 /// Shape of a link.
@@ -62,8 +62,7 @@ pub struct OutPort<T> {
     receiver: u8,
     is_remote: bool,
     last_visible: Cycle,
-    /// Between tiles, what this window sends.
-    stage: Option<Box<Stage<T>>>,
+    carrier: Sender<T>,
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
     tile: Arc<Shared>,
@@ -82,8 +81,7 @@ pub struct InPort<T> {
     sender: u8,
     receiver: u8,
     is_remote: bool,
-    /// Between tiles, what an earlier window sent.
-    unpack: Option<Box<Unpack<T>>>,
+    carrier: Receiver<T>,
     /// The sender's tile.
     tile: Arc<Shared>,
     monitor: Option<Box<Watcher<T>>>,
@@ -121,18 +119,12 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         from.note_remote_sender();
         to.note_link(from, *latency);
     }
-    let (stage, unpack) = match between_tiles && inside {
-        true => {
-            let (stage, unpack) = carrier(*depth);
-            (Some(Box::new(stage)), Some(Box::new(unpack)))
-        }
-        false => (None, None),
-    };
+    let (sender, receiver) = carrier(*depth, between_tiles && inside);
     let places = places(*depth);
     let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
     let config = Arc::new(config.clone());
     let input = InPort {
-        unpack,
+        carrier: receiver,
         head: None,
         places: places.clone(),
         place: FIRST,
@@ -145,7 +137,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         monitor: None,
     };
     let output = OutPort {
-        stage,
+        carrier: sender,
         places,
         place: FIRST,
         latency: *latency as u8,
@@ -238,10 +230,8 @@ impl<T> OutPort<T> {
             self.longest
         );
         self.last_visible = visible;
-        match &mut self.stage {
-            None => place.message.store(Some(message)),
-            Some(stage) => assert!(stage.push(message), "cycle {now}: a free place, but a full queue"),
-        }
+        let has_room = self.carrier.push(place, message);
+        assert!(has_room, "cycle {now}: a free place, but a full queue");
         // Only now may the receiver know of it.
         place.word.store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, &self.places);
@@ -282,10 +272,7 @@ impl<T> InPort<T> {
     /// The oldest message that has come.
     #[inline]
     fn pop(&mut self) -> Option<T> {
-        match &mut self.unpack {
-            None => self.place().message.take(),
-            Some(unpack) => unpack.pop(),
-        }
+        self.carrier.pop(&self.places[self.place as usize])
     }
 
     /// The oldest visible message, left where it is.

@@ -10,6 +10,9 @@ use warpwave_isa::lane::LaneMask;
 /// Most instructions of a program: what a message has bits for.
 pub const MAX_INSTRUCTIONS: usize = 1 << (WARP - PC);
 
+/// Groups of asynchronous copies that a message tells apart.
+pub const GROUPS: u8 = 1 << (63 - GROUP);
+
 /// The lowest bit of each field; the lanes begin at bit 0.
 const PC: u32 = 32;
 const WARP: u32 = 55;
@@ -23,10 +26,10 @@ pub struct Issue(NonZeroU64);
 
 impl Issue {
     /// The instruction `pc`, below [`MAX_INSTRUCTIONS`], of the warp in one of 32 slots; `active` lanes run, the guard not yet applied;
-    /// `group` is that of an asynchronous copy, below 8.
+    /// `group` is that of an asynchronous copy, below [`GROUPS`].
     #[inline]
     pub fn new(warp: u8, pc: u32, active: LaneMask, group: u8) -> Self {
-        debug_assert!(warp < 32 && (pc as usize) < MAX_INSTRUCTIONS && group < 8);
+        debug_assert!(warp < 32 && (pc as usize) < MAX_INSTRUCTIONS && group < GROUPS);
         let named = u64::from(pc) << PC | u64::from(warp) << WARP | u64::from(group) << GROUP;
         Issue(SET | named | u64::from(active.0))
     }
@@ -52,7 +55,7 @@ impl Issue {
     /// Of an asynchronous copy, its group.
     #[inline]
     pub fn group(self) -> u8 {
-        (self.0.get() >> GROUP) as u8 % 8
+        (self.0.get() >> GROUP) as u8 % GROUPS
     }
 }
 

@@ -1,9 +1,9 @@
-//! What carries a link's messages. Inside a tile each message lies in its place; between tiles all those of a window go together
-//! through a bounded crossbeam queue.
+//! What carries a link's messages. Inside a tile a message of a word lies in its place, a larger one passes a bounded crossbeam queue;
+//! between tiles all those of a window go together through such a queue.
 //!
 //! Who sends and who receives know from the words of the places whether there is room or a message, and count the places alike. So a
 //! ring of crossbeam's [`AtomicCell`]s does for a bounded channel, without indices of its own: a box is handed over by one exchange
-//! at either end.
+//! at either end. Of messages that no word holds a cell would need a lock, and those pass a queue.
 //!
 //! Nobody in another tile can look at a message before the window in which it was sent is over. So messages wait at the sending
 //! end until then, and one passage through the queue, with the locked operations of the processor that it takes, does for a line
@@ -26,7 +26,7 @@ pub(super) struct Place<T> {
     /// Inside a tile, that of the place before the first says whether the sender waits for room ([`WAITED_FOR`]), and by which number
     /// the receiver's [`inbox`](super::inbox) knows the link ([`NUMBER`], 0 where it does not).
     pub(super) word: AtomicU64,
-    /// The message, inside a tile.
+    /// The message, where a word holds it, inside a tile.
     pub(super) message: AtomicCell<Option<T>>,
 }
 
@@ -69,6 +69,26 @@ const BATCH: usize = 7;
 
 type Batch<T> = ArrayVec<T, BATCH>;
 
+/// The sending side.
+pub(super) enum Sender<T> {
+    /// Into the places.
+    Place,
+    /// One by one.
+    Each(Arc<ArrayQueue<T>>),
+    /// Window by window.
+    Window(Box<Stage<T>>),
+}
+
+/// The receiving side.
+pub(super) enum Receiver<T> {
+    /// Out of the places.
+    Place,
+    /// One by one.
+    Each(Arc<ArrayQueue<T>>),
+    /// Window by window.
+    Window(Box<Unpack<T>>),
+}
+
 /// The sending side between tiles: messages sent in this window, as far as they are not on their way.
 pub(super) struct Stage<T> {
     batch: Batch<T>,
@@ -83,8 +103,47 @@ pub(super) struct Unpack<T> {
     ahead: Option<fn(&T)>,
 }
 
-/// Both sides between tiles, for at most `depth` messages under way.
-pub(super) fn carrier<T>(depth: u32) -> (Stage<T>, Unpack<T>) {
+/// Both sides, for at most `depth` messages under way.
+pub(super) fn carrier<T>(depth: u32, by_window: bool) -> (Sender<T>, Receiver<T>) {
+    if by_window {
+        let (stage, unpack) = between_tiles(depth);
+        (Sender::Window(Box::new(stage)), Receiver::Window(Box::new(unpack)))
+    } else if AtomicCell::<Option<T>>::is_lock_free() {
+        (Sender::Place, Receiver::Place)
+    } else {
+        let queue = Arc::new(ArrayQueue::new(depth as usize));
+        (Sender::Each(queue.clone()), Receiver::Each(queue))
+    }
+}
+
+impl<T> Sender<T> {
+    /// Sends a message, for which this place is free. Whether there was room for it.
+    #[inline]
+    pub(super) fn push(&mut self, place: &Place<T>, message: T) -> bool {
+        match self {
+            Sender::Place => {
+                place.message.store(Some(message));
+                true
+            }
+            Sender::Each(queue) => queue.push(message).is_ok(),
+            Sender::Window(stage) => stage.push(message),
+        }
+    }
+}
+
+impl<T> Receiver<T> {
+    /// The oldest message that has come, whose place this is.
+    #[inline]
+    pub(super) fn pop(&mut self, place: &Place<T>) -> Option<T> {
+        match self {
+            Receiver::Place => place.message.take(),
+            Receiver::Each(queue) => queue.pop(),
+            Receiver::Window(unpack) => unpack.pop(),
+        }
+    }
+}
+
+fn between_tiles<T>(depth: u32) -> (Stage<T>, Unpack<T>) {
     // A batch has a message or more, so there are never more batches than messages.
     let queue = Arc::new(ArrayQueue::new(depth as usize));
     let stage = Stage {
@@ -153,7 +212,7 @@ mod tests {
 
     #[test]
     fn window_not_over_nothing_has_come_then_all_of_it_in_order() {
-        let (mut stage, mut unpack) = carrier(4);
+        let (mut stage, mut unpack) = between_tiles(4);
         assert!(stage.push(1) && stage.push(2));
         assert_eq!(unpack.pop(), None);
         assert!(stage.flush());
@@ -163,7 +222,7 @@ mod tests {
 
     #[test]
     fn window_of_many_messages_all_come_in_order() {
-        let (mut stage, mut unpack) = carrier(100);
+        let (mut stage, mut unpack) = between_tiles(100);
         assert!((0..100).all(|n| stage.push(n)) && stage.flush());
         assert!((0..100).all(|n| unpack.pop() == Some(n)) && unpack.pop().is_none());
     }
@@ -172,11 +231,45 @@ mod tests {
     fn batch_that_comes_is_shown_whole_before_its_first_message_is_taken() {
         use std::sync::atomic::{AtomicU32, Ordering};
         static SHOWN: AtomicU32 = AtomicU32::new(0);
-        let (mut stage, mut unpack) = carrier(4);
+        let (mut stage, mut unpack) = between_tiles(4);
         unpack.ask_ahead(|message: &u32| _ = SHOWN.fetch_add(*message, Ordering::Relaxed));
         assert!(stage.push(20) && stage.push(1));
         assert!(stage.flush());
         assert_eq!(unpack.pop(), Some(20));
         assert_eq!(SHOWN.load(Ordering::Relaxed), 21);
+    }
+
+    #[test]
+    fn message_of_a_word_lies_in_its_place_and_a_larger_one_passes_a_queue() {
+        fn way<T>() -> &'static str {
+            match carrier::<T>(2, false) {
+                (Sender::Place, Receiver::Place) => "place",
+                (Sender::Each(_), Receiver::Each(_)) => "queue",
+                _ => "window",
+            }
+        }
+        assert_eq!([way::<Box<[u64; 9]>>(), way::<std::num::NonZeroU64>()], ["place"; 2]);
+        assert_eq!([way::<[u64; 3]>(), way::<u64>()], ["queue"; 2]);
+    }
+
+    #[test]
+    fn any_way_messages_sent_come_in_order() {
+        fn pass<T: Copy + PartialEq + std::fmt::Debug>(messages: [T; 2], by_window: bool) {
+            let places = places(2);
+            let (mut sender, mut receiver) = carrier(2, by_window);
+            for n in 0..2 {
+                assert!(sender.push(&places[n + 1], messages[n]));
+            }
+            if let Sender::Window(stage) = &mut sender {
+                assert!(stage.flush());
+            }
+            assert_eq!(
+                [1, 2, 1].map(|n| receiver.pop(&places[n])),
+                [Some(messages[0]), Some(messages[1]), None]
+            );
+        }
+        pass([1, 2].map(|n| std::num::NonZeroU64::new(n)), false);
+        pass([[1u64; 3], [2; 3]], false);
+        pass([1u64, 2], true);
     }
 }

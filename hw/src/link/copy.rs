@@ -1,14 +1,15 @@
 //! Receiving messages of a word, which need not be taken out of their place.
 
 use super::InPort;
+use super::carrier::Receiver;
 use crate::time::Cycle;
 
 impl<T: Copy> InPort<T> {
-    /// As [`InPort::recv`]. Inside a tile the message is read where it lies, and stays there until another comes: so a message of a
-    /// word passes the link without any locked operation of the processor.
+    /// As [`InPort::recv`]. Inside a tile a message of a word is read where it lies, and stays there until another comes: so it passes
+    /// the link without any locked operation of the processor.
     #[inline]
     pub fn recv_copy(&mut self, now: Cycle) -> Option<T> {
-        if self.head.is_some() || self.unpack.is_some() {
+        if self.head.is_some() || !matches!(self.carrier, Receiver::Place) {
             return self.recv(now);
         }
         if !self.is_ready(now) {
@@ -22,10 +23,17 @@ impl<T: Copy> InPort<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use crate::link::{LinkConfig, link};
     use crate::path::Path;
     use crate::tile::TileBuilder;
     use crate::time::Cycle;
+
+    /// A message of a word.
+    fn message(n: u64) -> NonZeroU64 {
+        NonZeroU64::MIN.saturating_add(n)
+    }
 
     fn config() -> LinkConfig {
         LinkConfig {
@@ -43,19 +51,19 @@ mod tests {
         assert_eq!(input.recv_copy(Cycle(0)), None);
         for n in 0..20 {
             let at = Cycle(2 * n);
-            out.send(at, 2 * n);
-            out.send(at, 2 * n + 1);
+            out.send(at, message(2 * n));
+            out.send(at, message(2 * n + 1));
             assert_eq!(input.recv_copy(at), None);
             if n % 3 == 0 {
-                assert_eq!(input.peek(at + 1), Some(&(2 * n)));
+                assert_eq!(input.peek(at + 1), Some(&message(2 * n)));
             }
-            assert_eq!(input.recv_copy(at + 1), Some(2 * n));
+            assert_eq!(input.recv_copy(at + 1), Some(message(2 * n)));
             let second = if n % 2 == 0 {
                 input.recv(at + 1)
             } else {
                 input.recv_copy(at + 1)
             };
-            assert_eq!(second, Some(2 * n + 1));
+            assert_eq!(second, Some(message(2 * n + 1)));
             assert_eq!((input.recv_copy(at + 1), input.recv(at + 1)), (None, None));
         }
     }
@@ -65,13 +73,13 @@ mod tests {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let (mut out, mut input) = link(&config(), &from, &to);
-        out.send(Cycle(0), 1);
-        assert_eq!(input.recv_copy(Cycle(1)), Some(1));
-        out.send(Cycle(2), 2);
+        out.send(Cycle(0), message(1));
+        assert_eq!(input.recv_copy(Cycle(1)), Some(message(1)));
+        out.send(Cycle(2), message(2));
         input.clear();
         assert!(input.is_empty());
-        out.send(Cycle(3), 3);
-        assert_eq!(input.recv_copy(Cycle(4)), Some(3));
+        out.send(Cycle(3), message(3));
+        assert_eq!(input.recv_copy(Cycle(4)), Some(message(3)));
     }
 
     #[test]
@@ -79,8 +87,11 @@ mod tests {
         let (mut here, mut there) = (TileBuilder::new(), TileBuilder::new());
         let (from, to) = (here.slot(), there.slot());
         let (mut out, mut input) = link(&config(), &from, &to);
-        out.send(Cycle(0), 7);
+        out.send(Cycle(0), message(7));
         crate::link::flush::Flush::flush(&mut out);
-        assert_eq!((input.recv_copy(Cycle(0)), input.recv_copy(Cycle(1))), (None, Some(7)));
+        assert_eq!(
+            (input.recv_copy(Cycle(0)), input.recv_copy(Cycle(1))),
+            (None, Some(message(7)))
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Lets go what ends of links have sent to other tiles, when the window of their tile is over.
 
+use super::carrier::Sender;
 use super::{InPort, OutPort};
 
 /// An end of a link, or several.
@@ -11,7 +12,10 @@ pub trait Flush {
 impl<T> Flush for OutPort<T> {
     #[inline]
     fn flush(&mut self) {
-        let is_well = self.stage.as_mut().is_none_or(|stage| stage.flush());
+        let is_well = match &mut self.carrier {
+            Sender::Window(stage) => stage.flush(),
+            Sender::Place | Sender::Each(_) => true,
+        };
         assert!(
             is_well,
             "{}: more batches of messages under way than messages may be",

@@ -4,6 +4,9 @@
 //! waits for one line of memory after the other; here the reads of all links stand side by side, and the processor does many
 //! of them at once.
 
+use std::hint::black_box;
+
+use super::carrier::{Receiver, Sender};
 use super::{InPort, OutPort};
 use crate::prefetch::prefetch;
 
@@ -19,7 +22,7 @@ pub trait Touch {
 impl<T> InPort<T> {
     /// Has `ahead` ask for what messages from another tile point to ([`crate::prefetch`]), as soon as they are here.
     pub fn ask_ahead(&mut self, ahead: fn(&T)) {
-        if let Some(unpack) = &mut self.unpack {
+        if let Receiver::Window(unpack) = &mut self.carrier {
             unpack.ask_ahead(ahead);
         }
     }
@@ -34,7 +37,11 @@ impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(self.place());
-        self.stage.iter().for_each(|stage| prefetch(&**stage));
+        match &self.carrier {
+            Sender::Place => {}
+            Sender::Each(queue) => _ = black_box(queue.len()),
+            Sender::Window(stage) => prefetch(&**stage),
+        }
     }
 }
 
@@ -47,9 +54,13 @@ impl<T> Touch for InPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(self.place());
-        if let Some(unpack) = &self.unpack {
-            prefetch(&**unpack);
-            unpack.touch();
+        match &self.carrier {
+            Receiver::Place => {}
+            Receiver::Each(queue) => _ = black_box(queue.len()),
+            Receiver::Window(unpack) => {
+                prefetch(&**unpack);
+                unpack.touch();
+            }
         }
     }
 }

@@ -118,10 +118,7 @@ impl Slice {
         self.stats.count_request(&packet, here, plan.queued, plan.fetched);
         let rest = plan.queued | plan.fetched;
         let served = packet.sectors & !rest;
-        match packet.kind {
-            PacketKind::Store => self.lines.write(place, served, packet.byte_mask, &packet.bytes),
-            _ => perform(&mut packet, &mut self.lines, place, served),
-        }
+        perform(&mut packet, &mut self.lines, place, served);
         let cycles = match &packet.atomic {
             Some(atomics) if is_atomic(packet.kind) => atomic::depth(atomics) * self.config.atomic_interval,
             _ => self.data_cycles(served),

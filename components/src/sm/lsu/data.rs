@@ -334,7 +334,7 @@ mod tests {
         ) {
             let mut flight = flight(&format!("ST.{kind} [R0], R4"), lanes, addresses);
             flight.operands.words = std::array::from_fn(|n| Lanes(words[n]));
-                        for part in parts_of(&addresses, LaneMask(lanes), bytes).all() {
+            for part in parts_of(&addresses, LaneMask(lanes), bytes).all() {
                 let blank = Packet { line: part.line, ..Packet::blank() };
                 let (mut at_once, mut general) = (blank.clone(), blank);
                 Filling::of(&flight, None).fill(&mut at_once, &flight, part.lanes, 0);

@@ -3,7 +3,7 @@
 //! LDGDEPBAR closes the group begun; DEPBAR waits until at most the n groups closed last have copies under way.
 
 /// Groups that may be under way; closing one more waits for the oldest.
-const GROUPS: usize = 8;
+const GROUPS: usize = crate::proto::issue::GROUPS as usize;
 
 /// Copies under way by group, in a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
