@@ -11,6 +11,7 @@
 //! them, since no end ever waits, and nobody hangs up.
 
 use std::hint::black_box;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -27,7 +28,48 @@ pub(super) struct Place<T> {
     /// the receiver's [`inbox`](super::inbox) knows the link ([`NUMBER`], 0 where it does not).
     pub(super) word: AtomicU64,
     /// The message, where a word holds it, inside a tile.
-    pub(super) message: AtomicCell<Option<T>>,
+    pub(super) message: Cell<T>,
+}
+
+/// Holds a message. Who puts one in knows that none is there, so a box goes in by a plain store: the cell need not give back, and drop,
+/// what it held.
+pub(super) struct Cell<T>(AtomicCell<ManuallyDrop<Option<T>>>);
+
+impl<T> Cell<T> {
+    fn new() -> Self {
+        Cell(AtomicCell::new(ManuallyDrop::new(None)))
+    }
+
+    /// Whether messages go in and out without a lock: those of a word.
+    fn is_lock_free() -> bool {
+        AtomicCell::<ManuallyDrop<Option<T>>>::is_lock_free()
+    }
+
+    /// Puts a message into an empty cell.
+    #[inline]
+    fn put(&self, message: T) {
+        self.0.store(ManuallyDrop::new(Some(message)));
+    }
+
+    /// Takes the message out.
+    #[inline]
+    fn take(&self) -> Option<T> {
+        ManuallyDrop::into_inner(self.0.swap(ManuallyDrop::new(None)))
+    }
+}
+
+impl<T: Copy> Cell<T> {
+    /// The message, which stays.
+    #[inline]
+    pub(super) fn copy(&self) -> Option<T> {
+        *self.0.load()
+    }
+}
+
+impl<T> Drop for Cell<T> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
 }
 
 /// The places of a link, shared by both ends.
@@ -52,7 +94,7 @@ pub(super) const NUMBER: u64 = WAITED_FOR - 1;
 pub(super) fn places<T>(depth: u32) -> Places<T> {
     let place = |_| Place {
         word: AtomicU64::new(0),
-        message: AtomicCell::new(None),
+        message: Cell::new(),
     };
     (0..=depth).map(place).collect()
 }
@@ -108,7 +150,7 @@ pub(super) fn carrier<T>(depth: u32, by_window: bool) -> (Sender<T>, Receiver<T>
     if by_window {
         let (stage, unpack) = between_tiles(depth);
         (Sender::Window(Box::new(stage)), Receiver::Window(Box::new(unpack)))
-    } else if AtomicCell::<Option<T>>::is_lock_free() {
+    } else if Cell::<T>::is_lock_free() {
         (Sender::Place, Receiver::Place)
     } else {
         let queue = Arc::new(ArrayQueue::new(depth as usize));
@@ -122,7 +164,7 @@ impl<T> Sender<T> {
     pub(super) fn push(&mut self, place: &Place<T>, message: T) -> bool {
         match self {
             Sender::Place => {
-                place.message.store(Some(message));
+                place.message.put(message);
                 true
             }
             Sender::Each(queue) => queue.push(message).is_ok(),

@@ -15,7 +15,7 @@ impl<T: Copy> InPort<T> {
         if !self.is_ready(now) {
             return None;
         }
-        let message = self.place().message.load().expect("a taken place has a message");
+        let message = self.place().message.copy().expect("a taken place has a message");
         self.free_place(now, &message);
         Some(message)
     }
