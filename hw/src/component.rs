@@ -72,10 +72,6 @@ pub trait Component: Any + Send {
     /// Reads what its next tick will read ([`Touch`](crate::link::touch::Touch)), when it may be far away in memory.
     fn touch(&self) {}
 
-    /// Lets go what its last ticks sent to other tiles ([`Flush`](crate::link::flush::Flush)): the tile's window is over. Whoever
-    /// sends to another tile must do so, or its messages never come.
-    fn flush(&mut self) {}
-
     /// Offers the ends of its links to be watched.
     fn wires(&mut self, _wires: &mut dyn Wires) {}
 

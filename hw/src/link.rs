@@ -21,7 +21,6 @@ mod attached;
 mod carrier;
 mod copy;
 
-pub mod flush;
 pub mod inbox;
 pub mod monitor;
 pub mod stall;
@@ -116,10 +115,9 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     let inside = !from.is_outside() && !to.is_outside();
     if between_tiles && inside {
         from.note_link(to, *latency);
-        from.note_remote_sender();
         to.note_link(from, *latency);
     }
-    let (sender, receiver) = carrier(*depth, between_tiles && inside);
+    let (sender, receiver) = carrier(*depth);
     let places = places(*depth);
     let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
     let config = Arc::new(config.clone());
@@ -272,7 +270,7 @@ impl<T> InPort<T> {
     /// The oldest message that has come.
     #[inline]
     fn pop(&mut self) -> Option<T> {
-        self.carrier.pop(&self.places[self.place as usize])
+        self.carrier.pop(&self.places, self.place)
     }
 
     /// The oldest visible message, left where it is.
@@ -308,9 +306,7 @@ impl<T> InPort<T> {
     fn take(&mut self, now: Cycle) -> T {
         let message = match self.head.take() {
             Some(message) => message,
-            None => self
-                .pop()
-                .expect("a taken place's message is here: its sender was flushed"),
+            None => self.pop().expect("a taken place's message is here"),
         };
         self.free_place(now, &message);
         message

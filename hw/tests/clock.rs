@@ -1,11 +1,10 @@
 //! The clock and its tiles in dialogues: what is sent or named when, and when who is ticked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use warpwave_hw::clock::{Clock, Stop};
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::{Probe, Sampler};
@@ -20,13 +19,8 @@ type Ticks = Arc<Mutex<Vec<u64>>>;
 struct Actor<F> {
     path: Path,
     act: F,
-    /// What it sends to another tile by, if it does.
-    output: Option<Shared>,
     ticks: Ticks,
 }
-
-/// A sending end that its component's test uses too.
-type Shared = Arc<Mutex<OutPort<u64>>>;
 
 impl<F: FnMut(Cycle) -> Activity + Send + 'static> Component for Actor<F> {
     fn path(&self) -> &Path {
@@ -41,31 +35,15 @@ impl<F: FnMut(Cycle) -> Activity + Send + 'static> Component for Actor<F> {
         true
     }
     fn probe(&self, _: &mut dyn Probe) {}
-    fn flush(&mut self) {
-        if let Some(output) = &self.output {
-            output.lock().expect("no panic while it is held").flush();
-        }
-    }
     fn stats(&self, _: &mut dyn Report) {}
 }
 
 fn put(tile: &mut TileBuilder, slot: &Slot, act: impl FnMut(Cycle) -> Activity + Send + 'static) -> Ticks {
-    put_sender(tile, slot, None, act)
-}
-
-/// Puts a component that sends to another tile.
-fn put_sender(
-    tile: &mut TileBuilder,
-    slot: &Slot,
-    output: Option<Shared>,
-    act: impl FnMut(Cycle) -> Activity + Send + 'static,
-) -> Ticks {
     let ticks = Ticks::default();
     let path = Path::root("actor");
     let actor = Actor {
         path,
         act,
-        output,
         ticks: ticks.clone(),
     };
     tile.fill(slot, actor);
@@ -206,11 +184,9 @@ type Received = Arc<Mutex<Vec<(u64, u64)>>>;
 fn one_sided(sends: Vec<(u64, u64)>) -> (Clock, Received) {
     let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
     let (from, to) = (a.slot(), b.slot());
-    let (output, mut input) = joined(&from, &to, 32, 64);
-    let output = Arc::new(Mutex::new(output));
-    put_sender(&mut a, &from, Some(output.clone()), move |now| {
+    let (mut output, mut input) = joined(&from, &to, 32, 64);
+    put(&mut a, &from, move |now| {
         for &(at, extra) in sends.iter().filter(|send| send.0 == now.0) {
-            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
             output.send_after(now, extra, at);
         }
         Activity::Busy

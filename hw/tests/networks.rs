@@ -4,7 +4,6 @@
 use proptest::prelude::*;
 use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::monitor::{Record, Tap};
 use warpwave_hw::link::stall::Stall;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
@@ -225,10 +224,6 @@ impl Component for Node {
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.vector("held", 8, Some(self.held.len() as u64));
-    }
-
-    fn flush(&mut self) {
-        self.outputs.iter_mut().for_each(|(output, _)| output.flush());
     }
 
     fn stats(&self, _: &mut dyn Report) {}

@@ -13,7 +13,6 @@
 use std::collections::VecDeque;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -156,10 +155,6 @@ impl Component for ClusterBarrier {
     fn probe(&self, probe: &mut dyn Probe) {
         probe.vector("clusters", 8, Some(self.entries.len() as u64));
         probe.vector("opening", 8, Some(self.opening.len() as u64));
-    }
-
-    fn flush(&mut self) {
-        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

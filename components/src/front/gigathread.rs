@@ -23,7 +23,6 @@ pub mod gpcs;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -267,10 +266,6 @@ impl Component for GigaThread {
         probe.vector("launch_cta", 32, self.sent.map(|(_, index)| index));
         probe.vector("ctas_launched", 32, self.running.as_ref().map(|r| r.next));
         probe.vector("ctas_done", 32, self.running.as_ref().map(|r| r.done));
-    }
-
-    fn flush(&mut self) {
-        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

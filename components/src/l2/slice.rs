@@ -50,7 +50,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
@@ -328,10 +327,6 @@ impl Component for Slice {
 
     fn touch(&self) {
         self.ports.touch();
-    }
-
-    fn flush(&mut self) {
-        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -28,7 +28,6 @@ use tell::{trapped, warp_start};
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -337,10 +336,6 @@ impl Component for CtaManager {
         probe.vector("ctas", 6, Some(resident.clone().count() as u64));
         probe.vector("live_warps", 7, Some(resident.map(|r| u64::from(r.live)).sum()));
         probe.vector("barriers_opening", 6, Some(self.openings.len() as u64));
-    }
-
-    fn flush(&mut self) {
-        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

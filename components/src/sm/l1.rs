@@ -54,7 +54,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -342,10 +341,6 @@ impl Component for L1 {
 
     fn touch(&self) {
         self.ports.touch();
-    }
-
-    fn flush(&mut self) {
-        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

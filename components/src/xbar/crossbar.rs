@@ -21,7 +21,6 @@
 //! - An output that several inputs want serves each before it serves one twice.
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -271,10 +270,6 @@ impl Component for Crossbar {
     fn touch(&self) {
         self.inputs.touch();
         self.outputs.iter().for_each(|output| output.port.touch());
-    }
-
-    fn flush(&mut self) {
-        self.outputs.iter_mut().for_each(|output| output.port.flush());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -1,19 +1,16 @@
-//! What carries a link's messages. Inside a tile a message of a word lies in its place, a larger one passes a bounded crossbeam queue;
-//! between tiles all those of a window go together through such a queue.
+//! What carries a link's messages. A message of a word lies in its place, a larger one passes a bounded crossbeam queue.
 //!
 //! Who sends and who receives know from the words of the places whether there is room or a message, and count the places alike. So a
-//! ring of crossbeam's [`AtomicCell`]s does for a bounded channel, without indices of its own: a box is handed over by one exchange
-//! at either end. Of messages that no word holds a cell would need a lock, and those pass a queue.
+//! ring of crossbeam's [`AtomicCell`]s does for a bounded channel, without indices of its own: a box goes in by a plain store, and
+//! out by one exchange. Of messages that no word holds a cell would need a lock, and those pass crossbeam's [`ArrayQueue`]: its
+//! bounded channel without the part that puts threads to sleep and wakes them, since no end ever waits, and nobody hangs up.
 //!
-//! Nobody in another tile can look at a message before the window in which it was sent is over. So messages wait at the sending
-//! end until then, and one passage through the queue, with the locked operations of the processor that it takes, does for a line
-//! full of them. That queue is crossbeam's [`ArrayQueue`]: its bounded channel without the part that puts threads to sleep and wakes
-//! them, since no end ever waits, and nobody hangs up.
+//! The boxes that come from another tile were filled a window ago, and what they hold is far from the processor by now. Who
+//! receives them may have several taken out at once and look at them ahead ([`crate::prefetch`]).
 
-use std::hint::black_box;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrayvec::{ArrayVec, IntoIter};
 use crossbeam::atomic::AtomicCell;
@@ -27,7 +24,7 @@ pub(super) struct Place<T> {
     /// Inside a tile, that of the place before the first says whether the sender waits for room ([`WAITED_FOR`]), and by which number
     /// the receiver's [`inbox`](super::inbox) knows the link ([`NUMBER`], 0 where it does not).
     pub(super) word: AtomicU64,
-    /// The message, where a word holds it, inside a tile.
+    /// The message, where a word holds it.
     pub(super) message: Cell<T>,
 }
 
@@ -106,55 +103,40 @@ pub(super) fn next<T>(place: u32, places: &[Place<T>]) -> u32 {
     if next as usize == places.len() { FIRST } else { next }
 }
 
-/// Most messages that pass the queue together: boxes fill a line of the processor's cache with the count of them.
-const BATCH: usize = 7;
-
-type Batch<T> = ArrayVec<T, BATCH>;
-
 /// The sending side.
 pub(super) enum Sender<T> {
     /// Into the places.
     Place,
-    /// One by one.
-    Each(Arc<ArrayQueue<T>>),
-    /// Window by window.
-    Window(Box<Stage<T>>),
+    /// Through a queue.
+    Queue(Arc<ArrayQueue<T>>),
 }
 
 /// The receiving side.
 pub(super) enum Receiver<T> {
     /// Out of the places.
     Place,
-    /// One by one.
-    Each(Arc<ArrayQueue<T>>),
-    /// Window by window.
-    Window(Box<Unpack<T>>),
+    /// Out of the places, some together.
+    Ahead(Box<Ahead<T>>),
+    /// Through a queue.
+    Queue(Arc<ArrayQueue<T>>),
 }
 
-/// The sending side between tiles: messages sent in this window, as far as they are not on their way.
-pub(super) struct Stage<T> {
-    batch: Batch<T>,
-    queue: Arc<ArrayQueue<Batch<T>>>,
-}
+/// Most messages that are taken out together: boxes fill a line of the processor's cache with the count of them.
+const TOGETHER: usize = 7;
 
-/// The receiving side between tiles: messages of an earlier window.
-pub(super) struct Unpack<T> {
-    batch: IntoIter<T, BATCH>,
-    queue: Arc<ArrayQueue<Batch<T>>>,
-    /// Is shown each message as soon as it comes, to ask for what it points to.
-    ahead: Option<fn(&T)>,
+/// Messages taken out of their places before their turn, and shown to whoever asks for what they point to.
+pub(super) struct Ahead<T> {
+    messages: IntoIter<T, TOGETHER>,
+    show: fn(&T),
 }
 
 /// Both sides, for at most `depth` messages under way.
-pub(super) fn carrier<T>(depth: u32, by_window: bool) -> (Sender<T>, Receiver<T>) {
-    if by_window {
-        let (stage, unpack) = between_tiles(depth);
-        (Sender::Window(Box::new(stage)), Receiver::Window(Box::new(unpack)))
-    } else if Cell::<T>::is_lock_free() {
+pub(super) fn carrier<T>(depth: u32) -> (Sender<T>, Receiver<T>) {
+    if Cell::<T>::is_lock_free() {
         (Sender::Place, Receiver::Place)
     } else {
         let queue = Arc::new(ArrayQueue::new(depth as usize));
-        (Sender::Each(queue.clone()), Receiver::Each(queue))
+        (Sender::Queue(queue.clone()), Receiver::Queue(queue))
     }
 }
 
@@ -167,151 +149,137 @@ impl<T> Sender<T> {
                 place.message.put(message);
                 true
             }
-            Sender::Each(queue) => queue.push(message).is_ok(),
-            Sender::Window(stage) => stage.push(message),
+            Sender::Queue(queue) => queue.push(message).is_ok(),
         }
     }
 }
 
 impl<T> Receiver<T> {
-    /// The oldest message that has come, whose place this is.
+    /// The oldest message that has come: it was sent into the place `at`.
     #[inline]
-    pub(super) fn pop(&mut self, place: &Place<T>) -> Option<T> {
+    pub(super) fn pop(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
         match self {
-            Receiver::Place => place.message.take(),
-            Receiver::Each(queue) => queue.pop(),
-            Receiver::Window(unpack) => unpack.pop(),
+            Receiver::Place => places[at as usize].message.take(),
+            Receiver::Ahead(ahead) => ahead.pop(places, at),
+            Receiver::Queue(queue) => queue.pop(),
+        }
+    }
+
+    /// Takes messages out of their places before their turn from now on, and shows them.
+    pub(super) fn show_ahead(&mut self, show: fn(&T)) {
+        if let Receiver::Place = self {
+            let messages = ArrayVec::new().into_iter();
+            *self = Receiver::Ahead(Box::new(Ahead { messages, show }));
         }
     }
 }
 
-fn between_tiles<T>(depth: u32) -> (Stage<T>, Unpack<T>) {
-    // A batch has a message or more, so there are never more batches than messages.
-    let queue = Arc::new(ArrayQueue::new(depth as usize));
-    let stage = Stage {
-        batch: ArrayVec::new(),
-        queue: queue.clone(),
-    };
-    let unpack = Unpack {
-        batch: ArrayVec::new().into_iter(),
-        queue,
-        ahead: None,
-    };
-    (stage, unpack)
-}
-
-impl<T> Stage<T> {
-    /// Sends a message. Whether the queue had room.
+impl<T> Ahead<T> {
     #[inline]
-    pub(super) fn push(&mut self, message: T) -> bool {
-        self.batch.push(message);
-        !self.batch.is_full() || self.send()
+    fn pop(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
+        self.messages.next().or_else(|| self.take_more(places, at))
     }
 
-    /// The window is over: its messages may be looked at. Whether the queue had room.
-    #[inline]
-    pub(super) fn flush(&mut self) -> bool {
-        self.batch.is_empty() || self.send()
-    }
-
-    fn send(&mut self) -> bool {
-        self.queue.push(std::mem::take(&mut self.batch)).is_ok()
-    }
-}
-
-impl<T> Unpack<T> {
-    /// The oldest message that has come.
-    #[inline]
-    pub(super) fn pop(&mut self) -> Option<T> {
-        self.batch.next().or_else(|| self.next_batch())
-    }
-
-    /// The first message of the next batch.
-    fn next_batch(&mut self) -> Option<T> {
-        let batch = self.queue.pop()?;
-        if let Some(ahead) = self.ahead {
-            batch.iter().for_each(ahead);
+    /// The message of place `at`, and those that follow to be had without waiting.
+    fn take_more(&mut self, places: &[Place<T>], mut at: u32) -> Option<T> {
+        let mut messages = ArrayVec::<T, TOGETHER>::new();
+        while !messages.is_full()
+            && places[at as usize].is_taken()
+            && let Some(message) = places[at as usize].message.take()
+        {
+            (self.show)(&message);
+            messages.push(message);
+            at = next(at, places);
         }
-        self.batch = batch.into_iter();
-        self.batch.next()
+        self.messages = messages.into_iter();
+        self.messages.next()
     }
+}
 
-    /// Has `ahead` ask for what messages point to, as soon as they come.
-    pub(super) fn ask_ahead(&mut self, ahead: fn(&T)) {
-        self.ahead = Some(ahead);
-    }
-
-    /// Reads what receiving needs.
+impl<T> Place<T> {
+    /// Whether a message is in the place, or was taken out before its turn.
     #[inline]
-    pub(super) fn touch(&self) {
-        black_box(self.queue.len());
+    fn is_taken(&self) -> bool {
+        self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
 
-    #[test]
-    fn window_not_over_nothing_has_come_then_all_of_it_in_order() {
-        let (mut stage, mut unpack) = between_tiles(4);
-        assert!(stage.push(1) && stage.push(2));
-        assert_eq!(unpack.pop(), None);
-        assert!(stage.flush());
-        assert!(stage.push(3) && stage.flush() && stage.flush());
-        assert_eq!([(); 4].map(|()| unpack.pop()), [Some(1), Some(2), Some(3), None]);
+    /// Sends messages into the places that follow one another from the first on.
+    fn send<T: Clone>(sender: &mut Sender<T>, places: &[Place<T>], messages: &[T]) {
+        for (place, message) in places[1..].iter().zip(messages) {
+            assert!(sender.push(place, message.clone()));
+            place.word.store(TAKEN, Ordering::Release);
+        }
     }
 
     #[test]
-    fn window_of_many_messages_all_come_in_order() {
-        let (mut stage, mut unpack) = between_tiles(100);
-        assert!((0..100).all(|n| stage.push(n)) && stage.flush());
-        assert!((0..100).all(|n| unpack.pop() == Some(n)) && unpack.pop().is_none());
+    fn messages_to_be_shown_are_shown_as_far_as_sent_before_the_first_is_taken() {
+        static SHOWN: AtomicU64 = AtomicU64::new(0);
+        let places = places::<NonZeroU64>(20);
+        let (mut sender, mut receiver) = carrier(20);
+        receiver.show_ahead(|message: &NonZeroU64| _ = SHOWN.fetch_add(message.get(), Ordering::Relaxed));
+        assert_eq!(receiver.pop(&places, 1), None);
+        let messages = [1, 20, 300].map(|n| NonZeroU64::new(n).expect("not zero"));
+        send(&mut sender, &places, &messages);
+        assert_eq!(receiver.pop(&places, 1), Some(messages[0]));
+        assert_eq!(SHOWN.load(Ordering::Relaxed), 321);
+        let rest = [2, 3, 4].map(|at| receiver.pop(&places, at));
+        assert_eq!(rest, [Some(messages[1]), Some(messages[2]), None]);
     }
 
     #[test]
-    fn batch_that_comes_is_shown_whole_before_its_first_message_is_taken() {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static SHOWN: AtomicU32 = AtomicU32::new(0);
-        let (mut stage, mut unpack) = between_tiles(4);
-        unpack.ask_ahead(|message: &u32| _ = SHOWN.fetch_add(*message, Ordering::Relaxed));
-        assert!(stage.push(20) && stage.push(1));
-        assert!(stage.flush());
-        assert_eq!(unpack.pop(), Some(20));
-        assert_eq!(SHOWN.load(Ordering::Relaxed), 21);
+    fn messages_to_be_shown_come_in_order_however_many_and_from_a_ring_that_is_full() {
+        for depth in [1, 6, 7, 8, 50] {
+            let places = places::<Box<u32>>(depth);
+            let (mut sender, mut receiver) = carrier(depth);
+            receiver.show_ahead(|_| ());
+            send(&mut sender, &places, &(1..=depth).map(Box::new).collect::<Vec<_>>());
+            assert!((1..=depth).all(|at| receiver.pop(&places, at) == Some(Box::new(at))));
+            assert_eq!(receiver.pop(&places, FIRST), None);
+        }
+    }
+
+    #[test]
+    fn messages_left_in_their_places_are_dropped_with_them() {
+        let message = Arc::new(7);
+        let places = places(2);
+        let (mut sender, _) = carrier(2);
+        send(&mut sender, &places, &[message.clone(), message.clone()]);
+        assert_eq!(Arc::strong_count(&message), 3);
+        drop(places);
+        assert_eq!(Arc::strong_count(&message), 1);
     }
 
     #[test]
     fn message_of_a_word_lies_in_its_place_and_a_larger_one_passes_a_queue() {
-        fn way<T>() -> &'static str {
-            match carrier::<T>(2, false) {
-                (Sender::Place, Receiver::Place) => "place",
-                (Sender::Each(_), Receiver::Each(_)) => "queue",
-                _ => "window",
-            }
+        fn lies_in_place<T>() -> bool {
+            matches!(carrier::<T>(2), (Sender::Place, Receiver::Place))
         }
-        assert_eq!([way::<Box<[u64; 9]>>(), way::<std::num::NonZeroU64>()], ["place"; 2]);
-        assert_eq!([way::<[u64; 3]>(), way::<u64>()], ["queue"; 2]);
+        assert!(lies_in_place::<Box<[u64; 9]>>() && lies_in_place::<NonZeroU64>());
+        assert!(!lies_in_place::<[u64; 3]>() && !lies_in_place::<u64>());
     }
 
     #[test]
     fn any_way_messages_sent_come_in_order() {
-        fn pass<T: Copy + PartialEq + std::fmt::Debug>(messages: [T; 2], by_window: bool) {
-            let places = places(2);
-            let (mut sender, mut receiver) = carrier(2, by_window);
-            for n in 0..2 {
-                assert!(sender.push(&places[n + 1], messages[n]));
+        fn pass<T: Copy + PartialEq + std::fmt::Debug>(messages: [T; 2]) {
+            for is_ahead in [false, true] {
+                let places = places(2);
+                let (mut sender, mut receiver) = carrier(2);
+                if is_ahead {
+                    receiver.show_ahead(|_| ());
+                }
+                send(&mut sender, &places, &messages);
+                let came = [1, 2, 1].map(|at| receiver.pop(&places, at));
+                assert_eq!(came, [Some(messages[0]), Some(messages[1]), None]);
             }
-            if let Sender::Window(stage) = &mut sender {
-                assert!(stage.flush());
-            }
-            assert_eq!(
-                [1, 2, 1].map(|n| receiver.pop(&places[n])),
-                [Some(messages[0]), Some(messages[1]), None]
-            );
         }
-        pass([1, 2].map(|n| std::num::NonZeroU64::MIN.saturating_add(n)), false);
-        pass([[1u64; 3], [2; 3]], false);
-        pass([1u64, 2], true);
+        pass([1, 2].map(|n| NonZeroU64::MIN.saturating_add(n)));
+        pass([[1u64; 3], [2; 3]]);
     }
 }

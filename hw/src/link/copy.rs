@@ -88,7 +88,6 @@ mod tests {
         let (from, to) = (here.slot(), there.slot());
         let (mut out, mut input) = link(&config(), &from, &to);
         out.send(Cycle(0), message(7));
-        crate::link::flush::Flush::flush(&mut out);
         assert_eq!(
             (input.recv_copy(Cycle(0)), input.recv_copy(Cycle(1))),
             (None, Some(message(7)))

@@ -1,6 +1,5 @@
 //! Latency, depth and credits of a link, cycle by cycle.
 
-use super::flush::Flush;
 use super::*;
 use crate::tile::TileBuilder;
 
@@ -67,24 +66,9 @@ fn between_tiles_room_comes_back_after_the_latency() {
         &to,
     );
     out.send(Cycle(0), 1);
-    out.flush();
     assert_eq!(inp.recv(Cycle(5)), Some(1));
     assert!(!out.has_room(Cycle(9)));
     assert!(out.has_room(Cycle(10)));
-}
-
-#[test]
-#[should_panic(expected = "its sender was flushed")]
-fn between_tiles_message_of_a_window_that_nobody_ended_panics_where_it_is_due() {
-    let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
-    let config = LinkConfig {
-        path: Path::root("l"),
-        latency: 5,
-        depth: 1,
-    };
-    let (mut out, mut inp) = link(&config, &a.slot(), &b.slot());
-    out.send(Cycle(0), 1);
-    inp.recv(Cycle(5));
 }
 
 #[test]

@@ -20,11 +20,10 @@ pub trait Touch {
 }
 
 impl<T> InPort<T> {
-    /// Has `ahead` ask for what messages from another tile point to ([`crate::prefetch`]), as soon as they are here.
+    /// Has `ahead` ask for what messages of a word point to ([`crate::prefetch`]), as soon as one that was sent before them is looked at.
+    /// For links between tiles: inside one the boxes are near.
     pub fn ask_ahead(&mut self, ahead: fn(&T)) {
-        if let Receiver::Window(unpack) = &mut self.carrier {
-            unpack.ask_ahead(ahead);
-        }
+        self.carrier.show_ahead(ahead);
     }
 }
 
@@ -37,10 +36,8 @@ impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(self.place());
-        match &self.carrier {
-            Sender::Place => {}
-            Sender::Each(queue) => _ = black_box(queue.len()),
-            Sender::Window(stage) => prefetch(&**stage),
+        if let Sender::Queue(queue) = &self.carrier {
+            black_box(queue.len());
         }
     }
 }
@@ -56,11 +53,8 @@ impl<T> Touch for InPort<T> {
         prefetch(self.place());
         match &self.carrier {
             Receiver::Place => {}
-            Receiver::Each(queue) => _ = black_box(queue.len()),
-            Receiver::Window(unpack) => {
-                prefetch(&**unpack);
-                unpack.touch();
-            }
+            Receiver::Ahead(ahead) => prefetch(&**ahead),
+            Receiver::Queue(queue) => _ = black_box(queue.len()),
         }
     }
 }

@@ -152,12 +152,6 @@ macro_rules! show_ports {
             }
         }
 
-        impl $crate::link::flush::Flush for $ports {
-            fn flush(&mut self) {
-                $($crate::link::flush::Flush::flush(&mut self.$end);)+
-            }
-        }
-
         impl $crate::link::touch::Touch for $ports {
             fn prefetch(&self) {
                 $($crate::link::touch::Touch::prefetch(&self.$end);)+

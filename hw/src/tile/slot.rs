@@ -18,8 +18,6 @@ pub(crate) struct Shared {
     pub(super) remote_latency: AtomicU32,
     /// The tiles that links lead to or come from, by [`Shared::identity`].
     pub(super) neighbors: Mutex<Vec<usize>>,
-    /// Components that send to other tiles.
-    pub(super) remote_senders: AtomicU64,
     /// Components to tick when the next quantum begins.
     pub(super) next_quantum: AtomicU64,
     /// For each component, its numbered links (see [`crate::link::inbox`]) with messages under way, and the first cycle in which it
@@ -36,7 +34,6 @@ impl Shared {
             mail: Wheel::new(),
             remote_latency: AtomicU32::new(u32::MAX),
             neighbors: Mutex::default(),
-            remote_senders: AtomicU64::new(0),
             next_quantum: AtomicU64::new(0),
             arrivals: [const { [const { AtomicU64::new(0) }; 2] }; MAX_COMPONENTS],
             bell: OnceLock::new(),
@@ -132,11 +129,6 @@ impl Slot {
     pub(crate) fn note_link(&self, other: &Slot, latency: u32) {
         self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
         self.shared.note_neighbor(&other.shared);
-    }
-
-    /// Its component sends to another tile.
-    pub(crate) fn note_remote_sender(&self) {
-        self.shared.remote_senders.fetch_or(1 << self.index, Ordering::Relaxed);
     }
 
     /// What it shares with the ports of others, and its number in its tile.

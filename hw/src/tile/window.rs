@@ -21,17 +21,7 @@ impl Tile {
             self.cycle(now);
             now += 1;
         }
-        self.flush();
         self.hand_on(end);
-    }
-
-    /// Lets go what was sent to other tiles.
-    fn flush(&mut self) {
-        let mut senders = self.shared.remote_senders.load(Ordering::Relaxed);
-        while senders != 0 {
-            self.components[senders.trailing_zeros() as usize].flush();
-            senders &= senders - 1;
-        }
     }
 
     /// Has the components that are due in the window read what they will need.

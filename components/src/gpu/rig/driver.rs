@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -146,10 +145,6 @@ impl Component for Driver {
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.vector("in_flight", 16, Some(self.in_flight as u64));
-    }
-
-    fn flush(&mut self) {
-        self.requests.flush();
     }
 
     fn stats(&self, report: &mut dyn Report) {

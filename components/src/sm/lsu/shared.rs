@@ -27,7 +27,6 @@ mod products;
 pub use lines::LinePorts;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -313,10 +312,6 @@ impl Component for SharedMemory {
 
     fn touch(&self) {
         self.ports.touch();
-    }
-
-    fn flush(&mut self) {
-        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -29,7 +29,6 @@ mod packets;
 pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
@@ -317,10 +316,6 @@ impl Component for Lsu {
 
     fn touch(&self) {
         self.ports.touch();
-    }
-
-    fn flush(&mut self) {
-        self.ports.flush();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
