@@ -5,6 +5,8 @@
 //!
 //! Invariant: a place with a line is in one chain, once; a place without is in none.
 
+use warpwave_hw::prefetch::prefetch;
+
 /// No line: device memory begins far above line 0.
 const NONE: u32 = 0;
 
@@ -65,6 +67,20 @@ impl Chains {
             at = tag.next;
         }
         None
+    }
+
+    /// Asks for where the chain of a line begins ([`prefetch`]).
+    #[inline]
+    pub(crate) fn prefetch(&self, line: u32) {
+        prefetch(&self.0[self.chain(line)]);
+    }
+
+    /// Asks for the first place of a line's chain, where that begins being here already.
+    #[inline]
+    pub(crate) fn prefetch_place(&self, places: &[impl Tagged], line: u32) {
+        if let Some(place) = places.get(self.0[self.chain(line)] as usize) {
+            prefetch(place);
+        }
     }
 
     /// Puts a line in a place that has none.

@@ -6,6 +6,8 @@
 //! - The oldest is the way whose last use is longest ago among those allowed; never-used ways come first, the lowest first.
 //! - Only the order of the uses counts, never the cycle.
 
+use crate::prefetch::prefetch;
+
 /// The order of use in every set.
 ///
 /// ```
@@ -79,6 +81,13 @@ impl Lru {
         links[usize::from(ends.youngest)].younger = way as u8;
         links[way].older = ends.youngest;
         ends.youngest = way as u8;
+    }
+
+    /// Asks for what [`Lru::touch`] will read of a way ([`prefetch`]).
+    #[inline]
+    pub fn prefetch(&self, set: usize, way: usize) {
+        prefetch(&self.ends[set]);
+        prefetch(&self.links[set * self.ways + way]);
     }
 
     /// Way `way` of set `set` is free: it is as if it were never used.

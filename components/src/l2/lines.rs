@@ -9,6 +9,7 @@
 //! way is pinned.
 
 use warpwave_hw::lru::Lru;
+use warpwave_hw::prefetch::prefetch;
 
 use crate::chains::{Chains, Tag, Tagged};
 use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_some, each_sector, sector_masks};
@@ -98,6 +99,22 @@ impl Lines {
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<usize> {
         self.chains.find(&self.places, line)
+    }
+
+    /// Asks for what looking up and using a line needs, in three steps of which each needs the one before it ([`prefetch`]).
+    #[inline]
+    pub(super) fn prefetch(&self, line: u32, step: u32) {
+        match step {
+            0 => self.chains.prefetch(line),
+            1 => self.chains.prefetch_place(&self.places, line),
+            _ => {
+                if let Some(at) = self.find(line) {
+                    let set = self.places[at].set as usize;
+                    self.lru.prefetch(set, at - set * self.ways);
+                    prefetch(self.bytes(at));
+                }
+            }
+        }
     }
 
     /// A place for a line that is not here, `local` being its number in the slice: free, or with a line that may go. None if every

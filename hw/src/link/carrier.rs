@@ -12,7 +12,6 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrayvec::{ArrayVec, IntoIter};
 use crossbeam::atomic::AtomicCell;
 use crossbeam::queue::ArrayQueue;
 
@@ -121,12 +120,15 @@ pub(super) enum Receiver<T> {
     Queue(Arc<ArrayQueue<T>>),
 }
 
-/// Most messages that are taken out together: boxes fill a line of the processor's cache with the count of them.
-const TOGETHER: usize = 7;
+/// Most messages that are taken out before their turn.
+const AHEAD: usize = 8;
 
-/// Messages taken out of their places before their turn, and shown to whoever asks for what they point to.
+/// The oldest messages, taken out of their places before their turn, and shown to whoever asks for what they point to.
 pub(super) struct Ahead<T> {
-    messages: IntoIter<T, TOGETHER>,
+    /// A ring.
+    messages: [Option<T>; AHEAD],
+    first: u32,
+    n: u32,
     show: fn(&T),
 }
 
@@ -168,31 +170,44 @@ impl<T> Receiver<T> {
     /// Takes messages out of their places before their turn from now on, and shows them.
     pub(super) fn show_ahead(&mut self, show: fn(&T)) {
         if let Receiver::Place = self {
-            let messages = ArrayVec::new().into_iter();
-            *self = Receiver::Ahead(Box::new(Ahead { messages, show }));
+            let messages = [const { None }; AHEAD];
+            let (first, n) = (0, 0);
+            *self = Receiver::Ahead(Box::new(Ahead {
+                messages,
+                first,
+                n,
+                show,
+            }));
         }
     }
 }
 
 impl<T> Ahead<T> {
-    #[inline]
+    /// The oldest message; as many that follow it as have come and are not too many are taken out.
     fn pop(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
-        self.messages.next().or_else(|| self.take_more(places, at))
+        let depth = places.len() as u32 - FIRST;
+        let most = depth.min(AHEAD as u32);
+        while self.n < most {
+            let next = at + self.n;
+            let place = &places[if next > depth { next - depth } else { next } as usize];
+            if !place.is_taken() {
+                break;
+            }
+            let message = place.message.take();
+            message.iter().for_each(self.show);
+            self.messages[(self.first + self.n) as usize % AHEAD] = message;
+            self.n += 1;
+        }
+        let message = self.messages[self.first as usize % AHEAD].take()?;
+        self.first += 1;
+        self.n -= 1;
+        Some(message)
     }
 
-    /// The message of place `at`, and those that follow to be had without waiting.
-    fn take_more(&mut self, places: &[Place<T>], mut at: u32) -> Option<T> {
-        let mut messages = ArrayVec::<T, TOGETHER>::new();
-        while !messages.is_full()
-            && places[at as usize].is_taken()
-            && let Some(message) = places[at as usize].message.take()
-        {
-            (self.show)(&message);
-            messages.push(message);
-            at = next(at, places);
-        }
-        self.messages = messages.into_iter();
-        self.messages.next()
+    /// The message `n` behind the oldest, if it was taken out.
+    #[inline]
+    pub(super) fn message(&self, n: u32) -> Option<&T> {
+        self.messages[(self.first + n) as usize % AHEAD].as_ref()
     }
 }
 

@@ -25,6 +25,16 @@ impl<T> InPort<T> {
     pub fn ask_ahead(&mut self, ahead: fn(&T)) {
         self.carrier.show_ahead(ahead);
     }
+
+    /// The message `n` behind the one at the head, which was looked at, as far as it is known ahead. Only to ask for what it will need:
+    /// how far ahead messages are known is another for each run.
+    #[inline]
+    pub fn ahead(&self, n: u32) -> Option<&T> {
+        match &self.carrier {
+            Receiver::Ahead(ahead) => ahead.message(n),
+            Receiver::Place | Receiver::Queue(_) => None,
+        }
+    }
 }
 
 impl<T> Touch for OutPort<T> {

@@ -108,6 +108,7 @@ impl Slice {
     #[inline]
     fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> TagState {
         let Plan { place, here, .. } = plan;
+        self.ask_ahead();
         let mut packet = self.ports.requests.recv(now).expect("a request was seen");
         packet.stamps.note(Stage::L2, now);
         if !here {
@@ -131,6 +132,16 @@ impl Slice {
         }
         self.wait(packet, plan, now);
         TagState::Miss
+    }
+
+    /// Asks for what the next three requests will need.
+    #[inline]
+    fn ask_ahead(&self) {
+        for n in 0..3 {
+            if let Some(packet) = self.ports.requests.ahead(n) {
+                self.lines.prefetch(line_number(packet), 2 - n);
+            }
+        }
     }
 
     /// Lets a request wait for sectors, and asks memory for those that are not under way.
