@@ -1,6 +1,6 @@
 //! Packets that a cache makes itself, used again.
 
-use crate::proto::mem::{Packet, PacketKind, Stamps};
+use crate::proto::mem::{Packet, PacketKind};
 
 /// Packets not in use. It grows to the most that are ever under way, then allocates no more.
 #[derive(Default)]
@@ -10,14 +10,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A packet without stamps; its bytes are anything.
-    pub(crate) fn take(&mut self, kind: PacketKind, line: u64, sectors: u8, tag: u32) -> Box<Packet> {
+    /// A packet that passed no stage; its bytes are anything.
+    pub(crate) fn take(&mut self, kind: PacketKind, line: u64, sectors: u8, tag: u32, is_timed: bool) -> Box<Packet> {
         let mut packet = self.free.pop().unwrap_or_else(|| Box::new(Packet::blank()));
         packet.kind = kind;
         packet.line = line;
         packet.sectors = sectors;
         packet.tag = tag;
-        packet.stamps = Stamps::NONE;
+        packet.set_out(is_timed);
         packet
     }
 

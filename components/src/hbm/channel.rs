@@ -241,7 +241,7 @@ impl Channel {
     }
 
     fn enqueue(&mut self, mut packet: Box<Packet>, port: usize, now: Cycle, edge: u64) {
-        packet.stamps.note(Stage::Hbm, now);
+        packet.note(Stage::Hbm, now);
         let write = packet.kind == PacketKind::Store;
         *(if write {
             &mut self.stats.write_requests

@@ -158,14 +158,16 @@ pub struct Packet {
     pub l1_hit: bool,
     /// Whether the sectors were found in the L2.
     pub l2_hit: bool,
-    /// When it passed each stage.
+    /// Whether it notes when it passes each stage: where somebody listens.
+    pub is_timed: bool,
+    /// When it passed each stage, if it is timed; else anything.
     pub stamps: Stamps,
     /// Data of a store; data of a load's answer.
     pub bytes: [u8; LINE],
 }
 
 impl Packet {
-    /// A packet that wants nothing yet, for a pool.
+    /// A packet that wants nothing yet, for a pool; it is timed.
     pub fn blank() -> Self {
         Packet {
             kind: PacketKind::Load,
@@ -180,7 +182,25 @@ impl Packet {
             tag: 0,
             l1_hit: false,
             l2_hit: false,
+            is_timed: true,
             stamps: Stamps::NONE,
+        }
+    }
+
+    /// Passes no stage yet; from now on it is timed or is not.
+    #[inline]
+    pub fn set_out(&mut self, is_timed: bool) {
+        self.is_timed = is_timed;
+        if is_timed {
+            self.stamps = Stamps::NONE;
+        }
+    }
+
+    /// Notes the cycle in which it enters a stage, if it is timed.
+    #[inline]
+    pub fn note(&mut self, stage: Stage, now: Cycle) {
+        if self.is_timed {
+            self.stamps.note(stage, now);
         }
     }
 
@@ -190,11 +210,10 @@ impl Packet {
         prefetch(&self.line);
     }
 
-    /// Has the processor bring all of it.
+    /// Has the processor bring all of it that is used where nobody listens.
     #[inline]
     pub fn prefetch(&self) {
         prefetch(&self.line);
-        prefetch(&self.stamps);
         prefetch(&self.bytes[0]);
         prefetch(&self.bytes[LINE / 2]);
     }

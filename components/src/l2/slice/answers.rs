@@ -148,7 +148,7 @@ impl Slice {
     /// Every sector is done: the packet enters the answer pipe.
     #[inline(always)]
     pub(super) fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
-        packet.stamps.note(Stage::L2Data, now);
+        packet.note(Stage::L2Data, now);
         let pipe = match self.config.near_sms.contains(&packet.sm) {
             true => &mut self.answers.near,
             false => &mut self.answers.far,

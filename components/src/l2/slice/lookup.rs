@@ -110,7 +110,7 @@ impl Slice {
         let Plan { place, here, .. } = plan;
         self.ask_ahead();
         let mut packet = self.ports.requests.recv(now).expect("a request was seen");
-        packet.stamps.note(Stage::L2, now);
+        packet.note(Stage::L2, now);
         if !here {
             self.replace(place, line_number(&packet));
         }
@@ -151,8 +151,9 @@ impl Slice {
             place, queued, fetched, ..
         } = plan;
         let rest = queued | fetched;
+        let is_timed = packet.is_timed;
         let slot = self.waiting.add(packet, rest);
-        self.fetch(place, fetched, now);
+        self.fetch(place, fetched, is_timed, now);
         let entry = self
             .lines
             .fetch(place)

@@ -156,7 +156,7 @@ impl Slice {
     fn write_line_back(&mut self, place: usize) {
         let line = self.lines.line(place).expect("a changed place holds a line");
         let sectors = self.lines.dirty(place);
-        let mut packet = self.pool.take(PacketKind::Store, address(line), sectors, 0);
+        let mut packet = self.pool.take(PacketKind::Store, address(line), sectors, 0, false);
         packet.byte_mask = self.lines.valid(place) & byte_mask(sectors);
         copy_sectors(self.lines.bytes(place), &mut packet.bytes, sectors);
         self.stats.sectors_written_back += u64::from(n_sectors(sectors));
@@ -164,8 +164,8 @@ impl Slice {
         self.enqueue(packet);
     }
 
-    /// Asks memory for sectors of a line that is here.
-    pub(super) fn fetch(&mut self, place: usize, sectors: u8, now: Cycle) {
+    /// Asks memory for sectors of a line that is here, for a packet that is timed or is not.
+    pub(super) fn fetch(&mut self, place: usize, sectors: u8, is_timed: bool, now: Cycle) {
         if sectors == 0 {
             return;
         }
@@ -173,8 +173,10 @@ impl Slice {
         self.lines.set_fetch(place, Some(entry));
         self.fetches.start(entry, sectors);
         let line = self.lines.line(place).expect("a line was allocated");
-        let mut packet = self.pool.take(PacketKind::Load, address(line), sectors, place as u32);
-        packet.stamps.note(Stage::L2, now);
+        let mut packet = self
+            .pool
+            .take(PacketKind::Load, address(line), sectors, place as u32, is_timed);
+        packet.note(Stage::L2, now);
         self.stats.sectors_fetched += u64::from(n_sectors(sectors));
         self.enqueue(packet);
     }
@@ -182,8 +184,11 @@ impl Slice {
 
 /// A packet that waited was at the memory when its fetch was, if it came before that.
 fn inherit_stamp(packet: &mut Packet, fill: &Packet) {
+    if !packet.is_timed || !fill.is_timed {
+        return;
+    }
     match (fill.stamps.at(Stage::Hbm), packet.stamps.at(Stage::L2)) {
-        (Some(at), Some(looked_up)) if at >= looked_up => packet.stamps.note(Stage::Hbm, at),
+        (Some(at), Some(looked_up)) if at >= looked_up => packet.note(Stage::Hbm, at),
         _ => {}
     }
 }

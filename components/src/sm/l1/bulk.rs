@@ -25,7 +25,7 @@ impl L1 {
         let Some(mut packet) = ports.requests.recv(now) else {
             return;
         };
-        packet.stamps.note(Stage::L1, now);
+        packet.note(Stage::L1, now);
         if packet.kind == PacketKind::Store {
             let line = line_number(&packet);
             if let Some((place, sectors)) = self.tags.find(line) {

@@ -14,7 +14,7 @@ impl L1 {
         let Some(mut packet) = self.ports.returns.recv(now) else {
             return;
         };
-        packet.stamps.note(Stage::Response, now);
+        packet.note(Stage::Response, now);
         // What is back makes no room in the store queue.
         self.progress |= self.state != TagState::StallStore;
         if packet.kind == PacketKind::Load {
@@ -57,10 +57,13 @@ impl L1 {
 
 /// A packet that waited passed the stages of the fill that completed it, as far as they came after its own lookup.
 fn inherit_stamps(packet: &mut Packet, fill: &Packet) {
+    if !packet.is_timed || !fill.is_timed {
+        return;
+    }
     let looked_up = packet.stamps.0[Stage::L1 as usize];
     for stage in [Stage::Request, Stage::L2, Stage::Hbm, Stage::L2Data, Stage::Response] {
         match fill.stamps.at(stage) {
-            Some(at) if at >= looked_up => packet.stamps.note(stage, at),
+            Some(at) if at >= looked_up => packet.note(stage, at),
             _ => {}
         }
     }

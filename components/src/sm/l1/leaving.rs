@@ -53,7 +53,7 @@ impl L1 {
 
     /// A packet leaves for the LSU in cycle `at`.
     fn take_path(&mut self, packet: &mut Packet, at: Cycle) {
-        packet.stamps.note(Stage::Return, at);
+        packet.note(Stage::Return, at);
         let cycles = match packet.kind {
             PacketKind::Load => self.data_cycles[packet.n_sectors() as usize],
             _ => 1,
@@ -83,7 +83,7 @@ impl L1 {
         if self.sends_ahead && self.store_queue.len() == 0 && self.ports.below.has_room(now) {
             let written = written(&packet);
             self.stats.sectors_written_below += stored(&packet, written);
-            packet.stamps.note(Stage::Request, now + 1);
+            packet.note(Stage::Request, now + 1);
             self.ports.below.send_ahead(now, packet);
             self.ahead.at = now + 1;
             self.ahead.below = (1, written);
@@ -98,7 +98,7 @@ impl L1 {
             return;
         }
         let (mut packet, stored) = self.store_queue.pop().expect("the queue is not empty");
-        packet.stamps.note(Stage::Request, now);
+        packet.note(Stage::Request, now);
         self.stats.sectors_written_below += stored;
         self.ports.below.send(now, packet);
         self.progress = true;

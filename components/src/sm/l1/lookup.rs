@@ -1,7 +1,6 @@
 //! The tag stage: one request a cycle is looked up, and hit, missed, merged, or passed on.
 
 use warpwave_hw::time::Cycle;
-use warpwave_isa::inst::CacheOp;
 
 use super::store::written;
 use super::{L1, TagState, is_passed_on, line_number};
@@ -89,14 +88,17 @@ impl L1 {
         self.stats.load_sectors_merged += u64::from(n_sectors(merged));
         packet.l1_hit = false;
         packet.l2_hit = true;
-        let cache = packet.cache;
+        let (cache, is_timed) = (packet.cache, packet.is_timed);
         let slot = self.waiting.add(packet, missing);
         if merged != 0 {
             self.mshr.merge(line, merged, slot, &mut self.waiting);
         }
         if fetched != 0 {
             let n = self.mshr.open(line, fetched, slot, &mut self.waiting);
-            self.request(line, fetched, n, cache, now);
+            let line = u64::from(line) * LINE as u64;
+            let mut packet = self.pool.take(PacketKind::Load, line, fetched, n, is_timed);
+            packet.cache = cache;
+            self.queue_below(packet, now);
         }
         TagState::Miss
     }
@@ -157,16 +159,8 @@ impl L1 {
     /// Takes the request that was looked at, and counts it.
     fn take(&mut self, now: Cycle) -> Box<Packet> {
         let mut packet = self.ports.requests.recv(now).expect("a request was seen");
-        packet.stamps.note(Stage::L1, now);
+        packet.note(Stage::L1, now);
         self.stats.count_request(&packet);
         packet
-    }
-
-    /// Asks the L2 for sectors.
-    fn request(&mut self, line: u32, sectors: u8, n: u32, cache: CacheOp, now: Cycle) {
-        let line = u64::from(line) * LINE as u64;
-        let mut packet = self.pool.take(PacketKind::Load, line, sectors, n);
-        packet.cache = cache;
-        self.queue_below(packet, now);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each entry keeps the parts of its access in place. The tag of a packet names entry and part.
 
+use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::WARP_SIZE;
 
 use super::coalescer::Parts;
@@ -24,6 +25,8 @@ pub fn entry_and_part(tag: u32) -> (u32, usize) {
 pub struct Pending {
     /// The instruction, for what is answered with data; a store has none, its warp went on.
     pub flight: Option<Box<Flight>>,
+    /// When the instruction was issued.
+    pub issued: Cycle,
     /// The instruction.
     pub pc: u32,
     /// Packets not yet answered, and one more while packets are still being made; none in a free entry.
@@ -40,6 +43,7 @@ impl Pending {
     /// A free entry.
     const FREE: Pending = Pending {
         flight: None,
+        issued: Cycle::ZERO,
         pc: 0,
         left: 0,
         subcore: 0,

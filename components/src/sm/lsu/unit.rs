@@ -119,7 +119,6 @@ struct Making {
     words: u32,
     filling: Filling,
     cache: CacheOp,
-    issued: Cycle,
 }
 
 /// The load-store unit.

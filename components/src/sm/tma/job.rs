@@ -5,7 +5,7 @@ use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
 use crate::proto::bulk;
 use crate::proto::cluster::remote_address;
-use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, Stamps};
+use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
 use crate::proto::warp::Flight;
 
 /// A copy under way.
@@ -142,7 +142,7 @@ impl Job {
         packet.sectors =
             (first / SECTOR..=(first + piece.bytes as usize - 1) / SECTOR).fold(0, |mask, n| mask | 1 << n);
         packet.cache = CacheOp::Global;
-        packet.stamps = Stamps::NONE;
+        packet.set_out(true);
     }
 
     /// The line of the CTA's shared memory that a piece is in.

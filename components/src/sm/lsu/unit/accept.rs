@@ -158,18 +158,18 @@ impl Lsu {
             self.l1_bytes = flight.grid.l1_bytes;
         }
         let lanes = data::device_lanes(&flight);
-        let (subcore, warp, pc) = (flight.subcore, flight.warp, flight.pc);
+        let (subcore, warp, pc, issued) = (flight.subcore, flight.warp, flight.pc, flight.issued);
         let mut making = Making {
             entry: 0,
             word: 0,
             words: data::lines_apart(&flight),
             filling: Filling::of(&flight, halves),
             cache: flight.inst().mods.cache,
-            issued: flight.issued,
         };
         let posted = flight.timing().is_posted;
         making.entry = self.pending.add(Pending {
             flight: Some(flight),
+            issued,
             subcore,
             warp,
             pc,

@@ -16,21 +16,20 @@ impl Lsu {
     pub(super) fn take_answers(&mut self, now: Cycle) {
         while let Some(mut packet) = self.ports.answer.recv(now) {
             if packet.tag != INVALIDATION {
-                let age = packet.stamps.at(Stage::Issue).map_or(0, |issued| now.since(issued));
+                packet.note(Stage::Return, now);
+                let age = now.since(self.take_answer(&packet, now));
                 let most = self.answered.map_or(age, |(_, most)| most.max(age));
                 self.answered = Some((packet.line, most));
-                if self.log.is_on() {
-                    packet.stamps.note(Stage::Return, now);
-                }
-                self.take_answer(&packet, now);
             }
             self.pool.push(packet);
         }
     }
 
-    pub(super) fn take_answer(&mut self, packet: &Packet, now: Cycle) {
+    /// What an access waits for is here; gives the cycle of the access's issue.
+    pub(super) fn take_answer(&mut self, packet: &Packet, now: Cycle) -> Cycle {
         let (entry, part) = entry_and_part(packet.tag);
         let (pending, parts) = self.pending.get(entry);
+        let issued = pending.issued;
         let grid = self.grid.unwrap_or(0);
         self.log
             .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
@@ -57,6 +56,7 @@ impl Lsu {
             latency.record(now.since(flight.issued) + 2);
         }
         self.answered(entry, now);
+        issued
     }
 
     /// One packet less to wait for, or all packets made.

@@ -4,7 +4,7 @@ use warpwave_hw::time::Cycle;
 
 use super::{INVALIDATION, Lsu};
 use crate::proto::cluster::remote;
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage, Stamps};
+use crate::proto::mem::{LINE, Packet, PacketKind, Stage};
 use crate::sm::lsu::coalescer::Part;
 use crate::sm::lsu::pending::tag;
 use crate::sm::lsu::texture::{self, is_texture};
@@ -97,9 +97,9 @@ impl Lsu {
         packet.tag = tag(making.entry, parts.take());
         let has_more = !parts.is_done();
         packet.cache = making.cache;
-        packet.stamps = Stamps::NONE;
-        packet.stamps.note(Stage::Issue, making.issued);
-        packet.stamps.note(Stage::Lsu, now);
+        packet.set_out(self.log.is_on());
+        packet.note(Stage::Issue, pending.issued);
+        packet.note(Stage::Lsu, now);
         packet.l1_hit = false;
         packet.l2_hit = false;
         let flight = pending.flight.as_ref().expect(FLIGHT_STAYS);
