@@ -13,6 +13,9 @@ impl Pool {
     /// A packet that passed no stage; its bytes are anything.
     pub(crate) fn take(&mut self, kind: PacketKind, line: u64, sectors: u8, tag: u32, is_timed: bool) -> Box<Packet> {
         let mut packet = self.free.pop().unwrap_or_else(|| Box::new(Packet::blank()));
+        if let Some(next) = self.free.last() {
+            next.prefetch();
+        }
         packet.kind = kind;
         packet.line = line;
         packet.sectors = sectors;

@@ -97,10 +97,12 @@ impl L1 {
         if self.store_queue.len() == 0 || !self.ports.below.has_room(now) {
             return;
         }
-        let (mut packet, stored) = self.store_queue.pop().expect("the queue is not empty");
-        packet.note(Stage::Request, now);
-        self.stats.sectors_written_below += stored;
-        self.ports.below.send(now, packet);
+        let mut queued = self.store_queue.pop().expect("the queue is not empty");
+        if queued.is_timed {
+            queued.packet.note(Stage::Request, now);
+        }
+        self.stats.sectors_written_below += queued.stored;
+        self.ports.below.send(now, queued.packet);
         self.progress = true;
     }
 

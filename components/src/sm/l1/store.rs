@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 
 use crate::proto::mem::{Packet, PacketKind};
 
-/// A packet on its way down, and the sectors that it changes, and stores. By the time it goes the packet may be far away in memory:
-/// what is asked of it then stands here.
-struct Queued {
-    packet: Box<Packet>,
+/// A packet on its way down. By the time it goes it may be far away in memory: what is asked of it then stands here.
+pub(super) struct Queued {
+    pub(super) packet: Box<Packet>,
+    /// Sectors that it changes.
     written: u32,
-    stored: u64,
+    /// Those that it stores.
+    pub(super) stored: u64,
+    /// Whether it is timed.
+    pub(super) is_timed: bool,
 }
 
 /// Packets on their way down, with a limit on the sectors that stores among them write.
@@ -50,17 +53,18 @@ impl StoreQueue {
         self.sectors += written;
         let queued = Queued {
             stored: stored(&packet, written),
+            is_timed: packet.is_timed,
             packet,
             written,
         };
         self.packets.push_back(queued);
     }
 
-    /// Takes the oldest packet, with the sectors that it stores.
-    pub(super) fn pop(&mut self) -> Option<(Box<Packet>, u64)> {
+    /// Takes the oldest packet.
+    pub(super) fn pop(&mut self) -> Option<Queued> {
         let queued = self.packets.pop_front()?;
         self.sectors -= queued.written;
-        Some((queued.packet, queued.stored))
+        Some(queued)
     }
 
     /// Drops all.

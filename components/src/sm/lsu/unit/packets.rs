@@ -122,6 +122,9 @@ impl Lsu {
 
     fn blank(&mut self) -> Box<Packet> {
         let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
+        if let Some(next) = self.pool.last() {
+            next.prefetch();
+        }
         packet.sm = self.config.sm;
         packet
     }
