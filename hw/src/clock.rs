@@ -130,6 +130,7 @@ impl Clock {
     /// As a component does, whatever thread ticked it.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
         let has_hubs = self.sides.contains(&Side::Hub);
+        self.bells.set_alone(self.threads == 1);
         let mut plan = Plan::new(self.threads, self.now, self.quantum, has_hubs);
         let mut shares = Share::deal(&mut self.tiles, &self.sides, &self.bells, self.threads, self.now).into_iter();
         let reason = std::thread::scope(|scope| {

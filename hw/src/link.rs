@@ -222,8 +222,9 @@ impl<T> OutPort<T> {
             place.word.load(Ordering::Acquire) <= now.0,
             "cycle {now}: message sent without asking for room"
         );
+        // What is behind the last is no later for that: the last was sent before, within the same horizon.
         assert!(
-            visible.since(now) <= u64::from(self.longest),
+            after <= u64::from(self.longest),
             "cycle {now}: a message visible only in cycle {visible}, beyond the horizon of {} cycles",
             self.longest
         );

@@ -254,7 +254,9 @@ impl Tile {
         if self.fading.next() <= now {
             self.tick_faded(now, due);
         }
-        if self.in_order {
+        if self.in_order && self.watched == 0 {
+            self.tick_unwatched(now, due);
+        } else if self.in_order {
             while due != 0 {
                 self.tick(due.trailing_zeros() as usize, now);
                 due &= due - 1;
@@ -266,6 +268,27 @@ impl Tile {
                     self.tick(index, now);
                 }
             }
+        }
+    }
+
+    /// Ticks these components in slot order.
+    #[inline]
+    fn tick_unwatched(&mut self, now: Cycle, mut due: u64) {
+        let mut busy = 0;
+        while due != 0 {
+            let index = due.trailing_zeros() as usize;
+            due &= due - 1;
+            let Some(component) = self.components.get_mut(index) else {
+                break;
+            };
+            match component.tick(now) {
+                Activity::Busy => busy |= 1 << index,
+                Activity::Idle => {}
+                activity => self.schedule(index, now, activity),
+            }
+        }
+        if busy != 0 {
+            self.shared.wheel.add(now + 1, busy);
         }
     }
 

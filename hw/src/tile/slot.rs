@@ -56,12 +56,25 @@ impl Shared {
     #[inline]
     pub(crate) fn wake(&self, component: u8, is_remote: bool, at: Cycle) {
         if is_remote {
-            self.mail.post(at, 1 << component);
-            if let Some((bells, tile)) = self.bell.get() {
-                bells.ring(*tile);
+            let Some((bells, tile)) = self.bell.get() else {
+                return self.mail.post(at, 1 << component);
+            };
+            if bells.is_alone() {
+                self.mail.add(at, 1 << component);
+            } else {
+                self.mail.post(at, 1 << component);
             }
+            bells.ring(*tile);
         } else {
             self.wheel.add(at, 1 << component);
+        }
+    }
+
+    /// On the tile's own thread: puts on the wheel whom other tiles have woken.
+    pub(super) fn take_mail(&self) {
+        match self.bell.get() {
+            Some((bells, _)) if bells.is_alone() => self.mail.empty_into(&self.wheel),
+            _ => self.mail.drain_into(&self.wheel),
         }
     }
 

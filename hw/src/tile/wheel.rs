@@ -22,7 +22,7 @@ impl Wheel {
         }
     }
 
-    /// Adds components, on the tile's own thread: no other writes, so plain loads and stores do.
+    /// Adds components where no other thread writes, so that plain loads and stores do: on the tile's own, or on the only one.
     #[inline]
     pub fn add(&self, at: Cycle, components: u64) {
         let place = (at.0 % HORIZON) as usize;
@@ -74,7 +74,17 @@ impl Wheel {
         }
     }
 
-    /// Moves all entries into `wheel`.
+    /// Moves all entries into `wheel`, on the only thread.
+    pub fn empty_into(&self, wheel: &Wheel) {
+        let mut cycles = self.cycles.load(Ordering::Relaxed);
+        while cycles != 0 {
+            let at = Cycle(u64::from(cycles.trailing_zeros()));
+            cycles &= cycles - 1;
+            wheel.add(at, self.take(at));
+        }
+    }
+
+    /// Moves all entries into `wheel`, while other threads may add some.
     pub fn drain_into(&self, wheel: &Wheel) {
         if self.cycles.load(Ordering::Relaxed) == 0 {
             return;

@@ -8,7 +8,7 @@ use crate::time::Cycle;
 impl Tile {
     /// Runs the cycles from `from` until before `end`.
     pub fn run(&mut self, from: Cycle, end: Cycle) {
-        self.shared.mail.drain_into(&self.shared.wheel);
+        self.shared.take_mail();
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
         self.touch_due(from, end);
