@@ -9,6 +9,16 @@ use warpwave_isa::program::{Decoded, WordSource};
 use crate::proto::warp::Flight;
 use crate::sm::subcore::regfile::RegFile;
 
+/// Asks for the registers that an instruction of a warp will read ([`warpwave_hw::prefetch`]).
+#[inline]
+pub fn prefetch(decoded: &Decoded, warp: usize, file: &RegFile) {
+    for source in &decoded.sources[..decoded.words as usize] {
+        if let WordSource::Reg(reg) = *source {
+            file.prefetch(warp, reg, 1);
+        }
+    }
+}
+
 /// Reads the operands of `flight`, whose instruction and facts these are, and narrows its lanes from the running ones to those in
 /// which the guard holds. Predicates are left as they were in the box where the instruction looks at none.
 #[inline]

@@ -1,0 +1,111 @@
+//! Results come in: they are stored, the scheduler hears of it, the box is free again.
+
+use warpwave_hw::link::InPort;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::reg::Pred;
+
+use super::{Dispatch, FIRST_RESULT};
+use crate::proto::event::What;
+use crate::proto::issue::Release;
+use crate::proto::warp::{Brief, Flight};
+use crate::sm::subcore::collector;
+
+impl Dispatch {
+    /// Stores what has come in, lower ports first.
+    pub(super) fn take_results(&mut self, mut under_way: u64, now: Cycle) {
+        let n_results = self.ports.results.len();
+        while under_way != 0 && self.ports.release.has_room(now) {
+            let n = under_way.trailing_zeros() as usize;
+            if let Some(flight) = self.result_port(n).recv(now) {
+                self.store(flight, now);
+                // What is queued gives one result a cycle, a pipe all that it has.
+                under_way &= !(u64::from(n >= n_results) << n);
+            } else {
+                under_way &= under_way - 1;
+            }
+        }
+    }
+
+    fn result_port(&mut self, n: usize) -> &mut InPort<Box<Flight>> {
+        let n_results = self.ports.results.len();
+        match n < n_results {
+            true => &mut self.ports.results[n],
+            false => &mut self.ports.queued[n - n_results],
+        }
+    }
+
+    /// Whether a result could be stored in the next cycle.
+    pub(super) fn has_result(&mut self, now: Cycle) -> bool {
+        let mut under_way = self.inbox.under_way() >> FIRST_RESULT;
+        while under_way != 0 {
+            if self.result_port(under_way.trailing_zeros() as usize).is_ready(now) {
+                return true;
+            }
+            under_way &= under_way - 1;
+        }
+        false
+    }
+
+    fn store(&mut self, flight: Box<Flight>, now: Cycle) {
+        let Brief {
+            pipe,
+            dst,
+            result_words,
+            sets_predicates,
+            ..
+        } = flight.brief;
+        if pipe == Pipe::Control {
+            // Nothing to store: the branch unit has told the scheduler, and gives the box back.
+            let number = flight.issued.0;
+            self.tell(now, flight.warp, What::Store { number });
+            self.pool.push(flight);
+            return;
+        }
+        let (warp, lanes) = (flight.warp as usize, flight.lanes);
+        for (n, words) in flight.results.words[..result_words as usize].iter().enumerate() {
+            self.file.write(warp, dst.offset(n as u8), words, lanes);
+        }
+        if sets_predicates {
+            self.store_predicates(&flight);
+        }
+        self.stats.writebacks += 1;
+        self.stored = Some((flight.warp, flight.pc));
+        self.finish(flight, now);
+    }
+
+    fn store_predicates(&mut self, flight: &Flight) {
+        let inst = flight.inst();
+        let all: [Pred; Pred::COUNT] = std::array::from_fn(|n| Pred(n as u8));
+        let named = match inst.op {
+            Opcode::R2p => &all[..],
+            op => &inst.pdst[..op.row().pdst as usize],
+        };
+        for (&pred, &value) in named.iter().zip(&flight.results.preds) {
+            self.file
+                .write_predicate(flight.warp as usize, pred, value, flight.lanes);
+        }
+    }
+
+    /// The instruction is over: its scheduler may know, its box is free. Posted stores report their end through the LSU.
+    pub(super) fn finish(&mut self, flight: Box<Flight>, now: Cycle) {
+        let number = flight.issued.0;
+        self.tell(now, flight.warp, What::Store { number });
+        if !flight.brief.is_posted {
+            let release = Release::new(flight.warp, flight.pc, flight.group);
+            self.ports.release.send(now, release);
+        }
+        self.prefetch_next(flight.warp as usize);
+        self.pool.push(flight);
+    }
+
+    /// Asks for the operands of the instruction that a warp comes to next, if it does not jump: what it waited for may be here.
+    #[inline]
+    fn prefetch_next(&self, warp: usize) {
+        if let Some(start) = &self.warps[warp]
+            && let Some(decoded) = start.grid.program.decoded().get(self.next[warp] as usize)
+        {
+            collector::prefetch(decoded, warp, &self.file);
+        }
+    }
+}
