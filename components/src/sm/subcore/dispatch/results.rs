@@ -95,7 +95,9 @@ impl Dispatch {
             let release = Release::new(flight.warp, flight.pc, flight.group);
             self.ports.release.send(now, release);
         }
-        self.prefetch_next(flight.warp as usize);
+        if flight.brief.pipe == Pipe::Lsu {
+            self.prefetch_next(flight.warp as usize);
+        }
         self.pool.push(flight);
     }
 
