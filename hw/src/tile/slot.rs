@@ -53,21 +53,26 @@ impl Shared {
     }
 
     /// Puts a component on the wheel; from another tile, into the mailbox.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wake(&self, component: u8, is_remote: bool, at: Cycle) {
         if is_remote {
-            let Some((bells, tile)) = self.bell.get() else {
-                return self.mail.post(at, 1 << component);
-            };
-            if bells.is_alone() {
-                self.mail.add(at, 1 << component);
-            } else {
-                self.mail.post(at, 1 << component);
-            }
-            bells.ring(*tile);
+            self.wake_from_outside(component, at);
         } else {
             self.wheel.add(at, 1 << component);
         }
+    }
+
+    #[inline(never)]
+    fn wake_from_outside(&self, component: u8, at: Cycle) {
+        let Some((bells, tile)) = self.bell.get() else {
+            return self.mail.post(at, 1 << component);
+        };
+        if bells.is_alone() {
+            self.mail.add(at, 1 << component);
+        } else {
+            self.mail.post(at, 1 << component);
+        }
+        bells.ring(*tile);
     }
 
     /// On the tile's own thread: puts on the wheel whom other tiles have woken.
