@@ -1,6 +1,6 @@
 //! The tiles that one thread runs, and when each of them is due.
 //!
-//! A tile is asked after it ran and when its bell rings, not in between: one that sleeps costs a comparison in a quantum.
+//! A tile is asked after it ran and when its bell rings, not in between: one that sleeps costs nothing in a quantum.
 //!
 //! Tiles run in turn from first to last and from last to first: those that ran last in one window run first in the next, while the
 //! processor's caches still hold them. Always in the same order, a machine larger than a cache would never be found in it.
@@ -18,6 +18,9 @@ pub struct Share<'a> {
     places: Vec<usize>,
     /// When each is due at the latest news; its bell rings if it is due earlier.
     due: Vec<Cycle>,
+    /// For each side the tiles that are on it, and those of them that are due some time, by their places.
+    members: [Vec<u64>; 2],
+    awake: [Vec<u64>; 2],
     bells: &'a Bells,
     /// The bells of these tiles.
     mine: Vec<u64>,
@@ -36,6 +39,8 @@ impl<'a> Share<'a> {
             sides: Vec::new(),
             places: vec![usize::MAX; tiles.len()],
             due: Vec::new(),
+            members: [vec![0; words], vec![0; words]],
+            awake: [vec![0; words], vec![0; words]],
             bells,
             mine: vec![0; words],
             window: Cycle::NEVER,
@@ -55,9 +60,12 @@ impl<'a> Share<'a> {
     fn add(&mut self, tile: &'a mut Tile, side: Side, now: Cycle) {
         // Whoever holds the tiles may have changed their order since their bells were hung.
         let number = tile.number();
-        self.places[number] = self.tiles.len();
+        let place = self.tiles.len();
+        self.places[number] = place;
         self.mine[number / 64] |= 1 << (number % 64);
-        self.due.push(tile.next_due(now));
+        self.members[side as usize][place / 64] |= 1 << (place % 64);
+        self.due.push(Cycle::NEVER);
+        set_due(&mut self.due, &mut self.awake[side as usize], place, tile.next_due(now));
         self.window = self.window.min(tile.next_window());
         self.tiles.push(tile);
         self.sides.push(side);
@@ -74,17 +82,28 @@ impl<'a> Share<'a> {
     pub fn run(&mut self, side: Side, times: [Cycle; 2], end: Cycle) -> Cycle {
         self.answer_bells(times);
         let window_begins = self.window < end;
-        let backwards = &mut self.backwards[side as usize];
-        let n = self.tiles.len();
-        for place in 0..n {
-            let place = if *backwards { n - 1 - place } else { place };
-            let (tile, due) = (&mut self.tiles[place], &mut self.due[place]);
-            if self.sides[place] == side && (*due < end || window_begins && tile.next_window() < end) {
-                tile.run(times[side as usize], end);
-                *due = tile.next_due(end);
+        let backwards = self.backwards[side as usize];
+        let words = self.mine.len();
+        for n in 0..words {
+            let n = if backwards { words - 1 - n } else { n };
+            let asked = if window_begins { &self.members } else { &self.awake };
+            let mut places = asked[side as usize][n];
+            while places != 0 {
+                let place = if backwards {
+                    places.ilog2()
+                } else {
+                    places.trailing_zeros()
+                };
+                places &= !(1 << place);
+                let place = n * 64 + place as usize;
+                let tile = &mut self.tiles[place];
+                if self.due[place] < end || window_begins && tile.next_window() < end {
+                    tile.run(times[side as usize], end);
+                    set_due(&mut self.due, &mut self.awake[side as usize], place, tile.next_due(end));
+                }
             }
         }
-        *backwards = !*backwards;
+        self.backwards[side as usize] = !backwards;
         if window_begins {
             self.window = self
                 .tiles
@@ -97,14 +116,31 @@ impl<'a> Share<'a> {
     }
 
     fn earliest(&self) -> Cycle {
-        self.due.iter().copied().min().unwrap_or(Cycle::NEVER)
+        let mut earliest = Cycle::NEVER;
+        for (n, word) in self.awake.iter().flat_map(|words| words.iter().enumerate()) {
+            let mut places = *word;
+            while places != 0 {
+                earliest = earliest.min(self.due[n * 64 + places.trailing_zeros() as usize]);
+                places &= places - 1;
+            }
+        }
+        earliest
     }
 
     fn answer_bells(&mut self, times: [Cycle; 2]) {
-        let (tiles, sides, due) = (&self.tiles, &self.sides, &mut self.due);
+        let (tiles, sides, due, awake) = (&self.tiles, &self.sides, &mut self.due, &mut self.awake);
         self.bells.answer(&self.mine, |number| {
-            let n = self.places[number];
-            due[n] = tiles[n].next_due(times[sides[n] as usize]);
+            let place = self.places[number];
+            let side = sides[place] as usize;
+            set_due(due, &mut awake[side], place, tiles[place].next_due(times[side]));
         });
     }
+}
+
+/// Notes when a tile is due, and whether it is at all.
+#[inline]
+fn set_due(due: &mut [Cycle], awake: &mut [u64], place: usize, at: Cycle) {
+    due[place] = at;
+    let (word, bit) = (&mut awake[place / 64], 1 << (place % 64));
+    *word = if at == Cycle::NEVER { *word & !bit } else { *word | bit };
 }
