@@ -6,7 +6,6 @@ use std::fs;
 
 use warpwave_hw::clock::{Clock, Stop};
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::flush::Flush;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -79,10 +78,6 @@ impl Component for Node {
             probe.bit("seen", Some(last.is_some()));
             probe.leave();
         }
-    }
-
-    fn flush(&mut self) {
-        self.output.flush();
     }
 
     fn stats(&self, _: &mut dyn Report) {}
