@@ -12,7 +12,7 @@ use warpwave_isa::opcode::Pipe;
 use warpwave_isa::program::{Decoded, MAX_RESULT_WORDS, MAX_SOURCE_WORDS};
 use warpwave_isa::reg::Reg;
 
-use crate::proto::launch::{Grid, Timing};
+use crate::proto::launch::{Grid, Route, Timing};
 
 /// A warp to be: from the CTA manager to scheduler and dispatch unit of its sub-core.
 #[derive(Clone, Debug)]
@@ -164,6 +164,8 @@ pub struct Brief {
     pub sets_predicates: bool,
     /// Whether it is over for its warp once it is sent.
     pub is_posted: bool,
+    /// Where the LSU sends it.
+    pub route: Route,
 }
 
 impl Brief {
@@ -176,49 +178,56 @@ impl Brief {
             result_words: if inst.dst.is_zero() { 0 } else { decoded.result_words },
             sets_predicates: decoded.pred_defs != 0,
             is_posted: timing.is_posted,
+            route: timing.route,
         }
     }
 }
 
 /// An instruction on its way through a pipe: its operands, later its results. The same box goes round, from the dispatch unit
 /// through a pipe and back, so that nothing is allocated.
+///
+/// Laid out in whole lines of the host's cache: one that everybody reads, then what is read and written.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Flight {
-    /// Sub-core that it belongs to.
-    pub subcore: u8,
-    /// Slot in the sub-core.
-    pub warp: u8,
-    /// The instruction.
-    pub pc: u32,
+    /// What the warp runs.
+    pub grid: Arc<Grid>,
     /// Cycle of issue.
     pub issued: Cycle,
+    /// The instruction.
+    pub pc: u32,
     /// Lanes in which it takes effect: running, and the guard holds.
     pub lanes: LaneMask,
+    /// Lanes whose address is in shared memory.
+    pub shared_lanes: LaneMask,
+    /// Lanes whose address is in local memory, where each further word lies a line further.
+    pub local_lanes: LaneMask,
     /// Position of the CTA in the grid.
     pub block: [u32; 3],
     /// Index of the warp in its CTA.
     pub index: u32,
     /// First byte of the CTA's shared memory.
     pub shared_base: u32,
-    /// What the warp runs.
-    pub grid: Arc<Grid>,
+    /// Sub-core that it belongs to.
+    pub subcore: u8,
+    /// Slot in the sub-core.
+    pub warp: u8,
     /// Of an asynchronous copy, its group.
     pub group: u8,
-    /// What the dispatch unit needs to know of the instruction.
+    /// What is asked of the instruction most.
     pub brief: Brief,
-    /// Address of each lane's access, once the LSU has worked them out: in device memory, or in the CTA's shared memory.
-    pub addresses: [u64; WARP_SIZE],
-    /// Lanes whose address is in shared memory.
-    pub shared_lanes: LaneMask,
-    /// Lanes whose address is in local memory, where each further word lies a line further.
-    pub local_lanes: LaneMask,
-    /// Of a texture's or surface's access: what it fetches. Made by the first one, and kept with the box.
-    pub fetch: Option<Box<Fetch>>,
     /// What it reads.
     pub operands: Operands,
     /// What it writes.
     pub results: Results,
+    /// Address of each lane's access, once the LSU has worked them out: in device memory, or in the CTA's shared memory.
+    pub addresses: [u64; WARP_SIZE],
+    /// Of a texture's or surface's access: what it fetches. Made by the first one, and kept with the box.
+    pub fetch: Option<Box<Fetch>>,
 }
+
+/// What everybody reads of an instruction fills one line.
+const _: () = assert!(std::mem::offset_of!(Flight, operands) == 64);
 
 impl Flight {
     /// A box for a dispatch unit's pool.
@@ -240,6 +249,7 @@ impl Flight {
                 result_words: 0,
                 sets_predicates: false,
                 is_posted: false,
+                route: Route::Other,
             },
             addresses: [0; WARP_SIZE],
             shared_lanes: LaneMask::NONE,
@@ -261,7 +271,6 @@ impl Flight {
     #[inline]
     pub fn prefetch(&self) {
         prefetch(&self.pc);
-        prefetch(&self.grid);
         for word in &self.operands.words[..3] {
             prefetch(&word.0[0]);
             prefetch(&word.0[WARP_SIZE / 2]);

@@ -13,7 +13,7 @@ use crate::sm::lsu::halves::Halves;
 impl SharedMemory {
     /// Passes of an access, counted, and what its halves want if that tells.
     pub(super) fn count(&mut self, flight: &Flight) -> (u32, Option<Halves>) {
-        if flight.timing().route != Route::Shared || !is_word(flight.inst().mods.access) {
+        if flight.brief.route != Route::Shared || !is_word(flight.inst().mods.access) {
             return (self.count_any(flight), None);
         }
         let (base, offset) = (&flight.operands.words[0], flight.inst().mods.offset);

@@ -37,7 +37,7 @@ impl Lsu {
         let Some(flight) = self.ports.input[subcore].peek(now) else {
             return false;
         };
-        let (to_shared, is_bulk) = match flight.timing().route {
+        let (to_shared, is_bulk) = match flight.brief.route {
             Route::Shuffle | Route::Shared => (true, false),
             Route::Device => (false, false),
             Route::Other => (may_go_to_shared(flight), flight.inst().op == Opcode::Ublkcp),
@@ -65,7 +65,7 @@ impl Lsu {
         self.stats.instructions += 1;
         let number = flight.issued.0;
         self.log.tell(now, flight.subcore, flight.warp, What::Take { number });
-        match flight.timing().route {
+        match flight.brief.route {
             Route::Shuffle => {
                 flight.shared_lanes = LaneMask::NONE;
                 self.pass_to_shared(flight, now);
@@ -101,7 +101,7 @@ impl Lsu {
             self.tell_taken(&flight, now);
         }
         if goes_to_shared(&flight) {
-            if flight.timing().is_posted {
+            if flight.brief.is_posted {
                 // Stored by an address that may be anywhere: what this SM sends from now on comes after it, and nobody else sees it.
                 let stored = MemoryNote::Stored { warp: flight.warp };
                 self.ports.note[flight.subcore as usize].send(now, stored);
@@ -166,7 +166,7 @@ impl Lsu {
             filling: Filling::of(&flight, halves),
             cache: flight.inst().mods.cache,
         };
-        let posted = flight.timing().is_posted;
+        let posted = flight.brief.is_posted;
         making.entry = self.pending.add(Pending {
             flight: Some(flight),
             issued,

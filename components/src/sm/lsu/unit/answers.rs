@@ -93,7 +93,7 @@ impl Lsu {
         let mut n = 0;
         while n < self.finished.len() {
             let flight = &self.finished[n];
-            let is_device = flight.timing().route == Route::Device;
+            let is_device = flight.brief.route == Route::Device;
             let to_shared = !is_device && (!flight.shared_lanes.is_empty() || flight.inst().op == Opcode::Ldgsts);
             let port = if to_shared {
                 &mut ports.shared
