@@ -199,7 +199,7 @@ impl<T> Ahead<T> {
             self.n += 1;
         }
         let message = self.messages[self.first as usize % AHEAD].take()?;
-        self.first += 1;
+        self.first = (self.first + 1) % AHEAD as u32;
         self.n -= 1;
         Some(message)
     }
