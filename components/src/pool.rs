@@ -1,4 +1,4 @@
-//! Packets that a cache makes itself, used again.
+//! Packets that a cache or the LSU makes itself, used again.
 
 use crate::proto::mem::{Packet, PacketKind};
 
@@ -12,15 +12,21 @@ pub(crate) struct Pool {
 impl Pool {
     /// A packet that passed no stage; its bytes are anything.
     pub(crate) fn take(&mut self, kind: PacketKind, line: u64, sectors: u8, tag: u32, is_timed: bool) -> Box<Packet> {
-        let mut packet = self.free.pop().unwrap_or_else(|| Box::new(Packet::blank()));
-        if let Some(next) = self.free.last() {
-            next.prefetch();
-        }
+        let mut packet = self.any();
         packet.kind = kind;
         packet.line = line;
         packet.sectors = sectors;
         packet.tag = tag;
         packet.set_out(is_timed);
+        packet
+    }
+
+    /// A packet as whoever gave it left it.
+    pub(crate) fn any(&mut self) -> Box<Packet> {
+        let packet = self.free.pop().unwrap_or_else(|| Box::new(Packet::blank()));
+        if let Some(next) = self.free.last() {
+            next.prefetch();
+        }
         packet
     }
 
@@ -32,5 +38,28 @@ impl Pool {
     /// Takes a packet back.
     pub(crate) fn give(&mut self, packet: Box<Packet>) {
         self.free.push(packet);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpwave_hw::time::Cycle;
+
+    use super::*;
+    use crate::proto::mem::Stage;
+
+    #[test]
+    fn packet_used_again_notes_its_stages_only_if_it_is_timed_and_forgets_those_before() {
+        let mut pool = Pool::default();
+        let mut packet = pool.take(PacketKind::Load, 128, 1, 0, true);
+        packet.note(Stage::L1, Cycle(5));
+        assert_eq!(packet.stamps.at(Stage::L1), Some(Cycle(5)));
+        pool.give(packet);
+        let mut packet = pool.take(PacketKind::Load, 128, 1, 0, false);
+        packet.note(Stage::L1, Cycle(9));
+        assert_eq!(packet.stamps.at(Stage::L1), Some(Cycle(5)), "its line is left alone");
+        pool.give(packet);
+        let packet = pool.take(PacketKind::Load, 128, 1, 0, true);
+        assert_eq!(packet.stamps.at(Stage::L1), None);
     }
 }

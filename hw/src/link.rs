@@ -222,9 +222,8 @@ impl<T> OutPort<T> {
             place.word.load(Ordering::Acquire) <= now.0,
             "cycle {now}: message sent without asking for room"
         );
-        // What is behind the last is no later for that: the last was sent before, within the same horizon.
         assert!(
-            after <= u64::from(self.longest),
+            visible.since(now) <= u64::from(self.longest),
             "cycle {now}: a message visible only in cycle {visible}, beyond the horizon of {} cycles",
             self.longest
         );
@@ -248,7 +247,7 @@ impl<T> OutPort<T> {
         } else {
             self.place
         } - 1;
-        if self.places[last as usize].word.load(Ordering::Acquire) & TAKEN != 0 {
+        if self.places[last as usize].is_taken() {
             self.last_visible
         } else {
             visible
@@ -324,7 +323,7 @@ impl<T> InPort<T> {
         self.place = next(self.place, &self.places);
         let word = self.places[NOTE].word.load(Ordering::Relaxed);
         if word != 0 {
-            if self.place().word.load(Ordering::Relaxed) & TAKEN == 0 {
+            if !self.place().is_taken() {
                 self.tile.note_empty(self.receiver, (word & NUMBER) as u32);
             }
             if word & WAITED_FOR != 0 {
@@ -337,7 +336,7 @@ impl<T> InPort<T> {
     /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
     /// use it for quiescence and reports, never for a decision inside a tick.
     pub fn is_empty(&self) -> bool {
-        self.place().word.load(Ordering::Acquire) & TAKEN == 0
+        !self.place().is_taken()
     }
 
     /// Drops everything under way, as a reset does; all places are free at once.

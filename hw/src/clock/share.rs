@@ -18,8 +18,7 @@ pub struct Share<'a> {
     places: Vec<usize>,
     /// When each is due at the latest news; its bell rings if it is due earlier.
     due: Vec<Cycle>,
-    /// For each side the tiles that are on it, and those of them that are due some time, by their places.
-    members: [Vec<u64>; 2],
+    /// For each side the tiles on it that are due some time, by their places.
     awake: [Vec<u64>; 2],
     bells: &'a Bells,
     /// The bells of these tiles.
@@ -39,7 +38,6 @@ impl<'a> Share<'a> {
             sides: Vec::new(),
             places: vec![usize::MAX; tiles.len()],
             due: Vec::new(),
-            members: [vec![0; words], vec![0; words]],
             awake: [vec![0; words], vec![0; words]],
             bells,
             mine: vec![0; words],
@@ -63,7 +61,6 @@ impl<'a> Share<'a> {
         let place = self.tiles.len();
         self.places[number] = place;
         self.mine[number / 64] |= 1 << (number % 64);
-        self.members[side as usize][place / 64] |= 1 << (place % 64);
         self.due.push(Cycle::NEVER);
         set_due(&mut self.due, &mut self.awake[side as usize], place, tile.next_due(now));
         self.window = self.window.min(tile.next_window());
@@ -82,12 +79,14 @@ impl<'a> Share<'a> {
     pub fn run(&mut self, side: Side, times: [Cycle; 2], end: Cycle) -> Cycle {
         self.answer_bells(times);
         let window_begins = self.window < end;
+        if window_begins {
+            self.wake_watched(end);
+        }
         let backwards = self.backwards[side as usize];
         let words = self.mine.len();
         for n in 0..words {
             let n = if backwards { words - 1 - n } else { n };
-            let asked = if window_begins { &self.members } else { &self.awake };
-            let mut places = asked[side as usize][n];
+            let mut places = self.awake[side as usize][n];
             while places != 0 {
                 let place = if backwards {
                     places.ilog2()
@@ -113,6 +112,19 @@ impl<'a> Share<'a> {
                 .unwrap_or(Cycle::NEVER);
         }
         self.earliest()
+    }
+
+    /// Has the tiles asked of which a window to watch begins before `end`, due or not.
+    #[cold]
+    fn wake_watched(&mut self, end: Cycle) {
+        let watched = self
+            .tiles
+            .iter()
+            .enumerate()
+            .filter(|(_, tile)| tile.next_window() < end);
+        for (place, _) in watched {
+            self.awake[self.sides[place] as usize][place / 64] |= 1 << (place % 64);
+        }
     }
 
     fn earliest(&self) -> Cycle {

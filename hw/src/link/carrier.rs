@@ -114,7 +114,7 @@ pub(super) enum Sender<T> {
 pub(super) enum Receiver<T> {
     /// Out of the places.
     Place,
-    /// Out of the places, some together.
+    /// Out of the places, some before their turn.
     Ahead(Box<Ahead<T>>),
     /// Through a queue.
     Queue(Arc<ArrayQueue<T>>),
@@ -214,7 +214,7 @@ impl<T> Ahead<T> {
 impl<T> Place<T> {
     /// Whether a message is in the place, or was taken out before its turn.
     #[inline]
-    fn is_taken(&self) -> bool {
+    pub(super) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 }

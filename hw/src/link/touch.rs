@@ -100,3 +100,40 @@ impl<A: Touch, B: Touch> Touch for (A, B) {
         self.1.touch();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::link::{LinkConfig, link};
+    use crate::path::Path;
+    use crate::tile::TileBuilder;
+    use crate::time::Cycle;
+
+    #[test]
+    fn messages_behind_the_one_looked_at_are_known_ahead_and_come_in_their_cycles() {
+        let (mut here, mut there) = (TileBuilder::new(), TileBuilder::new());
+        let config = LinkConfig {
+            path: Path::root("l"),
+            latency: 5,
+            depth: 3,
+        };
+        let (mut out, mut input) = link(&config, &here.slot(), &there.slot());
+        input.ask_ahead(|_| ());
+        (0..3).for_each(|n| out.send(Cycle(n), Box::new(n)));
+        assert_eq!(input.ahead(0), None, "none was looked at");
+        assert_eq!(input.peek(Cycle(5)), Some(&Box::new(0)));
+        assert_eq!(
+            [0, 1, 2].map(|n| input.ahead(n).map(|message| **message)),
+            [Some(1), Some(2), None]
+        );
+        assert_eq!(input.recv(Cycle(5)), Some(Box::new(0)));
+        assert_eq!(input.recv(Cycle(5)), None, "known ahead, not visible");
+        assert_eq!(input.recv(Cycle(6)), Some(Box::new(1)));
+        input.clear();
+        assert!(input.is_empty());
+        out.send(Cycle(8), Box::new(8));
+        assert_eq!(
+            (input.recv(Cycle(12)), input.recv(Cycle(13))),
+            (None, Some(Box::new(8)))
+        );
+    }
+}

@@ -56,23 +56,23 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn wake(&self, component: u8, is_remote: bool, at: Cycle) {
         if is_remote {
-            self.wake_from_outside(component, at);
+            self.leave_mail(component, at);
         } else {
             self.wheel.add(at, 1 << component);
         }
     }
 
     #[inline(never)]
-    fn wake_from_outside(&self, component: u8, at: Cycle) {
-        let Some((bells, tile)) = self.bell.get() else {
-            return self.mail.post(at, 1 << component);
-        };
-        if bells.is_alone() {
+    fn leave_mail(&self, component: u8, at: Cycle) {
+        let bell = self.bell.get();
+        if bell.is_some_and(|(bells, _)| bells.is_alone()) {
             self.mail.add(at, 1 << component);
         } else {
             self.mail.post(at, 1 << component);
         }
-        bells.ring(*tile);
+        if let Some((bells, tile)) = bell {
+            bells.ring(*tile);
+        }
     }
 
     /// On the tile's own thread: puts on the wheel whom other tiles have woken.

@@ -98,3 +98,30 @@ impl Wheel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mail_of_one_thread_and_of_several_puts_the_same_on_the_wheel_once() {
+        let entries = [(3, 0b1), (3, 0b100), (63, 0b10), (70, 0b1000)].map(|(at, who)| (Cycle(at), who));
+        let (alone, shared, first, second) = (Wheel::new(), Wheel::new(), Wheel::new(), Wheel::new());
+        for (at, who) in entries {
+            alone.add(at, who);
+            shared.post(at, who);
+        }
+        alone.empty_into(&first);
+        shared.drain_into(&second);
+        for wheel in [&first, &second] {
+            assert_eq!([3, 6, 63].map(|at| wheel.take(Cycle(at))), [0b101, 0b1000, 0b10]);
+        }
+        for mail in [&alone, &shared] {
+            mail.drain_into(&first);
+            assert_eq!(
+                (mail.next(Cycle(0)), first.next(Cycle(0))),
+                (Cycle::NEVER, Cycle::NEVER)
+            );
+        }
+    }
+}

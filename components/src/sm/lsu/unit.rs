@@ -40,6 +40,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
 use crate::config;
+use crate::pool::Pool;
 use crate::proto::cluster::Seated;
 use crate::proto::event::{Log, What};
 use crate::proto::launch::Trap;
@@ -136,7 +137,7 @@ pub struct Lsu {
     making: Option<Making>,
     /// Finished instructions that wait for their link.
     finished: Vec<Box<Flight>>,
-    pool: Vec<Box<Packet>>,
+    pool: Pool,
     clusters: Clusters,
     /// Packets at other SMs.
     away: u32,
@@ -170,7 +171,7 @@ impl Lsu {
             pending: PendingTable::new(config.lsu.pending_requests),
             making: None,
             finished: Vec::with_capacity(config.lsu.pending_requests as usize),
-            pool: Vec::new(),
+            pool: Pool::default(),
             clusters: Clusters::new(config.cta_slots, config.shared_unit),
             away: 0,
             grid: None,

@@ -263,6 +263,7 @@ impl Component for Dispatch {
         self.file = RegFile::new(self.config.rows, self.config.warps);
         self.warps.fill(None);
         self.counted.fill(0);
+        self.next.fill(0);
         self.gathering = None;
         self.sent = None;
         self.stored = None;

@@ -21,7 +21,7 @@ impl Lsu {
                 let most = self.answered.map_or(age, |(_, most)| most.max(age));
                 self.answered = Some((packet.line, most));
             }
-            self.pool.push(packet);
+            self.pool.give(packet);
         }
     }
 

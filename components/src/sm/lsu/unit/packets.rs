@@ -24,7 +24,7 @@ impl Lsu {
         while let Some(packet) = self.ports.cluster.as_mut().and_then(|ports| ports.answer.recv(now)) {
             self.away -= 1;
             self.take_answer(&packet, now);
-            self.pool.push(packet);
+            self.pool.give(packet);
         }
     }
 
@@ -121,10 +121,7 @@ impl Lsu {
     }
 
     fn blank(&mut self) -> Box<Packet> {
-        let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
-        if let Some(next) = self.pool.last() {
-            next.prefetch();
-        }
+        let mut packet = self.pool.any();
         packet.sm = self.config.sm;
         packet
     }
