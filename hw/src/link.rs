@@ -282,6 +282,12 @@ impl<T> InPort<T> {
         self.head.as_ref()
     }
 
+    /// The message that was looked at last and is still here.
+    #[inline]
+    pub fn seen(&self) -> Option<&T> {
+        self.head.as_ref()
+    }
+
     /// Not inlined: who peeks at many links finds most of them empty.
     #[inline(never)]
     fn fetch_head(&mut self) {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use warpwave_isa::inst::{Inst, Source};
 use warpwave_isa::opcode::{Opcode, Pipe};
-use warpwave_isa::program::{Decoded, Program, RegSet};
-use warpwave_isa::reg::Guard;
+use warpwave_isa::program::{Decoded, Program};
+use warpwave_isa::reg::{Guard, RegSet};
 
 use super::launch::{ResultWait, Timing};
 

@@ -3,7 +3,8 @@
 use warpwave_isa::control::{self, Control, Latency};
 use warpwave_isa::inst::{Inst, MmaShape};
 use warpwave_isa::opcode::{Opcode, Pipe as Kind};
-use warpwave_isa::program::{Decoded, Program, RegSet};
+use warpwave_isa::program::{Decoded, Program};
+use warpwave_isa::reg::RegSet;
 use warpwave_isa::space::Space;
 
 use crate::config::{Pipe, Sm};

@@ -5,7 +5,7 @@
 use crate::exec;
 use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
-use crate::reg::{Guard, Pred, Reg, Special};
+use crate::reg::{Guard, Pred, Reg, RegSet, Special};
 use crate::source::{SourceLine, SourceMap};
 use crate::space::Space;
 use std::sync::Arc;
@@ -14,55 +14,6 @@ use std::sync::Arc;
 pub const MAX_SOURCE_WORDS: usize = 10;
 /// Most 32-bit result words of one instruction.
 pub const MAX_RESULT_WORDS: usize = 4;
-
-/// A set of general registers.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct RegSet(pub [u64; 4]);
-
-impl RegSet {
-    /// Adds `words` registers from `first` on; the zero register is never a member.
-    pub fn insert(&mut self, first: Reg, words: u8) {
-        if first.is_zero() {
-            return;
-        }
-        for n in first.0..first.0 + words {
-            self.0[n as usize / 64] |= 1 << (n % 64);
-        }
-    }
-
-    /// Removes `words` registers from `first` on.
-    pub fn remove(&mut self, first: Reg, words: u8) {
-        if first.is_zero() {
-            return;
-        }
-        for n in first.0..first.0 + words {
-            self.0[n as usize / 64] &= !(1 << (n % 64));
-        }
-    }
-
-    /// The registers of either set.
-    #[inline]
-    pub fn union(&self, other: &RegSet) -> RegSet {
-        RegSet(std::array::from_fn(|n| self.0[n] | other.0[n]))
-    }
-
-    /// The registers of this set that are not in the other.
-    #[inline]
-    pub fn without(&self, other: &RegSet) -> RegSet {
-        RegSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))
-    }
-
-    /// Whether the two sets share a register.
-    #[inline]
-    pub fn meets(&self, other: &RegSet) -> bool {
-        (self.0[0] & other.0[0]) | (self.0[1] & other.0[1]) | (self.0[2] & other.0[2]) | (self.0[3] & other.0[3]) != 0
-    }
-
-    /// Whether no register is in the set.
-    pub fn is_empty(&self) -> bool {
-        self.0 == [0; 4]
-    }
-}
 
 /// Where one word of a source comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,6 +64,8 @@ pub struct Decoded {
     pub pipe: Pipe,
     /// Whether the sources go into the arithmetic as gathered: none is negated, inverted, made absolute or flushed.
     pub plain: bool,
+    /// Whether affine operands may make affine results ([`exec::execute_even`]).
+    pub even: bool,
 }
 
 impl Decoded {
@@ -133,6 +86,7 @@ impl Decoded {
             predicated: row.psrc > 0 || inst.guard != Guard::ALWAYS,
             pipe: row.pipe,
             plain: exec::is_plain(inst),
+            even: exec::is_even(inst),
         };
         for (slot, width) in row.src.iter().enumerate() {
             decoded.add_source(slot, inst.src[slot].source, width.of(&inst.mods));

@@ -33,6 +33,55 @@ impl fmt::Display for Reg {
     }
 }
 
+/// A set of general registers.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RegSet(pub [u64; 4]);
+
+impl RegSet {
+    /// Adds `words` registers from `first` on; the zero register is never a member.
+    pub fn insert(&mut self, first: Reg, words: u8) {
+        if first.is_zero() {
+            return;
+        }
+        for n in first.0..first.0 + words {
+            self.0[n as usize / 64] |= 1 << (n % 64);
+        }
+    }
+
+    /// Removes `words` registers from `first` on.
+    pub fn remove(&mut self, first: Reg, words: u8) {
+        if first.is_zero() {
+            return;
+        }
+        for n in first.0..first.0 + words {
+            self.0[n as usize / 64] &= !(1 << (n % 64));
+        }
+    }
+
+    /// The registers of either set.
+    #[inline]
+    pub fn union(&self, other: &RegSet) -> RegSet {
+        RegSet(std::array::from_fn(|n| self.0[n] | other.0[n]))
+    }
+
+    /// The registers of this set that are not in the other.
+    #[inline]
+    pub fn without(&self, other: &RegSet) -> RegSet {
+        RegSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))
+    }
+
+    /// Whether the two sets share a register.
+    #[inline]
+    pub fn meets(&self, other: &RegSet) -> bool {
+        (self.0[0] & other.0[0]) | (self.0[1] & other.0[1]) | (self.0[2] & other.0[2]) | (self.0[3] & other.0[3]) != 0
+    }
+
+    /// Whether no register is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+}
+
 /// A predicate: one bit of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Pred(pub u8);

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use warpwave_components::proto::event::{Event, Request, What};
 use warpwave_hw::time::Cycle;
-use warpwave_isa::program::{Decoded, Program, RegSet};
+use warpwave_isa::program::{Decoded, Program};
+use warpwave_isa::reg::RegSet;
 
 use super::Listener;
 

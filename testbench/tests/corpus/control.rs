@@ -8,8 +8,9 @@ use warpwave_components::preset;
 use warpwave_components::sm::timing;
 use warpwave_isa::control::{Control, Latency};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::program::{Decoded, Program, RegSet};
+use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::Guard;
+use warpwave_isa::reg::RegSet;
 
 use crate::texts;
 

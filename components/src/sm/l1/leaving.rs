@@ -47,6 +47,9 @@ impl L1 {
         let packet = self.returned.pop_front().or_else(|| Some(self.hits.pop_front()?.1));
         let mut packet = packet.expect("one of the two queues has a packet");
         self.take_path(&mut packet, now);
+        if let Some((_, next)) = self.hits.front() {
+            next.prefetch();
+        }
         self.ports.answers.send(now, packet);
         self.progress = true;
     }

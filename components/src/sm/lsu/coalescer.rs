@@ -23,14 +23,12 @@ pub struct Part {
 
 /// The parts of one warp access, in lane order.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Parts {
     n: u32,
     next: u32,
     /// Requests that the access was split into.
     pub requests: u32,
-    /// What the halves of the access want, if that is known.
-    pub halves: Option<Halves>,
     /// Those beyond the first `n` mean nothing.
     parts: [Part; WARP_SIZE],
 }
@@ -46,18 +44,16 @@ impl Parts {
         n: 0,
         next: 0,
         requests: 0,
-        halves: None,
     };
 
     /// Forgets all parts.
     pub fn clear(&mut self) {
-        (self.n, self.next, self.requests, self.halves) = (0, 0, 0, None);
+        (self.n, self.next, self.requests) = (0, 0, 0);
     }
 
     /// Adds an access of an aligned word in each lane whose halves are known, to none.
     pub fn add_halves(&mut self, halves: Halves) {
         self.requests = 1;
-        self.halves = Some(halves);
         halves.each_line(|own| {
             let known = self.parts[..self.n as usize].iter_mut();
             match known.rev().find(|part| part.line == own.line) {

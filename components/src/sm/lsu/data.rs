@@ -26,10 +26,15 @@ pub fn device_lanes(flight: &Flight) -> LaneMask {
 
 /// Words of a wide local access, or texels of a fetch, each in lines of its own; one for every other access.
 pub fn lines_apart(flight: &Flight) -> u32 {
-    match &flight.fetch {
-        Some(fetch) if flight.inst().op == Opcode::Tex => fetch.n as u32,
-        _ if flight.local_lanes.is_empty() => 1,
-        _ => u32::from(flight.inst().mods.access.words()),
+    // Most boxes never held a fetch, and to see whether one does takes a line of memory that nobody else needs.
+    if flight.inst().op == Opcode::Tex
+        && let Some(fetch) = &flight.fetch
+    {
+        return fetch.n as u32;
+    }
+    match flight.local_lanes.is_empty() {
+        true => 1,
+        false => u32::from(flight.inst().mods.access.words()),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use warpwave_isa::affine::Affine;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 
 use super::banks::BANKS;
@@ -33,8 +34,16 @@ const fn row() -> [u32; LANES] {
 struct Half {
     /// Address of the first lane's word.
     first: usize,
-    /// Words: one for all lanes, or one for each.
-    words: usize,
+    wants: Wanted,
+}
+
+/// Words that the lanes of a half want.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wanted {
+    /// One for all of them.
+    One,
+    /// One each, in a row.
+    Row,
 }
 
 /// What the two halves of a whole warp want, a word of 4 aligned bytes in each lane.
@@ -65,6 +74,35 @@ impl Halves {
         (differ == 0 && is_whole).then_some(halves)
     }
 
+    /// By an affine row of addresses of one word.
+    #[inline]
+    pub fn even_narrow(base: Affine, offset: i32, lanes: LaneMask) -> Option<Self> {
+        Self::even(base.step, lanes, |n| base.first[n].wrapping_add(offset as u32) as usize)
+    }
+
+    /// By affine rows of low and high words.
+    #[inline]
+    pub fn even_wide([low, high]: [Affine; 2], offset: i32, lanes: LaneMask) -> Option<Self> {
+        let upper = u64::from(high.only()?) << 32;
+        if low.first.iter().any(|&first| first > u32::MAX - ROW[LANES - 1]) {
+            return None;
+        }
+        let place = |n: usize| (upper | u64::from(low.first[n])).wrapping_add(offset as i64 as u64) as usize;
+        Self::even(low.step, lanes, place)
+    }
+
+    /// By how far lanes are apart, and where each half begins.
+    #[inline]
+    fn even(step: u32, lanes: LaneMask, first: impl Fn(usize) -> usize) -> Option<Self> {
+        let wants = match step {
+            0 => Wanted::One,
+            4 => Wanted::Row,
+            _ => return None,
+        };
+        let halves = Halves([0, 1].map(|n| Half { first: first(n), wants }));
+        (lanes == LaneMask::ALL).then_some(halves)
+    }
+
     /// By the low words of the lanes' addresses, and where an address is.
     #[inline]
     fn of(low: &Lanes, lanes: LaneMask, place: impl Fn(usize) -> usize) -> Option<Self> {
@@ -72,10 +110,10 @@ impl Halves {
         if lanes != LaneMask::ALL {
             return None;
         }
-        let words = [words(&halves[0])?, words(&halves[1])?];
+        let wants = [wanted(&halves[0])?, wanted(&halves[1])?];
         Some(Halves([0, 1].map(|n| Half {
             first: place(n * LANES),
-            words: words[n],
+            wants: wants[n],
         })))
     }
 
@@ -83,7 +121,7 @@ impl Halves {
     #[inline]
     pub fn bounds(self) -> (u64, u64) {
         let [low, high] = self.0;
-        let end = |half: Half| half.first.saturating_add(4 * half.words);
+        let end = |half: Half| half.first.saturating_add(4 * half.words());
         (low.first.min(high.first) as u64, end(low).max(end(high)) as u64)
     }
 
@@ -121,6 +159,24 @@ impl Halves {
         1 + u32::from(shares_banks && spread > 4 * BANKS)
     }
 
+    /// Whether all lanes of a half want the same word.
+    #[inline]
+    pub fn is_one_each(self) -> bool {
+        self.0.iter().all(|half| half.wants == Wanted::One)
+    }
+
+    /// Loads, where it [is one each](Halves::is_one_each), those of the words that lie in the line at address `line`.
+    #[inline]
+    pub fn load_one_each(self, line: u64, bytes: &[u8; LINE], to: &mut Affine) {
+        to.step = 0;
+        for (half, to) in self.0.iter().zip(&mut to.first) {
+            let place = half.first.wrapping_sub(line as usize) / 4;
+            if let Some(word) = bytes.as_chunks().0.get(place) {
+                *to = u32::from_le_bytes(*word);
+            }
+        }
+    }
+
     /// Loads those of the words that lie in the line at address `line`, whose bytes these are.
     #[inline]
     pub fn load_line(self, line: u64, bytes: &[u8; LINE], to: &mut Lanes) {
@@ -128,7 +184,7 @@ impl Halves {
         for (half, to) in self.0.iter().zip(to.0.as_chunks_mut::<LANES>().0) {
             let (lanes, place) = half.on_line(line);
             let to = &mut to[lanes];
-            if half.words == 1 {
+            if half.wants == Wanted::One {
                 to.fill(u32::from_le_bytes(places[place]));
             } else {
                 let words = &places[place..][..to.len()];
@@ -148,7 +204,7 @@ impl Halves {
         for (half, from) in self.0.iter().zip(from.0.as_chunks::<LANES>().0) {
             let (lanes, place) = half.on_line(line);
             let from = &from[lanes];
-            let n = from.len().min(half.words);
+            let n = from.len().min(half.words());
             let words = places[place..][..n].iter_mut();
             words
                 .zip(&from[from.len() - n..])
@@ -170,6 +226,20 @@ impl Halves {
                     .zip(words)
                     .for_each(|(to, word)| *to = u32::from_le_bytes(*word));
             }
+        }
+    }
+
+    /// Loads the words where it [is one each](Halves::is_one_each).
+    #[inline]
+    pub fn one_each(self, own: &[u8]) -> Affine {
+        let word = |half: Half| {
+            own[half.first..half.end()]
+                .first_chunk()
+                .map_or(0, |word| u32::from_le_bytes(*word))
+        };
+        Affine {
+            first: self.0.map(word),
+            step: 0,
         }
     }
 
@@ -209,24 +279,33 @@ fn part(first: usize, end: usize, lanes: u32) -> Part {
     }
 }
 
-/// Words that the lanes of a half want, if it is one for all or a row.
+/// What the lanes of a half want, if it is one word for all or a row.
 #[inline]
-fn words(low: &[u32; LANES]) -> Option<usize> {
-    let (steps, words) = match low[1].wrapping_sub(low[0]) {
-        0 => (&ONE, 1),
-        4 => (&ROW, LANES),
+fn wanted(low: &[u32; LANES]) -> Option<Wanted> {
+    let (steps, wanted) = match low[1].wrapping_sub(low[0]) {
+        0 => (&ONE, Wanted::One),
+        4 => (&ROW, Wanted::Row),
         _ => return None,
     };
     let off = |(word, step): (&u32, &u32)| word.wrapping_sub(low[0]) ^ step;
     let differ = low.iter().zip(steps).map(off).fold(0, |any, off| any | off);
-    (differ == 0).then_some(words)
+    (differ == 0).then_some(wanted)
 }
 
 impl Half {
+    /// How many words it wants.
+    #[inline]
+    fn words(self) -> usize {
+        match self.wants {
+            Wanted::One => 1,
+            Wanted::Row => LANES,
+        }
+    }
+
     /// The byte after its last.
     #[inline]
     fn end(self) -> usize {
-        self.first + 4 * self.words
+        self.first + 4 * self.words()
     }
 
     /// Its lanes whose words lie in the line at address `line`, and the place of the first one's among the words of the line.
@@ -238,9 +317,9 @@ impl Half {
         if from >= end {
             return (0..0, 0);
         }
-        let lanes = match self.words {
-            1 => 0..LANES,
-            _ => (from - self.first) / 4..(end - self.first) / 4,
+        let lanes = match self.wants {
+            Wanted::One => 0..LANES,
+            Wanted::Row => (from - self.first) / 4..(end - self.first) / 4,
         };
         (lanes, (from - line) / 4)
     }
@@ -248,7 +327,7 @@ impl Half {
     /// The banks of its words, bit i for bank i.
     #[inline]
     fn banks(self) -> u32 {
-        LaneMask::first(self.words as u32)
+        LaneMask::first(self.words() as u32)
             .0
             .rotate_left((self.first / 4 % BANKS) as u32)
     }
@@ -378,12 +457,47 @@ mod tests {
             if let Some(halves) = Halves::wide(&low, &high, offset, LaneMask::ALL) {
                 let Halves(found) = halves;
                 for lane in 0..WARP_SIZE {
-                    let Half { first, words } = found[lane / LANES];
-                    let step = if words == 1 { 0 } else { 4 * (lane % LANES) as u64 };
+                    let Half { first, wants } = found[lane / LANES];
+                    let step = if wants == Wanted::One { 0 } else { 4 * (lane % LANES) as u64 };
                     let address = at(lane).wrapping_add(offset as i64 as u64);
                     prop_assert_eq!((first as u64).wrapping_add(step), address, "lane {}", lane);
                 }
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn affine_addresses_are_the_halves_that_their_lanes_are(
+            first: [u32; 2],
+            high in prop_oneof![Just(Affine::splat(7)), Just(Affine { first: [7, 8], step: 0 })],
+            step in prop_oneof![Just(0), Just(4), 0..9u32],
+            near_the_end: bool,
+            offset in -200..200i32,
+            lanes in prop_oneof![3 => Just(LaneMask::ALL), 1 => any::<u32>().prop_map(LaneMask)],
+        ) {
+            let first = first.map(|first| if near_the_end { u32::MAX - first % 100 } else { first });
+            let low = Affine { first, step };
+            prop_assert_eq!(Halves::even_narrow(low, offset, lanes), Halves::narrow(&low.row(), offset, lanes));
+            let by_lanes = Halves::wide(&low.row(), &high.row(), offset, lanes);
+            prop_assert_eq!(Halves::even_wide([low, high], offset, lanes), by_lanes);
+        }
+
+        #[test]
+        fn one_word_for_each_half_is_loaded_as_an_affine_row(
+            first in prop::array::uniform2(0..190u64),
+            bytes: [u8; 768],
+        ) {
+            let addresses = std::array::from_fn(|lane| 4 * first[lane / LANES]);
+            let halves = of(&addresses, LaneMask::ALL).expect("one word for each half");
+            prop_assert!(halves.is_one_each());
+            let (mut loaded, mut by_lines) = (Lanes::ZERO, Affine { first: [9; 2], step: 9 });
+            halves.load(&bytes, &mut loaded);
+            prop_assert_eq!(halves.one_each(&bytes).row(), loaded);
+            for (n, line) in bytes.as_chunks().0.iter().enumerate() {
+                halves.load_one_each((n * LINE) as u64, line, &mut by_lines);
+            }
+            prop_assert_eq!(by_lines.row(), loaded);
         }
     }
 

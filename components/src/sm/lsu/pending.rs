@@ -2,10 +2,12 @@
 //!
 //! Each entry keeps the parts of its access in place. The tag of a packet names entry and part.
 
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::WARP_SIZE;
 
 use super::coalescer::Parts;
+use super::halves::Halves;
 use crate::proto::warp::Flight;
 
 /// The tag of the packet for part `part` of the access in entry `entry`.
@@ -20,11 +22,14 @@ pub fn entry_and_part(tag: u32) -> (u32, usize) {
     (tag / WARP_SIZE as u32, tag as usize % WARP_SIZE)
 }
 
-/// One access under way.
+/// One access under way: all that its answers need but the instruction itself, in one line of the host's cache.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Pending {
     /// The instruction, for what is answered with data; a store has none, its warp went on.
     pub flight: Option<Box<Flight>>,
+    /// What its halves want, if that is known.
+    pub halves: Option<Halves>,
     /// When the instruction was issued.
     pub issued: Cycle,
     /// The instruction.
@@ -37,18 +42,24 @@ pub struct Pending {
     pub warp: u8,
     /// Whether it is a store, a reduction or a prefetch, of whose end the scheduler is told.
     pub posted: bool,
+    /// Whether it goes to device memory, and nowhere else.
+    pub is_device: bool,
 }
+
+const _: () = assert!(size_of::<Pending>() == 64);
 
 impl Pending {
     /// A free entry.
     const FREE: Pending = Pending {
         flight: None,
+        halves: None,
         issued: Cycle::ZERO,
         pc: 0,
         left: 0,
         subcore: 0,
         warp: 0,
         posted: false,
+        is_device: false,
     };
 }
 
@@ -89,6 +100,10 @@ impl PendingTable {
         let entry = self.free.pop().expect("a free entry was asked for");
         self.entries[entry as usize] = pending;
         self.parts[entry as usize].clear();
+        if let Some(&next) = self.free.last() {
+            prefetch(&self.entries[next as usize]);
+            prefetch(&self.parts[next as usize]);
+        }
         entry
     }
 

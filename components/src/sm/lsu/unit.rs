@@ -122,11 +122,16 @@ struct Making {
     cache: CacheOp,
 }
 
+/// An instruction that has all it asked for, or whose packets carry all it had.
+struct Finished {
+    flight: Box<Flight>,
+    /// Its sub-core.
+    subcore: u8,
+    /// Whether it concerns device memory alone.
+    is_device: bool,
+}
+
 /// The load-store unit.
-#[allow(
-    clippy::vec_box,
-    reason = "the boxes travel: taking them out must not move what they hold"
-)]
 pub struct Lsu {
     path: Path,
     config: Config,
@@ -136,7 +141,7 @@ pub struct Lsu {
     pending: PendingTable,
     making: Option<Making>,
     /// Finished instructions that wait for their link.
-    finished: Vec<Box<Flight>>,
+    finished: Vec<Finished>,
     pool: Pool,
     clusters: Clusters,
     /// Packets at other SMs.
@@ -316,6 +321,8 @@ impl Component for Lsu {
 
     fn touch(&self) {
         self.ports.touch();
+        let waiting = self.ports.input.iter().filter_map(InPort::seen);
+        waiting.for_each(|flight| flight.prefetch_head());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

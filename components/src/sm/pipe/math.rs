@@ -16,6 +16,8 @@
 //! | here to the write port | latency - 3, at least 1 |
 //! | write port to dependent issue | 1 |
 //!
+//! Operands that are affine rows are computed with as such, where the result is one too.
+//!
 //! Invariant: results leave in the order in which operands came.
 
 use warpwave_hw::component::{Activity, Component};
@@ -26,7 +28,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::execute;
+use warpwave_isa::exec::{execute, execute_even};
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::Flight;
@@ -81,6 +83,34 @@ impl MathPipe {
     }
 }
 
+/// Computes what the instruction writes.
+#[inline]
+fn compute(flight: &mut Flight) {
+    if flight.folded != 0 {
+        if compute_even(flight) {
+            return;
+        }
+        flight.unfold();
+    }
+    let inst = &flight.grid.program.code()[flight.pc as usize];
+    let decoded = &flight.grid.program.decoded()[flight.pc as usize];
+    execute(inst, decoded, flight.lanes, &flight.operands, &mut flight.results);
+}
+
+/// The same from affine rows, as all operands are or none, if the results are such too; whether it is done.
+fn compute_even(flight: &mut Flight) -> bool {
+    let inst = &flight.grid.program.code()[flight.pc as usize];
+    let words = flight.grid.program.decoded()[flight.pc as usize].words;
+    let Some(even) = execute_even(inst, &flight.even[..words as usize], flight.operands.preds[0]) else {
+        return false;
+    };
+    let n = even.words.len();
+    flight.even[..n].copy_from_slice(&even.words);
+    flight.results.preds[0] = even.pred;
+    flight.folded = (1 << n) - 1;
+    true
+}
+
 impl Component for MathPipe {
     fn path(&self) -> &Path {
         &self.path
@@ -100,16 +130,7 @@ impl Component for MathPipe {
                 group.send(now, flight);
                 continue;
             }
-            let flight_now = &mut *flight;
-            let inst = &flight_now.grid.program.code()[flight_now.pc as usize];
-            let decoded = &flight_now.grid.program.decoded()[flight_now.pc as usize];
-            execute(
-                inst,
-                decoded,
-                flight_now.lanes,
-                &flight_now.operands,
-                &mut flight_now.results,
-            );
+            compute(&mut flight);
             let timing = flight.timing();
             self.stats.instructions += 1;
             self.stats.busy_cycles += u64::from(timing.interval);

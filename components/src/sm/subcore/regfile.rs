@@ -1,15 +1,38 @@
 //! The register file of a sub-core: a row of 32 words for each warp register, and the predicates.
 //!
 //! A warp's rows begin at its slot times the registers of a warp of its grid, since one grid at a time runs on an SM.
+//!
+//! The host keeps a row that is [affine](Affine) as such, in an eighth of the memory: a full chip has 20 MB of rows, far more than the
+//! processor's caches, and most rows of most kernels are addresses, counters, or the same in all lanes. Nobody outside sees which
+//! rows these are but by asking.
+//!
+//! # Invariant
+//! - A row whose bit is set in `is_affine` is what `affine` says; any other is what `rows` says.
 
 use warpwave_hw::prefetch::prefetch;
+use warpwave_isa::affine::Affine;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 use warpwave_isa::reg::{Pred, Reg};
+
+/// Rows to a word of bits.
+const WORD: usize = u64::BITS as usize;
+
+/// A register as it is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'a> {
+    /// By three words.
+    Affine(Affine),
+    /// Word by word.
+    Lanes(&'a Lanes),
+}
 
 /// Registers and predicates of all warps of a sub-core.
 #[derive(Clone, Debug)]
 pub struct RegFile {
     rows: Vec<Lanes>,
+    affine: Vec<Affine>,
+    /// The rows that are affine, 64 to a word.
+    is_affine: Vec<u64>,
     predicates: Vec<[LaneMask; Pred::COUNT]>,
     /// First row of each warp slot.
     base: Vec<usize>,
@@ -20,6 +43,8 @@ impl RegFile {
     pub fn new(rows: usize, warps: usize) -> Self {
         RegFile {
             rows: vec![Lanes::ZERO; rows],
+            affine: vec![Affine::default(); rows],
+            is_affine: vec![0; rows.div_ceil(WORD)],
             predicates: vec![[LaneMask::NONE; Pred::COUNT]; warps],
             base: vec![0; warps],
         }
@@ -37,26 +62,66 @@ impl RegFile {
         );
     }
 
-    /// One register of a warp.
     #[inline]
-    pub fn read(&self, warp: usize, reg: Reg) -> &Lanes {
-        &self.rows[self.base[warp] + reg.0 as usize]
+    fn place(&self, warp: usize, reg: Reg) -> usize {
+        self.base[warp] + reg.0 as usize
     }
 
-    /// Has the processor bring `words` registers of a warp from `first` on, which will be written.
+    #[inline]
+    fn is_affine(&self, place: usize) -> bool {
+        self.is_affine[place / WORD] >> (place % WORD) & 1 == 1
+    }
+
+    /// One register of a warp, as it is kept.
+    #[inline]
+    pub fn read(&self, warp: usize, reg: Reg) -> Row<'_> {
+        let place = self.place(warp, reg);
+        if self.is_affine(place) {
+            Row::Affine(self.affine[place])
+        } else {
+            Row::Lanes(&self.rows[place])
+        }
+    }
+
+    /// Has the processor bring `words` registers of a warp from `first` on, which will be read or written: they are mostly of the kind
+    /// that they were.
     #[inline]
     pub fn prefetch(&self, warp: usize, first: Reg, words: u8) {
-        for n in 0..words {
-            let row = self.read(warp, first.offset(n));
-            prefetch(&row.0[0]);
-            prefetch(&row.0[WARP_SIZE / 2]);
+        let first = self.place(warp, first);
+        for place in first..first + words as usize {
+            if self.is_affine(place) {
+                prefetch(&self.affine[place]);
+            } else {
+                let row = &self.rows[place];
+                prefetch(&row.0[0]);
+                prefetch(&row.0[WARP_SIZE / 2]);
+            }
         }
     }
 
     /// Writes one register of a warp in some lanes.
     #[inline]
     pub fn write(&mut self, warp: usize, reg: Reg, value: &Lanes, lanes: LaneMask) {
-        self.rows[self.base[warp] + reg.0 as usize].merge(value, lanes);
+        let place = self.place(warp, reg);
+        let (word, bit) = (place / WORD, 1 << (place % WORD));
+        if self.is_affine(place) {
+            self.is_affine[word] &= !bit;
+            if lanes != LaneMask::ALL {
+                self.affine[place].unfold(&mut self.rows[place]);
+            }
+        }
+        self.rows[place].merge(value, lanes);
+    }
+
+    /// The same of an affine row.
+    #[inline]
+    pub fn write_affine(&mut self, warp: usize, reg: Reg, value: Affine, lanes: LaneMask) {
+        if lanes != LaneMask::ALL {
+            return self.write(warp, reg, &value.row(), lanes);
+        }
+        let place = self.place(warp, reg);
+        self.affine[place] = value;
+        self.is_affine[place / WORD] |= 1 << (place % WORD);
     }
 
     /// The predicates of a warp.
@@ -71,6 +136,52 @@ impl RegFile {
         if !pred.is_true() {
             let old = &mut self.predicates[warp][pred.0 as usize];
             *old = (*old & !lanes) | (value & lanes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WARPS: usize = 3;
+    const REGISTERS: usize = 30;
+
+    /// Which register of which warp, what is written if it is affine and if not, whether it is, and lanes, all of them or some.
+    fn write() -> impl Strategy<Value = (usize, u8, (Affine, Lanes, bool), LaneMask)> {
+        let affine = (any::<[u32; 2]>(), 0..5u32).prop_map(|(first, step)| Affine { first, step });
+        let row = (affine, any::<[u32; WARP_SIZE]>().prop_map(Lanes), any::<bool>());
+        let lanes = prop_oneof![Just(LaneMask::ALL), any::<u32>().prop_map(LaneMask)];
+        (0..WARPS, 0..REGISTERS as u8, row, lanes)
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_written_is_read_as_from_plain_rows(
+            writes in prop::collection::vec(write(), 1..100),
+        ) {
+            let mut file = RegFile::new(WARPS * REGISTERS, WARPS);
+            let mut plain = vec![Lanes::ZERO; WARPS * REGISTERS];
+            (0..WARPS).for_each(|warp| file.assign(warp, REGISTERS));
+            for (warp, reg, (affine, row, is_affine), lanes) in writes {
+                if is_affine {
+                    file.write_affine(warp, Reg(reg), affine, lanes);
+                } else {
+                    file.write(warp, Reg(reg), &row, lanes);
+                }
+                let written = if is_affine { affine.row() } else { row };
+                plain[warp * REGISTERS + reg as usize].merge(&written, lanes);
+            }
+            for (n, expected) in plain.iter().enumerate() {
+                let (warp, reg) = (n / REGISTERS, Reg((n % REGISTERS) as u8));
+                let read = match file.read(warp, reg) {
+                    Row::Affine(affine) => affine.row(),
+                    Row::Lanes(row) => *row,
+                };
+                prop_assert_eq!(&read, expected);
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A bit is set at issue and cleared when the result is stored. Reading or writing a pending register waits, so a register has
 //! at most one write in flight. Sources are read in order of issue, so writes after reads need no bit.
 
-use warpwave_isa::program::RegSet;
+use warpwave_isa::reg::RegSet;
 
 use crate::proto::launch::ResultWait;
 use crate::proto::predecoded::Predecoded;

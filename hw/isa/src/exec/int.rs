@@ -7,12 +7,12 @@ use crate::lane::{Lanes, WARP_SIZE};
 
 /// What an addend is exclusive-ored with: its negation is completed by the ones of [`completions`], inside the sum, so that the carry
 /// of `a - b` says `a >= b`.
-fn flip(operand: Operand) -> u32 {
+pub(super) fn flip(operand: Operand) -> u32 {
     if operand.neg != operand.not { u32::MAX } else { 0 }
 }
 
 /// How many of the addends are negated.
-fn completions(addends: &[Operand]) -> u32 {
+pub(super) fn completions(addends: &[Operand]) -> u32 {
     addends.iter().map(|operand| u32::from(operand.neg)).sum()
 }
 

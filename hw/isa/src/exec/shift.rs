@@ -2,15 +2,13 @@
 
 use super::map::{map2, map3};
 use super::{Results, Step};
-use crate::inst::{Source, Ty};
+use crate::inst::{Mods, Source, Ty};
 use crate::lane::WARP_SIZE;
 
 /// Counts clamp at the width of `ty` (32 or 64), or wrap at it.
 pub(super) fn shf(step: &Step, results: &mut Results) {
     let mods = &step.inst.mods;
-    let width = if matches!(mods.ty, Ty::U64 | Ty::S64) { 64 } else { 32 };
-    let (wrap, signed) = (mods.wrap, mods.ty.is_signed());
-    let count = move |b: u32| if wrap { b & (width - 1) } else { b.min(width) };
+    let (count, signed) = (counter(mods), mods.ty.is_signed());
     match (mods.right, mods.high, signed) {
         (false, false, _) => funnel(step, results, |v, b| left(v, count(b)) as u32),
         (false, true, _) => funnel(step, results, |v, b| (left(v, count(b)) >> 32) as u32),
@@ -19,6 +17,25 @@ pub(super) fn shf(step: &Step, results: &mut Results) {
         (true, false, true) => funnel(step, results, |v, b| right_signed(v, count(b)) as u32),
         (true, true, true) => funnel(step, results, |v, b| (right_signed(v, count(b)) >> 32) as u32),
     }
+}
+
+/// How far an operand shifts.
+#[inline(always)]
+fn counter(mods: &Mods) -> impl Fn(u32) -> u32 + use<> {
+    let width = if matches!(mods.ty, Ty::U64 | Ty::S64) { 64 } else { 32 };
+    let wrap = mods.wrap;
+    move |b| if wrap { b & (width - 1) } else { b.min(width) }
+}
+
+/// The result in one lane.
+pub(super) fn shifted(mods: &Mods, [a, b, c]: [u32; 3]) -> u32 {
+    let (value, count) = (u64::from(c) << 32 | u64::from(a), counter(mods)(b));
+    let moved = match (mods.right, mods.ty.is_signed()) {
+        (false, _) => left(value, count),
+        (true, false) => right(value, count),
+        (true, true) => right_signed(value, count),
+    };
+    (if mods.high { moved >> 32 } else { moved }) as u32
 }
 
 /// A count that is the same in all lanes makes the loop a vector loop on hosts without shifts by lane.

@@ -6,7 +6,7 @@ use warpwave_isa::opcode::Opcode;
 use super::SharedMemory;
 use crate::proto::launch::Route;
 use crate::proto::warp::Flight;
-use crate::sm::lsu::agu::{accessing_lanes, is_word};
+use crate::sm::lsu::agu::{accessing_lanes, halves_in_shared, is_word};
 use crate::sm::lsu::banks::{atomic_passes, least_passes, passes};
 use crate::sm::lsu::halves::Halves;
 
@@ -16,8 +16,7 @@ impl SharedMemory {
         if flight.brief.route != Route::Shared || !is_word(flight.inst().mods.access) {
             return (self.count_any(flight), None);
         }
-        let (base, offset) = (&flight.operands.words[0], flight.inst().mods.offset);
-        let Some(halves) = Halves::narrow(base, offset, flight.shared_lanes) else {
+        let Some(halves) = halves_in_shared(flight) else {
             return (self.count_any(flight), None);
         };
         let kind = match flight.inst().op {

@@ -166,15 +166,17 @@ impl Lsu {
             filling: Filling::of(&flight, halves),
             cache: flight.inst().mods.cache,
         };
-        let posted = flight.brief.is_posted;
+        let (posted, is_device) = (flight.brief.is_posted, flight.brief.route == Route::Device);
         making.entry = self.pending.add(Pending {
             flight: Some(flight),
+            halves,
             issued,
             subcore,
             warp,
             pc,
             left: 1,
             posted,
+            is_device,
         });
         self.coalesce(making.entry, lanes, halves);
         self.making = Some(making);

@@ -3,9 +3,8 @@
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 
-use super::{INVALIDATION, Lsu, accept};
+use super::{Finished, INVALIDATION, Lsu, accept};
 use crate::proto::cluster;
-use crate::proto::launch::Route;
 use crate::proto::mem::{Packet, PacketKind, Stage};
 use crate::proto::warp::MemoryNote;
 use crate::sm::lsu::data;
@@ -37,7 +36,11 @@ impl Lsu {
         if !pending.posted
             && let Some(flight) = &mut pending.flight
         {
-            match (packet.kind, parts.halves) {
+            match (packet.kind, pending.halves) {
+                (PacketKind::Load, Some(halves)) if halves.is_one_each() => {
+                    halves.load_one_each(packet.line, &packet.bytes, &mut flight.even[0]);
+                    flight.folded = 1;
+                }
                 (PacketKind::Load, Some(halves)) => {
                     halves.load_line(packet.line, &packet.bytes, &mut flight.results.words[0]);
                 }
@@ -53,7 +56,7 @@ impl Lsu {
                 _ => &mut self.stats.atomic,
             };
             // Two cycles more bring the value to the write port and the release to the scheduler.
-            latency.record(now.since(flight.issued) + 2);
+            latency.record(now.since(issued) + 2);
         }
         self.answered(entry, now);
         issued
@@ -74,14 +77,20 @@ impl Lsu {
             subcore,
             warp,
             posted,
+            is_device,
             ..
         } = self.pending.take(entry);
         if let Some(flight) = &mut flight
+            && !is_device
             && is_texture(flight.inst().op)
         {
             texture::finish(flight);
         }
-        self.finished.extend(flight);
+        self.finished.extend(flight.map(|flight| Finished {
+            flight,
+            subcore,
+            is_device,
+        }));
         if posted {
             self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });
         }
@@ -92,19 +101,23 @@ impl Lsu {
         let ports = &mut self.ports;
         let mut n = 0;
         while n < self.finished.len() {
-            let flight = &self.finished[n];
-            let is_device = flight.brief.route == Route::Device;
+            let Finished {
+                flight,
+                subcore,
+                is_device,
+            } = &self.finished[n];
             let to_shared = !is_device && (!flight.shared_lanes.is_empty() || flight.inst().op == Opcode::Ldgsts);
             let port = if to_shared {
                 &mut ports.shared
             } else {
-                &mut ports.output[flight.subcore as usize]
+                &mut ports.output[*subcore as usize]
             };
             if port.has_room(now) {
                 if !is_device && accept::is_split(flight) {
-                    ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
+                    ports.note[*subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
                 }
-                port.send(now, self.finished.remove(n));
+                flight.prefetch_head();
+                port.send(now, self.finished.remove(n).flight);
             } else {
                 n += 1;
             }

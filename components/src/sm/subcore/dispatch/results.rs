@@ -2,6 +2,7 @@
 
 use warpwave_hw::link::InPort;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::EVEN_WORDS;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
@@ -64,7 +65,12 @@ impl Dispatch {
         }
         let (warp, lanes) = (flight.warp as usize, flight.lanes);
         for (n, words) in flight.results.words[..result_words as usize].iter().enumerate() {
-            self.file.write(warp, dst.offset(n as u8), words, lanes);
+            let reg = dst.offset(n as u8);
+            if flight.folded >> n & 1 == 1 {
+                self.file.write_affine(warp, reg, flight.even[n % EVEN_WORDS], lanes);
+            } else {
+                self.file.write(warp, reg, words, lanes);
+            }
         }
         if sets_predicates {
             self.store_predicates(&flight);
