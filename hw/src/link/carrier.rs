@@ -158,10 +158,19 @@ impl<T> Sender<T> {
 
 impl<T> Receiver<T> {
     /// The oldest message that has come: it was sent into the place `at`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
         match self {
             Receiver::Place => places[at as usize].message.take(),
+            _ => self.pop_elsewhere(places, at),
+        }
+    }
+
+    /// The same where it does not lie in its place, for sure.
+    #[inline(never)]
+    fn pop_elsewhere(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
+        match self {
+            Receiver::Place => None,
             Receiver::Ahead(ahead) => ahead.pop(places, at),
             Receiver::Queue(queue) => queue.pop(),
         }

@@ -6,6 +6,7 @@ use warpwave_isa::exec::{EVEN_WORDS, guard, predicate_sources};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::program::{Decoded, WordSource};
+use warpwave_isa::reg::Special;
 
 use crate::proto::launch::Route;
 use crate::proto::warp::Flight;
@@ -32,22 +33,14 @@ fn foldable(decoded: &Decoded, route: Route) -> usize {
     }
 }
 
-/// A source that is no register, if it is an affine row; else it is put where operand word `n` belongs.
+/// What a special register holds, if that is an affine row; else it is put where operand word `n` belongs.
 #[inline(never)]
-fn other_source(flight: &mut Flight, n: usize, source: WordSource, place: &impl Fn() -> Place) -> Option<Affine> {
-    match source {
-        WordSource::Reg(_) | WordSource::Zero => Some(Affine::splat(0)),
-        WordSource::Imm(bits) => Some(Affine::splat(bits)),
-        WordSource::Const { bank, word } => Some(Affine::splat(flight.grid.constant(bank, word))),
-        WordSource::Special(special) => {
-            let place = place();
-            let row = place.even(special);
-            if row.is_none() {
-                flight.operands.words[n] = place.lanes(special);
-            }
-            row
-        }
+fn read_special(flight: &mut Flight, n: usize, special: Special, place: &Place) -> Option<Affine> {
+    let row = place.even(special);
+    if row.is_none() {
+        flight.operands.words[n] = place.lanes(special);
     }
+    row
 }
 
 /// Reads the operands of `flight`, whose instruction and facts these are, and narrows its lanes from the running ones to those in
@@ -72,7 +65,10 @@ pub fn gather(
                     None
                 }
             },
-            _ => other_source(flight, n, *source, &place),
+            WordSource::Zero => Some(Affine::splat(0)),
+            WordSource::Imm(bits) => Some(Affine::splat(bits)),
+            WordSource::Const { bank, word } => Some(Affine::splat(flight.grid.constant(bank, word))),
+            WordSource::Special(special) => read_special(flight, n, special, &place()),
         };
         match row {
             Some(row) if n < foldable => {
