@@ -9,18 +9,15 @@ use crate::lane::{Lanes, WARP_SIZE};
 /// Lanes of a half.
 const HALF: usize = WARP_SIZE / 2;
 
-/// Lanes that are looked at together.
+/// Lanes that are written together.
 const QUAD: usize = 4;
 
 /// A row by three words: lane `l` of half `h` has `first[h] + l * step`, modulo 2^32.
 ///
 /// ```
 /// use warpwave_isa::affine::Affine;
-/// use warpwave_isa::lane::Lanes;
 /// let row = Affine { first: [100, 7], step: 4 }.row();
 /// assert_eq!((row.0[0], row.0[15], row.0[16], row.0[31]), (100, 160, 7, 67));
-/// assert_eq!(Affine::of(&row), Some(Affine { first: [100, 7], step: 4 }));
-/// assert_eq!(Affine::of(&Lanes(std::array::from_fn(|lane| (lane * lane) as u32))), None);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(align(16))]
@@ -74,29 +71,6 @@ impl Affine {
         }
     }
 
-    /// What a row is, if it is of this kind.
-    #[inline]
-    pub fn of(row: &Lanes) -> Option<Self> {
-        let word = |lane: usize| row.0[lane];
-        let step = word(1).wrapping_sub(word(0));
-        // Most other rows are told by two lanes.
-        if word(HALF + 1).wrapping_sub(word(HALF)) != step || word(3).wrapping_sub(word(2)) != step {
-            return None;
-        }
-        let expected = Affine {
-            first: [word(0), word(HALF)],
-            step,
-        };
-        let mut differ = [0; QUAD];
-        expected.each_quad(|n, quad| {
-            let words = &row.0.as_chunks::<QUAD>().0[n];
-            for lane in 0..QUAD {
-                differ[lane] |= words[lane] ^ quad[lane];
-            }
-        });
-        (differ == [0; QUAD]).then_some(expected)
-    }
-
     /// The row.
     pub fn row(self) -> Lanes {
         let mut row = Lanes::ZERO;
@@ -111,19 +85,12 @@ impl Affine {
             *row = Lanes::splat(word);
             return;
         }
-        let quads = row.0.as_chunks_mut::<QUAD>().0;
-        self.each_quad(|n, quad| quads[n] = quad);
-    }
-
-    /// The words of four lanes after the other.
-    #[inline]
-    fn each_quad(self, mut take: impl FnMut(usize, [u32; QUAD])) {
         let rise: [u32; QUAD] = std::array::from_fn(|lane| self.step.wrapping_mul(lane as u32));
         let next = self.step.wrapping_mul(QUAD as u32);
-        for (half, first) in self.first.into_iter().enumerate() {
-            let mut quad = rise.map(|rise| rise.wrapping_add(first));
-            for n in 0..HALF / QUAD {
-                take(half * HALF / QUAD + n, quad);
+        for (first, words) in self.first.iter().zip(row.0.as_chunks_mut::<HALF>().0) {
+            let mut quad = rise.map(|rise| rise.wrapping_add(*first));
+            for words in words.as_chunks_mut().0 {
+                *words = quad;
                 quad = quad.map(|word| word.wrapping_add(next));
             }
         }
@@ -136,26 +103,28 @@ mod tests {
 
     use super::*;
 
-    /// Lane by lane, as it is defined.
-    fn words(first: [u32; 2], step: u32) -> Lanes {
-        Lanes(std::array::from_fn(|lane| {
-            first[lane / HALF].wrapping_add(step.wrapping_mul((lane % HALF) as u32))
-        }))
-    }
-
     proptest! {
         #[test]
-        fn affine_row_is_known_and_is_the_same_again(first: [u32; 2], step in prop_oneof![0..20u32, any::<u32>()]) {
-            let row = words(first, step);
-            prop_assert_eq!(Affine::of(&row), Some(Affine { first, step }));
-            prop_assert_eq!(Affine { first, step }.row(), row);
+        fn row_has_the_words_that_define_it(first: [u32; 2], step in prop_oneof![0..20u32, any::<u32>()]) {
+            let expected = std::array::from_fn(|lane| first[lane / 16].wrapping_add(step.wrapping_mul(lane as u32 % 16)));
+            prop_assert_eq!(Affine { first, step }.row(), Lanes(expected));
+            let is_one = expected.iter().all(|&word| word == expected[0]);
+            prop_assert_eq!(Affine { first, step }.only(), is_one.then_some(expected[0]));
         }
 
         #[test]
-        fn row_that_is_off_in_one_lane_is_not_affine(first: [u32; 2], step: u32, lane in 0..WARP_SIZE, off in 1..=u32::MAX) {
-            let mut row = Affine { first, step }.row();
-            row.0[lane] = row.0[lane].wrapping_add(off);
-            prop_assert_eq!(Affine::of(&row), None);
+        fn sum_product_and_inverse_are_those_of_the_words(
+            first: [[u32; 2]; 2],
+            step: [u32; 2],
+            factor: u32,
+        ) {
+            let [a, b] = [0, 1].map(|n| Affine { first: first[n], step: step[n] });
+            let (sum, product, inverse) = (a.plus(b).row(), a.times(factor).row(), a.inverted().row());
+            for lane in 0..WARP_SIZE {
+                let (a, b) = (a.row().0[lane], b.row().0[lane]);
+                let expected = (a.wrapping_add(b), a.wrapping_mul(factor), !a);
+                prop_assert_eq!((sum.0[lane], product.0[lane], inverse.0[lane]), expected);
+            }
         }
     }
 

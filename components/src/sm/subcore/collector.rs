@@ -92,3 +92,66 @@ pub fn gather(
         flight.lanes = guard(inst, predicates, active);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use warpwave_isa::lane::Lanes;
+    use warpwave_isa::reg::Reg;
+
+    use super::*;
+    use crate::dialogue::grid;
+    use crate::proto::warp::Brief;
+
+    const COUNTED: Affine = Affine {
+        first: [3, 19],
+        step: 1,
+    };
+
+    /// The instruction with its operands from a file whose R0 and R1 are affine rows and whose R2 is none.
+    fn gathered(text: &str, route: Route) -> Flight {
+        let grid = grid(text, 1);
+        let mut file = RegFile::new(8, 1);
+        file.assign(0, 8);
+        file.write_affine(0, Reg(0), COUNTED, LaneMask::ALL);
+        file.write_affine(0, Reg(1), Affine::splat(5), LaneMask::ALL);
+        file.write(0, Reg(2), &squares(), LaneMask::ALL);
+        let mut flight = Flight::blank(0, grid.clone());
+        let (inst, decoded) = (&grid.program.code()[0], &grid.program.decoded()[0]);
+        flight.brief = Brief {
+            route,
+            ..Brief::of(inst, decoded, &grid.timing[0])
+        };
+        gather(&mut flight, (inst, decoded), LaneMask::ALL, &file, Place::default);
+        flight
+    }
+
+    fn squares() -> Lanes {
+        Lanes(std::array::from_fn(|lane| (lane * lane) as u32))
+    }
+
+    #[test]
+    fn sum_of_affine_rows_comes_folded_and_one_row_of_lanes_unfolds_all() {
+        let even = gathered("IADD3 R4, PT, R0, R1, 0x7, PT", Route::Other);
+        assert_eq!(
+            (even.folded, &even.even[..2]),
+            (0b111, &[COUNTED, Affine::splat(5)][..])
+        );
+        assert_eq!(even.even[2], Affine::splat(7));
+        let mixed = gathered("IADD3 R4, PT, R0, R2, 0x7, PT", Route::Other);
+        assert_eq!(mixed.folded, 0);
+        assert_eq!(mixed.operands.words[..3], [COUNTED.row(), squares(), Lanes::splat(7)]);
+    }
+
+    #[test]
+    fn address_is_folded_whatever_is_stored_and_no_operand_of_a_product_of_floats_is() {
+        let store = gathered("ST.B32 [R0], R2", Route::Device);
+        assert_eq!(
+            (store.folded, &store.even[..2]),
+            (0b11, &[COUNTED, Affine::splat(5)][..])
+        );
+        assert_eq!(store.operands.words[2], squares());
+        let product = gathered("FMUL R4, R0, R1", Route::Other);
+        assert_eq!(product.folded, 0);
+        assert_eq!(product.operands.words[..2], [COUNTED.row(), Lanes::splat(5)]);
+    }
+}

@@ -107,6 +107,7 @@ fn shift(inst: &Inst, a: Affine, count: u32, c: Affine) -> Option<EvenResults> {
     Some(one(Affine::splat(shifted(a.only()?, c.only()?))))
 }
 
+/// A carry is the same in all lanes of a half, or the lanes have to be looked at.
 fn sum(inst: &Inst, addends: [Affine; 3], carry: LaneMask) -> Option<EvenResults> {
     let [a, b, c] = std::array::from_fn(|n| signed(addends[n], inst.src[n]));
     let extra = completions(&inst.src[..3]);
@@ -141,6 +142,7 @@ fn sum(inst: &Inst, addends: [Affine; 3], carry: LaneMask) -> Option<EvenResults
     })
 }
 
+/// The product of two words, onto a number of two: its upper word is the same in all lanes of a half, or the lanes have to be looked at.
 fn wide_product(is_signed: bool, [a, b]: [Affine; 2], [low, high]: [Affine; 2]) -> Option<EvenResults> {
     let (row, factor) = factor(a, b)?;
     if high.step != 0 {
