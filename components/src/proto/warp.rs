@@ -277,8 +277,7 @@ impl Flight {
     /// Has the processor bring what almost every instruction needs of it.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch(&self.pc);
-        prefetch(&self.even);
+        self.prefetch_head();
         for word in &self.operands.words[..3] {
             prefetch(&word.0[0]);
             prefetch(&word.0[WARP_SIZE / 2]);

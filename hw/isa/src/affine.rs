@@ -7,7 +7,7 @@
 use crate::lane::{Lanes, WARP_SIZE};
 
 /// Lanes of a half.
-const HALF: usize = WARP_SIZE / 2;
+pub const HALF: usize = WARP_SIZE / 2;
 
 /// Lanes that are written together.
 const QUAD: usize = 4;

@@ -166,7 +166,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// The same where it does not lie in its place, for sure.
+    /// The same of the two ways by which it does not lie in its place: out of line, since what lies there is the common case.
     #[inline(never)]
     fn pop_elsewhere(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
         match self {

@@ -119,8 +119,9 @@ mod tests {
         let (mut out, mut input) = link(&config, &here.slot(), &there.slot());
         input.ask_ahead(|_| ());
         (0..3).for_each(|n| out.send(Cycle(n), Box::new(n)));
-        assert_eq!(input.ahead(0), None, "none was looked at");
+        assert_eq!((input.ahead(0), input.seen()), (None, None), "none was looked at");
         assert_eq!(input.peek(Cycle(5)), Some(&Box::new(0)));
+        assert_eq!(input.seen(), Some(&Box::new(0)));
         assert_eq!(
             [0, 1, 2].map(|n| input.ahead(n).map(|message| **message)),
             [Some(1), Some(2), None]

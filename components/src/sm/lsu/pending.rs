@@ -61,6 +61,26 @@ impl Pending {
         posted: false,
         is_device: false,
     };
+
+    /// Lets the instruction go, if it is still here.
+    pub fn finish(&mut self) -> Option<Finished> {
+        self.flight.take().map(|flight| Finished {
+            flight,
+            subcore: self.subcore,
+            is_device: self.is_device,
+        })
+    }
+}
+
+/// An instruction that has all it asked for, or whose packets carry all it had.
+#[derive(Debug)]
+pub struct Finished {
+    /// The instruction.
+    pub flight: Box<Flight>,
+    /// Its sub-core.
+    pub subcore: u8,
+    /// Whether it concerns device memory alone.
+    pub is_device: bool,
 }
 
 /// A table with a fixed number of entries.

@@ -48,7 +48,7 @@ use crate::proto::mem::{Packet, shown};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::data::Filling;
-use crate::sm::lsu::pending::PendingTable;
+use crate::sm::lsu::pending::{Finished, PendingTable};
 
 /// Tag of the packet that tells the L1 to drop its lines.
 const INVALIDATION: u32 = u32::MAX;
@@ -120,15 +120,6 @@ struct Making {
     words: u32,
     filling: Filling,
     cache: CacheOp,
-}
-
-/// An instruction that has all it asked for, or whose packets carry all it had.
-struct Finished {
-    flight: Box<Flight>,
-    /// Its sub-core.
-    subcore: u8,
-    /// Whether it concerns device memory alone.
-    is_device: bool,
 }
 
 /// The load-store unit.

@@ -85,7 +85,7 @@ impl MathPipe {
 
 /// Computes what the instruction writes.
 #[inline]
-fn compute(flight: &mut Flight) {
+pub(super) fn compute(flight: &mut Flight) {
     if flight.folded != 0 {
         if compute_even(flight) {
             return;

@@ -1,4 +1,6 @@
 //! The operand collector: gathers what an instruction reads.
+//!
+//! Rows that the register file keeps as affine go on as such to units that take them so; for any other their lanes are written out.
 
 use warpwave_isa::affine::Affine;
 use warpwave_isa::exec::special::Place;

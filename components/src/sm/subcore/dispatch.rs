@@ -183,9 +183,6 @@ impl Dispatch {
         };
         let (warp, pc) = (issue.warp(), issue.pc());
         let start = self.warps[warp as usize].as_ref().expect("an issued warp has started");
-        let grid = &*start.grid;
-        let inst = &grid.program.code()[pc as usize];
-        let decoded = &grid.program.decoded()[pc as usize];
         let mut flight = match self.pool.pop() {
             Some(flight) => flight,
             None => Box::new(Flight::blank(self.config.subcore, start.grid.clone())),
@@ -196,6 +193,9 @@ impl Dispatch {
         if !std::sync::Arc::ptr_eq(&flight.grid, &start.grid) {
             flight.grid = start.grid.clone();
         }
+        let grid = &*start.grid;
+        let inst = &grid.program.code()[pc as usize];
+        let decoded = &grid.program.decoded()[pc as usize];
         let timing = &grid.timing[pc as usize];
         flight.brief = Brief::of(inst, decoded, timing);
         self.file

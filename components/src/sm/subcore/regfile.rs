@@ -3,8 +3,7 @@
 //! A warp's rows begin at its slot times the registers of a warp of its grid, since one grid at a time runs on an SM.
 //!
 //! The host keeps a row that is [affine](Affine) as such, in an eighth of the memory: a full chip has 20 MB of rows, far more than the
-//! processor's caches, and most rows of most kernels are addresses, counters, or the same in all lanes. Nobody outside sees which
-//! rows these are but by asking.
+//! processor's caches, and addresses, counters and what all lanes share are such rows. Who reads one is told which it is.
 //!
 //! # Invariant
 //! - A row whose bit is set in `is_affine` is what `affine` says; any other is what `rows` says.

@@ -6,16 +6,16 @@
 use super::int::{completions, flip};
 use super::modifier::is_plain;
 use super::shift::shifted;
-use crate::affine::Affine;
+use crate::affine::{Affine, HALF};
 use crate::inst::{Inst, Operand};
-use crate::lane::{LaneMask, WARP_SIZE};
+use crate::lane::LaneMask;
 use crate::opcode::Opcode;
 
 /// Operand words that may come as affine rows.
 pub const EVEN_WORDS: usize = 4;
 
 /// Lanes behind the first of a half.
-const REST: i64 = (WARP_SIZE / 2 - 1) as i64;
+const REST: i64 = HALF as i64 - 1;
 
 /// What an instruction writes: two words and a predicate at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -121,7 +121,7 @@ fn sum(inst: &Inst, addends: [Affine; 3], carry: LaneMask) -> Option<EvenResults
     }
     let (mut sums, mut pred) = ([0; 2], 0);
     for (half, sum) in sums.iter_mut().enumerate() {
-        let lanes = 0xffff << (16 * half);
+        let lanes = LaneMask::first(HALF as u32).0 << (HALF * half);
         let carry = match carry.0 & lanes {
             0 => 0,
             all if all == lanes => 1,
@@ -323,6 +323,42 @@ mod tests {
             "the low word begins anew in the second half"
         );
         assert_eq!(address(false, [u32::MAX, 0], 1, 0), None, "the number does");
+    }
+
+    #[test]
+    fn products_shifts_and_sums_of_rows_are_known_by_three_words() {
+        let (row, four) = (
+            Affine {
+                first: [1, 101],
+                step: 2,
+            },
+            Affine::splat(4),
+        );
+        let word = |op, change: fn(&mut Inst), words: &[Affine]| {
+            let mut inst = Inst::new(op);
+            change(&mut inst);
+            execute_even(&inst, words, LaneMask::NONE).map(|results| results.words[0])
+        };
+        let known = |first, step| Some(Affine { first, step });
+        assert_eq!(word(Opcode::Mov, |_| (), &[row]), Some(row));
+        assert_eq!(word(Opcode::Imad, |_| (), &[row, four, row]), known([5, 505], 10));
+        assert_eq!(word(Opcode::Imad, |_| (), &[row, row, four]), None, "squares");
+        assert_eq!(
+            word(Opcode::Lea, |inst| inst.mods.lut = 3, &[row, four, four]),
+            known([12, 812], 16)
+        );
+        assert_eq!(word(Opcode::Shf, |_| (), &[row, four, four]), known([16, 1616], 32));
+        let right = |inst: &mut Inst| (inst.mods.right, inst.mods.high) = (true, true);
+        let zero = Affine::splat(0);
+        assert_eq!(
+            word(Opcode::Shf, right, &[zero, Affine::splat(1), four]),
+            known([2; 2], 0)
+        );
+        assert_eq!(
+            word(Opcode::Shf, right, &[zero, Affine::splat(1), row]),
+            None,
+            "odd numbers halved"
+        );
     }
 
     #[test]

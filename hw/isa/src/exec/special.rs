@@ -1,6 +1,6 @@
 //! What S2R reads: where a warp stands in its launch and in the machine.
 
-use crate::affine::Affine;
+use crate::affine::{Affine, HALF};
 use crate::lane::{Lanes, WARP_SIZE};
 use crate::reg::Special;
 
@@ -119,7 +119,7 @@ impl Place {
         }
     }
 
-    /// The special register in every lane, if that is an affine row, as it mostly is.
+    /// The special register in every lane, if that is an affine row.
     ///
     /// ```
     /// use warpwave_isa::affine::Affine;
@@ -130,14 +130,14 @@ impl Place {
     /// assert_eq!(place.even(Special::TidY), Some(Affine { first: [0, 1], step: 0 }));
     /// ```
     pub fn even(&self, special: Special) -> Option<Affine> {
-        const HALF: u32 = WARP_SIZE as u32 / 2;
-        let halves = || [0, HALF as usize].map(|lane| self.word(special, lane));
+        let halves = || [0, HALF].map(|lane| self.word(special, lane));
         let width = self.block_size[0];
         // No half begins a row of the block anew.
         let in_rows = || {
-            [0, HALF]
+            let half = HALF as u32;
+            [0, half]
                 .iter()
-                .all(|lane| (self.first_thread + lane) % width + HALF <= width)
+                .all(|lane| (self.first_thread + lane) % width + half <= width)
         };
         match special {
             Special::LaneId => Some(Affine {
@@ -152,8 +152,10 @@ impl Place {
                 first: halves(),
                 step: 0,
             }),
-            Special::TidX | Special::TidY | Special::TidZ => None,
-            Special::LanemaskEq
+            Special::TidX
+            | Special::TidY
+            | Special::TidZ
+            | Special::LanemaskEq
             | Special::LanemaskLt
             | Special::LanemaskLe
             | Special::LanemaskGt

@@ -3,12 +3,12 @@
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 
-use super::{Finished, INVALIDATION, Lsu, accept};
+use super::{INVALIDATION, Lsu, accept};
 use crate::proto::cluster;
 use crate::proto::mem::{Packet, PacketKind, Stage};
 use crate::proto::warp::MemoryNote;
 use crate::sm::lsu::data;
-use crate::sm::lsu::pending::{Pending, entry_and_part};
+use crate::sm::lsu::pending::{Finished, entry_and_part};
 use crate::sm::lsu::texture::{self, is_texture};
 
 impl Lsu {
@@ -72,27 +72,16 @@ impl Lsu {
 
     /// Every packet is answered.
     fn end(&mut self, entry: u32, now: Cycle) {
-        let Pending {
-            mut flight,
-            subcore,
-            warp,
-            posted,
-            is_device,
-            ..
-        } = self.pending.take(entry);
-        if let Some(flight) = &mut flight
-            && !is_device
+        let mut pending = self.pending.take(entry);
+        if let Some(flight) = &mut pending.flight
+            && !pending.is_device
             && is_texture(flight.inst().op)
         {
             texture::finish(flight);
         }
-        self.finished.extend(flight.map(|flight| Finished {
-            flight,
-            subcore,
-            is_device,
-        }));
-        if posted {
-            self.ports.note[subcore as usize].send(now, MemoryNote::Stored { warp });
+        self.finished.extend(pending.finish());
+        if pending.posted {
+            self.ports.note[pending.subcore as usize].send(now, MemoryNote::Stored { warp: pending.warp });
         }
     }
 

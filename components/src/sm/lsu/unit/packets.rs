@@ -2,7 +2,7 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::{Finished, INVALIDATION, Lsu};
+use super::{INVALIDATION, Lsu};
 use crate::proto::cluster::remote;
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage};
 use crate::sm::lsu::coalescer::Part;
@@ -80,12 +80,7 @@ impl Lsu {
         }
         if pending.posted {
             // The packets carry the data: the box goes back.
-            let (subcore, is_device) = (pending.subcore, pending.is_device);
-            self.finished.extend(pending.flight.take().map(|flight| Finished {
-                flight,
-                subcore,
-                is_device,
-            }));
+            self.finished.extend(pending.finish());
         }
         self.making = None;
         self.answered(entry, now);
