@@ -27,29 +27,43 @@ impl SectorQueue {
     }
 }
 
+/// A place for a packet that waits: half a line of the host's cache.
+#[derive(Clone)]
+#[repr(align(32))]
+struct Slot {
+    packet: Option<Box<Packet>>,
+    /// The slot behind it in the queue of each sector.
+    next: [u32; SECTORS],
+    /// Sectors that it waits for.
+    missing: u8,
+}
+
+impl Slot {
+    const FREE: Slot = Slot {
+        packet: None,
+        next: [NONE; SECTORS],
+        missing: 0,
+    };
+}
+
 /// The packets that wait in one cache.
 pub(crate) struct Waiting {
-    packets: Vec<Option<Box<Packet>>>,
-    missing: Vec<u8>,
-    next: Vec<[u32; SECTORS]>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
 }
 
 impl Waiting {
     /// Room for so many packets.
     pub(crate) fn new(slots: u32) -> Self {
-        let n = slots as usize;
         Waiting {
-            packets: vec![None; n],
-            missing: vec![0; n],
-            next: vec![[NONE; SECTORS]; n],
+            slots: vec![Slot::FREE; slots as usize],
             free: (0..slots).rev().collect(),
         }
     }
 
     /// Packets waiting.
     pub(crate) fn len(&self) -> usize {
-        self.packets.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
     /// Whether no packet more may wait.
@@ -59,24 +73,24 @@ impl Waiting {
 
     /// Drops all packets.
     pub(crate) fn clear(&mut self) {
-        *self = Self::new(self.packets.len() as u32);
+        *self = Self::new(self.slots.len() as u32);
     }
 
     /// Takes a packet in that waits for `missing` sectors. Each of them must be pushed on its queue. There must be room.
     pub(crate) fn add(&mut self, packet: Box<Packet>, missing: u8) -> u32 {
         let slot = self.free.pop().expect("asked for a slot before adding");
-        self.packets[slot as usize] = Some(packet);
-        self.missing[slot as usize] = missing;
+        let place = &mut self.slots[slot as usize];
+        (place.packet, place.missing) = (Some(packet), missing);
         slot
     }
 
     /// Puts a slot at the end of the queue of `sector`.
     #[inline]
     pub(crate) fn push(&mut self, queue: &mut SectorQueue, slot: u32, sector: usize) {
-        self.next[slot as usize][sector] = NONE;
+        self.slots[slot as usize].next[sector] = NONE;
         match queue.tail {
             NONE => queue.head = slot,
-            tail => self.next[tail as usize][sector] = slot,
+            tail => self.slots[tail as usize].next[sector] = slot,
         }
         queue.tail = slot;
     }
@@ -88,7 +102,7 @@ impl Waiting {
         if slot == NONE {
             return None;
         }
-        queue.head = self.next[slot as usize][sector];
+        queue.head = self.slots[slot as usize].next[sector];
         if queue.head == NONE {
             queue.tail = NONE;
         }
@@ -98,7 +112,8 @@ impl Waiting {
     /// The packet in a slot.
     #[inline]
     pub(crate) fn packet(&mut self, slot: u32) -> &mut Packet {
-        self.packets[slot as usize]
+        self.slots[slot as usize]
+            .packet
             .as_mut()
             .expect("a queued slot holds a packet")
     }
@@ -106,13 +121,13 @@ impl Waiting {
     /// Notes that a sector is there; gives the packet back with its last one.
     #[inline]
     pub(crate) fn arrived(&mut self, slot: u32, sector: usize) -> Option<Box<Packet>> {
-        let missing = &mut self.missing[slot as usize];
-        *missing &= !(1 << sector);
-        if *missing != 0 {
+        let place = &mut self.slots[slot as usize];
+        place.missing &= !(1 << sector);
+        if place.missing != 0 {
             return None;
         }
         self.free.push(slot);
-        self.packets[slot as usize].take()
+        place.packet.take()
     }
 }
 
