@@ -40,25 +40,50 @@ pub(crate) trait Tagged {
     fn tag_mut(&mut self) -> &mut Tag;
 }
 
+/// A chain: its first place, and which lines it may have, one bit of 32 for those that hash alike. Most lines that are looked for in
+/// vain are known by that not to be here, and no place is asked.
+#[derive(Clone, Copy)]
+struct Chain {
+    first: u32,
+    lines: u32,
+}
+
+impl Chain {
+    const EMPTY: Chain = Chain { first: END, lines: 0 };
+}
+
 /// Where the chains of a cache's places begin.
-pub(crate) struct Chains(Box<[u32]>);
+pub(crate) struct Chains {
+    chains: Box<[Chain]>,
+    /// Bits of a line's number by which its chain is next to those of its neighbours.
+    near: u32,
+}
 
 impl Chains {
-    /// Empty chains for so many places.
-    pub(crate) fn new(places: usize) -> Self {
-        Chains(vec![END; places.next_power_of_two()].into())
+    /// Empty chains for so many places. The chains of lines whose numbers differ in the lowest `near` bits alone stand side by side,
+    /// for a cache that has all of them: what is used together then lies together.
+    pub(crate) fn new(places: usize, near: u32) -> Self {
+        Chains {
+            chains: vec![Chain::EMPTY; places.next_power_of_two()].into(),
+            near,
+        }
     }
 
     /// Takes the lines out of all places.
     pub(crate) fn clear(&mut self, places: &mut [impl Tagged]) {
         places.iter_mut().for_each(|place| *place.tag_mut() = Tag::FREE);
-        self.0.fill(END);
+        self.chains.fill(Chain::EMPTY);
     }
 
     /// The place of a line, if it has one.
     #[inline]
     pub(crate) fn find(&self, places: &[impl Tagged], line: u32) -> Option<usize> {
-        let mut at = self.0[self.chain(line)];
+        let hash = self.hash(line);
+        let chain = self.chains[self.place(line, hash)];
+        if chain.lines & bit(hash) == 0 {
+            return None;
+        }
+        let mut at = chain.first;
         while at != END {
             let tag = places[at as usize].tag();
             if tag.line == line {
@@ -72,13 +97,14 @@ impl Chains {
     /// Asks for where the chain of a line begins ([`prefetch`]).
     #[inline]
     pub(crate) fn prefetch(&self, line: u32) {
-        prefetch(&self.0[self.chain(line)]);
+        prefetch(&self.chains[self.place(line, self.hash(line))]);
     }
 
     /// Asks for the first place of a line's chain, where that begins being here already.
     #[inline]
     pub(crate) fn prefetch_place(&self, places: &[impl Tagged], line: u32) {
-        if let Some(place) = places.get(self.0[self.chain(line)] as usize) {
+        let first = self.chains[self.place(line, self.hash(line))].first;
+        if let Some(place) = places.get(first as usize) {
             prefetch(place);
         }
     }
@@ -86,20 +112,27 @@ impl Chains {
     /// Puts a line in a place that has none.
     #[inline]
     pub(crate) fn put(&mut self, places: &mut [impl Tagged], at: usize, line: u32) {
-        let chain = self.chain(line);
-        let next = std::mem::replace(&mut self.0[chain], at as u32);
+        let hash = self.hash(line);
+        let place = self.place(line, hash);
+        let chain = &mut self.chains[place];
+        let next = std::mem::replace(&mut chain.first, at as u32);
+        chain.lines |= bit(hash);
         *places[at].tag_mut() = Tag { line, next };
     }
 
-    /// Takes the line out of a place that has one.
+    /// Takes the line out of a place that has one. Its bit stays until its chain is empty, as others may have the same.
     pub(crate) fn take(&mut self, places: &mut [impl Tagged], at: usize) {
         let Tag { line, next } = std::mem::replace(places[at].tag_mut(), Tag::FREE);
-        let chain = self.chain(line);
-        if self.0[chain] == at as u32 {
-            self.0[chain] = next;
+        let place = self.place(line, self.hash(line));
+        let chain = &mut self.chains[place];
+        if chain.first == at as u32 {
+            chain.first = next;
+            if next == END {
+                chain.lines = 0;
+            }
             return;
         }
-        let mut before = self.0[chain] as usize;
+        let mut before = chain.first as usize;
         while places[before].tag().next != at as u32 {
             before = places[before].tag().next as usize;
         }
@@ -107,8 +140,72 @@ impl Chains {
     }
 
     #[inline]
-    fn chain(&self, line: u32) -> usize {
-        let hash = u64::from(line).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        hash as usize & (self.0.len() - 1)
+    fn hash(&self, line: u32) -> u64 {
+        u64::from(line >> self.near).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    /// Where the chain of a line with this hash stands.
+    #[inline]
+    fn place(&self, line: u32, hash: u64) -> usize {
+        let near = line & ((1 << self.near) - 1);
+        ((hash >> 32 << self.near) as usize + near as usize) & (self.chains.len() - 1)
+    }
+}
+
+/// The bit of the lines with this hash.
+#[inline]
+fn bit(hash: u64) -> u32 {
+    1 << (hash >> 27 & 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::collections::hash_map::Entry;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLACES: usize = 16;
+
+    #[derive(Clone)]
+    struct Place(Tag);
+
+    impl Tagged for Place {
+        fn tag(&self) -> Tag {
+            self.0
+        }
+
+        fn tag_mut(&mut self) -> &mut Tag {
+            &mut self.0
+        }
+    }
+
+    proptest! {
+        /// Lines come to free places and go from taken ones, neighbours' chains side by side or not.
+        #[test]
+        fn lines_are_found_where_they_were_put_until_they_are_taken_out(
+            near in 0..4u32,
+            uses in prop::collection::vec((0..PLACES, 1..60u32), 1..200),
+        ) {
+            let mut chains = Chains::new(PLACES, near);
+            let mut places = vec![Place(Tag::FREE); PLACES];
+            let mut expected = HashMap::new();
+            for (at, line) in uses {
+                if let Some(line) = places[at].tag().line() {
+                    chains.take(&mut places, at);
+                    expected.remove(&line);
+                } else if let Entry::Vacant(entry) = expected.entry(line) {
+                    chains.put(&mut places, at, line);
+                    entry.insert(at);
+                }
+                for line in 1..60 {
+                    prop_assert_eq!(chains.find(&places, line), expected.get(&line).copied());
+                }
+            }
+            chains.clear(&mut places);
+            prop_assert!((1..60).all(|line| chains.find(&places, line).is_none()));
+        }
     }
 }

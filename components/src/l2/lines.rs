@@ -74,7 +74,7 @@ impl Lines {
             ways,
             sets: Spread::new(sets as u32),
             places: (0..sets * ways).map(place).collect(),
-            chains: Chains::new(sets * ways),
+            chains: Chains::new(sets * ways, 0),
             lru: Lru::new(sets, ways),
             bytes: vec![0; sets * ways * LINE],
         }
@@ -101,19 +101,28 @@ impl Lines {
         self.chains.find(&self.places, line)
     }
 
-    /// Asks for what looking up and using a line needs, in three steps of which each needs the one before it ([`prefetch`]).
+    /// Asks for what looking up and using a line needs, in three steps of which each needs the one before it ([`prefetch`]); `local`
+    /// gives the line's number in the slice.
     #[inline]
-    pub(super) fn prefetch(&self, line: u32, step: u32) {
+    pub(super) fn prefetch(&self, line: u32, local: impl Fn() -> u64, step: u32) {
         match step {
             0 => self.chains.prefetch(line),
             1 => self.chains.prefetch_place(&self.places, line),
-            _ => {
-                if let Some(at) = self.find(line) {
+            _ => match self.find(line) {
+                Some(at) => {
                     let set = self.places[at].set as usize;
                     self.lru.prefetch(set, at - set * self.ways);
                     prefetch(self.bytes(at));
                 }
-            }
+                None => {
+                    let set = self.sets.deal(local()).0 as usize;
+                    if let Some(way) = self.lru.oldest(set, |_| true) {
+                        self.lru.prefetch(set, way);
+                        prefetch(&self.places[set * self.ways + way]);
+                        prefetch(self.bytes(set * self.ways + way));
+                    }
+                }
+            },
         }
     }
 

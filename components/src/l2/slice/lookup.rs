@@ -139,7 +139,8 @@ impl Slice {
     fn ask_ahead(&self) {
         for n in 0..3 {
             if let Some(packet) = self.ports.requests.ahead(n) {
-                self.lines.prefetch(line_number(packet), 2 - n);
+                let local = || self.config.map.local(packet.line);
+                self.lines.prefetch(line_number(packet), local, 2 - n);
             }
         }
     }

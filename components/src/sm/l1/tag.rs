@@ -13,6 +13,9 @@ use crate::proto::mem::LINE;
 /// Most ways of a set: beyond them nothing is gained but search.
 const MOST_WAYS: usize = 256;
 
+/// Neighbours, as warps use them one after the other, are found in one line of the host's cache.
+const NEAR: u32 = 3;
+
 /// A place for a line.
 #[derive(Clone)]
 struct Place {
@@ -59,7 +62,7 @@ impl Tags {
             ways,
             sets: sets as u32,
             places: (0..sets * ways).map(place).collect(),
-            chains: Chains::new(sets * ways),
+            chains: Chains::new(sets * ways, NEAR),
             lru: Lru::new(sets, ways),
         }
     }
