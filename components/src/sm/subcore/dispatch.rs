@@ -99,6 +99,10 @@ pub struct Dispatch {
     /// The instruction behind the last that each warp issued.
     next: Vec<u32>,
     pool: Vec<Box<Flight>>,
+    /// The links to pipes that have carried anything: most kernels never use half of the pipes.
+    used_pipes: u32,
+    /// Likewise the links of results, those of math pipes first.
+    used_results: u64,
     /// The instruction that gathers operands, and when it has them.
     gathering: Option<(Cycle, Box<Flight>)>,
     /// What the last tick did, for the waveform.
@@ -123,6 +127,8 @@ impl Dispatch {
             counted: vec![0; config.warps],
             next: vec![0; config.warps],
             pool: Vec::new(),
+            used_pipes: 0,
+            used_results: 0,
             gathering: None,
             sent: None,
             stored: None,
@@ -156,6 +162,22 @@ impl Dispatch {
         }
     }
 
+    /// Goes through the ends of links that are likely used soon.
+    fn each_used(&self, mut with: impl FnMut(&dyn Touch)) {
+        let Ports {
+            issue,
+            release,
+            pipes,
+            results,
+            queued,
+            ..
+        } = &self.ports;
+        with(issue);
+        with(release);
+        bits(self.used_pipes).for_each(|n| with(&pipes[n]));
+        bits(self.used_results).for_each(|n| with(results.get(n).unwrap_or_else(|| &queued[n - results.len()])));
+    }
+
     fn send_gathered(&mut self, now: Cycle) {
         let Some((ready, flight)) = &self.gathering else { return };
         let pipe = flight.brief.pipe;
@@ -166,6 +188,7 @@ impl Dispatch {
             self.stats.instructions += 1;
             self.stats.thread_instructions += u64::from(flight.lanes.count());
             self.sent = Some((pipe, flight.warp, flight.pc));
+            self.used_pipes |= 1 << pipe as u32;
             let number = flight.issued.0;
             self.tell(now, flight.warp, What::Send { number });
             let skipped = flight.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
@@ -237,6 +260,7 @@ impl Component for Dispatch {
             }
         }
         if under_way >> FIRST_RESULT != 0 {
+            self.used_results |= under_way >> FIRST_RESULT;
             self.take_results(under_way >> FIRST_RESULT, now);
         }
         if self.gathering.is_some() {
@@ -264,6 +288,7 @@ impl Component for Dispatch {
         self.warps.fill(None);
         self.counted.fill(0);
         self.next.fill(0);
+        (self.used_pipes, self.used_results) = (0, 0);
         self.gathering = None;
         self.sent = None;
         self.stored = None;
@@ -293,7 +318,8 @@ impl Component for Dispatch {
     }
 
     fn touch(&self) {
-        self.ports.touch();
+        self.each_used(|end| end.prefetch());
+        self.each_used(|end| end.touch());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

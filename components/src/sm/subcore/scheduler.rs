@@ -270,7 +270,13 @@ impl Component for Scheduler {
     }
 
     fn touch(&self) {
-        self.ports.touch();
+        // The others carry something only when warps start, part, meet or end.
+        let Ports {
+            issue, release, note, ..
+        } = &self.ports;
+        let used: [&dyn Touch; 3] = [issue, release, note];
+        used.iter().for_each(|end| end.prefetch());
+        used.iter().for_each(|end| end.touch());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
