@@ -83,7 +83,7 @@ impl Decoded {
             pred_uses: 0,
             pred_defs: 0,
             pred_touches: 0,
-            predicated: row.psrc > 0 || inst.guard != Guard::ALWAYS,
+            predicated: row.psrc > 0 && !ignores_carry(inst) || inst.guard != Guard::ALWAYS,
             pipe: row.pipe,
             plain: exec::is_plain(inst),
             even: exec::is_even(inst),
@@ -139,6 +139,11 @@ impl Decoded {
         }
         self.predicated |= self.pred_uses != 0;
     }
+}
+
+/// Whether its predicate source is a carry that it does not take, as most additions do not.
+fn ignores_carry(inst: &Inst) -> bool {
+    matches!(inst.op, Opcode::Iadd3 | Opcode::Lea) && !inst.mods.extended
 }
 
 /// A parameter of a kernel.

@@ -29,6 +29,7 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::{execute, execute_even};
+use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::Flight;
@@ -100,13 +101,21 @@ pub(super) fn compute(flight: &mut Flight) {
 /// The same from affine rows, as all operands are or none, if the results are such too; whether it is done.
 fn compute_even(flight: &mut Flight) -> bool {
     let inst = &flight.grid.program.code()[flight.pc as usize];
-    let words = flight.grid.program.decoded()[flight.pc as usize].words;
-    let Some(even) = execute_even(inst, &flight.even[..words as usize], flight.operands.preds[0]) else {
+    let decoded = &flight.grid.program.decoded()[flight.pc as usize];
+    // Predicates lie far from the affine words, and few of these instructions have any.
+    let carry = if decoded.predicated {
+        flight.operands.preds[0]
+    } else {
+        LaneMask::NONE
+    };
+    let Some(even) = execute_even(inst, &flight.even[..decoded.words as usize], carry) else {
         return false;
     };
     let n = even.words.len();
     flight.even[..n].copy_from_slice(&even.words);
-    flight.results.preds[0] = even.pred;
+    if decoded.pred_defs != 0 {
+        flight.results.preds[0] = even.pred;
+    }
     flight.folded = (1 << n) - 1;
     true
 }
