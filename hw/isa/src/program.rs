@@ -58,7 +58,7 @@ pub struct Decoded {
     pub pred_defs: u8,
     /// Predicates read or written.
     pub pred_touches: u8,
-    /// Whether it looks at any predicate, the constant one included, or has a guard.
+    /// Whether it looks at any predicate, the constant one included, or has a guard. Additions that take no carry look at none.
     pub predicated: bool,
     /// Pipe.
     pub pipe: Pipe,
