@@ -366,7 +366,7 @@ mod tests {
     fn additions_look_at_predicates_only_for_a_carry_or_a_guard() {
         for op in [Opcode::Iadd3, Opcode::Lea] {
             let plain = Inst::new(op);
-            let (mut extended, mut guarded) = (plain.clone(), plain.clone());
+            let (mut extended, mut guarded) = (plain, plain);
             extended.mods.extended = true;
             guarded.guard = Guard::unless(Pred(2));
             let looks = [plain, extended, guarded].map(|inst| Decoded::of(&inst).predicated);
