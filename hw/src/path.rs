@@ -21,7 +21,7 @@ impl Path {
 
     /// A part of this one.
     pub fn child(&self, name: &str) -> Self {
-        Path(format!("{self}.{name}").into())
+        Path([self.as_str(), ".", name].concat().into())
     }
 
     /// A part that exists several times.

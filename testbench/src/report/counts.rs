@@ -10,18 +10,25 @@ use warpwave_hw::stats::{Latency, Report};
 /// The kind of a block is the last part of its path without an index: `scheduler`, `l1`, `slice`.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    counters: BTreeMap<(String, &'static str), Vec<u64>>,
+    counters: BTreeMap<String, Block>,
     latencies: BTreeMap<&'static str, Latency>,
 }
+
+/// The counters of one kind of block, by name.
+type Block = BTreeMap<&'static str, Vec<u64>>;
 
 impl Counts {
     /// The counters as they are now.
     pub fn of<'a>(components: impl Iterator<Item = &'a dyn Component>) -> Self {
         let mut counts = Counts::default();
         for component in components {
+            let kind = kind(component.path().as_str());
+            if !counts.counters.contains_key(kind) {
+                counts.counters.insert(kind.to_owned(), Block::new());
+            }
             component.stats(&mut Collector {
-                block: kind(component.path().as_str()),
-                counts: &mut counts,
+                block: counts.counters.get_mut(kind).expect("it is there now"),
+                latencies: &mut counts.latencies,
             });
         }
         counts
@@ -30,21 +37,23 @@ impl Counts {
     /// What was counted after `earlier`. Latencies are those of the whole time.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut counts = self.clone();
-        for (key, values) in &mut counts.counters {
-            if let Some(before) = earlier.counters.get(key) {
-                values.iter_mut().zip(before).for_each(|(now, before)| *now -= before);
+        for (kind, block) in &mut counts.counters {
+            for (name, values) in block {
+                if let Some(before) = earlier.each(kind, name) {
+                    values.iter_mut().zip(before).for_each(|(now, before)| *now -= before);
+                }
             }
         }
         counts
     }
 
     /// One value per instance, if a block of this kind counts this.
-    pub fn each(&self, block: &str, name: &'static str) -> Option<&[u64]> {
-        self.counters.get(&(block.to_owned(), name)).map(Vec::as_slice)
+    pub fn each(&self, block: &str, name: &str) -> Option<&[u64]> {
+        self.counters.get(block)?.get(name).map(Vec::as_slice)
     }
 
     /// All instances together, if a block of this kind counts this.
-    pub fn sum(&self, block: &str, name: &'static str) -> Option<u64> {
+    pub fn sum(&self, block: &str, name: &str) -> Option<u64> {
         self.each(block, name).map(|values| values.iter().sum())
     }
 
@@ -59,27 +68,23 @@ impl Counts {
 }
 
 /// The last part of a path, without index.
-fn kind(path: &str) -> String {
+fn kind(path: &str) -> &str {
     let last = path.rsplit('.').next().unwrap_or(path);
-    last.split('[').next().unwrap_or(last).to_owned()
+    last.split('[').next().unwrap_or(last)
 }
 
 struct Collector<'a> {
-    block: String,
-    counts: &'a mut Counts,
+    block: &'a mut Block,
+    latencies: &'a mut BTreeMap<&'static str, Latency>,
 }
 
 impl Report for Collector<'_> {
     fn count(&mut self, name: &'static str, value: u64) {
-        self.counts
-            .counters
-            .entry((self.block.clone(), name))
-            .or_default()
-            .push(value);
+        self.block.entry(name).or_default().push(value);
     }
 
     fn latency(&mut self, name: &'static str, value: &Latency) {
-        self.counts.latencies.entry(name).or_default().add(value);
+        self.latencies.entry(name).or_default().add(value);
     }
 }
 
@@ -89,13 +94,12 @@ pub(super) mod tests {
 
     /// Counters given by hand.
     pub fn counts(counters: &[(&str, &'static str, &[u64])]) -> Counts {
-        let counters = counters
-            .iter()
-            .map(|&(block, name, values)| ((block.to_owned(), name), values.to_vec()));
-        Counts {
-            counters: counters.collect(),
-            latencies: BTreeMap::new(),
+        let mut counts = Counts::default();
+        for &(block, name, values) in counters {
+            let block = counts.counters.entry(block.to_owned()).or_default();
+            block.insert(name, values.to_vec());
         }
+        counts
     }
 
     #[test]

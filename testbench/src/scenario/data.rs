@@ -91,11 +91,19 @@ fn collect(layout: &Layout, element: impl Fn(u64) -> Number) -> Result<Vec<u8>, 
 
 /// The same for floats, of which none is out of range.
 fn collect_floats(layout: &Layout, element: impl Fn(u64) -> f64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(layout.bytes() as usize);
-    for i in 0..layout.elements() {
-        layout.dtype.append_float(&mut bytes, element(i));
+    let elements = (0..layout.elements()).map(element);
+    match layout.dtype {
+        // Much the most frequent, and there may be millions.
+        Dtype::F32 => {
+            let words: Vec<_> = elements.map(|value| (value as f32).to_le_bytes()).collect();
+            words.into_flattened()
+        }
+        dtype => {
+            let mut bytes = Vec::with_capacity(layout.bytes() as usize);
+            elements.for_each(|value| dtype.append_float(&mut bytes, value));
+            bytes
+        }
     }
-    bytes
 }
 
 /// Appends a number, or says that the type cannot hold it.

@@ -3,7 +3,8 @@
 //! A warp's rows begin at its slot times the registers of a warp of its grid, since one grid at a time runs on an SM.
 //!
 //! The host keeps a row that is [affine](Affine) as such, in an eighth of the memory: a full chip has 20 MB of rows, far more than the
-//! processor's caches, and addresses, counters and what all lanes share are such rows. Who reads one is told which it is.
+//! processor's caches, and addresses, counters and what all lanes share are such rows. Who reads one is told which it is. Rows come
+//! into being with the first warp that has them: most kernels use a part of the file.
 //!
 //! # Invariant
 //! - A row whose bit is set in `is_affine` is what `affine` says; any other is what `rows` says.
@@ -28,6 +29,9 @@ pub enum Row<'a> {
 /// Registers and predicates of all warps of a sub-core.
 #[derive(Clone, Debug)]
 pub struct RegFile {
+    /// Rows that the file holds.
+    n_rows: usize,
+    /// Those that a warp has had.
     rows: Vec<Lanes>,
     affine: Vec<Affine>,
     /// The rows that are affine, 64 to a word.
@@ -41,8 +45,9 @@ impl RegFile {
     /// A file of `rows` warp-wide registers for `warps` warp slots, all zero.
     pub fn new(rows: usize, warps: usize) -> Self {
         RegFile {
-            rows: vec![Lanes::ZERO; rows],
-            affine: vec![Affine::default(); rows],
+            n_rows: rows,
+            rows: Vec::with_capacity(rows),
+            affine: Vec::with_capacity(rows),
             is_affine: vec![0; rows.div_ceil(WORD)],
             predicates: vec![[LaneMask::NONE; Pred::COUNT]; warps],
             base: vec![0; warps],
@@ -55,10 +60,15 @@ impl RegFile {
     /// If they lie beyond the file: then more warps were admitted than fit.
     pub fn assign(&mut self, warp: usize, registers: usize) {
         self.base[warp] = warp * registers;
+        let end = self.base[warp] + registers;
         assert!(
-            (warp + 1) * registers <= self.rows.len(),
+            end <= self.n_rows,
             "warp slot {warp} of {registers} registers is not in the file"
         );
+        if self.rows.len() < end {
+            self.rows.resize(end, Lanes::ZERO);
+            self.affine.resize(end, Affine::default());
+        }
     }
 
     #[inline]
