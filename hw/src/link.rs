@@ -203,11 +203,17 @@ impl<T> OutPort<T> {
     /// If there is no room, or the message would come beyond the horizon of a tile.
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
-        let mut after = u64::from(self.latency) + extra;
         if self.attached.is_some() {
-            after += self.attached(now, extra, &message);
+            return self.send_attached(now, now, extra, message);
         }
-        self.put(now, after, message);
+        self.put(now, u64::from(self.latency) + extra, message);
+    }
+
+    /// Sends a message past what hangs on this end, for which it is sent in cycle `as_of`.
+    #[cold]
+    fn send_attached(&mut self, now: Cycle, as_of: Cycle, extra: u64, message: T) {
+        let delay = self.attached(as_of, extra, &message);
+        self.put(now, u64::from(self.latency) + extra + delay, message);
     }
 
     /// Puts a message into the link, visible so many cycles later.
@@ -218,26 +224,36 @@ impl<T> OutPort<T> {
             visible = self.behind_last(visible);
         }
         let place = &self.places[self.place as usize];
-        assert!(
-            place.word.load(Ordering::Acquire) <= now.0,
-            "cycle {now}: message sent without asking for room"
-        );
-        assert!(
-            visible.since(now) <= u64::from(self.longest),
-            "cycle {now}: a message visible only in cycle {visible}, beyond the horizon of {} cycles",
-            self.longest
-        );
+        if place.word.load(Ordering::Acquire) > now.0 || visible.since(now) > u64::from(self.longest) {
+            self.cannot_send(now, visible);
+        }
         self.last_visible = visible;
-        let has_room = self.carrier.push(place, message);
-        assert!(has_room, "cycle {now}: a free place, but a full queue");
+        self.carrier.push(place, message);
         // Only now may the receiver know of it.
         place.word.store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, &self.places);
+        if self.is_remote {
+            return self.tile.leave_mail(self.receiver, visible);
+        }
         let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
         }
-        self.tile.wake(self.receiver, self.is_remote, visible);
+        self.tile.wheel.add(visible, 1 << self.receiver);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cannot_send(&self, now: Cycle, visible: Cycle) -> ! {
+        assert!(
+            self.has_room(now),
+            "{}, cycle {now}: message sent without asking for room",
+            self.config.path
+        );
+        panic!(
+            "{}, cycle {now}: a message visible only in cycle {visible}, beyond the horizon of {} cycles",
+            self.config.path, self.longest
+        );
     }
 
     /// The cycle, or that of the message before, which is later, if it is still under way: a receiver that was reset has dropped it.
@@ -321,12 +337,15 @@ impl<T> InPort<T> {
     /// The message that was in the place is taken.
     #[inline(always)]
     fn free_place(&mut self, now: Cycle, message: &T) {
-        if let Some(monitor) = &mut self.monitor {
-            monitor.taken(now, message);
+        if self.monitor.is_some() {
+            self.show_taken(now, message);
         }
         let free = now + u64::from(self.credit_latency);
         self.place().word.store(free.0, Ordering::Release);
         self.place = next(self.place, &self.places);
+        if self.is_remote {
+            return;
+        }
         let word = self.places[NOTE].word.load(Ordering::Relaxed);
         if word != 0 {
             if !self.place().is_taken() {
@@ -334,8 +353,15 @@ impl<T> InPort<T> {
             }
             if word & WAITED_FOR != 0 {
                 self.places[NOTE].word.store(word & NUMBER, Ordering::Relaxed);
-                self.tile.wake(self.sender, self.is_remote, free);
+                self.tile.wheel.add(free, 1 << self.sender);
             }
+        }
+    }
+
+    #[cold]
+    fn show_taken(&mut self, now: Cycle, message: &T) {
+        if let Some(monitor) = &mut self.monitor {
+            monitor.taken(now, message);
         }
     }
 

@@ -11,11 +11,10 @@ impl<T> OutPort<T> {
     /// If there is no room in this cycle, or the message would come beyond the horizon of a tile.
     #[inline]
     pub fn send_ahead(&mut self, now: Cycle, message: T) {
-        let mut after = u64::from(self.latency) + 1;
         if self.attached.is_some() {
-            after += self.attached(now + 1, 1, &message);
+            return self.send_attached(now, now + 1, 1, message);
         }
-        self.put(now, after, message);
+        self.put(now, u64::from(self.latency) + 1, message);
     }
 }
 

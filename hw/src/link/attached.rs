@@ -13,7 +13,6 @@ pub(super) struct Attached<T> {
 
 impl<T> OutPort<T> {
     /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
-    #[cold]
     pub(super) fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
         let Some(attached) = &mut self.attached else { return 0 };
         if let Some(monitor) = &mut attached.monitor {

@@ -123,6 +123,9 @@ pub(super) enum Receiver<T> {
 /// Most messages that are taken out before their turn.
 const AHEAD: usize = 8;
 
+/// Fewer than these are filled up.
+const ENOUGH: u32 = 4;
+
 /// The oldest messages, taken out of their places before their turn, and shown to whoever asks for what they point to.
 pub(super) struct Ahead<T> {
     /// A ring.
@@ -143,15 +146,17 @@ pub(super) fn carrier<T>(depth: u32) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Sends a message, for which this place is free. Whether there was room for it.
+    /// Sends a message, for which this place is free.
+    ///
+    /// # Panics
+    /// If a queue is full all the same.
     #[inline]
-    pub(super) fn push(&mut self, place: &Place<T>, message: T) -> bool {
+    pub(super) fn push(&mut self, place: &Place<T>, message: T) {
         match self {
-            Sender::Place => {
-                place.message.put(message);
-                true
-            }
-            Sender::Queue(queue) => queue.push(message).is_ok(),
+            // The compiler knows the second, and leaves out what would take a lock.
+            Sender::Place if Cell::<T>::is_lock_free() => place.message.put(message),
+            Sender::Place => {}
+            Sender::Queue(queue) => assert!(queue.push(message).is_ok(), "a free place, but a full queue"),
         }
     }
 }
@@ -161,15 +166,8 @@ impl<T> Receiver<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
         match self {
-            Receiver::Place => places[at as usize].message.take(),
-            _ => self.pop_elsewhere(places, at),
-        }
-    }
-
-    /// The same of the two ways by which it does not lie in its place: out of line, since what lies there is the common case.
-    #[inline(never)]
-    fn pop_elsewhere(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
-        match self {
+            // The compiler knows the second, and leaves out what would take a lock.
+            Receiver::Place if Cell::<T>::is_lock_free() => places[at as usize].message.take(),
             Receiver::Place => None,
             Receiver::Ahead(ahead) => ahead.pop(places, at),
             Receiver::Queue(queue) => queue.pop(),
@@ -192,8 +190,21 @@ impl<T> Receiver<T> {
 }
 
 impl<T> Ahead<T> {
-    /// The oldest message; as many that follow it as have come and are not too many are taken out.
+    /// The oldest message, which was sent into the place `at`.
+    #[inline(always)]
     fn pop(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
+        if self.n < ENOUGH {
+            self.fill(places, at);
+        }
+        let message = self.messages[self.first as usize % AHEAD].take()?;
+        self.first = (self.first + 1) % AHEAD as u32;
+        self.n -= 1;
+        Some(message)
+    }
+
+    /// Takes out as many messages as have come and are not too many.
+    #[inline(never)]
+    fn fill(&mut self, places: &[Place<T>], at: u32) {
         let depth = places.len() as u32 - FIRST;
         let most = depth.min(AHEAD as u32);
         while self.n < most {
@@ -207,10 +218,6 @@ impl<T> Ahead<T> {
             self.messages[(self.first + self.n) as usize % AHEAD] = message;
             self.n += 1;
         }
-        let message = self.messages[self.first as usize % AHEAD].take()?;
-        self.first = (self.first + 1) % AHEAD as u32;
-        self.n -= 1;
-        Some(message)
     }
 
     /// The message `n` behind the oldest, if it was taken out.
@@ -237,7 +244,7 @@ mod tests {
     /// Sends messages into the places that follow one another from the first on.
     fn send<T: Clone>(sender: &mut Sender<T>, places: &[Place<T>], messages: &[T]) {
         for (place, message) in places[1..].iter().zip(messages) {
-            assert!(sender.push(place, message.clone()));
+            sender.push(place, message.clone());
             place.word.store(TAKEN, Ordering::Release);
         }
     }

@@ -52,18 +52,9 @@ impl Shared {
         }
     }
 
-    /// Puts a component on the wheel; from another tile, into the mailbox.
-    #[inline(always)]
-    pub(crate) fn wake(&self, component: u8, is_remote: bool, at: Cycle) {
-        if is_remote {
-            self.leave_mail(component, at);
-        } else {
-            self.wheel.add(at, 1 << component);
-        }
-    }
-
+    /// From another tile: has the tile tick a component.
     #[inline(never)]
-    fn leave_mail(&self, component: u8, at: Cycle) {
+    pub(crate) fn leave_mail(&self, component: u8, at: Cycle) {
         let bell = self.bell.get();
         if bell.is_some_and(|(bells, _)| bells.is_alone()) {
             self.mail.add(at, 1 << component);
