@@ -53,33 +53,28 @@ impl Chain {
 }
 
 /// Where the chains of a cache's places begin.
-pub(crate) struct Chains {
-    chains: Box<[Chain]>,
-    /// Bits of a line's number by which its chain is next to those of its neighbours.
-    near: u32,
-}
+///
+/// The chains of lines whose numbers differ in the lowest `NEAR` bits alone stand side by side, for a cache that has all of them: what
+/// is used together then lies together.
+pub(crate) struct Chains<const NEAR: u32>(Box<[Chain]>);
 
-impl Chains {
-    /// Empty chains for so many places. The chains of lines whose numbers differ in the lowest `near` bits alone stand side by side,
-    /// for a cache that has all of them: what is used together then lies together.
-    pub(crate) fn new(places: usize, near: u32) -> Self {
-        Chains {
-            chains: vec![Chain::EMPTY; places.next_power_of_two()].into(),
-            near,
-        }
+impl<const NEAR: u32> Chains<NEAR> {
+    /// Empty chains for so many places.
+    pub(crate) fn new(places: usize) -> Self {
+        Chains(vec![Chain::EMPTY; places.next_power_of_two()].into())
     }
 
     /// Takes the lines out of all places.
     pub(crate) fn clear(&mut self, places: &mut [impl Tagged]) {
         places.iter_mut().for_each(|place| *place.tag_mut() = Tag::FREE);
-        self.chains.fill(Chain::EMPTY);
+        self.0.fill(Chain::EMPTY);
     }
 
     /// The place of a line, if it has one.
     #[inline]
     pub(crate) fn find(&self, places: &[impl Tagged], line: u32) -> Option<usize> {
-        let hash = self.hash(line);
-        let chain = self.chains[self.place(line, hash)];
+        let hash = Self::hash(line);
+        let chain = self.0[self.place(line, hash)];
         if chain.lines & bit(hash) == 0 {
             return None;
         }
@@ -97,13 +92,13 @@ impl Chains {
     /// Asks for where the chain of a line begins ([`prefetch`]).
     #[inline]
     pub(crate) fn prefetch(&self, line: u32) {
-        prefetch(&self.chains[self.place(line, self.hash(line))]);
+        prefetch(&self.0[self.place(line, Self::hash(line))]);
     }
 
     /// Asks for the first place of a line's chain, where that begins being here already.
     #[inline]
     pub(crate) fn prefetch_place(&self, places: &[impl Tagged], line: u32) {
-        let first = self.chains[self.place(line, self.hash(line))].first;
+        let first = self.0[self.place(line, Self::hash(line))].first;
         if let Some(place) = places.get(first as usize) {
             prefetch(place);
         }
@@ -112,9 +107,9 @@ impl Chains {
     /// Puts a line in a place that has none.
     #[inline]
     pub(crate) fn put(&mut self, places: &mut [impl Tagged], at: usize, line: u32) {
-        let hash = self.hash(line);
+        let hash = Self::hash(line);
         let place = self.place(line, hash);
-        let chain = &mut self.chains[place];
+        let chain = &mut self.0[place];
         let next = std::mem::replace(&mut chain.first, at as u32);
         chain.lines |= bit(hash);
         *places[at].tag_mut() = Tag { line, next };
@@ -123,8 +118,8 @@ impl Chains {
     /// Takes the line out of a place that has one. Its bit stays until its chain is empty, as others may have the same.
     pub(crate) fn take(&mut self, places: &mut [impl Tagged], at: usize) {
         let Tag { line, next } = std::mem::replace(places[at].tag_mut(), Tag::FREE);
-        let place = self.place(line, self.hash(line));
-        let chain = &mut self.chains[place];
+        let place = self.place(line, Self::hash(line));
+        let chain = &mut self.0[place];
         if chain.first == at as u32 {
             chain.first = next;
             if next == END {
@@ -140,15 +135,15 @@ impl Chains {
     }
 
     #[inline]
-    fn hash(&self, line: u32) -> u64 {
-        u64::from(line >> self.near).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    fn hash(line: u32) -> u64 {
+        u64::from(line >> NEAR).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     /// Where the chain of a line with this hash stands.
     #[inline]
     fn place(&self, line: u32, hash: u64) -> usize {
-        let near = line & ((1 << self.near) - 1);
-        ((hash >> 32 << self.near) as usize + near as usize) & (self.chains.len() - 1)
+        let near = line & ((1 << NEAR) - 1);
+        ((hash >> 32 << NEAR) as usize + near as usize) & (self.0.len() - 1)
     }
 }
 
@@ -182,30 +177,35 @@ mod tests {
         }
     }
 
+    /// Lines come to free places and go from taken ones.
+    fn check<const NEAR: u32>(uses: Vec<(usize, u32)>) -> Result<(), TestCaseError> {
+        let mut chains = Chains::<NEAR>::new(PLACES);
+        let mut places = vec![Place(Tag::FREE); PLACES];
+        let mut expected = HashMap::new();
+        for (at, line) in uses {
+            if let Some(line) = places[at].tag().line() {
+                chains.take(&mut places, at);
+                expected.remove(&line);
+            } else if let Entry::Vacant(entry) = expected.entry(line) {
+                chains.put(&mut places, at, line);
+                entry.insert(at);
+            }
+            for line in 1..60 {
+                prop_assert_eq!(chains.find(&places, line), expected.get(&line).copied());
+            }
+        }
+        chains.clear(&mut places);
+        prop_assert!((1..60).all(|line| chains.find(&places, line).is_none()));
+        Ok(())
+    }
+
     proptest! {
-        /// Lines come to free places and go from taken ones, neighbours' chains side by side or not.
         #[test]
-        fn lines_are_found_where_they_were_put_until_they_are_taken_out(
-            near in 0..4u32,
+        fn lines_are_found_where_they_were_put_until_they_are_taken_out_neighbours_side_by_side_or_not(
             uses in prop::collection::vec((0..PLACES, 1..60u32), 1..200),
         ) {
-            let mut chains = Chains::new(PLACES, near);
-            let mut places = vec![Place(Tag::FREE); PLACES];
-            let mut expected = HashMap::new();
-            for (at, line) in uses {
-                if let Some(line) = places[at].tag().line() {
-                    chains.take(&mut places, at);
-                    expected.remove(&line);
-                } else if let Entry::Vacant(entry) = expected.entry(line) {
-                    chains.put(&mut places, at, line);
-                    entry.insert(at);
-                }
-                for line in 1..60 {
-                    prop_assert_eq!(chains.find(&places, line), expected.get(&line).copied());
-                }
-            }
-            chains.clear(&mut places);
-            prop_assert!((1..60).all(|line| chains.find(&places, line).is_none()));
+            check::<0>(uses.clone())?;
+            check::<3>(uses)?;
         }
     }
 }

@@ -216,7 +216,7 @@ fn between_tiles_a_message_later_than_the_mailbox_reaches_is_refused() {
     let panic = catch_unwind(AssertUnwindSafe(|| clock.run(Cycle(400), |_| false))).expect_err("too far ahead");
     assert_eq!(
         text(&*panic),
-        "cycle 31: a message visible only in cycle 64, beyond the horizon of 32 cycles"
+        "link, cycle 31: a message visible only in cycle 64, beyond the horizon of 32 cycles"
     );
 }
 

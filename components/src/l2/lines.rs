@@ -52,7 +52,7 @@ pub(super) struct Lines {
     ways: usize,
     sets: Spread,
     places: Box<[Place]>,
-    chains: Chains,
+    chains: Chains<0>,
     lru: Lru,
     bytes: Vec<u8>,
 }
@@ -74,7 +74,7 @@ impl Lines {
             ways,
             sets: Spread::new(sets as u32),
             places: (0..sets * ways).map(place).collect(),
-            chains: Chains::new(sets * ways, 0),
+            chains: Chains::new(sets * ways),
             lru: Lru::new(sets, ways),
             bytes: vec![0; sets * ways * LINE],
         }

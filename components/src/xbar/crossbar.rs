@@ -138,14 +138,17 @@ impl Crossbar {
     /// Serves every output that is wanted.
     fn serve(&mut self, now: Cycle, edge: u64) {
         for word in 0..self.wanted.words() {
+            let mut over = 0;
             for n in bits(self.wanted.word(word)) {
-                self.serve_output(word * 64 + n, now, edge);
+                over |= u64::from(!self.serve_output(word * 64 + n, now, edge)) << n;
             }
+            self.wanted.remove_some(word, over);
         }
     }
 
+    /// Sends the packet whose turn it is at an output that is wanted, if it goes; whether the output is still wanted.
     #[inline]
-    fn serve_output(&mut self, n: usize, now: Cycle, edge: u64) {
+    fn serve_output(&mut self, n: usize, now: Cycle, edge: u64) -> bool {
         let output = &mut self.outputs[n];
         let free = output.free <= edge;
         output.blocked = free && !output.port.has_room(now);
@@ -164,11 +167,11 @@ impl Crossbar {
             self.stats.data_bytes += u64::from(bytes);
             self.stats.output_cycles += cycles;
         }
-        if output.arbiter.n_wanted() == 0 {
-            self.wanted.remove(n);
-        } else if !output.blocked {
-            self.stats.conflict_cycles += u64::from(output.arbiter.n_wanted());
+        let n_wanted = output.arbiter.n_wanted();
+        if !output.blocked {
+            self.stats.conflict_cycles += u64::from(n_wanted);
         }
+        n_wanted > 0
     }
 
     /// Makes the heads of free inputs known to their outputs.

@@ -42,7 +42,7 @@ pub(super) struct Tags {
     ways: usize,
     sets: u32,
     places: Vec<Place>,
-    chains: Chains,
+    chains: Chains<NEAR>,
     lru: Lru,
 }
 
@@ -62,7 +62,7 @@ impl Tags {
             ways,
             sets: sets as u32,
             places: (0..sets * ways).map(place).collect(),
-            chains: Chains::new(sets * ways, NEAR),
+            chains: Chains::new(sets * ways),
             lru: Lru::new(sets, ways),
         }
     }
