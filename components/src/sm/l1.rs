@@ -265,6 +265,7 @@ impl Component for L1 {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        self.ask_for_next(now);
         self.settle(now);
         self.answer(now);
         self.send_below(now);

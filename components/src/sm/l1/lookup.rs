@@ -7,6 +7,19 @@ use super::{L1, TagState, is_passed_on, line_number};
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask, n_sectors};
 
 impl L1 {
+    /// Asks for what looking the next request up will read, before other things are done. Where lines lie is spread over more memory than
+    /// the processor's caches keep for each of many SMs.
+    #[inline]
+    pub(super) fn ask_for_next(&mut self, now: Cycle) {
+        if !self.state.is_stall()
+            && let Some(packet) = self.ports.requests.peek(now)
+        {
+            let line = line_number(packet);
+            self.tags.prefetch(line);
+            self.mshr.prefetch(line);
+        }
+    }
+
     /// Looks one request up.
     pub(super) fn take_request(&mut self, now: Cycle) {
         let progress = std::mem::take(&mut self.progress);

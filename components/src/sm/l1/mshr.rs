@@ -6,6 +6,8 @@
 //!
 //! Invariant: no sector of a line is fresh in two entries.
 
+use warpwave_hw::prefetch::prefetch;
+
 use crate::proto::mem::{SECTORS, each_sector};
 use crate::waiting::{SectorQueue, Waiting};
 
@@ -122,6 +124,12 @@ impl Mshr {
             }
             at = entry.next;
         }
+    }
+
+    /// Asks for where the entries of a line begin ([`prefetch`]).
+    #[inline]
+    pub(super) fn prefetch(&self, line: u32) {
+        prefetch(&self.chains[self.chain_of(line)]);
     }
 
     /// Everything under way is old.

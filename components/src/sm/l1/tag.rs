@@ -92,6 +92,12 @@ impl Tags {
         Some((at, self.places[at].sectors))
     }
 
+    /// Asks for what looking a line up reads first.
+    #[inline]
+    pub(super) fn prefetch(&self, line: u32) {
+        self.chains.prefetch(line);
+    }
+
     /// Notes a use.
     #[inline]
     pub(super) fn touch(&mut self, place: usize) {
