@@ -13,6 +13,9 @@ const NONE: u32 = 0;
 /// The end of a chain.
 const END: u32 = u32::MAX;
 
+/// Bytes that the processor fetches together.
+const HOST_LINE: usize = 64;
+
 /// Which line a place has, and the next place of its chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tag {
@@ -40,45 +43,46 @@ pub(crate) trait Tagged {
     fn tag_mut(&mut self) -> &mut Tag;
 }
 
-/// A chain: its first place, and which lines it may have, one bit of 32 for those that hash alike. Most lines that are looked for in
-/// vain are known by that not to be here, and no place is asked.
-#[derive(Clone, Copy)]
-struct Chain {
-    first: u32,
-    lines: u32,
-}
-
-impl Chain {
-    const EMPTY: Chain = Chain { first: END, lines: 0 };
-}
-
 /// Where the chains of a cache's places begin.
+///
+/// Most lines that are looked for in vain are known not to be here by a filter, which is small enough to be asked for as a whole, and
+/// no chain is asked.
 ///
 /// The chains of lines whose numbers differ in the lowest `NEAR` bits alone stand side by side, for a cache that has all of them: what
 /// is used together then lies together.
-pub(crate) struct Chains<const NEAR: u32>(Box<[Chain]>);
+pub(crate) struct Chains<const NEAR: u32> {
+    /// The first place of each chain.
+    first: Box<[u32]>,
+    /// Which lines each chain may have, one bit of 8 for those that hash alike.
+    filter: Box<[u8]>,
+}
 
 impl<const NEAR: u32> Chains<NEAR> {
     /// Empty chains for so many places.
     pub(crate) fn new(places: usize) -> Self {
-        Chains(vec![Chain::EMPTY; places.next_power_of_two()].into())
+        let n = places.next_power_of_two();
+        Chains {
+            first: vec![END; n].into(),
+            filter: vec![0; n].into(),
+        }
     }
 
     /// Takes the lines out of all places.
     pub(crate) fn clear(&mut self, places: &mut [impl Tagged]) {
         places.iter_mut().for_each(|place| *place.tag_mut() = Tag::FREE);
-        self.0.fill(Chain::EMPTY);
+        self.first.fill(END);
+        self.filter.fill(0);
     }
 
     /// The place of a line, if it has one.
     #[inline]
     pub(crate) fn find(&self, places: &[impl Tagged], line: u32) -> Option<usize> {
         let hash = Self::hash(line);
-        let chain = self.0[self.place(line, hash)];
-        if chain.lines & bit(hash) == 0 {
+        let place = self.place(line, hash);
+        if self.filter[place] & bit(hash) == 0 {
             return None;
         }
-        let mut at = chain.first;
+        let mut at = self.first[place];
         while at != END {
             let tag = places[at as usize].tag();
             if tag.line == line {
@@ -92,13 +96,20 @@ impl<const NEAR: u32> Chains<NEAR> {
     /// Asks for where the chain of a line begins ([`prefetch`]).
     #[inline]
     pub(crate) fn prefetch(&self, line: u32) {
-        prefetch(&self.0[self.place(line, Self::hash(line))]);
+        let place = self.place(line, Self::hash(line));
+        prefetch(&self.first[place]);
+        prefetch(&self.filter[place]);
+    }
+
+    /// Asks for all that tells which lines are not here.
+    pub(crate) fn prefetch_filter(&self) {
+        self.filter.chunks(HOST_LINE).for_each(|line| prefetch(&line[0]));
     }
 
     /// Asks for the first place of a line's chain, where that begins being here already.
     #[inline]
     pub(crate) fn prefetch_place(&self, places: &[impl Tagged], line: u32) {
-        let first = self.0[self.place(line, Self::hash(line))].first;
+        let first = self.first[self.place(line, Self::hash(line))];
         if let Some(place) = places.get(first as usize) {
             prefetch(place);
         }
@@ -109,9 +120,8 @@ impl<const NEAR: u32> Chains<NEAR> {
     pub(crate) fn put(&mut self, places: &mut [impl Tagged], at: usize, line: u32) {
         let hash = Self::hash(line);
         let place = self.place(line, hash);
-        let chain = &mut self.0[place];
-        let next = std::mem::replace(&mut chain.first, at as u32);
-        chain.lines |= bit(hash);
+        let next = std::mem::replace(&mut self.first[place], at as u32);
+        self.filter[place] |= bit(hash);
         *places[at].tag_mut() = Tag { line, next };
     }
 
@@ -119,15 +129,15 @@ impl<const NEAR: u32> Chains<NEAR> {
     pub(crate) fn take(&mut self, places: &mut [impl Tagged], at: usize) {
         let Tag { line, next } = std::mem::replace(places[at].tag_mut(), Tag::FREE);
         let place = self.place(line, Self::hash(line));
-        let chain = &mut self.0[place];
-        if chain.first == at as u32 {
-            chain.first = next;
+        let first = &mut self.first[place];
+        if *first == at as u32 {
+            *first = next;
             if next == END {
-                chain.lines = 0;
+                self.filter[place] = 0;
             }
             return;
         }
-        let mut before = chain.first as usize;
+        let mut before = *first as usize;
         while places[before].tag().next != at as u32 {
             before = places[before].tag().next as usize;
         }
@@ -143,14 +153,14 @@ impl<const NEAR: u32> Chains<NEAR> {
     #[inline]
     fn place(&self, line: u32, hash: u64) -> usize {
         let near = line & ((1 << NEAR) - 1);
-        ((hash >> 32 << NEAR) as usize + near as usize) & (self.0.len() - 1)
+        ((hash >> 32 << NEAR) as usize + near as usize) & (self.first.len() - 1)
     }
 }
 
 /// The bit of the lines with this hash.
 #[inline]
-fn bit(hash: u64) -> u32 {
-    1 << (hash >> 27 & 31)
+fn bit(hash: u64) -> u8 {
+    1 << (hash >> 29 & 7)
 }
 
 #[cfg(test)]

@@ -341,6 +341,7 @@ impl Component for L1 {
     }
 
     fn touch(&self) {
+        self.tags.prefetch_filter();
         self.ports.touch();
     }
 

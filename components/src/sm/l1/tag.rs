@@ -98,6 +98,11 @@ impl Tags {
         self.chains.prefetch(line);
     }
 
+    /// Asks for what tells of most lines that they are not here.
+    pub(super) fn prefetch_filter(&self) {
+        self.chains.prefetch_filter();
+    }
+
     /// Notes a use.
     #[inline]
     pub(super) fn touch(&mut self, place: usize) {
