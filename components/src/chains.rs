@@ -13,8 +13,8 @@ const NONE: u32 = 0;
 /// The end of a chain.
 const END: u32 = u32::MAX;
 
-/// Bytes that the processor fetches together.
-const HOST_LINE: usize = 64;
+/// Bytes that the host's processor fetches together.
+pub(crate) const HOST_LINE: usize = 64;
 
 /// Which line a place has, and the next place of its chain.
 #[derive(Clone, Copy, Debug)]

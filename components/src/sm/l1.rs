@@ -342,6 +342,7 @@ impl Component for L1 {
 
     fn touch(&self) {
         self.tags.prefetch_filter();
+        self.mshr.prefetch();
         self.ports.touch();
     }
 

@@ -14,9 +14,7 @@ impl L1 {
         if !self.state.is_stall()
             && let Some(packet) = self.ports.requests.peek(now)
         {
-            let line = line_number(packet);
-            self.tags.prefetch(line);
-            self.mshr.prefetch(line);
+            self.tags.prefetch(line_number(packet));
         }
     }
 

@@ -8,10 +8,14 @@
 
 use warpwave_hw::prefetch::prefetch;
 
+use crate::chains::HOST_LINE;
 use crate::proto::mem::{SECTORS, each_sector};
 use crate::waiting::{SectorQueue, Waiting};
 
 const NONE: u32 = u32::MAX;
+
+/// Chains to a word of bits.
+const WORD: usize = u64::BITS as usize;
 
 /// A request under way.
 struct Entry {
@@ -28,6 +32,8 @@ struct Entry {
 pub(super) struct Mshr {
     entries: Vec<Entry>,
     chains: Vec<u32>,
+    /// The chains that have entries, 64 to a word: mostly the line of a store is in none, and that is known by far less memory.
+    busy: Vec<u64>,
     free: u32,
     /// Sectors under way.
     in_flight: u32,
@@ -45,9 +51,11 @@ impl Mshr {
             queues: [SectorQueue::EMPTY; SECTORS],
             next: if n + 1 == sectors { NONE } else { n + 1 },
         };
+        let chains = (2 * sectors as usize).next_power_of_two();
         Mshr {
             entries: (0..sectors).map(entry).collect(),
-            chains: vec![NONE; (2 * sectors as usize).next_power_of_two()],
+            chains: vec![NONE; chains],
+            busy: vec![0; chains.div_ceil(WORD)],
             free: 0,
             in_flight: 0,
             merges,
@@ -85,7 +93,7 @@ impl Mshr {
 
     /// Lets a slot wait for fresh sectors.
     pub(super) fn merge(&mut self, line: u32, sectors: u8, slot: u32, waiting: &mut Waiting) {
-        let mut at = self.chains[self.chain_of(line)];
+        let mut at = self.first_of(line);
         while at != NONE {
             let entry = &mut self.entries[at as usize];
             if entry.line == line {
@@ -102,6 +110,7 @@ impl Mshr {
         let entry = &mut self.entries[n as usize];
         self.free = std::mem::replace(&mut entry.next, self.chains[chain]);
         self.chains[chain] = n;
+        self.busy[chain / WORD] |= 1 << (chain % WORD);
         entry.line = line;
         entry.sectors = sectors;
         entry.fresh = sectors;
@@ -113,10 +122,7 @@ impl Mshr {
 
     /// The line's sectors are written by this SM: what is under way is old.
     pub(super) fn spoil(&mut self, line: u32, sectors: u8) {
-        if self.in_flight == 0 {
-            return;
-        }
-        let mut at = self.chains[self.chain_of(line)];
+        let mut at = self.first_of(line);
         while at != NONE {
             let entry = &mut self.entries[at as usize];
             if entry.line == line {
@@ -126,10 +132,11 @@ impl Mshr {
         }
     }
 
-    /// Asks for where the entries of a line begin ([`prefetch`]).
-    #[inline]
-    pub(super) fn prefetch(&self, line: u32) {
-        prefetch(&self.chains[self.chain_of(line)]);
+    /// Asks for what tells which lines are not under way ([`prefetch`]).
+    pub(super) fn prefetch(&self) {
+        self.busy
+            .chunks(HOST_LINE / size_of::<u64>())
+            .for_each(|words| prefetch(&words[0]));
     }
 
     /// Everything under way is old.
@@ -154,6 +161,7 @@ impl Mshr {
         let after = self.entries[n as usize].next;
         if self.chains[chain] == n {
             self.chains[chain] = after;
+            self.busy[chain / WORD] &= !(u64::from(after == NONE) << (chain % WORD));
         } else {
             let mut at = self.chains[chain];
             while self.entries[at as usize].next != n {
@@ -170,7 +178,7 @@ impl Mshr {
 
     /// Entries of a line.
     fn chain(&self, line: u32) -> impl Iterator<Item = usize> {
-        let mut at = self.chains[self.chain_of(line)];
+        let mut at = self.first_of(line);
         std::iter::from_fn(move || {
             while at != NONE {
                 let n = at as usize;
@@ -181,6 +189,16 @@ impl Mshr {
             }
             None
         })
+    }
+
+    /// The first entry that a line may have.
+    #[inline]
+    fn first_of(&self, line: u32) -> u32 {
+        let chain = self.chain_of(line);
+        match self.busy[chain / WORD] >> (chain % WORD) & 1 {
+            0 => NONE,
+            _ => self.chains[chain],
+        }
     }
 
     #[inline]
