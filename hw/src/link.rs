@@ -32,6 +32,7 @@ use std::sync::atomic::Ordering;
 
 use crate::component::Activity;
 use crate::path::Path;
+use crate::prefetch::prefetch;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
 use attached::Attached;
@@ -233,6 +234,8 @@ impl<T> OutPort<T> {
         place.word.store(visible.0 | TAKEN, Ordering::Release);
         self.place = next(self.place, &self.places);
         if self.is_remote {
+            // The ring is long, and who sends to many others is far from its next place when it comes back to it.
+            prefetch(self.place());
             return self.tile.leave_mail(self.receiver, visible);
         }
         let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;

@@ -3,6 +3,7 @@
 //! Two pipes, as what goes to a far SM takes longer; at most one answer leaves per edge, the one that is due first. The cycles that
 //! an answer waits for room are counted when it leaves.
 
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 
 use super::Slice;
@@ -104,6 +105,7 @@ impl Pipe {
         self.due = self.due.min(self.last);
         let n = (self.head + self.len) & (self.ring.len() - 1);
         self.ring[n] = (self.last, Some(packet));
+        prefetch(&self.ring[(n + 1) & (self.ring.len() - 1)]);
         self.len += 1;
     }
 
@@ -114,6 +116,7 @@ impl Pipe {
         let packet = packet.take()?;
         self.head = (self.head + 1) & last;
         self.len -= 1;
+        prefetch(&self.ring[(self.head + 1) & last]);
         self.due = if self.len == 0 { NEVER } else { self.ring[self.head].0 };
         Some(packet)
     }
