@@ -210,13 +210,6 @@ impl<T> OutPort<T> {
         self.put(now, u64::from(self.latency) + extra, message);
     }
 
-    /// Sends a message past what hangs on this end, for which it is sent in cycle `as_of`.
-    #[cold]
-    fn send_attached(&mut self, now: Cycle, as_of: Cycle, extra: u64, message: T) {
-        let delay = self.attached(as_of, extra, &message);
-        self.put(now, u64::from(self.latency) + extra + delay, message);
-    }
-
     /// Puts a message into the link, visible so many cycles later.
     #[inline(always)]
     fn put(&mut self, now: Cycle, after: u64, message: T) {

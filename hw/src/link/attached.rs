@@ -12,8 +12,15 @@ pub(super) struct Attached<T> {
 }
 
 impl<T> OutPort<T> {
+    /// Sends a message past what hangs on this end, for which it is sent in cycle `as_of`.
+    #[cold]
+    pub(super) fn send_attached(&mut self, now: Cycle, as_of: Cycle, extra: u64, message: T) {
+        let delay = self.attached(as_of, extra, &message);
+        self.put(now, u64::from(self.latency) + extra + delay, message);
+    }
+
     /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
-    pub(super) fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
+    fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
         let Some(attached) = &mut self.attached else { return 0 };
         if let Some(monitor) = &mut attached.monitor {
             monitor.sent(now, message);

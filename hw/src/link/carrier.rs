@@ -153,9 +153,9 @@ impl<T> Sender<T> {
     #[inline]
     pub(super) fn push(&mut self, place: &Place<T>, message: T) {
         match self {
-            // The compiler knows the second, and leaves out what would take a lock.
+            // The compiler knows which of the two it is, and leaves out what would take a lock.
             Sender::Place if Cell::<T>::is_lock_free() => place.message.put(message),
-            Sender::Place => {}
+            Sender::Place => unreachable!("a message that no word holds passes a queue"),
             Sender::Queue(queue) => assert!(queue.push(message).is_ok(), "a free place, but a full queue"),
         }
     }
@@ -166,7 +166,7 @@ impl<T> Receiver<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self, places: &[Place<T>], at: u32) -> Option<T> {
         match self {
-            // The compiler knows the second, and leaves out what would take a lock.
+            // As in `push`.
             Receiver::Place if Cell::<T>::is_lock_free() => places[at as usize].message.take(),
             Receiver::Place => None,
             Receiver::Ahead(ahead) => ahead.pop(places, at),

@@ -261,9 +261,13 @@ mod tests {
             mshr.open(line, 1, slot, &mut waiting)
         });
         assert!(!mshr.has_room(1));
+        let mut open = [true; 4];
         for n in [1, 3, 0, 2] {
             mshr.close(numbers[n]);
-            assert_eq!(mshr.mergeable(lines[n], 1), Some(0));
+            open[n] = false;
+            // Who is under way has as many waiters as may be; who is not has nothing to merge with.
+            let found = lines.map(|line| mshr.mergeable(line, 1));
+            assert_eq!(found, open.map(|open| if open { None } else { Some(0) }));
         }
         assert_eq!(mshr.in_flight(), 0);
         assert!(mshr.has_room(4));

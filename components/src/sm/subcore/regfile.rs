@@ -158,6 +158,18 @@ mod tests {
     const WARPS: usize = 3;
     const REGISTERS: usize = 30;
 
+    #[test]
+    fn rows_that_no_warp_has_had_are_zero_for_the_first_that_has_them() {
+        let mut file = RegFile::new(WARPS * REGISTERS, WARPS);
+        file.assign(0, 4);
+        file.write(0, Reg(3), &Lanes([7; WARP_SIZE]), LaneMask::ALL);
+        file.assign(1, REGISTERS);
+        let last = file.read(1, Reg(REGISTERS as u8 - 1));
+        assert!(matches!(last, Row::Lanes(&Lanes::ZERO)), "{last:?}");
+        file.assign(0, REGISTERS);
+        assert!(matches!(file.read(0, Reg(3)), Row::Lanes(row) if row.0 == [7; WARP_SIZE]));
+    }
+
     /// Which register of which warp, what is written if it is affine and if not, whether it is, and lanes, all of them or some.
     fn write() -> impl Strategy<Value = (usize, u8, (Affine, Lanes, bool), LaneMask)> {
         let affine = (any::<[u32; 2]>(), 0..5u32).prop_map(|(first, step)| Affine { first, step });
