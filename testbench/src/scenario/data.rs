@@ -167,6 +167,24 @@ mod tests {
     }
 
     #[test]
+    fn uniform_floats_are_the_published_outputs_rounded_to_their_type() {
+        let source = || {
+            Source::Uniform(Uniform {
+                low: Number::Int(0),
+                high: Number::Int(1),
+                seed: 1234567,
+            })
+        };
+        let outputs = [6457827717110365317u64, 3203168211198807973].map(|z| (z >> 11) as f64 / 2f64.powi(53));
+        let singles = outputs.map(|u| (u as f32).to_le_bytes()).concat();
+        assert_eq!(made(source(), Dtype::F32, &[2]), Ok(singles));
+        assert_eq!(
+            made(source(), Dtype::F64, &[2]),
+            Ok(outputs.map(f64::to_le_bytes).concat())
+        );
+    }
+
+    #[test]
     fn integers_are_counted_and_overflow_is_found() {
         let iota = |start, step| {
             Source::Iota(Iota {
