@@ -4,6 +4,8 @@ pub mod bulk;
 
 pub mod cluster;
 
+pub mod header;
+
 pub mod issue;
 
 pub mod launch;

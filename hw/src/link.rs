@@ -20,6 +20,7 @@ mod ahead;
 mod attached;
 mod carrier;
 mod copy;
+mod label;
 
 pub mod inbox;
 pub mod monitor;
@@ -36,7 +37,7 @@ use crate::prefetch::prefetch;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
 use attached::Attached;
-use carrier::{FIRST, NOTE, NUMBER, Place, Places, Receiver, Sender, TAKEN, WAITED_FOR, carrier, next, places};
+use carrier::{FIRST, NOTE, NUMBER, Place, Places, Receiver, Sender, WAITED_FOR, carrier, next, places};
 use monitor::Monitor;
 
 /// Shape of a link.
@@ -162,7 +163,7 @@ impl<T> OutPort<T> {
     /// Whether a message may be sent in this cycle.
     #[inline]
     pub fn has_room(&self, now: Cycle) -> bool {
-        self.place().word.load(Ordering::Acquire) <= now.0
+        self.place().is_free(now)
     }
 
     /// What a sender says of itself after a tick in which there was no room, or there may be none in the next: when to tick it.
@@ -170,12 +171,10 @@ impl<T> OutPort<T> {
     /// Inside a tile the receiver wakes it when it takes a message. Another tile cannot free a place for a cycle of the same
     /// quantum, so a sender to one is ticked when the next begins.
     pub fn await_room(&self, now: Cycle) -> Activity {
-        let word = self.place().word.load(Ordering::Acquire);
-        if word & TAKEN == 0 {
-            return if word <= now.0 + 1 {
-                Activity::Busy
-            } else {
-                Activity::Until(Cycle(word))
+        if let Some(free) = self.place().free_from() {
+            return match free <= now + 1 {
+                true => Activity::Busy,
+                false => Activity::Until(free),
             };
         }
         let (tile, sender) = &self.sender;
@@ -205,26 +204,26 @@ impl<T> OutPort<T> {
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         if self.attached.is_some() {
-            return self.send_attached(now, now, extra, message);
+            return self.send_attached(now, now, extra, 0, message);
         }
-        self.put(now, u64::from(self.latency) + extra, message);
+        self.put(now, u64::from(self.latency) + extra, 0, message);
     }
 
     /// Puts a message into the link, visible so many cycles later.
     #[inline(always)]
-    fn put(&mut self, now: Cycle, after: u64, message: T) {
+    fn put(&mut self, now: Cycle, after: u64, label: u16, message: T) {
         let mut visible = now + after;
         if self.last_visible > visible {
             visible = self.behind_last(visible);
         }
         let place = &self.places[self.place as usize];
-        if place.word.load(Ordering::Acquire) > now.0 || visible.since(now) > u64::from(self.longest) {
+        if !place.is_free(now) || visible.since(now) > u64::from(self.longest) {
             self.cannot_send(now, visible);
         }
         self.last_visible = visible;
         self.carrier.push(place, message);
         // Only now may the receiver know of it.
-        place.word.store(visible.0 | TAKEN, Ordering::Release);
+        place.fill(visible, label);
         self.place = next(self.place, &self.places);
         if self.is_remote {
             // The ring is long, and who sends to many others is far from its next place when it comes back to it.
@@ -309,8 +308,7 @@ impl<T> InPort<T> {
     /// Whether a message is visible.
     #[inline]
     pub fn is_ready(&self, now: Cycle) -> bool {
-        // A free place's word is below TAKEN, so it wraps to something far beyond any cycle.
-        self.place().word.load(Ordering::Acquire).wrapping_sub(TAKEN) <= now.0
+        self.place().is_ready(now)
     }
 
     /// Takes the oldest visible message; its place is free again after the credit latency.
@@ -337,7 +335,7 @@ impl<T> InPort<T> {
             self.show_taken(now, message);
         }
         let free = now + u64::from(self.credit_latency);
-        self.place().word.store(free.0, Ordering::Release);
+        self.place().free(free);
         self.place = next(self.place, &self.places);
         if self.is_remote {
             return;
@@ -371,12 +369,12 @@ impl<T> InPort<T> {
     pub fn clear(&mut self) {
         while !self.is_empty() {
             drop(self.head.take().or_else(|| self.pop()));
-            self.place().word.store(0, Ordering::Release);
+            self.place().free(Cycle::ZERO);
             // Both ends keep counting places from where the other does.
             self.place = next(self.place, &self.places);
         }
         let places = &self.places[FIRST as usize..];
-        places.iter().for_each(|place| place.word.store(0, Ordering::Release));
+        places.iter().for_each(|place| place.free(Cycle::ZERO));
         let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
         self.places[NOTE].word.store(number, Ordering::Release);
         if number != 0 {

@@ -99,12 +99,27 @@ impl Rig {
     where
         T: Clone + Debug + Send + 'static,
     {
+        self.labelled_input(name, latency, depth, traffic, |_| 0)
+    }
+
+    /// The same with labels beside the messages ([`OutPort::send_labelled`]).
+    pub fn labelled_input<T>(
+        &mut self,
+        name: &'static str,
+        latency: u32,
+        depth: u32,
+        traffic: Vec<(u64, T)>,
+        label: fn(&T) -> u16,
+    ) -> InPort<T>
+    where
+        T: Clone + Debug + Send + 'static,
+    {
         let slot = self.tile.slot();
         let (mut output, mut input) = link(&config(name, latency, depth), &slot, &self.slot);
         output.watch(Box::new(Count(self.under_way.clone())));
         input.watch(Box::new(Count(self.under_way.clone())));
         self.tile
-            .fill(&slot, Feeder::new(name, output, traffic, self.events.clone()));
+            .fill(&slot, Feeder::new(name, output, traffic, label, self.events.clone()));
         input
     }
 

@@ -4,12 +4,13 @@ use toml::Value;
 use warpwave_isa::space::MAX_CLUSTER;
 
 use super::{ConfigFault, GpuConfig, Limits, Pipe, keys};
+use crate::proto::header::MAX_OUTPUTS;
 
 /// Issue, operand read, execute, write-back: no pipe answers faster.
 const MIN_PIPE_LATENCY: u64 = 4;
 
-/// Far more than any part has, and few enough to count with.
-const MAX_SMS: u64 = 4096;
+/// Far more SMs than any part has, and slices likewise: as many as headers of packets can name.
+const MAX_SMS: u64 = MAX_OUTPUTS as u64;
 
 /// Keys that may be zero.
 const MAY_BE_ZERO: [&str; 12] = [
@@ -294,6 +295,7 @@ fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     faults.multiple("l2.line", l2.line, "`l2.sector`", l2.sector);
     faults.multiple("l2.sector", l2.sector, "`sm.l1.sector`", config.sm.l1.sector);
     faults.divisor("l2.partitions", l2.partitions, "l2.slices", l2.slices);
+    faults.at_most("l2.slices", l2.slices, MAX_OUTPUTS as u64, "far more than any part has");
     let way_bytes = (u64::from(l2.slices) * u64::from(l2.line)).saturating_mul(l2.associativity.into());
     faults.multiple(
         "l2.size",

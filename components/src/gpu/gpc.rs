@@ -20,10 +20,11 @@ use crate::front::cluster_barrier::{self, ClusterBarrier};
 use crate::gpu::memory::LONGEST_LINK;
 use crate::gpu::sm::{OUTSIDE_L1, SmSlots, join};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen};
+use crate::proto::header::Direction;
 use crate::proto::mem::Packet;
 use crate::sm::cta;
 use crate::sm::lsu::{shared, unit};
-use crate::xbar::crossbar::{Config, Crossbar, Direction};
+use crate::xbar::crossbar::{Config, Crossbar};
 
 /// Cycles of a remote load outside the links of the network: as an L1 hit's, but for the two links of the L1.
 const OUTSIDE: u32 = OUTSIDE_L1 - 2;

@@ -28,10 +28,11 @@ use crate::config::{GpuConfig, Hbm};
 use crate::gpu::sm::{OUTSIDE_L1, join};
 use crate::hbm::channel::{self, Channel};
 use crate::l2::slice::{self, Slice};
+use crate::proto::header::Direction;
 use crate::proto::mem::{Packet, SliceCommand};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
-use crate::xbar::crossbar::{self, Crossbar, Direction};
+use crate::xbar::crossbar::{self, Crossbar};
 
 /// Longest link between tiles, in cycles.
 pub(super) const LONGEST_LINK: u32 = 32;

@@ -204,12 +204,6 @@ impl Packet {
         }
     }
 
-    /// Has the processor bring what every stage reads of it.
-    #[inline]
-    pub fn prefetch_head(&self) {
-        prefetch(&self.line);
-    }
-
     /// Has the processor bring all of it that is used where nobody listens.
     #[inline]
     pub fn prefetch(&self) {

@@ -7,7 +7,7 @@
 //!   in[n] --head--+                      +--> out[m]
 //! ```
 //!
-//! Requests go from SMs to slices ([`Packet::slice`]), responses from slices to SMs ([`Packet::sm`]).
+//! Requests go from SMs to slices, responses from slices to SMs. Where a packet goes is in its [`Header`], the label of its link.
 //!
 //! | Operation | Cycles of the crossbar's clock |
 //! |---|---|
@@ -28,21 +28,12 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
-use warpwave_isa::inst::AtomOp;
 
 use super::arbiter::RoundRobin;
 use super::ports::Ports;
 use crate::bits::bits;
-use crate::proto::mem::{Packet, PacketKind, SECTOR};
-
-/// Which way packets go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// From SMs to slices.
-    Request,
-    /// From slices to SMs.
-    Response,
-}
+use crate::proto::header::{Direction, Header, MAX_OUTPUTS, atomic_bytes};
+use crate::proto::mem::Packet;
 
 /// Shape of a network.
 #[derive(Clone, Debug)]
@@ -99,17 +90,18 @@ pub struct Crossbar {
 }
 
 impl Crossbar {
-    /// Nothing under way. Inputs and outputs are numbered as packets name them.
+    /// Nothing under way. Outputs are numbered as headers name them.
+    ///
+    /// # Panics
+    /// If there are more outputs than headers can name.
     pub fn new(
         path: Path,
         config: Config,
-        mut inputs: Vec<InPort<Box<Packet>>>,
+        inputs: Vec<InPort<Box<Packet>>>,
         outputs: Vec<OutPort<Box<Packet>>>,
     ) -> Self {
         let n = inputs.len();
-        inputs
-            .iter_mut()
-            .for_each(|input| input.ask_ahead(|packet| packet.prefetch_head()));
+        assert!(outputs.len() <= MAX_OUTPUTS, "{path}: more outputs than headers name");
         let output = |port| Output {
             port,
             free: 0,
@@ -175,29 +167,24 @@ impl Crossbar {
     }
 
     /// Makes the heads of free inputs known to their outputs.
-    ///
-    /// The heads of 64 inputs are taken from their links first, and only then looked at: so the processor waits for many at once.
     fn look(&mut self, now: Cycle, edge: u64) {
-        let n = self.inputs.len();
-        for first in (0..n).step_by(64) {
-            let inputs = &mut self.inputs[first..n.min(first + 64)];
-            let new = new_heads(inputs, &self.free[first..], now, edge);
-            bits(new).for_each(|n| self.make_known(first + n, now));
+        for n in 0..self.inputs.len() {
+            if self.free[n] <= edge
+                && let Some(label) = self.inputs[n].label(now)
+            {
+                self.make_known(n, Header::from_label(label), now);
+            }
         }
     }
 
     /// Makes the head of an input known to its output.
     #[inline]
-    fn make_known(&mut self, n: usize, now: Cycle) {
-        let packet = self.inputs[n].peek(now).expect("the head of an input stays");
-        let output = match self.config.direction {
-            Direction::Request => packet.slice,
-            Direction::Response => packet.sm,
-        } as usize;
-        self.bytes[n] = data_bytes(packet, self.config.direction);
+    fn make_known(&mut self, n: usize, header: Header, now: Cycle) {
+        let (input, direction) = (&mut self.inputs[n], self.config.direction);
+        self.bytes[n] = header.data_bytes(|| input.peek(now).map_or(0, |packet| atomic_bytes(packet, direction)));
         self.free[n] = WAITS;
-        self.outputs[output].arbiter.want(n);
-        self.wanted.add(output);
+        self.outputs[header.output()].arbiter.want(n);
+        self.wanted.add(header.output());
     }
 
     /// A message that an edge found is waiting, or its input is not free yet; without an edge one may have come unseen.
@@ -299,18 +286,6 @@ impl Component for Crossbar {
     }
 }
 
-/// Which of at most 64 inputs are free and have a message: that is its head then.
-#[inline(never)]
-fn new_heads(inputs: &mut [InPort<Box<Packet>>], free: &[u64], now: Cycle, edge: u64) -> u64 {
-    let mut heads = 0;
-    for (n, (input, &free)) in inputs.iter_mut().zip(free).enumerate() {
-        if free <= edge && input.peek(now).is_some() {
-            heads |= 1 << n;
-        }
-    }
-    heads
-}
-
 /// Cycles that so many bytes take. Most packets take one, which needs no division.
 #[inline]
 fn cycles(bytes: u32, per_cycle: u32) -> u32 {
@@ -319,36 +294,6 @@ fn cycles(bytes: u32, per_cycle: u32) -> u32 {
     } else {
         bytes.div_ceil(per_cycle)
     }
-}
-
-/// Bytes beside the header.
-#[inline]
-fn data_bytes(packet: &Packet, direction: Direction) -> u32 {
-    let has_data = match direction {
-        Direction::Request => PacketKind::Store,
-        Direction::Response => PacketKind::Load,
-    };
-    match packet.kind {
-        kind if kind == has_data => packet.n_sectors() * SECTOR as u32,
-        PacketKind::Atomic | PacketKind::Reduction => atomic_bytes(packet, direction),
-        _ => 0,
-    }
-}
-
-#[cold]
-fn atomic_bytes(packet: &Packet, direction: Direction) -> u32 {
-    let compares = matches!(&packet.atomic, Some(atomic) if atomic.op == AtomOp::Cas);
-    match (packet.kind, direction) {
-        (_, Direction::Request) => words_bytes(packet) * if compares { 2 } else { 1 },
-        (PacketKind::Atomic, _) => words_bytes(packet),
-        _ => 0,
-    }
-}
-
-/// Bytes of a word for each lane of an atomic.
-fn words_bytes(packet: &Packet) -> u32 {
-    let atomic = packet.atomic.as_ref();
-    atomic.map_or(0, |atomic| atomic.n as u32 * u32::from(atomic.ty.bytes()))
 }
 
 #[cfg(test)]

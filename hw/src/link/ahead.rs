@@ -11,10 +11,7 @@ impl<T> OutPort<T> {
     /// If there is no room in this cycle, or the message would come beyond the horizon of a tile.
     #[inline]
     pub fn send_ahead(&mut self, now: Cycle, message: T) {
-        if self.attached.is_some() {
-            return self.send_attached(now, now + 1, 1, message);
-        }
-        self.put(now, u64::from(self.latency) + 1, message);
+        self.send_labelled_ahead(now, 0, message);
     }
 }
 

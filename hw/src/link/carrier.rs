@@ -15,10 +15,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam::atomic::AtomicCell;
 use crossbeam::queue::ArrayQueue;
 
+use crate::time::Cycle;
+
 /// A place of a link, for one message.
 pub(super) struct Place<T> {
-    /// While a message is in it, [`TAKEN`] and the cycle from which the message is visible; else the cycle from which the place is
-    /// free. One word answers both sides' questions.
+    /// While a message is in it, [`TAKEN`], the cycle from which the message is visible, and its label; else the cycle from which the
+    /// place is free. One word answers both sides' questions.
     ///
     /// Inside a tile, that of the place before the first says whether the sender waits for room ([`WAITED_FOR`]), and by which number
     /// the receiver's [`inbox`](super::inbox) knows the link ([`NUMBER`], 0 where it does not).
@@ -78,7 +80,13 @@ pub(super) const NOTE: usize = 0;
 pub(super) const FIRST: u32 = NOTE as u32 + 1;
 
 /// A message is in the place.
-pub(super) const TAKEN: u64 = 1 << 63;
+const TAKEN: u64 = 1 << 63;
+
+/// Bits of a label, below the cycle: so cycles have 48, a day and a half of any GPU.
+const LABEL_BITS: u32 = u16::BITS - 1;
+
+/// The largest label.
+pub(super) const LARGEST_LABEL: u16 = (1 << LABEL_BITS) - 1;
 
 /// The sender is to be woken when a place is free.
 pub(super) const WAITED_FOR: u64 = 1 << 63;
@@ -233,6 +241,52 @@ impl<T> Place<T> {
     pub(super) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
+
+    /// Whether a message may be put in.
+    #[inline]
+    pub(super) fn is_free(&self, now: Cycle) -> bool {
+        // With TAKEN it is beyond any cycle.
+        self.word.load(Ordering::Acquire) >> LABEL_BITS <= now.0
+    }
+
+    /// From when the place is free, unless a message is in it.
+    #[inline]
+    pub(super) fn free_from(&self) -> Option<Cycle> {
+        let word = self.word.load(Ordering::Acquire);
+        (word & TAKEN == 0).then_some(Cycle(word >> LABEL_BITS))
+    }
+
+    /// Whether a message is visible.
+    #[inline]
+    pub(super) fn is_ready(&self, now: Cycle) -> bool {
+        is_ready(self.word.load(Ordering::Acquire), now)
+    }
+
+    /// The label of the message, if it is visible.
+    #[inline]
+    pub(super) fn label(&self, now: Cycle) -> Option<u16> {
+        let word = self.word.load(Ordering::Acquire);
+        is_ready(word, now).then_some(word as u16 & LARGEST_LABEL)
+    }
+
+    /// Lets the receiver know of the message that was put in.
+    #[inline]
+    pub(super) fn fill(&self, visible: Cycle, label: u16) {
+        let word = TAKEN | visible.0 << LABEL_BITS | u64::from(label);
+        self.word.store(word, Ordering::Release);
+    }
+
+    /// Lets the sender know that the message was taken.
+    #[inline]
+    pub(super) fn free(&self, from: Cycle) {
+        self.word.store(from.0 << LABEL_BITS, Ordering::Release);
+    }
+}
+
+#[inline]
+fn is_ready(word: u64, now: Cycle) -> bool {
+    // A free place's word is below TAKEN, so it wraps to something far beyond any cycle.
+    word.wrapping_sub(TAKEN) >> LABEL_BITS <= now.0
 }
 
 #[cfg(test)]
@@ -245,7 +299,7 @@ mod tests {
     fn send<T: Clone>(sender: &mut Sender<T>, places: &[Place<T>], messages: &[T]) {
         for (place, message) in places[1..].iter().zip(messages) {
             sender.push(place, message.clone());
-            place.word.store(TAKEN, Ordering::Release);
+            place.fill(Cycle::ZERO, 0);
         }
     }
 

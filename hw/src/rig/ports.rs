@@ -37,17 +37,25 @@ pub(super) struct Feeder<T> {
     name: &'static str,
     output: OutPort<T>,
     traffic: Vec<(u64, T)>,
+    label: fn(&T) -> u16,
     next: usize,
     events: Events,
 }
 
 impl<T> Feeder<T> {
-    pub(super) fn new(name: &'static str, output: OutPort<T>, traffic: Vec<(u64, T)>, events: Events) -> Self {
+    pub(super) fn new(
+        name: &'static str,
+        output: OutPort<T>,
+        traffic: Vec<(u64, T)>,
+        label: fn(&T) -> u16,
+        events: Events,
+    ) -> Self {
         Feeder {
             path: Path::root("rig").child(name),
             name,
             output,
             traffic,
+            label,
             next: 0,
             events,
         }
@@ -65,7 +73,7 @@ impl<T: Clone + Debug + Send + 'static> Component for Feeder<T> {
             && self.output.has_room(now)
         {
             note(&self.events, now, self.name, message);
-            self.output.send(now, message.clone());
+            self.output.send_labelled(now, (self.label)(message), message.clone());
             self.next += 1;
         }
         let next = self.traffic.get(self.next);

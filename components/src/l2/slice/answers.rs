@@ -7,6 +7,7 @@ use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 
 use super::Slice;
+use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{Packet, Stage};
 
 /// An edge that never comes.
@@ -59,15 +60,23 @@ impl Answers {
     }
 
     #[inline]
-    fn pop(&mut self) -> Option<Box<Packet>> {
+    fn pop(&mut self) -> Option<(Header, Box<Packet>)> {
         let is_far = self.far.due < self.near.due;
         if is_far { self.far.pop() } else { self.near.pop() }
     }
 }
 
+/// A place of the ring. By the time its packet leaves it may be far away in memory: what the crossbar must know of it stands here.
+#[derive(Default)]
+struct Place {
+    /// Edge at which it is due.
+    due: u64,
+    packet: Option<(Header, Box<Packet>)>,
+}
+
 /// Packets in a ring of a power of two, in the order in which they are due.
 struct Pipe {
-    ring: Box<[(u64, Option<Box<Packet>>)]>,
+    ring: Box<[Place]>,
     head: usize,
     len: usize,
     /// Edge at which the first is due, or [`NEVER`].
@@ -81,7 +90,7 @@ struct Pipe {
 impl Pipe {
     fn new(latency: u32) -> Self {
         Pipe {
-            ring: Box::new([(NEVER, None)]),
+            ring: Box::new([Place::default()]),
             head: 0,
             len: 0,
             due: NEVER,
@@ -104,20 +113,22 @@ impl Pipe {
         self.last = self.last.max(edge + self.latency);
         self.due = self.due.min(self.last);
         let n = (self.head + self.len) & (self.ring.len() - 1);
-        self.ring[n] = (self.last, Some(packet));
+        self.ring[n] = Place {
+            due: self.last,
+            packet: Some((Header::of(&packet, Direction::Response), packet)),
+        };
         prefetch(&self.ring[(n + 1) & (self.ring.len() - 1)]);
         self.len += 1;
     }
 
     #[inline]
-    fn pop(&mut self) -> Option<Box<Packet>> {
+    fn pop(&mut self) -> Option<(Header, Box<Packet>)> {
         let last = self.ring.len() - 1;
-        let (_, packet) = &mut self.ring[self.head & last];
-        let packet = packet.take()?;
+        let packet = self.ring[self.head & last].packet.take()?;
         self.head = (self.head + 1) & last;
         self.len -= 1;
         prefetch(&self.ring[(self.head + 1) & last]);
-        self.due = if self.len == 0 { NEVER } else { self.ring[self.head].0 };
+        self.due = if self.len == 0 { NEVER } else { self.ring[self.head].due };
         Some(packet)
     }
 
@@ -127,7 +138,7 @@ impl Pipe {
         let n = self.ring.len();
         self.ring.rotate_left(self.head);
         let mut ring: Vec<_> = std::mem::take(&mut self.ring).into();
-        ring.resize_with(2 * n, || (NEVER, None));
+        ring.resize_with(2 * n, || Place::default());
         (self.ring, self.head) = (ring.into(), 0);
     }
 }
@@ -142,10 +153,10 @@ impl Slice {
         }
         self.answers.blocked_since = NEVER;
         self.stats.answer_stall_cycles += edge - since;
-        let packet = self.answers.pop().expect("an answer is due");
+        let (header, packet) = self.answers.pop().expect("an answer is due");
         self.stats.answer_cycles += 1;
         self.progress = true;
-        self.ports.answers.send(now, packet);
+        self.ports.answers.send_labelled(now, header.label(), packet);
     }
 
     /// Every sector is done: the packet enters the answer pipe.
@@ -181,7 +192,7 @@ mod tests {
             assert_eq!(pipe.due, sent.front().map_or(NEVER, |&(due, _)| due));
             if random >> 20 & 3 > 0 {
                 let first = sent.pop_front().map(|(_, tag)| tag);
-                assert_eq!(pipe.pop().map(|packet| packet.tag), first);
+                assert_eq!(pipe.pop().map(|(_, packet)| packet.tag), first);
             }
         }
     }

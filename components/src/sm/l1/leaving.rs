@@ -7,6 +7,7 @@ use warpwave_hw::time::Cycle;
 
 use super::L1;
 use super::store::{stored, written};
+use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{Packet, PacketKind, Stage};
 
 /// What is settled for the cycle after a tick, so that no tick need come then: to whoever watches it happens in that cycle.
@@ -87,7 +88,8 @@ impl L1 {
             let written = written(&packet);
             self.stats.sectors_written_below += stored(&packet, written);
             packet.note(Stage::Request, now + 1);
-            self.ports.below.send_ahead(now, packet);
+            let header = Header::of(&packet, Direction::Request);
+            self.ports.below.send_labelled_ahead(now, header.label(), packet);
             self.ahead.at = now + 1;
             self.ahead.below = (1, written);
         } else {
@@ -105,7 +107,9 @@ impl L1 {
             queued.packet.note(Stage::Request, now);
         }
         self.stats.sectors_written_below += queued.stored;
-        self.ports.below.send(now, queued.packet);
+        self.ports
+            .below
+            .send_labelled(now, queued.header.label(), queued.packet);
         self.progress = true;
     }
 

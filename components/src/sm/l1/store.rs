@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{Packet, PacketKind};
 
 /// A packet on its way down. By the time it goes it may be far away in memory: what is asked of it then stands here.
 pub(super) struct Queued {
     pub(super) packet: Box<Packet>,
+    pub(super) header: Header,
     /// Sectors that it changes.
     written: u32,
     /// Those that it stores.
@@ -54,6 +56,7 @@ impl StoreQueue {
         let queued = Queued {
             stored: stored(&packet, written),
             is_timed: packet.is_timed,
+            header: Header::of(&packet, Direction::Request),
             packet,
             written,
         };

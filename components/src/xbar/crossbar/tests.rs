@@ -1,7 +1,7 @@
 //! Dialogues with one network: the test is every SM and every slice.
 
 use super::*;
-use crate::dialogue::{add, all, load, run, store, wire_of};
+use crate::dialogue::{all, load, run, store, wire_of};
 
 struct Bench {
     xbar: Crossbar,
@@ -33,7 +33,8 @@ impl Bench {
 
     fn send(&mut self, input: usize, mut packet: Box<Packet>, slice: u16) {
         packet.slice = slice;
-        self.to[input].send(self.now, packet);
+        let header = Header::of(&packet, self.xbar.config.direction);
+        self.to[input].send_labelled(self.now, header.label(), packet);
     }
 
     /// Runs so many cycles and takes everything at once: cycle and tag, by output.
@@ -89,26 +90,6 @@ fn store_of_four_sectors_holds_both_ports_for_four_cycles() {
     assert_eq!(bench.drain(9), [vec![(2, 0), (6, 2)], vec![(6, 1)]]);
     let stats = bench.xbar.counters();
     assert_eq!((stats.packets, stats.data_bytes, stats.output_cycles), (3, 128, 6));
-}
-
-#[test]
-fn sizes_follow_the_direction() {
-    let answers = |packet: &Packet| data_bytes(packet, Direction::Response);
-    let requests = |packet: &Packet| data_bytes(packet, Direction::Request);
-    let load = load(0, 0b1011, 0);
-    assert_eq!((requests(&load), answers(&load)), (0, 96));
-    let store = store(0, 0xff, 1, 0);
-    assert_eq!((requests(&store), answers(&store)), (32, 0));
-    let mut atomic = add(0, 9, 1, 0);
-    assert_eq!((requests(&atomic), answers(&atomic)), (36, 36));
-    atomic.atomic.as_mut().unwrap().op = AtomOp::Cas;
-    assert_eq!(
-        (requests(&atomic), answers(&atomic)),
-        (72, 36),
-        "a compare value for each"
-    );
-    atomic.kind = PacketKind::Reduction;
-    assert_eq!(answers(&atomic), 0);
 }
 
 #[test]
@@ -169,7 +150,10 @@ fn contract_of_a_component_is_kept() {
                 (0..10).map(|k| (u64::from(k / 5 * 40), to(10 * n + k))).collect()
             };
             let inputs = ["in0", "in1", "in2"].into_iter().zip(0..);
-            let inputs = inputs.map(|(name, n)| rig.input(name, 1, 2, traffic(n))).collect();
+            let label = |packet: &Box<Packet>| Header::of(packet, Direction::Request).label();
+            let inputs = inputs
+                .map(|(name, n)| rig.labelled_input(name, 1, 2, traffic(n), label))
+                .collect();
             let outputs = vec![
                 rig.output("out0", 1, 2, |now| now.0 % 3 == 0),
                 rig.output("out1", 2, 3, |_| true),

@@ -16,6 +16,7 @@ use warpwave_isa::exec::atomic::atomic;
 
 use super::SharedMemory;
 use crate::proto::cluster::remote;
+use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind};
 
 /// The links of one source of such accesses.
@@ -83,7 +84,8 @@ impl SharedMemory {
                 && ports.output.has_room(now)
                 && let Some((_, packet)) = answers.pop_front()
             {
-                ports.output.send(now, packet);
+                let header = Header::of(&packet, Direction::Response);
+                ports.output.send_labelled(now, header.label(), packet);
             }
         }
         let own_waits = self.ports.input.is_ready(now);

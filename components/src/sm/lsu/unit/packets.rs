@@ -4,6 +4,7 @@ use warpwave_hw::time::Cycle;
 
 use super::{INVALIDATION, Lsu};
 use crate::proto::cluster::remote;
+use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage};
 use crate::sm::lsu::coalescer::Part;
 use crate::sm::lsu::pending::tag;
@@ -113,7 +114,8 @@ impl Lsu {
                 packet.slice = sm;
                 packet.sm = self.config.sm_in_gpc;
                 self.away += 1;
-                ports.request.send(now, packet);
+                let header = Header::of(&packet, Direction::Request);
+                ports.request.send_labelled(now, header.label(), packet);
             }
             _ => self.ports.l1.send(now, packet),
         }

@@ -1,0 +1,133 @@
+//! What the crossbar is told of a packet: a header, which travels as the label of the packet's link.
+//!
+//! ```text
+//!   14            3 2     0
+//!   |    output    | size |     size: sectors of data, or "an atomic's"
+//! ```
+//!
+//! So the crossbar leaves the packet alone, which lies in memory that only the ends of its way need.
+
+use warpwave_isa::inst::AtomOp;
+
+use super::mem::{Packet, PacketKind, SECTOR};
+
+/// Which way packets go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From SMs to slices.
+    Request,
+    /// From slices to SMs.
+    Response,
+}
+
+/// Outputs of a network that a header can name.
+pub const MAX_OUTPUTS: usize = 1 << (15 - SIZE_BITS);
+
+const SIZE_BITS: u32 = 3;
+
+/// In place of the sectors: the packet itself says how many bytes its lanes have.
+const OF_ATOMIC: u16 = (1 << SIZE_BITS) - 1;
+
+/// Where a packet goes, and its size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header(u16);
+
+impl Header {
+    /// The header of a packet that sets out in this direction: to [`Packet::slice`], or to [`Packet::sm`].
+    #[inline]
+    pub fn of(packet: &Packet, direction: Direction) -> Self {
+        let (output, has_data) = match direction {
+            Direction::Request => (packet.slice, matches!(packet.kind, PacketKind::Store)),
+            Direction::Response => (packet.sm, matches!(packet.kind, PacketKind::Load)),
+        };
+        let size = match packet.kind {
+            PacketKind::Atomic | PacketKind::Reduction => OF_ATOMIC,
+            _ if has_data => packet.n_sectors() as u16,
+            _ => 0,
+        };
+        Header(output << SIZE_BITS | size)
+    }
+
+    /// From the label of a link.
+    #[inline]
+    pub fn from_label(label: u16) -> Self {
+        Header(label)
+    }
+
+    /// As the label of a link.
+    #[inline]
+    pub fn label(self) -> u16 {
+        self.0
+    }
+
+    /// The output that it goes to.
+    #[inline]
+    pub fn output(self) -> usize {
+        usize::from(self.0 >> SIZE_BITS)
+    }
+
+    /// Bytes beside the header; of an atomic, what `of_atomic` says.
+    #[inline]
+    pub fn data_bytes(self, of_atomic: impl FnOnce() -> u32) -> u32 {
+        match self.0 & OF_ATOMIC {
+            OF_ATOMIC => of_atomic(),
+            sectors => u32::from(sectors) * SECTOR as u32,
+        }
+    }
+}
+
+/// Data bytes of an atomic: a word for each lane, and one to compare with; back come the old values.
+#[cold]
+pub fn atomic_bytes(packet: &Packet, direction: Direction) -> u32 {
+    let Some(atomic) = &packet.atomic else { return 0 };
+    let words = atomic.n as u32 * u32::from(atomic.ty.bytes());
+    match (packet.kind, direction) {
+        (_, Direction::Request) if atomic.op == AtomOp::Cas => 2 * words,
+        (_, Direction::Request) | (PacketKind::Atomic, _) => words,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialogue::{add, load, store};
+
+    fn bytes(packet: &Packet, direction: Direction) -> u32 {
+        Header::of(packet, direction).data_bytes(|| atomic_bytes(packet, direction))
+    }
+
+    #[test]
+    fn sizes_follow_the_direction() {
+        let answers = |packet: &Packet| bytes(packet, Direction::Response);
+        let requests = |packet: &Packet| bytes(packet, Direction::Request);
+        let load = load(0, 0b1011, 0);
+        assert_eq!((requests(&load), answers(&load)), (0, 96));
+        let store = store(0, 0xff, 1, 0);
+        assert_eq!((requests(&store), answers(&store)), (32, 0));
+        let mut atomic = add(0, 9, 1, 0);
+        assert_eq!((requests(&atomic), answers(&atomic)), (36, 36));
+        atomic.atomic.as_mut().unwrap().op = AtomOp::Cas;
+        assert_eq!(
+            (requests(&atomic), answers(&atomic)),
+            (72, 36),
+            "a compare value for each"
+        );
+        atomic.kind = PacketKind::Reduction;
+        assert_eq!(answers(&atomic), 0);
+    }
+
+    #[test]
+    fn header_that_passed_a_link_names_the_slice_or_the_sm() {
+        let packet = Packet {
+            slice: MAX_OUTPUTS as u16 - 1,
+            sm: 7,
+            sectors: 0b1111,
+            ..Packet::blank()
+        };
+        let passed = |direction| Header::from_label(Header::of(&packet, direction).label());
+        assert_eq!(passed(Direction::Request).output(), MAX_OUTPUTS - 1);
+        assert_eq!(passed(Direction::Response).output(), 7);
+        assert_eq!(passed(Direction::Response).data_bytes(|| unreachable!()), 128);
+    }
+}
