@@ -101,6 +101,7 @@ impl TileBuilder {
             watch: None,
             watched: 0,
             fading: Fading::new(n),
+            ran: 0,
             components,
         }
     }
@@ -126,6 +127,8 @@ pub struct Tile {
     /// The components to sample now: none outside the window.
     watched: u64,
     fading: Fading,
+    /// The components that the wheel has named since the window began.
+    ran: u64,
 }
 
 impl Tile {
@@ -245,6 +248,7 @@ impl Tile {
 
     fn cycle(&mut self, now: Cycle) {
         let mut due = self.shared.wheel.take(now);
+        self.ran |= due;
         if self.next_far <= now {
             due |= self.take_far(now);
         }

@@ -66,12 +66,21 @@ impl Header {
         usize::from(self.0 >> SIZE_BITS)
     }
 
+    /// Sectors of data; of an atomic none.
+    #[inline]
+    pub fn data_sectors(self) -> u32 {
+        match self.0 & OF_ATOMIC {
+            OF_ATOMIC => 0,
+            sectors => sectors.into(),
+        }
+    }
+
     /// Bytes beside the header; of an atomic, what `of_atomic` says.
     #[inline]
     pub fn data_bytes(self, of_atomic: impl FnOnce() -> u32) -> u32 {
         match self.0 & OF_ATOMIC {
             OF_ATOMIC => of_atomic(),
-            sectors => u32::from(sectors) * SECTOR as u32,
+            _ => self.data_sectors() * SECTOR as u32,
         }
     }
 }

@@ -343,6 +343,7 @@ impl Component for L1 {
     fn touch(&self) {
         self.tags.prefetch_filter();
         self.mshr.prefetch();
+        self.waiting.prefetch_free();
         self.ports.touch();
     }
 

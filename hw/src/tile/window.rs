@@ -11,7 +11,7 @@ impl Tile {
         self.shared.take_mail();
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
-        self.touch_due(from, end);
+        self.touch_likely(from, end);
         let mut now = from;
         loop {
             now = if self.skip { self.next_known(now).max(now) } else { now };
@@ -24,12 +24,12 @@ impl Tile {
         self.hand_on(end);
     }
 
-    /// Has the components that are due in the window read what they will need.
-    fn touch_due(&self, from: Cycle, end: Cycle) {
-        let mut due = self.shared.wheel.between(from, end);
-        while due != 0 {
-            self.components[due.trailing_zeros() as usize].touch();
-            due &= due - 1;
+    /// Has the components that are due in the window, and those that ran in the last one, read what they will need.
+    fn touch_likely(&mut self, from: Cycle, end: Cycle) {
+        let mut likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.ran);
+        while likely != 0 {
+            self.components[likely.trailing_zeros() as usize].touch();
+            likely &= likely - 1;
         }
     }
 

@@ -85,6 +85,18 @@ fn chip_of_more_sms_than_can_be_counted_is_named() {
 }
 
 #[test]
+fn l2_of_more_slices_than_headers_name_is_named() {
+    let found = faults(|gpu| {
+        gpu.l2.slices = 8192;
+        gpu.l2.size = 8192 * gpu.l2.line * gpu.l2.associativity;
+    });
+    assert_eq!(
+        found,
+        ["`l2.slices` is 8192: it must be at most 4096, far more than any part has"]
+    );
+}
+
+#[test]
 fn address_fields_must_be_powers_of_two() {
     let found = faults(|gpu| {
         gpu.sm.shared.banks = 24;

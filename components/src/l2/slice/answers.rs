@@ -138,7 +138,7 @@ impl Pipe {
         let n = self.ring.len();
         self.ring.rotate_left(self.head);
         let mut ring: Vec<_> = std::mem::take(&mut self.ring).into();
-        ring.resize_with(2 * n, || Place::default());
+        ring.resize_with(2 * n, Place::default);
         (self.ring, self.head) = (ring.into(), 0);
     }
 }

@@ -25,8 +25,32 @@ impl L1 {
         } else if is_passed_on(&packet) {
             self.bring_back(packet, now);
         } else {
+            self.ask_for_fills();
             self.fill(&packet, now);
             self.pool.give(packet);
+        }
+    }
+
+    /// Asks for what the next three fills will need: first what is known of each by its tag, then who waits for it, then the packet
+    /// that waits, each step by what the one before has brought.
+    #[inline]
+    fn ask_for_fills(&self) {
+        for n in 0..3 {
+            let Some(packet) = self.ports.returns.ahead(n) else {
+                return;
+            };
+            if is_passed_on(packet) {
+                continue;
+            }
+            if n == 2 {
+                self.mshr.prefetch_entry(packet.tag);
+                self.tags.prefetch(line_number(packet));
+            } else if let Some(slot) = self.mshr.first_waiter(packet.tag, packet.sectors) {
+                match n {
+                    1 => self.waiting.prefetch(slot),
+                    _ => self.waiting.prefetch_packet(slot),
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 use warpwave_hw::time::Cycle;
 
 use super::L1;
-use super::store::{stored, written};
+use super::store::written;
 use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{Packet, PacketKind, Stage};
 
@@ -84,16 +84,15 @@ impl L1 {
     pub(super) fn queue_below(&mut self, mut packet: Box<Packet>, now: Cycle) {
         packet.sm = self.config.sm;
         packet.slice = self.config.map.home(packet.line).slice;
+        let (header, written) = (Header::of(&packet, Direction::Request), written(&packet));
         if self.sends_ahead && self.store_queue.len() == 0 && self.ports.below.has_room(now) {
-            let written = written(&packet);
-            self.stats.sectors_written_below += stored(&packet, written);
+            self.stats.sectors_written_below += u64::from(header.data_sectors());
             packet.note(Stage::Request, now + 1);
-            let header = Header::of(&packet, Direction::Request);
             self.ports.below.send_labelled_ahead(now, header.label(), packet);
             self.ahead.at = now + 1;
             self.ahead.below = (1, written);
         } else {
-            self.store_queue.push(packet);
+            self.store_queue.push(packet, header, written);
         }
     }
 
@@ -106,7 +105,7 @@ impl L1 {
         if queued.is_timed {
             queued.packet.note(Stage::Request, now);
         }
-        self.stats.sectors_written_below += queued.stored;
+        self.stats.sectors_written_below += u64::from(queued.header.data_sectors());
         self.ports
             .below
             .send_labelled(now, queued.header.label(), queued.packet);

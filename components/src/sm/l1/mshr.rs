@@ -17,7 +17,8 @@ const NONE: u32 = u32::MAX;
 /// Chains to a word of bits.
 const WORD: usize = u64::BITS as usize;
 
-/// A request under way.
+/// A request under way, in one line of the host's cache.
+#[repr(align(64))]
 struct Entry {
     line: u32,
     sectors: u8,
@@ -137,6 +138,19 @@ impl Mshr {
         self.busy
             .chunks(HOST_LINE / size_of::<u64>())
             .for_each(|words| prefetch(&words[0]));
+    }
+
+    /// Asks for a request.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, n: u32) {
+        prefetch(&self.entries[n as usize]);
+    }
+
+    /// The slot that waits longest for the lowest of these sectors of a request.
+    #[inline]
+    pub(super) fn first_waiter(&self, n: u32, sectors: u8) -> Option<u32> {
+        let queue = self.entries[n as usize].queues.get(sectors.trailing_zeros() as usize)?;
+        queue.first()
     }
 
     /// Everything under way is old.

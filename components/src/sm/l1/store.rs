@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::proto::header::{Direction, Header};
+use crate::proto::header::Header;
 use crate::proto::mem::{Packet, PacketKind};
 
 /// A packet on its way down. By the time it goes it may be far away in memory: what is asked of it then stands here.
@@ -11,8 +11,6 @@ pub(super) struct Queued {
     pub(super) header: Header,
     /// Sectors that it changes.
     written: u32,
-    /// Those that it stores.
-    pub(super) stored: u64,
     /// Whether it is timed.
     pub(super) is_timed: bool,
 }
@@ -50,17 +48,15 @@ impl StoreQueue {
     }
 
     /// Puts a packet at the end, ready to go.
-    pub(super) fn push(&mut self, packet: Box<Packet>) {
-        let written = written(&packet);
+    #[inline]
+    pub(super) fn push(&mut self, packet: Box<Packet>, header: Header, written: u32) {
         self.sectors += written;
-        let queued = Queued {
-            stored: stored(&packet, written),
+        self.packets.push_back(Queued {
             is_timed: packet.is_timed,
-            header: Header::of(&packet, Direction::Request),
             packet,
+            header,
             written,
-        };
-        self.packets.push_back(queued);
+        });
     }
 
     /// Takes the oldest packet.
@@ -74,14 +70,6 @@ impl StoreQueue {
     pub(super) fn clear(&mut self) {
         self.packets.clear();
         self.sectors = 0;
-    }
-}
-
-/// Of the sectors that a packet changes, those that it stores.
-pub(super) fn stored(packet: &Packet, written: u32) -> u64 {
-    match packet.kind {
-        PacketKind::Store => written.into(),
-        _ => 0,
     }
 }
 

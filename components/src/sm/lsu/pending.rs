@@ -127,6 +127,11 @@ impl PendingTable {
         entry
     }
 
+    /// Asks for the accesses under way, or most of them: entries freed last are taken first, so they lie at the begin.
+    pub fn prefetch(&self) {
+        self.entries[..self.n_used()].iter().for_each(prefetch);
+    }
+
     /// An access and its parts.
     #[inline]
     pub fn get(&mut self, entry: u32) -> (&mut Pending, &mut Parts) {

@@ -312,6 +312,7 @@ impl Component for Lsu {
 
     fn touch(&self) {
         self.ports.touch();
+        self.pending.prefetch();
         let waiting = self.ports.input.iter().filter_map(InPort::seen);
         waiting.for_each(|flight| flight.prefetch_head());
     }

@@ -150,9 +150,12 @@ fn contract_of_a_component_is_kept() {
                 (0..10).map(|k| (u64::from(k / 5 * 40), to(10 * n + k))).collect()
             };
             let inputs = ["in0", "in1", "in2"].into_iter().zip(0..);
-            let label = |packet: &Box<Packet>| Header::of(packet, Direction::Request).label();
             let inputs = inputs
-                .map(|(name, n)| rig.labelled_input(name, 1, 2, traffic(n), label))
+                .map(|(name, n)| {
+                    rig.labelled_input(name, 1, 2, traffic(n), |packet| {
+                        Header::of(packet, Direction::Request).label()
+                    })
+                })
                 .collect();
             let outputs = vec![
                 rig.output("out0", 1, 2, |now| now.0 % 3 == 0),
