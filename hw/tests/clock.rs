@@ -247,6 +247,18 @@ fn component_that_panics_on_any_thread_takes_the_run_down_with_its_own_words() {
 }
 
 #[test]
+fn machine_that_wants_to_run_beyond_the_last_cycle_is_told_of_it() {
+    let (mut clock, seen) = alone(|now| match now.0 {
+        0 => Activity::Until(Cycle(Cycle::LAST.0 - 100)),
+        _ => Activity::Until(Cycle(Cycle::LAST.0 + 1)),
+    });
+    let panic = catch_unwind(AssertUnwindSafe(|| clock.run(Cycle::NEVER, |_| false))).expect_err("too long");
+    assert_eq!(ticks(&seen), [0, Cycle::LAST.0 - 100]);
+    let last = "beyond the last, 140737488355327";
+    assert!(text(&*panic).ends_with(last), "{}", text(&*panic));
+}
+
+#[test]
 fn condition_that_panics_takes_the_run_down() {
     let tiles = (0..2).map(|_| {
         let mut tile = TileBuilder::new();

@@ -91,6 +91,7 @@ impl Plan {
             return Some(());
         }
         let end = (self.times[side.other() as usize] + self.quantum).min(limit);
+        assert!(end <= Cycle::LAST, "cycle {end} is beyond the last, {}", Cycle::LAST);
         if end > self.times[side as usize] {
             self.round(side, end, own)?;
             self.times[side as usize] = end;

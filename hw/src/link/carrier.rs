@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam::atomic::AtomicCell;
 use crossbeam::queue::ArrayQueue;
 
+use crate::tile::HORIZON;
 use crate::time::Cycle;
 
 /// A place of a link, for one message.
@@ -82,11 +83,14 @@ pub(super) const FIRST: u32 = NOTE as u32 + 1;
 /// A message is in the place.
 const TAKEN: u64 = 1 << 63;
 
-/// Bits of a label, below the cycle: so cycles have 48, a day and a half of any GPU.
+/// Bits of a label, below those of the cycle.
 const LABEL_BITS: u32 = u16::BITS - 1;
 
 /// The largest label.
 pub(super) const LARGEST_LABEL: u16 = (1 << LABEL_BITS) - 1;
+
+/// What is sent in the last cycle is visible before the cycles' bits end.
+const _: () = assert!(Cycle::LAST.0 + HORIZON < TAKEN >> LABEL_BITS);
 
 /// The sender is to be woken when a place is free.
 pub(super) const WAITED_FOR: u64 = 1 << 63;
