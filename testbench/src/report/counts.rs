@@ -14,8 +14,8 @@ pub struct Counts {
     latencies: BTreeMap<&'static str, Latency>,
 }
 
-/// The counters of one kind of block, by name.
-type Block = BTreeMap<&'static str, Vec<u64>>;
+/// The counters of one kind of block with their names, in the order in which the block tells them.
+type Block = Vec<(&'static str, Vec<u64>)>;
 
 impl Counts {
     /// The counters as they are now.
@@ -29,6 +29,7 @@ impl Counts {
             component.stats(&mut Collector {
                 block: counts.counters.get_mut(kind).expect("it is there now"),
                 latencies: &mut counts.latencies,
+                next: 0,
             });
         }
         counts
@@ -49,7 +50,10 @@ impl Counts {
 
     /// One value per instance, if a block of this kind counts this.
     pub fn each(&self, block: &str, name: &str) -> Option<&[u64]> {
-        self.counters.get(block)?.get(name).map(Vec::as_slice)
+        let mut counters = self.counters.get(block)?.iter();
+        counters
+            .find(|(told, _)| *told == name)
+            .map(|(_, values)| values.as_slice())
     }
 
     /// All instances together, if a block of this kind counts this.
@@ -76,11 +80,22 @@ fn kind(path: &str) -> &str {
 struct Collector<'a> {
     block: &'a mut Block,
     latencies: &'a mut BTreeMap<&'static str, Latency>,
+    /// Where the counter stands that is told next if this instance tells the same as those before it.
+    next: usize,
 }
 
 impl Report for Collector<'_> {
     fn count(&mut self, name: &'static str, value: u64) {
-        self.block.entry(name).or_default().push(value);
+        let is_it = |(told, _): &(&str, Vec<u64>)| *told == name;
+        let at = match self.block.get(self.next) {
+            Some(counter) if is_it(counter) => self.next,
+            _ => self.block.iter().position(is_it).unwrap_or(self.block.len()),
+        };
+        if at == self.block.len() {
+            self.block.push((name, Vec::new()));
+        }
+        self.block[at].1.push(value);
+        self.next = at + 1;
     }
 
     fn latency(&mut self, name: &'static str, value: &Latency) {
@@ -97,7 +112,7 @@ pub(super) mod tests {
         let mut counts = Counts::default();
         for &(block, name, values) in counters {
             let block = counts.counters.entry(block.to_owned()).or_default();
-            block.insert(name, values.to_vec());
+            block.push((name, values.to_vec()));
         }
         counts
     }
@@ -106,6 +121,24 @@ pub(super) mod tests {
     fn path_of_an_indexed_block_gives_its_kind() {
         assert_eq!(kind("gpu.gpc[0].sm[1].subcore[2].scheduler"), "scheduler");
         assert_eq!(kind("gpu.partition[1].slice[7]"), "slice");
+    }
+
+    #[test]
+    fn counters_told_in_any_order_go_to_their_names() {
+        let (mut block, mut latencies) = (Block::new(), BTreeMap::new());
+        for told in [
+            &[("a", 1), ("b", 2)][..],
+            &[("b", 3), ("c", 4), ("a", 5)],
+            &[("a", 6), ("b", 7)],
+        ] {
+            let mut collector = Collector {
+                block: &mut block,
+                latencies: &mut latencies,
+                next: 0,
+            };
+            told.iter().for_each(|&(name, value)| collector.count(name, value));
+        }
+        assert_eq!(block, [("a", vec![1, 5, 6]), ("b", vec![2, 3, 7]), ("c", vec![4])]);
     }
 
     #[test]
