@@ -37,6 +37,7 @@ use crate::prefetch::prefetch;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
 use attached::Attached;
+pub use carrier::LARGEST_LABEL;
 use carrier::{FIRST, NOTE, NUMBER, Place, Places, Receiver, Sender, WAITED_FOR, carrier, next, places};
 use monitor::Monitor;
 

@@ -7,6 +7,7 @@
 //!
 //! So the crossbar leaves the packet alone, which lies in memory that only the ends of its way need.
 
+use warpwave_hw::link::LARGEST_LABEL;
 use warpwave_isa::inst::AtomOp;
 
 use super::mem::{Packet, PacketKind, SECTOR};
@@ -21,7 +22,7 @@ pub enum Direction {
 }
 
 /// Outputs of a network that a header can name.
-pub const MAX_OUTPUTS: usize = 1 << (15 - SIZE_BITS);
+pub const MAX_OUTPUTS: usize = (LARGEST_LABEL as usize + 1) >> SIZE_BITS;
 
 const SIZE_BITS: u32 = 3;
 

@@ -183,9 +183,10 @@ impl Crossbar {
     /// Makes the head of an input known to its output.
     #[inline]
     fn make_known(&mut self, n: usize, now: Cycle) {
+        const STAYS: &str = "the head of an input stays";
         let (input, direction) = (&mut self.inputs[n], self.config.direction);
-        let header = Header::from_label(input.label(now).expect("the head of an input stays"));
-        self.bytes[n] = header.data_bytes(|| input.peek(now).map_or(0, |packet| atomic_bytes(packet, direction)));
+        let header = Header::from_label(input.label(now).expect(STAYS));
+        self.bytes[n] = header.data_bytes(|| atomic_bytes(input.peek(now).expect(STAYS), direction));
         self.free[n] = WAITS;
         self.outputs[header.output()].arbiter.want(n);
         self.wanted.add(header.output());

@@ -86,8 +86,8 @@ const TAKEN: u64 = 1 << 63;
 /// Bits of a label, below those of the cycle.
 const LABEL_BITS: u32 = u16::BITS - 1;
 
-/// The largest label.
-pub(super) const LARGEST_LABEL: u16 = (1 << LABEL_BITS) - 1;
+/// The largest label of a message.
+pub const LARGEST_LABEL: u16 = (1 << LABEL_BITS) - 1;
 
 /// What is sent in the last cycle is visible before the cycles' bits end.
 const _: () = assert!(Cycle::LAST.0 + HORIZON < TAKEN >> LABEL_BITS);

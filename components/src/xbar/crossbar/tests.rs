@@ -1,7 +1,7 @@
 //! Dialogues with one network: the test is every SM and every slice.
 
 use super::*;
-use crate::dialogue::{all, load, run, store, wire_of};
+use crate::dialogue::{add, all, load, run, store, wire_of};
 
 struct Bench {
     xbar: Crossbar,
@@ -90,6 +90,16 @@ fn store_of_four_sectors_holds_both_ports_for_four_cycles() {
     assert_eq!(bench.drain(9), [vec![(2, 0), (6, 2)], vec![(6, 1)]]);
     let stats = bench.xbar.counters();
     assert_eq!((stats.packets, stats.data_bytes, stats.output_cycles), (3, 128, 6));
+}
+
+#[test]
+fn atomic_of_nine_lanes_holds_its_ports_for_the_cycles_of_their_words() {
+    let mut bench = Bench::requests(2, 1);
+    bench.send(0, add(0, 9, 1, 7), 0);
+    bench.send(1, load(0, 1, 8), 0);
+    assert_eq!(bench.drain(6), [vec![(2, 7), (4, 8)]], "36 bytes at 32 a cycle");
+    let stats = bench.xbar.counters();
+    assert_eq!((stats.packets, stats.data_bytes, stats.output_cycles), (2, 36, 3));
 }
 
 #[test]
