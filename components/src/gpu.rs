@@ -141,7 +141,7 @@ impl Gpu {
     }
 
     /// Every component, in the order in which the machine was built.
-    pub fn components(&self) -> impl Iterator<Item = &dyn Component> {
+    pub fn components(&self) -> impl Iterator<Item = &dyn Component> + Clone {
         self.clock
             .tiles()
             .iter()

@@ -118,6 +118,8 @@ pub struct Bench<'a> {
     placement: Placement,
     grids: Vec<Grid>,
     programs: Vec<Arc<Program>>,
+    /// The counters of the new machine, which also say what there is to count.
+    first: Counts,
 }
 
 impl<'a> Bench<'a> {
@@ -132,6 +134,7 @@ impl<'a> Bench<'a> {
         let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
         Ok(Bench {
             scenario,
+            first: Counts::of(gpu.components()),
             gpu,
             placement,
             programs: grids.iter().map(|grid| Arc::clone(&grid.program)).collect(),
@@ -188,11 +191,10 @@ impl<'a> Bench<'a> {
         let begin = Instant::now();
         self.gpu.clock_mut().set_threads(options.threads);
         let n_launches = self.grids.len();
-        let first = self.counts();
         let mut run = Run {
             config: self.gpu.config().clone(),
             launches: Vec::new(),
-            totals: first.clone(),
+            totals: self.first.clone(),
             stopped: None,
             differences: Vec::new(),
             wall: Duration::ZERO,
@@ -219,7 +221,7 @@ impl<'a> Bench<'a> {
                 }
             }
         }
-        run.totals = run.totals.since(&first);
+        run.totals = run.totals.since(&self.first);
         if run.stopped.is_none() {
             run.differences = self.differences();
         }
@@ -237,7 +239,7 @@ impl<'a> Bench<'a> {
         let facts = facts(&grid, self.gpu.config());
         let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
         let launched = self.gpu.launch(grid, limit, tell)?;
-        let counts = self.counts();
+        let counts = before.again(self.gpu.components());
         let run = LaunchRun {
             entry,
             grid: sizes,
@@ -265,10 +267,6 @@ impl<'a> Bench<'a> {
         };
         let text = |buffer| host::print::text(&read, self.gpu.storage(), buffer);
         self.placement.print.map(text).unwrap_or_default()
-    }
-
-    fn counts(&self) -> Counts {
-        Counts::of(self.gpu.components())
     }
 
     /// Every buffer that does not hold what the scenario expects.

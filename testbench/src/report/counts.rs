@@ -1,6 +1,8 @@
 //! The counters of all components at one moment, and what they counted between two.
 
 use std::collections::BTreeMap;
+use std::ptr;
+use std::sync::Arc;
 
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
@@ -10,35 +12,62 @@ use warpwave_hw::stats::{Latency, Report};
 /// The kind of a block is the last part of its path without an index: `scheduler`, `l1`, `slice`.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    counters: BTreeMap<String, Block>,
+    kinds: Arc<Kinds>,
+    /// One for each kind.
+    blocks: Vec<Block>,
     latencies: BTreeMap<&'static str, Latency>,
 }
 
 /// The counters of one kind of block with their names, in the order in which the block tells them.
 type Block = Vec<(&'static str, Vec<u64>)>;
 
+/// What a machine is made of: it stays the same, so it is found out once.
+#[derive(Debug, Default)]
+struct Kinds {
+    names: Vec<String>,
+    /// For each component the number of its kind.
+    of: Vec<usize>,
+}
+
 impl Counts {
     /// The counters as they are now.
-    pub fn of<'a>(components: impl Iterator<Item = &'a dyn Component>) -> Self {
-        let mut counts = Counts::default();
-        for component in components {
-            let kind = kind(component.path().as_str());
-            if !counts.counters.contains_key(kind) {
-                counts.counters.insert(kind.to_owned(), Block::new());
-            }
+    pub fn of<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Self {
+        let kinds = Kinds::of(components.clone());
+        let blocks = vec![Block::new(); kinds.names.len()];
+        Counts::collect(Arc::new(kinds), blocks, components)
+    }
+
+    /// The counters of the same machine as they are now, by far sooner.
+    pub fn again<'a>(&self, components: impl Iterator<Item = &'a dyn Component>) -> Self {
+        let room = |(name, values): &(_, Vec<u64>)| (*name, Vec::with_capacity(values.len()));
+        let blocks = self.blocks.iter().map(|block| block.iter().map(room).collect());
+        Counts::collect(Arc::clone(&self.kinds), blocks.collect(), components)
+    }
+
+    fn collect<'a>(
+        kinds: Arc<Kinds>,
+        mut blocks: Vec<Block>,
+        components: impl Iterator<Item = &'a dyn Component>,
+    ) -> Self {
+        let mut latencies = BTreeMap::new();
+        for (component, &kind) in components.zip(&kinds.of) {
             component.stats(&mut Collector {
-                block: counts.counters.get_mut(kind).expect("it is there now"),
-                latencies: &mut counts.latencies,
+                block: &mut blocks[kind],
+                latencies: &mut latencies,
                 next: 0,
             });
         }
-        counts
+        Counts {
+            kinds,
+            blocks,
+            latencies,
+        }
     }
 
     /// What was counted after `earlier`. Latencies are those of the whole time.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut counts = self.clone();
-        for (kind, block) in &mut counts.counters {
+        for (kind, block) in self.kinds.names.iter().zip(&mut counts.blocks) {
             for (name, values) in block {
                 if let Some(before) = earlier.each(kind, name) {
                     values.iter_mut().zip(before).for_each(|(now, before)| *now -= before);
@@ -50,7 +79,8 @@ impl Counts {
 
     /// One value per instance, if a block of this kind counts this.
     pub fn each(&self, block: &str, name: &str) -> Option<&[u64]> {
-        let mut counters = self.counters.get(block)?.iter();
+        let kind = self.kinds.names.iter().position(|kind| kind == block)?;
+        let mut counters = self.blocks[kind].iter();
         counters
             .find(|(told, _)| *told == name)
             .map(|(_, values)| values.as_slice())
@@ -71,6 +101,21 @@ impl Counts {
     }
 }
 
+impl Kinds {
+    fn of<'a>(components: impl Iterator<Item = &'a dyn Component>) -> Self {
+        let mut kinds = Kinds::default();
+        for component in components {
+            let kind = kind(component.path().as_str());
+            let known = kinds.names.iter().position(|name| name == kind);
+            kinds.of.push(known.unwrap_or(kinds.names.len()));
+            if known.is_none() {
+                kinds.names.push(kind.to_owned());
+            }
+        }
+        kinds
+    }
+}
+
 /// The last part of a path, without index.
 fn kind(path: &str) -> &str {
     let last = path.rsplit('.').next().unwrap_or(path);
@@ -86,7 +131,8 @@ struct Collector<'a> {
 
 impl Report for Collector<'_> {
     fn count(&mut self, name: &'static str, value: u64) {
-        let is_it = |(told, _): &(&str, Vec<u64>)| *told == name;
+        // A name is mostly the very same text each time, which is sooner seen than that it says the same.
+        let is_it = |(told, _): &(&str, Vec<u64>)| ptr::eq(*told, name) || *told == name;
         let at = match self.block.get(self.next) {
             Some(counter) if is_it(counter) => self.next,
             _ => self.block.iter().position(is_it).unwrap_or(self.block.len()),
@@ -109,12 +155,21 @@ pub(super) mod tests {
 
     /// Counters given by hand.
     pub fn counts(counters: &[(&str, &'static str, &[u64])]) -> Counts {
-        let mut counts = Counts::default();
+        let (mut kinds, mut blocks) = (Kinds::default(), Vec::<Block>::new());
         for &(block, name, values) in counters {
-            let block = counts.counters.entry(block.to_owned()).or_default();
-            block.push((name, values.to_vec()));
+            let known = kinds.names.iter().position(|kind| kind == block);
+            let at = known.unwrap_or_else(|| {
+                kinds.names.push(block.to_owned());
+                blocks.push(Block::new());
+                blocks.len() - 1
+            });
+            blocks[at].push((name, values.to_vec()));
         }
-        counts
+        Counts {
+            kinds: Arc::new(kinds),
+            blocks,
+            latencies: BTreeMap::new(),
+        }
     }
 
     #[test]
