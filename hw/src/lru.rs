@@ -3,7 +3,8 @@
 //! Each set is a list from the oldest to the youngest, linked by way numbers: a use costs the same for any number of ways.
 //!
 //! # Promises
-//! - The oldest is the way whose last use is longest ago among those allowed; never-used ways come first, the lowest first.
+//! - The oldest is the way whose last use is longest ago among those allowed; never-used ways come first, the lowest first, or
+//!   the highest first if one wants that.
 //! - Only the order of the uses counts, never the cycle.
 
 use crate::prefetch::prefetch;
@@ -43,22 +44,33 @@ impl Lru {
     /// # Panics
     /// If there are no ways, or more than 256.
     pub fn new(sets: usize, ways: usize) -> Self {
+        let ends = [0, ways.wrapping_sub(1)];
+        let neighbours = |way: usize| [way.wrapping_sub(1), way + 1];
+        Self::linked(sets, ways, ends, neighbours)
+    }
+
+    /// The same with the highest way first: the order of ways that were released from the lowest to the highest.
+    pub fn highest_first(sets: usize, ways: usize) -> Self {
+        let ends = [ways.wrapping_sub(1), 0];
+        let neighbours = |way: usize| [way + 1, way.wrapping_sub(1)];
+        Self::linked(sets, ways, ends, neighbours)
+    }
+
+    /// Every set with the same oldest and youngest way, and for each way the next older and the next younger.
+    fn linked(sets: usize, ways: usize, ends: [usize; 2], neighbours: impl Fn(usize) -> [usize; 2]) -> Self {
         assert!(
             (1..=256).contains(&ways),
             "the order of use is kept for 1 to 256 ways, not {ways}"
         );
-        let link = |way: usize| Link {
-            older: way.wrapping_sub(1) as u8,
-            younger: (way + 1) as u8,
-        };
-        let ends = Ends {
-            oldest: 0,
-            youngest: (ways - 1) as u8,
+        let [oldest, youngest] = ends.map(|way| way as u8);
+        let link = |way| {
+            let [older, younger] = neighbours(way).map(|way| way as u8);
+            Link { older, younger }
         };
         Lru {
             ways,
             links: (0..sets * ways).map(|n| link(n % ways)).collect(),
-            ends: vec![ends; sets].into(),
+            ends: vec![Ends { oldest, youngest }; sets].into(),
         }
     }
 
@@ -183,6 +195,19 @@ mod tests {
         }
         lru.clear();
         assert_eq!(lru.oldest(3, |_| true), Some(0));
+    }
+
+    #[test]
+    fn ways_released_upwards_have_the_order_of_highest_first() {
+        let (mut released, mut new) = (Lru::new(1, 4), Lru::highest_first(1, 4));
+        [2, 0, 3].into_iter().for_each(|way| released.touch(0, way));
+        (0..4).for_each(|way| released.release(0, way));
+        for lru in [&mut released, &mut new] {
+            for way in [3, 2, 1, 0, 3] {
+                assert_eq!(lru.oldest(0, |_| true), Some(way));
+                lru.touch(0, way);
+            }
+        }
     }
 
     #[test]

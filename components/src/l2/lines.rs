@@ -47,11 +47,29 @@ impl Tagged for Place {
     }
 }
 
+/// What a set may hold, so that who walks through all lines passes the sets over of which nothing is wanted.
+#[derive(Clone, Copy)]
+struct Use {
+    /// Lines, or the order of their use.
+    lines: bool,
+    /// Changed sectors.
+    changes: bool,
+}
+
+impl Use {
+    const NONE: Use = Use {
+        lines: false,
+        changes: false,
+    };
+}
+
 /// All lines of one slice. A line is named by its place: set * ways + way.
 pub(super) struct Lines {
     ways: usize,
     sets: Spread,
     places: Box<[Place]>,
+    /// For each set.
+    used: Box<[Use]>,
     chains: Chains<0>,
     lru: Lru,
     bytes: Vec<u8>,
@@ -74,15 +92,11 @@ impl Lines {
             ways,
             sets: Spread::new(sets as u32),
             places: (0..sets * ways).map(place).collect(),
+            used: vec![Use::NONE; sets].into(),
             chains: Chains::new(sets * ways),
-            lru: Lru::new(sets, ways),
+            lru: Lru::highest_first(sets, ways),
             bytes: vec![0; sets * ways * LINE],
         }
-    }
-
-    /// Places that lines may take.
-    pub(super) fn places(&self) -> usize {
-        self.places.len()
     }
 
     /// Forgets everything, fetches too.
@@ -92,7 +106,8 @@ impl Lines {
             place.empty();
         }
         self.chains.clear(&mut self.places);
-        self.lru.clear();
+        self.used.fill(Use::NONE);
+        self.lru = Lru::highest_first(self.used.len(), self.ways);
     }
 
     /// Where a line is, if it is here.
@@ -138,6 +153,7 @@ impl Lines {
     /// Puts a line in a place that has none, with no byte valid.
     pub(super) fn allocate(&mut self, at: usize, line: u32) {
         self.places[at].empty();
+        self.used[self.places[at].set as usize].lines = true;
         self.chains.put(&mut self.places, at, line);
     }
 
@@ -146,8 +162,42 @@ impl Lines {
         self.chains.take(&mut self.places, at);
     }
 
+    /// Forgets every line that has neither changes nor a fetch under way; the last place of a set is then taken first.
+    pub(super) fn forget_clean(&mut self) {
+        for set in 0..self.used.len() {
+            if !self.used[set].lines {
+                continue;
+            }
+            let mut stays = false;
+            for at in set * self.ways..(set + 1) * self.ways {
+                let is_clean = self.dirty(at) == 0 && self.fetch(at).is_none();
+                stays |= !is_clean;
+                if is_clean {
+                    self.forget(at);
+                }
+            }
+            self.used[set].lines = stays;
+        }
+    }
+
+    /// The first place from `from` on with a changed sector.
+    pub(super) fn next_changed(&mut self, from: usize) -> Option<usize> {
+        for set in from / self.ways..self.used.len() {
+            if !self.used[set].changes {
+                continue;
+            }
+            let (first, end) = (set * self.ways, (set + 1) * self.ways);
+            let changed = (first.max(from)..end).find(|&at| self.dirty(at) != 0);
+            if changed.is_some() {
+                return changed;
+            }
+            self.used[set].changes = (first..end).any(|at| self.dirty(at) != 0);
+        }
+        None
+    }
+
     /// Takes the line out of a place, if one is there, and lets the place be taken before all others.
-    pub(super) fn forget(&mut self, at: usize) {
+    fn forget(&mut self, at: usize) {
         if self.line(at).is_some() {
             self.evict(at);
         }
@@ -220,6 +270,7 @@ impl Lines {
     #[inline]
     pub(super) fn mark(&mut self, at: usize, sector: usize, written: u32) {
         let place = &mut self.places[at];
+        self.used[place.set as usize].changes = true;
         place.valid[sector] |= written;
         place.dirty |= u8::from(written != 0) << sector;
     }
@@ -228,6 +279,7 @@ impl Lines {
     #[inline(always)]
     pub(super) fn write(&mut self, at: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
         let place = &mut self.places[at];
+        self.used[place.set as usize].changes = true;
         let to = &mut self.bytes.as_chunks_mut::<LINE>().0[at];
         let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
         let masks = sector_masks(mask);
@@ -279,21 +331,66 @@ mod tests {
     #[test]
     fn set_full_of_pinned_lines_there_is_no_victim() {
         let mut lines = Lines::new(256, 2);
-        for place in 0..2 {
+        let [older, younger] = [10, 11].map(|line| {
             let at = lines.victim(0).expect("a free place is a victim");
-            lines.allocate(at, 10 + place);
+            lines.allocate(at, line);
             lines.touch(at);
-            lines.set_fetch(at, Some(place as u16));
-        }
+            lines.set_fetch(at, Some(line as u16));
+            at
+        });
         assert_eq!(lines.victim(0), None);
-        lines.set_fetch(1, None);
-        assert_eq!(lines.victim(0), Some(1));
-        lines.set_fetch(0, None);
-        assert_eq!(lines.victim(0), Some(0), "the least recently used");
-        assert_eq!((lines.find(11), lines.find(12)), (Some(1), None));
+        lines.set_fetch(younger, None);
+        assert_eq!(lines.victim(0), Some(younger));
+        lines.set_fetch(older, None);
+        assert_eq!(lines.victim(0), Some(older), "the least recently used");
+        assert_eq!((lines.find(11), lines.find(12)), (Some(younger), None));
+    }
+
+    /// Puts the lines in, each with its first sector written.
+    fn store(lines: &mut Lines, numbers: &[u32]) {
+        for &line in numbers {
+            let at = lines.find(line).or_else(|| lines.victim(line.into()));
+            let at = at.expect("no line is pinned");
+            if lines.line(at) != Some(line) {
+                if lines.line(at).is_some() {
+                    lines.evict(at);
+                }
+                lines.allocate(at, line);
+            }
+            lines.write(at, 1, u128::from(FULL), &[line as u8; LINE]);
+            lines.touch(at);
+        }
     }
 
     proptest! {
+        #[test]
+        fn any_changed_places_are_walked_through_in_order_and_what_is_clean_forgotten(
+            stored in prop::collection::vec(1..200u32, 0..80),
+            more in prop::collection::vec(1..200u32, 0..8),
+        ) {
+            let mut lines = Lines::new(32 * LINE as u32, 4);
+            store(&mut lines, &stored);
+            let changed: Vec<_> = (0..32).filter(|&at| lines.dirty(at) != 0).collect();
+            let mut walked = Vec::new();
+            while let Some(at) = lines.next_changed(walked.last().map_or(0, |at| at + 1)) {
+                lines.clean(at);
+                walked.push(at);
+            }
+            prop_assert_eq!(walked, changed);
+
+            store(&mut lines, &more);
+            lines.forget_clean();
+            prop_assert!(stored.iter().all(|line| lines.find(*line).is_some() == more.contains(line)));
+            while let Some(at) = lines.next_changed(0) {
+                lines.clean(at);
+            }
+            lines.forget_clean();
+            let mut new = Lines::new(32 * LINE as u32, 4);
+            store(&mut lines, &stored);
+            store(&mut new, &stored);
+            prop_assert!((0..32).all(|at| lines.line(at) == new.line(at)), "taken in the order of a new cache");
+        }
+
         #[test]
         fn any_lines_that_come_and_go_are_found_where_they_are_and_nowhere_else(
             steps in prop::collection::vec((1..200u32, any::<bool>()), 300),

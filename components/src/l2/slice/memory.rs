@@ -102,16 +102,8 @@ impl Slice {
         }
         match self.ports.commands.recv(now) {
             Some(SliceCommand::WriteBack) => self.write_back = Some(0),
-            Some(SliceCommand::Invalidate) => self.invalidate(),
+            Some(SliceCommand::Invalidate) => self.lines.forget_clean(),
             None => {}
-        }
-    }
-
-    fn invalidate(&mut self) {
-        for place in 0..self.lines.places() {
-            if self.lines.dirty(place) == 0 && self.lines.fetch(place).is_none() {
-                self.lines.forget(place);
-            }
         }
     }
 
@@ -133,7 +125,7 @@ impl Slice {
         let Some(first) = self.write_back.filter(|_| self.may_write_back()) else {
             return;
         };
-        let next = (first..self.lines.places()).find(|&place| self.lines.dirty(place) != 0);
+        let next = self.lines.next_changed(first);
         if let Some(place) = next {
             self.write_line_back(place);
         }
