@@ -9,8 +9,6 @@
 pub mod growth;
 
 use std::fmt;
-use std::sync::LazyLock;
-use std::time::Instant;
 
 use warpwave_components::config::GpuConfig;
 
@@ -178,10 +176,16 @@ pub fn peak_memory() -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// Processor time of this thread so far, in seconds; wall time where the system does not tell.
+/// Processor time of this thread so far, in seconds.
+#[cfg(unix)]
 fn processor_seconds() -> f64 {
-    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = schedstat.split(' ').next().and_then(|first| first.parse::<f64>().ok());
-    nanoseconds.map_or_else(|| BEGIN.elapsed().as_secs_f64(), |time| time / 1e9)
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Wall time, where the system is not known to tell a thread's processor time.
+#[cfg(not(unix))]
+fn processor_seconds() -> f64 {
+    static BEGIN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    BEGIN.elapsed().as_secs_f64()
 }

@@ -151,6 +151,9 @@ impl Report for Collector<'_> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use warpwave_components::gpu::Gpu;
+    use warpwave_components::preset;
+
     use super::*;
 
     /// Counters given by hand.
@@ -176,6 +179,19 @@ pub(super) mod tests {
     fn path_of_an_indexed_block_gives_its_kind() {
         assert_eq!(kind("gpu.gpc[0].sm[1].subcore[2].scheduler"), "scheduler");
         assert_eq!(kind("gpu.partition[1].slice[7]"), "slice");
+    }
+
+    #[test]
+    fn machine_counted_again_tells_one_value_per_instance_of_each_kind() {
+        let tiny = preset::load("tiny", &[]).expect("a built-in GPU").config;
+        let (n_sms, gpu) = (tiny.n_sms() as usize, Gpu::new(tiny));
+        let first = Counts::of(gpu.components());
+        let again = first.again(gpu.components());
+        for (block, name, n) in [("scheduler", "inst_issued", 4 * n_sms), ("l1", "load_sectors", n_sms)] {
+            assert_eq!(again.each(block, name), Some(&vec![0; n][..]), "{block}");
+            assert_eq!(again.each(block, name), first.each(block, name));
+        }
+        assert_eq!(again.each("l1", "inst_issued"), None);
     }
 
     #[test]
