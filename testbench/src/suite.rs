@@ -189,3 +189,22 @@ fn processor_seconds() -> f64 {
     static BEGIN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     BEGIN.elapsed().as_secs_f64()
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_goes_on_in_steps_far_shorter_than_a_systems_tick() {
+        let mut last = processor_seconds();
+        let mut step = || {
+            let begin = last;
+            while last == begin {
+                last = processor_seconds();
+            }
+            last - begin
+        };
+        let shortest = (0..50).map(|_| step()).fold(f64::INFINITY, f64::min);
+        assert!(0.0 < shortest && shortest < 1e-4, "{shortest} s");
+    }
+}

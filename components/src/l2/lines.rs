@@ -94,6 +94,7 @@ impl Lines {
             places: (0..sets * ways).map(place).collect(),
             used: vec![Use::NONE; sets].into(),
             chains: Chains::new(sets * ways),
+            // As `forget_clean` leaves them, which passes over sets that were never used.
             lru: Lru::highest_first(sets, ways),
             bytes: vec![0; sets * ways * LINE],
         }
@@ -344,6 +345,26 @@ mod tests {
         lines.set_fetch(older, None);
         assert_eq!(lines.victim(0), Some(older), "the least recently used");
         assert_eq!((lines.find(11), lines.find(12)), (Some(younger), None));
+    }
+
+    #[test]
+    fn clean_line_goes_a_changed_one_and_one_with_a_fetch_under_way_stay() {
+        let mut lines = Lines::new(512, 4);
+        let [_, changed, fetched] = [10, 11, 12].map(|line| {
+            let at = lines.victim(0).expect("a free place is a victim");
+            lines.allocate(at, line);
+            lines.touch(at);
+            at
+        });
+        lines.mark(changed, 0, 1);
+        lines.set_fetch(fetched, Some(0));
+        let here = |lines: &Lines| [10, 11, 12].map(|line| lines.find(line));
+        lines.forget_clean();
+        assert_eq!(here(&lines), [None, Some(changed), Some(fetched)]);
+        lines.set_fetch(fetched, None);
+        lines.clean(changed);
+        lines.forget_clean();
+        assert_eq!(here(&lines), [None; 3], "the set was not passed over");
     }
 
     /// Puts the lines in, each with its first sector written.
