@@ -2,22 +2,25 @@
 //!
 //! Nothing that a tile sends can reach another before the shortest latency between tiles, the *quantum*, is over. So tiles may
 //! run that long one after the other, or on several threads, with the same result. Where the tiles fall into hubs and leaves
-//! (module `sides`), the two sides run in turn, each until it is one quantum ahead of the other: windows of two quanta. When no
+//! (module `sides`), the two sides run in turn, each until it is one quantum ahead of the other: windows of two quanta (module
+//! `window`). A hub with a shorter way to the leaves does not shorten them while it only answers ([`crate::tile::Promise`]). When no
 //! tile has anything to do, the clock jumps.
 
 mod meeting;
 mod plan;
 mod share;
 mod sides;
+mod window;
 
 use std::panic::resume_unwind;
 
-use crate::tile::Tile;
 use crate::tile::bell::Bells;
+use crate::tile::{Promise, Tile};
 use crate::time::Cycle;
 use plan::Plan;
 use share::Share;
 use sides::Side;
+use window::Reaches;
 
 /// Longest quantum, whatever the links allow: half the horizon of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
@@ -39,6 +42,9 @@ pub struct Clock {
     tiles: Vec<Tile>,
     /// By the tiles' numbers.
     sides: Vec<Side>,
+    /// What the links allow, whatever the quantum.
+    reaches: Reaches,
+    promises: Vec<Promise>,
     bells: Bells,
     quantum: u64,
     threads: usize,
@@ -47,19 +53,21 @@ pub struct Clock {
 impl Clock {
     /// A clock at cycle 0 over these tiles, with the longest quantum that their links allow, on one thread.
     pub fn new(mut tiles: Vec<Tile>) -> Self {
-        let shortest = tiles.iter().filter_map(Tile::remote_latency).min();
-        let quantum = shortest.unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM);
         let bells = Bells::new(tiles.len());
         for (n, tile) in tiles.iter_mut().enumerate() {
             tile.join(&bells, n);
             tile.wake_all(Cycle::ZERO);
         }
+        let sides = sides::of(&tiles);
+        let (reaches, promises) = reaches(&tiles, &sides);
         Clock {
             now: Cycle::ZERO,
-            sides: sides::of(&tiles),
+            sides,
             tiles,
+            quantum: reaches.hubs,
+            reaches,
+            promises,
             bells,
-            quantum,
             threads: 1,
         }
     }
@@ -131,8 +139,10 @@ impl Clock {
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
         let has_hubs = self.sides.contains(&Side::Hub);
         self.bells.set_alone(self.threads == 1);
-        let mut plan = Plan::new(self.threads, self.now, self.quantum, has_hubs);
-        let mut shares = Share::deal(&mut self.tiles, &self.sides, &self.bells, self.threads, self.now).into_iter();
+        let reaches = self.reaches.within(self.quantum);
+        let mut plan = Plan::new(self.threads, (self.now, limit), reaches, has_hubs, &self.promises);
+        let how = (self.threads, self.quantum);
+        let mut shares = Share::deal(&mut self.tiles, &self.sides, &self.bells, how, self.now).into_iter();
         let reason = std::thread::scope(|scope| {
             let mut own = shares.next().expect("at least one thread");
             let orders = plan.orders();
@@ -141,7 +151,7 @@ impl Clock {
                 scope.spawn(move || orders.follow(n + 1, share))
             };
             let others: Vec<_> = shares.enumerate().map(follow).collect();
-            let reason = plan.lead(limit, &mut own, &mut stop);
+            let reason = plan.lead(&mut own, &mut stop);
             for other in others {
                 other.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -158,6 +168,24 @@ impl Clock {
     fn begin_windows(&mut self) {
         let now = self.now;
         let begin = self.tiles.iter_mut().filter(|tile| tile.next_window() < now);
-        begin.for_each(|tile| tile.run(now, now));
+        begin.for_each(|tile| _ = tile.run(now, now, Cycle::NEVER));
     }
+}
+
+/// What the links between tiles of these sides allow, and the promises of desks.
+fn reaches(tiles: &[Tile], sides: &[Side]) -> (Reaches, Vec<Promise>) {
+    let reach = |tile: &Tile| tile.remote_latency().unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM);
+    let of = |side| tiles.iter().filter(move |tile| sides[tile.number()] == side);
+    let desks = || of(Side::Desk);
+    let ahead = if sides.contains(&Side::Hub) {
+        Side::Hub
+    } else {
+        Side::Leaf
+    };
+    let reaches = Reaches {
+        hubs: of(ahead).map(reach).min().unwrap_or(MAX_QUANTUM),
+        desks: desks().map(reach).min(),
+        longest: of(ahead).chain(desks()).map(reach).max().unwrap_or(MAX_QUANTUM),
+    };
+    (reaches, desks().filter_map(Tile::promise).collect())
 }

@@ -24,6 +24,7 @@ mod label;
 
 pub mod inbox;
 pub mod monitor;
+pub mod reply;
 pub mod stall;
 pub mod touch;
 pub mod wires;

@@ -7,11 +7,13 @@
 //!
 //! Invariants: every entry of the wheel lies less than [`HORIZON`] cycles ahead; entries that other tiles make arrive in a
 //! mailbox of the same form and are taken over when a window begins, before any of them falls due. A tile is at most a quantum
-//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. So a mailbox taken
-//! over early or late never mixes up two cycles.
+//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. Of a hub that only
+//! answers it is at most two quanta ahead less what a message to that takes (module `leash`). So a mailbox taken over early or late
+//! never mixes up two cycles.
 
 pub(crate) mod bell;
 mod fading;
+mod leash;
 mod slot;
 mod watch;
 mod wheel;
@@ -28,6 +30,7 @@ use bell::Bells;
 use fading::Fading;
 use watch::Watch;
 
+pub use leash::Promise;
 pub(crate) use slot::Shared;
 pub use slot::Slot;
 
@@ -199,6 +202,7 @@ impl Tile {
         self.far.fill(Cycle::NEVER);
         self.next_far = Cycle::NEVER;
         self.fading.clear();
+        self.shared.leash.loosen();
         self.wake_all(now);
     }
 
@@ -212,7 +216,13 @@ impl Tile {
         if !self.skip || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
             return now;
         }
-        self.next_known(now).min(self.shared.mail.next(now))
+        let message = self.shared.mail.next(now).min(self.shared.leash.next_reply(now));
+        self.next_known(now).min(message)
+    }
+
+    /// What its component promises to all tiles that it is joined to, if its links are of the kind ([`Promise`]).
+    pub(crate) fn promise(&self) -> Option<Promise> {
+        self.shared.promise()
     }
 
     /// The same, as far as the tile knows of it.

@@ -28,6 +28,7 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::tile::Promise;
 use warpwave_hw::time::Cycle;
 
 use crate::config;
@@ -80,13 +81,15 @@ pub struct GigaThread {
     gpcs: Gpcs,
     next_dispatch: Cycle,
     sm_free: Vec<Cycle>,
+    /// To the clock: that an SM gets no CTA before one of its own has ended.
+    promise: Promise,
     sent: Option<(usize, u64)>,
     stats: Stats,
 }
 
 impl GigaThread {
     /// An engine with nothing to run.
-    pub fn new(path: Path, config: config::GigaThread, gpcs: Gpcs, ports: Ports) -> Self {
+    pub fn new(path: Path, config: config::GigaThread, gpcs: Gpcs, promise: Promise, ports: Ports) -> Self {
         let sms = ports.launch.len();
         GigaThread {
             running: None,
@@ -94,6 +97,7 @@ impl GigaThread {
             gpcs,
             next_dispatch: Cycle::ZERO,
             sm_free: vec![Cycle::ZERO; sms],
+            promise,
             sent: None,
             stats: Stats::default(),
             path,
@@ -209,16 +213,28 @@ impl GigaThread {
         emptiest
     }
 
+    /// Whether there is room for a CTA of the grid, as far as slots are concerned.
+    fn has_room(&self, running: &Running) -> bool {
+        match running.in_clusters {
+            true => self.gpcs.may_hand_out(),
+            false => self.resident.iter().any(|&n| n < running.grid.ctas_per_sm),
+        }
+    }
+
+    /// Whether an SM gets no CTA before one of its own has ended: all are handed out, or all SMs are full. A cluster waits for several,
+    /// and any of them may be the last. Of a grid to come nothing is known.
+    fn only_replies(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| {
+            running.next == running.grid.ctas() || !running.in_clusters && !self.has_room(running)
+        })
+    }
+
     /// When a CTA can next be handed out, as far as is known here.
     fn next_chance(&self, now: Cycle) -> Activity {
         let Some(running) = &self.running else {
             return Activity::Idle;
         };
-        let room = match running.in_clusters {
-            true => self.gpcs.may_hand_out(),
-            false => self.resident.iter().any(|&n| n < running.grid.ctas_per_sm),
-        };
-        if running.next == running.grid.ctas() || !room {
+        if running.next == running.grid.ctas() || !self.has_room(running) {
             Activity::Idle
         } else if self.next_dispatch > now + 1 {
             Activity::Until(self.next_dispatch)
@@ -240,6 +256,8 @@ impl Component for GigaThread {
         let waiting = self.running.is_none() && self.ports.grid.is_ready(now);
         // Events are left only for want of room to tell of them.
         let unread = !self.ports.event.has_room(now) && self.ports.sm.iter().any(|port| port.is_ready(now));
+        self.promise
+            .set(self.only_replies() && !unread && !self.ports.grid.is_ready(now));
         Activity::busy_if(waiting || unread).or(self.next_chance(now))
     }
 
@@ -249,6 +267,7 @@ impl Component for GigaThread {
         self.gpcs.clear();
         self.next_dispatch = Cycle::ZERO;
         self.sm_free.fill(Cycle::ZERO);
+        self.promise.set(false);
         self.sent = None;
         self.stats = Stats::default();
         self.ports.grid.clear();

@@ -1,47 +1,56 @@
 //! What the leading thread decides, tells the others, and where all meet.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Stop;
 use super::meeting::Meeting;
-use super::share::Share;
+use super::share::{Done, Share};
 use super::sides::Side;
+use super::window::{Posted, Reaches, Stand, Turn, Window};
+use crate::tile::Promise;
 use crate::time::Cycle;
 
-/// The leader's view of time: the first cycle that each side has not run.
-pub struct Plan {
-    times: [Cycle; 2],
-    quantum: u64,
+/// The leader's view of time.
+pub struct Plan<'a> {
+    stand: Stand,
+    reaches: Reaches,
     has_hubs: bool,
+    /// Those of the desks.
+    promises: &'a [Promise],
     orders: Arc<Orders>,
 }
 
 /// What all threads share.
 pub struct Orders {
-    /// The side that runs, as a number, until when, and where the sides stand.
-    side: AtomicUsize,
-    end: AtomicU64,
-    times: [AtomicU64; 2],
+    window: Posted,
     done: AtomicBool,
-    /// When each thread's tiles are due next.
+    /// When each thread's tiles are due next, and up to where all its leaves have run.
     next_due: Vec<AtomicU64>,
+    behind: Vec<AtomicU64>,
     meeting: Meeting,
 }
 
-impl Plan {
-    /// All tiles stand at `now`.
-    pub fn new(threads: usize, now: Cycle, quantum: u64, has_hubs: bool) -> Self {
+impl<'a> Plan<'a> {
+    /// All tiles stand at `now`, and run to `limit` at most.
+    pub fn new(
+        threads: usize,
+        (now, limit): (Cycle, Cycle),
+        reaches: Reaches,
+        has_hubs: bool,
+        promises: &'a [Promise],
+    ) -> Self {
+        let cycles = || (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect();
         Plan {
-            times: [now; 2],
-            quantum,
+            stand: Stand::at(now, limit),
+            reaches,
             has_hubs,
+            promises,
             orders: Arc::new(Orders {
-                side: AtomicUsize::new(0),
-                end: AtomicU64::new(0),
-                times: [const { AtomicU64::new(0) }; 2],
+                window: Posted::default(),
                 done: AtomicBool::new(false),
-                next_due: (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect(),
+                next_due: cycles(),
+                behind: cycles(),
                 meeting: Meeting::new(threads),
             }),
         }
@@ -54,89 +63,131 @@ impl Plan {
 
     /// Up to here all tiles have run.
     pub fn now(&self) -> Cycle {
-        let [hubs, leaves] = self.times;
-        hubs.min(leaves)
+        if !self.has_hubs {
+            return self.stand.behind;
+        }
+        let hubs = self.stand.of(Side::Hub, self.reaches.hubs);
+        let desks = self
+            .reaches
+            .desks
+            .map_or(hubs, |reach| self.stand.of(Side::Desk, reach));
+        self.stand.behind.min(hubs).min(desks)
+    }
+
+    /// Beyond here none has run.
+    fn latest(&self) -> Cycle {
+        let of = |side| self.stand.of(side, self.reaches.longest);
+        self.stand.leaves.max(of(Side::Hub)).max(of(Side::Desk))
     }
 
     /// Plans the windows, runs its own share, and sends the workers home. `None` if one of them panicked.
-    pub fn lead(&mut self, limit: Cycle, own: &mut Share, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
+    pub fn lead(&mut self, own: &mut Share, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
         let orders = self.orders();
         let _attendance = orders.meeting.attend();
-        let mut turn = Side::Hub;
+        let mut turn = Turn::Hubs;
         let reason = loop {
             let next = self.next_due(own)?;
             if next == Cycle::NEVER {
                 // The side that was ahead may have said its last word to the caller, who has not been told of that time yet.
-                self.meet_in_time(limit, own)?;
+                self.meet_in_time(own)?;
                 break if stop(self.now()) { Stop::Asked } else { Stop::Quiet };
             }
-            self.jump(next.min(limit));
-            if self.now() >= limit {
+            self.jump(next.min(self.stand.limit));
+            if self.now() >= self.stand.limit {
                 break Stop::Limit;
             }
-            turn = turn.other();
-            self.run(turn, limit, own)?;
+            turn = self.after(turn);
+            self.run(turn, own)?;
             if stop(self.now()) {
                 break Stop::Asked;
             }
         };
-        self.meet_in_time(limit, own)?;
+        self.meet_in_time(own)?;
         orders.done.store(true, Ordering::Release);
         orders.meeting.meet().then_some(reason)
     }
 
-    /// Lets a side run as far as the other allows.
-    fn run(&mut self, side: Side, limit: Cycle, own: &mut Share) -> Option<()> {
-        if side == Side::Hub && !self.has_hubs {
-            return Some(());
+    /// Whose turn it is next. Leaves that stayed behind wait for desks alone, and are to have caught up when the hubs run.
+    fn after(&self, turn: Turn) -> Turn {
+        match turn {
+            Turn::Leaves if self.stand.behind < self.stand.leaves => Turn::Desks,
+            Turn::Leaves => Turn::Hubs,
+            Turn::Hubs | Turn::Desks => Turn::Leaves,
         }
-        let end = (self.times[side.other() as usize] + self.quantum).min(limit);
+    }
+
+    /// Lets tiles run as far as the others allow.
+    fn run(&mut self, turn: Turn, own: &mut Share) -> Option<()> {
+        let end = self.end_of_leaves();
         assert!(end <= Cycle::LAST, "cycle {end} is beyond the last, {}", Cycle::LAST);
-        if end > self.times[side as usize] {
-            self.round(side, end, own)?;
-            self.times[side as usize] = end;
-            if !self.has_hubs {
-                self.times = [end; 2];
+        match turn {
+            Turn::Leaves if end > self.stand.behind => {
+                self.round(turn, end, own)?;
+                self.stand = self.stand.after_leaves(end, self.orders.behind());
             }
+            Turn::Hubs | Turn::Desks if self.has_hubs => {
+                self.round(turn, end, own)?;
+                self.stand = self.stand.after_hubs(turn);
+            }
+            _ => {}
         }
         Some(())
     }
 
-    /// Lets the side that is behind come to where the other is.
-    fn meet_in_time(&mut self, limit: Cycle, own: &mut Share) -> Option<()> {
-        let [hubs, leaves] = self.times;
-        let latest = hubs.max(leaves);
-        let behind = if hubs < leaves { Side::Hub } else { Side::Leaf };
-        self.run(behind, latest.min(limit), own)
+    /// How far the hubs, or without hubs the tiles themselves, let the leaves run.
+    fn end_of_leaves(&self) -> Cycle {
+        let (stand, reaches) = (&self.stand, &self.reaches);
+        let beyond = |side, reach| stand.of(side, reach) + reach;
+        // What was promised before the desks ran once may be of before the caller sent something.
+        let is_promised = stand.have_desks_run() && self.promises.iter().all(Promise::holds);
+        let desks = reaches.desks.filter(|_| !is_promised);
+        let hubs = beyond(if self.has_hubs { Side::Hub } else { Side::Leaf }, reaches.hubs);
+        let end = desks.map_or(hubs, |reach| hubs.min(beyond(Side::Desk, reach)));
+        end.min(stand.limit)
+    }
+
+    /// Lets all that are behind come to where the first are.
+    fn meet_in_time(&mut self, own: &mut Share) -> Option<()> {
+        let limit = self.stand.limit;
+        // A limit in the past is no way back.
+        self.stand.limit = self.latest().min(limit).max(self.now());
+        let mut turn = Turn::Leaves;
+        while self.now() < self.stand.limit {
+            turn = self.after(turn);
+            self.run(turn, own)?;
+        }
+        self.stand = Stand::at(self.stand.limit, limit);
+        Some(())
     }
 
     /// Goes on to a cycle before which, as was asked, nobody has anything to do: so nobody sends what could be due before.
     fn jump(&mut self, to: Cycle) {
-        let [hubs, leaves] = self.times;
-        if to > hubs.max(leaves) {
-            self.times = [to; 2];
+        if to > self.latest() {
+            self.stand = Stand::at(to, self.stand.limit);
         }
     }
 
     /// When anything is due next; asks only if the last window did not say that it is at once.
     fn next_due(&self, own: &mut Share) -> Option<Cycle> {
-        let [hubs, leaves] = self.times;
-        if self.orders.earliest() > hubs.max(leaves) {
-            self.round(Side::Leaf, Cycle::ZERO, own)?;
+        if self.orders.earliest() > self.latest() {
+            self.round(Turn::Leaves, Cycle::ZERO, own)?;
         }
         Some(self.orders.earliest())
     }
 
     /// Lets every thread do its part of a window; `None` if one panicked.
-    fn round(&self, side: Side, end: Cycle, own: &mut Share) -> Option<()> {
-        let orders = &self.orders;
-        orders.side.store(side as usize, Ordering::Release);
-        orders.end.store(end.0, Ordering::Release);
-        for (order, time) in orders.times.iter().zip(self.times) {
-            order.store(time.0, Ordering::Release);
-        }
+    fn round(&self, turn: Turn, end: Cycle, own: &mut Share) -> Option<()> {
+        let (orders, stand) = (&self.orders, self.stand);
+        let desks = self.reaches.desks.filter(|_| turn == Turn::Leaves);
+        let desks = desks.map_or(Cycle::NEVER, |reach| stand.of(Side::Desk, reach));
+        orders.window.post(&Window {
+            turn,
+            stand,
+            desks,
+            end,
+        });
         let all_well = orders.meeting.meet() && {
-            orders.window(0, own);
+            orders.work(0, own);
             orders.meeting.meet()
         };
         all_well.then_some(())
@@ -144,31 +195,34 @@ impl Plan {
 }
 
 impl Orders {
-    /// A worker's life: each round, either say when its tiles are due next (an empty window) or run them.
+    /// A worker's life: each round, either say when its tiles are due next or run them.
     pub fn follow(&self, worker: usize, mut share: Share) {
         let _attendance = self.meeting.attend();
         while self.meeting.meet() && !self.done.load(Ordering::Acquire) {
-            self.window(worker, &mut share);
+            self.work(worker, &mut share);
             self.meeting.meet();
         }
     }
 
-    /// Runs the side's tiles through the window, and says when all are due next. In a full window that may miss what others are
-    /// just sending; an empty one is there to ask again.
-    fn window(&self, worker: usize, share: &mut Share) {
-        let side = Side::ALL[self.side.load(Ordering::Acquire)];
-        let end = Cycle(self.end.load(Ordering::Acquire));
-        let times = [0, 1].map(|side| Cycle(self.times[side].load(Ordering::Acquire)));
-        let next = if times[side as usize] < end {
-            share.run(side, times, end)
-        } else {
-            share.next_due(times)
-        };
-        self.next_due[worker].store(next.0, Ordering::Release);
+    /// Runs the side's tiles through the window, and says when all are due next. In a window that may miss what others are just
+    /// sending; who only asks is there to ask again.
+    fn work(&self, worker: usize, share: &mut Share) {
+        let Done { next_due, behind } = share.work(&self.window.read());
+        self.next_due[worker].store(next_due.0, Ordering::Release);
+        self.behind[worker].store(behind.0, Ordering::Release);
     }
 
     fn earliest(&self) -> Cycle {
-        let next = self.next_due.iter().map(|next| next.load(Ordering::Acquire));
-        Cycle(next.min().unwrap_or(u64::MAX))
+        first(&self.next_due)
     }
+
+    fn behind(&self) -> Cycle {
+        first(&self.behind)
+    }
+}
+
+/// The first of the cycles that the threads have written.
+fn first(cycles: &[AtomicU64]) -> Cycle {
+    let cycles = cycles.iter().map(|cycle| cycle.load(Ordering::Acquire));
+    Cycle(cycles.min().unwrap_or(u64::MAX))
 }

@@ -1,4 +1,4 @@
-//! Hubs and leaves: two sides of a machine, such that links between tiles lead from one side to the other.
+//! Hubs and leaves: two sides of a machine, such that links between tiles lead from one side to the other. Desks are hubs too.
 //!
 //! A GPU is a star: SMs and memory tiles talk to the crossbar and to GigaThread, never straight to each other. While the hubs
 //! stand still in some cycle, nothing can reach a leaf before the shortest latency is over, whatever the other leaves do; and
@@ -9,25 +9,20 @@ use std::collections::HashMap;
 
 use crate::tile::Tile;
 
-/// One of the two sides.
+/// One of the sides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Side {
     /// The few tiles that the others meet at.
     Hub,
+    /// Those of the hubs that may promise to answer only ([`crate::tile::Promise`]).
+    Desk,
     /// All others; every tile, where there is no such order.
     Leaf,
 }
 
-impl Side {
-    /// Both, by their numbers.
-    pub const ALL: [Side; 2] = [Side::Hub, Side::Leaf];
-
-    /// The one that it talks to.
-    pub fn other(self) -> Side {
-        Side::ALL[1 - self as usize]
-    }
-}
+/// Number of sides.
+pub const SIDES: usize = Side::Leaf as usize + 1;
 
 /// The side of every tile.
 pub fn of(tiles: &[Tile]) -> Vec<Side> {
@@ -36,7 +31,14 @@ pub fn of(tiles: &[Tile]) -> Vec<Side> {
     let neighbors = tiles
         .iter()
         .map(|tile| tile.neighbors().into_iter().filter_map(number).collect());
-    split(&neighbors.collect::<Vec<_>>())
+    let mut sides = split(&neighbors.collect::<Vec<_>>());
+    let hubs = || (0..tiles.len()).filter(|&n| sides[n] == Side::Hub);
+    let desks: Vec<usize> = hubs().filter(|&n| tiles[n].promise().is_some()).collect();
+    // Somebody must say how far the leaves may run when all desks promise.
+    if desks.len() < hubs().count() {
+        desks.iter().for_each(|&n| sides[n] = Side::Desk);
+    }
+    sides
 }
 
 /// The side of every tile, by the tiles that each is joined to.
@@ -94,13 +96,13 @@ mod tests {
 
     #[test]
     fn star_its_middle_is_the_hub() {
-        let [hub, leaf] = Side::ALL;
+        let (hub, leaf) = (Side::Hub, Side::Leaf);
         assert_eq!(sides(4, &[(0, 1), (2, 1), (1, 3)]), [leaf, hub, leaf, leaf]);
     }
 
     #[test]
     fn two_stars_that_share_leaves_have_both_middles_as_hubs() {
-        let [hub, leaf] = Side::ALL;
+        let (hub, leaf) = (Side::Hub, Side::Leaf);
         let links = [(0, 2), (0, 3), (0, 4), (1, 2), (3, 1), (4, 1)];
         assert_eq!(sides(5, &links), [hub, hub, leaf, leaf, leaf]);
     }

@@ -1,4 +1,4 @@
-//! What hangs on a sending end for tests and waveforms: who sees its messages, and what delays them.
+//! What hangs on a sending end: for tests and waveforms who sees its messages and what delays them; and whether it is of a dialogue.
 
 use super::OutPort;
 use super::monitor::Monitor;
@@ -9,6 +9,9 @@ use crate::time::Cycle;
 pub(super) struct Attached<T> {
     monitor: Option<Box<dyn Monitor<T>>>,
     stall: Option<Stall>,
+    /// Whether its messages may be answered, and whether they may be answers ([`super::reply`]).
+    pub(super) asks: bool,
+    pub(super) replies: bool,
 }
 
 impl<T> OutPort<T> {
@@ -17,6 +20,9 @@ impl<T> OutPort<T> {
     pub(super) fn send_attached(&mut self, now: Cycle, as_of: Cycle, extra: u64, label: u16, message: T) {
         let delay = self.attached(as_of, extra, &message);
         self.put(now, u64::from(self.latency) + extra + delay, label, message);
+        if let Some(attached) = &self.attached {
+            self.note_dialogue(now, attached.asks, attached.replies);
+        }
     }
 
     /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
@@ -39,10 +45,12 @@ impl<T> OutPort<T> {
         self.hook().stall = Some(stall);
     }
 
-    fn hook(&mut self) -> &mut Attached<T> {
+    pub(super) fn hook(&mut self) -> &mut Attached<T> {
         let nothing = || Attached {
             monitor: None,
             stall: None,
+            asks: false,
+            replies: false,
         };
         self.attached.get_or_insert_with(|| Box::new(nothing()))
     }

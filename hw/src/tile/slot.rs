@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::bell::Bells;
+use super::leash::{Leash, Manners};
 use super::wheel::Wheel;
 use super::{MAX_COMPONENTS, TileBuilder};
 use crate::time::Cycle;
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     /// For each component, its numbered links (see [`crate::link::inbox`]) with messages under way, and the first cycle in which it
     /// looks at them.
     arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
+    pub(crate) leash: Leash,
+    pub(super) manners: Manners,
     /// The machine's bells and which is this tile's, once it is part of a machine.
     pub(super) bell: OnceLock<(Bells, usize)>,
 }
@@ -36,12 +39,14 @@ impl Shared {
             neighbors: Mutex::default(),
             next_quantum: AtomicU64::new(0),
             arrivals: [const { [const { AtomicU64::new(0) }; 2] }; MAX_COMPONENTS],
+            leash: Leash::new(),
+            manners: Manners::new(),
             bell: OnceLock::new(),
         })
     }
 
     /// Tells tiles apart for as long as they live.
-    pub(super) fn identity(&self) -> usize {
+    pub(crate) fn identity(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
@@ -137,6 +142,7 @@ impl Slot {
     /// A link of this latency joins the slot's tile to another's.
     pub(crate) fn note_link(&self, other: &Slot, latency: u32) {
         self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
+        self.shared.manners.note_link(latency);
         self.shared.note_neighbor(&other.shared);
     }
 

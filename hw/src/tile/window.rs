@@ -6,22 +6,27 @@ use super::Tile;
 use crate::time::Cycle;
 
 impl Tile {
-    /// Runs the cycles from `from` until before `end`.
-    pub fn run(&mut self, from: Cycle, end: Cycle) {
+    /// Runs the cycles from `from` until before `end`, or until before a hub that has run up to `hub` may answer. Gives the first cycle
+    /// that it has not run.
+    pub fn run(&mut self, from: Cycle, end: Cycle, hub: Cycle) -> Cycle {
         self.shared.take_mail();
+        self.shared.leash.begin(hub);
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
         self.touch_likely(from, end);
         let mut now = from;
         loop {
             now = if self.skip { self.next_known(now).max(now) } else { now };
-            if now >= end {
+            if now >= end.min(self.shared.leash.end()) {
                 break;
             }
             self.cycle(now);
             now += 1;
         }
-        self.hand_on(end);
+        let reached = end.min(self.shared.leash.end());
+        self.shared.leash.set_reached(reached);
+        self.hand_on(reached);
+        reached
     }
 
     /// Has the components that are due in the window, and those that ran in the last one, read what they will need.

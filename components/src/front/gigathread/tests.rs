@@ -1,6 +1,7 @@
 //! The engine by itself: the contract of a component, and who gets which CTA when, counted by hand.
 
 use warpwave_hw::rig::{Event, Rig, check};
+use warpwave_hw::tile::TileBuilder;
 
 use super::*;
 use crate::dialogue::grid;
@@ -32,6 +33,7 @@ fn engine(rig: &mut Rig, ctas: u32, ends: [&[u64]; 3]) -> GigaThread {
         Path::root("gigathread"),
         CONFIG,
         Gpcs::new(std::iter::once(0..3).collect()),
+        Promise::of(&TileBuilder::new().slot()),
         ports,
     )
 }
