@@ -69,6 +69,10 @@ pub trait Component: Any + Send {
     /// Brings what it shows up to date with what changed by itself before cycle `now`, as a tick in that cycle would first.
     fn catch_up(&mut self, _now: Cycle) {}
 
+    /// A window begins: whatever another tile has sent that becomes visible before cycle `end` is in its link. Not said of a window in
+    /// which no message becomes visible and nothing else is due.
+    fn begin(&mut self, _from: Cycle, _end: Cycle) {}
+
     /// Reads what its next tick will read ([`Touch`](crate::link::touch::Touch)), when it may be far away in memory.
     fn touch(&self) {}
 

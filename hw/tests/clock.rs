@@ -210,6 +210,73 @@ fn between_tiles_messages_at_either_end_of_a_quantum_wake_their_receiver_in_time
     assert_eq!(*received.lock().expect("no panic"), sends.map(|at| (at + 32, at)));
 }
 
+/// Notes what it is told at the begin of each window, and what it receives.
+struct Expectant {
+    path: Path,
+    input: InPort<u64>,
+    windows: Arc<Mutex<Vec<[u64; 3]>>>,
+    received: Received,
+}
+
+impl Component for Expectant {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn tick(&mut self, now: Cycle) -> Activity {
+        while let Some(message) = self.input.recv(now) {
+            self.received.lock().expect("no panic").push((now.0, message));
+        }
+        Activity::Idle
+    }
+    fn reset(&mut self) {}
+    fn begin(&mut self, from: Cycle, end: Cycle) {
+        let coming = self.input.coming().map_or(u64::MAX, |(at, _)| at.0);
+        self.windows.lock().expect("no panic").push([from.0, end.0, coming]);
+    }
+    fn is_quiescent(&self) -> bool {
+        true
+    }
+    fn probe(&self, _: &mut dyn Probe) {}
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+#[test]
+fn window_begins_what_becomes_visible_in_it_is_there() {
+    const SENDS: [u64; 5] = [3, 40, 90, 200, 300];
+    for skip in [true, false] {
+        let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
+        let (from, to) = (a.slot(), b.slot());
+        let (mut output, input) = joined(&from, &to, 9, 4);
+        put(&mut a, &from, move |now| {
+            if SENDS.contains(&now.0) {
+                output.send(now, now.0);
+            }
+            Activity::Busy
+        });
+        let (windows, received) = (Arc::default(), Received::default());
+        let expectant = Expectant {
+            path: Path::root("expectant"),
+            input,
+            windows: Arc::clone(&windows),
+            received: received.clone(),
+        };
+        b.fill(&to, expectant);
+        let mut clock = Clock::new(vec![a.build(), b.build()]);
+        clock.tiles_mut().iter_mut().for_each(|tile| tile.set_skipping(skip));
+        clock.run(Cycle(400), |_| false);
+        assert_eq!(*received.lock().expect("no panic"), SENDS.map(|at| (at + 9, at)));
+        let windows = windows.lock().expect("no panic");
+        for visible in SENDS.map(|at| at + 9) {
+            let told = |&&[from, end, coming]: &&[u64; 3]| (from..end).contains(&visible) && coming == visible;
+            assert_eq!(
+                windows.iter().filter(told).count(),
+                1,
+                "of cycle {visible}, skipping: {skip}"
+            );
+        }
+    }
+}
+
 #[test]
 fn between_tiles_a_message_later_than_the_mailbox_reaches_is_refused() {
     let (mut clock, _) = one_sided(vec![(31, 1)]);

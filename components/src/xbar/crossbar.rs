@@ -30,6 +30,7 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
 use super::arbiter::RoundRobin;
+use super::calendar::Calendar;
 use super::ports::Ports;
 use crate::bits::bits;
 use crate::proto::header::{Direction, Header, MAX_OUTPUTS, atomic_bytes};
@@ -75,7 +76,15 @@ pub struct Crossbar {
     path: Path,
     config: Config,
     inputs: Vec<InPort<Box<Packet>>>,
-    /// Edge from which each input may send again, or [`WAITS`]: side by side, as every tick asks for all of them.
+    /// Inputs of which no head is known, and those of them whose sender is of the same tile and may send at any time.
+    unknown: Ports,
+    near: Ports,
+    /// Inputs whose heads become visible in this window, and the first cycle after it.
+    calendar: Calendar,
+    end: Cycle,
+    /// Inputs with a visible head that no output knows.
+    visible: Ports,
+    /// Edge from which each input may send again, or [`WAITS`].
     free: Box<[u64]>,
     /// Data bytes of each head that is known to an output.
     bytes: Box<[u32]>,
@@ -108,7 +117,18 @@ impl Crossbar {
             arbiter: RoundRobin::new(n),
             blocked: false,
         };
+        let of = |is_wanted: &dyn Fn(&InPort<Box<Packet>>) -> bool| {
+            let mut ports = Ports::none(n);
+            let wanted = inputs.iter().enumerate().filter(|(_, input)| is_wanted(input));
+            wanted.for_each(|(n, _)| ports.add(n));
+            ports
+        };
         Crossbar {
+            unknown: of(&|_| true),
+            near: of(&|input| !input.is_remote()),
+            calendar: Calendar::new(n),
+            end: Cycle::ZERO,
+            visible: Ports::none(n),
             wanted: Ports::none(outputs.len()),
             free: vec![0; n].into(),
             bytes: vec![0; n].into(),
@@ -143,11 +163,13 @@ impl Crossbar {
     fn serve_output(&mut self, n: usize, now: Cycle, edge: u64) -> bool {
         let output = &mut self.outputs[n];
         let free = output.free <= edge;
+        let mut served = None;
         output.blocked = free && !output.port.has_room(now);
         if output.blocked {
             self.stats.blocked_cycles += 1;
         } else if free {
             let input = output.arbiter.grant().expect("an output in `wanted` is wanted");
+            served = Some(input);
             let packet = self.inputs[input].recv(now).expect("the head of an input stays");
             let bytes = self.bytes[input];
             let cycles = u64::from(cycles(bytes, self.config.bytes_per_cycle));
@@ -163,20 +185,47 @@ impl Crossbar {
         if !output.blocked {
             self.stats.conflict_cycles += u64::from(n_wanted);
         }
+        if let Some(input) = served {
+            self.expect_head(input, now);
+        }
         n_wanted > 0
     }
 
-    /// Makes the heads of free inputs known to their outputs.
-    ///
-    /// Which of 64 inputs have one is asked without a branch for each: whether a packet came is anybody's guess.
+    /// Finds out when the next head of an input becomes visible, if it does so in this window.
+    #[inline]
+    fn expect_head(&mut self, n: usize, now: Cycle) {
+        match self.inputs[n].coming() {
+            Some((at, _)) if at <= now => self.visible.add(n),
+            Some((at, _)) if at < self.end => self.calendar.note(at, n),
+            _ => self.unknown.add(n),
+        }
+    }
+
+    /// Finds the heads that have become visible.
+    #[inline]
+    fn find_visible(&mut self, now: Cycle) {
+        self.calendar.take(now, &mut self.visible);
+        for word in 0..self.near.words() {
+            for n in bits(self.near.word(word) & self.unknown.word(word)) {
+                if self.inputs[word * 64 + n].is_ready(now) {
+                    self.unknown.remove(word * 64 + n);
+                    self.visible.add(word * 64 + n);
+                }
+            }
+        }
+    }
+
+    /// Makes the visible heads of free inputs known to their outputs.
     fn look(&mut self, now: Cycle, edge: u64) {
-        let n = self.inputs.len();
-        for first in (0..n).step_by(64) {
-            let inputs = self.inputs[first..].iter().zip(&self.free[first..]).take(64);
-            let heads = inputs.enumerate().fold(0, |heads, (n, (input, &free))| {
-                heads | u64::from((free <= edge) & input.is_ready(now)) << n
-            });
-            bits(heads).for_each(|n| self.make_known(first + n, now));
+        for word in 0..self.visible.words() {
+            let mut known = 0;
+            for n in bits(self.visible.word(word)) {
+                if self.free[word * 64 + n] <= edge {
+                    known |= 1 << n;
+                    self.make_known(word * 64 + n, now);
+                }
+            }
+            self.visible.remove_some(word, known);
         }
     }
 
@@ -192,11 +241,9 @@ impl Crossbar {
         self.wanted.add(header.output());
     }
 
-    /// A message that an edge found is waiting, or its input is not free yet; without an edge one may have come unseen.
-    fn activity(&self, now: Cycle, looked: bool) -> Activity {
-        let busy = self.next_edge <= self.last_free
-            || !self.wanted.is_empty()
-            || !looked && self.inputs.iter().any(|input| input.is_ready(now));
+    /// A head waits for an edge, its input, or an output.
+    fn activity(&self) -> Activity {
+        let busy = self.next_edge <= self.last_free || !self.wanted.is_empty() || !self.visible.is_empty();
         match busy {
             true => Activity::Until(self.config.clock.cycle_of(self.next_edge)),
             false => Activity::Idle,
@@ -216,17 +263,40 @@ impl Component for Crossbar {
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
         self.next_edge = edges.end;
-        let looked = !edges.is_empty();
+        self.find_visible(now);
         for edge in edges {
             self.look(now, edge);
             self.serve(now, edge);
         }
-        self.activity(now, looked)
+        self.activity()
+    }
+
+    /// Asks for the heads that will be served, and for the outputs that they go to.
+    fn begin(&mut self, from: Cycle, end: Cycle) {
+        self.end = end;
+        self.calendar.begin(from, &mut self.visible);
+        for word in 0..self.unknown.words() {
+            let mut known = 0;
+            for n in bits(self.unknown.word(word)) {
+                if let Some((at, label)) = self.inputs[word * 64 + n].coming()
+                    && at < end
+                {
+                    known |= 1 << n;
+                    self.calendar.note(at.max(from), word * 64 + n);
+                    self.outputs[Header::from_label(label).output()].port.touch();
+                }
+            }
+            self.unknown.remove_some(word, known);
+        }
     }
 
     fn reset(&mut self) {
         let n = self.inputs.len();
         self.inputs.iter_mut().for_each(InPort::clear);
+        (0..n).for_each(|input| self.unknown.add(input));
+        self.calendar = Calendar::new(n);
+        self.end = Cycle::ZERO;
+        self.visible.clear();
         self.free.fill(0);
         for output in &mut self.outputs {
             output.free = 0;
@@ -260,11 +330,6 @@ impl Component for Crossbar {
             probe.bit("blocked", Some(output.blocked));
             probe.leave();
         }
-    }
-
-    fn touch(&self) {
-        self.inputs.touch();
-        self.outputs.iter().for_each(|output| output.port.touch());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

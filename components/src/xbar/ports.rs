@@ -22,6 +22,12 @@ impl Ports {
         self.0[port / 64] &= !(1 << (port % 64));
     }
 
+    /// Takes ports in: bit i of `ports` for port 64 * n + i.
+    #[inline]
+    pub(super) fn add_some(&mut self, n: usize, ports: u64) {
+        self.0[n] |= ports;
+    }
+
     /// Takes ports out: bit i of `ports` for port 64 * n + i.
     #[inline]
     pub(super) fn remove_some(&mut self, n: usize, ports: u64) {
@@ -78,6 +84,9 @@ mod tests {
         assert_eq!(all, [0, 63, 129]);
         assert_eq!(ports.first_from(500), None);
         assert_eq!((ports.words(), ports.word(0), ports.word(2)), (3, 1 << 63 | 1, 0b10));
+        ports.remove_some(2, 0b110);
+        ports.add_some(2, 0b110);
+        assert_eq!(ports.word(2), 0b110);
         ports.remove_some(2, 0b110);
         assert_eq!((ports.word(0), ports.word(2)), (1 << 63 | 1, 0));
         ports.clear();

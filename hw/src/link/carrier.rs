@@ -273,6 +273,14 @@ impl<T> Place<T> {
         is_ready(word, now).then_some(word as u16 & LARGEST_LABEL)
     }
 
+    /// The cycle in which the message is or becomes visible, and its label, if there is one.
+    #[inline]
+    pub(super) fn coming(&self) -> Option<(Cycle, u16)> {
+        let word = self.word.load(Ordering::Acquire);
+        let visible = Cycle((word & !TAKEN) >> LABEL_BITS);
+        (word & TAKEN != 0).then_some((visible, word as u16 & LARGEST_LABEL))
+    }
+
     /// Lets the receiver know of the message that was put in.
     #[inline]
     pub(super) fn fill(&self, visible: Cycle, label: u16) {

@@ -13,7 +13,7 @@ impl Tile {
         self.shared.leash.begin(hub);
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
-        self.touch_likely(from, end);
+        self.begin_likely(from, end);
         let mut now = from;
         loop {
             now = if self.skip { self.next_known(now).max(now) } else { now };
@@ -29,11 +29,13 @@ impl Tile {
         reached
     }
 
-    /// Has the components that are due in the window, and those that ran in the last one, read what they will need.
-    fn touch_likely(&mut self, from: Cycle, end: Cycle) {
+    /// Tells the components that are due in the window, and those that ran in the last one, and has them read what they will need.
+    fn begin_likely(&mut self, from: Cycle, end: Cycle) {
         let mut likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.ran);
         while likely != 0 {
-            self.components[likely.trailing_zeros() as usize].touch();
+            let component = &mut self.components[likely.trailing_zeros() as usize];
+            component.begin(from, end);
+            component.touch();
             likely &= likely - 1;
         }
     }
