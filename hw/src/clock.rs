@@ -88,7 +88,7 @@ impl Clock {
         &mut self.tiles
     }
 
-    /// Cycles that a tile may be ahead of those that it sends to.
+    /// Cycles that a tile may be ahead of those that it sends to, of hubs that only answer twice as many at most.
     pub fn quantum(&self) -> u64 {
         self.quantum
     }
