@@ -50,7 +50,7 @@ impl Calendar {
     /// Those that have become visible until now.
     #[inline]
     pub(super) fn take(&mut self, now: Cycle, visible: &mut Ports) {
-        let n = now.0 + 1 - self.from.0.min(now.0 + 1);
+        let n = (now.0 + 1).saturating_sub(self.from.0);
         let places = u64::MAX
             .checked_shr(PLACES as u32 - n.min(PLACES as u64) as u32)
             .unwrap_or(0);

@@ -163,11 +163,18 @@ impl<'a> Share<'a> {
                 place,
                 tile.next_due(reached),
             );
-            self.held[place] = Cycle::NEVER;
-            if reached < end.max(window.stand.of(side, self.reaches[place])) {
-                self.held[place] = reached;
-                self.behind.push(place);
-            }
+            let all = end.max(window.stand.of(side, self.reaches[place]));
+            self.hold(place, reached, all);
+        }
+    }
+
+    /// Notes up to where a tile has run, if most of its side have come to `all` and it has not.
+    #[inline]
+    fn hold(&mut self, place: usize, at: Cycle, all: Cycle) {
+        self.held[place] = Cycle::NEVER;
+        if at < all {
+            self.held[place] = at;
+            self.behind.push(place);
         }
     }
 
@@ -192,13 +199,8 @@ impl<'a> Share<'a> {
         for n in 0..before {
             let place = self.behind[n];
             let has_run = self.held[place] == Cycle::NEVER || self.behind[before..].contains(&place);
-            if has_run {
-                continue;
-            }
-            let at = self.held[place].max(window.end);
-            self.held[place] = if at < window.stand.leaves { at } else { Cycle::NEVER };
-            if at < window.stand.leaves {
-                self.behind.push(place);
+            if !has_run {
+                self.hold(place, self.held[place].max(window.end), window.stand.leaves);
             }
         }
         self.behind.drain(..before);

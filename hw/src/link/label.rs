@@ -56,11 +56,6 @@ impl<T> InPort<T> {
     pub fn coming(&self) -> Option<(Cycle, u16)> {
         self.place().coming()
     }
-
-    /// Whether the sender is of another tile.
-    pub fn is_remote(&self) -> bool {
-        self.is_remote
-    }
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ impl Promise {
     }
 
     /// Whether it holds.
-    pub(crate) fn holds(&self) -> bool {
+    pub fn holds(&self) -> bool {
         self.0.manners.promises.load(Ordering::Relaxed)
     }
 }
