@@ -21,6 +21,7 @@ mod attached;
 mod carrier;
 mod copy;
 mod label;
+mod receive;
 
 pub mod inbox;
 pub mod monitor;
@@ -218,21 +219,22 @@ impl<T> OutPort<T> {
         if self.last_visible > visible {
             visible = self.behind_last(visible);
         }
-        let place = &self.places[self.place as usize];
-        if !place.is_free(now) || visible.since(now) > u64::from(self.longest) {
+        let places = &*self.places;
+        let place = &places[self.place as usize];
+        if !place.is_free(now) || visible > now + u64::from(self.longest) {
             self.cannot_send(now, visible);
         }
         self.last_visible = visible;
         self.carrier.push(place, message);
         // Only now may the receiver know of it.
         place.fill(visible, label);
-        self.place = next(self.place, &self.places);
+        self.place = next(self.place, places);
         if self.is_remote {
             // The ring is long, and who sends to many others is far from its next place when it comes back to it.
-            prefetch(self.place());
+            prefetch(&places[self.place as usize]);
             return self.tile.leave_mail(self.receiver, visible);
         }
-        let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
+        let number = places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
         }
@@ -270,128 +272,6 @@ impl<T> OutPort<T> {
     /// Cycles from sending to being visible.
     pub fn latency(&self) -> u64 {
         u64::from(self.latency)
-    }
-}
-
-impl<T> InPort<T> {
-    /// The place of the oldest message.
-    #[inline]
-    fn place(&self) -> &Place<T> {
-        &self.places[self.place as usize]
-    }
-
-    /// The oldest message that has come.
-    #[inline]
-    fn pop(&mut self) -> Option<T> {
-        self.carrier.pop(&self.places, self.place)
-    }
-
-    /// The oldest visible message, left where it is.
-    #[inline]
-    pub fn peek(&mut self, now: Cycle) -> Option<&T> {
-        if self.head.is_none() && self.is_ready(now) {
-            self.fetch_head();
-        }
-        self.head.as_ref()
-    }
-
-    /// The message that was looked at last and is still here.
-    #[inline]
-    pub fn seen(&self) -> Option<&T> {
-        self.head.as_ref()
-    }
-
-    /// Not inlined: who peeks at many links finds most of them empty.
-    #[inline(never)]
-    fn fetch_head(&mut self) {
-        self.head = self.pop();
-    }
-
-    /// Whether a message is visible.
-    #[inline]
-    pub fn is_ready(&self, now: Cycle) -> bool {
-        self.place().is_ready(now)
-    }
-
-    /// Whether the sender is of another tile.
-    pub fn is_remote(&self) -> bool {
-        self.is_remote
-    }
-
-    /// Takes the oldest visible message; its place is free again after the credit latency.
-    #[inline]
-    pub fn recv(&mut self, now: Cycle) -> Option<T> {
-        // What was looked at is visible.
-        (self.head.is_some() || self.is_ready(now)).then(|| self.take(now))
-    }
-
-    /// Takes the oldest message, which is visible.
-    fn take(&mut self, now: Cycle) -> T {
-        let message = match self.head.take() {
-            Some(message) => message,
-            None => self.pop().expect("a taken place's message is here"),
-        };
-        self.free_place(now, &message);
-        message
-    }
-
-    /// The message that was in the place is taken.
-    #[inline(always)]
-    fn free_place(&mut self, now: Cycle, message: &T) {
-        if self.monitor.is_some() {
-            self.show_taken(now, message);
-        }
-        let free = now + u64::from(self.credit_latency);
-        self.place().free(free);
-        self.place = next(self.place, &self.places);
-        if self.is_remote {
-            return;
-        }
-        let word = self.places[NOTE].word.load(Ordering::Relaxed);
-        if word != 0 {
-            if !self.place().is_taken() {
-                self.tile.note_empty(self.receiver, (word & NUMBER) as u32);
-            }
-            if word & WAITED_FOR != 0 {
-                self.places[NOTE].word.store(word & NUMBER, Ordering::Relaxed);
-                self.tile.wheel.add(free, 1 << self.sender);
-            }
-        }
-    }
-
-    #[cold]
-    fn show_taken(&mut self, now: Cycle, message: &T) {
-        if let Some(monitor) = &mut self.monitor {
-            monitor.taken(now, message);
-        }
-    }
-
-    /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
-    /// use it for quiescence and reports, never for a decision inside a tick.
-    pub fn is_empty(&self) -> bool {
-        !self.place().is_taken()
-    }
-
-    /// Drops everything under way, as a reset does; all places are free at once.
-    pub fn clear(&mut self) {
-        while !self.is_empty() {
-            drop(self.head.take().or_else(|| self.pop()));
-            self.place().free(Cycle::ZERO);
-            // Both ends keep counting places from where the other does.
-            self.place = next(self.place, &self.places);
-        }
-        let places = &self.places[FIRST as usize..];
-        places.iter().for_each(|place| place.free(Cycle::ZERO));
-        let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
-        self.places[NOTE].word.store(number, Ordering::Release);
-        if number != 0 {
-            self.tile.note_empty(self.receiver, number as u32);
-        }
-    }
-
-    /// Shows every message taken to `monitor`.
-    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
-        self.monitor = Some(Box::new(monitor));
     }
 }
 

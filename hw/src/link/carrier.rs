@@ -147,6 +147,8 @@ pub(super) struct Ahead<T> {
     show: fn(&T),
 }
 
+const WRONG_WAY: &str = "a message of a word lies in its place, any other passes a queue";
+
 /// Both sides, for at most `depth` messages under way.
 pub(super) fn carrier<T>(depth: u32) -> (Sender<T>, Receiver<T>) {
     if Cell::<T>::is_lock_free() {
@@ -167,8 +169,10 @@ impl<T> Sender<T> {
         match self {
             // The compiler knows which of the two it is, and leaves out what would take a lock.
             Sender::Place if Cell::<T>::is_lock_free() => place.message.put(message),
-            Sender::Place => unreachable!("a message that no word holds passes a queue"),
-            Sender::Queue(queue) => assert!(queue.push(message).is_ok(), "a free place, but a full queue"),
+            Sender::Queue(queue) if !Cell::<T>::is_lock_free() => {
+                assert!(queue.push(message).is_ok(), "a free place, but a full queue");
+            }
+            Sender::Place | Sender::Queue(_) => unreachable!("{WRONG_WAY}"),
         }
     }
 }
@@ -180,9 +184,9 @@ impl<T> Receiver<T> {
         match self {
             // As in `push`.
             Receiver::Place if Cell::<T>::is_lock_free() => places[at as usize].message.take(),
-            Receiver::Place => None,
-            Receiver::Ahead(ahead) => ahead.pop(places, at),
-            Receiver::Queue(queue) => queue.pop(),
+            Receiver::Ahead(ahead) if Cell::<T>::is_lock_free() => ahead.pop(places, at),
+            Receiver::Queue(queue) if !Cell::<T>::is_lock_free() => queue.pop(),
+            Receiver::Place | Receiver::Ahead(_) | Receiver::Queue(_) => unreachable!("{WRONG_WAY}"),
         }
     }
 

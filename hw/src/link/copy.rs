@@ -9,14 +9,14 @@ impl<T: Copy> InPort<T> {
     /// the link without any locked operation of the processor.
     #[inline]
     pub fn recv_copy(&mut self, now: Cycle) -> Option<T> {
-        if self.head.is_some() || !matches!(self.carrier, Receiver::Place) {
+        if self.head.is_some() || self.monitor.is_some() || !matches!(self.carrier, Receiver::Place) {
             return self.recv(now);
         }
         if !self.is_ready(now) {
             return None;
         }
         let message = self.place().message.copy().expect("a taken place has a message");
-        self.free_place(now, &message);
+        self.free_place(now);
         Some(message)
     }
 }

@@ -35,11 +35,15 @@ impl<T> OutPort<T> {
 
     #[inline]
     fn check(&self, label: u16) {
-        assert!(
-            label <= LARGEST_LABEL,
-            "{}: label {label:#x} has more than 15 bits",
-            self.config.path
-        );
+        if label > LARGEST_LABEL {
+            self.cannot_label(label);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn cannot_label(&self, label: u16) -> ! {
+        panic!("{}: label {label:#x} has more than 15 bits", self.config.path);
     }
 }
 
