@@ -256,21 +256,31 @@ impl Tile {
             .unwrap_or(0)
     }
 
-    fn cycle(&mut self, now: Cycle) {
-        let mut due = self.shared.wheel.take(now);
+    /// Whether only what is due is ticked, in slot order, and nobody watches.
+    fn is_plain(&self) -> bool {
+        self.skip && self.in_order && self.watched == 0 && self.fading.next() == Cycle::NEVER
+    }
+
+    /// The components that are due in a cycle.
+    #[inline]
+    fn take_due(&mut self, now: Cycle) -> u64 {
+        let due = self.shared.wheel.take(now);
         self.ran |= due;
-        if self.next_far <= now {
-            due |= self.take_far(now);
+        match self.next_far <= now {
+            true => due | self.take_far(now),
+            false => due,
         }
+    }
+
+    fn cycle(&mut self, now: Cycle) {
+        let mut due = self.take_due(now);
         if !self.skip {
             due = self.all();
         }
         if self.fading.next() <= now {
             self.tick_faded(now, due);
         }
-        if self.in_order && self.watched == 0 {
-            self.tick_unwatched(now, due);
-        } else if self.in_order {
+        if self.in_order {
             while due != 0 {
                 self.tick(due.trailing_zeros() as usize, now);
                 due &= due - 1;
@@ -285,10 +295,10 @@ impl Tile {
         }
     }
 
-    /// Ticks these components in slot order.
+    /// As [`Tile::cycle`], of a tile that is [plain](Tile::is_plain).
     #[inline]
-    fn tick_unwatched(&mut self, now: Cycle, mut due: u64) {
-        let mut busy = 0;
+    fn plain_cycle(&mut self, now: Cycle) {
+        let (mut due, mut busy) = (self.take_due(now), 0);
         while due != 0 {
             let index = due.trailing_zeros() as usize;
             due &= due - 1;

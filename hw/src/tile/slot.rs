@@ -60,15 +60,15 @@ impl Shared {
     /// From another tile: has the tile tick a component.
     #[inline(never)]
     pub(crate) fn leave_mail(&self, component: u8, at: Cycle) {
-        let bell = self.bell.get();
-        if bell.is_some_and(|(bells, _)| bells.is_alone()) {
+        let Some((bells, tile)) = self.bell.get() else {
+            return self.mail.post(at, 1 << component);
+        };
+        if bells.is_alone() {
             self.mail.add(at, 1 << component);
         } else {
             self.mail.post(at, 1 << component);
         }
-        if let Some((bells, tile)) = bell {
-            bells.ring(*tile);
-        }
+        bells.ring(*tile);
     }
 
     /// On the tile's own thread: puts on the wheel whom other tiles have woken.

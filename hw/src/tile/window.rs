@@ -14,19 +14,40 @@ impl Tile {
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
         self.begin_likely(from, end);
-        let mut now = from;
-        loop {
-            now = if self.skip { self.next_known(now).max(now) } else { now };
-            if now >= end.min(self.shared.leash.end()) {
-                break;
-            }
-            self.cycle(now);
-            now += 1;
+        if self.is_plain() {
+            self.run_plain(from, end);
+        } else {
+            self.run_cycles(from, end);
         }
         let reached = end.min(self.shared.leash.end());
         self.shared.leash.set_reached(reached);
         self.hand_on(reached);
         reached
+    }
+
+    fn run_cycles(&mut self, from: Cycle, end: Cycle) {
+        let mut now = from;
+        loop {
+            now = if self.skip { self.next_known(now).max(now) } else { now };
+            if now >= end.min(self.shared.leash.end()) {
+                return;
+            }
+            self.cycle(now);
+            now += 1;
+        }
+    }
+
+    /// The same for most tiles, which have less to ask.
+    fn run_plain(&mut self, from: Cycle, end: Cycle) {
+        let mut now = from;
+        loop {
+            now = self.shared.wheel.next(now).min(self.next_far).max(now);
+            if now >= end || now >= self.shared.leash.end() {
+                return;
+            }
+            self.plain_cycle(now);
+            now += 1;
+        }
     }
 
     /// Tells the components that are due in the window, and those that ran in the last one, and has them read what they will need.
