@@ -30,7 +30,7 @@ const SIZE_BITS: u32 = 3;
 const OF_ATOMIC: u16 = (1 << SIZE_BITS) - 1;
 
 /// Where a packet goes, and its size.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header(u16);
 
 impl Header {

@@ -64,6 +64,17 @@ pub struct Stats {
 /// In place of the edge from which an input is free: its head is known to an output, and waits for it.
 const WAITS: u64 = u64::MAX;
 
+/// What is known of an input and the packet at its head.
+#[derive(Clone, Copy, Default)]
+struct Head {
+    /// Edge from which the input may send again, or [`WAITS`].
+    free: u64,
+    /// Where the packet goes, once it is known to be under way.
+    header: Header,
+    /// Its data bytes, once an output knows of it.
+    bytes: u32,
+}
+
 struct Output {
     port: OutPort<Box<Packet>>,
     free: u64,
@@ -84,10 +95,8 @@ pub struct Crossbar {
     end: Cycle,
     /// Inputs with a visible head that no output knows.
     visible: Ports,
-    /// Edge from which each input may send again, or [`WAITS`].
-    free: Box<[u64]>,
-    /// Data bytes of each head that is known to an output.
-    bytes: Box<[u32]>,
+    /// For each input.
+    heads: Box<[Head]>,
     outputs: Vec<Output>,
     /// Outputs that an input wants.
     wanted: Ports,
@@ -130,8 +139,7 @@ impl Crossbar {
             end: Cycle::ZERO,
             visible: Ports::none(n),
             wanted: Ports::none(outputs.len()),
-            free: vec![0; n].into(),
-            bytes: vec![0; n].into(),
+            heads: vec![Head::default(); n].into(),
             inputs,
             outputs: outputs.into_iter().map(output).collect(),
             next_edge: 0,
@@ -170,10 +178,11 @@ impl Crossbar {
         } else if free {
             let input = output.arbiter.grant().expect("an output in `wanted` is wanted");
             served = Some(input);
-            let packet = self.inputs[input].recv(now).expect("the head of an input stays");
-            let bytes = self.bytes[input];
+            let packet = self.inputs[input].take(now);
+            let head = &mut self.heads[input];
+            let bytes = head.bytes;
             let cycles = u64::from(cycles(bytes, self.config.bytes_per_cycle));
-            self.free[input] = edge + cycles;
+            head.free = edge + cycles;
             output.free = edge + cycles;
             output.port.send(now, packet);
             self.last_free = self.last_free.max(edge + cycles);
@@ -194,7 +203,11 @@ impl Crossbar {
     /// Finds out when the next head of an input becomes visible, if it does so in this window.
     #[inline]
     fn expect_head(&mut self, n: usize, now: Cycle) {
-        match self.inputs[n].coming() {
+        let coming = self.inputs[n].coming();
+        if let Some((_, label)) = coming {
+            self.heads[n].header = Header::from_label(label);
+        }
+        match coming {
             Some((at, _)) if at <= now => self.visible.add(n),
             Some((at, _)) if at < self.end => self.calendar.note(at, n),
             _ => self.unknown.add(n),
@@ -207,7 +220,8 @@ impl Crossbar {
         self.calendar.take(now, &mut self.visible);
         for word in 0..self.near.words() {
             for n in bits(self.near.word(word) & self.unknown.word(word)) {
-                if self.inputs[word * 64 + n].is_ready(now) {
+                if let Some(label) = self.inputs[word * 64 + n].label(now) {
+                    self.heads[word * 64 + n].header = Header::from_label(label);
                     self.unknown.remove(word * 64 + n);
                     self.visible.add(word * 64 + n);
                 }
@@ -220,7 +234,7 @@ impl Crossbar {
         for word in 0..self.visible.words() {
             let mut known = 0;
             for n in bits(self.visible.word(word)) {
-                if self.free[word * 64 + n] <= edge {
+                if self.heads[word * 64 + n].free <= edge {
                     known |= 1 << n;
                     self.make_known(word * 64 + n, now);
                 }
@@ -232,13 +246,13 @@ impl Crossbar {
     /// Makes the head of an input known to its output.
     #[inline]
     fn make_known(&mut self, n: usize, now: Cycle) {
-        const STAYS: &str = "the head of an input stays";
-        let (input, direction) = (&mut self.inputs[n], self.config.direction);
-        let header = Header::from_label(input.label(now).expect(STAYS));
-        self.bytes[n] = header.data_bytes(|| atomic_bytes(input.peek(now).expect(STAYS), direction));
-        self.free[n] = WAITS;
-        self.outputs[header.output()].arbiter.want(n);
-        self.wanted.add(header.output());
+        let (input, head, direction) = (&mut self.inputs[n], &mut self.heads[n], self.config.direction);
+        let of_atomic = || atomic_bytes(input.peek(now).expect("the head of an input stays"), direction);
+        head.bytes = head.header.data_bytes(of_atomic);
+        head.free = WAITS;
+        let output = head.header.output();
+        self.outputs[output].arbiter.want(n);
+        self.wanted.add(output);
     }
 
     /// A head waits for an edge, its input, or an output.
@@ -251,7 +265,7 @@ impl Crossbar {
     }
 
     fn n_waiting(&self) -> usize {
-        self.free.iter().filter(|&&free| free == WAITS).count()
+        self.heads.iter().filter(|head| head.free == WAITS).count()
     }
 }
 
@@ -283,7 +297,9 @@ impl Component for Crossbar {
                 {
                     known |= 1 << n;
                     self.calendar.note(at.max(from), word * 64 + n);
-                    self.outputs[Header::from_label(label).output()].port.touch();
+                    let header = Header::from_label(label);
+                    self.heads[word * 64 + n].header = header;
+                    self.outputs[header.output()].port.touch();
                 }
             }
             self.unknown.remove_some(word, known);
@@ -297,7 +313,7 @@ impl Component for Crossbar {
         self.calendar = Calendar::new(n);
         self.end = Cycle::ZERO;
         self.visible.clear();
-        self.free.fill(0);
+        self.heads.fill(Head::default());
         for output in &mut self.outputs {
             output.free = 0;
             output.arbiter = RoundRobin::new(n);
@@ -316,7 +332,7 @@ impl Component for Crossbar {
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.vector("inputs_waiting", 16, Some(self.n_waiting() as u64));
-        for (n, &free) in self.free.iter().enumerate() {
+        for (n, &Head { free, .. }) in self.heads.iter().enumerate() {
             let waits = free == WAITS;
             probe.enter("in", n);
             probe.bit("waits", Some(waits));
