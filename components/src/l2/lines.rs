@@ -63,6 +63,16 @@ impl Use {
     };
 }
 
+/// What was found out when lines were asked for ahead, so that it need not be found out again.
+#[derive(Clone, Copy)]
+struct Next {
+    /// Where the last that was here is, unless it went since.
+    at: usize,
+    /// The last that was not here, and its set.
+    line: u32,
+    set: usize,
+}
+
 /// All lines of one slice. A line is named by its place: set * ways + way.
 pub(super) struct Lines {
     ways: usize,
@@ -73,6 +83,7 @@ pub(super) struct Lines {
     chains: Chains<0>,
     lru: Lru,
     bytes: Vec<u8>,
+    next: Next,
 }
 
 impl Lines {
@@ -97,6 +108,8 @@ impl Lines {
             // As `forget_clean` leaves them, which passes over sets that were never used.
             lru: Lru::highest_first(sets, ways),
             bytes: vec![0; sets * ways * LINE],
+            // Line 0 is none.
+            next: Next { at: 0, line: 0, set: 0 },
         }
     }
 
@@ -114,38 +127,52 @@ impl Lines {
     /// Where a line is, if it is here.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<usize> {
+        let next = self.next.at;
+        if self.places[next].tag.line() == Some(line) {
+            return Some(next);
+        }
         self.chains.find(&self.places, line)
     }
 
-    /// Asks for what looking up and using a line needs, in three steps of which each needs the one before it ([`prefetch`]); `local`
-    /// gives the line's number in the slice.
+    /// Asks for where the search for a line begins: the first of three steps, of which each needs the one before it ([`prefetch`]).
     #[inline]
-    pub(super) fn prefetch(&self, line: u32, local: impl Fn() -> u64, step: u32) {
-        match step {
-            0 => self.chains.prefetch(line),
-            1 => self.chains.prefetch_place(&self.places, line),
-            _ => match self.find(line) {
-                Some(at) => {
-                    let set = self.places[at].set as usize;
-                    self.lru.prefetch(set, at - set * self.ways);
-                    prefetch(self.bytes(at));
-                }
-                None => {
-                    let set = self.sets.deal(local()).0 as usize;
-                    if let Some(way) = self.lru.oldest(set, |_| true) {
-                        self.lru.prefetch(set, way);
-                        prefetch(&self.places[set * self.ways + way]);
-                        prefetch(self.bytes(set * self.ways + way));
-                    }
-                }
-            },
+    pub(super) fn prefetch_chain(&self, line: u32) {
+        self.chains.prefetch(line);
+    }
+
+    /// Asks for the place where a line may be: the second step.
+    #[inline]
+    pub(super) fn prefetch_place(&self, line: u32) {
+        self.chains.prefetch_place(&self.places, line);
+    }
+
+    /// Asks for what using a line needs, and keeps in mind where it is: the third step. `local` gives the line's number in the slice.
+    #[inline]
+    pub(super) fn prefetch_line(&mut self, line: u32, local: impl Fn() -> u64) {
+        if let Some(at) = self.chains.find(&self.places, line) {
+            self.next.at = at;
+            let set = self.places[at].set as usize;
+            self.lru.prefetch(set, at - set * self.ways);
+            prefetch(self.bytes(at));
+        } else {
+            let set = self.sets.deal(local()).0 as usize;
+            (self.next.line, self.next.set) = (line, set);
+            if let Some(way) = self.lru.oldest(set, |_| true) {
+                self.lru.prefetch(set, way);
+                prefetch(&self.places[set * self.ways + way]);
+                prefetch(self.bytes(set * self.ways + way));
+            }
         }
     }
 
-    /// A place for a line that is not here, `local` being its number in the slice: free, or with a line that may go. None if every
-    /// line of its set is pinned.
-    pub(super) fn victim(&self, local: u64) -> Option<usize> {
-        let set = self.sets.deal(local).0 as usize;
+    /// A place for a line that is not here: free, or with a line that may go. None if every line of its set is pinned. `local` gives
+    /// the line's number in the slice.
+    #[inline]
+    pub(super) fn victim(&self, line: u32, local: impl Fn() -> u64) -> Option<usize> {
+        let set = match self.next {
+            Next { line: next, set, .. } if next == line => set,
+            _ => self.sets.deal(local()).0 as usize,
+        };
         let first = set * self.ways;
         let way = self.lru.oldest(set, |way| self.places[first + way].fetch == 0);
         way.map(|way| first + way)
@@ -333,17 +360,17 @@ mod tests {
     fn set_full_of_pinned_lines_there_is_no_victim() {
         let mut lines = Lines::new(256, 2);
         let [older, younger] = [10, 11].map(|line| {
-            let at = lines.victim(0).expect("a free place is a victim");
+            let at = lines.victim(0, || 0).expect("a free place is a victim");
             lines.allocate(at, line);
             lines.touch(at);
             lines.set_fetch(at, Some(line as u16));
             at
         });
-        assert_eq!(lines.victim(0), None);
+        assert_eq!(lines.victim(0, || 0), None);
         lines.set_fetch(younger, None);
-        assert_eq!(lines.victim(0), Some(younger));
+        assert_eq!(lines.victim(0, || 0), Some(younger));
         lines.set_fetch(older, None);
-        assert_eq!(lines.victim(0), Some(older), "the least recently used");
+        assert_eq!(lines.victim(0, || 0), Some(older), "the least recently used");
         assert_eq!((lines.find(11), lines.find(12)), (Some(younger), None));
     }
 
@@ -351,7 +378,7 @@ mod tests {
     fn clean_line_goes_a_changed_one_and_one_with_a_fetch_under_way_stay() {
         let mut lines = Lines::new(512, 4);
         let [_, changed, fetched] = [10, 11, 12].map(|line| {
-            let at = lines.victim(0).expect("a free place is a victim");
+            let at = lines.victim(0, || 0).expect("a free place is a victim");
             lines.allocate(at, line);
             lines.touch(at);
             at
@@ -370,7 +397,7 @@ mod tests {
     /// Puts the lines in, each with its first sector written.
     fn store(lines: &mut Lines, numbers: &[u32]) {
         for &line in numbers {
-            let at = lines.find(line).or_else(|| lines.victim(line.into()));
+            let at = lines.find(line).or_else(|| lines.victim(line, || line.into()));
             let at = at.expect("no line is pinned");
             if lines.line(at) != Some(line) {
                 if lines.line(at).is_some() {
@@ -428,7 +455,7 @@ mod tests {
                     }
                     Some(at) => lines.touch(at),
                     None => {
-                        let at = lines.victim(line.into()).expect("no line is pinned");
+                        let at = lines.victim(line, || line.into()).expect("no line is pinned");
                         prop_assert_eq!(lines.line(at), held[at]);
                         if held[at].is_some() {
                             lines.evict(at);

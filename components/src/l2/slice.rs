@@ -217,8 +217,7 @@ impl Slice {
             self.take_from_memory(now, edge);
         }
         if business.host {
-            self.take_command(now);
-            self.go_on_writing_back();
+            self.obey_host(now);
         }
         self.take_request(now, edge);
     }

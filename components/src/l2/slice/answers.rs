@@ -3,7 +3,8 @@
 //! Two pipes, as what goes to a far SM takes longer; at most one answer leaves per edge, the one that is due first. The cycles that
 //! an answer waits for room are counted when it leaves.
 
-use warpwave_hw::prefetch::prefetch;
+use std::collections::VecDeque;
+
 use warpwave_hw::time::Cycle;
 
 use super::Slice;
@@ -38,7 +39,7 @@ impl Answers {
 
     /// Answers here.
     pub(super) fn len(&self) -> usize {
-        self.near.len + self.far.len
+        self.near.packets.len() + self.far.packets.len()
     }
 
     /// Whether a pipe takes no more.
@@ -66,23 +67,34 @@ impl Answers {
     }
 }
 
-/// A place of the ring. By the time its packet leaves it may be far away in memory: what the crossbar must know of it stands here.
-#[derive(Default)]
+/// A packet of the pipe. By the time it leaves it may be far away in memory: what the crossbar must know of it stands here.
 struct Place {
-    /// Edge at which it is due.
-    due: u64,
-    packet: Option<(Header, Box<Packet>)>,
+    /// The edge at which it is due, above [`LABEL_BITS`] bits of its header.
+    due_and_label: u64,
+    packet: Box<Packet>,
 }
 
-/// Packets in a ring of a power of two, in the order in which they are due.
+/// Bits of a header. Those that are left hold the edges until [`Cycle::LAST`] of a clock that is twice as fast.
+const LABEL_BITS: u32 = u16::BITS;
+
+impl Place {
+    #[inline]
+    fn due(&self) -> u64 {
+        self.due_and_label >> LABEL_BITS
+    }
+
+    #[inline]
+    fn header(&self) -> Header {
+        Header::from_label(self.due_and_label as u16)
+    }
+}
+
+/// Packets in the order in which they are due.
 struct Pipe {
-    ring: Box<[Place]>,
-    head: usize,
-    len: usize,
+    /// It grows to the most that are ever in it, then allocates no more.
+    packets: VecDeque<Place>,
     /// Edge at which the first is due, or [`NEVER`].
     due: u64,
-    /// Edge at which the last that came is due.
-    last: u64,
     /// Edges from done to due.
     latency: u64,
 }
@@ -90,56 +102,34 @@ struct Pipe {
 impl Pipe {
     fn new(latency: u32) -> Self {
         Pipe {
-            ring: Box::new([Place::default()]),
-            head: 0,
-            len: 0,
+            packets: VecDeque::new(),
             due: NEVER,
-            last: 0,
             latency: u64::from(latency),
         }
     }
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.len as u64 > self.latency
+        self.packets.len() as u64 > self.latency
     }
 
-    /// A packet is done.
+    /// A packet is done, none at a later edge was before it.
     #[inline]
     fn push(&mut self, packet: Box<Packet>, edge: u64) {
-        if self.len == self.ring.len() {
-            self.grow();
-        }
-        self.last = self.last.max(edge + self.latency);
-        self.due = self.due.min(self.last);
-        let n = (self.head + self.len) & (self.ring.len() - 1);
-        self.ring[n] = Place {
-            due: self.last,
-            packet: Some((Header::of(&packet, Direction::Response), packet)),
-        };
-        prefetch(&self.ring[(n + 1) & (self.ring.len() - 1)]);
-        self.len += 1;
+        let due = edge + self.latency;
+        self.due = self.due.min(due);
+        let label = Header::of(&packet, Direction::Response).label();
+        self.packets.push_back(Place {
+            due_and_label: due << LABEL_BITS | u64::from(label),
+            packet,
+        });
     }
 
     #[inline]
     fn pop(&mut self) -> Option<(Header, Box<Packet>)> {
-        let last = self.ring.len() - 1;
-        let packet = self.ring[self.head & last].packet.take()?;
-        self.head = (self.head + 1) & last;
-        self.len -= 1;
-        prefetch(&self.ring[(self.head + 1) & last]);
-        self.due = if self.len == 0 { NEVER } else { self.ring[self.head].due };
-        Some(packet)
-    }
-
-    /// Doubles the ring.
-    #[cold]
-    fn grow(&mut self) {
-        let n = self.ring.len();
-        self.ring.rotate_left(self.head);
-        let mut ring: Vec<_> = std::mem::take(&mut self.ring).into();
-        ring.resize_with(2 * n, Place::default);
-        (self.ring, self.head) = (ring.into(), 0);
+        let place = self.packets.pop_front()?;
+        self.due = self.packets.front().map_or(NEVER, Place::due);
+        Some((place.header(), place.packet))
     }
 }
 
@@ -178,21 +168,24 @@ mod tests {
     #[test]
     fn any_comings_and_goings_packets_leave_in_order_each_after_the_latency() {
         let mut pipe = Pipe::new(5);
-        let (mut sent, mut random) = (std::collections::VecDeque::new(), 1u32);
+        let (mut sent, mut random) = (VecDeque::new(), 1u32);
         for edge in 0..500 {
             random = random.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
             for _ in 0..random >> 30 {
                 let mut packet = Box::new(Packet::blank());
                 packet.tag = random >> 8;
+                packet.sm = (random >> 12 & 0xff) as u16;
                 sent.push_back((edge + 5, packet.tag));
                 pipe.push(packet, edge);
             }
-            assert_eq!(pipe.len, sent.len());
+            assert_eq!(pipe.packets.len(), sent.len());
             assert_eq!(pipe.is_full(), sent.len() > 5);
             assert_eq!(pipe.due, sent.front().map_or(NEVER, |&(due, _)| due));
             if random >> 20 & 3 > 0 {
                 let first = sent.pop_front().map(|(_, tag)| tag);
-                assert_eq!(pipe.pop().map(|(_, packet)| packet.tag), first);
+                let left = pipe.pop();
+                assert_eq!(left.as_ref().map(|(_, packet)| packet.tag), first);
+                assert!(left.is_none_or(|(header, packet)| header == Header::of(&packet, Direction::Response)));
             }
         }
     }

@@ -30,7 +30,7 @@ impl Slice {
         if self.state.is_stall() && !progress {
             return;
         }
-        let state = match self.plan(now, edge) {
+        let state = match self.plan(edge) {
             Ok(plan) => self.serve(plan, now, edge),
             Err(waits) => waits,
         };
@@ -60,7 +60,7 @@ impl Slice {
 
     /// How the request at the head is served, or what it must wait for.
     #[inline]
-    fn plan(&mut self, now: Cycle, edge: u64) -> Result<Plan, TagState> {
+    fn plan(&mut self, edge: u64) -> Result<Plan, TagState> {
         if self.data_free > edge {
             return Err(TagState::DataBusy);
         }
@@ -71,12 +71,13 @@ impl Slice {
             // What it wants of memory is not fetched for others meanwhile: it need not be looked up again.
             return Err(TagState::StallMemory);
         }
-        let packet = self.ports.requests.peek(now).expect("a request was seen");
+        let packet = self.ports.requests.seen().expect("a request is at the head");
         self.line = packet.line;
         let (kind, sectors) = (packet.kind, packet.sectors);
-        let found = self.lines.find(line_number(packet));
+        let line = line_number(packet);
+        let found = self.lines.find(line);
         let here = found.is_some();
-        let Some(place) = found.or_else(|| self.lines.victim(self.config.map.local(self.line))) else {
+        let Some(place) = found.or_else(|| self.lines.victim(line, || self.config.map.local(self.line))) else {
             return Err(TagState::StallPinned);
         };
         let fetch = self.lines.fetch(place).filter(|_| here);
@@ -120,8 +121,8 @@ impl Slice {
         let rest = plan.queued | plan.fetched;
         let served = packet.sectors & !rest;
         perform(&mut packet, &mut self.lines, place, served);
-        let cycles = match &packet.atomic {
-            Some(atomics) if is_atomic(packet.kind) => atomic::depth(atomics) * self.config.atomic_interval,
+        let cycles = match packet.kind {
+            PacketKind::Atomic | PacketKind::Reduction => self.atomic_cycles(&packet),
             _ => self.data_cycles(served),
         };
         self.occupy(edge, cycles);
@@ -134,14 +135,26 @@ impl Slice {
         TagState::Miss
     }
 
-    /// Asks for what the next three requests will need.
-    #[inline]
-    fn ask_ahead(&self) {
-        for n in 0..3 {
-            if let Some(packet) = self.ports.requests.ahead(n) {
-                let local = || self.config.map.local(packet.line);
-                self.lines.prefetch(line_number(packet), local, 2 - n);
-            }
+    /// Cycles that an atomic holds the data array.
+    #[inline(never)]
+    fn atomic_cycles(&self, packet: &Packet) -> u32 {
+        let depth = packet.atomic.as_ref().map_or(0, |atomics| atomic::depth(atomics));
+        depth * self.config.atomic_interval
+    }
+
+    /// Asks for what the next three requests will need. Not inlined, which would leave too few registers for the request at the head.
+    #[inline(never)]
+    fn ask_ahead(&mut self) {
+        let requests = &self.ports.requests;
+        if let Some(packet) = requests.ahead(2) {
+            self.lines.prefetch_chain(line_number(packet));
+        }
+        if let Some(packet) = requests.ahead(1) {
+            self.lines.prefetch_place(line_number(packet));
+        }
+        if let Some(packet) = requests.ahead(0) {
+            let local = || self.config.map.local(packet.line);
+            self.lines.prefetch_line(line_number(packet), local);
         }
     }
 
@@ -164,7 +177,7 @@ impl Slice {
 }
 
 /// Does what a packet wants of sectors that it may have.
-#[inline(never)]
+#[inline]
 pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
     match packet.kind {
         PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, sectors),
@@ -183,8 +196,4 @@ fn perform_atomic(packet: &mut Packet, lines: &mut Lines, place: usize, sectors:
             lines.mark(place, sector, written);
         }
     }
-}
-
-fn is_atomic(kind: PacketKind) -> bool {
-    matches!(kind, PacketKind::Atomic | PacketKind::Reduction)
 }

@@ -10,6 +10,7 @@ use crate::proto::mem::{
 
 impl Slice {
     /// Sends one fetch or write-back.
+    #[inline(never)]
     pub(super) fn send_to_memory(&mut self, now: Cycle) {
         let Some((channel, _)) = self.to_memory.front() else {
             return;
@@ -30,7 +31,8 @@ impl Slice {
         self.at_memory += 1;
     }
 
-    /// Takes one packet from a channel.
+    /// Takes one packet from a channel. Not inlined, as are others here: a step that only answers and looks up has registers enough.
+    #[inline(never)]
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
         if self.answers.is_full() {
             return;
@@ -95,8 +97,16 @@ impl Slice {
         }
     }
 
+    /// Takes a command of the host's, and goes on with the one under way.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn obey_host(&mut self, now: Cycle) {
+        self.take_command(now);
+        self.go_on_writing_back();
+    }
+
     /// Takes a command of the host's.
-    pub(super) fn take_command(&mut self, now: Cycle) {
+    fn take_command(&mut self, now: Cycle) {
         if self.write_back.is_some() || !self.ports.commands.is_ready(now) {
             return;
         }
@@ -121,7 +131,7 @@ impl Slice {
     }
 
     /// Writes one more changed line back.
-    pub(super) fn go_on_writing_back(&mut self) {
+    fn go_on_writing_back(&mut self) {
         let Some(first) = self.write_back.filter(|_| self.may_write_back()) else {
             return;
         };
