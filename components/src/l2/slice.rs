@@ -204,8 +204,7 @@ impl Slice {
         &self.stats
     }
 
-    /// Not inlined: before a loop over the edges, of which there is mostly one, the compiler would work out too much.
-    #[inline(never)]
+    #[inline(always)]
     fn step(&mut self, now: Cycle, edge: u64, business: Business) {
         if self.answers.due() <= edge {
             self.send_answer(now, edge);

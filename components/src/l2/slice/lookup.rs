@@ -177,7 +177,7 @@ impl Slice {
 }
 
 /// Does what a packet wants of sectors that it may have.
-#[inline]
+#[inline(always)]
 pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
     match packet.kind {
         PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, sectors),
