@@ -21,9 +21,10 @@ use crate::prefetch::prefetch;
 #[derive(Clone, Debug)]
 pub struct Lru {
     ways: usize,
-    /// For each way of each set its neighbours; beyond the ends they mean nothing.
+    /// For each way of each set its neighbours in a ring: behind the youngest comes the oldest.
     links: Box<[Link]>,
-    ends: Box<[Ends]>,
+    /// The oldest way of each set.
+    oldest: Box<[u8]>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,127 +33,95 @@ struct Link {
     younger: u8,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    oldest: u8,
-    youngest: u8,
-}
-
 impl Lru {
     /// `sets` sets of `ways` ways, none used yet.
     ///
     /// # Panics
     /// If there are no ways, or more than 256.
     pub fn new(sets: usize, ways: usize) -> Self {
-        let ends = [0, ways.wrapping_sub(1)];
-        let neighbours = |way: usize| [way.wrapping_sub(1), way + 1];
-        Self::linked(sets, ways, ends, neighbours)
+        Self::linked(sets, ways, |n| n)
     }
 
     /// The same with the highest way first: the order of ways that were released from the lowest to the highest.
     pub fn highest_first(sets: usize, ways: usize) -> Self {
-        let ends = [ways.wrapping_sub(1), 0];
-        let neighbours = |way: usize| [way + 1, way.wrapping_sub(1)];
-        Self::linked(sets, ways, ends, neighbours)
+        Self::linked(sets, ways, |n| ways - 1 - n)
     }
 
-    /// Every set with the same oldest and youngest way, and for each way the next older and the next younger.
-    fn linked(sets: usize, ways: usize, ends: [usize; 2], neighbours: impl Fn(usize) -> [usize; 2]) -> Self {
+    /// Every set in the same order: `nth` gives the n-th way from the oldest on.
+    fn linked(sets: usize, ways: usize, nth: impl Fn(usize) -> usize) -> Self {
         assert!(
             (1..=256).contains(&ways),
             "the order of use is kept for 1 to 256 ways, not {ways}"
         );
-        let [oldest, youngest] = ends.map(|way| way as u8);
-        let link = |way| {
-            let [older, younger] = neighbours(way).map(|way| way as u8);
-            Link { older, younger }
-        };
+        let mut set = vec![Link { older: 0, younger: 0 }; ways];
+        for n in 0..ways {
+            let [older, younger] = [n + ways - 1, n + 1].map(|n| nth(n % ways) as u8);
+            set[nth(n)] = Link { older, younger };
+        }
         Lru {
             ways,
-            links: (0..sets * ways).map(|n| link(n % ways)).collect(),
-            ends: vec![Ends { oldest, youngest }; sets].into(),
+            links: set.repeat(sets).into(),
+            oldest: vec![nth(0) as u8; sets].into(),
         }
     }
 
     /// Way `way` of set `set` is used now.
-    #[inline]
+    #[inline(always)]
     pub fn touch(&mut self, set: usize, way: usize) {
-        let ends = &mut self.ends[set];
-        if usize::from(ends.youngest) == way {
+        let links = &mut self.links[set * self.ways..][..self.ways];
+        let oldest = &mut self.oldest[set];
+        let Link { older, younger } = links[way];
+        if usize::from(*oldest) == way {
+            // The ring is turned by one.
+            *oldest = younger;
             return;
         }
-        let links = &mut self.links[set * self.ways..][..self.ways];
-        // Not the youngest, so there is a younger one.
-        let Link { older, younger } = links[way];
-        links[usize::from(younger)].older = older;
-        if usize::from(ends.oldest) == way {
-            ends.oldest = younger;
-        } else {
-            links[usize::from(older)].younger = younger;
+        if younger == *oldest {
+            return;
         }
-        links[usize::from(ends.youngest)].younger = way as u8;
-        links[way].older = ends.youngest;
-        ends.youngest = way as u8;
+        links[usize::from(older)].younger = younger;
+        links[usize::from(younger)].older = older;
+        let youngest = std::mem::replace(&mut links[usize::from(*oldest)].older, way as u8);
+        links[usize::from(youngest)].younger = way as u8;
+        links[way] = Link {
+            older: youngest,
+            younger: *oldest,
+        };
     }
 
-    /// Asks for what [`Lru::touch`] will read of a way ([`prefetch`]).
+    /// Asks for what [`Lru::touch`] will read of a way ([`prefetch`]); the oldest ways of all sets lie close together.
     #[inline]
     pub fn prefetch(&self, set: usize, way: usize) {
-        prefetch(&self.ends[set]);
         prefetch(&self.links[set * self.ways + way]);
     }
 
     /// Way `way` of set `set` is free: it is as if it were never used.
     pub fn release(&mut self, set: usize, way: usize) {
-        let oldest = self.ends[set].oldest;
-        if usize::from(oldest) == way {
-            return;
+        if usize::from(self.oldest[set]) != way {
+            // In the ring the youngest stands before the oldest.
+            self.touch(set, way);
+            self.oldest[set] = way as u8;
         }
-        self.unlink(set, way);
-        let links = &mut self.links[set * self.ways..][..self.ways];
-        links[usize::from(oldest)].older = way as u8;
-        links[way].younger = oldest;
-        self.ends[set].oldest = way as u8;
     }
 
     /// The least recently used way of a set among those allowed; `None` if none is.
     #[inline]
     pub fn oldest(&self, set: usize, allowed: impl Fn(usize) -> bool) -> Option<usize> {
         let links = &self.links[set * self.ways..][..self.ways];
-        let Ends { oldest, youngest } = self.ends[set];
+        let oldest = self.oldest[set];
         let mut way = oldest;
-        loop {
-            if allowed(usize::from(way)) {
-                return Some(usize::from(way));
-            }
-            if way == youngest {
+        while !allowed(usize::from(way)) {
+            way = links[usize::from(way)].younger;
+            if way == oldest {
                 return None;
             }
-            way = links[usize::from(way)].younger;
         }
+        Some(usize::from(way))
     }
 
     /// Forgets all uses, as a reset does.
     pub fn clear(&mut self) {
-        *self = Self::new(self.ends.len(), self.ways);
-    }
-
-    /// Takes a way out of its list, which has at least one more.
-    #[inline]
-    fn unlink(&mut self, set: usize, way: usize) {
-        let ends = &mut self.ends[set];
-        let links = &mut self.links[set * self.ways..][..self.ways];
-        let Link { older, younger } = links[way];
-        if usize::from(ends.oldest) == way {
-            ends.oldest = younger;
-        } else {
-            links[usize::from(older)].younger = younger;
-        }
-        if usize::from(ends.youngest) == way {
-            ends.youngest = older;
-        } else {
-            links[usize::from(younger)].older = older;
-        }
+        *self = Self::new(self.oldest.len(), self.ways);
     }
 }
 

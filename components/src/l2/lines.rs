@@ -82,7 +82,7 @@ pub(super) struct Lines {
     used: Box<[Use]>,
     chains: Chains<0>,
     lru: Lru,
-    bytes: Vec<u8>,
+    bytes: Box<[[u8; LINE]]>,
     next: Next,
 }
 
@@ -107,7 +107,7 @@ impl Lines {
             chains: Chains::new(sets * ways),
             // As `forget_clean` leaves them, which passes over sets that were never used.
             lru: Lru::highest_first(sets, ways),
-            bytes: vec![0; sets * ways * LINE],
+            bytes: vec![[0; LINE]; sets * ways].into(),
             // Line 0 is none.
             next: Next { at: 0, line: 0, set: 0 },
         }
@@ -285,13 +285,13 @@ impl Lines {
     /// The bytes of a line.
     #[inline]
     pub(super) fn bytes(&self, at: usize) -> &[u8; LINE] {
-        &self.bytes.as_chunks().0[at]
+        &self.bytes[at]
     }
 
     /// The bytes of a line, to change some and then [`Lines::mark`] them.
     #[inline]
     pub(super) fn bytes_mut(&mut self, at: usize) -> &mut [u8; LINE] {
-        &mut self.bytes.as_chunks_mut().0[at]
+        &mut self.bytes[at]
     }
 
     /// The bytes `written` of a sector were written.
@@ -308,7 +308,7 @@ impl Lines {
     pub(super) fn write(&mut self, at: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
         let place = &mut self.places[at];
         self.used[place.set as usize].changes = true;
-        let to = &mut self.bytes.as_chunks_mut::<LINE>().0[at];
+        let to = &mut self.bytes[at];
         let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
         let masks = sector_masks(mask);
         for sector in each_sector(sectors) {
@@ -441,13 +441,16 @@ mod tests {
 
         #[test]
         fn any_lines_that_come_and_go_are_found_where_they_are_and_nowhere_else(
-            steps in prop::collection::vec((1..200u32, any::<bool>()), 300),
+            steps in prop::collection::vec((1..200u32, any::<bool>(), any::<bool>()), 300),
         ) {
             let mut lines = Lines::new(32 * LINE as u32, 4);
             let mut held = [None; 32];
-            for (line, forgets) in steps {
+            for (n, &(line, forgets, asks_ahead)) in steps.iter().enumerate() {
                 let at = lines.find(line);
                 prop_assert_eq!(at, held.iter().position(|&other| other == Some(line)));
+                if let Some(&(next, ..)) = steps.get(n + 1).filter(|_| asks_ahead) {
+                    lines.prefetch_line(next, || next.into());
+                }
                 match at {
                     Some(at) if forgets => {
                         lines.forget(at);
@@ -456,6 +459,7 @@ mod tests {
                     Some(at) => lines.touch(at),
                     None => {
                         let at = lines.victim(line, || line.into()).expect("no line is pinned");
+                        prop_assert_eq!(lines.places[at].set, lines.sets.deal(line.into()).0);
                         prop_assert_eq!(lines.line(at), held[at]);
                         if held[at].is_some() {
                             lines.evict(at);
