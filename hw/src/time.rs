@@ -129,9 +129,8 @@ impl Domain {
         if num == den {
             return now.0..now.0 + 1;
         }
-        let first = self.first_edge(now.0);
-        // Distances in the cycle, `num` long, with an edge every `den`: less than `den` to the first one, whatever overflows.
-        let before = first.wrapping_mul(den).wrapping_sub(now.0.wrapping_mul(num));
+        // Distances in the cycle, `num` long, with an edge every `den`: less than `den` to the first one.
+        let (first, before) = self.first_edge(now.0);
         let from_first = num.saturating_sub(before);
         // A second division only where a cycle has several edges.
         let n = if from_first <= den {
@@ -155,16 +154,18 @@ impl Domain {
         })
     }
 
-    /// The first edge that does not fall before cycle `n`.
+    /// The first edge that does not fall before cycle `n`, and how far behind its beginning.
     #[inline]
-    fn first_edge(self, n: u64) -> u64 {
-        match n.checked_mul(self.num.n) {
-            Some(product) => {
-                let (quotient, rest) = self.den.divide(product);
-                quotient + u64::from(rest > 0)
+    fn first_edge(self, n: u64) -> (u64, u64) {
+        let den = self.den.n;
+        let (edge, rest) = match n.checked_mul(self.num.n) {
+            Some(product) => self.den.divide(product),
+            None => {
+                let (product, den) = (u128::from(n) * u128::from(self.num.n), u128::from(den));
+                ((product / den) as u64, (product % den) as u64)
             }
-            None => (u128::from(n) * u128::from(self.num.n)).div_ceil(u128::from(self.den.n)) as u64,
-        }
+        };
+        if rest == 0 { (edge, 0) } else { (edge + 1, den - rest) }
     }
 }
 

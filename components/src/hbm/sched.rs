@@ -66,10 +66,11 @@ pub(super) struct Queue {
     of_bank: Vec<u64>,
     /// Entries whose row is open.
     hits: u64,
-    writes: u64,
-    n_writes: usize,
-    /// Entries that must wait for an older one of the same line.
+    /// Reads, and writes, that need not wait for an older entry of the same line.
+    ready: [u64; 2],
+    /// Entries that must.
     held: u64,
+    n_writes: usize,
     writing: bool,
     /// Before this edge no row command can go out, unless something changes that makes it 0.
     row_from: u64,
@@ -88,9 +89,9 @@ impl Queue {
             depth: depth as usize,
             of_bank: vec![0; banks as usize],
             hits: 0,
-            writes: 0,
-            n_writes: 0,
+            ready: [0; 2],
             held: 0,
+            n_writes: 0,
             writing: false,
             row_from: 0,
         }
@@ -135,9 +136,12 @@ impl Queue {
         let held = bits(*of_bank).any(|other| self.entries[other].at == entry.at);
         *of_bank |= 1 << n;
         self.hits |= u64::from(open) << n;
-        self.writes |= u64::from(entry.write) << n;
+        *(if held {
+            &mut self.held
+        } else {
+            &mut self.ready[usize::from(entry.write)]
+        }) |= 1 << n;
         self.n_writes += usize::from(entry.write);
-        self.held |= u64::from(held) << n;
         if !open {
             self.row_from = 0;
         }
@@ -152,7 +156,8 @@ impl Queue {
         self.n_writes -= usize::from(entry.write);
         let below = (1 << n) - 1;
         let close = |mask: &mut u64| *mask = (*mask & below) | (*mask >> 1 & !below);
-        [&mut self.hits, &mut self.writes, &mut self.held]
+        let [reads, writes] = &mut self.ready;
+        [&mut self.hits, reads, writes, &mut self.held]
             .into_iter()
             .for_each(close);
         self.of_bank.iter_mut().for_each(close);
@@ -161,6 +166,7 @@ impl Queue {
         let next = bits(self.held & of_bank & !below).find(|&other| self.entries[other].at == entry.at);
         if let Some(next) = next {
             self.held &= !(1 << next);
+            self.ready[usize::from(self.entries[next].write)] |= 1 << next;
         }
         // A row that nobody wants any more may be closed.
         if next.is_some() || self.hits & self.in_direction() & of_bank == 0 {
@@ -194,7 +200,7 @@ impl Queue {
     pub(super) fn choose_direction(&mut self, starving: Option<u32>) {
         let before = self.writing;
         self.writing = match starving {
-            Some(_) => self.writes & 1 == 1,
+            Some(_) => self.entries[0].write,
             None => self.would_write(),
         };
         if self.writing != before {
@@ -203,8 +209,8 @@ impl Queue {
     }
 
     fn would_write(&self) -> bool {
-        let ready = all(self.entries.len()) & !self.held;
-        if ready & self.writes == 0 {
+        let [reads, writes] = self.ready;
+        if writes == 0 {
             return false;
         }
         let enough = if self.writing {
@@ -212,7 +218,7 @@ impl Queue {
         } else {
             self.depth / 2
         };
-        ready & !self.writes == 0 || self.n_writes >= enough
+        reads == 0 || self.n_writes >= enough
     }
 
     /// The entry whose column command goes out.
@@ -273,8 +279,7 @@ impl Queue {
 
     #[inline]
     fn in_direction(&self) -> u64 {
-        let writes = if self.writing { self.writes } else { !self.writes };
-        all(self.entries.len()) & writes & !self.held
+        self.ready[usize::from(self.writing)]
     }
 
     /// Entries of banks whose open row is still wanted: it is not closed, but for an entry that starves.
@@ -291,11 +296,6 @@ impl Queue {
         }
         kept
     }
-}
-
-#[inline]
-fn all(n: usize) -> u64 {
-    u64::MAX.checked_shr(MAX_DEPTH - n as u32).unwrap_or(0)
 }
 
 /// The bits of a mask, lowest first.
