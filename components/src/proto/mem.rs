@@ -217,6 +217,15 @@ impl Packet {
     pub fn n_sectors(&self) -> u32 {
         n_sectors(self.sectors)
     }
+
+    /// Number of sectors that it changes.
+    #[inline]
+    pub fn n_changed(&self) -> u32 {
+        match self.kind {
+            PacketKind::Store | PacketKind::Atomic | PacketKind::Reduction => self.n_sectors(),
+            PacketKind::Load | PacketKind::Invalidate { .. } => 0,
+        }
+    }
 }
 
 /// An address as waveforms show it, in 48 bits: of another SM's shared memory the SM and the byte, without the mark.

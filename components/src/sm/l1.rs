@@ -104,7 +104,8 @@ pub struct Config {
 
 /// What an L1 is joined to.
 pub struct Ports {
-    /// From the LSU.
+    /// From the LSU. The label of a packet is the number of sectors that it changes, by which is known whether there is room for it; of
+    /// one that changes none, or has no label, more must be known, and it is looked at itself.
     pub requests: InPort<Box<Packet>>,
     /// To the LSU.
     pub answers: OutPort<Box<Packet>>,
@@ -244,8 +245,10 @@ impl L1 {
             0 => Activity::Idle,
             _ => self.ports.below.await_room(now),
         };
-        if !self.state.is_stall() && self.ports.requests.is_ready(now) {
-            if below == Activity::Busy || !self.is_full_for_next(now) {
+        if !self.state.is_stall()
+            && let Some(label) = self.ports.requests.label(now)
+        {
+            if below == Activity::Busy || !self.is_full_for_next(label, now) {
                 return Activity::Busy;
             }
             (self.ahead.at, self.ahead.stalls) = (now + 1, true);
@@ -265,12 +268,15 @@ impl Component for L1 {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.ask_for_next(now);
+        let request = self.ports.requests.label(now);
+        if request == Some(0) {
+            self.ask_for_next(now);
+        }
         self.settle(now);
         self.answer(now);
         self.send_below(now);
         self.take_return(now);
-        self.take_request(now);
+        self.take_request(request, now);
         if self.ports.bulk.is_some() {
             self.run_bulk(now);
         }

@@ -2,9 +2,8 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::store::written;
-use super::{L1, line_number};
-use crate::proto::mem::{PacketKind, Stage, byte_mask};
+use super::L1;
+use crate::proto::mem::{PacketKind, Stage};
 
 impl L1 {
     /// Sends one answer back, and takes one request.
@@ -18,7 +17,7 @@ impl L1 {
         let takes = ports
             .requests
             .peek(now)
-            .is_some_and(|packet| self.store_queue.has_room(written(packet)));
+            .is_some_and(|packet| self.store_queue.has_room(packet.n_changed()));
         if !takes {
             return;
         }
@@ -27,22 +26,15 @@ impl L1 {
         };
         packet.note(Stage::L1, now);
         if packet.kind == PacketKind::Store {
-            let line = line_number(&packet);
-            if let Some((place, sectors)) = self.tags.find(line) {
-                self.data
-                    .write(place, packet.byte_mask & byte_mask(sectors), &packet.bytes);
-            }
-            self.mshr.spoil(line, packet.sectors);
+            self.store(&packet);
         }
-        self.queue_below(packet, now);
+        let changed = packet.n_changed();
+        self.queue_below(packet, changed, now);
     }
 
     /// Whether the engine's packets are reason to tick.
     pub(super) fn is_bulk_busy(&self, now: Cycle) -> bool {
-        self.ports
-            .bulk
-            .as_ref()
-            .is_some_and(|ports| ports.requests.is_ready(now))
-            || !self.bulk_returned.is_empty()
+        let ports = self.ports.bulk.as_ref();
+        ports.is_some_and(|ports| ports.requests.is_ready(now) || !self.bulk_returned.is_empty())
     }
 }

@@ -6,7 +6,6 @@
 use warpwave_hw::time::Cycle;
 
 use super::L1;
-use super::store::written;
 use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{Packet, PacketKind, Stage};
 
@@ -80,19 +79,20 @@ impl L1 {
     }
 
     /// Puts a packet in line for the crossbar, to which it leaves in the next cycle or as soon as it can. If nothing is before it, that
-    /// is settled now.
-    pub(super) fn queue_below(&mut self, mut packet: Box<Packet>, now: Cycle) {
+    /// is settled now. It changes so many sectors.
+    #[inline(always)]
+    pub(super) fn queue_below(&mut self, mut packet: Box<Packet>, changed: u32, now: Cycle) {
         packet.sm = self.config.sm;
         packet.slice = self.config.map.home(packet.line).slice;
-        let (header, written) = (Header::of(&packet, Direction::Request), written(&packet));
+        let header = Header::of(&packet, Direction::Request);
         if self.sends_ahead && self.store_queue.len() == 0 && self.ports.below.has_room(now) {
             self.stats.sectors_written_below += u64::from(header.data_sectors());
             packet.note(Stage::Request, now + 1);
             self.ports.below.send_labelled_ahead(now, header.label(), packet);
             self.ahead.at = now + 1;
-            self.ahead.below = (1, written);
+            self.ahead.below = (1, changed);
         } else {
-            self.store_queue.push(packet, header, written);
+            self.store_queue.push(packet, header, changed);
         }
     }
 
@@ -101,7 +101,9 @@ impl L1 {
         if self.store_queue.len() == 0 || !self.ports.below.has_room(now) {
             return;
         }
-        let mut queued = self.store_queue.pop().expect("the queue is not empty");
+        let Some(mut queued) = self.store_queue.pop() else {
+            return;
+        };
         if queued.is_timed {
             queued.packet.note(Stage::Request, now);
         }

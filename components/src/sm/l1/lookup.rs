@@ -2,7 +2,6 @@
 
 use warpwave_hw::time::Cycle;
 
-use super::store::written;
 use super::{L1, TagState, is_passed_on, line_number};
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask, n_sectors};
 
@@ -18,27 +17,41 @@ impl L1 {
         }
     }
 
-    /// Looks one request up.
-    pub(super) fn take_request(&mut self, now: Cycle) {
+    /// Looks one request up, if there is one: it has a label.
+    #[inline]
+    pub(super) fn take_request(&mut self, label: Option<u16>, now: Cycle) {
         let progress = std::mem::take(&mut self.progress);
-        if self.state.is_stall() && !progress && self.ports.requests.is_ready(now) {
-            return;
-        }
-        let Some(packet) = self.ports.requests.peek(now) else {
+        let Some(label) = label else {
             self.state = TagState::Idle;
             return;
         };
+        if self.state.is_stall() && !progress {
+            return;
+        }
+        let state = if label > 0 && self.store_queue.has_room(label.into()) {
+            self.pass_on(label.into(), now)
+        } else {
+            self.look_up(now)
+        };
+        self.enter(state, now);
+    }
+
+    /// Looks at a request that may change nothing, or have to wait.
+    #[inline(never)]
+    fn look_up(&mut self, now: Cycle) -> TagState {
+        let packet = self.ports.requests.peek(now).expect("a request was seen");
         self.line = packet.line;
-        let state = match packet.kind {
+        match packet.kind {
             PacketKind::Load if !is_passed_on(packet) => {
                 let (line, wanted) = (line_number(packet), packet.sectors);
                 self.look_up_load(line, wanted, now)
             }
             PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
-            _ if !self.store_queue.has_room(written(packet)) => TagState::StallStore,
-            _ => self.pass_on(now),
-        };
-        self.enter(state, now);
+            _ => match packet.n_changed() {
+                changed if self.store_queue.has_room(changed) => self.pass_on(changed, now),
+                _ => TagState::StallStore,
+            },
+        }
     }
 
     /// Changes the state of the tag stage; the cycles of a stall are counted when it is over.
@@ -68,10 +81,13 @@ impl L1 {
         self.enter(TagState::StallStore, at);
     }
 
-    /// Whether the store queue has no room for the next request.
-    pub(super) fn is_full_for_next(&mut self, now: Cycle) -> bool {
+    /// Whether the store queue has no room for the next request, which has this label.
+    pub(super) fn is_full_for_next(&mut self, label: u16, now: Cycle) -> bool {
+        if label > 0 {
+            return !self.store_queue.has_room(label.into());
+        }
         let next = self.ports.requests.peek(now);
-        next.is_some_and(|packet| is_passed_on(packet) && !self.store_queue.has_room(written(packet)))
+        next.is_some_and(|packet| is_passed_on(packet) && !self.store_queue.has_room(packet.n_changed()))
     }
 
     fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> TagState {
@@ -90,6 +106,7 @@ impl L1 {
             return TagState::StallMshr;
         }
         let mut packet = self.take(now);
+        self.stats.count_request(PacketKind::Load, n_sectors(wanted));
         if let Some((place, _)) = found {
             self.tags.touch(place);
             self.data.read(place, here, &mut packet.bytes);
@@ -109,7 +126,7 @@ impl L1 {
             let line = u64::from(line) * LINE as u64;
             let mut packet = self.pool.take(PacketKind::Load, line, fetched, n, is_timed);
             packet.cache = cache;
-            self.queue_below(packet, now);
+            self.queue_below(packet, 0, now);
         }
         TagState::Miss
     }
@@ -121,6 +138,7 @@ impl L1 {
         let mut packet = self.take(now);
         self.tags.touch(place);
         self.data.read(place, packet.sectors, &mut packet.bytes);
+        self.stats.count_request(PacketKind::Load, packet.n_sectors());
         self.stats.load_sectors_hit += u64::from(packet.n_sectors());
         packet.l1_hit = true;
         self.hits.push_back((now + u64::from(self.config.latency), packet));
@@ -133,45 +151,65 @@ impl L1 {
             return TagState::StallAnswer;
         }
         let packet = self.take(now);
+        self.stats.count_request(packet.kind, 0);
         self.tags.hold(bytes);
         self.mshr.spoil_all();
         self.hits.push_back((now + u64::from(self.config.latency), packet));
         TagState::Hit
     }
 
-    /// A store, an atomic or an uncached load: goes down itself.
-    fn pass_on(&mut self, now: Cycle) -> TagState {
+    /// A store, an atomic or an uncached load: goes down itself, and changes so many sectors.
+    #[inline(always)]
+    fn pass_on(&mut self, changed: u32, now: Cycle) -> TagState {
         let mut packet = self.take(now);
+        self.line = packet.line;
         packet.l1_hit = false;
-        let line = line_number(&packet);
-        match packet.kind {
-            PacketKind::Load => {
-                self.stats.load_sectors_missed += u64::from(packet.n_sectors());
-                self.stats.load_sectors_bypassed += u64::from(packet.n_sectors());
+        if packet.kind == PacketKind::Store {
+            self.stats.count_request(PacketKind::Store, changed);
+            let here = self.store(&packet);
+            if here != 0 {
+                self.stats.store_sectors_hit += u64::from(n_sectors(here));
             }
-            PacketKind::Store => {
-                if let Some((place, sectors)) = self.tags.find(line) {
-                    let mask = packet.byte_mask & byte_mask(sectors);
-                    self.data.write(place, mask, &packet.bytes);
-                    self.stats.store_sectors_hit += u64::from(n_sectors(sectors & packet.sectors));
-                }
-                self.mshr.spoil(line, packet.sectors);
-            }
-            PacketKind::Atomic | PacketKind::Reduction => {
-                self.tags.drop_line(line);
-                self.mshr.spoil(line, packet.sectors);
-            }
-            PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation stays in the L1", self.path),
+        } else {
+            self.pass_by(&packet);
         }
-        self.queue_below(packet, now);
+        self.queue_below(packet, changed, now);
         TagState::Pass
     }
 
-    /// Takes the request that was looked at, and counts it.
+    /// Stores a packet's bytes in its line, as far as that is here; gives the sectors of it that are.
+    #[inline(always)]
+    pub(super) fn store(&mut self, packet: &Packet) -> u8 {
+        let line = line_number(packet);
+        self.mshr.spoil(line, packet.sectors);
+        let Some((place, sectors)) = self.tags.find(line) else {
+            return 0;
+        };
+        let mask = packet.byte_mask & byte_mask(sectors);
+        self.data.write(place, mask, &packet.bytes);
+        sectors & packet.sectors
+    }
+
+    /// What is done for an atomic or an uncached load.
+    #[inline(never)]
+    fn pass_by(&mut self, packet: &Packet) {
+        let sectors = packet.n_sectors();
+        self.stats.count_request(packet.kind, sectors);
+        if packet.kind == PacketKind::Load {
+            self.stats.load_sectors_missed += u64::from(sectors);
+            self.stats.load_sectors_bypassed += u64::from(sectors);
+        } else {
+            let line = line_number(packet);
+            self.tags.drop_line(line);
+            self.mshr.spoil(line, packet.sectors);
+        }
+    }
+
+    /// Takes the next request.
+    #[inline]
     fn take(&mut self, now: Cycle) -> Box<Packet> {
         let mut packet = self.ports.requests.recv(now).expect("a request was seen");
         packet.note(Stage::L1, now);
-        self.stats.count_request(&packet);
         packet
     }
 }

@@ -122,6 +122,7 @@ impl Mshr {
     }
 
     /// The line's sectors are written by this SM: what is under way is old.
+    #[inline]
     pub(super) fn spoil(&mut self, line: u32, sectors: u8) {
         let mut at = self.first_of(line);
         while at != NONE {

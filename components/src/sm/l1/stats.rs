@@ -2,7 +2,7 @@
 
 use warpwave_hw::stats::Report;
 
-use crate::proto::mem::{Packet, PacketKind};
+use crate::proto::mem::PacketKind;
 
 /// Events of an L1. A sector that merges counts as missed too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,9 +37,10 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// A request is looked up.
-    pub(super) fn count_request(&mut self, packet: &Packet) {
-        let (requests, sectors) = match packet.kind {
+    /// A request of a kind that the caller knows, for so many sectors, is looked up.
+    #[inline]
+    pub(super) fn count_request(&mut self, kind: PacketKind, n: u32) {
+        let (requests, sectors) = match kind {
             PacketKind::Load => (&mut self.load_requests, &mut self.load_sectors),
             PacketKind::Store => (&mut self.store_requests, &mut self.store_sectors),
             PacketKind::Atomic => (&mut self.atomic_requests, &mut self.atomic_sectors),
@@ -50,7 +51,7 @@ impl Stats {
             }
         };
         *requests += 1;
-        *sectors += u64::from(packet.n_sectors());
+        *sectors += u64::from(n);
     }
 
     /// Gives every counter its name.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::proto::header::Header;
-use crate::proto::mem::{Packet, PacketKind};
+use crate::proto::mem::Packet;
 
 /// A packet on its way down. By the time it goes it may be far away in memory: what is asked of it then stands here.
 pub(super) struct Queued {
@@ -70,13 +70,5 @@ impl StoreQueue {
     pub(super) fn clear(&mut self) {
         self.packets.clear();
         self.sectors = 0;
-    }
-}
-
-/// Sectors that a packet changes.
-pub(super) fn written(packet: &Packet) -> u32 {
-    match packet.kind {
-        PacketKind::Store | PacketKind::Atomic | PacketKind::Reduction => packet.n_sectors(),
-        PacketKind::Load | PacketKind::Invalidate { .. } => 0,
     }
 }
