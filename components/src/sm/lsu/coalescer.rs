@@ -108,7 +108,7 @@ impl Parts {
     fn add_lines(&mut self, addresses: &[u64; WARP_SIZE], members: LaneMask) {
         let (parts, begin) = (&mut self.parts, self.n as usize);
         let (mut n, mut at, mut highest) = (begin, begin, 0);
-        members.iter().for_each(|lane| {
+        for lane in members.iter() {
             let own = Part {
                 line: addresses[lane] & !(LINE as u64 - 1),
                 sectors: 1 << (addresses[lane] as usize / SECTOR % SECTORS),
@@ -124,11 +124,11 @@ impl Parts {
                 highest = own.line.max(highest);
                 parts[n] = own;
                 (at, n) = (n, n + 1);
-                return;
+            } else {
+                parts[at].lanes |= own.lanes;
+                parts[at].sectors |= own.sectors;
             }
-            parts[at].lanes |= own.lanes;
-            parts[at].sectors |= own.sectors;
-        });
+        }
         self.n = n as u32;
     }
 

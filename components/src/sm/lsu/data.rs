@@ -47,12 +47,12 @@ pub enum Filling {
     Prefetch,
     /// With the words that the halves of the warp want of the line.
     Halves(Halves),
-    /// With whole words, so many in each lane.
-    Words1,
+    /// With whole words, so many in each lane, from this one of what the instruction read on.
+    Words1(u8),
     /// As above.
-    Words2,
+    Words2(u8),
     /// As above.
-    Words4,
+    Words4(u8),
     /// With elements of any size.
     Elements,
     /// With a value for each lane.
@@ -66,9 +66,11 @@ impl Filling {
         let access = inst.mods.access;
         match (inst.op, access.bytes, access.total()) {
             (Opcode::St | Opcode::Sust, ..) if lines_apart(flight) > 1 => Filling::Elements,
-            (Opcode::St | Opcode::Sust, 4.., 4) => halves.map_or(Filling::Words1, Filling::Halves),
-            (Opcode::St | Opcode::Sust, 4.., 8) => Filling::Words2,
-            (Opcode::St | Opcode::Sust, 4.., 16) => Filling::Words4,
+            (Opcode::St | Opcode::Sust, 4.., 4) => {
+                halves.map_or_else(|| Filling::Words1(stored_word(flight)), Filling::Halves)
+            }
+            (Opcode::St | Opcode::Sust, 4.., 8) => Filling::Words2(stored_word(flight)),
+            (Opcode::St | Opcode::Sust, 4.., 16) => Filling::Words4(stored_word(flight)),
             (Opcode::St | Opcode::Sust, ..) => Filling::Elements,
             (Opcode::Atom, ..) => Filling::Lanes(PacketKind::Atomic),
             (Opcode::Red, ..) => Filling::Lanes(PacketKind::Reduction),
@@ -77,23 +79,24 @@ impl Filling {
         }
     }
 
-    /// Makes a packet carry what the instruction wants of it in some lanes; `word` as in [`lines_apart`].
-    pub fn fill(self, packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
-        packet.kind = match self {
+    /// What the packets want.
+    pub fn kind(self) -> PacketKind {
+        match self {
             Filling::Load | Filling::Prefetch => PacketKind::Load,
             Filling::Lanes(kind) => kind,
             _ => PacketKind::Store,
-        };
+        }
+    }
+
+    /// Makes a packet carry what the instruction wants of it in some lanes; `word` as in [`lines_apart`].
+    pub fn fill(self, packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
         match self {
             Filling::Load => {}
             Filling::Prefetch => packet.sectors = ALL_SECTORS,
-            Filling::Halves(halves) => {
-                let words = &flight.operands.words[stored_word(flight)];
-                packet.byte_mask = halves.store_line(packet.line, &mut packet.bytes, words);
-            }
-            Filling::Words1 => store_words_of::<4>(packet, flight, lanes),
-            Filling::Words2 => store_words_of::<8>(packet, flight, lanes),
-            Filling::Words4 => store_words_of::<16>(packet, flight, lanes),
+            Filling::Halves(halves) => store_halves(packet, flight, halves),
+            Filling::Words1(first) => store_words_of::<4>(packet, flight, first, lanes),
+            Filling::Words2(first) => store_words_of::<8>(packet, flight, first, lanes),
+            Filling::Words4(first) => store_words_of::<16>(packet, flight, first, lanes),
             Filling::Elements => store_elements(packet, flight, lanes, word),
             Filling::Lanes(_) => fill_lanes(packet, flight, lanes),
         }
@@ -101,14 +104,23 @@ impl Filling {
 }
 
 /// The first word of what a store stores.
-fn stored_word(flight: &Flight) -> usize {
+fn stored_word(flight: &Flight) -> u8 {
     let slot = if flight.inst().op == Opcode::Sust { 2 } else { 1 };
-    flight.decoded().first_word[slot] as usize
+    flight.decoded().first_word[slot]
 }
 
-/// Stores whole words, `N` bytes in each lane. As lanes are aligned, a line is an array of such places.
-fn store_words_of<const N: usize>(packet: &mut Packet, flight: &Flight, lanes: LaneMask) {
-    let words = &flight.operands.words[stored_word(flight)..][..N / 4];
+/// Stores the words that the halves of the warp want.
+#[inline(never)]
+fn store_halves(packet: &mut Packet, flight: &Flight, halves: Halves) {
+    let words = &flight.operands.words[usize::from(stored_word(flight))];
+    packet.byte_mask = halves.store_line(packet.line, &mut packet.bytes, words);
+}
+
+/// Stores whole words, `N` bytes in each lane, from the word `first` of the operands on. As lanes are aligned, a line is an array of such
+/// places.
+#[inline(never)]
+fn store_words_of<const N: usize>(packet: &mut Packet, flight: &Flight, first: u8, lanes: LaneMask) {
+    let words = &flight.operands.words[usize::from(first)..][..N / 4];
     let (places, addresses) = (packet.bytes.as_chunks_mut::<N>().0, &flight.addresses);
     if let Some(lane) = lanes.only() {
         let n = addresses[lane] as usize % LINE / N;
@@ -139,9 +151,10 @@ fn bytes_of_places<const N: usize>(places: u32) -> u128 {
 }
 
 /// Stores elements of any size; the words of a wide local access one by one.
+#[inline(never)]
 fn store_elements(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: usize) {
     let access = flight.inst().mods.access;
-    let first = stored_word(flight);
+    let first = usize::from(stored_word(flight));
     packet.byte_mask = 0;
     for lane in lanes.iter() {
         let by_word = flight.local_lanes.contains(lane) && access.total() > 4;
@@ -155,6 +168,7 @@ fn store_elements(packet: &mut Packet, flight: &Flight, lanes: LaneMask, word: u
     }
 }
 
+#[inline(never)]
 fn fill_lanes(packet: &mut Packet, flight: &Flight, lanes: LaneMask) {
     let inst = flight.inst();
     let decoded = flight.decoded();

@@ -62,6 +62,13 @@ impl Pending {
         is_device: false,
     };
 
+    /// One packet is answered, or all packets are made; whether nothing is left to wait for.
+    #[inline]
+    pub fn answered(&mut self) -> bool {
+        self.left -= 1;
+        self.left == 0
+    }
+
     /// Lets the instruction go, if it is still here.
     pub fn finish(&mut self) -> Option<Finished> {
         self.flight.take().map(|flight| Finished {
@@ -138,14 +145,6 @@ impl PendingTable {
         let pending = &mut self.entries[entry as usize];
         assert!(pending.left > 0, "an answer belongs to a pending access");
         (pending, &mut self.parts[entry as usize])
-    }
-
-    /// One packet is answered; whether it was the access's last.
-    #[inline]
-    pub fn answered(&mut self, entry: u32) -> bool {
-        let (pending, _) = self.get(entry);
-        pending.left -= 1;
-        pending.left == 0
     }
 
     /// Takes an access out whose last packet was answered.

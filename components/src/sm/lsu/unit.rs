@@ -44,7 +44,7 @@ use crate::pool::Pool;
 use crate::proto::cluster::Seated;
 use crate::proto::event::{Log, What};
 use crate::proto::launch::Trap;
-use crate::proto::mem::{Packet, shown};
+use crate::proto::mem::{Packet, PacketKind, shown};
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::data::Filling;
@@ -110,6 +110,14 @@ pub struct ClusterPorts {
 
 warpwave_hw::show_ports!(ClusterPorts: seated, request, answer);
 
+impl Ports {
+    /// Whether a packet may go to another SM.
+    fn cluster_has_room(&self, now: Cycle) -> bool {
+        let ports = self.cluster.as_ref();
+        ports.is_some_and(|ports| ports.request.has_room(now))
+    }
+}
+
 /// An access whose packets are being made, and what they have in common.
 struct Making {
     /// Its entry in the table, which has its parts.
@@ -119,6 +127,7 @@ struct Making {
     /// Words of such an access, one of any other.
     words: u32,
     filling: Filling,
+    kind: PacketKind,
     cache: CacheOp,
 }
 

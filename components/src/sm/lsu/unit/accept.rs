@@ -159,11 +159,13 @@ impl Lsu {
         }
         let lanes = data::device_lanes(&flight);
         let (subcore, warp, pc, issued) = (flight.subcore, flight.warp, flight.pc, flight.issued);
+        let filling = Filling::of(&flight, halves);
         let mut making = Making {
             entry: 0,
             word: 0,
             words: data::lines_apart(&flight),
-            filling: Filling::of(&flight, halves),
+            filling,
+            kind: filling.kind(),
             cache: flight.inst().mods.cache,
         };
         let (posted, is_device) = (flight.brief.is_posted, flight.brief.route == Route::Device);

@@ -1,14 +1,14 @@
 //! The LSU's first stage: takes what the L1 answers, and lets go of instructions that have all they asked for.
 
 use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
 use super::{INVALIDATION, Lsu, accept};
-use crate::proto::cluster;
 use crate::proto::mem::{Packet, PacketKind, Stage};
 use crate::proto::warp::MemoryNote;
 use crate::sm::lsu::data;
-use crate::sm::lsu::pending::{Finished, entry_and_part};
+use crate::sm::lsu::pending::{Finished, Pending, entry_and_part};
 use crate::sm::lsu::texture::{self, is_texture};
 
 impl Lsu {
@@ -33,45 +33,20 @@ impl Lsu {
         self.log
             .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
         // What is posted takes nothing from its answers, which may come while its last packets are being made.
-        if !pending.posted
-            && let Some(flight) = &mut pending.flight
-        {
-            match (packet.kind, pending.halves) {
-                (PacketKind::Load, Some(halves)) if halves.is_one_each() => {
-                    halves.load_one_each(packet.line, &packet.bytes, &mut flight.even[0]);
-                    flight.folded = 1;
-                }
-                (PacketKind::Load, Some(halves)) => {
-                    halves.load_line(packet.line, &packet.bytes, &mut flight.results.words[0]);
-                }
-                (PacketKind::Load, None) if is_texture(flight.inst().op) => texture::fill(flight, packet),
-                (PacketKind::Load, None) => data::fill_loaded(flight, packet, parts.lanes_on_line(part)),
-                _ => data::fill_atomic(flight, packet),
-            }
-            let latency = match packet.kind {
-                _ if cluster::remote(packet.line).is_some() => &mut self.stats.cluster,
-                PacketKind::Load if packet.l1_hit => &mut self.stats.l1_hit,
-                PacketKind::Load if packet.l2_hit => &mut self.stats.l2_hit,
-                PacketKind::Load => &mut self.stats.hbm,
-                _ => &mut self.stats.atomic,
-            };
+        if !pending.posted {
+            take_data(pending, packet, || parts.lanes_on_line(part));
             // Two cycles more bring the value to the write port and the release to the scheduler.
-            latency.record(now.since(issued) + 2);
+            self.stats.count_latency(packet, now.since(issued) + 2);
         }
-        self.answered(entry, now);
+        if pending.answered() {
+            self.end(entry, now);
+        }
         issued
     }
 
-    /// One packet less to wait for, or all packets made.
-    #[inline]
-    pub(super) fn answered(&mut self, entry: u32, now: Cycle) {
-        if self.pending.answered(entry) {
-            self.end(entry, now);
-        }
-    }
-
     /// Every packet is answered.
-    fn end(&mut self, entry: u32, now: Cycle) {
+    #[inline(never)]
+    pub(super) fn end(&mut self, entry: u32, now: Cycle) {
         let mut pending = self.pending.take(entry);
         if let Some(flight) = &mut pending.flight
             && !pending.is_device
@@ -111,5 +86,23 @@ impl Lsu {
                 n += 1;
             }
         }
+    }
+}
+
+/// Takes what the answer to a load or an atomic brings, where it concerns these lanes.
+#[inline(never)]
+fn take_data(pending: &mut Pending, packet: &Packet, on_line: impl FnOnce() -> LaneMask) {
+    let Some(flight) = &mut pending.flight else { return };
+    match (packet.kind, pending.halves) {
+        (PacketKind::Load, Some(halves)) if halves.is_one_each() => {
+            halves.load_one_each(packet.line, &packet.bytes, &mut flight.even[0]);
+            flight.folded = 1;
+        }
+        (PacketKind::Load, Some(halves)) => {
+            halves.load_line(packet.line, &packet.bytes, &mut flight.results.words[0]);
+        }
+        (PacketKind::Load, None) if is_texture(flight.inst().op) => texture::fill(flight, packet),
+        (PacketKind::Load, None) => data::fill_loaded(flight, packet, on_line()),
+        _ => data::fill_atomic(flight, packet),
     }
 }

@@ -3,7 +3,8 @@
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_isa::lane::LaneMask;
 
-use crate::proto::mem::n_sectors;
+use crate::proto::cluster::remote;
+use crate::proto::mem::{Packet, PacketKind, n_sectors};
 use crate::sm::lsu::coalescer::Parts;
 
 /// What an LSU counts, by kind of global access.
@@ -58,6 +59,19 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Counts the cycles that a packet took that brings data. Apart from what answers to stores need.
+    #[inline(never)]
+    pub(super) fn count_latency(&mut self, packet: &Packet, cycles: u64) {
+        let latency = match packet.kind {
+            _ if remote(packet.line).is_some() => &mut self.cluster,
+            PacketKind::Load if packet.l1_hit => &mut self.l1_hit,
+            PacketKind::Load if packet.l2_hit => &mut self.l2_hit,
+            PacketKind::Load => &mut self.hbm,
+            _ => &mut self.atomic,
+        };
+        latency.record(cycles);
+    }
+
     /// Gives every counter.
     pub(super) fn report(&self, report: &mut dyn Report) {
         let stats = self;

@@ -5,8 +5,7 @@ use warpwave_hw::time::Cycle;
 use super::{INVALIDATION, Lsu};
 use crate::proto::cluster::remote;
 use crate::proto::header::{Direction, Header};
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage};
-use crate::sm::lsu::coalescer::Part;
+use crate::proto::mem::{LINE, PacketKind, Stage};
 use crate::sm::lsu::pending::tag;
 use crate::sm::lsu::texture::{self, is_texture};
 
@@ -34,29 +33,16 @@ impl Lsu {
             return;
         }
         if std::mem::take(&mut self.invalidate) {
-            let mut packet = self.blank();
+            let mut packet = self.pool.any();
+            packet.sm = self.config.sm;
             packet.kind = PacketKind::Invalidate { bytes: self.l1_bytes };
             packet.tag = INVALIDATION;
             self.ports.l1.send(now, packet);
             return;
         }
-        let Some(making) = &self.making else { return };
-        let (_, parts) = self.pending.get(making.entry);
-        if let Some(&part) = parts.peek() {
-            let is_remote = remote(part.line).is_some();
-            if is_remote && !self.cluster_has_room(now) {
-                return;
-            }
-            if self.send_part(part, now) {
-                return;
-            }
+        if !self.send_part(now) {
+            self.make_more(now);
         }
-        self.make_more(now);
-    }
-
-    fn cluster_has_room(&self, now: Cycle) -> bool {
-        let ports = self.ports.cluster.as_ref();
-        ports.is_some_and(|ports| ports.request.has_room(now))
     }
 
     /// When all parts are sent: goes on to the next word of a wide local access, or ends the making.
@@ -84,19 +70,28 @@ impl Lsu {
             self.finished.extend(pending.finish());
         }
         self.making = None;
-        self.answered(entry, now);
+        if pending.answered() {
+            self.end(entry, now);
+        }
     }
 
-    /// Sends the packet for the next part of the access whose packets are being made; whether there are more.
-    fn send_part(&mut self, part: Part, now: Cycle) -> bool {
-        let mut packet = self.blank();
-        let making = self.making.as_ref().expect("an access has parts while they are sent");
+    /// Sends the packet for the next part of the access whose packets are being made, if it may go; whether there are more to send.
+    fn send_part(&mut self, now: Cycle) -> bool {
+        let Some(making) = &self.making else { return true };
         let (pending, parts) = self.pending.get(making.entry);
+        let Some(&part) = parts.peek() else { return false };
+        let remote = remote(part.line);
+        if remote.is_some() && !self.ports.cluster_has_room(now) {
+            return true;
+        }
         pending.left += 1;
+        let mut packet = self.pool.any();
+        packet.sm = self.config.sm;
         packet.line = part.line;
         packet.sectors = part.sectors;
         packet.tag = tag(making.entry, parts.take());
         let has_more = !parts.is_done();
+        packet.kind = making.kind;
         packet.cache = making.cache;
         packet.set_out(self.log.is_on());
         packet.note(Stage::Issue, pending.issued);
@@ -109,7 +104,7 @@ impl Lsu {
             .fill(&mut packet, flight, part.lanes, making.word as usize);
         self.stats.packets += 1;
         self.sent = Some((part.line, part.sectors));
-        match (remote(part.line), &mut self.ports.cluster) {
+        match (remote, &mut self.ports.cluster) {
             (Some((sm, _)), Some(ports)) => {
                 packet.slice = sm;
                 packet.sm = self.config.sm_in_gpc;
@@ -120,11 +115,5 @@ impl Lsu {
             _ => self.ports.l1.send_labelled(now, packet.n_changed() as u16, packet),
         }
         has_more
-    }
-
-    fn blank(&mut self) -> Box<Packet> {
-        let mut packet = self.pool.any();
-        packet.sm = self.config.sm;
-        packet
     }
 }
