@@ -37,7 +37,7 @@ impl L1 {
     }
 
     /// Looks at a request that may change nothing, or have to wait.
-    #[inline(never)]
+    #[inline(always)]
     fn look_up(&mut self, now: Cycle) -> TagState {
         let packet = self.ports.requests.peek(now).expect("a request was seen");
         self.line = packet.line;

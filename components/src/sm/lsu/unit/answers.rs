@@ -90,7 +90,7 @@ impl Lsu {
 }
 
 /// Takes what the answer to a load or an atomic brings, where it concerns these lanes.
-#[inline(never)]
+#[inline]
 fn take_data(pending: &mut Pending, packet: &Packet, on_line: impl FnOnce() -> LaneMask) {
     let Some(flight) = &mut pending.flight else { return };
     match (packet.kind, pending.halves) {
