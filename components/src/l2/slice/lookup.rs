@@ -110,7 +110,7 @@ impl Slice {
     fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> TagState {
         let Plan { place, here, .. } = plan;
         self.ask_ahead();
-        let mut packet = self.ports.requests.recv(now).expect("a request was seen");
+        let mut packet = self.ports.requests.take(now);
         packet.note(Stage::L2, now);
         if !here {
             self.replace(place, line_number(&packet));

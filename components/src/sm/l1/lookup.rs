@@ -205,10 +205,10 @@ impl L1 {
         }
     }
 
-    /// Takes the next request.
+    /// Takes the next request, which is visible.
     #[inline]
     fn take(&mut self, now: Cycle) -> Box<Packet> {
-        let mut packet = self.ports.requests.recv(now).expect("a request was seen");
+        let mut packet = self.ports.requests.take(now);
         packet.note(Stage::L1, now);
         packet
     }
