@@ -14,7 +14,7 @@ mod memory;
 mod sm;
 
 pub use fault::ConfigFault;
-pub use memory::{Hbm, L2, Timing, Xbar};
+pub use memory::{Hbm, L2, MAX_CHANNEL_QUEUE, Timing, Xbar};
 pub use sm::{Barrier, Constant, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm, Tma};
 
 use std::ops::Range;

@@ -1,9 +1,10 @@
 //! What a configuration must fulfil before cycle 0. Every fault is reported, not the first alone.
 
-use toml::Value;
+mod bounds;
+
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{ConfigFault, GpuConfig, Limits, Pipe, keys};
+use super::{ConfigFault, GpuConfig, Limits, Pipe};
 use crate::proto::header::MAX_OUTPUTS;
 
 /// Issue, operand read, execute, write-back: no pipe answers faster.
@@ -12,28 +13,14 @@ const MIN_PIPE_LATENCY: u64 = 4;
 /// Far more SMs than any part has, and slices likewise: as many as headers of packets can name.
 const MAX_SMS: u64 = MAX_OUTPUTS as u64;
 
-/// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 12] = [
-    "cc_minor",
-    "cluster.barrier_latency",
-    "cluster.bytes_per_cycle",
-    "cluster.load_latency",
-    "cluster.max_ctas",
-    "hbm.latency_extra",
-    "l2.far_latency",
-    "limits.shared_reserved_per_block",
-    "sm.barrier.per_warp",
-    "sm.shared.conflict_latency_per_pass",
-    "sm.tma.latency",
-    "sm.tma.pieces",
-];
-
 impl GpuConfig {
     /// Every fault of this configuration; empty when the machine can be built from it.
     pub fn check(&self) -> Vec<ConfigFault> {
-        let mut faults = Faults(zeros(self));
-        // A zero makes the sums below meaningless, and is fault enough.
+        let mut faults = Faults(bounds::zeros(self));
+        faults.0.append(&mut bounds::excessive(self));
+        // These make the sums below meaningless, and are faults enough.
         if faults.0.is_empty() {
+            bounds::check_bounds(self, &mut faults);
             check_topology(self, &mut faults);
             check_limits(&self.limits, &mut faults);
             check_carveouts(self, &mut faults);
@@ -46,14 +33,6 @@ impl GpuConfig {
         }
         faults.0
     }
-}
-
-fn zeros(config: &GpuConfig) -> Vec<ConfigFault> {
-    keys::flatten(config)
-        .into_iter()
-        .filter(|(key, value)| *value == Value::Integer(0) && !MAY_BE_ZERO.contains(&key.as_str()))
-        .map(|(key, _)| ConfigFault::Zero { key })
-        .collect()
 }
 
 /// The faults found so far, and the questions that find them.

@@ -61,6 +61,15 @@ pub enum ConfigFault {
         /// Where the bound comes from.
         why: &'static str,
     },
+    /// A count, depth or number of cycles is beyond any machine's.
+    Excessive {
+        /// Dotted key.
+        key: String,
+        /// Its value.
+        value: u64,
+        /// Greatest value.
+        most: u64,
+    },
     /// A list is not as long as the number that counts it.
     WrongLength {
         /// Dotted key of the list.
@@ -99,6 +108,12 @@ impl fmt::Display for ConfigFault {
             }
             Self::TooLarge { key, value, most, why } => {
                 write!(f, "`{key}` is {value}: it must be at most {most}, {why}")
+            }
+            Self::Excessive { key, value, most } => {
+                write!(
+                    f,
+                    "`{key}` is {value}: it must be at most {most}, far more than any part has"
+                )
             }
             Self::WrongLength {
                 key,

@@ -51,6 +51,9 @@ pub struct L2 {
     pub atomic_interval: u32,
 }
 
+/// Most requests waiting at a channel: the bits of the masks by which its scheduler compares them.
+pub const MAX_CHANNEL_QUEUE: u32 = 64;
+
 /// Device memory: channels of banks behind a request queue each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,7 +66,7 @@ pub struct Hbm {
     pub bank_groups: u32,
     /// Bytes of a row of one bank.
     pub row_bytes: u32,
-    /// Requests waiting at a channel.
+    /// Requests waiting at a channel, at most [`MAX_CHANNEL_QUEUE`].
     pub queue_depth: u32,
     /// Bytes that one column command moves.
     pub burst_bytes: u32,

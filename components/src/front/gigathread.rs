@@ -281,7 +281,7 @@ impl Component for GigaThread {
     fn probe(&self, probe: &mut dyn Probe) {
         probe.vector("launch", 32, self.running.as_ref().map(|r| u64::from(r.grid.id)));
         probe.bit("launch_valid", Some(self.sent.is_some()));
-        probe.vector("launch_sm", 8, self.sent.map(|(sm, _)| sm as u64));
+        probe.vector("launch_sm", 12, self.sent.map(|(sm, _)| sm as u64));
         probe.vector("launch_cta", 32, self.sent.map(|(_, index)| index));
         probe.vector("ctas_launched", 32, self.running.as_ref().map(|r| r.next));
         probe.vector("ctas_done", 32, self.running.as_ref().map(|r| r.done));

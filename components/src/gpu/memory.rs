@@ -237,7 +237,7 @@ fn channel_config(gpu: &GpuConfig, map: &Arc<AddressMap>) -> channel::Config {
         banks: hbm.banks,
         bank_groups: hbm.bank_groups,
         row_bytes: hbm.row_bytes,
-        queue_depth: hbm.queue_depth.min(channel::MAX_DEPTH),
+        queue_depth: hbm.queue_depth,
         burst_bytes: hbm.burst_bytes,
         bus_bytes_per_command_cycle: hbm.bus_bytes_per_command_cycle,
         latency_extra: interface_cycles(gpu),

@@ -10,13 +10,17 @@
 
 use super::bank::Location;
 use super::timing::Clockwork;
+use crate::config::MAX_CHANNEL_QUEUE;
 use crate::proto::mem::Packet;
 
 /// Command cycles after which the oldest request goes before all others of its bank. Assumed.
 pub(super) const STARVED_AFTER: u64 = 1000;
 
-/// Most entries of a queue: the bits of a mask.
-pub const MAX_DEPTH: u32 = 64;
+/// Most entries of a queue.
+pub const MAX_DEPTH: u32 = MAX_CHANNEL_QUEUE;
+
+/// An entry is a bit of a mask.
+const _: () = assert!(MAX_DEPTH <= u64::BITS);
 
 /// How a request found its bank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

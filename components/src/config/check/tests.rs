@@ -88,6 +88,7 @@ fn chip_of_more_sms_than_can_be_counted_is_named() {
 fn l2_of_more_slices_than_headers_name_is_named() {
     let found = faults(|gpu| {
         gpu.l2.slices = 8192;
+        gpu.hbm.channels = 8192;
         gpu.l2.size = 8192 * gpu.l2.line * gpu.l2.associativity;
     });
     assert_eq!(
@@ -238,4 +239,24 @@ fn slower_l2_clock_stretches_its_stages_in_core_cycles() {
     let expected = "`l2.hit_latency` is 112: it must be at least 192, \
         `sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency` in core cycles";
     assert_eq!(found, [expected]);
+}
+
+#[test]
+fn numbers_beyond_what_the_machine_can_hold_or_show_are_named() {
+    let found = faults(|gpu| gpu.xbar.queue_depth = 400_000_000);
+    let expected = "`xbar.queue_depth` is 400000000: it must be at most 65536, far more than any part has";
+    assert_eq!(found, [expected]);
+    let found = faults(|gpu| {
+        gpu.gigathread.link_latency = 33;
+        gpu.sm.lsu.queue_depth = 256;
+        gpu.hbm.channels = 126;
+    });
+    assert_eq!(
+        found,
+        [
+            "`gigathread.link_latency` is 33: it must be at most 32, the longest link between parts of the chip",
+            "`sm.lsu.queue_depth` is 256: it must be at most 255, as a waveform shows",
+            "`hbm.channels` is 64: it must be at most 63, counted with `l2.slices` over their greatest common divisor",
+        ]
+    );
 }

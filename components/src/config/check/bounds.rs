@@ -1,0 +1,126 @@
+//! The least and the greatest values: what the machine can be built with, and what a waveform's signals can show.
+
+use toml::Value;
+use warpwave_hw::tile::{HORIZON, MAX_COMPONENTS};
+
+use super::{ConfigFault, Faults, GpuConfig};
+use crate::config::{MAX_CHANNEL_QUEUE, keys};
+use crate::proto::mem::SECTORS;
+
+/// Keys that may be zero.
+const MAY_BE_ZERO: [&str; 12] = [
+    "cc_minor",
+    "cluster.barrier_latency",
+    "cluster.bytes_per_cycle",
+    "cluster.load_latency",
+    "cluster.max_ctas",
+    "hbm.latency_extra",
+    "l2.far_latency",
+    "limits.shared_reserved_per_block",
+    "sm.barrier.per_warp",
+    "sm.shared.conflict_latency_per_pass",
+    "sm.tma.latency",
+    "sm.tma.pieces",
+];
+
+/// Counts, depths and cycles are at most this many. Whatever comes near is a slip of the pen, and would take all memory there is.
+const MOST: u64 = 1 << 16;
+
+/// What is larger on real parts: bytes, registers, frequencies.
+fn is_large(key: &str) -> bool {
+    let name = key.rsplit('.').next().unwrap_or(key);
+    name == "size" || name.ends_with("_khz") || key == "memory_bytes" || key.starts_with("limits.")
+}
+
+/// Finds the counts that are 0.
+pub(super) fn zeros(config: &GpuConfig) -> Vec<ConfigFault> {
+    keys::flatten(config)
+        .into_iter()
+        .filter(|(key, value)| *value == Value::Integer(0) && !MAY_BE_ZERO.contains(&key.as_str()))
+        .map(|(key, _)| ConfigFault::Zero { key })
+        .collect()
+}
+
+/// Finds the counts beyond any machine's.
+pub(super) fn excessive(config: &GpuConfig) -> Vec<ConfigFault> {
+    let amounts = keys::flatten(config).into_iter().filter(|(key, _)| !is_large(key));
+    let excessive = amounts.filter_map(|(key, value)| match value {
+        Value::Integer(value) if value as u64 > MOST => Some(ConfigFault::Excessive {
+            key,
+            value: value as u64,
+            most: MOST,
+        }),
+        _ => None,
+    });
+    excessive.collect()
+}
+
+/// Checks the numbers that have bounds of their own.
+pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
+    let (limits, sm) = (&config.limits, &config.sm);
+    faults.at_most(
+        "sm.subcores",
+        sm.subcores,
+        8u32,
+        "as the block scheduler of an SM knows",
+    );
+    faults.at_most(
+        "limits.max_warps_per_sm",
+        limits.max_warps_per_sm,
+        (32 * u64::from(sm.subcores)).min(127),
+        "32 for each of `sm.subcores`, and 127 in a waveform",
+    );
+    faults.at_most(
+        "limits.max_blocks_per_sm",
+        limits.max_blocks_per_sm,
+        63u32,
+        "as a waveform shows",
+    );
+    let link = "the longest link between parts of the chip";
+    faults.at_most(
+        "gigathread.link_latency",
+        config.gigathread.link_latency,
+        HORIZON / 2,
+        link,
+    );
+    for (key, value, most) in [
+        ("sm.ibuffer_entries", sm.ibuffer_entries, 15),
+        ("sm.lsu.queue_depth", sm.lsu.queue_depth, 255),
+        ("sm.lsu.pending_requests", sm.lsu.pending_requests, 1023),
+        ("sm.l1.hit_latency", sm.l1.hit_latency, 255),
+    ] {
+        faults.at_most(key, value, most as u64, "as a waveform shows");
+    }
+    faults.at_most(
+        "l2.mshr_entries",
+        config.l2.mshr_entries,
+        65_534u32,
+        "as sectors are numbered",
+    );
+    let line = "the sectors of a line";
+    faults.at_least("l2.mshr_entries", config.l2.mshr_entries, SECTORS as u64, line);
+    faults.at_least("sm.l1.mshr_entries", sm.l1.mshr_entries, SECTORS as u64, line);
+    faults.at_most(
+        "hbm.queue_depth",
+        config.hbm.queue_depth,
+        MAX_CHANNEL_QUEUE,
+        "as the scheduler of a channel compares at once",
+    );
+    check_group(config, faults);
+}
+
+/// Slices and channels fall into as many equal groups as can be, and a group is built as one.
+fn check_group(config: &GpuConfig, faults: &mut Faults) {
+    let (slices, channels) = (u64::from(config.l2.slices), u64::from(config.hbm.channels));
+    let groups = gcd(slices, channels);
+    faults.at_most(
+        "hbm.channels",
+        (slices + channels) / groups,
+        MAX_COMPONENTS as u64 - 1,
+        "counted with `l2.slices` over their greatest common divisor",
+    );
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
