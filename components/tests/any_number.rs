@@ -10,7 +10,7 @@ const LARGE_L2: u32 = 1 << 26;
 fn any_number_is_refused_or_a_machine_is_built_with_it() {
     let (mut built, mut refused) = (0, 0);
     for number in preset::load("tiny", &[]).expect("a built-in preset").sources {
-        for value in [1, 2, 3, 16, 64, 256, 1024, 65_535, 65_536, 65_537, u32::MAX] {
+        for value in [1u64, 2, 3, 16, 64, 256, 1024, 65_535, 65_536, 65_537, 1 << 32, 1 << 62] {
             match preset::load("tiny", &[(number.key.clone(), value.to_string())]) {
                 Ok(preset) if preset.config.l2.size <= LARGE_L2 => {
                     drop(Gpu::new(preset.config));

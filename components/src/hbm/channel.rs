@@ -50,7 +50,6 @@ use warpwave_hw::time::{Cycle, Domain};
 
 use super::bank::Layout;
 use super::refresh::Refresh;
-pub use super::sched::MAX_DEPTH;
 use super::sched::{Choice, Entry, Queue, RowState};
 use super::timing::Clockwork;
 use crate::config::Timing;

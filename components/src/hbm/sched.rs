@@ -16,11 +16,8 @@ use crate::proto::mem::Packet;
 /// Command cycles after which the oldest request goes before all others of its bank. Assumed.
 pub(super) const STARVED_AFTER: u64 = 1000;
 
-/// Most entries of a queue.
-pub const MAX_DEPTH: u32 = MAX_CHANNEL_QUEUE;
-
 /// An entry is a bit of a mask.
-const _: () = assert!(MAX_DEPTH <= u64::BITS);
+const _: () = assert!(MAX_CHANNEL_QUEUE <= u64::BITS);
 
 /// How a request found its bank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +61,7 @@ pub(super) enum Choice {
 pub(super) struct Queue {
     entries: Vec<Entry>,
     /// The bank of each entry: side by side, as every choice asks for several.
-    bank_of: [u32; MAX_DEPTH as usize],
+    bank_of: [u32; MAX_CHANNEL_QUEUE as usize],
     depth: usize,
     /// Entries of each bank.
     of_bank: Vec<u64>,
@@ -84,12 +81,12 @@ impl Queue {
     /// An empty queue of at most `depth` entries, for so many banks.
     pub(super) fn new(depth: u32, banks: u32) -> Self {
         assert!(
-            (1..=MAX_DEPTH).contains(&depth),
-            "a queue has 1 to {MAX_DEPTH} entries, not {depth}"
+            (1..=MAX_CHANNEL_QUEUE).contains(&depth),
+            "a queue has 1 to {MAX_CHANNEL_QUEUE} entries, not {depth}"
         );
         Queue {
             entries: Vec::with_capacity(depth as usize),
-            bank_of: [0; MAX_DEPTH as usize],
+            bank_of: [0; MAX_CHANNEL_QUEUE as usize],
             depth: depth as usize,
             of_bank: vec![0; banks as usize],
             hits: 0,
@@ -140,11 +137,11 @@ impl Queue {
         let held = bits(*of_bank).any(|other| self.entries[other].at == entry.at);
         *of_bank |= 1 << n;
         self.hits |= u64::from(open) << n;
-        *(if held {
-            &mut self.held
-        } else {
-            &mut self.ready[usize::from(entry.write)]
-        }) |= 1 << n;
+        let mask = match held {
+            true => &mut self.held,
+            false => &mut self.ready[usize::from(entry.write)],
+        };
+        *mask |= 1 << n;
         self.n_writes += usize::from(entry.write);
         if !open {
             self.row_from = 0;
@@ -278,7 +275,7 @@ impl Queue {
 
     #[inline]
     fn bank(&self, n: usize) -> usize {
-        self.bank_of[n % MAX_DEPTH as usize] as usize
+        self.bank_of[n % MAX_CHANNEL_QUEUE as usize] as usize
     }
 
     #[inline]

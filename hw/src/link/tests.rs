@@ -149,3 +149,22 @@ fn message_that_was_never_sent_is_found() {
     monitor::Checker::attach(&config(1, 2), &mut out, &mut inp);
     inp.recv(Cycle(9));
 }
+
+#[test]
+fn message_that_was_seen_is_taken_looked_at_or_not() {
+    let (mut out, mut inp) = joined(1, 2);
+    (0..2).for_each(|n| out.send(Cycle(0), n));
+    assert!(inp.is_ready(Cycle(1)));
+    assert_eq!(inp.take(Cycle(1)), 0);
+    assert_eq!(inp.peek(Cycle(1)), Some(&1));
+    assert_eq!(inp.take(Cycle(1)), 1);
+    assert!(!inp.is_ready(Cycle(1)) && out.has_room(Cycle(2)));
+}
+
+#[test]
+#[should_panic(expected = "l, cycle 1: taken before it is visible")]
+fn message_that_is_not_visible_yet_is_not_taken() {
+    let (mut out, mut inp) = joined(2, 2);
+    out.send(Cycle(0), 7);
+    inp.take(Cycle(1));
+}

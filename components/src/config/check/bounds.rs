@@ -5,7 +5,8 @@ use warpwave_hw::tile::{HORIZON, MAX_COMPONENTS};
 
 use super::{ConfigFault, Faults, GpuConfig};
 use crate::config::{MAX_CHANNEL_QUEUE, keys};
-use crate::proto::mem::SECTORS;
+use crate::proto::mem::{LINE, SECTORS};
+use crate::storage::BASE;
 
 /// Keys that may be zero.
 const MAY_BE_ZERO: [&str; 12] = [
@@ -70,20 +71,11 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
         (32 * u64::from(sm.subcores)).min(127),
         "32 for each of `sm.subcores`, and 127 in a waveform",
     );
-    faults.at_most(
-        "limits.max_blocks_per_sm",
-        limits.max_blocks_per_sm,
-        63u32,
-        "as a waveform shows",
-    );
-    let link = "the longest link between parts of the chip";
-    faults.at_most(
-        "gigathread.link_latency",
-        config.gigathread.link_latency,
-        HORIZON / 2,
-        link,
-    );
+    let link = config.gigathread.link_latency;
+    let why = "the longest link between parts of the chip";
+    faults.at_most("gigathread.link_latency", link, HORIZON / 2, why);
     for (key, value, most) in [
+        ("limits.max_blocks_per_sm", limits.max_blocks_per_sm, 63),
         ("sm.ibuffer_entries", sm.ibuffer_entries, 15),
         ("sm.lsu.queue_depth", sm.lsu.queue_depth, 255),
         ("sm.lsu.pending_requests", sm.lsu.pending_requests, 1023),
@@ -91,6 +83,13 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
     ] {
         faults.at_most(key, value, most as u64, "as a waveform shows");
     }
+    let reach = (1 << u32::BITS) * LINE as u64 - BASE;
+    faults.at_most(
+        "memory_bytes",
+        config.memory_bytes,
+        reach,
+        "what lines with numbers of 32 bits reach",
+    );
     faults.at_most(
         "l2.mshr_entries",
         config.l2.mshr_entries,

@@ -246,6 +246,11 @@ fn numbers_beyond_what_the_machine_can_hold_or_show_are_named() {
     let found = faults(|gpu| gpu.xbar.queue_depth = 400_000_000);
     let expected = "`xbar.queue_depth` is 400000000: it must be at most 65536, far more than any part has";
     assert_eq!(found, [expected]);
+    // A line beyond would have the number of another.
+    let found = faults(|gpu| gpu.memory_bytes = 1 << 39);
+    let expected =
+        "`memory_bytes` is 549755813888: it must be at most 549487378432, what lines with numbers of 32 bits reach";
+    assert_eq!(found, [expected]);
     let found = faults(|gpu| {
         gpu.gigathread.link_latency = 33;
         gpu.sm.lsu.queue_depth = 256;
