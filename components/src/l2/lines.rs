@@ -82,7 +82,8 @@ pub(super) struct Lines {
     used: Box<[Use]>,
     chains: Chains<0>,
     lru: Lru,
-    bytes: Box<[[u8; LINE]]>,
+    /// Way by way, in the order in which those of a set are first taken, as far as that came: see [`Lines::row`].
+    bytes: Vec<[u8; LINE]>,
     next: Next,
 }
 
@@ -107,7 +108,7 @@ impl Lines {
             chains: Chains::new(sets * ways),
             // As `forget_clean` leaves them, which passes over sets that were never used.
             lru: Lru::highest_first(sets, ways),
-            bytes: vec![[0; LINE]; sets * ways].into(),
+            bytes: Vec::new(),
             // Line 0 is none.
             next: Next { at: 0, line: 0, set: 0 },
         }
@@ -160,7 +161,7 @@ impl Lines {
             if let Some(way) = self.lru.oldest(set, |_| true) {
                 self.lru.prefetch(set, way);
                 prefetch(&self.places[set * self.ways + way]);
-                prefetch(self.bytes(set * self.ways + way));
+                self.bytes.get(self.row(set, way)).into_iter().for_each(prefetch);
             }
         }
     }
@@ -180,6 +181,10 @@ impl Lines {
 
     /// Puts a line in a place that has none, with no byte valid.
     pub(super) fn allocate(&mut self, at: usize, line: u32) {
+        let row = self.row_of(at);
+        if row >= self.bytes.len() {
+            self.take_memory(row);
+        }
         self.places[at].empty();
         self.used[self.places[at].set as usize].lines = true;
         self.chains.put(&mut self.places, at, line);
@@ -282,16 +287,36 @@ impl Lines {
         self.places[at].fetch = entry.map_or(0, |entry| entry + 1);
     }
 
+    /// Where the bytes of a place are: a cache that few lines were in takes little of the host's memory.
+    #[inline]
+    fn row(&self, set: usize, way: usize) -> usize {
+        (self.ways - 1 - way) * self.used.len() + set
+    }
+
+    #[inline]
+    fn row_of(&self, at: usize) -> usize {
+        let set = self.places[at].set as usize;
+        self.row(set, at - set * self.ways)
+    }
+
+    /// Takes memory for ways up to the one of this row, at least twice as many as before.
+    #[cold]
+    fn take_memory(&mut self, row: usize) {
+        let ways = (row / self.used.len() + 1).next_power_of_two().min(self.ways);
+        self.bytes.resize(ways * self.used.len(), [0; LINE]);
+    }
+
     /// The bytes of a line.
     #[inline]
     pub(super) fn bytes(&self, at: usize) -> &[u8; LINE] {
-        &self.bytes[at]
+        &self.bytes[self.row_of(at)]
     }
 
     /// The bytes of a line, to change some and then [`Lines::mark`] them.
     #[inline]
     pub(super) fn bytes_mut(&mut self, at: usize) -> &mut [u8; LINE] {
-        &mut self.bytes[at]
+        let row = self.row_of(at);
+        &mut self.bytes[row]
     }
 
     /// The bytes `written` of a sector were written.
@@ -306,9 +331,10 @@ impl Lines {
     /// Writes the bytes `mask` of these sectors.
     #[inline(always)]
     pub(super) fn write(&mut self, at: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
+        let row = self.row_of(at);
         let place = &mut self.places[at];
         self.used[place.set as usize].changes = true;
-        let to = &mut self.bytes[at];
+        let to = &mut self.bytes[row];
         let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
         let masks = sector_masks(mask);
         for sector in each_sector(sectors) {

@@ -90,11 +90,13 @@ pub struct Finished {
     pub is_device: bool,
 }
 
-/// A table with a fixed number of entries.
+/// A table with at most so many entries, which take memory when they are first used.
 #[derive(Debug)]
 pub struct PendingTable {
+    most: usize,
     entries: Vec<Pending>,
     parts: Vec<Parts>,
+    /// Those of the entries that are free again.
     free: Vec<u32>,
 }
 
@@ -102,16 +104,17 @@ impl PendingTable {
     /// An empty table.
     pub fn new(entries: u32) -> Self {
         PendingTable {
-            entries: (0..entries).map(|_| Pending::FREE).collect(),
-            parts: vec![Parts::NONE; entries as usize],
-            free: (0..entries).rev().collect(),
+            most: entries as usize,
+            entries: Vec::new(),
+            parts: Vec::new(),
+            free: Vec::with_capacity(entries as usize),
         }
     }
 
     /// Whether an entry is free.
     #[inline]
     pub fn has_room(&self) -> bool {
-        !self.free.is_empty()
+        self.n_used() < self.most
     }
 
     /// Entries in use.
@@ -124,7 +127,9 @@ impl PendingTable {
     /// # Panics
     /// If the table is full: ask [`PendingTable::has_room`] first.
     pub fn add(&mut self, pending: Pending) -> u32 {
-        let entry = self.free.pop().expect("a free entry was asked for");
+        let Some(entry) = self.free.pop() else {
+            return self.add_first_used(pending);
+        };
         self.entries[entry as usize] = pending;
         self.parts[entry as usize].clear();
         if let Some(&next) = self.free.last() {
@@ -132,6 +137,16 @@ impl PendingTable {
             prefetch(&self.parts[next as usize]);
         }
         entry
+    }
+
+    /// The same in an entry that was never used.
+    #[cold]
+    fn add_first_used(&mut self, pending: Pending) -> u32 {
+        let entry = self.entries.len();
+        assert!(entry < self.most, "a free entry was asked for");
+        self.entries.push(pending);
+        self.parts.push(Parts::NONE);
+        entry as u32
     }
 
     /// Asks for the accesses under way, or most of them: entries freed last are taken first, so they lie at the begin.
@@ -155,6 +170,6 @@ impl PendingTable {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        *self = PendingTable::new(self.entries.len() as u32);
+        *self = PendingTable::new(self.most as u32);
     }
 }

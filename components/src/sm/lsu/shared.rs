@@ -116,6 +116,7 @@ pub struct SharedMemory {
     path: Path,
     config: Config,
     ports: Ports,
+    /// None before the first access: most kernels have none.
     bytes: Vec<u8>,
     current: Option<Current>,
     /// When the banks are free again.
@@ -131,13 +132,12 @@ pub struct SharedMemory {
 impl SharedMemory {
     /// Shared memory of zeros.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
-        let bytes = vec![0; config.bytes as usize];
         let lines = Lines::new(ports.lines.len());
         SharedMemory {
             path,
             config,
             ports,
-            bytes,
+            bytes: Vec::new(),
             current: None,
             free: Cycle::ZERO,
             waiting: mbarrier::Waiting::default(),
@@ -151,6 +151,14 @@ impl SharedMemory {
     /// Tells the log what happens from now on.
     pub fn listen(&mut self, log: Log) {
         self.log = log;
+    }
+
+    /// Takes memory for the bytes, if that is not done.
+    #[inline]
+    fn have_bytes(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes.resize(self.config.bytes as usize, 0);
+        }
     }
 
     /// Ends the access that has the banks in its last cycle there, or later when its link has room.
@@ -200,6 +208,9 @@ impl SharedMemory {
         let Some(mut flight) = self.ports.input.recv(now) else {
             return;
         };
+        if flight.timing().route != Route::Shuffle {
+            self.have_bytes();
+        }
         let (passes, halves) = self.count(&flight);
         // What was folded was the address, and no result is.
         flight.folded = 0;
@@ -287,7 +298,7 @@ impl Component for SharedMemory {
     }
 
     fn reset(&mut self) {
-        self.bytes.fill(0);
+        self.bytes.clear();
         self.current = None;
         self.free = Cycle::ZERO;
         self.waiting.clear();

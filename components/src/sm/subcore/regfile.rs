@@ -3,8 +3,8 @@
 //! A warp's rows begin at its slot times the registers of a warp of its grid, since one grid at a time runs on an SM.
 //!
 //! The host keeps a row that is [affine](Affine) as such, in an eighth of the memory: a full chip has 20 MB of rows, far more than the
-//! processor's caches, and addresses, counters and what all lanes share are such rows. Who reads one is told which it is. Rows come
-//! into being with the first warp that has them: most kernels use a part of the file.
+//! processor's caches, and addresses, counters and what all lanes share are such rows. Who reads one is told which it is. Rows take
+//! memory from the first warp on that has them: most kernels use a part of the file.
 //!
 //! # Invariant
 //! - A row whose bit is set in `is_affine` is what `affine` says; any other is what `rows` says.
@@ -46,8 +46,8 @@ impl RegFile {
     pub fn new(rows: usize, warps: usize) -> Self {
         RegFile {
             n_rows: rows,
-            rows: Vec::with_capacity(rows),
-            affine: Vec::with_capacity(rows),
+            rows: Vec::new(),
+            affine: Vec::new(),
             is_affine: vec![0; rows.div_ceil(WORD)],
             predicates: vec![[LaneMask::NONE; Pred::COUNT]; warps],
             base: vec![0; warps],

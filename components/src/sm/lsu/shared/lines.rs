@@ -100,6 +100,7 @@ impl SharedMemory {
         let Some(mut packet) = self.ports.lines[source].input.recv(now) else {
             return;
         };
+        self.have_bytes();
         let passes = self.serve_line(&mut packet);
         self.stats.lines += 1;
         self.stats.busy_cycles += passes;

@@ -16,6 +16,7 @@ impl SharedMemory {
             while self.ports.output[n].has_room(now)
                 && let Some(mut flight) = self.ports.products[n].recv(now)
             {
+                self.have_bytes();
                 self.multiply(&mut flight);
                 self.stats.products += 1;
                 let spent = now.since(flight.issued) + 2;
