@@ -12,6 +12,7 @@ use warpwave_hw::lru::Lru;
 use warpwave_hw::prefetch::prefetch;
 
 use crate::chains::{Chains, Tag, Tagged};
+use crate::line_bytes::LineBytes;
 use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_some, each_sector, sector_masks};
 use crate::proto::noc::Spread;
 
@@ -33,6 +34,7 @@ struct Place {
     fetch: u16,
     /// The changed sectors.
     dirty: u8,
+    way: u8,
 }
 
 impl Tagged for Place {
@@ -73,7 +75,7 @@ struct Next {
     set: usize,
 }
 
-/// All lines of one slice. A line is named by its place: set * ways + way.
+/// All lines of one slice. A line is named by its place: see [`Lines::place`].
 pub(super) struct Lines {
     ways: usize,
     sets: Spread,
@@ -82,8 +84,7 @@ pub(super) struct Lines {
     used: Box<[Use]>,
     chains: Chains<0>,
     lru: Lru,
-    /// Way by way, in the order in which those of a set are first taken, as far as that came: see [`Lines::row`].
-    bytes: Vec<[u8; LINE]>,
+    bytes: LineBytes,
     next: Next,
 }
 
@@ -96,9 +97,10 @@ impl Lines {
         let place = |n: usize| Place {
             valid: [0; SECTORS],
             tag: Tag::FREE,
-            set: (n / ways) as u32,
+            set: (n % sets) as u32,
             fetch: 0,
             dirty: 0,
+            way: (ways - 1 - n / sets) as u8,
         };
         Lines {
             ways,
@@ -108,7 +110,7 @@ impl Lines {
             chains: Chains::new(sets * ways),
             // As `forget_clean` leaves them, which passes over sets that were never used.
             lru: Lru::highest_first(sets, ways),
-            bytes: Vec::new(),
+            bytes: LineBytes::new(sets * ways),
             // Line 0 is none.
             next: Next { at: 0, line: 0, set: 0 },
         }
@@ -123,6 +125,12 @@ impl Lines {
         self.chains.clear(&mut self.places);
         self.used.fill(Use::NONE);
         self.lru = Lru::highest_first(self.used.len(), self.ways);
+    }
+
+    /// The place of a way of a set. Highest ways are taken first ([`LineBytes`]).
+    #[inline]
+    fn place(&self, set: usize, way: usize) -> usize {
+        (self.ways - 1 - way) * self.used.len() + set
     }
 
     /// Where a line is, if it is here.
@@ -152,16 +160,17 @@ impl Lines {
     pub(super) fn prefetch_line(&mut self, line: u32, local: impl Fn() -> u64) {
         if let Some(at) = self.chains.find(&self.places, line) {
             self.next.at = at;
-            let set = self.places[at].set as usize;
-            self.lru.prefetch(set, at - set * self.ways);
+            let Place { set, way, .. } = self.places[at];
+            self.lru.prefetch(set as usize, way.into());
             prefetch(self.bytes(at));
         } else {
             let set = self.sets.deal(local()).0 as usize;
             (self.next.line, self.next.set) = (line, set);
             if let Some(way) = self.lru.oldest(set, |_| true) {
                 self.lru.prefetch(set, way);
-                prefetch(&self.places[set * self.ways + way]);
-                self.bytes.get(self.row(set, way)).into_iter().for_each(prefetch);
+                let at = self.place(set, way);
+                prefetch(&self.places[at]);
+                self.bytes.get(at).into_iter().for_each(prefetch);
             }
         }
     }
@@ -174,17 +183,13 @@ impl Lines {
             Next { line: next, set, .. } if next == line => set,
             _ => self.sets.deal(local()).0 as usize,
         };
-        let first = set * self.ways;
-        let way = self.lru.oldest(set, |way| self.places[first + way].fetch == 0);
-        way.map(|way| first + way)
+        let is_free_to_go = |way| self.places[self.place(set, way)].fetch == 0;
+        self.lru.oldest(set, is_free_to_go).map(|way| self.place(set, way))
     }
 
     /// Puts a line in a place that has none, with no byte valid.
     pub(super) fn allocate(&mut self, at: usize, line: u32) {
-        let row = self.row_of(at);
-        if row >= self.bytes.len() {
-            self.take_memory(row);
-        }
+        self.bytes.use_place(at);
         self.places[at].empty();
         self.used[self.places[at].set as usize].lines = true;
         self.chains.put(&mut self.places, at, line);
@@ -202,7 +207,8 @@ impl Lines {
                 continue;
             }
             let mut stays = false;
-            for at in set * self.ways..(set + 1) * self.ways {
+            for way in 0..self.ways {
+                let at = self.place(set, way);
                 let is_clean = self.dirty(at) == 0 && self.fetch(at).is_none();
                 stays |= !is_clean;
                 if is_clean {
@@ -213,18 +219,18 @@ impl Lines {
         }
     }
 
-    /// The first place from `from` on with a changed sector.
-    pub(super) fn next_changed(&mut self, from: usize) -> Option<usize> {
-        for set in from / self.ways..self.used.len() {
+    /// The first set from `first` on with a changed sector, and the place of its first way that has one.
+    pub(super) fn next_changed(&mut self, first: usize) -> Option<(usize, usize)> {
+        for set in first..self.used.len() {
             if !self.used[set].changes {
                 continue;
             }
-            let (first, end) = (set * self.ways, (set + 1) * self.ways);
-            let changed = (first.max(from)..end).find(|&at| self.dirty(at) != 0);
-            if changed.is_some() {
-                return changed;
+            let mut places = (0..self.ways).map(|way| self.place(set, way));
+            let changed = places.find(|&at| self.dirty(at) != 0);
+            if let Some(at) = changed {
+                return Some((set, at));
             }
-            self.used[set].changes = (first..end).any(|at| self.dirty(at) != 0);
+            self.used[set].changes = false;
         }
         None
     }
@@ -235,15 +241,15 @@ impl Lines {
             self.evict(at);
         }
         self.places[at].empty();
-        let set = self.places[at].set as usize;
-        self.lru.release(set, at - set * self.ways);
+        let Place { set, way, .. } = self.places[at];
+        self.lru.release(set as usize, way.into());
     }
 
     /// Notes a use of a place.
     #[inline]
     pub(super) fn touch(&mut self, at: usize) {
-        let set = self.places[at].set as usize;
-        self.lru.touch(set, at - set * self.ways);
+        let Place { set, way, .. } = self.places[at];
+        self.lru.touch(set as usize, way.into());
     }
 
     /// The line in a place, if there is one.
@@ -287,36 +293,16 @@ impl Lines {
         self.places[at].fetch = entry.map_or(0, |entry| entry + 1);
     }
 
-    /// Where the bytes of a place are: a cache that few lines were in takes little of the host's memory.
-    #[inline]
-    fn row(&self, set: usize, way: usize) -> usize {
-        (self.ways - 1 - way) * self.used.len() + set
-    }
-
-    #[inline]
-    fn row_of(&self, at: usize) -> usize {
-        let set = self.places[at].set as usize;
-        self.row(set, at - set * self.ways)
-    }
-
-    /// Takes memory for ways up to the one of this row, at least twice as many as before.
-    #[cold]
-    fn take_memory(&mut self, row: usize) {
-        let ways = (row / self.used.len() + 1).next_power_of_two().min(self.ways);
-        self.bytes.resize(ways * self.used.len(), [0; LINE]);
-    }
-
     /// The bytes of a line.
     #[inline]
     pub(super) fn bytes(&self, at: usize) -> &[u8; LINE] {
-        &self.bytes[self.row_of(at)]
+        &self.bytes[at]
     }
 
     /// The bytes of a line, to change some and then [`Lines::mark`] them.
     #[inline]
     pub(super) fn bytes_mut(&mut self, at: usize) -> &mut [u8; LINE] {
-        let row = self.row_of(at);
-        &mut self.bytes[row]
+        &mut self.bytes[at]
     }
 
     /// The bytes `written` of a sector were written.
@@ -331,10 +317,9 @@ impl Lines {
     /// Writes the bytes `mask` of these sectors.
     #[inline(always)]
     pub(super) fn write(&mut self, at: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
-        let row = self.row_of(at);
         let place = &mut self.places[at];
         self.used[place.set as usize].changes = true;
-        let to = &mut self.bytes[row];
+        let to = &mut self.bytes[at];
         let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
         let masks = sector_masks(mask);
         for sector in each_sector(sectors) {
@@ -444,9 +429,11 @@ mod tests {
         ) {
             let mut lines = Lines::new(32 * LINE as u32, 4);
             store(&mut lines, &stored);
-            let changed: Vec<_> = (0..32).filter(|&at| lines.dirty(at) != 0).collect();
-            let mut walked = Vec::new();
-            while let Some(at) = lines.next_changed(walked.last().map_or(0, |at| at + 1)) {
+            let mut changed: Vec<_> = (0..32).filter(|&at| lines.dirty(at) != 0).collect();
+            changed.sort_by_key(|&at| (lines.places[at].set, lines.places[at].way));
+            let (mut walked, mut first) = (Vec::new(), 0);
+            while let Some((set, at)) = lines.next_changed(first) {
+                first = set;
                 lines.clean(at);
                 walked.push(at);
             }
@@ -455,7 +442,7 @@ mod tests {
             store(&mut lines, &more);
             lines.forget_clean();
             prop_assert!(stored.iter().all(|line| lines.find(*line).is_some() == more.contains(line)));
-            while let Some(at) = lines.next_changed(0) {
+            while let Some((_, at)) = lines.next_changed(0) {
                 lines.clean(at);
             }
             lines.forget_clean();

@@ -145,7 +145,7 @@ pub struct Slice {
     data_free: u64,
     /// Channel asked first for its packet.
     turn: usize,
-    /// Place from which a write-back of everything goes on.
+    /// Set from which a write-back of everything goes on.
     write_back: Option<usize>,
     next_edge: u64,
     state: TagState,

@@ -136,10 +136,10 @@ impl Slice {
             return;
         };
         let next = self.lines.next_changed(first);
-        if let Some(place) = next {
+        if let Some((_, place)) = next {
             self.write_line_back(place);
         }
-        self.write_back = next.map(|place| place + 1);
+        self.write_back = next.map(|(set, _)| set);
     }
 
     /// Gives a line the place of another.

@@ -37,9 +37,12 @@ impl Tagged for Place {
     }
 }
 
-/// The tags of one L1. A line is named by its place: set * ways + way.
+/// The tags of one L1. A line is named by its place: see [`Tags::place`].
 pub(super) struct Tags {
     ways: usize,
+    /// Sets that there are.
+    all_sets: usize,
+    /// Sets in use.
     sets: u32,
     places: Vec<Place>,
     chains: Chains<NEAR>,
@@ -54,12 +57,13 @@ impl Tags {
         let sets = lines / ways;
         let place = |n: usize| Place {
             tag: Tag::FREE,
-            set: (n / ways) as u32,
-            way: (n % ways) as u8,
+            set: (n % sets) as u32,
+            way: (n / sets) as u8,
             sectors: 0,
         };
         Tags {
             ways,
+            all_sets: sets,
             sets: sets as u32,
             places: (0..sets * ways).map(place).collect(),
             chains: Chains::new(sets * ways),
@@ -77,12 +81,18 @@ impl Tags {
     pub(super) fn hold(&mut self, bytes: u32) {
         self.clear();
         let sets = bytes as usize / LINE / self.ways;
-        self.sets = sets.clamp(1, self.places.len() / self.ways) as u32;
+        self.sets = sets.clamp(1, self.all_sets) as u32;
     }
 
     /// Places that lines may take.
     pub(super) fn places(&self) -> usize {
         self.places.len()
+    }
+
+    /// The place of a way of a set. Lowest ways are taken first ([`LineBytes`](crate::line_bytes::LineBytes)).
+    #[inline]
+    fn place(&self, set: usize, way: usize) -> usize {
+        way * self.all_sets + set
     }
 
     /// Where a line is, and its sectors, if it is here.
@@ -119,7 +129,7 @@ impl Tags {
         let set = (line % self.sets) as usize;
         let way = self.lru.oldest(set, |_| true).expect("a set has at least one way");
         self.lru.touch(set, way);
-        let at = set * self.ways + way;
+        let at = self.place(set, way);
         let evicted = self.places[at].tag.line().is_some();
         if evicted {
             self.chains.take(&mut self.places, at);

@@ -173,3 +173,36 @@ impl PendingTable {
         *self = PendingTable::new(self.most as u32);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(pc: u32) -> Pending {
+        Pending {
+            pc,
+            left: 1,
+            ..Pending::FREE
+        }
+    }
+
+    #[test]
+    fn entry_that_was_used_is_taken_before_one_that_was_not_up_to_the_most_there_may_be() {
+        let mut table = PendingTable::new(2);
+        assert_eq!((table.add(access(1)), table.add(access(2))), (0, 1));
+        assert!(!table.has_room());
+        assert_eq!(table.take(0).pc, 1);
+        assert_eq!((table.has_room(), table.n_used()), (true, 1));
+        assert_eq!(table.add(access(3)), 0);
+        assert_eq!((table.get(0).0.pc, table.get(1).0.pc), (3, 2));
+        table.clear();
+        assert_eq!((table.n_used(), table.add(access(4))), (0, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "a free entry was asked for")]
+    fn access_more_than_there_may_be_is_refused() {
+        let mut table = PendingTable::new(1);
+        (0..2).for_each(|pc| _ = table.add(access(pc)));
+    }
+}
