@@ -40,8 +40,6 @@ impl Tagged for Place {
 /// The tags of one L1. A line is named by its place: see [`Tags::place`].
 pub(super) struct Tags {
     ways: usize,
-    /// Sets that there are.
-    all_sets: usize,
     /// Sets in use.
     sets: u32,
     places: Vec<Place>,
@@ -55,19 +53,28 @@ impl Tags {
         let lines = (bytes as usize / LINE).max(1);
         let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
         let sets = lines / ways;
-        let place = |n: usize| Place {
+        let free = Place {
             tag: Tag::FREE,
-            set: (n % sets) as u32,
-            way: (n / sets) as u8,
+            set: 0,
+            way: 0,
             sectors: 0,
         };
-        Tags {
+        let mut tags = Tags {
             ways,
-            all_sets: sets,
             sets: sets as u32,
-            places: (0..sets * ways).map(place).collect(),
+            places: vec![free; sets * ways],
             chains: Chains::new(sets * ways),
             lru: Lru::new(sets, ways),
+        };
+        tags.deal();
+        tags
+    }
+
+    /// Deals the places to the ways of the sets in use.
+    fn deal(&mut self) {
+        let sets = self.sets as usize;
+        for (n, place) in self.places.iter_mut().take(sets * self.ways).enumerate() {
+            (place.set, place.way) = ((n % sets) as u32, (n / sets) as u8);
         }
     }
 
@@ -80,8 +87,11 @@ impl Tags {
     /// Forgets every line, and uses as many sets as `bytes` bytes of lines make, at most those there were at first.
     pub(super) fn hold(&mut self, bytes: u32) {
         self.clear();
-        let sets = bytes as usize / LINE / self.ways;
-        self.sets = sets.clamp(1, self.all_sets) as u32;
+        let sets = (bytes as usize / LINE / self.ways).clamp(1, self.places.len() / self.ways) as u32;
+        if sets != self.sets {
+            self.sets = sets;
+            self.deal();
+        }
     }
 
     /// Places that lines may take.
@@ -92,7 +102,7 @@ impl Tags {
     /// The place of a way of a set. Lowest ways are taken first ([`LineBytes`](crate::line_bytes::LineBytes)).
     #[inline]
     fn place(&self, set: usize, way: usize) -> usize {
-        way * self.all_sets + set
+        way * self.sets as usize + set
     }
 
     /// Where a line is, and its sectors, if it is here.

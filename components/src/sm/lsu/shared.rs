@@ -116,7 +116,7 @@ pub struct SharedMemory {
     path: Path,
     config: Config,
     ports: Ports,
-    /// None before the first access: most kernels have none.
+    /// As far as CTAs used it, and some more: most kernels use little.
     bytes: Vec<u8>,
     current: Option<Current>,
     /// When the banks are free again.
@@ -153,12 +153,19 @@ impl SharedMemory {
         self.log = log;
     }
 
-    /// Takes memory for the bytes, if that is not done.
+    /// Sees to it that there are bytes up to `end`, as far as the SM has them.
     #[inline]
-    fn have_bytes(&mut self) {
-        if self.bytes.is_empty() {
-            self.bytes.resize(self.config.bytes as usize, 0);
+    fn use_bytes(&mut self, end: usize) {
+        if end > self.bytes.len() {
+            self.grow(end);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, end: usize) {
+        let bytes = end.next_power_of_two().min(self.config.bytes as usize);
+        self.bytes.reserve_exact(bytes - self.bytes.len());
+        self.bytes.resize(bytes, 0);
     }
 
     /// Ends the access that has the banks in its last cycle there, or later when its link has room.
@@ -209,7 +216,7 @@ impl SharedMemory {
             return;
         };
         if flight.timing().route != Route::Shuffle {
-            self.have_bytes();
+            self.use_bytes(end_of_cta(&flight));
         }
         let (passes, halves) = self.count(&flight);
         // What was folded was the address, and no result is.
@@ -350,6 +357,11 @@ impl Component for SharedMemory {
         report.count("products", stats.products);
         report.latency("shared", &stats.latency);
     }
+}
+
+/// Where the shared memory of a warp's CTA ends.
+fn end_of_cta(flight: &Flight) -> usize {
+    flight.shared_base as usize + flight.grid.shared_bytes as usize
 }
 
 /// What the banks do, by the passes of the access that has them: a conflict takes more than one.

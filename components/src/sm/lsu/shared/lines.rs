@@ -100,7 +100,6 @@ impl SharedMemory {
         let Some(mut packet) = self.ports.lines[source].input.recv(now) else {
             return;
         };
-        self.have_bytes();
         let passes = self.serve_line(&mut packet);
         self.stats.lines += 1;
         self.stats.busy_cycles += passes;
@@ -114,6 +113,7 @@ impl SharedMemory {
     /// Carries an access out; the passes that it takes.
     fn serve_line(&mut self, packet: &mut Packet) -> u64 {
         let (_, first) = remote(packet.line).expect("these packets are for shared memory");
+        self.use_bytes(first + LINE);
         let line = &mut self.bytes[first..];
         match packet.kind {
             PacketKind::Load => {

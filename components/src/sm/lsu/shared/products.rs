@@ -6,7 +6,7 @@
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::gmma;
 
-use super::SharedMemory;
+use super::{SharedMemory, end_of_cta};
 use crate::proto::warp::Flight;
 
 impl SharedMemory {
@@ -16,7 +16,7 @@ impl SharedMemory {
             while self.ports.output[n].has_room(now)
                 && let Some(mut flight) = self.ports.products[n].recv(now)
             {
-                self.have_bytes();
+                self.use_bytes(end_of_cta(&flight));
                 self.multiply(&mut flight);
                 self.stats.products += 1;
                 let spent = now.since(flight.issued) + 2;
