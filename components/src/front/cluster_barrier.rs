@@ -42,7 +42,7 @@ struct Entry {
     arrived: u32,
     ended: u32,
     /// SM of each CTA, within the GPC.
-    sms: [u8; MAX_CLUSTER as usize],
+    sms: [u16; MAX_CLUSTER as usize],
 }
 
 impl Entry {
@@ -80,7 +80,7 @@ impl ClusterBarrier {
         let ClusterArrive { cluster, rank, .. } = message;
         let at = self.entry(message);
         let entry = &mut self.entries[at];
-        entry.sms[rank as usize] = sm as u8;
+        entry.sms[rank as usize] = sm as u16;
         entry.arrived |= 1 << rank;
         entry.ended |= u32::from(message.ended) << rank;
         let all = entry.all();
@@ -153,8 +153,8 @@ impl Component for ClusterBarrier {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.vector("clusters", 8, Some(self.entries.len() as u64));
-        probe.vector("opening", 8, Some(self.opening.len() as u64));
+        probe.vector("clusters", 16, Some(self.entries.len() as u64));
+        probe.vector("opening", 16, Some(self.opening.len() as u64));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -187,8 +187,12 @@ mod tests {
     const OPEN: [&str; 2] = ["open0", "open1"];
 
     fn arrive(rank: u8, ended: bool) -> ClusterArrive {
+        arrive_of(4, rank, ended)
+    }
+
+    fn arrive_of(cluster: u64, rank: u8, ended: bool) -> ClusterArrive {
         ClusterArrive {
-            cluster: 4,
+            cluster,
             rank,
             size: 2,
             ended,
@@ -223,5 +227,16 @@ mod tests {
         // The last arrival is sent in 20: known in 23, sent on in 33, there in 36. The second time block 1 has ended.
         assert_eq!(times("open0"), [36, 76]);
         assert_eq!(times("open1"), [36]);
+    }
+
+    #[test]
+    fn more_clusters_than_256_may_wait_and_open_together() {
+        let of_all = |rank, ended, from: u64| (0..300).map(move |n| (from + n, arrive_of(n, rank, ended)));
+        let says = [0, 1].map(|rank: u8| {
+            let arrives = of_all(rank, false, u64::from(rank) * 400);
+            arrives.chain(of_all(rank, true, 1000)).collect::<Vec<_>>()
+        });
+        let events = check(|rig: &mut Rig| unit(rig, [&says[0], &says[1]]), 1400).unwrap();
+        assert_eq!(events.iter().filter(|event| event.link == "open1").count(), 300);
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Look {
     /// Names with the parts that they lie in, and values.
     signals: Vec<(String, Option<u64>)>,
     parts: Vec<String>,
+    /// A value that its signal is too narrow for.
+    too_large: Option<String>,
     is_quiescent: bool,
 }
 
@@ -41,7 +43,10 @@ impl Probe for Look {
     fn bit(&mut self, name: &'static str, value: Option<bool>) {
         self.value(name, value.map(u64::from));
     }
-    fn vector(&mut self, name: &'static str, _: u32, value: Option<u64>) {
+    fn vector(&mut self, name: &'static str, width: u32, value: Option<u64>) {
+        if let Some(value) = value.filter(|value| width < u64::BITS && value >> width != 0) {
+            self.too_large = Some(format!("{name} of {width} bits is {value}"));
+        }
         self.value(name, value);
     }
     fn state(&mut self, name: &'static str, _: &'static [&'static str], value: Option<usize>) {
@@ -131,10 +136,13 @@ impl Life {
         self.at_rest.push(is_at_rest);
     }
 
-    /// The same signals as at first, each as it was after the component's last tick.
+    /// The same signals as at first, wide enough, each as it was after the component's last tick.
     fn looks_wrong(&self, now: Cycle, look: &Look, sampled: &Look) -> Option<String> {
         if !look.names().eq(self.first.names()) {
             return Some(format!("after cycle {now} it shows other signals than at first"));
+        }
+        if let Some(value) = &look.too_large {
+            return Some(format!("after cycle {now} {value}"));
         }
         let mut both = look.signals.iter().zip(&sampled.signals);
         let ((name, value), (_, sampled)) = both.find(|(own, its)| own != its)?;

@@ -18,6 +18,7 @@ enum Fault {
     NeverRests,
     LooksAtTheChannel,
     ShowsMoreWhenBusy,
+    ShowsTooMuch,
 }
 
 /// Adds one in four cycles, pipelined.
@@ -87,6 +88,7 @@ impl Component for Adder {
             Fault::CountsIdleTicks => probe.vector("ticks", 32, Some(self.ticks)),
             Fault::LooksAtTheChannel => probe.bit("coming", Some(!self.input.is_empty())),
             Fault::ShowsMoreWhenBusy if held > 0 => probe.bit("busy", Some(true)),
+            Fault::ShowsTooMuch => probe.vector("sums", 4, Some(self.sums)),
             _ => {}
         }
     }
@@ -148,6 +150,7 @@ fn every_fault_is_found_and_named() {
             Fault::ShowsMoreWhenBusy,
             "after cycle 1 it shows other signals than at first",
         ),
+        (Fault::ShowsTooMuch, "sums of 4 bits is 16"),
     ];
     for (fault, words) in expected {
         let finding = verdict(fault).expect_err("a fault");

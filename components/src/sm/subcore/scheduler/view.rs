@@ -100,7 +100,7 @@ impl Scheduler {
             probe.vector("pc", 32, warp.map(|w| u64::from(w.flow.pc())));
             probe.vector("active", 32, warp.map(|w| u64::from(w.flow.active().0)));
             probe.vector("ibuffer", 4, warp.map(|_| u64::from(self.ibuffers.ready(slot))));
-            probe.vector("in_flight", 8, warp.map(|w| u64::from(w.in_flight)));
+            probe.vector("in_flight", 16, warp.map(|w| u64::from(w.in_flight)));
             probe.leave();
         }
     }
