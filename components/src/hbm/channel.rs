@@ -320,7 +320,7 @@ impl Component for Channel {
         probe.vector("line", 48, known.then_some(self.line));
         probe.vector("queue", 8, Some(self.queue.len() as u64));
         probe.bit("writing", Some(self.queue.is_writing()));
-        probe.vector("done", 8, Some(self.done.len() as u64));
+        probe.vector("done", 16, Some(self.done.len() as u64));
         for (n, bank) in self.clockwork.banks.iter().enumerate() {
             probe.enter("bank", n);
             probe.state("state", &["closed", "open"], Some(usize::from(bank.row.is_some())));

@@ -335,7 +335,7 @@ impl Component for CtaManager {
         let resident = self.residents.iter().flatten();
         probe.vector("ctas", 6, Some(resident.clone().count() as u64));
         probe.vector("live_warps", 7, Some(resident.map(|r| u64::from(r.live)).sum()));
-        probe.vector("barriers_opening", 6, Some(self.openings.len() as u64));
+        probe.vector("barriers_opening", 10, Some(self.openings.len() as u64));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -320,7 +320,7 @@ impl Component for Tma {
     fn probe(&self, probe: &mut dyn Probe) {
         probe.bit("piece_valid", Some(self.moved.is_some()));
         probe.vector("piece_address", 48, self.moved);
-        probe.vector("copies", 8, Some(self.jobs.len() as u64));
+        probe.vector("copies", 16, Some(self.jobs.len() as u64));
         probe.vector(
             "pieces_under_way",
             8,
