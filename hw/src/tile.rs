@@ -14,6 +14,7 @@
 pub(crate) mod bell;
 mod fading;
 mod leash;
+mod mail;
 mod slot;
 mod watch;
 mod wheel;
@@ -216,7 +217,7 @@ impl Tile {
         if !self.skip || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
             return now;
         }
-        let message = self.shared.mail.next(now).min(self.shared.leash.next_reply(now));
+        let message = self.shared.door.mail.next(now).min(self.shared.leash.next_reply(now));
         self.next_known(now).min(message)
     }
 
@@ -241,13 +242,18 @@ impl Tile {
     /// # Panics
     /// If it is part of a machine already.
     pub(crate) fn join(&self, bells: &Bells, tile: usize) {
-        let joined = self.shared.bell.set((bells.clone(), tile));
+        let joined = self.shared.door.bell.set((bells.clone(), tile));
         assert!(joined.is_ok(), "a tile is part of one machine");
     }
 
     /// Its number in the machine.
     pub(crate) fn number(&self) -> usize {
-        self.shared.bell.get().expect("a tile that runs is part of a machine").1
+        self.shared
+            .door
+            .bell
+            .get()
+            .expect("a tile that runs is part of a machine")
+            .1
     }
 
     fn all(&self) -> u64 {

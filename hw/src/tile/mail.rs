@@ -1,0 +1,145 @@
+//! A mailbox: for each component of a tile the cycles in which messages of other tiles come.
+//!
+//! Few components of a tile hear of others, and a window's cycles are the bits of a word: so all mail of a window lies in two or three
+//! lines of the processor's cache, which the threads of both tiles take from each other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::wheel::Wheel;
+use super::{HORIZON, MAX_COMPONENTS};
+use crate::time::Cycle;
+
+/// For each component the cycles modulo the horizon; and which components have any.
+#[repr(C)]
+pub struct Mail {
+    components: AtomicU64,
+    cycles: [AtomicU64; MAX_COMPONENTS],
+}
+
+/// A cycle is a bit of a word.
+const _: () = assert!(HORIZON == u64::BITS as u64);
+
+impl Mail {
+    /// No mail.
+    pub fn new() -> Self {
+        Mail {
+            components: AtomicU64::new(0),
+            cycles: [const { AtomicU64::new(0) }; MAX_COMPONENTS],
+        }
+    }
+
+    /// Leaves a message for a component where no other thread writes, so that plain loads and stores do.
+    #[inline]
+    pub fn add(&self, at: Cycle, component: u8) {
+        let cycles = &self.cycles[component as usize];
+        cycles.store(cycles.load(Ordering::Relaxed) | bit(at), Ordering::Relaxed);
+        let components = self.components.load(Ordering::Relaxed);
+        self.components.store(components | 1 << component, Ordering::Relaxed);
+    }
+
+    /// The same while other threads may.
+    ///
+    /// What is set already need not be set again, and a plain load does not take the line from others: who reads a bit that is
+    /// being taken off reads it before that, so it is taken over for this message too.
+    #[inline]
+    pub fn post(&self, at: Cycle, component: u8) {
+        let cycles = &self.cycles[component as usize];
+        if cycles.load(Ordering::Acquire) & bit(at) == 0 {
+            cycles.fetch_or(bit(at), Ordering::AcqRel);
+        }
+        if self.components.load(Ordering::Acquire) >> component & 1 == 0 {
+            self.components.fetch_or(1 << component, Ordering::AcqRel);
+        }
+    }
+
+    /// The first cycle from `now` on in which a message comes.
+    pub fn next(&self, now: Cycle) -> Cycle {
+        let mut components = self.components.load(Ordering::Acquire);
+        let mut cycles = 0;
+        while components != 0 {
+            cycles |= self.cycles[components.trailing_zeros() as usize].load(Ordering::Acquire);
+            components &= components - 1;
+        }
+        if cycles == 0 {
+            return Cycle::NEVER;
+        }
+        now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
+    }
+
+    /// Puts all on `wheel`, on the only thread.
+    pub fn empty_into(&self, wheel: &Wheel) {
+        let components = self.components.load(Ordering::Relaxed);
+        if components == 0 {
+            return;
+        }
+        self.components.store(0, Ordering::Relaxed);
+        each(
+            components,
+            |component, cycles| {
+                wheel.add_all(cycles.load(Ordering::Relaxed), component);
+                cycles.store(0, Ordering::Relaxed);
+            },
+            &self.cycles,
+        );
+    }
+
+    /// Puts all on `wheel`, while other threads may leave more.
+    pub fn drain_into(&self, wheel: &Wheel) {
+        if self.components.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let components = self.components.swap(0, Ordering::AcqRel);
+        each(
+            components,
+            |component, cycles| {
+                wheel.add_all(cycles.swap(0, Ordering::AcqRel), component);
+            },
+            &self.cycles,
+        );
+    }
+}
+
+/// The bit of a cycle.
+#[inline]
+fn bit(at: Cycle) -> u64 {
+    1 << (at.0 % HORIZON)
+}
+
+/// Does something for each component whose bit is set.
+#[inline]
+fn each(mut components: u64, act: impl Fn(u32, &AtomicU64), cycles: &[AtomicU64; MAX_COMPONENTS]) {
+    while components != 0 {
+        let component = components.trailing_zeros();
+        components &= components - 1;
+        act(component, &cycles[component as usize]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mail_of_one_thread_and_of_several_puts_the_same_on_the_wheel_once() {
+        let entries = [(3, 0), (3, 2), (63, 1), (70, 3)].map(|(at, who)| (Cycle(at), who));
+        let (alone, shared) = (Mail::new(), Mail::new());
+        let (first, second) = (Wheel::new(), Wheel::new());
+        for (at, who) in entries {
+            alone.add(at, who);
+            shared.post(at, who);
+        }
+        assert_eq!([&alone, &shared].map(|mail| mail.next(Cycle(60))), [Cycle(63); 2]);
+        alone.empty_into(&first);
+        shared.drain_into(&second);
+        for wheel in [&first, &second] {
+            assert_eq!([3, 6, 63].map(|at| wheel.take(Cycle(at))), [0b101, 0b1000, 0b10]);
+        }
+        for mail in [&alone, &shared] {
+            mail.drain_into(&first);
+            assert_eq!(
+                (mail.next(Cycle(0)), first.next(Cycle(0))),
+                (Cycle::NEVER, Cycle::NEVER)
+            );
+        }
+    }
+}
