@@ -4,7 +4,7 @@
 //!   host <-> front tile: gigathread
 //!               |  one tile per SM: cta, 4 x subcore, lsu, shared, l1
 //!               |  where there are clusters one tile per GPC: the network among its SMs, the barrier of clusters
-//!               |     crossbar tile: request and response networks
+//!               |     one tile per crossbar network: requests, responses
 //!               |        one tile per memory partition: L2 slices, HBM channels
 //! ```
 

@@ -1,7 +1,8 @@
-//! Wires the memory side: both crossbar networks in one tile, and slices with their channels in tiles of their own.
+//! Wires the memory side: each crossbar network in a tile of its own, and slices with their channels in others. Networks are the only
+//! busy tiles of their turn ([`warpwave_hw::clock`]), so that two threads run one each.
 //!
 //! ```text
-//!   SM tiles            crossbar tile        memory tiles, several groups each
+//!   SM tiles            crossbar tiles       memory tiles, several groups each
 //!   l1 ---- request ----> [request ] --------> slice 0 --+-- channel 0
 //!   l1 <--- answer ------ [response] <-------- slice 1 --+-- channel 1
 //! ```
@@ -57,9 +58,8 @@ pub(super) struct MemorySide<'a> {
     config: &'a GpuConfig,
     map: Arc<AddressMap>,
     way: Way,
-    tile: TileBuilder,
-    request: Slot,
-    response: Slot,
+    request: (TileBuilder, Slot),
+    response: (TileBuilder, Slot),
     from_sms: Vec<InPort<Box<Packet>>>,
     to_sms: Vec<OutPort<Box<Packet>>>,
 }
@@ -89,15 +89,17 @@ impl Way {
 impl<'a> MemorySide<'a> {
     /// No SM joined yet.
     pub(super) fn new(config: &'a GpuConfig, map: &Arc<AddressMap>) -> Self {
-        let mut tile = TileBuilder::new();
-        let (request, response) = (tile.slot(), tile.slot());
+        let network = || {
+            let mut tile = TileBuilder::new();
+            let slot = tile.slot();
+            (tile, slot)
+        };
         MemorySide {
             config,
             map: map.clone(),
             way: Way::new(config),
-            tile,
-            request,
-            response,
+            request: network(),
+            response: network(),
             from_sms: Vec::new(),
             to_sms: Vec::new(),
         }
@@ -107,15 +109,15 @@ impl<'a> MemorySide<'a> {
     pub(super) fn connect(&mut self, sm: &Path, l1: &Slot) -> (OutPort<Box<Packet>>, InPort<Box<Packet>>) {
         let latency = self.way.sm_link;
         let depth = self.depth(latency);
-        let (below, requests) = join(sm.child("xbar.request"), latency, depth, l1, &self.request);
-        let (answers, returns) = join(sm.child("l1.return"), latency, depth, &self.response, l1);
+        let (below, requests) = join(sm.child("xbar.request"), latency, depth, l1, &self.request.1);
+        let (answers, returns) = join(sm.child("l1.return"), latency, depth, &self.response.1, l1);
         self.from_sms.push(requests);
         self.to_sms.push(answers);
         (below, returns)
     }
 
     /// All tiles of the memory side, and the host's links to the slices.
-    pub(super) fn build(mut self, root: &Path, storage: &Arc<Storage>) -> (Vec<Tile>, Vec<OutPort<SliceCommand>>) {
+    pub(super) fn build(self, root: &Path, storage: &Arc<Storage>) -> (Vec<Tile>, Vec<OutPort<SliceCommand>>) {
         let map = self.map.clone();
         let of_group = map.slices_per_group() + map.channels_per_group();
         let groups_per_tile = (TILE_COMPONENTS / of_group).max(1);
@@ -141,9 +143,11 @@ impl<'a> MemorySide<'a> {
         let path = root.child("xbar");
         let request = Crossbar::new(path.child("request"), request, self.from_sms, slices.to_slices);
         let response = Crossbar::new(path.child("response"), response, slices.from_slices, self.to_sms);
-        self.tile.fill(&self.request, request);
-        self.tile.fill(&self.response, response);
-        tiles.insert(0, self.tile.build());
+        let build = |(mut tile, slot): (TileBuilder, Slot), network| {
+            tile.fill(&slot, network);
+            tile.build()
+        };
+        tiles.splice(0..0, [build(self.request, request), build(self.response, response)]);
         (tiles, slices.commands)
     }
 
@@ -181,8 +185,14 @@ impl<'a> MemorySide<'a> {
     ) -> slice::Ports {
         let latency = self.way.slice_link;
         let depth = 2 * latency + self.config.l2.queue_depth;
-        let (to_slice, requests) = join(path.child("request"), latency, depth, &self.request, slot);
-        let (answers, from_slice) = join(path.child("answer"), latency, self.depth(latency), slot, &self.response);
+        let (to_slice, requests) = join(path.child("request"), latency, depth, &self.request.1, slot);
+        let (answers, from_slice) = join(
+            path.child("answer"),
+            latency,
+            self.depth(latency),
+            slot,
+            &self.response.1,
+        );
         let (command, commands) = join(path.child("command"), 1, 2, &Slot::outside(), slot);
         slices.to_slices.push(to_slice);
         slices.from_slices.push(from_slice);
