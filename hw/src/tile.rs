@@ -6,10 +6,10 @@
 //! cycle puts itself there. So a cycle costs what happens in it, not the number of components.
 //!
 //! Invariants: every entry of the wheel lies less than [`HORIZON`] cycles ahead; entries that other tiles make arrive in a
-//! mailbox of the same form and are taken over when a window begins, before any of them falls due. A tile is at most a quantum
-//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. Of a hub that only
-//! answers it is at most two quanta ahead less what a message to that takes (module `leash`). So a mailbox taken over early or late
-//! never mixes up two cycles.
+//! mailbox (module `mail`) and are taken over when a window begins, before any of them falls due. A tile is at most a quantum
+//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. Of a hub that
+//! only answers it is at most two quanta ahead less what a message to that takes (module `leash`). So a mailbox taken over
+//! early or late never mixes up two cycles.
 
 pub(crate) mod bell;
 mod fading;

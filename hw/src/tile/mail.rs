@@ -54,12 +54,10 @@ impl Mail {
 
     /// The first cycle from `now` on in which a message comes.
     pub fn next(&self, now: Cycle) -> Cycle {
-        let mut components = self.components.load(Ordering::Acquire);
-        let mut cycles = 0;
-        while components != 0 {
-            cycles |= self.cycles[components.trailing_zeros() as usize].load(Ordering::Acquire);
-            components &= components - 1;
-        }
+        let components = bits(self.components.load(Ordering::Acquire));
+        let cycles = components.fold(0, |cycles, component| {
+            cycles | self.cycles[component as usize].load(Ordering::Acquire)
+        });
         if cycles == 0 {
             return Cycle::NEVER;
         }
@@ -73,14 +71,11 @@ impl Mail {
             return;
         }
         self.components.store(0, Ordering::Relaxed);
-        each(
-            components,
-            |component, cycles| {
-                wheel.add_all(cycles.load(Ordering::Relaxed), component);
-                cycles.store(0, Ordering::Relaxed);
-            },
-            &self.cycles,
-        );
+        for component in bits(components) {
+            let cycles = &self.cycles[component as usize];
+            wheel.add_all(cycles.load(Ordering::Relaxed), component);
+            cycles.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Puts all on `wheel`, while other threads may leave more.
@@ -88,14 +83,9 @@ impl Mail {
         if self.components.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let components = self.components.swap(0, Ordering::AcqRel);
-        each(
-            components,
-            |component, cycles| {
-                wheel.add_all(cycles.swap(0, Ordering::AcqRel), component);
-            },
-            &self.cycles,
-        );
+        for component in bits(self.components.swap(0, Ordering::AcqRel)) {
+            wheel.add_all(self.cycles[component as usize].swap(0, Ordering::AcqRel), component);
+        }
     }
 }
 
@@ -105,14 +95,14 @@ fn bit(at: Cycle) -> u64 {
     1 << (at.0 % HORIZON)
 }
 
-/// Does something for each component whose bit is set.
+/// The numbers of the bits that are set, lowest first.
 #[inline]
-fn each(mut components: u64, act: impl Fn(u32, &AtomicU64), cycles: &[AtomicU64; MAX_COMPONENTS]) {
-    while components != 0 {
-        let component = components.trailing_zeros();
-        components &= components - 1;
-        act(component, &cycles[component as usize]);
-    }
+fn bits(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (bit < u64::BITS).then_some(bit)
+    })
 }
 
 #[cfg(test)]
