@@ -72,6 +72,7 @@ mod tests {
         let mut bytes = LineBytes::new(100);
         assert_eq!(bytes.get(0), None);
         bytes.use_place(9);
+        assert_eq!(bytes.get(16), None, "no more than twice what is used");
         bytes[9][127] = 7;
         bytes.use_place(99);
         assert_eq!((bytes[9][127], bytes[99]), (7, [0; LINE]));

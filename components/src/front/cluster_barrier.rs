@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn more_clusters_than_256_may_wait_and_open_together() {
+    fn more_clusters_than_256_may_wait() {
         let of_all = |rank, ended, from: u64| (0..300).map(move |n| (from + n, arrive_of(n, rank, ended)));
         let says = [0, 1].map(|rank: u8| {
             let arrives = of_all(rank, false, u64::from(rank) * 400);

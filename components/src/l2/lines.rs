@@ -368,6 +368,20 @@ mod tests {
     }
 
     #[test]
+    fn empty_cache_takes_a_place_of_every_set_before_the_second_of_one() {
+        let mut lines = Lines::new(32 * LINE as u32, 4);
+        let mut taken = [0; 8];
+        for line in 1..5 {
+            let at = lines.victim(line, || line.into()).expect("a free place is a victim");
+            lines.allocate(at, line);
+            lines.touch(at);
+            let set = lines.places[at].set as usize;
+            assert_eq!(at, 8 * taken[set] + set);
+            taken[set] += 1;
+        }
+    }
+
+    #[test]
     fn set_full_of_pinned_lines_there_is_no_victim() {
         let mut lines = Lines::new(256, 2);
         let [older, younger] = [10, 11].map(|line| {

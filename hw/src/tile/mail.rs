@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::wheel::Wheel;
+use super::wheel::{Wheel, first_from};
 use super::{HORIZON, MAX_COMPONENTS};
 use crate::time::Cycle;
 
@@ -58,10 +58,7 @@ impl Mail {
         let cycles = components.fold(0, |cycles, component| {
             cycles | self.cycles[component as usize].load(Ordering::Acquire)
         });
-        if cycles == 0 {
-            return Cycle::NEVER;
-        }
-        now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
+        first_from(now, cycles)
     }
 
     /// Puts all on `wheel`, on the only thread.

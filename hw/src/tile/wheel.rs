@@ -64,10 +64,15 @@ impl Wheel {
     /// The first cycle from `now` on with an entry.
     #[inline]
     pub fn next(&self, now: Cycle) -> Cycle {
-        let cycles = self.cycles.load(Ordering::Acquire);
-        if cycles == 0 {
-            return Cycle::NEVER;
-        }
-        now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
+        first_from(now, self.cycles.load(Ordering::Acquire))
     }
+}
+
+/// The first cycle from `now` on whose bit, modulo the horizon, is set.
+#[inline]
+pub(super) fn first_from(now: Cycle, cycles: u64) -> Cycle {
+    if cycles == 0 {
+        return Cycle::NEVER;
+    }
+    now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
 }

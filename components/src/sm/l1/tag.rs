@@ -217,6 +217,14 @@ mod tests {
     }
 
     #[test]
+    fn empty_cache_takes_the_first_places_whatever_it_holds() {
+        let mut tags = Tags::new(1024, 2);
+        assert_eq!([100, 101, 103, 104].map(|line| tags.install(line, 0b1).0), [0, 1, 3, 4]);
+        tags.hold(512);
+        assert_eq!([100, 101, 103, 104].map(|line| tags.install(line, 0b1).0), [0, 1, 3, 2]);
+    }
+
+    #[test]
     fn line_present_second_fill_adds_its_sectors() {
         let mut tags = two_ways_of_two_sets();
         let (place, _) = tags.install(100, 0b0001);
