@@ -241,39 +241,17 @@ impl Gpu {
     /// Lets everything under way arrive, writes the L2 back, and goes on to a cycle at which the next launch may begin.
     /// From `end` on all steps are multiples of [`LAUNCH_GRID`], so that no quantum shows.
     fn settle(&mut self, end: Cycle) {
-        self.run_to(Cycle((end.0 + LAUNCH_GRID).next_multiple_of(LAUNCH_GRID)));
-        self.drain();
+        let at = Cycle((end.0 + LAUNCH_GRID).next_multiple_of(LAUNCH_GRID));
+        self.clock.run(at, |_| false);
+        self.clock.wait_until(at);
+        self.clock.run_until_still(LAUNCH_GRID);
         self.command_slices(SliceCommand::WriteBack);
     }
 
     fn command_slices(&mut self, command: SliceCommand) {
         let now = self.clock.now();
         self.slices.iter_mut().for_each(|slice| slice.send(now, command));
-        self.drain();
-    }
-
-    /// Runs until nothing has been under way for a whole step. How many steps that takes must not depend on whether the clock
-    /// sees that nothing is due: a machine that skips nothing never does. Only what is stuck for good ends it early.
-    fn drain(&mut self) {
-        let mut quiet = false;
-        loop {
-            let can_change = self.run_to(self.clock.now() + LAUNCH_GRID);
-            let was_quiet = std::mem::replace(&mut quiet, self.is_quiescent());
-            if was_quiet && quiet || !can_change && !quiet {
-                return;
-            }
-        }
-    }
-
-    /// Runs or waits until a cycle; whether anything can still happen.
-    fn run_to(&mut self, at: Cycle) -> bool {
-        let stop = self.clock.run(at, |_| false);
-        self.clock.wait_until(at);
-        stop != Stop::Quiet
-    }
-
-    fn is_quiescent(&self) -> bool {
-        self.components().all(|component| component.is_quiescent())
+        self.clock.run_until_still(LAUNCH_GRID);
     }
 
     fn waits(&self) -> Vec<String> {

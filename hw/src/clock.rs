@@ -6,10 +6,13 @@
 //! `window`). A hub with a shorter way to the leaves does not shorten them while it only answers ([`crate::tile::Promise`]). When no
 //! tile has anything to do, the clock jumps.
 
+mod marks;
 mod meeting;
 mod plan;
+mod ring;
 mod share;
 mod sides;
+mod stretch;
 mod window;
 
 use std::panic::resume_unwind;
@@ -18,6 +21,7 @@ use crate::tile::bell::Bells;
 use crate::tile::{Promise, Tile};
 use crate::time::Cycle;
 use plan::Plan;
+use ring::Ring;
 use share::Share;
 use sides::Side;
 use window::Reaches;
@@ -137,31 +141,54 @@ impl Clock {
     /// # Panics
     /// As a component does, whatever thread ticked it.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
-        let has_hubs = self.sides.contains(&Side::Hub);
-        self.bells.set_alone(self.threads == 1);
-        let reaches = self.reaches.within(self.quantum);
-        let mut plan = Plan::new(self.threads, (self.now, limit), reaches, has_hubs, &self.promises);
-        let how = (self.threads, self.quantum);
-        let mut shares = Share::deal(&mut self.tiles, &self.sides, &self.bells, how, self.now).into_iter();
-        let reason = std::thread::scope(|scope| {
-            let mut own = shares.next().expect("at least one thread");
-            let orders = plan.orders();
-            let follow = |(n, share)| {
-                let orders = orders.clone();
-                scope.spawn(move || orders.follow(n + 1, share))
-            };
-            let others: Vec<_> = shares.enumerate().map(follow).collect();
-            let reason = plan.lead(&mut own, &mut stop);
-            for other in others {
-                other.join().unwrap_or_else(|panic| resume_unwind(panic));
-            }
-            reason.expect("all threads came to every meeting")
-        });
-        self.now = plan.now();
+        let reason = self.lead(|plan, _| plan.run(limit, &mut stop));
         if reason == Stop::Limit {
             self.begin_windows();
         }
         reason
+    }
+
+    /// Runs, or waits, in steps of so many cycles until no component has had anything under way for a whole step; early only if
+    /// something is stuck for good. How many steps that takes does not depend on whether the clock sees that nothing is due.
+    ///
+    /// # Panics
+    /// As a component does, whatever thread ticked it.
+    pub fn run_until_still(&mut self, step: u64) {
+        self.lead(|plan, ring| {
+            let (mut is_still, mut busy) = (false, 0);
+            loop {
+                let reason = plan.run_to(plan.now() + step)?;
+                let was_still = std::mem::replace(&mut is_still, ring.is_still(&mut busy));
+                if was_still && is_still || reason == Stop::Quiet && !is_still {
+                    return Some(());
+                }
+            }
+        });
+    }
+
+    /// Does what is asked for, with this thread leading the others.
+    fn lead<T>(&mut self, what: impl FnOnce(&mut Plan, &Ring) -> Option<T>) -> T {
+        self.bells.set_alone(self.threads == 1);
+        let (threads, quantum, now) = (self.threads, self.quantum, self.now);
+        let ring = Ring::new(&mut self.tiles, &self.sides, threads);
+        let reaches = ring.reaches(quantum);
+        let mut shares = Share::deal(&ring, &reaches, &self.bells, threads, now).into_iter();
+        let own = shares.next().expect("at least one thread");
+        let mut plan = Plan::new((&ring, own, threads), now, self.reaches.within(quantum), &self.promises);
+        let result = std::thread::scope(|scope| {
+            let follow = |(n, share)| {
+                let orders = plan.orders();
+                scope.spawn(move || orders.follow(n + 1, share))
+            };
+            let others: Vec<_> = shares.enumerate().map(follow).collect();
+            let result = plan.lead(|plan| what(plan, &ring));
+            for other in others {
+                other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            }
+            result.expect("all threads came to every meeting")
+        });
+        self.now = plan.now();
+        result
     }
 
     /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Stop;
 use super::meeting::Meeting;
+use super::ring::Ring;
 use super::share::{Done, Share};
 use super::sides::Side;
 use super::window::{Posted, Reaches, Stand, Turn, Window};
@@ -18,6 +19,9 @@ pub struct Plan<'a> {
     has_hubs: bool,
     /// Those of the desks.
     promises: &'a [Promise],
+    ring: &'a Ring<'a>,
+    /// The tiles that the leader runs itself.
+    own: Share<'a>,
     orders: Arc<Orders>,
 }
 
@@ -32,20 +36,21 @@ pub struct Orders {
 }
 
 impl<'a> Plan<'a> {
-    /// All tiles stand at `now`, and run to `limit` at most.
+    /// All tiles stand at `now`.
     pub fn new(
-        threads: usize,
-        (now, limit): (Cycle, Cycle),
+        (ring, own, threads): (&'a Ring<'a>, Share<'a>, usize),
+        now: Cycle,
         reaches: Reaches,
-        has_hubs: bool,
         promises: &'a [Promise],
     ) -> Self {
         let cycles = || (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect();
         Plan {
-            stand: Stand::at(now, limit),
+            stand: Stand::at(now, now),
             reaches,
-            has_hubs,
+            has_hubs: ring.has_hubs(),
             promises,
+            ring,
+            own,
             orders: Arc::new(Orders {
                 window: Posted::default(),
                 done: AtomicBool::new(false),
@@ -80,16 +85,24 @@ impl<'a> Plan<'a> {
         self.stand.leaves.max(of(Side::Hub)).max(of(Side::Desk))
     }
 
-    /// Plans the windows, runs its own share, and sends the workers home. `None` if one of them panicked.
-    pub fn lead(&mut self, own: &mut Share, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
+    /// Does what is asked for while the others follow, and sends them home. `None` if one of them panicked.
+    pub fn lead<T>(&mut self, what: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let orders = self.orders();
         let _attendance = orders.meeting.attend();
+        let result = what(self)?;
+        orders.done.store(true, Ordering::Release);
+        orders.meeting.meet().then_some(result)
+    }
+
+    /// Plans the windows and runs its own share, until `limit` at most; all tiles have come to the same cycle then.
+    pub fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
+        self.stand = Stand::at(self.now(), limit);
         let mut turn = Turn::Hubs;
         let reason = loop {
-            let next = self.next_due(own)?;
+            let next = self.next_due()?;
             if next == Cycle::NEVER {
                 // The side that was ahead may have said its last word to the caller, who has not been told of that time yet.
-                self.meet_in_time(own)?;
+                self.meet_in_time()?;
                 break if stop(self.now()) { Stop::Asked } else { Stop::Quiet };
             }
             self.jump(next.min(self.stand.limit));
@@ -97,14 +110,21 @@ impl<'a> Plan<'a> {
                 break Stop::Limit;
             }
             turn = self.after(turn);
-            self.run(turn, own)?;
+            self.take_turn(turn)?;
             if stop(self.now()) {
                 break Stop::Asked;
             }
         };
-        self.meet_in_time(own)?;
-        orders.done.store(true, Ordering::Release);
-        orders.meeting.meet().then_some(reason)
+        self.meet_in_time()?;
+        Some(reason)
+    }
+
+    /// Runs, or waits, until a cycle.
+    pub fn run_to(&mut self, at: Cycle) -> Option<Stop> {
+        let reason = self.run(at, &mut |_| false)?;
+        self.stand = Stand::at(at, at);
+        self.ring.begin_windows(at);
+        Some(reason)
     }
 
     /// Whose turn it is next. Leaves that stayed behind wait for desks alone, and are to have caught up when the hubs run.
@@ -117,16 +137,16 @@ impl<'a> Plan<'a> {
     }
 
     /// Lets tiles run as far as the others allow.
-    fn run(&mut self, turn: Turn, own: &mut Share) -> Option<()> {
+    fn take_turn(&mut self, turn: Turn) -> Option<()> {
         let end = self.end_of_leaves();
         assert!(end <= Cycle::LAST, "cycle {end} is beyond the last, {}", Cycle::LAST);
         match turn {
             Turn::Leaves if end > self.stand.behind => {
-                self.round(turn, end, own)?;
+                self.round(turn, end)?;
                 self.stand = self.stand.after_leaves(end, self.orders.behind());
             }
             Turn::Hubs | Turn::Desks if self.has_hubs => {
-                self.round(turn, end, own)?;
+                self.round(turn, end)?;
                 self.stand = self.stand.after_hubs(turn);
             }
             _ => {}
@@ -147,14 +167,14 @@ impl<'a> Plan<'a> {
     }
 
     /// Lets all that are behind come to where the first are.
-    fn meet_in_time(&mut self, own: &mut Share) -> Option<()> {
+    fn meet_in_time(&mut self) -> Option<()> {
         let limit = self.stand.limit;
         // A limit in the past is no way back.
         self.stand.limit = self.latest().min(limit).max(self.now());
         let mut turn = Turn::Leaves;
         while self.now() < self.stand.limit {
             turn = self.after(turn);
-            self.run(turn, own)?;
+            self.take_turn(turn)?;
         }
         self.stand = Stand::at(self.stand.limit, limit);
         Some(())
@@ -168,15 +188,15 @@ impl<'a> Plan<'a> {
     }
 
     /// When anything is due next; asks only if the last window did not say that it is at once.
-    fn next_due(&self, own: &mut Share) -> Option<Cycle> {
+    fn next_due(&mut self) -> Option<Cycle> {
         if self.orders.earliest() > self.latest() {
-            self.round(Turn::Leaves, Cycle::ZERO, own)?;
+            self.round(Turn::Leaves, Cycle::ZERO)?;
         }
         Some(self.orders.earliest())
     }
 
     /// Lets every thread do its part of a window; `None` if one panicked.
-    fn round(&self, turn: Turn, end: Cycle, own: &mut Share) -> Option<()> {
+    fn round(&mut self, turn: Turn, end: Cycle) -> Option<()> {
         let (orders, stand) = (&self.orders, self.stand);
         let desks = self.reaches.desks.filter(|_| turn == Turn::Leaves);
         let desks = desks.map_or(Cycle::NEVER, |reach| stand.of(Side::Desk, reach));
@@ -187,7 +207,7 @@ impl<'a> Plan<'a> {
             end,
         });
         let all_well = orders.meeting.meet() && {
-            orders.work(0, own);
+            orders.work(0, &mut self.own);
             orders.meeting.meet()
         };
         all_well.then_some(())

@@ -1,37 +1,41 @@
-//! The tiles that one thread runs, and when each of them is due.
+//! The tiles that one thread runs, and when the first of them is due.
 //!
 //! A tile is asked after it ran and when its bell rings, not in between: one that sleeps costs nothing in a window.
 //!
 //! Tiles run in turn from first to last and from last to first: those that ran last in one window run first in the next, while the
 //! processor's caches still hold them. Always in the same order, a machine larger than a cache would never be found in it.
+//! Leaves change threads where two threads meet (module `ring`); hubs are too few to share.
+
+use std::hint::spin_loop;
 
 use super::MAX_QUANTUM;
+use super::marks::Marks;
+use super::ring::{Ring, Seat};
 use super::sides::{SIDES, Side};
+use super::stretch::Stretch;
 use super::window::{Stand, Turn, Window};
-use crate::tile::Tile;
 use crate::tile::bell::Bells;
 use crate::time::Cycle;
 
+/// Looks at what a neighbour has open before a thread that has nothing left to run leaves it alone: some microseconds.
+const LOOKS: u32 = 512;
+
 /// Some of the tiles of a machine.
 pub struct Share<'a> {
-    tiles: Vec<&'a mut Tile>,
-    sides: Vec<Side>,
-    /// How far each gets ahead of the leaves, if it is a hub.
-    reaches: Vec<u64>,
-    /// By the number of its bell, where in `tiles` a tile is.
-    places: Vec<usize>,
-    /// When each is due at the latest news; its bell rings if it is due earlier.
-    due: Vec<Cycle>,
-    /// For each side the tiles on it that are due some time, by their places.
-    awake: [Vec<u64>; SIDES],
-    /// Up to where each leaf has run that a leash held ([`crate::tile`]); [`Cycle::NEVER`] of all others. And which those are.
-    held: Vec<Cycle>,
-    behind: Vec<usize>,
+    ring: &'a Ring<'a>,
+    thread: usize,
+    threads: usize,
+    /// The tiles of each side.
+    stretches: [Stretch; SIDES],
+    /// How far each tile of the machine gets ahead of the leaves, if it is a hub.
+    reaches: &'a [u64],
     bells: &'a Bells,
     /// The bells of these tiles.
     mine: Vec<u64>,
     /// The first cycle of the first window to watch that has not begun.
     window: Cycle,
+    /// Sides run so far, counted alike by all threads.
+    step: u64,
     /// Whether each side runs from last to first next.
     backwards: [bool; SIDES],
 }
@@ -44,55 +48,60 @@ pub struct Done {
     pub behind: Cycle,
 }
 
+/// How far a thread came in a stretch.
+#[derive(Default)]
+struct Walk {
+    /// The last tile that it ran.
+    last: Option<usize>,
+    /// The tile that another thread has run, or runs.
+    met: Option<usize>,
+}
+
 impl<'a> Share<'a> {
-    /// Deals the tiles of each side out to so many threads, in turn; sides by the tiles' numbers.
+    /// Deals the tiles of each side out to so many threads, in equal stretches. All stand at `now`.
     pub fn deal(
-        tiles: &'a mut [Tile],
-        sides: &[Side],
+        ring: &'a Ring<'a>,
+        reaches: &'a [u64],
         bells: &'a Bells,
-        (threads, quantum): (usize, u64),
+        threads: usize,
         now: Cycle,
     ) -> Vec<Share<'a>> {
-        let words = tiles.len().div_ceil(64);
-        let empty = |_| Share {
-            tiles: Vec::new(),
-            sides: Vec::new(),
-            reaches: Vec::new(),
-            places: vec![usize::MAX; tiles.len()],
-            due: Vec::new(),
-            awake: std::array::from_fn(|_| vec![0; words]),
-            held: Vec::new(),
-            behind: Vec::with_capacity(tiles.len()),
-            bells,
-            mine: vec![0; words],
-            window: Cycle::NEVER,
-            backwards: [false; SIDES],
-        };
-        let mut shares: Vec<Share> = (0..threads).map(empty).collect();
-        let mut turns = [0; SIDES];
-        for tile in tiles.iter_mut() {
-            let side = sides[tile.number()];
-            let turn = &mut turns[side as usize];
-            shares[*turn % threads].add(tile, side, quantum, now);
-            *turn += 1;
+        for number in 0..ring.len() {
+            ring.set_due(number, ring.seat(number).tile.next_due(now));
         }
-        shares
+        let stretches = Side::ALL.map(|side| ring.stretches(side));
+        let share = |thread| {
+            let mut share = Share {
+                ring,
+                thread,
+                threads,
+                stretches: std::array::from_fn(|side| stretches[side][thread]),
+                reaches,
+                bells,
+                mine: vec![0; ring.len().div_ceil(64)],
+                window: Cycle::NEVER,
+                step: 0,
+                // Neighbours meet each other.
+                backwards: [thread % 2 == 1; SIDES],
+            };
+            share.own();
+            share.window = share.next_window();
+            share
+        };
+        (0..threads).map(share).collect()
     }
 
-    fn add(&mut self, tile: &'a mut Tile, side: Side, quantum: u64, now: Cycle) {
-        // Whoever holds the tiles may have changed their order since their bells were hung.
-        let number = tile.number();
-        let place = self.tiles.len();
-        self.places[number] = place;
-        self.mine[number / 64] |= 1 << (number % 64);
-        self.due.push(Cycle::NEVER);
-        set_due(&mut self.due, &mut self.awake[side as usize], place, tile.next_due(now));
-        self.window = self.window.min(tile.next_window());
-        self.reaches
-            .push(tile.remote_latency().unwrap_or(MAX_QUANTUM).min(quantum));
-        self.held.push(Cycle::NEVER);
-        self.tiles.push(tile);
-        self.sides.push(side);
+    /// Notes whose bells to answer, when its stretches have changed.
+    fn own(&mut self) {
+        self.mine.fill(0);
+        for number in 0..self.ring.len() {
+            let stretch = self.stretches[self.ring.side(number) as usize];
+            self.mine[number / 64] |= u64::from(stretch.contains(number, self.ring.len())) << (number % 64);
+        }
+    }
+
+    fn is_mine(&self, number: usize) -> bool {
+        self.mine[number / 64] >> (number % 64) & 1 == 1
     }
 
     /// Runs tiles through a window, or asks only when the first is due, messages of the last window included.
@@ -101,10 +110,11 @@ impl<'a> Share<'a> {
         if window.end > Cycle::ZERO {
             self.run(window);
         }
-        let behind = self.behind.iter().map(|&place| self.held[place]);
+        let ring = self.ring;
+        let due = Side::ALL.map(|side| self.first(ring.awake(side), side, |number| ring.due(number)));
         Done {
-            behind: behind.min().unwrap_or(Cycle::NEVER),
-            next_due: self.earliest(),
+            next_due: due.into_iter().min().unwrap_or(Cycle::NEVER),
+            behind: self.first(ring.leashed(), Side::Leaf, |number| ring.held(number)),
         }
     }
 
@@ -114,33 +124,40 @@ impl<'a> Share<'a> {
         if begins {
             self.wake_watched(window);
         }
-        let behind = self.behind.len();
         for &side in window.turn.sides() {
             self.run_side(side, window, begins);
         }
         if window.turn == Turn::Leaves {
-            self.let_go(behind, window);
+            self.let_go(window);
         }
         if begins {
-            let windows = self.tiles.iter().map(|tile| tile.next_window());
-            self.window = windows.min().unwrap_or(Cycle::NEVER);
+            self.window = self.next_window();
         }
     }
 
     fn run_side(&mut self, side: Side, window: &Window, begins: bool) {
-        let backwards = self.backwards[side as usize];
-        let words = self.mine.len();
-        for n in 0..words {
-            let n = if backwards { words - 1 - n } else { n };
-            let mut places = self.awake[side as usize][n];
-            while places != 0 {
-                let place = if backwards {
-                    places.ilog2()
-                } else {
-                    places.trailing_zeros()
-                };
-                places &= !(1 << place);
-                self.run_tile(n * 64 + place as usize, side, window, begins);
+        self.step += 1;
+        let (stretch, backwards, n) = (
+            self.stretches[side as usize],
+            self.backwards[side as usize],
+            self.ring.len(),
+        );
+        let is_shared = side == Side::Leaf && self.threads > 1;
+        if is_shared {
+            // What begins to be watched runs whether it is due or not, which its owner knows.
+            let open = if begins { Stretch { len: 0, ..stretch } } else { stretch };
+            self.ring.offer(self.thread, self.step, open);
+        }
+        let walk = self.run_stretch(stretch, (self.thread, side), window, begins);
+        if is_shared {
+            // Who has claimed a tile may not have said so yet, and one that has run may be due again.
+            let taken = [walk.met, self.ring.taken(self.thread)].into_iter().flatten();
+            let left = taken
+                .map(|number| stretch.before(number, n, backwards))
+                .min_by_key(|left| left.len);
+            match left {
+                Some(left) => self.set_stretch(side, left),
+                None => self.help(window),
             }
         }
         // Those that catch up are few, and most of the others run next.
@@ -149,33 +166,79 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Runs a tile if it has anything to do.
-    #[inline]
-    fn run_tile(&mut self, place: usize, side: Side, window: &Window, begins: bool) {
-        let end = self.end(window, side, self.reaches[place]);
-        let from = self.time(place, &window.stand);
-        let tile = &mut self.tiles[place];
-        if self.due[place] < end || begins && tile.next_window() < end {
-            let reached = tile.run(from, end, window.desks);
-            set_due(
-                &mut self.due,
-                &mut self.awake[side as usize],
-                place,
-                tile.next_due(reached),
-            );
-            let all = end.max(window.stand.of(side, self.reaches[place]));
-            self.hold(place, reached, all);
+    /// Runs the leaves that the neighbour who comes to meet this thread has not come to.
+    fn help(&mut self, window: &Window) {
+        let (side, n) = (Side::Leaf, self.ring.len());
+        let backwards = self.backwards[side as usize];
+        let step = if backwards { self.threads - 1 } else { 1 };
+        let neighbor = (self.thread + step) % self.threads;
+        // In a ring of an odd number two neighbours run the same way.
+        if neighbor % 2 == self.thread % 2 {
+            return;
         }
+        let Some(open) = self.look(neighbor) else { return };
+        if let Some(last) = self.run_stretch(open, (neighbor, side), window, false).last {
+            self.set_stretch(side, self.stretches[side as usize].up_to(last, n, backwards));
+        }
+    }
+
+    /// What a neighbour has open, once it says so.
+    fn look(&self, neighbor: usize) -> Option<Stretch> {
+        for _ in 0..LOOKS {
+            if let Some(open) = self.ring.offered(neighbor, self.step) {
+                return Some(open);
+            }
+            spin_loop();
+        }
+        None
+    }
+
+    fn set_stretch(&mut self, side: Side, stretch: Stretch) {
+        self.stretches[side as usize] = stretch;
+        self.own();
+    }
+
+    /// Runs the tiles of a stretch of a thread, this or another, in order up to the first that is not free any more.
+    fn run_stretch(&mut self, stretch: Stretch, (owner, side): (usize, Side), window: &Window, begins: bool) -> Walk {
+        let (ring, backwards) = (self.ring, self.backwards[side as usize]);
+        let mut walk = Walk::default();
+        for mut range in stretch.ranges(ring.len(), backwards) {
+            while let Some(number) = ring.awake(side).next(&mut range, backwards) {
+                let end = self.end(window, side, self.reaches[number]);
+                let runs = ring.due(number) < end || begins && ring.seat(number).tile.next_window() < end;
+                if !runs {
+                    continue;
+                }
+                let seat = if owner == self.thread {
+                    ring.claim(number, self.step)
+                } else {
+                    ring.claim_of(owner, number, self.step)
+                };
+                let Some(mut seat) = seat else {
+                    walk.met = Some(number);
+                    return walk;
+                };
+                self.run_tile(number, &mut seat, window, end);
+                walk.last = Some(number);
+            }
+        }
+        walk
+    }
+
+    #[inline]
+    fn run_tile(&mut self, number: usize, seat: &mut Seat, window: &Window, end: Cycle) {
+        let side = self.ring.side(number);
+        let from = self.time(number, &window.stand);
+        let reached = seat.tile.run(from, end, window.desks);
+        self.ring.set_due(number, seat.tile.next_due(reached));
+        self.window = self.window.min(seat.tile.next_window());
+        self.hold(number, reached, end.max(window.stand.of(side, self.reaches[number])));
     }
 
     /// Notes up to where a tile has run, if most of its side have come to `all` and it has not.
     #[inline]
-    fn hold(&mut self, place: usize, at: Cycle, all: Cycle) {
-        self.held[place] = Cycle::NEVER;
-        if at < all {
-            self.held[place] = at;
-            self.behind.push(place);
-        }
+    fn hold(&self, number: usize, at: Cycle, all: Cycle) {
+        self.ring.set_held(number, if at < all { at } else { Cycle::NEVER });
     }
 
     /// Until when a tile of this reach runs whose turn it is.
@@ -189,62 +252,57 @@ impl<'a> Share<'a> {
 
     /// Up to where a tile has run.
     #[inline]
-    fn time(&self, place: usize, stand: &Stand) -> Cycle {
-        let at = stand.of(self.sides[place], self.reaches[place]);
-        at.min(self.held[place]).max(stand.floor)
+    fn time(&self, number: usize, stand: &Stand) -> Cycle {
+        let at = stand.of(self.ring.side(number), self.reaches[number]);
+        at.min(self.ring.held(number)).max(stand.floor)
     }
 
-    /// Leaves that a leash held before the window, the first `before` of those behind, and that had nothing to do in it are at its end.
-    fn let_go(&mut self, before: usize, window: &Window) {
-        for n in 0..before {
-            let place = self.behind[n];
-            let has_run = self.held[place] == Cycle::NEVER || self.behind[before..].contains(&place);
-            if !has_run {
-                self.hold(place, self.held[place].max(window.end), window.stand.leaves);
+    /// Leaves that a leash held before the window and that had nothing to do in it are at its end.
+    fn let_go(&self, window: &Window) {
+        for mut range in self.stretches[Side::Leaf as usize].ranges(self.ring.len(), false) {
+            while let Some(number) = self.ring.leashed().next(&mut range, false) {
+                if !self.ring.has_run(number, self.step) {
+                    let at = self.ring.held(number).max(window.end);
+                    self.hold(number, at, window.stand.leaves);
+                }
             }
         }
-        self.behind.drain(..before);
     }
 
     /// Has the tiles asked of which a window to watch begins before the end of theirs, due or not.
     #[cold]
-    fn wake_watched(&mut self, window: &Window) {
-        for (place, tile) in self.tiles.iter().enumerate() {
-            let side = self.sides[place];
-            if window.turn.sides().contains(&side) && tile.next_window() < self.end(window, side, self.reaches[place]) {
-                self.awake[side as usize][place / 64] |= 1 << (place % 64);
+    fn wake_watched(&self, window: &Window) {
+        for number in (0..self.ring.len()).filter(|&number| self.is_mine(number)) {
+            let side = self.ring.side(number);
+            let end = self.end(window, side, self.reaches[number]);
+            if window.turn.sides().contains(&side) && self.ring.seat(number).tile.next_window() < end {
+                self.ring.awake(side).set(number, true);
             }
         }
     }
 
-    fn earliest(&self) -> Cycle {
-        let mut earliest = Cycle::NEVER;
-        for (n, word) in self.awake.iter().flat_map(|words| words.iter().enumerate()) {
-            let mut places = *word;
-            while places != 0 {
-                earliest = earliest.min(self.due[n * 64 + places.trailing_zeros() as usize]);
-                places &= places - 1;
-            }
-        }
-        earliest
+    /// The first cycle of the first window to watch of one of these tiles that has not begun.
+    fn next_window(&self) -> Cycle {
+        let mine = (0..self.ring.len()).filter(|&number| self.is_mine(number));
+        let windows = mine.map(|number| self.ring.seat(number).tile.next_window());
+        windows.min().unwrap_or(Cycle::NEVER)
     }
 
-    fn answer_bells(&mut self, stand: &Stand) {
-        let mine = std::mem::take(&mut self.mine);
-        self.bells.answer(&mine, |number| {
-            let place = self.places[number];
-            let at = self.tiles[place].next_due(self.time(place, stand));
-            let side = self.sides[place] as usize;
-            set_due(&mut self.due, &mut self.awake[side], place, at);
+    /// The first of the cycles of this thread's marked tiles of a side.
+    fn first(&self, marks: &Marks, side: Side, cycle: impl Fn(usize) -> Cycle) -> Cycle {
+        let mut first = Cycle::NEVER;
+        for mut range in self.stretches[side as usize].ranges(self.ring.len(), false) {
+            while let Some(number) = marks.next(&mut range, false) {
+                first = first.min(cycle(number));
+            }
+        }
+        first
+    }
+
+    fn answer_bells(&self, stand: &Stand) {
+        self.bells.answer(&self.mine, |number| {
+            let at = self.ring.seat(number).tile.next_due(self.time(number, stand));
+            self.ring.set_due(number, at);
         });
-        self.mine = mine;
     }
-}
-
-/// Notes when a tile is due, and whether it is at all.
-#[inline]
-fn set_due(due: &mut [Cycle], awake: &mut [u64], place: usize, at: Cycle) {
-    due[place] = at;
-    let (word, bit) = (&mut awake[place / 64], 1 << (place % 64));
-    *word = if at == Cycle::NEVER { *word & !bit } else { *word | bit };
 }

@@ -21,6 +21,11 @@ pub enum Side {
     Leaf,
 }
 
+impl Side {
+    /// All sides.
+    pub const ALL: [Side; SIDES] = [Side::Hub, Side::Desk, Side::Leaf];
+}
+
 /// Number of sides.
 pub const SIDES: usize = Side::Leaf as usize + 1;
 
