@@ -31,6 +31,8 @@ pub struct Ring<'a> {
     /// For each side the tiles on it that are due some time.
     awake: [Marks; SIDES],
     leashed: Marks,
+    /// Whether any is to be watched.
+    is_watched: bool,
     /// What each thread has open to its neighbours.
     offers: Vec<CachePadded<Offer>>,
 }
@@ -62,6 +64,7 @@ impl<'a> Ring<'a> {
         tiles.sort_by_key(|tile| tile.number());
         let never = || (0..n).map(|_| AtomicU64::new(u64::MAX)).collect();
         Ring {
+            is_watched: tiles.iter().any(|tile| tile.next_window() != Cycle::NEVER),
             seats: tiles
                 .into_iter()
                 .map(|tile| Mutex::new(Seat { tile, step: 0 }))
@@ -116,6 +119,11 @@ impl<'a> Ring<'a> {
                 self.set_due(number, seat.tile.next_due(now));
             }
         }
+    }
+
+    /// Whether any tile has a window to watch that had not begun at first.
+    pub fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     /// The side of a tile.

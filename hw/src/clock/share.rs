@@ -196,6 +196,9 @@ impl<'a> Share<'a> {
     fn set_stretch(&mut self, side: Side, stretch: Stretch) {
         self.stretches[side as usize] = stretch;
         self.own();
+        if self.ring.is_watched() {
+            self.window = self.next_window();
+        }
     }
 
     /// Runs the tiles of a stretch of a thread, this or another, in order up to the first that is not free any more.
@@ -231,7 +234,6 @@ impl<'a> Share<'a> {
         let from = self.time(number, &window.stand);
         let reached = seat.tile.run(from, end, window.desks);
         self.ring.set_due(number, seat.tile.next_due(reached));
-        self.window = self.window.min(seat.tile.next_window());
         self.hold(number, reached, end.max(window.stand.of(side, self.reaches[number])));
     }
 

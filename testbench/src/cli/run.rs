@@ -30,11 +30,17 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     }
     catch_interrupt();
     if scenarios.len() == 1 {
-        return run_one(&scenarios.remove(0)?, args);
+        let scenario = scenarios.remove(0)?;
+        let mut bench = bench(&scenario, args)?;
+        let result = run_one(&mut bench, &scenario, args);
+        // The system takes the memory back sooner than a machine is taken apart.
+        std::mem::forget(bench);
+        return result;
     }
     let mut code = 0;
     for scenario in scenarios {
-        if let Err(failure) = scenario.and_then(|scenario| run_one(&scenario, args)) {
+        let run = |scenario| run_one(&mut bench(&scenario, args)?, &scenario, args);
+        if let Err(failure) = scenario.and_then(run) {
             failure.say();
             code = code.max(failure.code);
         }
@@ -52,19 +58,23 @@ fn named(names: &[String]) -> Vec<Result<Scenario, Failure>> {
     names.iter().flat_map(find).collect()
 }
 
-fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
+/// The machine that is asked for, with a scenario's data.
+fn bench<'a>(scenario: &'a Scenario, args: &args::Run) -> Result<Bench<'a>, Failure> {
     let gpu = args.gpu.as_deref().or(scenario.gpu.as_deref()).unwrap_or(DEFAULT_GPU);
     let config = preset::load(gpu, &args.set).map_err(Failure::input)?.config;
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }
-    let mut bench = Bench::new(scenario, config).map_err(|error| Failure::bench(scenario, &error))?;
+    Bench::new(scenario, config).map_err(|error| Failure::bench(scenario, &error))
+}
+
+fn run_one(bench: &mut Bench, scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     let options = Options {
         threads: args.threads.into(),
         max_cycles: args.max_cycles,
     };
-    let mut wave = Wave::begin(args, scenario, &mut bench)?;
-    let mut views = Views::begin(args, &mut bench)?;
+    let mut wave = Wave::begin(args, scenario, bench)?;
+    let mut views = Views::begin(args, bench)?;
     let mut line = Line::new(!args.no_progress);
     let run = catch_unwind(AssertUnwindSafe(|| {
         bench.run(options, &mut |progress| {
@@ -75,7 +85,7 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     let run = match run {
         Ok(run) => run,
         Err(panic) => {
-            wave.rescue(&mut bench)?;
+            wave.rescue(bench)?;
             resume_unwind(panic)
         }
     };
@@ -92,7 +102,7 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
     }
     wave.finish(run.stopped.is_none().then(|| bench.gpu().clock().now()))?;
     views.write(args, scenario, &run, bench.gpu().clock().now())?;
-    write_files(args, scenario, &bench, &run)?;
+    write_files(args, scenario, bench, &run)?;
     let watched = args
         .checks()
         .map_or(Ok(()), |checks| safety::watch(scenario, &run, checks));
@@ -100,7 +110,7 @@ fn run_one(scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
         if let Err(races) = watched {
             races.say();
         }
-        return Err(trouble::stopped(scenario, &bench, *launch, error));
+        return Err(trouble::stopped(scenario, bench, *launch, error));
     }
     verdict.and_then(|text| print(&text)).and(watched)
 }

@@ -1,0 +1,209 @@
+//! Leaves that change threads: whoever runs them, they are ticked when they asked for it, once, and watched as before.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use warpwave_hw::clock::Clock;
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{LinkConfig, OutPort, link};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::{Probe, Sampler};
+use warpwave_hw::stats::Report;
+use warpwave_hw::tile::{Tile, TileBuilder};
+use warpwave_hw::time::Cycle;
+
+const LAST: u64 = 3000;
+
+/// Cycles that a component lets pass after its tick in a cycle: mostly few, at times many windows.
+fn pause(component: usize, now: u64) -> u64 {
+    let mixed = (now * 64 + component as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    if mixed % 16 == 0 {
+        1 + mixed % 400
+    } else {
+        1 + mixed % 4
+    }
+}
+
+/// The cycles in which a component is due, by its pauses alone.
+fn due(component: usize) -> Vec<u64> {
+    let next = |&now: &u64| Some(now + pause(component, now));
+    std::iter::successors(Some(0), next)
+        .take_while(|&now| now < LAST)
+        .collect()
+}
+
+/// A component that acts.
+struct Actor<F> {
+    path: Path,
+    act: F,
+    _port: Option<OutPort<u64>>,
+}
+
+impl<F: FnMut(Cycle) -> Activity + Send + 'static> Component for Actor<F> {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn tick(&mut self, now: Cycle) -> Activity {
+        (self.act)(now)
+    }
+    fn reset(&mut self) {}
+    fn is_quiescent(&self) -> bool {
+        true
+    }
+    fn probe(&self, _: &mut dyn Probe) {}
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+/// A hub that does nothing, and leaves joined to it.
+fn star<F: FnMut(Cycle) -> Activity + Send + 'static>(acts: impl Iterator<Item = F>) -> Vec<Tile> {
+    let mut hub = TileBuilder::new();
+    let middle = hub.slot();
+    let mut inputs = Vec::new();
+    let mut tiles = Vec::new();
+    for act in acts {
+        let mut tile = TileBuilder::new();
+        let slot = tile.slot();
+        let config = LinkConfig {
+            path: Path::root("link"),
+            latency: 20,
+            depth: 1,
+        };
+        let (port, input) = link(&config, &slot, &middle);
+        inputs.push(input);
+        let actor = Actor {
+            path: Path::root("leaf"),
+            act,
+            _port: Some(port),
+        };
+        tile.fill(&slot, actor);
+        tiles.push(tile.build());
+    }
+    let act = move |_| {
+        if inputs.is_empty() {
+            Activity::Busy
+        } else {
+            Activity::Idle
+        }
+    };
+    let actor = Actor {
+        path: Path::root("hub"),
+        act,
+        _port: None,
+    };
+    hub.fill(&middle, actor);
+    tiles.push(hub.build());
+    tiles
+}
+
+/// Works for up to some microseconds, as long as nobody can foresee.
+fn work(component: usize, now: u64) {
+    for _ in 0..pause(component, now * 7) * 8 {
+        std::hint::spin_loop();
+    }
+}
+
+/// Writes down when it begins, and what it sees in which cycle.
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Sampler for Notes {
+    fn begin(&mut self, now: Cycle, _: &[Box<dyn Component>]) {
+        self.0
+            .lock()
+            .expect("no panic while it is held")
+            .push(format!("begin {now}"));
+    }
+    fn sample(&mut self, now: Cycle, _: usize, _: &dyn Component) {
+        self.0
+            .lock()
+            .expect("no panic while it is held")
+            .push(format!("at {now}"));
+    }
+    fn flush(&mut self, _: Cycle) {}
+}
+
+/// What 30 leaves note of their ticks on so many threads, and what is seen of each in a window.
+fn run(threads: usize, window: Range<u64>) -> (Vec<Vec<u64>>, Vec<Vec<String>>) {
+    let ticks: Vec<Arc<Mutex<Vec<u64>>>> = (0..30).map(|_| Arc::default()).collect();
+    let acts = ticks.iter().cloned().enumerate().map(|(n, ticks)| {
+        move |now: Cycle| {
+            ticks.lock().expect("no panic while it is held").push(now.0);
+            work(n, now.0);
+            Activity::Until(now + pause(n, now.0))
+        }
+    });
+    let mut clock = Clock::new(star(acts));
+    let notes: Vec<Arc<Mutex<Vec<String>>>> = (0..30).map(|_| Arc::default()).collect();
+    for (tile, notes) in clock.tiles_mut().iter_mut().zip(&notes) {
+        tile.watch(
+            Box::new(Notes(notes.clone())),
+            1,
+            Cycle(window.start)..Cycle(window.end),
+        );
+    }
+    clock.set_threads(threads);
+    clock.run(Cycle(LAST), |_| false);
+    let of = |lists: &[Arc<Mutex<Vec<u64>>>]| lists.iter().map(|list| list.lock().expect("over").clone()).collect();
+    let seen = notes.iter().map(|list| list.lock().expect("over").clone()).collect();
+    (of(&ticks), seen)
+}
+
+#[test]
+fn leaves_with_uneven_work_are_ticked_when_they_asked_for_it_on_any_number_of_threads() {
+    let expected: Vec<_> = (0..30).map(due).collect();
+    for threads in [1, 2, 3, 4, 7, 40] {
+        assert!(run(threads, LAST..LAST).0 == expected, "threads: {threads}");
+    }
+}
+
+#[test]
+fn leaf_that_sleeps_while_it_changes_threads_is_watched_from_the_same_cycle_on() {
+    let window = 1500..1700;
+    let (_, alone) = run(1, window.clone());
+    for (n, seen) in alone.iter().enumerate() {
+        let ticked = due(n).into_iter().filter(|now| window.contains(now)).count();
+        let sampled = seen.iter().filter(|note| note.starts_with("at")).count();
+        assert!(seen[0].starts_with("begin") && sampled >= ticked, "leaf {n}: {seen:?}");
+    }
+    for threads in [2, 3, 4] {
+        assert_eq!(run(threads, window.clone()).1, alone, "threads: {threads}");
+    }
+}
+
+#[test]
+fn thread_that_is_done_runs_leaves_of_one_that_is_not() {
+    const LEAVES: usize = 8;
+    // When leaf 3 was ticked last, and by whom.
+    let last: Arc<Mutex<Option<(Cycle, ThreadId)>>> = Arc::default();
+    let helped = Arc::new(AtomicU64::new(0));
+    let acts = (0..LEAVES).map(|n| {
+        let (last, helped) = (Arc::clone(&last), Arc::clone(&helped));
+        move |now: Cycle| {
+            let this = thread::current().id();
+            if n == 3 {
+                *last.lock().expect("no panic while it is held") = Some((now, this));
+            }
+            // Both were dealt to the first thread, which comes to leaf 0 first and stays there for a while.
+            let is_helped = || {
+                let last = *last.lock().expect("no panic while it is held");
+                last.is_some_and(|(at, thread)| at == now && thread != this)
+            };
+            if n == 0 && (0..20).any(|_| is_helped() || wait()) {
+                helped.fetch_add(1, Ordering::SeqCst);
+            }
+            Activity::Until(now + 40)
+        }
+    });
+    let mut clock = Clock::new(star(acts));
+    clock.set_threads(2);
+    clock.run(Cycle(40 * 100), |_| false);
+    assert!(helped.load(Ordering::SeqCst) > 0);
+}
+
+/// Some time passes; false, so that it is only part of a condition.
+fn wait() -> bool {
+    thread::sleep(Duration::from_micros(200));
+    false
+}
