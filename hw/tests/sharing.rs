@@ -20,7 +20,7 @@ const LAST: u64 = 3000;
 /// Cycles that a component lets pass after its tick in a cycle: mostly few, at times many windows.
 fn pause(component: usize, now: u64) -> u64 {
     let mixed = (now * 64 + component as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    if mixed % 16 == 0 {
+    if mixed.is_multiple_of(16) {
         1 + mixed % 400
     } else {
         1 + mixed % 4

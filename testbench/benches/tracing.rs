@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use warpwave::bench::{Bench, Options};
 use warpwave::scenario::builtin;
+use warpwave::suite::median;
 use warpwave_components::preset;
 use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
@@ -54,11 +55,6 @@ fn main() {
             format!("{file:.3}")
         );
     }
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// CPU seconds of the run alone.

@@ -50,7 +50,10 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run::run(run),
         Command::List => show::list(),
         Command::Bench(speed) if speed.growth => speed::growth(speed),
-        Command::Bench(speed) => speed::bench(speed),
+        Command::Bench(speed) => match speed.threads {
+            Some(threads) => speed::threads(speed, threads),
+            None => speed::bench(speed),
+        },
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),

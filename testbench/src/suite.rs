@@ -7,12 +7,13 @@
 //! machine, running. Where the system does not tell processor time it is wall time.
 
 pub mod growth;
+pub mod threads;
 
 use std::fmt;
 
 use warpwave_components::config::GpuConfig;
 
-use crate::bench::{Bench, Options};
+use crate::bench::{Bench, Options, Run};
 use crate::scenario::builtin;
 
 const PREFIX: &str = "speed_";
@@ -61,25 +62,34 @@ pub fn peer_seconds(kernel: &str) -> Option<f64> {
 /// In words, if the kernel does not run on the GPU.
 pub fn measure(kernel: &str, config: &GpuConfig, quick: bool) -> Result<Figure, String> {
     let begin = processor_seconds();
+    let shrink = |grid: &mut [u32; 3]| grid[0] = grid[0].div_ceil(if quick { QUICK_SHARE } else { 1 });
+    simulate(kernel, config, 1, shrink, |run| Figure {
+        warp_instructions: run.totals.sum("scheduler", "inst_issued").unwrap_or(0),
+        cycles: run.cycles(),
+        seconds: processor_seconds() - begin,
+    })
+}
+
+/// Simulates a kernel, with its grids as `shape` leaves them, and says what `figure` makes of that, before the machine is taken apart.
+fn simulate<T>(
+    kernel: &str,
+    config: &GpuConfig,
+    threads: usize,
+    shape: impl Fn(&mut [u32; 3]),
+    figure: impl FnOnce(&Run) -> T,
+) -> Result<T, String> {
     let mut scenario = builtin::load(&format!("{PREFIX}{kernel}")).map_err(|error| error.to_string())?;
-    if quick {
-        let shrink = |grid: &mut [u32; 3]| grid[0] = grid[0].div_ceil(QUICK_SHARE);
-        scenario.launches.iter_mut().for_each(|launch| shrink(&mut launch.grid));
-    }
+    scenario.launches.iter_mut().for_each(|launch| shape(&mut launch.grid));
     let mut bench = Bench::new(&scenario, config.clone()).map_err(|error| format!("{kernel}: {error}"))?;
     let options = Options {
-        threads: 1,
+        threads,
         max_cycles: None,
     };
     let run = bench.run(options, &mut |_| true);
     if let Some((launch, error)) = &run.stopped {
         return Err(format!("{kernel}: launch {launch}: {error}"));
     }
-    Ok(Figure {
-        warp_instructions: run.totals.sum("scheduler", "inst_issued").unwrap_or(0),
-        cycles: run.cycles(),
-        seconds: processor_seconds() - begin,
-    })
+    Ok(figure(&run))
 }
 
 /// The fastest of some runs.
@@ -166,6 +176,19 @@ impl fmt::Display for Row<'_> {
 pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
     (!ratios.is_empty()).then(|| (sum / ratios.len() as f64).exp())
+}
+
+/// The figure in the middle; of an even number the greater of the two there.
+///
+/// # Panics
+/// If there is none.
+///
+/// ```
+/// assert_eq!(warpwave::suite::median(vec![3.0, 1.0, 2.0]), 2.0);
+/// ```
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// Most memory that the process has used so far, in bytes, where the system tells.

@@ -63,8 +63,11 @@ pub struct Speed {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// What a warp instruction costs in runs of 12 thousand to 102 million of them, instead; it takes minutes
-    #[arg(long, conflicts_with_all = ["kernels", "csv"])]
+    #[arg(long, conflicts_with_all = ["kernels", "csv", "threads"])]
     pub growth: bool,
+    /// How much faster so many threads are than one, instead: medians of pairs of runs, as many as --runs says
+    #[arg(long, value_name = "N", conflicts_with = "csv", value_parser = clap::value_parser!(u16).range(2..=256))]
+    pub threads: Option<u16>,
 }
 
 #[derive(Args)]

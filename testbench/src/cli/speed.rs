@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use warpwave::suite::threads::{Gain, gain};
 use warpwave::suite::{self, Row, growth};
 use warpwave_components::preset;
 
@@ -57,6 +58,20 @@ pub fn growth(options: &args::Speed) -> Result<(), Failure> {
                 .map(|figure| figure.seconds)
                 .fold(f64::INFINITY, f64::min);
             print(&format!("{n:>12} of them{:>8.2}\n", 1e6 * seconds / n as f64))?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints how much faster the kernels are simulated by so many threads than by one.
+pub fn threads(options: &args::Speed, threads: u16) -> Result<(), Failure> {
+    let kernels = wanted(&options.kernels)?;
+    for gpu in &options.gpu {
+        let config = preset::load(gpu, &options.set).map_err(Failure::input)?.config;
+        print(&format!("{gpu}\n{}\n", Gain::head(threads.into())))?;
+        for &kernel in &kernels {
+            let gain = gain(kernel, &config, threads.into(), options.runs.into()).map_err(Failure::input)?;
+            print(&format!("{kernel:<26}{gain}\n"))?;
         }
     }
     Ok(())

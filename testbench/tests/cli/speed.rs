@@ -55,3 +55,46 @@ fn growth_is_asked_for_without_kernels() {
     assert_eq!(done.code, 2);
     assert!(done.err.contains("--growth"), "{}", done.err);
 }
+
+#[test]
+fn threads_asked_for_are_compared_with_one() {
+    let done = warpwave(&[
+        "bench",
+        "chase",
+        "scan",
+        "--gpu",
+        "tiny",
+        "--runs",
+        "1",
+        "--threads",
+        "2",
+    ]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let lines: Vec<_> = done.out.lines().collect();
+    assert_eq!(lines[0], "tiny");
+    assert!(lines[1].contains("2 threads, s"), "{}", done.out);
+    for (line, kernel) in lines[2..].iter().zip(["chase", "scan"]) {
+        let columns: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(columns[0], kernel);
+        let figures: Vec<f64> = columns[1..].iter().map(|figure| figure.parse().unwrap()).collect();
+        let [alone, together, times] = figures[..] else {
+            panic!("{line}");
+        };
+        // Of one pair the medians are its figures, rounded to milliseconds.
+        let (least, most) = (
+            (alone - 5e-4) / (together + 5e-4),
+            (alone + 5e-4) / (together - 5e-4).max(1e-9),
+        );
+        assert!(least - 5e-3 <= times && times <= most + 5e-3, "{line}");
+    }
+    assert_eq!(lines.len(), 4, "{}", done.out);
+}
+
+#[test]
+fn one_thread_is_nothing_to_compare_with_and_rows_are_not_of_threads() {
+    for wrong in [&["--threads", "1"][..], &["--threads", "2", "--csv", "x.csv"]] {
+        let done = warpwave(&[&["bench", "chase"], wrong].concat());
+        assert_eq!(done.code, 2, "{}", done.out);
+        assert!(done.err.contains("--threads"), "{}", done.err);
+    }
+}
