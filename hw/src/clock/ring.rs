@@ -34,7 +34,7 @@ pub struct Ring<'a> {
     /// Whether any is to be watched.
     is_watched: bool,
     /// What each thread has open to its neighbours.
-    offers: Vec<CachePadded<Offer>>,
+    offers: Vec<CachePadded<[Offer; SIDES]>>,
 }
 
 /// A tile, for one thread at a time.
@@ -45,7 +45,7 @@ pub struct Seat<'a> {
     step: u64,
 }
 
-/// The stretch of a thread in a step.
+/// A thread's stretch of a side in a step.
 #[derive(Default)]
 struct Offer {
     first: AtomicU64,
@@ -201,9 +201,9 @@ impl<'a> Ring<'a> {
         self.leashed.set(number, at != Cycle::NEVER);
     }
 
-    /// Opens the stretch of a thread to its neighbours in a step: what was noted of its tiles before holds.
-    pub fn offer(&self, thread: usize, step: u64, stretch: Stretch) {
-        let offer = &self.offers[thread];
+    /// Opens a thread's stretch of a side to its neighbours in a step: what was noted of its tiles before holds.
+    pub fn offer(&self, (thread, side): (usize, Side), step: u64, stretch: Stretch) {
+        let offer = &self.offers[thread][side as usize];
         offer.first.store(stretch.first as u64, Ordering::Relaxed);
         offer.len.store(stretch.len as u64, Ordering::Relaxed);
         offer.taken.store(u64::MAX, Ordering::Relaxed);
@@ -211,23 +211,29 @@ impl<'a> Ring<'a> {
     }
 
     /// Claims a tile of what another thread has open: that learns of it by [`Ring::taken`] before it sees when the tile is due next.
-    pub fn claim_of(&self, thread: usize, number: usize, step: u64) -> Option<MutexGuard<'_, Seat<'a>>> {
+    pub fn claim_of(
+        &self,
+        (thread, side): (usize, Side),
+        number: usize,
+        step: u64,
+    ) -> Option<MutexGuard<'_, Seat<'a>>> {
         let seat = self.claim(number, step)?;
-        self.offers[thread].taken.store(number as u64, Ordering::Release);
+        let taken = &self.offers[thread][side as usize].taken;
+        taken.store(number as u64, Ordering::Release);
         Some(seat)
     }
 
     /// The tile that a neighbour claimed last of what a thread had open in this step.
-    pub fn taken(&self, thread: usize) -> Option<usize> {
-        match self.offers[thread].taken.load(Ordering::Acquire) {
+    pub fn taken(&self, (thread, side): (usize, Side)) -> Option<usize> {
+        match self.offers[thread][side as usize].taken.load(Ordering::Acquire) {
             u64::MAX => None,
             number => Some(number as usize),
         }
     }
 
     /// What a thread has open in a step, if it has said so.
-    pub fn offered(&self, thread: usize, step: u64) -> Option<Stretch> {
-        let offer = &self.offers[thread];
+    pub fn offered(&self, (thread, side): (usize, Side), step: u64) -> Option<Stretch> {
+        let offer = &self.offers[thread][side as usize];
         (offer.step.load(Ordering::Acquire) == step).then(|| Stretch {
             first: offer.first.load(Ordering::Relaxed) as usize,
             len: offer.len.load(Ordering::Relaxed) as usize,

@@ -4,7 +4,7 @@
 //!
 //! Tiles run in turn from first to last and from last to first: those that ran last in one window run first in the next, while the
 //! processor's caches still hold them. Always in the same order, a machine larger than a cache would never be found in it.
-//! Leaves change threads where two threads meet (module `ring`); hubs are too few to share.
+//! Tiles change threads where two threads meet (module `ring`).
 
 use std::hint::spin_loop;
 
@@ -34,7 +34,7 @@ pub struct Share<'a> {
     mine: Vec<u64>,
     /// The first cycle of the first window to watch that has not begun.
     window: Cycle,
-    /// Sides run so far, counted alike by all threads.
+    /// Turns so far, counted alike by all threads.
     step: u64,
     /// Whether each side runs from last to first next.
     backwards: [bool; SIDES],
@@ -124,6 +124,8 @@ impl<'a> Share<'a> {
         if begins {
             self.wake_watched(window);
         }
+        self.step += 1;
+        self.offer(window.turn.sides(), begins);
         for &side in window.turn.sides() {
             self.run_side(side, window, begins);
         }
@@ -135,29 +137,27 @@ impl<'a> Share<'a> {
         }
     }
 
-    fn run_side(&mut self, side: Side, window: &Window, begins: bool) {
-        self.step += 1;
-        let (stretch, backwards, n) = (
-            self.stretches[side as usize],
-            self.backwards[side as usize],
-            self.ring.len(),
-        );
-        let is_shared = side == Side::Leaf && self.threads > 1;
-        if is_shared {
-            // What begins to be watched runs whether it is due or not, which its owner knows.
+    /// Opens what is to be run to the neighbours; nothing if a window begins, which runs tiles that are not due.
+    fn offer(&self, sides: &[Side], begins: bool) {
+        for &side in sides.iter().filter(|_| self.threads > 1) {
+            let stretch = self.stretches[side as usize];
             let open = if begins { Stretch { len: 0, ..stretch } } else { stretch };
-            self.ring.offer(self.thread, self.step, open);
+            self.ring.offer((self.thread, side), self.step, open);
         }
+    }
+
+    fn run_side(&mut self, side: Side, window: &Window, begins: bool) {
+        let (stretch, backwards) = (self.stretches[side as usize], self.backwards[side as usize]);
         let walk = self.run_stretch(stretch, (self.thread, side), window, begins);
-        if is_shared {
+        if self.threads > 1 {
             // Who has claimed a tile may not have said so yet, and one that has run may be due again.
-            let taken = [walk.met, self.ring.taken(self.thread)].into_iter().flatten();
+            let taken = [walk.met, self.ring.taken((self.thread, side))].into_iter().flatten();
             let left = taken
-                .map(|number| stretch.before(number, n, backwards))
+                .map(|number| stretch.before(number, self.ring.len(), backwards))
                 .min_by_key(|left| left.len);
             match left {
                 Some(left) => self.set_stretch(side, left),
-                None => self.help(window),
+                None => self.help(side, window),
             }
         }
         // Those that catch up are few, and most of the others run next.
@@ -166,9 +166,8 @@ impl<'a> Share<'a> {
         }
     }
 
-    /// Runs the leaves that the neighbour who comes to meet this thread has not come to.
-    fn help(&mut self, window: &Window) {
-        let (side, n) = (Side::Leaf, self.ring.len());
+    /// Runs the tiles that the neighbour who comes to meet this thread has not come to.
+    fn help(&mut self, side: Side, window: &Window) {
         let backwards = self.backwards[side as usize];
         let step = if backwards { self.threads - 1 } else { 1 };
         let neighbor = (self.thread + step) % self.threads;
@@ -176,16 +175,19 @@ impl<'a> Share<'a> {
         if neighbor % 2 == self.thread % 2 {
             return;
         }
-        let Some(open) = self.look(neighbor) else { return };
+        let Some(open) = self.look((neighbor, side)) else {
+            return;
+        };
         if let Some(last) = self.run_stretch(open, (neighbor, side), window, false).last {
-            self.set_stretch(side, self.stretches[side as usize].up_to(last, n, backwards));
+            let stretch = self.stretches[side as usize].up_to(last, self.ring.len(), backwards);
+            self.set_stretch(side, stretch);
         }
     }
 
     /// What a neighbour has open, once it says so.
-    fn look(&self, neighbor: usize) -> Option<Stretch> {
+    fn look(&self, whose: (usize, Side)) -> Option<Stretch> {
         for _ in 0..LOOKS {
-            if let Some(open) = self.ring.offered(neighbor, self.step) {
+            if let Some(open) = self.ring.offered(whose, self.step) {
                 return Some(open);
             }
             spin_loop();
@@ -202,8 +204,9 @@ impl<'a> Share<'a> {
     }
 
     /// Runs the tiles of a stretch of a thread, this or another, in order up to the first that is not free any more.
-    fn run_stretch(&mut self, stretch: Stretch, (owner, side): (usize, Side), window: &Window, begins: bool) -> Walk {
-        let (ring, backwards) = (self.ring, self.backwards[side as usize]);
+    fn run_stretch(&mut self, stretch: Stretch, whose: (usize, Side), window: &Window, begins: bool) -> Walk {
+        let (ring, (owner, side)) = (self.ring, whose);
+        let backwards = self.backwards[side as usize];
         let mut walk = Walk::default();
         for mut range in stretch.ranges(ring.len(), backwards) {
             while let Some(number) = ring.awake(side).next(&mut range, backwards) {
@@ -215,7 +218,7 @@ impl<'a> Share<'a> {
                 let seat = if owner == self.thread {
                     ring.claim(number, self.step)
                 } else {
-                    ring.claim_of(owner, number, self.step)
+                    ring.claim_of(whose, number, self.step)
                 };
                 let Some(mut seat) = seat else {
                     walk.met = Some(number);

@@ -42,7 +42,7 @@ impl Stretch {
         }
         Stretch {
             first: place,
-            len: self.len + (self.first + n - place) % n,
+            len: self.len + (self.first + n - place - 1) % n + 1,
         }
     }
 
@@ -100,5 +100,8 @@ mod tests {
         let empty = Stretch { first: 2, len: 0 };
         assert_eq!(places(empty.up_to(2, N, false), false), [2]);
         assert_eq!(places(empty.up_to(1, N, true), true), [1]);
+        for (last, backwards) in [(1, false), (2, true)] {
+            assert_eq!(empty.up_to(last, N, backwards).len, N, "all the way round");
+        }
     }
 }
