@@ -4,7 +4,7 @@
 //! run that long one after the other, or on several threads, with the same result. Where the tiles fall into hubs and leaves
 //! (module `sides`), the two sides run in turn, each until it is one quantum ahead of the other: windows of two quanta (module
 //! `window`). A hub with a shorter way to the leaves does not shorten them while it only answers ([`crate::tile::Promise`]). When no
-//! tile has anything to do, the clock jumps.
+//! tile has anything to do, the clock jumps. Threads run neighbouring tiles and meet where their loads are equal (module `ring`).
 
 mod marks;
 mod meeting;
@@ -20,7 +20,7 @@ use std::panic::resume_unwind;
 use crate::tile::bell::Bells;
 use crate::tile::{Promise, Tile};
 use crate::time::Cycle;
-use plan::Plan;
+use plan::{Orders, Plan};
 use ring::Ring;
 use share::Share;
 use sides::Side;
@@ -172,15 +172,14 @@ impl Clock {
         let (threads, quantum, now) = (self.threads, self.quantum, self.now);
         let ring = Ring::new(&mut self.tiles, &self.sides, threads);
         let reaches = ring.reaches(quantum);
-        let mut shares = Share::deal(&ring, &reaches, &self.bells, threads, now).into_iter();
-        let own = shares.next().expect("at least one thread");
-        let mut plan = Plan::new((&ring, own, threads), now, self.reaches.within(quantum), &self.promises);
+        let orders = Orders::new(Share::deal(&ring, &reaches, &self.bells, threads, now));
+        let mut plan = Plan::new(&ring, &orders, now, self.reaches.within(quantum), &self.promises);
         let result = std::thread::scope(|scope| {
-            let follow = |(n, share)| {
-                let orders = plan.orders();
-                scope.spawn(move || orders.follow(n + 1, share))
+            let follow = |worker| {
+                let orders = &orders;
+                scope.spawn(move || orders.follow(worker))
             };
-            let others: Vec<_> = shares.enumerate().map(follow).collect();
+            let others: Vec<_> = (1..threads).map(follow).collect();
             let result = plan.lead(|plan| what(plan, &ring));
             for other in others {
                 other.join().unwrap_or_else(|panic| resume_unwind(panic));

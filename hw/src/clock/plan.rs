@@ -1,16 +1,21 @@
 //! What the leading thread decides, tells the others, and where all meet.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::Stop;
+use crossbeam::utils::CachePadded;
+
 use super::meeting::Meeting;
 use super::ring::Ring;
 use super::share::{Done, Share};
 use super::sides::Side;
-use super::window::{Posted, Reaches, Stand, Turn, Window};
+use super::window::{Posted, Reaches, Stand, TURNS, Turn, Window};
 use crate::tile::Promise;
 use crate::time::Cycle;
+
+/// The thread that leads.
+const LEADER: usize = 0;
 
 /// The leader's view of time.
 pub struct Plan<'a> {
@@ -20,50 +25,47 @@ pub struct Plan<'a> {
     /// Those of the desks.
     promises: &'a [Promise],
     ring: &'a Ring<'a>,
-    /// The tiles that the leader runs itself.
-    own: Share<'a>,
-    orders: Arc<Orders>,
+    orders: &'a Orders<'a>,
+    /// Tiles that ran when it was last whose turn; of leaves that catch up apart.
+    ran: [u64; TURNS + 1],
 }
 
 /// What all threads share.
-pub struct Orders {
+pub struct Orders<'a> {
     window: Posted,
     done: AtomicBool,
-    /// When each thread's tiles are due next, and up to where all its leaves have run.
-    next_due: Vec<AtomicU64>,
-    behind: Vec<AtomicU64>,
+    /// For each thread its tiles, which it runs, or the leader where there is too little to do for two.
+    shares: Vec<CachePadded<Mutex<Share<'a>>>>,
+    /// What each said after its last window.
+    said: Vec<CachePadded<Said>>,
     meeting: Meeting,
+}
+
+/// [`Done`], for others to read.
+struct Said {
+    next_due: AtomicU64,
+    behind: AtomicU64,
+    ran: AtomicU64,
 }
 
 impl<'a> Plan<'a> {
     /// All tiles stand at `now`.
     pub fn new(
-        (ring, own, threads): (&'a Ring<'a>, Share<'a>, usize),
+        ring: &'a Ring<'a>,
+        orders: &'a Orders<'a>,
         now: Cycle,
         reaches: Reaches,
         promises: &'a [Promise],
     ) -> Self {
-        let cycles = || (0..threads).map(|_| AtomicU64::new(u64::MAX)).collect();
         Plan {
             stand: Stand::at(now, now),
             reaches,
             has_hubs: ring.has_hubs(),
             promises,
             ring,
-            own,
-            orders: Arc::new(Orders {
-                window: Posted::default(),
-                done: AtomicBool::new(false),
-                next_due: cycles(),
-                behind: cycles(),
-                meeting: Meeting::new(threads),
-            }),
+            orders,
+            ran: [0; TURNS + 1],
         }
-    }
-
-    /// For the threads that follow.
-    pub fn orders(&self) -> Arc<Orders> {
-        self.orders.clone()
     }
 
     /// Up to here all tiles have run.
@@ -87,7 +89,7 @@ impl<'a> Plan<'a> {
 
     /// Does what is asked for while the others follow, and sends them home. `None` if one of them panicked.
     pub fn lead<T>(&mut self, what: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        let orders = self.orders();
+        let orders = self.orders;
         let _attendance = orders.meeting.attend();
         let result = what(self)?;
         orders.done.store(true, Ordering::Release);
@@ -197,7 +199,7 @@ impl<'a> Plan<'a> {
 
     /// Lets every thread do its part of a window; `None` if one panicked.
     fn round(&mut self, turn: Turn, end: Cycle) -> Option<()> {
-        let (orders, stand) = (&self.orders, self.stand);
+        let (orders, stand) = (self.orders, self.stand);
         let desks = self.reaches.desks.filter(|_| turn == Turn::Leaves);
         let desks = desks.map_or(Cycle::NEVER, |reach| stand.of(Side::Desk, reach));
         orders.window.post(&Window {
@@ -206,43 +208,85 @@ impl<'a> Plan<'a> {
             desks,
             end,
         });
-        let all_well = orders.meeting.meet() && {
-            orders.work(0, &mut self.own);
-            orders.meeting.meet()
+        // One tile cannot be shared: nobody else is woken for it. Mostly as many run as when it was last whose turn.
+        let catches_up = turn == Turn::Leaves && end <= stand.leaves;
+        let ran = &mut self.ran[if catches_up { TURNS } else { turn as usize }];
+        let is_alone = end == Cycle::ZERO || *ran <= 1;
+        let all_well = if is_alone {
+            (0..orders.shares.len()).for_each(|thread| orders.work(thread, true));
+            true
+        } else {
+            orders.meeting.meet() && {
+                orders.work(LEADER, false);
+                orders.meeting.meet()
+            }
         };
+        if end > Cycle::ZERO {
+            *ran = orders.ran();
+        }
         all_well.then_some(())
     }
 }
 
-impl Orders {
-    /// A worker's life: each round, either say when its tiles are due next or run them.
-    pub fn follow(&self, worker: usize, mut share: Share) {
+impl Said {
+    /// Nothing is due, as far as is known before anybody was asked.
+    fn nothing() -> Self {
+        Said {
+            next_due: AtomicU64::new(Cycle::NEVER.0),
+            behind: AtomicU64::new(Cycle::NEVER.0),
+            ran: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<'a> Orders<'a> {
+    /// For so many threads as there are shares.
+    pub fn new(shares: Vec<Share<'a>>) -> Self {
+        Orders {
+            window: Posted::default(),
+            done: AtomicBool::new(false),
+            said: shares.iter().map(|_| CachePadded::new(Said::nothing())).collect(),
+            meeting: Meeting::new(shares.len()),
+            shares: shares.into_iter().map(Mutex::new).map(CachePadded::new).collect(),
+        }
+    }
+
+    /// A worker's life: each round, run its tiles.
+    pub fn follow(&self, worker: usize) {
         let _attendance = self.meeting.attend();
         while self.meeting.meet() && !self.done.load(Ordering::Acquire) {
-            self.work(worker, &mut share);
+            self.work(worker, false);
             self.meeting.meet();
         }
     }
 
-    /// Runs the side's tiles through the window, and says when all are due next. In a window that may miss what others are just
+    /// Runs a thread's tiles through the window, or only asks when they are due next. In a window that may miss what others are just
     /// sending; who only asks is there to ask again.
-    fn work(&self, worker: usize, share: &mut Share) {
-        let Done { next_due, behind } = share.work(&self.window.read());
-        self.next_due[worker].store(next_due.0, Ordering::Release);
-        self.behind[worker].store(behind.0, Ordering::Release);
+    fn work(&self, thread: usize, is_alone: bool) {
+        let mut share = self.shares[thread].lock().unwrap_or_else(PoisonError::into_inner);
+        let Done { next_due, behind, ran } = share.work(&self.window.read(), is_alone);
+        let said = &self.said[thread];
+        said.next_due.store(next_due.0, Ordering::Release);
+        said.behind.store(behind.0, Ordering::Release);
+        said.ran.store(ran, Ordering::Release);
     }
 
     fn earliest(&self) -> Cycle {
-        first(&self.next_due)
+        self.first(|said| &said.next_due)
     }
 
     fn behind(&self) -> Cycle {
-        first(&self.behind)
+        self.first(|said| &said.behind)
     }
-}
 
-/// The first of the cycles that the threads have written.
-fn first(cycles: &[AtomicU64]) -> Cycle {
-    let cycles = cycles.iter().map(|cycle| cycle.load(Ordering::Acquire));
-    Cycle(cycles.min().unwrap_or(u64::MAX))
+    /// The first of the cycles that the threads have said.
+    fn first(&self, cycle: impl Fn(&Said) -> &AtomicU64) -> Cycle {
+        let cycles = self.said.iter().map(|said| cycle(said).load(Ordering::Acquire));
+        Cycle(cycles.min().unwrap_or(u64::MAX))
+    }
+
+    /// Tiles that ran.
+    fn ran(&self) -> u64 {
+        self.said.iter().map(|said| said.ran.load(Ordering::Acquire)).sum()
+    }
 }

@@ -38,6 +38,10 @@ pub struct Share<'a> {
     step: u64,
     /// Whether each side runs from last to first next.
     backwards: [bool; SIDES],
+    /// Whether another thread runs at the same time.
+    has_company: bool,
+    /// Tiles that ran in this turn.
+    ran: u64,
 }
 
 /// What a thread has to say after a window.
@@ -46,6 +50,8 @@ pub struct Done {
     pub next_due: Cycle,
     /// Up to here all its leaves have run, [`Cycle::NEVER`] if a leash held none.
     pub behind: Cycle,
+    /// Tiles that it has run.
+    pub ran: u64,
 }
 
 /// How far a thread came in a stretch.
@@ -83,6 +89,8 @@ impl<'a> Share<'a> {
                 step: 0,
                 // Neighbours meet each other.
                 backwards: [thread % 2 == 1; SIDES],
+                has_company: false,
+                ran: 0,
             };
             share.own();
             share.window = share.next_window();
@@ -104,8 +112,11 @@ impl<'a> Share<'a> {
         self.mine[number / 64] >> (number % 64) & 1 == 1
     }
 
-    /// Runs tiles through a window, or asks only when the first is due, messages of the last window included.
-    pub fn work(&mut self, window: &Window) -> Done {
+    /// Runs tiles through a window, or asks only when the first is due, messages of the last window included. If it `is_alone`, no
+    /// other share of the machine is at work.
+    pub fn work(&mut self, window: &Window, is_alone: bool) -> Done {
+        self.has_company = !is_alone && self.threads > 1;
+        self.ran = 0;
         self.answer_bells(&window.stand);
         if window.end > Cycle::ZERO {
             self.run(window);
@@ -115,6 +126,7 @@ impl<'a> Share<'a> {
         Done {
             next_due: due.into_iter().min().unwrap_or(Cycle::NEVER),
             behind: self.first(ring.leashed(), Side::Leaf, |number| ring.held(number)),
+            ran: self.ran,
         }
     }
 
@@ -125,7 +137,9 @@ impl<'a> Share<'a> {
             self.wake_watched(window);
         }
         self.step += 1;
-        self.offer(window.turn.sides(), begins);
+        if self.has_company {
+            self.offer(window.turn.sides(), begins);
+        }
         for &side in window.turn.sides() {
             self.run_side(side, window, begins);
         }
@@ -139,7 +153,7 @@ impl<'a> Share<'a> {
 
     /// Opens what is to be run to the neighbours; nothing if a window begins, which runs tiles that are not due.
     fn offer(&self, sides: &[Side], begins: bool) {
-        for &side in sides.iter().filter(|_| self.threads > 1) {
+        for &side in sides {
             let stretch = self.stretches[side as usize];
             let open = if begins { Stretch { len: 0, ..stretch } } else { stretch };
             self.ring.offer((self.thread, side), self.step, open);
@@ -149,7 +163,7 @@ impl<'a> Share<'a> {
     fn run_side(&mut self, side: Side, window: &Window, begins: bool) {
         let (stretch, backwards) = (self.stretches[side as usize], self.backwards[side as usize]);
         let walk = self.run_stretch(stretch, (self.thread, side), window, begins);
-        if self.threads > 1 {
+        if self.has_company {
             // Who has claimed a tile may not have said so yet, and one that has run may be due again.
             let taken = [walk.met, self.ring.taken((self.thread, side))].into_iter().flatten();
             let left = taken
@@ -225,6 +239,7 @@ impl<'a> Share<'a> {
                     return walk;
                 };
                 self.run_tile(number, &mut seat, window, end);
+                self.ran += 1;
                 walk.last = Some(number);
             }
         }

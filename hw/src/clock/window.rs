@@ -29,6 +29,9 @@ pub enum Turn {
     Leaves,
 }
 
+/// Number of turns.
+pub const TURNS: usize = Turn::ALL.len();
+
 impl Turn {
     const ALL: [Turn; 3] = [Turn::Hubs, Turn::Desks, Turn::Leaves];
 
