@@ -27,6 +27,7 @@ pub mod gpu;
 mod bits;
 
 mod chains;
+mod grow;
 mod line_bytes;
 
 mod pool;

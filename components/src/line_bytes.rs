@@ -4,6 +4,7 @@
 
 use std::ops::{Index, IndexMut};
 
+use crate::grow::grow;
 use crate::proto::mem::LINE;
 
 /// One line's bytes for each place that was used, and for some more.
@@ -36,8 +37,7 @@ impl LineBytes {
     fn grow(&mut self, place: usize) {
         assert!(place < self.most, "place {place} of {}", self.most);
         let lines = (place + 1).next_power_of_two().min(self.most);
-        self.lines.reserve_exact(lines - self.lines.len());
-        self.lines.resize(lines, [0; LINE]);
+        grow(&mut self.lines, lines, [0; LINE]);
     }
 
     /// The bytes of a place, if it has any yet.

@@ -1,5 +1,6 @@
 //! Packets that a cache or the LSU makes itself, used again.
 
+use crate::grow::push;
 use crate::proto::mem::{Packet, PacketKind};
 
 /// Packets not in use. It grows to the most that are ever under way, then allocates no more.
@@ -37,7 +38,7 @@ impl Pool {
 
     /// Takes a packet back.
     pub(crate) fn give(&mut self, packet: Box<Packet>) {
-        self.free.push(packet);
+        push(&mut self.free, packet);
     }
 }
 

@@ -52,7 +52,7 @@ const BLOCKS: [&str; 9] = [
 ];
 
 /// Modules of `components` that any block may name: messages, numbers, bytes, and furniture and test rigs that are nobody's.
-const OPEN: [&str; 12] = [
+const OPEN: [&str; 13] = [
     "proto",
     "config",
     "preset",
@@ -60,6 +60,7 @@ const OPEN: [&str; 12] = [
     "storage",
     "bits",
     "chains",
+    "grow",
     "line_bytes",
     "pool",
     "waiting",

@@ -8,6 +8,7 @@ use warpwave_isa::lane::WARP_SIZE;
 
 use super::coalescer::Parts;
 use super::halves::Halves;
+use crate::grow::push;
 use crate::proto::warp::Flight;
 
 /// The tag of the packet for part `part` of the access in entry `entry`.
@@ -144,8 +145,8 @@ impl PendingTable {
     fn add_first_used(&mut self, pending: Pending) -> u32 {
         let entry = self.entries.len();
         assert!(entry < self.most, "a free entry was asked for");
-        self.entries.push(pending);
-        self.parts.push(Parts::NONE);
+        push(&mut self.entries, pending);
+        push(&mut self.parts, Parts::NONE);
         entry as u32
     }
 

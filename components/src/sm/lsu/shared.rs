@@ -39,6 +39,7 @@ use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
 
 use crate::config;
+use crate::grow::grow;
 use crate::proto::event::{Log, What};
 use crate::proto::launch::{Route, Timing};
 use crate::proto::warp::Flight;
@@ -164,8 +165,7 @@ impl SharedMemory {
     #[cold]
     fn grow(&mut self, end: usize) {
         let bytes = end.next_power_of_two().min(self.config.bytes as usize);
-        self.bytes.reserve_exact(bytes - self.bytes.len());
-        self.bytes.resize(bytes, 0);
+        grow(&mut self.bytes, bytes, 0);
     }
 
     /// Ends the access that has the banks in its last cycle there, or later when its link has room.

@@ -14,6 +14,8 @@ use warpwave_isa::affine::Affine;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 use warpwave_isa::reg::{Pred, Reg};
 
+use crate::grow::grow;
+
 /// Rows to a word of bits.
 const WORD: usize = u64::BITS as usize;
 
@@ -66,8 +68,8 @@ impl RegFile {
             "warp slot {warp} of {registers} registers is not in the file"
         );
         if self.rows.len() < end {
-            self.rows.resize(end, Lanes::ZERO);
-            self.affine.resize(end, Affine::default());
+            grow(&mut self.rows, end, Lanes::ZERO);
+            grow(&mut self.affine, end, Affine::default());
         }
     }
 

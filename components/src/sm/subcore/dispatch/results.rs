@@ -7,6 +7,7 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
 use super::{Dispatch, FIRST_RESULT};
+use crate::grow::push;
 use crate::proto::event::What;
 use crate::proto::issue::Release;
 use crate::proto::warp::{Brief, Flight};
@@ -60,7 +61,7 @@ impl Dispatch {
             // Nothing to store: the branch unit has told the scheduler, and gives the box back.
             let number = flight.issued.0;
             self.tell(now, flight.warp, What::Store { number });
-            self.pool.push(flight);
+            push(&mut self.pool, flight);
             return;
         }
         let (warp, lanes) = (flight.warp as usize, flight.lanes);
@@ -104,7 +105,7 @@ impl Dispatch {
         if flight.brief.pipe == Pipe::Lsu {
             self.prefetch_next(flight.warp as usize);
         }
-        self.pool.push(flight);
+        push(&mut self.pool, flight);
     }
 
     /// Asks for the operands of the instruction that a warp comes to next, if it does not jump: what it waited for may be here.
