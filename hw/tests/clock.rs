@@ -430,3 +430,70 @@ fn window_that_begins_while_nothing_is_ticked_is_begun_all_the_same() {
     });
     assert_eq!(waiting, ["begin 500 with 2", "flush 500"]);
 }
+
+/// Has something under way until a cycle, for ever if that is never.
+struct Busy {
+    path: Path,
+    until: Cycle,
+    now: Cycle,
+}
+
+impl Component for Busy {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.now = now;
+        match self.until {
+            Cycle::NEVER => Activity::Idle,
+            until if now < until => Activity::Until(until),
+            _ => Activity::Idle,
+        }
+    }
+    fn reset(&mut self) {}
+    fn is_quiescent(&self) -> bool {
+        self.now >= self.until
+    }
+    fn probe(&self, _: &mut dyn Probe) {}
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+/// A tile for each of these.
+fn busy(until: &[u64]) -> Clock {
+    let tiles = until.iter().map(|&until| {
+        let mut tile = TileBuilder::new();
+        let slot = tile.slot();
+        let path = Path::root("busy");
+        let until = Cycle(until);
+        tile.fill(
+            &slot,
+            Busy {
+                path,
+                until,
+                now: Cycle::ZERO,
+            },
+        );
+        tile.build()
+    });
+    Clock::new(tiles.collect())
+}
+
+#[test]
+fn machine_is_still_when_nothing_was_under_way_at_the_ends_of_two_steps() {
+    for threads in [1, 2, 3] {
+        let mut clock = busy(&[0, 70, 30]);
+        clock.set_threads(threads);
+        clock.run_until_still(64);
+        // Busy at 64, done at 128 and still so at 192.
+        assert_eq!(clock.now(), Cycle(192), "threads: {threads}");
+        clock.run_until_still(64);
+        assert_eq!(clock.now(), Cycle(192 + 2 * 64), "threads: {threads}");
+    }
+}
+
+#[test]
+fn machine_that_is_stuck_for_good_is_left_after_a_step() {
+    let mut clock = busy(&[10, Cycle::NEVER.0]);
+    clock.run_until_still(64);
+    assert_eq!(clock.now(), Cycle(64));
+}
