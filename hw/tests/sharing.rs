@@ -1,7 +1,7 @@
 //! Leaves that change threads: whoever runs them, they are ticked when they asked for it, once, and watched as before.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -178,35 +178,44 @@ fn leaf_that_sleeps_while_it_changes_threads_is_watched_from_the_same_cycle_on()
 #[test]
 fn thread_that_is_done_runs_leaves_of_one_that_is_not() {
     const LEAVES: usize = 8;
-    // When leaf 3 was ticked last, and by whom.
+    // Leaves 0 to 3 were dealt to the first thread, the others to the second. When leaf 0 was begun last; when leaf 3 ran, and where.
+    let begun: Arc<Mutex<Option<Cycle>>> = Arc::default();
     let last: Arc<Mutex<Option<(Cycle, ThreadId)>>> = Arc::default();
-    let helped = Arc::new(AtomicU64::new(0));
+    let helped = Arc::new(AtomicBool::new(false));
     let acts = (0..LEAVES).map(|n| {
-        let (last, helped) = (Arc::clone(&last), Arc::clone(&helped));
+        let (begun, last, helped) = (Arc::clone(&begun), Arc::clone(&last), Arc::clone(&helped));
         move |now: Cycle| {
             let this = thread::current().id();
-            if n == 3 {
-                *last.lock().expect("no panic while it is held") = Some((now, this));
-            }
-            // Both were dealt to the first thread, which comes to leaf 0 first and stays there for a while.
+            let is_begun = || *begun.lock().expect("no panic while it is held") == Some(now);
             let is_helped = || {
                 let last = *last.lock().expect("no panic while it is held");
                 last.is_some_and(|(at, thread)| at == now && thread != this)
             };
-            if n == 0 && (0..20).any(|_| is_helped() || wait()) {
-                helped.fetch_add(1, Ordering::SeqCst);
+            match n {
+                // Once is enough.
+                _ if helped.load(Ordering::SeqCst) => {}
+                0 => {
+                    *begun.lock().expect("no panic while it is held") = Some(now);
+                    helped.store(comes_true(is_helped), Ordering::SeqCst);
+                }
+                3 => *last.lock().expect("no panic while it is held") = Some((now, this)),
+                // The second thread is not done before the first has begun, however busy the cores are.
+                4 => _ = comes_true(is_begun),
+                _ => {}
             }
             Activity::Until(now + 40)
         }
     });
     let mut clock = Clock::new(star(acts));
     clock.set_threads(2);
-    clock.run(Cycle(40 * 100), |_| false);
-    assert!(helped.load(Ordering::SeqCst) > 0);
+    clock.run(Cycle(40 * 20), |_| false);
+    assert!(helped.load(Ordering::SeqCst));
 }
 
-/// Some time passes; false, so that it is only part of a condition.
-fn wait() -> bool {
-    thread::sleep(Duration::from_micros(200));
-    false
+/// Whether something comes true within a while.
+fn comes_true(condition: impl Fn() -> bool) -> bool {
+    (0..500).any(|_| {
+        thread::sleep(Duration::from_micros(200));
+        condition()
+    })
 }
