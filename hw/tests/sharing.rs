@@ -82,11 +82,9 @@ fn star<F: FnMut(Cycle) -> Activity + Send + 'static>(acts: impl Iterator<Item =
         tiles.push(tile.build());
     }
     let act = move |_| {
-        if inputs.is_empty() {
-            Activity::Busy
-        } else {
-            Activity::Idle
-        }
+        // It holds the ends of the links, and nothing comes.
+        assert!(inputs.iter().all(|input| input.coming().is_none()));
+        Activity::Idle
     };
     let actor = Actor {
         path: Path::root("hub"),
@@ -173,6 +171,31 @@ fn leaf_that_sleeps_while_it_changes_threads_is_watched_from_the_same_cycle_on()
     for threads in [2, 3, 4].repeat(5) {
         assert_eq!(run(threads, true).1, alone, "threads: {threads}");
     }
+}
+
+#[test]
+fn leaf_that_runs_alone_wakes_no_other_thread() {
+    const LEAVES: usize = 8;
+    let threads: Arc<Mutex<Vec<(u64, ThreadId)>>> = Arc::default();
+    // The last leaf was dealt to the second thread. The others tick once at first, which two threads may share.
+    let acts = (0..LEAVES).map(|n| {
+        let threads = Arc::clone(&threads);
+        move |now: Cycle| {
+            if n + 1 < LEAVES {
+                return Activity::Idle;
+            }
+            let tick = (now.0, thread::current().id());
+            threads.lock().expect("no panic while it is held").push(tick);
+            Activity::Until(now + 10)
+        }
+    });
+    let mut clock = Clock::new(star(acts));
+    clock.set_threads(2);
+    clock.run(Cycle(LAST), |_| false);
+    let ticks = threads.lock().expect("over").clone();
+    assert_eq!(ticks.len() as u64, LAST / 10);
+    let elsewhere = |tick: &&(u64, ThreadId)| tick.0 >= 200 && tick.1 != thread::current().id();
+    assert_eq!(ticks.iter().find(elsewhere), None);
 }
 
 #[test]

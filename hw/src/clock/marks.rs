@@ -33,12 +33,13 @@ impl Marks {
             let (from, to) = (range.start.max(n * 64), range.end.min(n * 64 + 64));
             let within = (u64::MAX >> (64 - (to - from))) << (from % 64);
             let bits = self.0[n].load(Ordering::Acquire) & within;
+            let last = bits.checked_ilog2();
             let bit = if backwards {
-                63 - bits.leading_zeros().min(63)
+                last
             } else {
-                bits.trailing_zeros()
+                last.map(|_| bits.trailing_zeros())
             };
-            let found = (bits != 0).then_some(n * 64 + bit as usize);
+            let found = bit.map(|bit| n * 64 + bit as usize);
             if backwards {
                 range.end = found.unwrap_or(from);
             } else {

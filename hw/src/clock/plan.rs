@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::Stop;
 use crossbeam::utils::CachePadded;
 
+use super::Stop;
 use super::meeting::Meeting;
 use super::ring::Ring;
 use super::share::{Done, Share};
