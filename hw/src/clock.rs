@@ -193,8 +193,7 @@ impl Clock {
     /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.
     fn begin_windows(&mut self) {
         let now = self.now;
-        let begin = self.tiles.iter_mut().filter(|tile| tile.next_window() < now);
-        begin.for_each(|tile| _ = tile.run(now, now, Cycle::NEVER));
+        self.tiles.iter_mut().for_each(|tile| _ = tile.begin_passed(now));
     }
 }
 

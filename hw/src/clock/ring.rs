@@ -114,8 +114,7 @@ impl<'a> Ring<'a> {
     pub fn begin_windows(&self, now: Cycle) {
         for number in 0..self.len() {
             let mut seat = self.seat(number);
-            if seat.tile.next_window() < now {
-                seat.tile.run(now, now, Cycle::NEVER);
+            if seat.tile.begin_passed(now) {
                 self.set_due(number, seat.tile.next_due(now));
             }
         }

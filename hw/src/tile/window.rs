@@ -25,6 +25,15 @@ impl Tile {
         reached
     }
 
+    /// Begins a window to watch that time has passed without a tick, up to `now`; whether there was one.
+    pub(crate) fn begin_passed(&mut self, now: Cycle) -> bool {
+        let has_passed = self.next_window() < now;
+        if has_passed {
+            self.run(now, now, Cycle::NEVER);
+        }
+        has_passed
+    }
+
     fn run_cycles(&mut self, from: Cycle, end: Cycle) {
         let mut now = from;
         loop {
