@@ -19,19 +19,42 @@ use warpwave_isa::space::Space;
 
 const FORMS: &str = include_str!("../routines/forms.txt");
 
-/// The name and code of every instruction of the library, by [`key`].
-struct Library(HashMap<u64, (String, String)>);
+/// Every instruction of the library, by [`key`].
+struct Library(HashMap<u64, Entry>);
+
+/// An instruction of the library. Its code is written out when it is first wanted: most programs want few.
+struct Entry {
+    name: String,
+    /// The name with its alternatives, and the code for all of them.
+    pattern: &'static str,
+    /// What was chosen.
+    chosen: Vec<&'static str>,
+    code: OnceLock<String>,
+}
+
+impl Entry {
+    fn code(&self) -> &str {
+        self.code.get_or_init(|| {
+            let code = self.pattern.split_once('\n').map_or("", |(_, code)| code);
+            written_out(code, name_words(self.pattern), &self.chosen)
+        })
+    }
+}
 
 impl Library {
     fn get() -> &'static Library {
         static READ: OnceLock<Library> = OnceLock::new();
         READ.get_or_init(|| {
             let mut entries = HashMap::new();
-            for entry in FORMS.split("\n== ").skip(1) {
-                let (name, code) = entry.split_once('\n').unwrap_or((entry, ""));
-                for (name, chosen) in alternatives(name) {
-                    let code = written_out(code, name_words(entry), &chosen);
-                    entries.insert(key([name.as_str()].into_iter()), (name, code));
+            for pattern in FORMS.split("\n== ").skip(1) {
+                for (name, chosen) in alternatives(pattern.lines().next().unwrap_or_default()) {
+                    let entry = Entry {
+                        pattern,
+                        chosen,
+                        code: OnceLock::new(),
+                        name,
+                    };
+                    entries.insert(key([entry.name.as_str()].into_iter()), entry);
                 }
             }
             Library(entries)
@@ -41,9 +64,9 @@ impl Library {
     /// The code of the instruction whose name these words are, one behind the other. Most instructions are none of the library's,
     /// and learn it without a string of their own.
     fn code<'w>(&self, mut words: impl Iterator<Item = &'w str> + Clone) -> Option<&str> {
-        let (name, code) = self.0.get(&key(words.clone()))?;
-        let rest = words.try_fold(name.as_str(), |rest, word| rest.strip_prefix(word))?;
-        rest.is_empty().then_some(code.as_str())
+        let entry = self.0.get(&key(words.clone()))?;
+        let rest = words.try_fold(entry.name.as_str(), |rest, word| rest.strip_prefix(word))?;
+        rest.is_empty().then(|| entry.code())
     }
 }
 
@@ -54,7 +77,7 @@ fn key<'w>(words: impl Iterator<Item = &'w str>) -> u64 {
 }
 
 /// Every name that a pattern stands for, and what was chosen in it.
-fn alternatives(pattern: &str) -> Vec<(String, Vec<&str>)> {
+fn alternatives(pattern: &'static str) -> Vec<(String, Vec<&'static str>)> {
     let Some((before, rest)) = pattern.split_once('<') else {
         return vec![(pattern.to_owned(), Vec::new())];
     };
@@ -261,8 +284,8 @@ mod tests {
     fn every_form_of_the_library_is_read_without_findings() {
         let library = Library::get();
         assert!(library.0.len() > 100);
-        for (name, code) in library.0.values() {
-            assert!(body(code).is_some(), "{name}");
+        for entry in library.0.values() {
+            assert!(body(entry.code()).is_some(), "{}", entry.name);
         }
     }
 
