@@ -33,13 +33,10 @@ impl Marks {
             let (from, to) = (range.start.max(n * 64), range.end.min(n * 64 + 64));
             let within = (u64::MAX >> (64 - (to - from))) << (from % 64);
             let bits = self.0[n].load(Ordering::Acquire) & within;
-            let last = bits.checked_ilog2();
-            let bit = if backwards {
-                last
-            } else {
-                last.map(|_| bits.trailing_zeros())
-            };
-            let found = bit.map(|bit| n * 64 + bit as usize);
+            let found = (bits != 0).then(|| {
+                let bit = if backwards { bits.ilog2() } else { bits.trailing_zeros() };
+                n * 64 + bit as usize
+            });
             if backwards {
                 range.end = found.unwrap_or(from);
             } else {
