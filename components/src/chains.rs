@@ -34,6 +34,18 @@ impl Tag {
     }
 }
 
+/// The first place of a chain, and its line: most lines that are here are found without a look at their place's tag.
+#[derive(Clone, Copy)]
+struct First {
+    line: u32,
+    at: u32,
+}
+
+impl First {
+    /// Of an empty chain.
+    const NONE: First = First { line: NONE, at: END };
+}
+
 /// A place for a line.
 pub(crate) trait Tagged {
     /// Its tag.
@@ -51,8 +63,8 @@ pub(crate) trait Tagged {
 /// The chains of lines whose numbers differ in the lowest `NEAR` bits alone stand side by side, for a cache that has all of them: what
 /// is used together then lies together.
 pub(crate) struct Chains<const NEAR: u32> {
-    /// The first place of each chain.
-    first: Box<[u32]>,
+    /// Where each chain begins.
+    first: Box<[First]>,
     /// Which lines each chain may have, one bit of 8 for those that hash alike.
     filter: Box<[u8]>,
 }
@@ -62,7 +74,7 @@ impl<const NEAR: u32> Chains<NEAR> {
     pub(crate) fn new(places: usize) -> Self {
         let n = places.next_power_of_two();
         Chains {
-            first: vec![END; n].into(),
+            first: vec![First::NONE; n].into(),
             filter: vec![0; n].into(),
         }
     }
@@ -70,7 +82,7 @@ impl<const NEAR: u32> Chains<NEAR> {
     /// Takes the lines out of all places.
     pub(crate) fn clear(&mut self, places: &mut [impl Tagged]) {
         places.iter_mut().for_each(|place| *place.tag_mut() = Tag::FREE);
-        self.first.fill(END);
+        self.first.fill(First::NONE);
         self.filter.fill(0);
     }
 
@@ -82,15 +94,15 @@ impl<const NEAR: u32> Chains<NEAR> {
         if self.filter[place] & bit(hash) == 0 {
             return None;
         }
-        let mut at = self.first[place];
-        while at != END {
-            let tag = places[at as usize].tag();
-            if tag.line == line {
-                return Some(at as usize);
-            }
-            at = tag.next;
+        let First {
+            line: mut found,
+            mut at,
+        } = self.first[place];
+        while found != line {
+            at = places[at as usize].tag().next;
+            found = places.get(at as usize)?.tag().line;
         }
-        None
+        Some(at as usize)
     }
 
     /// Asks for where the chain of a line begins ([`prefetch`]).
@@ -109,8 +121,8 @@ impl<const NEAR: u32> Chains<NEAR> {
     /// Asks for the first place of a line's chain, where that begins being here already.
     #[inline]
     pub(crate) fn prefetch_place(&self, places: &[impl Tagged], line: u32) {
-        let first = self.first[self.place(line, Self::hash(line))];
-        if let Some(place) = places.get(first as usize) {
+        let First { at, .. } = self.first[self.place(line, Self::hash(line))];
+        if let Some(place) = places.get(at as usize) {
             prefetch(place);
         }
     }
@@ -120,7 +132,8 @@ impl<const NEAR: u32> Chains<NEAR> {
     pub(crate) fn put(&mut self, places: &mut [impl Tagged], at: usize, line: u32) {
         let hash = Self::hash(line);
         let place = self.place(line, hash);
-        let next = std::mem::replace(&mut self.first[place], at as u32);
+        let first = First { line, at: at as u32 };
+        let next = std::mem::replace(&mut self.first[place], first).at;
         self.filter[place] |= bit(hash);
         *places[at].tag_mut() = Tag { line, next };
     }
@@ -130,14 +143,15 @@ impl<const NEAR: u32> Chains<NEAR> {
         let Tag { line, next } = std::mem::replace(places[at].tag_mut(), Tag::FREE);
         let place = self.place(line, Self::hash(line));
         let first = &mut self.first[place];
-        if *first == at as u32 {
-            *first = next;
-            if next == END {
-                self.filter[place] = 0;
+        if first.at == at as u32 {
+            *first = First::NONE;
+            match places.get(next as usize) {
+                Some(second) => (first.line, first.at) = (second.tag().line, next),
+                None => self.filter[place] = 0,
             }
             return;
         }
-        let mut before = *first as usize;
+        let mut before = first.at as usize;
         while places[before].tag().next != at as u32 {
             before = places[before].tag().next as usize;
         }

@@ -6,8 +6,9 @@
 //! A line is found by its chain ([`crate::chains`]).
 
 use warpwave_hw::lru::Lru;
+use warpwave_hw::prefetch::prefetch;
 
-use crate::chains::{Chains, Tag, Tagged};
+use crate::chains::{Chains, HOST_LINE, Tag, Tagged};
 use crate::proto::mem::LINE;
 
 /// Most ways of a set: beyond them nothing is gained but search.
@@ -18,22 +19,17 @@ const NEAR: u32 = 3;
 
 /// A place for a line.
 #[derive(Clone)]
-struct Place {
-    tag: Tag,
-    set: u32,
-    way: u8,
-    sectors: u8,
-}
+struct Place(Tag);
 
 impl Tagged for Place {
     #[inline]
     fn tag(&self) -> Tag {
-        self.tag
+        self.0
     }
 
     #[inline]
     fn tag_mut(&mut self) -> &mut Tag {
-        &mut self.tag
+        &mut self.0
     }
 }
 
@@ -43,6 +39,8 @@ pub(super) struct Tags {
     /// Sets in use.
     sets: u32,
     places: Vec<Place>,
+    /// Which sectors of its line each place has, apart from the tags: they are few enough to be asked for as a whole.
+    sectors: Box<[u8]>,
     chains: Chains<NEAR>,
     lru: Lru,
 }
@@ -53,28 +51,13 @@ impl Tags {
         let lines = (bytes as usize / LINE).max(1);
         let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
         let sets = lines / ways;
-        let free = Place {
-            tag: Tag::FREE,
-            set: 0,
-            way: 0,
-            sectors: 0,
-        };
-        let mut tags = Tags {
+        Tags {
             ways,
             sets: sets as u32,
-            places: vec![free; sets * ways],
+            places: vec![Place(Tag::FREE); sets * ways],
+            sectors: vec![0; sets * ways].into(),
             chains: Chains::new(sets * ways),
             lru: Lru::new(sets, ways),
-        };
-        tags.deal();
-        tags
-    }
-
-    /// Deals the places to the ways of the sets in use.
-    fn deal(&mut self) {
-        let sets = self.sets as usize;
-        for (n, place) in self.places.iter_mut().take(sets * self.ways).enumerate() {
-            (place.set, place.way) = ((n % sets) as u32, (n / sets) as u8);
         }
     }
 
@@ -87,11 +70,7 @@ impl Tags {
     /// Forgets every line, and uses as many sets as `bytes` bytes of lines make, at most those there were at first.
     pub(super) fn hold(&mut self, bytes: u32) {
         self.clear();
-        let sets = (bytes as usize / LINE / self.ways).clamp(1, self.places.len() / self.ways) as u32;
-        if sets != self.sets {
-            self.sets = sets;
-            self.deal();
-        }
+        self.sets = (bytes as usize / LINE / self.ways).clamp(1, self.places.len() / self.ways) as u32;
     }
 
     /// Places that lines may take.
@@ -105,11 +84,18 @@ impl Tags {
         way * self.sets as usize + set
     }
 
+    /// The set and the way of a place.
+    #[inline]
+    fn set_and_way(&self, place: usize) -> (usize, usize) {
+        let place = place as u32;
+        ((place % self.sets) as usize, (place / self.sets) as usize)
+    }
+
     /// Where a line is, and its sectors, if it is here.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<(usize, u8)> {
         let at = self.chains.find(&self.places, line)?;
-        Some((at, self.places[at].sectors))
+        Some((at, self.sectors[at]))
     }
 
     /// Asks for what looking a line up reads first.
@@ -121,31 +107,32 @@ impl Tags {
     /// Asks for what tells of most lines that they are not here.
     pub(super) fn prefetch_filter(&self) {
         self.chains.prefetch_filter();
+        self.sectors.chunks(HOST_LINE).for_each(|line| prefetch(&line[0]));
     }
 
     /// Notes a use.
     #[inline]
     pub(super) fn touch(&mut self, place: usize) {
-        let Place { set, way, .. } = self.places[place];
-        self.lru.touch(set as usize, way.into());
+        let (set, way) = self.set_and_way(place);
+        self.lru.touch(set, way);
     }
 
     /// Gives a line a place, pushing the least recently used one out if need be, and adds sectors. Says whether a line went.
     pub(super) fn install(&mut self, line: u32, sectors: u8) -> (usize, bool) {
         if let Some((place, _)) = self.find(line) {
-            self.places[place].sectors |= sectors;
+            self.sectors[place] |= sectors;
             return (place, false);
         }
         let set = (line % self.sets) as usize;
         let way = self.lru.oldest(set, |_| true).expect("a set has at least one way");
         self.lru.touch(set, way);
         let at = self.place(set, way);
-        let evicted = self.places[at].tag.line().is_some();
+        let evicted = self.places[at].tag().line().is_some();
         if evicted {
             self.chains.take(&mut self.places, at);
         }
         self.chains.put(&mut self.places, at, line);
-        self.places[at].sectors = sectors;
+        self.sectors[at] = sectors;
         (at, evicted)
     }
 
@@ -153,8 +140,8 @@ impl Tags {
     pub(super) fn drop_line(&mut self, line: u32) {
         if let Some((at, _)) = self.find(line) {
             self.chains.take(&mut self.places, at);
-            let Place { set, way, .. } = self.places[at];
-            self.lru.release(set as usize, way.into());
+            let (set, way) = self.set_and_way(at);
+            self.lru.release(set, way);
         }
     }
 }
