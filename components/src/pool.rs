@@ -1,5 +1,7 @@
 //! Packets that a cache or the LSU makes itself, used again.
 
+use warpwave_hw::prefetch::prefetch;
+
 use crate::grow::push;
 use crate::proto::mem::{Packet, PacketKind};
 
@@ -29,6 +31,12 @@ impl Pool {
             next.prefetch();
         }
         packet
+    }
+
+    /// Asks for where packets are taken from and put ([`prefetch`]).
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.free);
+        self.free.last().into_iter().for_each(prefetch);
     }
 
     /// Forgets all.

@@ -229,9 +229,9 @@ impl<T> OutPort<T> {
         // Only now may the receiver know of it.
         place.fill(visible, label);
         self.place = next(self.place, places);
+        // The ring may be long, and who sends seldom, or to many others, is far from its next place when it comes to it.
+        prefetch(&places[self.place as usize]);
         if self.is_remote {
-            // The ring is long, and who sends to many others is far from its next place when it comes back to it.
-            prefetch(&places[self.place as usize]);
             return self.tile.leave_mail(self.receiver, visible);
         }
         let number = places[NOTE].word.load(Ordering::Relaxed) & NUMBER;

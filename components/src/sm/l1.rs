@@ -58,6 +58,7 @@ use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::tile::HORIZON;
@@ -347,6 +348,11 @@ impl Component for L1 {
     }
 
     fn touch(&self) {
+        prefetch(&self.hits);
+        prefetch(&self.returned);
+        prefetch(&self.store_queue);
+        prefetch(&self.stats);
+        self.pool.prefetch();
         self.tags.prefetch_filter();
         self.mshr.prefetch();
         self.waiting.prefetch_free();

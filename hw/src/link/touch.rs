@@ -6,7 +6,7 @@
 
 use std::hint::black_box;
 
-use super::carrier::{Receiver, Sender};
+use super::carrier::{NOTE, Receiver, Sender};
 use super::{InPort, OutPort};
 use crate::prefetch::prefetch;
 
@@ -46,6 +46,7 @@ impl<T> Touch for OutPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(self.place());
+        prefetch(&self.places[NOTE]);
         if let Sender::Queue(queue) = &self.carrier {
             black_box(queue.len());
         }
@@ -61,6 +62,7 @@ impl<T> Touch for InPort<T> {
     #[inline]
     fn touch(&self) {
         prefetch(self.place());
+        prefetch(&self.places[NOTE]);
         match &self.carrier {
             Receiver::Place => {}
             Receiver::Ahead(ahead) => prefetch(&**ahead),

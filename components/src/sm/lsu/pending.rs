@@ -166,6 +166,7 @@ impl PendingTable {
     /// Takes an access out whose last packet was answered.
     pub fn take(&mut self, entry: u32) -> Pending {
         self.free.push(entry);
+        prefetch(&self.parts[entry as usize]);
         std::mem::replace(&mut self.entries[entry as usize], Pending::FREE)
     }
 

@@ -34,6 +34,7 @@ use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
@@ -320,6 +321,9 @@ impl Component for Lsu {
     }
 
     fn touch(&self) {
+        prefetch(&self.finished);
+        prefetch(&self.stats);
+        self.pool.prefetch();
         self.ports.touch();
         self.pending.prefetch();
         let waiting = self.ports.input.iter().filter_map(InPort::seen);

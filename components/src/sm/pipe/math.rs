@@ -104,6 +104,7 @@ fn compute_even(flight: &mut Flight) -> bool {
     let decoded = &flight.grid.program.decoded()[flight.pc as usize];
     // Predicates lie far from the affine words, and few of these instructions have any.
     let carry = if decoded.predicated {
+        std::hint::cold_path();
         flight.operands.preds[0]
     } else {
         LaneMask::NONE

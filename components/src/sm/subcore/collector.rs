@@ -11,15 +11,19 @@ use warpwave_isa::program::{Decoded, WordSource};
 use warpwave_isa::reg::Special;
 
 use crate::proto::launch::Route;
-use crate::proto::warp::Flight;
+use crate::proto::warp::{Flight, WarpStart};
 use crate::sm::subcore::regfile::{RegFile, Row};
 
-/// Asks for the registers that an instruction of a warp will read ([`warpwave_hw::prefetch`]).
+/// Asks for the registers that a warp which began so will read with the instruction at a program counter, if there is one
+/// ([`warpwave_hw::prefetch`]).
 #[inline]
-pub fn prefetch(decoded: &Decoded, warp: usize, file: &RegFile) {
+pub fn prefetch_at(pc: u32, start: &WarpStart, file: &RegFile) {
+    let Some(decoded) = start.grid.program.decoded().get(pc as usize) else {
+        return;
+    };
     for source in &decoded.sources[..decoded.words as usize] {
         if let WordSource::Reg(reg) = *source {
-            file.prefetch(warp, reg, 1);
+            file.prefetch(start.warp.into(), reg, 1);
         }
     }
 }

@@ -31,6 +31,7 @@ use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
@@ -41,7 +42,7 @@ use crate::bits::bits;
 use crate::proto::event::{Log, What};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{Brief, Flight, PlaceNote, WarpStart};
-use crate::sm::subcore::collector::gather;
+use crate::sm::subcore::collector::{self, gather};
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::PIPES;
 use place::place;
@@ -200,6 +201,16 @@ impl Dispatch {
         }
     }
 
+    /// Asks for the operands of the instruction that comes next, where it is under way.
+    #[inline]
+    fn ask_for_next(&self) {
+        if let Some(issue) = self.ports.issue.next_copy()
+            && let Some(start) = &self.warps[issue.warp() as usize]
+        {
+            collector::prefetch_at(issue.pc(), start, &self.file);
+        }
+    }
+
     fn gather_next(&mut self, now: Cycle) {
         let Some(issue) = self.ports.issue.recv_copy(now) else {
             return;
@@ -236,6 +247,8 @@ impl Dispatch {
             barrier_count: self.counted[warp as usize],
             ..place(&self.config, start, now)
         });
+        // Mostly the warp goes on with the next instruction.
+        collector::prefetch_at(pc + 1, start, &self.file);
         let cycles = u64::from(timing.operand_cycles);
         self.stats.bank_conflict_cycles += cycles - 1;
         self.gathering = Some((now + (cycles - 1), flight));
@@ -273,6 +286,7 @@ impl Component for Dispatch {
                 self.send_gathered(now);
             }
         }
+        self.ask_for_next();
         if self.has_result(now) {
             return Activity::Busy;
         }
@@ -319,6 +333,12 @@ impl Component for Dispatch {
 
     fn touch(&self) {
         self.each_used(|end| end.prefetch());
+        prefetch(&self.file);
+        prefetch(&self.gathering);
+        prefetch(&self.stats);
+        self.pool.last().into_iter().for_each(prefetch);
+        self.warps.iter().for_each(prefetch);
+        self.next.first().into_iter().for_each(prefetch);
         self.each_used(|end| end.touch());
     }
 

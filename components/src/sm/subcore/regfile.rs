@@ -95,15 +95,15 @@ impl RegFile {
     }
 
     /// Has the processor bring `words` registers of a warp from `first` on, which will be read or written: they are mostly of the kind
-    /// that they were.
+    /// that they were. Who only guesses may name some that no warp has had.
     #[inline]
     pub fn prefetch(&self, warp: usize, first: Reg, words: u8) {
         let first = self.place(warp, first);
         for place in first..first + words as usize {
+            let Some(row) = self.rows.get(place) else { return };
             if self.is_affine(place) {
                 prefetch(&self.affine[place]);
             } else {
-                let row = &self.rows[place];
                 prefetch(&row.0[0]);
                 prefetch(&row.0[WARP_SIZE / 2]);
             }
@@ -170,6 +170,15 @@ mod tests {
         assert!(matches!(last, Row::Lanes(&Lanes::ZERO)), "{last:?}");
         file.assign(0, REGISTERS);
         assert!(matches!(file.read(0, Reg(3)), Row::Lanes(row) if row.0 == [7; WARP_SIZE]));
+    }
+
+    #[test]
+    fn rows_that_no_warp_has_had_may_be_asked_for() {
+        let mut file = RegFile::new(WARPS * REGISTERS, WARPS);
+        file.assign(0, 4);
+        file.prefetch(0, Reg(3), 2);
+        file.prefetch(0, Reg(254), 1);
+        assert!(matches!(file.read(0, Reg(3)), Row::Lanes(&Lanes::ZERO)));
     }
 
     /// Which register of which warp, what is written if it is affine and if not, whether it is, and lanes, all of them or some.

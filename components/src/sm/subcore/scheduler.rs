@@ -35,6 +35,7 @@ use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
+use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
@@ -276,6 +277,12 @@ impl Component for Scheduler {
         } = &self.ports;
         let used: [&dyn Touch; 3] = [issue, release, note];
         used.iter().for_each(|end| end.prefetch());
+        prefetch(&self.ibuffers);
+        prefetch(&self.policy);
+        prefetch(&self.ready);
+        prefetch(&self.pipe_free);
+        prefetch(&self.stats);
+        self.warps.prefetch();
         used.iter().for_each(|end| end.touch());
     }
 

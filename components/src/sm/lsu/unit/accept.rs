@@ -28,8 +28,21 @@ impl Lsu {
             if waiting >> subcore & 1 == 1 && self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
                 self.last = subcore;
                 self.take(subcore, now);
+                self.ask_for_next(now);
                 return;
             }
+        }
+    }
+
+    /// Asks for what the next sub-core in turn has waiting, perhaps for long.
+    fn ask_for_next(&mut self, now: Cycle) {
+        let next = if self.last + 1 < self.ports.input.len() {
+            self.last + 1
+        } else {
+            0
+        };
+        if let Some(flight) = self.ports.input[next].peek(now) {
+            flight.prefetch_head();
         }
     }
 

@@ -111,10 +111,8 @@ impl Dispatch {
     /// Asks for the operands of the instruction that a warp comes to next, if it does not jump: what it waited for may be here.
     #[inline]
     fn prefetch_next(&self, warp: usize) {
-        if let Some(start) = &self.warps[warp]
-            && let Some(decoded) = start.grid.program.decoded().get(self.next[warp] as usize)
-        {
-            collector::prefetch(decoded, warp, &self.file);
+        if let Some(start) = &self.warps[warp] {
+            collector::prefetch_at(self.next[warp], start, &self.file);
         }
     }
 }
