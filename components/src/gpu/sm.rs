@@ -59,7 +59,8 @@ pub(super) struct SmSlots {
 impl SmSlots {
     pub(super) fn new() -> Self {
         let mut tile = TileBuilder::new();
-        let (cta, l1, lsu, shared) = (tile.slot(), tile.slot(), tile.slot(), tile.slot());
+        // The LSU before the L1, which so knows in each cycle what comes in the next.
+        let (cta, lsu, l1, shared) = (tile.slot(), tile.slot(), tile.slot(), tile.slot());
         SmSlots {
             tile,
             cta,

@@ -278,6 +278,7 @@ impl Component for L1 {
         self.send_below(now);
         self.take_return(now);
         self.take_request(request, now);
+        self.ask_for_second();
         if self.ports.bulk.is_some() {
             self.run_bulk(now);
         }

@@ -23,7 +23,20 @@ impl<T> InPort<T> {
     /// The oldest visible message, left where it is.
     #[inline]
     pub fn peek(&mut self, now: Cycle) -> Option<&T> {
-        if self.head.is_none() && self.is_ready(now) {
+        if !self.is_ready(now) {
+            return None;
+        }
+        if self.head.is_none() {
+            self.fetch_head();
+        }
+        self.head.as_ref()
+    }
+
+    /// The message that comes next, visible or not, where it is known. Only to ask for what it will need ([`crate::prefetch`]): how soon
+    /// it is known is another for each run.
+    #[inline]
+    pub fn next(&mut self) -> Option<&T> {
+        if self.head.is_none() && !self.is_empty() {
             self.fetch_head();
         }
         self.head.as_ref()
@@ -55,8 +68,7 @@ impl<T> InPort<T> {
     /// Takes the oldest visible message; its place is free again after the credit latency.
     #[inline]
     pub fn recv(&mut self, now: Cycle) -> Option<T> {
-        // What was looked at is visible.
-        (self.head.is_some() || self.is_ready(now)).then(|| self.take(now))
+        self.is_ready(now).then(|| self.take(now))
     }
 
     /// Takes the oldest message, which the caller has seen to be visible.

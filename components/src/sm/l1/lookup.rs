@@ -17,6 +17,17 @@ impl L1 {
         }
     }
 
+    /// The same for the request after that, if it is under way already.
+    #[inline]
+    pub(super) fn ask_for_second(&mut self) {
+        if !self.state.is_stall()
+            && matches!(self.ports.requests.coming(), Some((_, 0)))
+            && let Some(packet) = self.ports.requests.next()
+        {
+            self.tags.prefetch(line_number(packet));
+        }
+    }
+
     /// Looks one request up, if there is one: it has a label.
     #[inline]
     pub(super) fn take_request(&mut self, label: Option<u16>, now: Cycle) {
