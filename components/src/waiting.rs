@@ -134,8 +134,9 @@ impl Waiting {
             return None;
         }
         queue.head = self.slots[slot as usize].next[sector];
-        if queue.head == NONE {
-            queue.tail = NONE;
+        match queue.head {
+            NONE => queue.tail = NONE,
+            next => self.prefetch_packet(next),
         }
         Some(slot)
     }

@@ -171,6 +171,8 @@ pub struct L1 {
     hits: VecDeque<(Cycle, Box<Packet>)>,
     /// Packets that are back from below.
     returned: VecDeque<Box<Packet>>,
+    /// How far what the next of them needs was asked for.
+    fill_step: u8,
     /// Those of the bulk copy engine.
     bulk_returned: VecDeque<Box<Packet>>,
     /// Cycles of the path to the LSU that an answer of so many sectors takes.
@@ -214,6 +216,7 @@ impl L1 {
             store_queue: StoreQueue::new(config.store_queue),
             hits: VecDeque::with_capacity(config.latency as usize + 1),
             returned: VecDeque::new(),
+            fill_step: 0,
             bulk_returned: VecDeque::new(),
             data_cycles: std::array::from_fn(cycles),
             data_free: Cycle::ZERO,
@@ -279,6 +282,7 @@ impl Component for L1 {
         self.take_return(now);
         self.take_request(request, now);
         self.ask_for_second();
+        self.ask_for_coming_fill();
         if self.ports.bulk.is_some() {
             self.run_bulk(now);
         }
