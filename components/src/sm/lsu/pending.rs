@@ -8,6 +8,7 @@ use warpwave_isa::lane::WARP_SIZE;
 
 use super::coalescer::Parts;
 use super::halves::Halves;
+use crate::bits::bits;
 use crate::grow::push;
 use crate::proto::warp::Flight;
 
@@ -97,9 +98,13 @@ pub struct PendingTable {
     most: usize,
     entries: Vec<Pending>,
     parts: Vec<Parts>,
-    /// Those of the entries that are free again.
-    free: Vec<u32>,
+    /// The entries in use, 64 to a word. The lowest free one is taken first, so those that were used lie at the begin.
+    used: Box<[u64]>,
+    n_used: usize,
 }
+
+/// Entries to a word of `used`.
+const WORD: usize = u64::BITS as usize;
 
 impl PendingTable {
     /// An empty table.
@@ -108,19 +113,27 @@ impl PendingTable {
             most: entries as usize,
             entries: Vec::new(),
             parts: Vec::new(),
-            free: Vec::with_capacity(entries as usize),
+            used: vec![0; (entries as usize).div_ceil(WORD)].into(),
+            n_used: 0,
         }
     }
 
     /// Whether an entry is free.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.n_used() < self.most
+        self.n_used < self.most
     }
 
     /// Entries in use.
     pub fn n_used(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.n_used
+    }
+
+    /// The lowest entry that is not in use; one beyond the table if all are.
+    #[inline]
+    fn lowest_free(&self) -> usize {
+        let word = self.used.iter().position(|&word| word != u64::MAX);
+        word.map_or(self.most, |n| n * WORD + self.used[n].trailing_ones() as usize)
     }
 
     /// Adds an access without parts; gives the number of its entry.
@@ -128,31 +141,42 @@ impl PendingTable {
     /// # Panics
     /// If the table is full: ask [`PendingTable::has_room`] first.
     pub fn add(&mut self, pending: Pending) -> u32 {
-        let Some(entry) = self.free.pop() else {
-            return self.add_first_used(pending);
-        };
-        self.entries[entry as usize] = pending;
-        self.parts[entry as usize].clear();
-        if let Some(&next) = self.free.last() {
-            prefetch(&self.entries[next as usize]);
-            prefetch(&self.parts[next as usize]);
-        }
-        entry
-    }
-
-    /// The same in an entry that was never used.
-    #[cold]
-    fn add_first_used(&mut self, pending: Pending) -> u32 {
-        let entry = self.entries.len();
+        let entry = self.lowest_free();
         assert!(entry < self.most, "a free entry was asked for");
-        push(&mut self.entries, pending);
-        push(&mut self.parts, Parts::NONE);
+        self.used[entry / WORD] |= 1 << (entry % WORD);
+        self.n_used += 1;
+        if entry == self.entries.len() {
+            self.add_first_used(pending);
+        } else {
+            self.entries[entry] = pending;
+            self.parts[entry].clear();
+        }
+        self.prefetch_entry(self.lowest_free());
         entry as u32
     }
 
-    /// Asks for the accesses under way, or most of them: entries freed last are taken first, so they lie at the begin.
+    /// One entry more has been used.
+    #[cold]
+    fn add_first_used(&mut self, pending: Pending) {
+        push(&mut self.entries, pending);
+        push(&mut self.parts, Parts::NONE);
+    }
+
+    /// Asks for an entry, if it was ever used.
+    #[inline]
+    fn prefetch_entry(&self, entry: usize) {
+        if let (Some(pending), Some(parts)) = (self.entries.get(entry), self.parts.get(entry)) {
+            prefetch(pending);
+            prefetch(parts);
+        }
+    }
+
+    /// Asks for the accesses under way.
     pub fn prefetch(&self) {
-        self.entries[..self.n_used()].iter().for_each(prefetch);
+        for (n, &word) in self.used.iter().enumerate() {
+            bits(word).for_each(|entry| prefetch(&self.entries[n * WORD + entry]));
+        }
+        self.prefetch_entry(self.lowest_free());
     }
 
     /// An access and its parts.
@@ -165,7 +189,8 @@ impl PendingTable {
 
     /// Takes an access out whose last packet was answered.
     pub fn take(&mut self, entry: u32) -> Pending {
-        self.free.push(entry);
+        self.used[entry as usize / WORD] &= !(1 << (entry as usize % WORD));
+        self.n_used -= 1;
         prefetch(&self.parts[entry as usize]);
         std::mem::replace(&mut self.entries[entry as usize], Pending::FREE)
     }
@@ -189,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_that_was_used_is_taken_before_one_that_was_not_up_to_the_most_there_may_be() {
+    fn lowest_free_entry_is_taken_first_up_to_the_most_there_may_be() {
         let mut table = PendingTable::new(2);
         assert_eq!((table.add(access(1)), table.add(access(2))), (0, 1));
         assert!(!table.has_room());
@@ -197,6 +222,8 @@ mod tests {
         assert_eq!((table.has_room(), table.n_used()), (true, 1));
         assert_eq!(table.add(access(3)), 0);
         assert_eq!((table.get(0).0.pc, table.get(1).0.pc), (3, 2));
+        assert_eq!((table.take(1).pc, table.take(0).pc), (2, 3));
+        assert_eq!((table.add(access(5)), table.add(access(6)), table.n_used()), (0, 1, 2));
         table.clear();
         assert_eq!((table.n_used(), table.add(access(4))), (0, 0));
     }
