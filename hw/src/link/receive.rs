@@ -35,7 +35,7 @@ impl<T> InPort<T> {
     /// The message that comes next, visible or not, where it is known. Only to ask for what it will need ([`crate::prefetch`]): how soon
     /// it is known is another for each run.
     #[inline]
-    pub fn next(&mut self) -> Option<&T> {
+    pub fn coming_message(&mut self) -> Option<&T> {
         if self.head.is_none() && !self.is_empty() {
             self.fetch_head();
         }

@@ -42,7 +42,7 @@ impl L1 {
             return;
         }
         let step = self.fill_step;
-        let Some(packet) = self.ports.returns.next() else {
+        let Some(packet) = self.ports.returns.coming_message() else {
             return;
         };
         self.fill_step += 1;

@@ -22,7 +22,7 @@ impl L1 {
     pub(super) fn ask_for_second(&mut self) {
         if !self.state.is_stall()
             && matches!(self.ports.requests.coming(), Some((_, 0)))
-            && let Some(packet) = self.ports.requests.next()
+            && let Some(packet) = self.ports.requests.coming_message()
         {
             self.tags.prefetch(line_number(packet));
         }
