@@ -299,6 +299,7 @@ impl Component for L1 {
         self.store_queue.clear();
         self.hits.clear();
         self.returned.clear();
+        self.fill_step = 0;
         self.bulk_returned.clear();
         if let Some(bulk) = &mut self.ports.bulk {
             bulk.requests.clear();
@@ -353,6 +354,7 @@ impl Component for L1 {
     }
 
     fn touch(&self) {
+        // Itself too: a component is of many lines.
         prefetch(&self.hits);
         prefetch(&self.returned);
         prefetch(&self.store_queue);

@@ -321,6 +321,7 @@ impl Component for Lsu {
     }
 
     fn touch(&self) {
+        // Itself too: a component is of many lines.
         prefetch(&self.finished);
         prefetch(&self.stats);
         self.pool.prefetch();

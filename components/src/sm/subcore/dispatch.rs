@@ -333,6 +333,7 @@ impl Component for Dispatch {
 
     fn touch(&self) {
         self.each_used(|end| end.prefetch());
+        // Itself too: a component is of many lines.
         prefetch(&self.file);
         prefetch(&self.gathering);
         prefetch(&self.stats);

@@ -277,6 +277,7 @@ impl Component for Scheduler {
         } = &self.ports;
         let used: [&dyn Touch; 3] = [issue, release, note];
         used.iter().for_each(|end| end.prefetch());
+        // Itself too: a component is of many lines.
         prefetch(&self.ibuffers);
         prefetch(&self.policy);
         prefetch(&self.ready);
