@@ -229,6 +229,16 @@ mod tests {
     }
 
     #[test]
+    fn table_of_more_than_a_word_of_entries_takes_all_and_gives_each_back() {
+        let mut table = PendingTable::new(70);
+        assert!((0..70).all(|pc| table.add(access(pc)) == pc));
+        assert!(!table.has_room());
+        assert_eq!([65, 3].map(|entry| table.take(entry).pc), [65, 3]);
+        assert_eq!([100, 101].map(|pc| table.add(access(pc))), [3, 65]);
+        assert_eq!((table.has_room(), table.get(65).0.pc), (false, 101));
+    }
+
+    #[test]
     #[should_panic(expected = "a free entry was asked for")]
     fn access_more_than_there_may_be_is_refused() {
         let mut table = PendingTable::new(1);
