@@ -21,10 +21,9 @@ impl Lsu {
             return;
         }
         let waiting = self.inbox.under_way();
-        let subcores = self.ports.input.len();
         let mut subcore = self.last;
-        for _ in 0..subcores {
-            subcore = if subcore + 1 < subcores { subcore + 1 } else { 0 };
+        for _ in 0..self.ports.input.len() {
+            subcore = self.after(subcore);
             if waiting >> subcore & 1 == 1 && self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
                 self.last = subcore;
                 self.take(subcore, now);
@@ -34,13 +33,18 @@ impl Lsu {
         }
     }
 
+    /// The sub-core whose turn it is after another's.
+    #[inline]
+    fn after(&self, subcore: usize) -> usize {
+        match subcore + 1 {
+            next if next < self.ports.input.len() => next,
+            _ => 0,
+        }
+    }
+
     /// Asks for what the next sub-core in turn has waiting, perhaps for long.
     fn ask_for_next(&mut self, now: Cycle) {
-        let next = if self.last + 1 < self.ports.input.len() {
-            self.last + 1
-        } else {
-            0
-        };
+        let next = self.after(self.last);
         if let Some(flight) = self.ports.input[next].peek(now) {
             flight.prefetch_head();
         }
