@@ -111,6 +111,8 @@ pub struct Resolved {
     pub b: u32,
     /// Of these lanes, those in which its predicate source holds.
     pub count: u32,
+    /// Of a WARPSYNC, the lanes whose operand A differs from `a`.
+    pub apart: LaneMask,
 }
 
 /// The LSU to a scheduler. Of a word's size, as one of these comes for every access.

@@ -7,6 +7,8 @@
 //! This is the convergence of Volta and later (reference rules §5), so it takes no stack discipline from the program.
 //! Lanes of another group that comes to a BSSY whose lanes have not met yet do not meet: they pass its BSYNC, slower and no less right.
 //! That happens where no region was found around a branch, as in functions that call themselves.
+//! WARPSYNC holds each lane until every live lane of the lane's mask waits at a WARPSYNC with the same mask. When no group can run and lanes
+//! wait at a WARPSYNC or a block barrier, the lanes held at a BSYNC leave its join and run on: the waiting lanes may need them.
 //! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
 //!
 //! Invariants: groups are disjoint; kept, held and running lanes together are the live lanes.
@@ -59,7 +61,8 @@ pub struct Flow {
     barrier: LaneMask,
     /// Where all lanes at the barrier go on, if they came together.
     after_barrier: Option<u32>,
-    warpsync: Meeting,
+    /// Lanes that wait at a WARPSYNC.
+    syncing: LaneMask,
     joins: [Meeting; Conv::COUNT],
     /// Of use to warps whose lanes have parted alone, so out of the way of the others. Gone when another warp has taken it over.
     parted: Option<Box<Parted>>,
@@ -72,6 +75,8 @@ struct Parted {
     kept: [(u32, LaneMask); WARP_SIZE],
     /// Where each lane that waits goes on.
     resume_at: [u32; WARP_SIZE],
+    /// The mask of the WARPSYNC at which each lane of `syncing` waits.
+    sync_mask: [LaneMask; WARP_SIZE],
 }
 
 impl Flow {
@@ -80,6 +85,7 @@ impl Flow {
         let nothing = Parted {
             kept: [(0, LaneMask::NONE); WARP_SIZE],
             resume_at: [0; WARP_SIZE],
+            sync_mask: [LaneMask::NONE; WARP_SIZE],
         };
         Self::begun(pc, lanes, Some(Box::new(nothing)))
     }
@@ -97,7 +103,7 @@ impl Flow {
             n_kept: 0,
             barrier: LaneMask::NONE,
             after_barrier: None,
-            warpsync: Meeting::default(),
+            syncing: LaneMask::NONE,
             joins: [Meeting::default(); Conv::COUNT],
             parted,
         }
@@ -203,15 +209,22 @@ impl Flow {
         self.pc += 1;
     }
 
-    /// Holds the running lanes until the live lanes of `mask` wait like them, here or at another WARPSYNC.
-    pub fn warpsync(&mut self, mask: LaneMask) {
-        self.warpsync.members = mask;
-        if self.warpsync.is_open_to(self.active, self.live) {
+    /// Holds the running lanes until every live lane of `mask` waits at a WARPSYNC with this mask.
+    /// The lanes of `apart` give other masks: they come to the same instruction again, as a group of their own.
+    pub fn warpsync(&mut self, mask: LaneMask, apart: LaneMask) {
+        let apart = apart & self.active;
+        if !apart.is_empty() {
+            self.keep(self.pc, apart);
+            self.active &= !apart;
+        }
+        if (mask & self.live & !self.active).is_empty() {
             self.pc += 1;
             return;
         }
         let lanes = self.wait();
-        self.warpsync.arrived |= lanes;
+        let parted = self.parted();
+        lanes.iter().for_each(|lane| parted.sync_mask[lane] = mask);
+        self.syncing |= lanes;
         self.settle();
     }
 
@@ -281,7 +294,7 @@ impl Flow {
         let mut rest = lanes;
         while let Some(lane) = rest.lowest() {
             let target = targets[lane];
-            let same = LaneMask(rest.iter().filter(|&l| targets[l] == target).fold(0, |m, l| m | 1 << l));
+            let same = rest.filter(|other| targets[other] == target);
             self.keep(target, same);
             rest &= !same;
         }
@@ -308,21 +321,69 @@ impl Flow {
         self.resume_kept();
     }
 
-    /// With no group running: opens a meeting that is complete, else resumes the group kept last.
+    /// With no group running: lets the lanes of a complete meeting go on, else resumes the group kept last, else opens a join early.
     fn settle(&mut self) {
-        if let Some(lanes) = self.complete_meeting() {
+        if let Some(lanes) = self.complete_join().or_else(|| self.complete_sync()) {
             self.go_on(lanes);
         } else if self.n_kept > 0 {
             self.resume_kept();
+        } else if let Some(lanes) = self.leave_join() {
+            self.go_on(lanes);
         }
     }
 
-    /// Takes the lanes of a meeting for which nobody is missing, if there is one.
-    fn complete_meeting(&mut self) -> Option<LaneMask> {
+    /// Takes the lanes of a join that no live member is missing from, if there is one.
+    fn complete_join(&mut self) -> Option<LaneMask> {
         let live = self.live;
-        let mut meetings = self.joins.iter_mut().chain([&mut self.warpsync]);
-        let meeting = meetings.find(|meeting| meeting.is_complete(live))?;
-        meeting.members = LaneMask::NONE;
-        Some(std::mem::take(&mut meeting.arrived))
+        let join = self.joins.iter_mut().find(|join| join.is_complete(live))?;
+        join.members = LaneMask::NONE;
+        Some(std::mem::take(&mut join.arrived))
+    }
+
+    /// Takes the lanes of a WARPSYNC whose mask names no other live lane, if there is one.
+    fn complete_sync(&mut self) -> Option<LaneMask> {
+        let live = self.live;
+        let mut rest = self.syncing;
+        while let Some(lane) = rest.lowest() {
+            let (mask, lanes) = self.sync_group(lane);
+            if (mask & live & !lanes).is_empty() {
+                self.syncing &= !lanes;
+                return Some(lanes);
+            }
+            rest &= !lanes;
+        }
+        None
+    }
+
+    /// The mask with which a lane waits at a WARPSYNC, and the lanes that wait with this mask.
+    fn sync_group(&self, lane: usize) -> (LaneMask, LaneMask) {
+        let masks = &self
+            .parted
+            .as_ref()
+            .expect("no other warp runs in this one's memory")
+            .sync_mask;
+        let mask = masks[lane];
+        (mask, self.syncing.filter(|other| masks[other] == mask))
+    }
+
+    /// Takes the lanes held at a join that lanes at a WARPSYNC or at the block barrier may wait for. They meet there no more.
+    fn leave_join(&mut self) -> Option<LaneMask> {
+        let mut awaited = match self.barrier.is_empty() {
+            true => LaneMask::NONE,
+            false => self.live,
+        };
+        let mut rest = self.syncing;
+        while let Some(lane) = rest.lowest() {
+            let (mask, lanes) = self.sync_group(lane);
+            awaited |= mask;
+            rest &= !lanes;
+        }
+        let join = self
+            .joins
+            .iter_mut()
+            .find(|join| !(join.arrived & awaited).is_empty())?;
+        let lanes = std::mem::take(&mut join.arrived);
+        join.members &= !lanes;
+        Some(lanes)
     }
 }

@@ -72,6 +72,18 @@ impl LaneMask {
         if self.0.is_power_of_two() { self.lowest() } else { None }
     }
 
+    /// The lanes of the set for which `holds` is true.
+    ///
+    /// ```
+    /// use warpwave_isa::lane::LaneMask;
+    /// assert_eq!(LaneMask(0b1110).filter(|lane| lane % 2 == 1), LaneMask(0b1010));
+    /// ```
+    pub fn filter(self, mut holds: impl FnMut(usize) -> bool) -> Self {
+        self.iter().fold(LaneMask::NONE, |kept, lane| {
+            LaneMask(kept.0 | u32::from(holds(lane)) << lane)
+        })
+    }
+
     /// The lanes of the set, lowest first.
     pub fn iter(self) -> LaneIter {
         LaneIter(self.0)

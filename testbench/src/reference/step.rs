@@ -73,7 +73,10 @@ fn control(
         Opcode::Bssy => flow.bssy(inst.conv),
         Opcode::Bsync => flow.bsync(inst.conv),
         Opcode::Break => flow.break_from(inst.conv, lanes),
-        Opcode::Warpsync => flow.warpsync(LaneMask(uniform(0))),
+        Opcode::Warpsync if !lanes.is_empty() => {
+            let (mask, words) = (uniform(0), &operands.words[decoded.first_word[0] as usize]);
+            flow.warpsync(LaneMask(mask), lanes.filter(|lane| words.0[lane] != mask));
+        }
         Opcode::Exit => {
             let arrived = flow.exit(lanes);
             cta.warps[warp].pass_cluster_barrier();

@@ -16,6 +16,8 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
+use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::{Flight, Resolved};
 
@@ -51,6 +53,16 @@ impl BranchUnit {
     }
 }
 
+/// Of a WARPSYNC, the lanes whose mask differs from that of the lowest lane.
+fn apart(flight: &Flight) -> LaneMask {
+    if flight.inst().op != Opcode::Warpsync {
+        return LaneMask::NONE;
+    }
+    let masks = &flight.operands.words[flight.decoded().first_word[0] as usize].0;
+    let first = flight.lanes.lowest().map_or(0, |lane| masks[lane]);
+    flight.lanes.filter(|lane| masks[lane] != first)
+}
+
 impl Component for BranchUnit {
     fn path(&self) -> &Path {
         &self.path
@@ -73,6 +85,7 @@ impl Component for BranchUnit {
                 a,
                 b,
                 count: (flight.lanes & flight.operands.preds[0]).count(),
+                apart: apart(&flight),
             };
             self.instructions += 1;
             self.entered = Some(resolved.clone());

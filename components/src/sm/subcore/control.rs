@@ -11,7 +11,16 @@ use crate::sm::subcore::warp::ClusterState;
 
 impl Scheduler {
     /// Carries out the control instruction at `pc` in `lanes`, with operands A and B and the number of lanes whose predicate holds.
-    pub(super) fn resolve(&mut self, slot: usize, pc: u32, lanes: LaneMask, [a, b, count]: [u32; 3], now: Cycle) {
+    /// Lanes of `apart` give another operand A.
+    pub(super) fn resolve(
+        &mut self,
+        slot: usize,
+        pc: u32,
+        lanes: LaneMask,
+        apart: LaneMask,
+        [a, b, count]: [u32; 3],
+        now: Cycle,
+    ) {
         let warp = self
             .warps
             .get_mut(slot)
@@ -29,7 +38,7 @@ impl Scheduler {
             Opcode::Bssy => flow.bssy(inst.conv),
             Opcode::Bsync => flow.bsync(inst.conv),
             Opcode::Break => flow.break_from(inst.conv, lanes),
-            Opcode::Warpsync => flow.warpsync(LaneMask(a)),
+            Opcode::Warpsync if !lanes.is_empty() => flow.warpsync(LaneMask(a), apart),
             Opcode::Bar if inst.mods.count == 1 => {
                 flow.step();
                 self.outbox.push(WarpEvent::Arrive {

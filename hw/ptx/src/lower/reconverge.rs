@@ -16,7 +16,7 @@ use warpwave_isa::reg::Conv;
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let uniform = Uniform::of(code, &graph);
-    drop_idle_syncs(code, &uniform);
+    drop_idle_syncs(code, &graph, &uniform);
     let regions = regions(&graph, &uniform);
     let barriers = barriers(&graph, &uniform, &regions);
     for (region, conv) in regions.iter().zip(barriers) {
@@ -32,12 +32,30 @@ struct Region {
     join: BlockId,
 }
 
-fn drop_idle_syncs(code: &mut Code, uniform: &Uniform) {
+/// Drops each WARPSYNC of all lanes at which the lanes are together for certain.
+/// Lanes may be apart in a divergent block, and behind a WARPSYNC in one: there lanes may leave a join early.
+/// They also may be apart behind a WARPSYNC whose mask is in a register: lanes with different masks part there.
+fn drop_idle_syncs(code: &mut Code, graph: &Graph, uniform: &Uniform) {
+    let may_part = |block: BlockId, op: &Op| {
+        let mask = op.src[0].known();
+        op.is(Opcode::Warpsync) && (uniform.divergent_block[block] || (mask.is_none() && !uniform.reads_alike(op)))
+    };
+    let parting: Vec<BlockId> = (0..code.blocks.len())
+        .filter(|&block| code.blocks[block].ops.iter().any(|op| may_part(block, op)))
+        .collect();
+    let behind: Vec<BlockId> = parting
+        .iter()
+        .flat_map(|&block| graph.successors[block].clone())
+        .collect();
+    let apart = graph.reach(&behind, None);
     for (block, body) in code.blocks.iter_mut().enumerate() {
+        let mut is_apart = uniform.divergent_block[block] || apart[block];
         body.ops.retain(|op| {
             let all_lanes = op.src[0].known() == Some(0xffff_ffff);
             let is_kept = code.keep_syncs && op.mods.count == 1;
-            !op.is(Opcode::Warpsync) || !all_lanes || uniform.divergent_block[block] || is_kept
+            let stays = !op.is(Opcode::Warpsync) || !all_lanes || is_apart || is_kept;
+            is_apart |= may_part(block, op);
+            stays
         });
     }
 }

@@ -80,6 +80,11 @@ impl Uniform {
             && op.flag_uses().all(|flag| self.flags[flag.0 as usize])
     }
 
+    /// Whether all words that an operation reads are the same in all lanes.
+    pub fn reads_alike(&self, op: &Op) -> bool {
+        op.uses().all(|word| self.words[word.0 as usize])
+    }
+
     /// Behind a branch on which lanes disagree they are apart until they meet.
     fn part(&mut self, code: &Code, graph: &Graph) -> bool {
         let mut changed = false;

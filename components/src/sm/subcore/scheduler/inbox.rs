@@ -56,12 +56,13 @@ impl Scheduler {
                 a,
                 b,
                 count,
+                apart,
             } = resolved;
             let w = self.warp(warp as usize);
             w.resolving = false;
             w.in_flight -= 1;
             self.settled |= 1 << warp;
-            self.resolve(warp as usize, pc, lanes, [a, b, count], now);
+            self.resolve(warp as usize, pc, lanes, apart, [a, b, count], now);
             self.follow(warp as usize, None, now);
         }
     }

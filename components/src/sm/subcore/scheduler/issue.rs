@@ -184,7 +184,7 @@ impl Scheduler {
         let warp = self.warp(slot);
         let [a, b] = warp.code[pc as usize].operands;
         let is_branch = warp.inst(pc).op == Opcode::Bra;
-        self.resolve(slot, pc, active, [a, b, 0], now);
+        self.resolve(slot, pc, active, LaneMask::NONE, [a, b, 0], now);
         self.follow(
             slot,
             is_branch.then_some(now + u64::from(self.config.branch_latency)),

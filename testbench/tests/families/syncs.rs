@@ -1,0 +1,107 @@
+//! Exchanges of a warp (`vote`, `shfl`, `match`, `redux`, `bar.warp.sync`) at which not all lanes arrive together.
+//!
+//! Each waits for the lanes of its mask that have not ended (PTX ISA, `vote.sync` and its like), so lanes that branch round it run on.
+
+use super::{Kernel, one_word_each};
+
+/// A kernel of one warp: lanes of `apart` branch round `exchange` and meet the others behind it. Every lane leaves `%r`, 7 at first.
+fn branched_round(first_apart: u32, exchange: &str) -> Kernel {
+    Kernel::of(&one_word_each(
+        "sm_80",
+        &format!(
+            "mov.u32 %r, 7;\nmov.u32 %a1, 1;\nadd.u32 %a2, %t, 100;\nsetp.ge.u32 %p1, %t, {first_apart};\nsetp.lt.u32 %p2, %t, 4;\n\
+             @%p1 bra J;\n{exchange}\nJ:"
+        ),
+    ))
+}
+
+/// The lanes below 20 find `value` of the lane; the others keep their 7.
+fn below_20(value: impl Fn(u32) -> u32) -> Vec<u32> {
+    (0..32).map(|lane| if lane < 20 { value(lane) } else { 7 }).collect()
+}
+
+#[test]
+fn lanes_branch_round_an_exchange_of_all_lanes_and_end_the_others_exchange() {
+    let exchanges: [(&str, Vec<u32>); 8] = [
+        ("vote.sync.ballot.b32 %r, 1, 0xffffffff;", below_20(|_| 0x000f_ffff)),
+        ("vote.sync.ballot.b32 %r, %p2, 0xffffffff;", below_20(|_| 0xf)),
+        (
+            "vote.sync.all.pred %p3, %p2, 0xffffffff;\nselp.u32 %r, 1, 0, %p3;",
+            below_20(|_| 0),
+        ),
+        ("shfl.sync.idx.b32 %r, %a2, 3, 31, 0xffffffff;", below_20(|_| 103)),
+        (
+            "shfl.sync.up.b32 %r, %a2, 1, 0, 0xffffffff;",
+            below_20(|lane| 100 + lane.saturating_sub(1)),
+        ),
+        ("match.any.sync.b32 %r, %a1, 0xffffffff;", below_20(|_| 0x000f_ffff)),
+        ("redux.sync.add.u32 %r, %a2, 0xffffffff;", below_20(|_| 20 * 100 + 190)),
+        ("bar.warp.sync 0xffffffff;\nmov.u32 %r, 1;", below_20(|_| 1)),
+    ];
+    for (exchange, expected) in exchanges {
+        branched_round(20, exchange).output(&expected).holds();
+    }
+}
+
+#[test]
+fn lanes_branch_round_a_sync_and_come_to_a_later_one_both_groups_go_on() {
+    // Lanes 16 and on skip the first barrier and arrive at the second, which lets the first group through; then the other way round.
+    let body = "mov.u32 %r, 0;\nsetp.ge.u32 %p1, %t, 16;\n@%p1 bra J;\nbar.warp.sync 0xffffffff;\nadd.u32 %r, %r, 1;\nJ:\n\
+                @!%p1 bra K;\nbar.warp.sync 0xffffffff;\nadd.u32 %r, %r, 2;\nK:";
+    let expected: Vec<u32> = (0..32).map(|lane| if lane < 16 { 1 } else { 2 }).collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
+}
+
+#[test]
+fn lanes_branch_round_a_sync_in_a_loop_each_round_goes_on() {
+    // In each of four rounds another eight lanes skip the barrier; a lane that skips one arrives at the next.
+    let body = "mov.u32 %r, 0;\nmov.u32 %a1, 0;\nshr.u32 %a2, %t, 3;\nL:\nsetp.eq.u32 %p1, %a1, %a2;\n@%p1 bra J;\n\
+                bar.warp.sync 0xffffffff;\nadd.u32 %r, %r, 1;\nJ:\nadd.u32 %a1, %a1, 1;\nsetp.lt.u32 %p2, %a1, 4;\n@%p2 bra L;";
+    Kernel::of(&one_word_each("sm_80", body)).output(&[3; 32]).holds();
+}
+
+#[test]
+fn block_barrier_in_one_arm_lanes_at_the_join_run_on_to_theirs() {
+    let body = "mov.u32 %r, 0;\nsetp.ge.u32 %p1, %t, 16;\n@%p1 bra J;\nbarrier.sync 0;\nadd.u32 %r, %r, 1;\nJ:\n\
+                @!%p1 bra K;\nbarrier.sync 0;\nadd.u32 %r, %r, 2;\nK:";
+    let expected: Vec<u32> = (0..64).map(|thread| if thread < 16 { 1 } else { 2 }).collect();
+    Kernel::of(&one_word_each("sm_80", body))
+        .sizes(1, 64)
+        .output(&expected)
+        .holds();
+}
+
+#[test]
+fn masks_differ_between_lanes_each_mask_exchanges_by_itself() {
+    // The mask of a lane is its half of the warp, or the lanes with the same remainder modulo 4.
+    let halves = "setp.lt.u32 %p1, %t, 16;\nselp.b32 %a1, 0xffff, 0xffff0000, %p1;\nadd.u32 %a2, %t, 1;\n";
+    let quarters = "and.b32 %a1, %t, 3;\nmov.u32 %a3, 0x11111111;\nshl.b32 %a1, %a3, %a1;\nadd.u32 %a2, %t, 1;\n";
+    let in_half = |lane: u32, other: u32| lane / 16 == other / 16;
+    let in_quarter = |lane: u32, other: u32| lane % 4 == other % 4;
+    type Same = fn(u32, u32) -> bool;
+    let partitions: [(&str, Same); 2] = [(halves, in_half), (quarters, in_quarter)];
+    for (masks, same) in partitions {
+        let group = |lane: u32| (0..32).filter(move |&other| same(lane, other));
+        let exchanges: [(&str, Vec<u32>); 3] = [
+            (
+                "redux.sync.add.u32 %r, %a2, %a1;",
+                (0..32).map(|lane| group(lane).map(|other| other + 1).sum()).collect(),
+            ),
+            (
+                "vote.sync.ballot.b32 %r, 1, %a1;",
+                (0..32).map(|lane| group(lane).map(|other| 1 << other).sum()).collect(),
+            ),
+            (
+                "mov.u32 %a4, 5;\nmatch.any.sync.b32 %r, %a4, %a1;",
+                (0..32).map(|lane| group(lane).map(|other| 1 << other).sum()).collect(),
+            ),
+        ];
+        for (exchange, expected) in exchanges {
+            // What comes behind still takes the whole warp.
+            let body = format!(
+                "{masks}{exchange}\nvote.sync.ballot.b32 %a5, 1, 0xffffffff;\nnot.b32 %a5, %a5;\nadd.u32 %r, %r, %a5;"
+            );
+            Kernel::of(&one_word_each("sm_80", &body)).output(&expected).holds();
+        }
+    }
+}
