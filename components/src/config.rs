@@ -15,7 +15,7 @@ mod sm;
 
 pub use fault::ConfigFault;
 pub use memory::{Hbm, L2, MAX_CHANNEL_QUEUE, Timing, Xbar};
-pub use sm::{Barrier, Constant, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm, Tma};
+pub use sm::{Barrier, Constant, Fence, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm, Tma};
 
 use std::ops::Range;
 

@@ -32,6 +32,8 @@ pub struct Sm {
     pub constant: Constant,
     /// CTA barrier.
     pub barrier: Barrier,
+    /// Memory fences.
+    pub fence: Fence,
     /// First-level data cache.
     pub l1: L1,
     /// Bulk copies.
@@ -135,6 +137,19 @@ pub struct Barrier {
     pub base_latency: u32,
     /// Cycles per warp of the CTA.
     pub per_warp: u32,
+}
+
+/// Memory fence (MEMBAR): the fewest cycles from its issue to the warp's next issue, by scope. Beyond the block it also lasts until the
+/// SM's accesses before it have been performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fence {
+    /// Of the block.
+    pub cta_latency: u32,
+    /// Of the GPU, and of a cluster.
+    pub gpu_latency: u32,
+    /// Of the system.
+    pub sys_latency: u32,
 }
 
 /// First-level data cache; it shares its array with shared memory.

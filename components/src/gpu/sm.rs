@@ -179,6 +179,7 @@ pub(super) fn fill(
         shared_unit: config.limits.shared_unit,
         lsu: config.sm.lsu,
         constant_latency: config.sm.constant.latency,
+        fence: config.sm.fence,
         first_local_slot: u32::from(sm) * config.limits.max_warps_per_sm,
         warps_per_subcore: config.limits.max_warps_per_sm / config.sm.subcores,
     };

@@ -76,6 +76,8 @@ pub enum Route {
     Shared,
     /// To device memory: an access by addresses there.
     Device,
+    /// Nowhere: the LSU holds it, or tells the L1.
+    Fence,
     /// Where its kind or its addresses lead.
     Other,
 }

@@ -21,6 +21,8 @@ pub enum Course {
     Memory,
     /// Likewise; it is over for its warp once it is sent.
     Posted,
+    /// Into the memory queue; the warp waits at it until it is back.
+    Fence,
     /// To the branch unit, which reads its operands; the warp waits.
     BranchUnit,
     /// Nowhere: a control instruction that needs no register is resolved at issue.
@@ -49,6 +51,8 @@ pub enum Order {
     None,
     /// They have left the memory queue: a barrier.
     Queued,
+    /// The loads and atomics have returned: a fence, an invalidation of the L1.
+    Returned,
     /// They are over: a fence before products and bulk copies.
     Over,
 }
@@ -105,6 +109,7 @@ impl Predecoded {
             Pipe::Control if operands.is_some() => Course::Resolved,
             Pipe::Control => Course::BranchUnit,
             Pipe::Lsu if inst.op == Opcode::Ldgdepbar => Course::Close,
+            Pipe::Lsu if inst.op == Opcode::Membar => Course::Fence,
             Pipe::Lsu if timing.is_posted => Course::Posted,
             Pipe::Lsu => Course::Memory,
             _ => Course::Math,
@@ -152,6 +157,7 @@ fn group(inst: &Inst) -> Group {
 fn order(op: Opcode) -> Order {
     match op {
         Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive => Order::Queued,
+        Opcode::Membar | Opcode::CctlIvall => Order::Returned,
         Opcode::FenceView => Order::Over,
         _ => Order::None,
     }

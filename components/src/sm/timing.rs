@@ -157,6 +157,8 @@ fn is_local_or_global(inst: &Inst) -> bool {
             | Opcode::Red
             | Opcode::Ldgsts
             | Opcode::Cctl
+            | Opcode::CctlIvall
+            | Opcode::Membar
             | Opcode::Tex
             | Opcode::Suld
             | Opcode::Sust
@@ -167,6 +169,7 @@ fn is_local_or_global(inst: &Inst) -> bool {
 fn route(inst: &Inst) -> Route {
     match (inst.op, inst.mods.space) {
         (Opcode::Shfl, _) => Route::Shuffle,
+        (Opcode::Membar | Opcode::CctlIvall, _) => Route::Fence,
         (Opcode::Ld | Opcode::St, Space::Shared) => Route::Shared,
         (Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red, Space::Global) => Route::Device,
         _ => Route::Other,

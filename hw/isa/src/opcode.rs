@@ -259,6 +259,11 @@ opcodes! {
     /// Brings the line of a + offset into the L1, or with `cache` [`CacheOp::Global`](crate::inst::CacheOp::Global) into the L2 alone.
     /// A lane whose address is in no memory asks for nothing.
     Cctl "CCTL.PF" Lsu (Words(0), 0) <- ([Address], 0);
+    /// Waits until the warp's earlier accesses have been performed as far as `scope` sees. At scope Gpu and Sys it also waits for the
+    /// accesses that other warps of the SM have begun.
+    Membar "MEMBAR" Lsu (Words(0), 0) <- ([], 0);
+    /// Invalidates the L1, once the warp's earlier loads and atomics have returned.
+    CctlIvall "CCTL.IVALL" Lsu (Words(0), 0) <- ([], 0);
     /// d = value in constant bank `bank` at a + offset.
     Ldc "LDC" Lsu (Access, 0) <- ([Words(1)], 0);
     /// d = `count` 8x8 matrices of 16-bit elements from shared memory, rows at the lanes' addresses a + offset.
@@ -310,8 +315,6 @@ opcodes! {
     ClusterArrive "UCGABAR_ARV" Control (Words(0), 0) <- ([], 0);
     /// Waits until every lane of the cluster that has not ended has arrived at its barrier.
     ClusterWait "UCGABAR_WAIT" Control (Words(0), 0) <- ([], 0);
-    /// Earlier accesses are seen by `scope` before later ones.
-    Membar "MEMBAR" Control (Words(0), 0) <- ([], 0);
     /// Waits until at most `count` groups of copies are pending.
     Depbar "DEPBAR" Control (Words(0), 0) <- ([], 0);
     /// What the warp has written to shared memory is seen by products and bulk copies that come later.

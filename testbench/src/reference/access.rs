@@ -19,10 +19,27 @@ use super::watch::Touch;
 
 /// Whether a row accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
-    use Opcode::{Atom, Cctl, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Red, St, Suld, Sust, Syncs, Tex, Ublkcp};
+    use Opcode::{
+        Atom, Cctl, CctlIvall, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Membar, Red, St, Suld, Sust, Syncs, Tex, Ublkcp,
+    };
     matches!(
         op,
-        Ld | St | Atom | Red | Cctl | Ldc | Ldsm | Ldgsts | Ldgdepbar | Syncs | Hgmma | Tex | Suld | Sust | Ublkcp
+        Ld | St
+            | Atom
+            | Red
+            | Cctl
+            | CctlIvall
+            | Membar
+            | Ldc
+            | Ldsm
+            | Ldgsts
+            | Ldgdepbar
+            | Syncs
+            | Hgmma
+            | Tex
+            | Suld
+            | Sust
+            | Ublkcp
     )
 }
 
@@ -47,7 +64,8 @@ impl Lsu<'_, '_> {
                 }
                 Ok(())
             }
-            Opcode::Cctl => Ok(()),
+            // Memory has no caches here, and every access is performed at once.
+            Opcode::Cctl | Opcode::CctlIvall | Opcode::Membar => Ok(()),
             Opcode::Ublkcp => self.bulk_copy(lanes),
             Opcode::Hgmma => {
                 self.multiply(results);

@@ -55,7 +55,10 @@ fn text(form: &str) -> String {
     } else {
         ""
     };
-    let own = if alike || form.contains("[%r") {
+    let takes_mask = ["match", "redux"].iter().any(|opcode| form.starts_with(opcode));
+    let own = if takes_mask {
+        "mov.u32 %r3, 0xffffffff;\n"
+    } else if alike || form.contains("[%r") {
         ""
     } else {
         "mad.lo.u32 %r3, %t, 1664525, 7;\n"

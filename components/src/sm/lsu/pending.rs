@@ -38,6 +38,8 @@ pub struct Pending {
     pub pc: u32,
     /// Packets not yet answered, and one more while packets are still being made; none in a free entry.
     pub left: u32,
+    /// Its epoch, by which fences know what they wait for.
+    pub epoch: u32,
     /// Sub-core of the warp.
     pub subcore: u8,
     /// Slot in it.
@@ -58,6 +60,7 @@ impl Pending {
         issued: Cycle::ZERO,
         pc: 0,
         left: 0,
+        epoch: 0,
         subcore: 0,
         warp: 0,
         posted: false,

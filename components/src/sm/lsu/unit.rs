@@ -16,6 +16,7 @@
 //! A store or reduction is over for its warp once accepted; the scheduler hears when all its bytes are in the L2. So is a prefetch, which
 //! loads whole lines into the L1, or past it, and hands on nothing; the L1 counts it as a load, the LSU does not. Before the
 //! first access of a grid the L1 is told to drop its lines: L1s are not coherent, and an earlier grid may have written elsewhere.
+//! CCTL.IVALL does the same for a warp that acquires. MEMBAR waits here for the SM's accesses (`fence`).
 //!
 //! # Invariants
 //! - Every packet sent is answered once, and comes back to the pool.
@@ -24,6 +25,7 @@
 mod accept;
 mod answers;
 mod counts;
+mod fence;
 mod packets;
 
 pub use counts::{Accesses, Stats};
@@ -50,6 +52,7 @@ use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::data::Filling;
 use crate::sm::lsu::pending::{Finished, PendingTable};
+use fence::Fences;
 
 /// Tag of the packet that tells the L1 to drop its lines.
 const INVALIDATION: u32 = u32::MAX;
@@ -69,6 +72,8 @@ pub struct Config {
     pub lsu: config::Lsu,
     /// Issue to dependent issue of a constant load.
     pub constant_latency: u32,
+    /// Latencies of fences.
+    pub fence: config::Fence,
     /// Place in local memory of the SM's first warp slot.
     pub first_local_slot: u32,
     /// Warp slots of a sub-core.
@@ -143,6 +148,7 @@ pub struct Lsu {
     making: Option<Making>,
     /// Finished instructions that wait for their link.
     finished: Vec<Finished>,
+    fences: Fences,
     pool: Pool,
     clusters: Clusters,
     /// Packets at other SMs.
@@ -168,6 +174,7 @@ impl Lsu {
     /// An LSU with nothing under way.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let subcores = ports.input.len();
+        let warps = subcores as u32 * config.warps_per_subcore;
         let mut inbox = Inbox::default();
         for port in &ports.input {
             inbox.add(port);
@@ -176,7 +183,8 @@ impl Lsu {
             inbox,
             pending: PendingTable::new(config.lsu.pending_requests),
             making: None,
-            finished: Vec::with_capacity(config.lsu.pending_requests as usize),
+            finished: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
+            fences: Fences::new(warps),
             pool: Pool::default(),
             clusters: Clusters::new(config.cta_slots, config.shared_unit),
             away: 0,
@@ -206,13 +214,18 @@ impl Lsu {
     /// What is accepted waits for its packets, what is not for its turn; a full table waits for answers.
     fn activity(&self, now: Cycle) -> Activity {
         if !self.finished.is_empty() {
-            Activity::Busy
-        } else if self.making.is_some() || self.invalidate {
+            return Activity::Busy;
+        }
+        let next = if self.making.is_some() || self.invalidate {
             self.ports.l1.await_room(now)
         } else if !self.pending.has_room() {
             Activity::Idle
         } else {
             self.turn(now)
+        };
+        match self.fences.is_empty() {
+            true => next,
+            false => next.or(self.fences.next(now)),
         }
     }
 
@@ -259,6 +272,9 @@ impl Component for Lsu {
         if self.ports.cluster.is_some() {
             self.take_from_cluster(now);
         }
+        if !self.fences.is_empty() {
+            self.end_fences(now);
+        }
         if !self.finished.is_empty() {
             self.send_finished(now);
         }
@@ -273,6 +289,7 @@ impl Component for Lsu {
         self.pending.clear();
         self.making = None;
         self.finished.clear();
+        self.fences.clear();
         self.grid = None;
         self.invalidate = false;
         self.next_accept = Cycle::ZERO;
@@ -295,7 +312,7 @@ impl Component for Lsu {
     }
 
     fn is_quiescent(&self) -> bool {
-        self.pending.n_used() == 0 && self.finished.is_empty() && self.making.is_none()
+        self.pending.n_used() == 0 && self.finished.is_empty() && self.making.is_none() && self.fences.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

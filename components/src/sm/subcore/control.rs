@@ -78,10 +78,6 @@ impl Scheduler {
                     self.all_wait(slot, now);
                 }
             }
-            Opcode::Membar => {
-                flow.step();
-                warp.at_fence = warp.stores > 0;
-            }
             Opcode::BulkCommit => {
                 flow.step();
                 warp.close(Group::Bulk);

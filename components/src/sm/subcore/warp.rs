@@ -10,7 +10,7 @@ use warpwave_isa::lane::LaneMask;
 
 use crate::bits::bits;
 use crate::proto::launch::Grid;
-use crate::proto::predecoded::{Group, Order, Predecoded};
+use crate::proto::predecoded::{Course, Group, Order, Predecoded};
 use crate::proto::warp::WarpStart;
 use crate::sm::subcore::copies::Copies;
 use crate::sm::subcore::scoreboard::Scoreboard;
@@ -53,7 +53,7 @@ pub struct Warp {
     pub resolving: bool,
     /// Whether it waits at a block barrier.
     pub at_barrier: bool,
-    /// Whether it waits for its stores at a fence.
+    /// Whether it waits at a fence.
     pub at_fence: bool,
     /// Whether `resume_at` is the end of a sleep.
     pub asleep: bool,
@@ -78,6 +78,8 @@ pub struct Warp {
     pub barrier: (u8, u32),
     /// Threads of it that the barrier is to count, so far.
     pub barrier_count: Option<u32>,
+    /// Loads and atomics issued and not returned. Asynchronous copies do not count.
+    pub loads: u32,
 }
 
 /// The place and the running lanes are the last that the first 64 bytes hold.
@@ -111,6 +113,7 @@ impl Warp {
             cluster: ClusterState::default(),
             barrier: (0, 0),
             barrier_count: None,
+            loads: 0,
         }
     }
 
@@ -135,6 +138,8 @@ impl Warp {
         }
         match next.order {
             Order::Queued if self.queued > 0 => Err(State::ShortScoreboard),
+            Order::Returned if self.loads > 0 && next.course == Course::Fence => Err(State::Membar),
+            Order::Returned if self.loads > 0 => Err(State::LongScoreboard),
             Order::Over if self.in_flight > 0 || self.stores > 0 => Err(State::Membar),
             _ => Ok(next),
         }

@@ -145,6 +145,7 @@ impl Op {
             St | Atom
                 | Red
                 | Cctl
+                | CctlIvall
                 | Ldgsts
                 | Ldgdepbar
                 | Ublkcp

@@ -91,7 +91,10 @@ fn is_fence(op: &Op) -> bool {
     opcode.row().pipe == Pipe::Control
         || reads_clock
         || arrives
-        || matches!(opcode, Opcode::Ldgdepbar | Opcode::Syncs | Opcode::Ublkcp)
+        || matches!(
+            opcode,
+            Opcode::Membar | Opcode::CctlIvall | Opcode::Ldgdepbar | Opcode::Syncs | Opcode::Ublkcp
+        )
 }
 
 /// Cycles that a dependent operation waits, roughly.

@@ -56,7 +56,7 @@ impl Lsu {
         };
         let (to_shared, is_bulk) = match flight.brief.route {
             Route::Shuffle | Route::Shared => (true, false),
-            Route::Device => (false, false),
+            Route::Device | Route::Fence => (false, false),
             Route::Other => (may_go_to_shared(flight), flight.inst().op == Opcode::Ublkcp),
         };
         if is_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
@@ -98,6 +98,7 @@ impl Lsu {
                     self.start_access(flight, halves, now);
                 }
             },
+            Route::Fence => self.take_fence(flight, now),
             Route::Other => self.take_other(flight, now),
         }
     }
@@ -136,7 +137,7 @@ impl Lsu {
         self.ports.shared.send(now, flight);
     }
 
-    fn tell_taken(&mut self, flight: &Flight, now: Cycle) {
+    pub(super) fn tell_taken(&mut self, flight: &Flight, now: Cycle) {
         self.ports.note[flight.subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
     }
 
@@ -170,9 +171,7 @@ impl Lsu {
     /// Begins to make packets of an access; of a word in each lane, what its halves want may be known.
     fn start_access(&mut self, flight: Box<Flight>, halves: Option<Halves>, now: Cycle) {
         if self.grid != Some(flight.grid.id) {
-            self.grid = Some(flight.grid.id);
-            self.invalidate = true;
-            self.l1_bytes = flight.grid.l1_bytes;
+            self.invalidate_l1(&flight);
         }
         let lanes = data::device_lanes(&flight);
         let (subcore, warp, pc, issued) = (flight.subcore, flight.warp, flight.pc, flight.issued);
@@ -194,6 +193,7 @@ impl Lsu {
             warp,
             pc,
             left: 1,
+            epoch: self.fences.begin_access(),
             posted,
             is_device,
         });

@@ -48,6 +48,7 @@ impl Lsu {
     #[inline(never)]
     pub(super) fn end(&mut self, entry: u32, now: Cycle) {
         let mut pending = self.pending.take(entry);
+        self.fences.end_access(pending.epoch);
         if let Some(flight) = &mut pending.flight
             && !pending.is_device
             && is_texture(flight.inst().op)

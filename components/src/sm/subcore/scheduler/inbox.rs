@@ -7,6 +7,7 @@ use super::{COMMAND, NOTE, RELEASE, RESOLVED, Scheduler};
 use crate::bits::bits;
 use crate::proto::event::What;
 use crate::proto::issue::Release;
+use crate::proto::predecoded::{Course, Group};
 use crate::proto::warp::{MemoryNote, Resolved, WarpCommand, WarpStart};
 use crate::sm::subcore::stall::State;
 
@@ -73,6 +74,11 @@ impl Scheduler {
         let warp = self.warps.get_mut(slot).expect("results come for resident warps only");
         let inst = &warp.code[release.pc() as usize];
         let of = inst.group;
+        match inst.course {
+            Course::Memory if of == Group::None => warp.loads -= 1,
+            Course::Fence => warp.at_fence = false,
+            _ => {}
+        }
         warp.board.release(inst);
         warp.in_flight -= 1;
         warp.end(of, release.group());
@@ -121,11 +127,8 @@ impl Scheduler {
         self.settled |= 1 << slot;
         let warp = self.warp(slot);
         warp.stores -= 1;
-        if warp.stores == 0 {
-            warp.at_fence = false;
-            if warp.state == Some(State::Membar) {
-                self.look_again(slot);
-            }
+        if warp.stores == 0 && warp.state == Some(State::Membar) {
+            self.look_again(slot);
         }
     }
 

@@ -148,7 +148,7 @@ impl Scheduler {
                 self.pipe_free[inst.pipe as usize] = now + u64::from(inst.interval);
                 warp.in_flight += 1;
             }
-            Course::Memory | Course::Posted => {
+            Course::Memory | Course::Posted | Course::Fence => {
                 self.credits -= 1;
                 if self.credits == 0 {
                     self.pipe_free[LSU] = Cycle::NEVER;
@@ -158,6 +158,8 @@ impl Scheduler {
                 warp.queued += 1;
                 warp.stores += u32::from(is_posted);
                 warp.in_flight += u32::from(!is_posted);
+                warp.loads += u32::from(inst.course == Course::Memory && inst.group == Group::None);
+                warp.at_fence = inst.course == Course::Fence;
             }
             Course::BranchUnit => {
                 warp.in_flight += 1;

@@ -2,7 +2,7 @@
 
 use super::convert::isa_type;
 use super::integer::parts;
-use super::memory::{cache_of, fence, scope_of, space_of};
+use super::memory::{cache_of, scope_of, space_of};
 use super::words::MEMORY_WORDS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
@@ -24,9 +24,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
         let ty = isa_type(form.ty()).filter(|ty| takes(op, *ty));
         let ty = ty.ok_or_else(|| form.unsupported())?;
-        if let Some(n) = vector(form) {
-            return self.atomic_vector(form, n);
+        if form.has(".release") || form.has(".acq_rel") {
+            self.release(scope_of(form));
         }
+        match vector(form) {
+            Some(n) => self.atomic_vector(form, n)?,
+            None => self.atomic_scalar(form, op, ty)?,
+        }
+        if form.has(".acquire") || form.has(".acq_rel") {
+            self.acquire(scope_of(form));
+        }
+        Ok(())
+    }
+
+    fn atomic_scalar(&mut self, form: &Form<'t, 'a>, op: AtomOp, ty: Ty) -> Selected {
         let returns = form.opcode() == "atom";
         let address = usize::from(returns);
         let spot = self.spot(form, address, space_of(form))?;
@@ -47,13 +58,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if returns {
             atomic.dst = Some(self.dst(form, 0)?);
         }
-        if form.has(".release") || form.has(".acq_rel") {
-            self.emit(fence(scope_of(form)));
-        }
         self.emit(atomic);
-        if form.has(".acquire") || form.has(".acq_rel") {
-            self.emit(fence(scope_of(form)));
-        }
         Ok(())
     }
 

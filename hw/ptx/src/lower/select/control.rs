@@ -1,6 +1,6 @@
 //! Branches, ends, barriers, fences.
 
-use super::memory::{fence, scope_of};
+use super::memory::scope_of;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -145,22 +145,24 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `barrier.cluster`: an arrival releases what came before it unless it is relaxed.
+    /// `barrier.cluster`: an arrival releases earlier accesses unless it is relaxed; the wait acquires.
     fn cluster_barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".cluster", ".arrive", ".wait", ".release", ".acquire", ".relaxed", ".aligned",
         ])?;
         if form.has(".wait") {
             self.emit(Op::row(Opcode::ClusterWait));
+            self.acquire(Scope::Gpu);
             return Ok(());
         }
         if !form.has(".relaxed") {
-            self.emit(fence(Scope::Gpu));
+            self.release(Scope::Gpu);
         }
         self.emit(Op::row(Opcode::ClusterArrive));
         Ok(())
     }
 
+    /// `membar` and `fence`: both a release and an acquire, unless it names one of them.
     fn fence(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".cta",
@@ -185,7 +187,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(Op::row(Opcode::FenceView));
             return Ok(());
         }
-        self.emit(Op::row(Opcode::Membar).mods(|mods| mods.scope = scope_of(form)));
+        let scope = scope_of(form);
+        match () {
+            () if form.has(".acquire") => self.acquire(scope),
+            () if form.has(".release") || scope == Scope::Cta => self.release(scope),
+            () => {
+                self.release(scope);
+                self.acquire(scope);
+            }
+        }
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Arrivals are atomics on the barrier's 64 bits, an initialisation is a store. The acquire and release that PTX lets them imply need
 //! no fence at block scope: all accesses of an SM pass its LSU in order, and the schedule moves nothing across them.
+//! At cluster scope they take a MEMBAR and an invalidation of the L1.
 
 use super::integer::{lop, shift_right};
 use super::memory::{Spot, space_of};
@@ -10,7 +11,7 @@ use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op};
-use warpwave_isa::inst::{AtomOp, Ty};
+use warpwave_isa::inst::{AtomOp, Scope, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space, WINDOW_BYTES};
 
@@ -119,6 +120,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (n, part) in [(0, arrivals), (1, bytes)] {
             self.emit(Op::row(Opcode::Mov).dst(operand.offset(n)).src(&[part]));
         }
+        if arrives && form.has(".cluster") && !form.has(".relaxed") {
+            self.release(Scope::Gpu);
+        }
         let drops = form.has(".arrive_drop");
         let row = if remote { Opcode::Red } else { Opcode::Atom };
         let mut op = on_barrier(Op::row(row).src(&[spot.base, Arg::word(operand)]), &spot).mods(|mods| {
@@ -158,6 +162,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             result => self.flag(form, result)?,
         };
         self.emit(op);
+        if form.has(".cluster") && !form.has(".relaxed") {
+            self.acquire(Scope::Gpu);
+        }
         Ok(())
     }
 

@@ -104,6 +104,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.load_constant(form, targets, access);
         }
         let space = space_of(form);
+        // The expansion holds the load itself, and an acquire with it.
         if space == Space::Generic && self.layout.constants_are_generic && self.frame().line.is_none() {
             return self.load_anywhere(form);
         }
@@ -116,9 +117,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         });
         self.load_into(form, op, targets, access)?;
         if form.has(".acquire") {
-            self.emit(fence(scope_of(form)));
+            self.acquire(scope_of(form));
         }
         Ok(())
+    }
+
+    /// What follows an acquiring load or atomic: later accesses wait for it. Outside the block they also need an L1 without old lines.
+    pub(super) fn acquire(&mut self, scope: Scope) {
+        self.emit(match scope {
+            Scope::Cta => membar(scope),
+            Scope::Gpu | Scope::Sys => Op::row(Opcode::CctlIvall),
+        });
+    }
+
+    /// What precedes a releasing store or atomic: earlier accesses are performed as far as the scope sees.
+    pub(super) fn release(&mut self, scope: Scope) {
+        self.emit(membar(scope));
     }
 
     /// Emits a load and hands its words to the registers that want them.
@@ -234,7 +248,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let spot = self.spot(form, 0, space_of(form))?;
         let value = self.gather(form, values, access)?;
         if form.has(".release") {
-            self.emit(fence(scope_of(form)));
+            self.release(scope_of(form));
         }
         self.emit(Op::row(Opcode::St).src(&[spot.base, value]).mods(|mods| {
             mods.space = spot.space;
@@ -287,7 +301,8 @@ fn constant_load(base: Arg, bank: u8, offset: i64, access: Access) -> Op {
     })
 }
 
-pub(super) fn fence(scope: Scope) -> Op {
+/// MEMBAR: the warp waits for its accesses, and beyond the block for those of its SM.
+fn membar(scope: Scope) -> Op {
     Op::row(Opcode::Membar).mods(|mods| mods.scope = scope)
 }
 
@@ -321,6 +336,7 @@ pub(super) fn cache_of(form: &Form<'_, '_>) -> CacheOp {
     }
 }
 
+/// The scope of an access or fence. A cluster spans SMs, so its scope is that of the GPU.
 pub(super) fn scope_of(form: &Form<'_, '_>) -> Scope {
     match () {
         () if form.has(".cta") => Scope::Cta,

@@ -1,0 +1,172 @@
+//! The LSU's fences (MEMBAR) and invalidations of the L1 (CCTL.IVALL).
+//!
+//! A fence beyond the block waits for every access of the SM that the LSU took before it, whatever warp it is of: a block barrier may stand
+//! between another warp's store and the fence. Accesses are counted in epochs. Such a fence closes the newest epoch. It is over when all
+//! accesses of the closed epochs are, and not before its latency.
+//!
+//! # Invariants
+//! - The first epoch has accesses under way, or is the only one.
+//! - A warp has at most one fence here: it issues nothing until the fence is back.
+
+use std::collections::VecDeque;
+
+use warpwave_hw::component::Activity;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::Scope;
+use warpwave_isa::opcode::Opcode;
+
+use super::Lsu;
+use crate::proto::warp::Flight;
+use crate::sm::lsu::pending::Finished;
+
+/// Cycles from the LSU's last tick with an instruction to the scheduler: two links.
+const RETURN: u64 = 2;
+
+/// A fence that is not over.
+#[derive(Debug)]
+struct Fence {
+    flight: Box<Flight>,
+    /// The epoch after the accesses that it waits for.
+    after: u32,
+    /// First cycle in which it may go back.
+    due: Cycle,
+}
+
+/// The fences of an LSU, and the accesses under way that they may wait for.
+#[derive(Debug)]
+pub(super) struct Fences {
+    /// Accesses under way in each epoch, oldest first. The last epoch is open.
+    epochs: VecDeque<u32>,
+    /// Number of the first epoch.
+    first: u32,
+    waiting: Vec<Fence>,
+}
+
+impl Fences {
+    /// No fence and no access; at most `warps` fences will wait at a time.
+    pub(super) fn new(warps: u32) -> Self {
+        let mut epochs = VecDeque::with_capacity(warps as usize + 1);
+        epochs.push_back(0);
+        Fences {
+            epochs,
+            first: 0,
+            waiting: Vec::with_capacity(warps as usize),
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.epochs.clear();
+        self.epochs.push_back(0);
+        self.first = 0;
+        self.waiting.clear();
+    }
+
+    /// Whether no fence waits.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// An access begins; gives its epoch.
+    #[inline]
+    pub(super) fn begin_access(&mut self) -> u32 {
+        let newest = self.epochs.len() - 1;
+        self.epochs[newest] += 1;
+        self.first.wrapping_add(newest as u32)
+    }
+
+    /// An access of an epoch has been performed.
+    #[inline]
+    pub(super) fn end_access(&mut self, epoch: u32) {
+        self.epochs[epoch.wrapping_sub(self.first) as usize] -= 1;
+        while self.epochs.len() > 1 && self.epochs[0] == 0 {
+            self.epochs.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+
+    /// A fence waits until cycle `due`, and for the accesses under way if it `drains` them.
+    fn add(&mut self, flight: Box<Flight>, drains: bool, due: Cycle) {
+        let newest = self.epochs.len() - 1;
+        if drains && self.epochs[newest] > 0 {
+            self.epochs.push_back(0);
+        }
+        let open = self.epochs.len() as u32 - 1;
+        self.waiting.push(Fence {
+            flight,
+            after: self.first.wrapping_add(if drains { open } else { 0 }),
+            due,
+        });
+    }
+
+    /// When the next fence may be over, if nothing else happens.
+    pub(super) fn next(&self, now: Cycle) -> Activity {
+        let due = self
+            .waiting
+            .iter()
+            .filter(|fence| self.is_drained(fence))
+            .map(|fence| fence.due);
+        due.min()
+            .map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)))
+    }
+
+    /// Takes a fence that is over, the oldest first.
+    fn take_over(&mut self, now: Cycle) -> Option<Box<Flight>> {
+        let over = |fence: &Fence| fence.due <= now && self.is_drained(fence);
+        let n = self.waiting.iter().position(over)?;
+        Some(self.waiting.remove(n).flight)
+    }
+
+    /// Whether the accesses that a fence waits for have been performed.
+    fn is_drained(&self, fence: &Fence) -> bool {
+        // Numbers wrap; the two are never farther apart than there are warps.
+        self.first.wrapping_sub(fence.after) as i32 >= 0
+    }
+}
+
+impl Lsu {
+    /// Takes a fence or an invalidation; one without lanes does nothing.
+    pub(super) fn take_fence(&mut self, flight: Box<Flight>, now: Cycle) {
+        self.tell_taken(&flight, now);
+        let inst = flight.inst();
+        if flight.lanes.is_empty() {
+            self.give_back(flight);
+        } else if inst.op == Opcode::CctlIvall {
+            self.invalidate_l1(&flight);
+            self.give_back(flight);
+        } else {
+            let numbers = self.config.fence;
+            let (drains, latency) = match inst.mods.scope {
+                Scope::Cta => (false, numbers.cta_latency),
+                Scope::Gpu => (true, numbers.gpu_latency),
+                Scope::Sys => (true, numbers.sys_latency),
+            };
+            let due = Cycle((flight.issued + u64::from(latency)).0.saturating_sub(RETURN));
+            self.fences.add(flight, drains, due);
+        }
+    }
+
+    /// The L1 is told to drop its lines, and how many bytes the grid leaves it.
+    pub(super) fn invalidate_l1(&mut self, flight: &Flight) {
+        self.grid = Some(flight.grid.id);
+        self.l1_bytes = flight.grid.l1_bytes;
+        self.invalidate = true;
+    }
+
+    /// Fences that are over go back to their warps.
+    pub(super) fn end_fences(&mut self, now: Cycle) {
+        while let Some(flight) = self.fences.take_over(now) {
+            self.give_back(flight);
+        }
+    }
+
+    fn give_back(&mut self, flight: Box<Flight>) {
+        let subcore = flight.subcore;
+        self.finished.push(Finished {
+            flight,
+            subcore,
+            is_device: true,
+        });
+    }
+}
