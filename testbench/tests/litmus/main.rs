@@ -1,0 +1,208 @@
+//! Litmus tests of the memory model: threads on different SMs exchange values through flags, fences, acquires and releases.
+//!
+//! Expectations are the PTX memory consistency model's (PTX ISA, "Memory Consistency Model"): each test names outcomes that it forbids.
+//! Before each round every thread has loaded every variable, so that its L1 holds the old lines. The final loads are plain: they may hit
+//! these lines unless an acquire or a fence has invalidated them. Threads start a round together and wait for a random time each.
+
+mod barriers;
+mod block;
+mod kernel;
+
+use kernel::{Outcome, Round, run};
+
+/// Fences of the GPU's scope and wider.
+const FENCES: [&str; 6] = [
+    "membar.gl",
+    "membar.sys",
+    "fence.acq_rel.gpu",
+    "fence.acq_rel.sys",
+    "fence.sc.gpu",
+    "fence.sc.sys",
+];
+
+/// Fences that also order a store before a later load of another variable.
+const SC_FENCES: [&str; 4] = ["membar.gl", "membar.sys", "fence.sc.gpu", "fence.sc.sys"];
+
+/// Ways to set the flag `y` after all earlier stores.
+fn releases() -> Vec<String> {
+    let fenced = FENCES.map(|fence| format!("{fence};\nst.relaxed.gpu.global.u32 [Y], 1;\n"));
+    let direct = [
+        "membar.gl;\nst.volatile.global.u32 [Y], 1;\n",
+        "membar.gl;\natom.global.exch.b32 %t, [Y], 1;\n",
+        "st.release.gpu.global.u32 [Y], 1;\n",
+        "st.release.sys.global.u32 [Y], 1;\n",
+        "red.release.gpu.global.add.u32 [Y], 1;\n",
+        "red.release.sys.global.or.b32 [Y], 1;\n",
+        "atom.release.gpu.global.exch.b32 %t, [Y], 1;\n",
+        "atom.acq_rel.gpu.global.add.u32 %t, [Y], 1;\n",
+        "atom.acq_rel.sys.global.cas.b32 %t, [Y], 0, 1;\n",
+    ];
+    fenced.into_iter().chain(direct.map(str::to_owned)).collect()
+}
+
+/// Waits until an access leaves something but 0 in `%t`; `n` makes the label unique.
+fn spin(access: &str, n: usize) -> String {
+    format!("W{n}:\n{access};\nsetp.eq.u32 %p, %t, 0;\n@%p bra W{n};\n")
+}
+
+/// Ways to wait for the flag `y` so that all later loads see what its writer saw.
+fn acquires(n: usize) -> Vec<String> {
+    let fenced = FENCES.map(|fence| format!("{}{fence};\n", spin("ld.relaxed.gpu.global.u32 %t, [Y]", n)));
+    let volatile = format!("{}membar.gl;\n", spin("ld.volatile.global.u32 %t, [Y]", n));
+    let direct = [
+        "ld.acquire.gpu.global.u32 %t, [Y]",
+        "ld.acquire.sys.global.u32 %t, [Y]",
+        "ld.acquire.gpu.u32 %t, [Y]",
+        "atom.acquire.gpu.global.add.u32 %t, [Y], 0",
+        "atom.acquire.sys.global.or.b32 %t, [Y], 0",
+        "atom.acq_rel.gpu.global.cas.b32 %t, [Y], 7, 7",
+    ];
+    let direct = direct.map(|access| spin(access, n));
+    fenced.into_iter().chain([volatile]).chain(direct).collect()
+}
+
+#[test]
+fn message_passing_reader_sees_the_data_after_the_flag() {
+    let mut rounds = Vec::new();
+    for release in releases() {
+        for acquire in 0..acquires(0).len() {
+            let acquire = &acquires(rounds.len())[acquire];
+            rounds.push(Round {
+                name: format!("{release} / {acquire}"),
+                threads: vec![
+                    format!("st.global.u32 [X], 1;\n{release}"),
+                    format!("{acquire}ld.global.u32 %r0, [X];\n"),
+                ],
+                forbids: |outcome| outcome.loads[1][0] != 1,
+            });
+        }
+    }
+    run(&rounds);
+}
+
+#[test]
+fn message_passing_without_a_fence_the_old_line_is_found_so_the_lines_are_warm() {
+    let rounds: Vec<Round> = (0..8)
+        .map(|n| Round {
+            name: "no fence".to_owned(),
+            threads: vec![
+                "st.global.u32 [X], 1;\nmembar.gl;\nst.relaxed.gpu.global.u32 [Y], 1;\n".to_owned(),
+                format!(
+                    "{}ld.global.u32 %r0, [X];\nmembar.cta;\nld.global.u32 %r1, [X];\n",
+                    spin("ld.relaxed.gpu.global.u32 %t, [Y]", n)
+                ),
+            ],
+            // Allowed by the model, and what an L1 that is not coherent gives: if it were not so, the other tests would test nothing.
+            forbids: |outcome| outcome.loads[1] != [0, 0],
+        })
+        .collect();
+    run(&rounds);
+}
+
+#[test]
+fn coherence_a_plain_load_after_an_acquire_of_the_same_word_is_not_older() {
+    let rounds: Vec<Round> = (0..acquires(0).len())
+        .map(|n| Round {
+            name: acquires(n)[n].clone(),
+            threads: vec![
+                "st.relaxed.gpu.global.u32 [Y], 1;\n".to_owned(),
+                format!("{}ld.global.u32 %r0, [Y];\n", acquires(n)[n]),
+            ],
+            forbids: |outcome| outcome.loads[1][0] != 1,
+        })
+        .collect();
+    run(&rounds);
+}
+
+/// The same round for each fence, several times, so that it meets several delays. `F` stands for the fence.
+fn with_fences(fences: &[&str], threads: &[&str], forbids: fn(&Outcome) -> bool) -> Vec<Round> {
+    let rounds = fences.iter().flat_map(|fence| [*fence; 8]).enumerate();
+    let round = |(n, fence): (usize, &str)| Round {
+        name: format!("{fence}, {threads:?}"),
+        threads: threads
+            .iter()
+            .enumerate()
+            .map(|(thread, text)| {
+                text.replace("F;", &format!("{fence};"))
+                    .replace("SPIN", &format!("S{n}T{thread}"))
+            })
+            .collect(),
+        forbids,
+    };
+    rounds.map(round).collect()
+}
+
+#[test]
+fn store_buffering_one_thread_at_least_sees_the_others_store() {
+    run(&with_fences(
+        &SC_FENCES,
+        &[
+            "st.relaxed.gpu.global.u32 [X], 1;\nF;\nld.global.u32 %r0, [Y];\n",
+            "st.relaxed.gpu.global.u32 [Y], 1;\nF;\nld.global.u32 %r0, [X];\n",
+        ],
+        |outcome| outcome.loads[0][0] == 0 && outcome.loads[1][0] == 0,
+    ));
+}
+
+#[test]
+fn load_buffering_no_value_comes_out_of_thin_air() {
+    run(&with_fences(
+        &FENCES,
+        &[
+            "ld.relaxed.gpu.global.u32 %r0, [X];\nF;\nst.relaxed.gpu.global.u32 [Y], 1;\n",
+            "ld.relaxed.gpu.global.u32 %r0, [Y];\nF;\nst.relaxed.gpu.global.u32 [X], 1;\n",
+        ],
+        |outcome| outcome.loads[0][0] == 1 && outcome.loads[1][0] == 1,
+    ));
+}
+
+#[test]
+fn independent_reads_two_readers_agree_on_the_order_of_two_stores() {
+    run(&with_fences(
+        &SC_FENCES,
+        &[
+            "st.relaxed.gpu.global.u32 [X], 1;\n",
+            "st.relaxed.gpu.global.u32 [Y], 1;\n",
+            "ld.relaxed.gpu.global.u32 %r0, [X];\nF;\nld.global.u32 %r1, [Y];\n",
+            "ld.relaxed.gpu.global.u32 %r0, [Y];\nF;\nld.global.u32 %r1, [X];\n",
+        ],
+        |outcome| outcome.loads[2] == [1, 0] && outcome.loads[3] == [1, 0],
+    ));
+}
+
+#[test]
+fn write_to_read_causality_the_third_thread_sees_the_firsts_store() {
+    run(&with_fences(
+        &FENCES,
+        &[
+            "st.relaxed.gpu.global.u32 [X], 1;\n",
+            "SPIN: ld.relaxed.gpu.global.u32 %t, [X];\nsetp.eq.u32 %p, %t, 0;\n@%p bra SPIN;\nF;\nst.relaxed.gpu.global.u32 [Y], 1;\n",
+            "SPIN: ld.relaxed.gpu.global.u32 %t, [Y];\nsetp.eq.u32 %p, %t, 0;\n@%p bra SPIN;\nF;\nld.global.u32 %r0, [X];\n",
+        ],
+        |outcome| outcome.loads[2][0] != 1,
+    ));
+}
+
+#[test]
+fn a_store_and_a_later_one_a_thread_that_has_seen_the_later_writes_last() {
+    run(&with_fences(
+        &FENCES,
+        &[
+            "st.relaxed.gpu.global.u32 [X], 2;\nF;\nst.relaxed.gpu.global.u32 [Y], 1;\n",
+            "ld.relaxed.gpu.global.u32 %r0, [Y];\nF;\nst.relaxed.gpu.global.u32 [X], 1;\n",
+        ],
+        |outcome| outcome.loads[1][0] == 1 && outcome.finally[0] == 2,
+    ));
+}
+
+#[test]
+fn two_stores_each_the_last_of_both_is_not_the_first_of_each() {
+    run(&with_fences(
+        &SC_FENCES,
+        &[
+            "st.relaxed.gpu.global.u32 [X], 1;\nF;\nst.relaxed.gpu.global.u32 [Y], 2;\n",
+            "st.relaxed.gpu.global.u32 [Y], 1;\nF;\nst.relaxed.gpu.global.u32 [X], 2;\n",
+        ],
+        |outcome| outcome.finally == [1, 1],
+    ));
+}
