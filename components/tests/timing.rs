@@ -355,3 +355,88 @@ fn line_prefetched_is_found_in_the_cache_named() {
     }
     assert_eq!(load_behind("CCTL.PF.GENERIC [R2+0x100]"), in_l1);
 }
+
+#[test]
+fn fence_with_nothing_under_way_takes_the_latency_of_its_scope() {
+    let mut bench = Bench::new(64);
+    let fence = bench.config().sm.fence;
+    for (scope, latency) in [
+        ("CTA", fence.cta_latency),
+        ("GPU", fence.gpu_latency),
+        ("SYS", fence.sys_latency),
+    ] {
+        assert_eq!(
+            bench.marginal("", &format!("MEMBAR.{scope}")),
+            u64::from(latency),
+            "{scope}"
+        );
+    }
+}
+
+#[test]
+fn fence_behind_a_store_only_that_of_the_block_does_not_wait_for_the_l2() {
+    let mut bench = Bench::new(64);
+    let fence = bench.config().sm.fence;
+    let mut behind_store = |scope: &str| bench.marginal(FOLLOW, &format!("ST.B32 [R2], R4\nMEMBAR.{scope}"));
+    let [cta, gpu, sys] = ["CTA", "GPU", "SYS"].map(&mut behind_store);
+    // The store itself issues in a cycle, and the fence in the next at the earliest.
+    assert!(cta <= u64::from(fence.cta_latency) + 4, "{cta}");
+    // To the L2 and back: a load's latency without the way through the L1, 60 cycles at least on this machine.
+    let l2 = u64::from(bench.config().l2.hit_latency);
+    assert!((l2 / 2..2 * l2).contains(&gpu), "{gpu}, a load from the L2 takes {l2}");
+    assert!(sys >= u64::from(fence.sys_latency), "{sys}");
+}
+
+/// Cycles of MEMBAR of a scope in warp 0, after a block barrier before which warp 1 has executed `before`, or loaded and waited for nothing.
+fn fence_behind_other_warp(scope: &str, before: &str) -> u32 {
+    let mut bench = Bench::new(4096);
+    let text = format!(
+        "{FOLLOW}S2R R0, SR_TID.X
+        ISETP.GE.AND.S32 P0, PT, R0, 0x20, PT, PT
+        @P0 {before}
+        BAR RZ, RZ
+        @P0 EXIT
+        S2R R6, SR_CLOCKLO
+        MEMBAR.{scope}
+        S2R R7, SR_CLOCKLO
+        IADD3 R8, PT, R7, -R6, RZ, PT
+        ST.B32 [R2], R8
+        EXIT"
+    );
+    bench.run(&text, 1, 64).expect("it ends");
+    bench.words(1)[0]
+}
+
+#[test]
+fn fence_of_the_gpu_waits_for_accesses_of_other_warps_that_the_block_barrier_has_ordered() {
+    // Warp 1's access goes to memory: it is under way for longer than the fence's own latency.
+    let quiet = fence_behind_other_warp("GPU", "NOP");
+    for before in [
+        "ST.B32 [R2+0x1000], R0",
+        "LD.B32 R9, [R2+0x1000]",
+        "RED.ADD.U32.B32 [R2+0x1000], R0",
+    ] {
+        let waits = fence_behind_other_warp("GPU", before);
+        assert!(waits > quiet, "{before}: {waits} cycles, {quiet} without");
+        let block = fence_behind_other_warp("CTA", before);
+        assert_eq!(
+            block,
+            fence_behind_other_warp("CTA", "NOP"),
+            "{before}: the block's fence waits for no other warp"
+        );
+    }
+}
+
+#[test]
+fn invalidation_of_the_l1_a_loaded_line_is_fetched_again_from_the_l2() {
+    let load = "LD.B32 R9, [R2+0x100]\nIADD3 R9, PT, R9, RZ, RZ, PT";
+    let (in_l1, in_l2) = (load_behind(load), load_behind("LD.B32.CG R9, [R2+0x100]"));
+    assert_eq!(load_behind(&format!("{load}\nCCTL.IVALL")), in_l2);
+    // A load under way when the invalidation passes brings its line no more.
+    assert_eq!(load_behind("LD.B32 R9, [R2+0x100]\nCCTL.IVALL"), in_l2);
+    assert_eq!(
+        load_behind(&format!("{load}\nMEMBAR.GPU")),
+        in_l1,
+        "a fence alone keeps the lines"
+    );
+}

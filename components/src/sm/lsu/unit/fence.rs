@@ -170,3 +170,69 @@ impl Lsu {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialogue::grid;
+
+    /// A fence of a warp, by which it is told from others.
+    fn of_warp(warp: u8) -> Box<Flight> {
+        let mut flight = Box::new(Flight::blank(0, grid("MEMBAR.GPU", 1)));
+        flight.warp = warp;
+        flight
+    }
+
+    fn over(fences: &mut Fences, now: u64) -> Option<u8> {
+        fences.take_over(Cycle(now)).map(|flight| flight.warp)
+    }
+
+    #[test]
+    fn nothing_under_way_a_fence_waits_for_its_latency_alone() {
+        let mut fences = Fences::new(4);
+        fences.add(of_warp(1), true, Cycle(10));
+        assert_eq!(fences.next(Cycle(3)), Activity::Until(Cycle(10)));
+        assert_eq!(over(&mut fences, 9), None);
+        assert_eq!(over(&mut fences, 10), Some(1));
+        assert!(fences.is_empty());
+    }
+
+    #[test]
+    fn accesses_before_a_fence_hold_it_and_later_ones_do_not() {
+        let mut fences = Fences::new(4);
+        let before = [fences.begin_access(), fences.begin_access()];
+        fences.add(of_warp(1), true, Cycle(10));
+        let later = fences.begin_access();
+        fences.add(of_warp(2), true, Cycle(10));
+        assert_eq!(fences.next(Cycle(20)), Activity::Idle);
+        fences.end_access(later);
+        assert_eq!(over(&mut fences, 20), None, "both wait for the first accesses");
+        fences.end_access(before[1]);
+        assert_eq!(over(&mut fences, 21), None);
+        fences.end_access(before[0]);
+        assert_eq!([over(&mut fences, 22), over(&mut fences, 22)], [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn second_fence_without_an_access_between_waits_for_the_same_accesses() {
+        let mut fences = Fences::new(4);
+        let access = fences.begin_access();
+        fences.add(of_warp(1), true, Cycle(0));
+        fences.add(of_warp(2), true, Cycle(0));
+        assert_eq!(over(&mut fences, 5), None);
+        fences.end_access(access);
+        assert_eq!([over(&mut fences, 6), over(&mut fences, 6)], [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn fence_of_the_block_waits_for_no_access() {
+        let mut fences = Fences::new(4);
+        let access = fences.begin_access();
+        fences.add(of_warp(1), false, Cycle(4));
+        assert_eq!(over(&mut fences, 4), Some(1));
+        fences.add(of_warp(2), true, Cycle(4));
+        assert_eq!(over(&mut fences, 5), None);
+        fences.end_access(access);
+        assert_eq!(over(&mut fences, 6), Some(2));
+    }
+}
