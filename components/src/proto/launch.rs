@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::exec::texture::Texture;
+use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Program;
 
 use crate::proto::cluster::Seats;
@@ -225,6 +226,18 @@ pub enum TrapKind {
     Misaligned,
     /// It executed a trap instruction.
     Trapped,
+    /// Lanes that one mask names were to exchange values, but at several instructions.
+    SplitExchange,
+}
+
+impl TrapKind {
+    /// Of an instruction that traps without an access: BPT.TRAP, or an exchange.
+    pub fn of(op: Opcode) -> Self {
+        match op {
+            Opcode::Trap => TrapKind::Trapped,
+            _ => TrapKind::SplitExchange,
+        }
+    }
 }
 
 /// The end of a program that went wrong.
@@ -254,6 +267,7 @@ impl fmt::Display for TrapKind {
             TrapKind::OutOfBounds => "out-of-bounds access",
             TrapKind::Misaligned => "misaligned access",
             TrapKind::Trapped => "trap instruction",
+            TrapKind::SplitExchange => "lanes of one mask exchange at different instructions",
         })
     }
 }

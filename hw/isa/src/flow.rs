@@ -8,7 +8,8 @@
 //! Lanes of another group that comes to a BSSY whose lanes have not met yet do not meet: they pass its BSYNC, slower and no less right.
 //! That happens where no region was found around a branch, as in functions that call themselves.
 //! WARPSYNC holds each lane until every live lane of the lane's mask waits at a WARPSYNC with the same mask. When no group can run and lanes
-//! wait at a WARPSYNC or a block barrier, the lanes held at a BSYNC leave its join and run on: the waiting lanes may need them.
+//! Lanes that exchange values must do so at one instruction: if they met from several, the warp reports a split exchange.
+//! When no group can run and lanes wait at a WARPSYNC or a block barrier, the lanes held at a BSYNC leave its join and run on: the waiting lanes may need them.
 //! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
 //!
 //! Invariants: groups are disjoint; kept, held and running lanes together are the live lanes.
@@ -63,6 +64,10 @@ pub struct Flow {
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
+    /// Of these, the lanes that exchange values next.
+    exchanging: LaneMask,
+    /// The lanes of an exchange that came together from several instructions.
+    split: LaneMask,
     joins: [Meeting; Conv::COUNT],
     /// Of use to warps whose lanes have parted alone, so out of the way of the others. Gone when another warp has taken it over.
     parted: Option<Box<Parted>>,
@@ -104,6 +109,8 @@ impl Flow {
             barrier: LaneMask::NONE,
             after_barrier: None,
             syncing: LaneMask::NONE,
+            exchanging: LaneMask::NONE,
+            split: LaneMask::NONE,
             joins: [Meeting::default(); Conv::COUNT],
             parted,
         }
@@ -210,8 +217,9 @@ impl Flow {
     }
 
     /// Holds the running lanes until every live lane of `mask` waits at a WARPSYNC with this mask.
-    /// The lanes of `apart` give other masks: they come to the same instruction again, as a group of their own.
-    pub fn warpsync(&mut self, mask: LaneMask, apart: LaneMask) {
+    /// The lanes of `apart` give other masks: they come to the same instruction again, as a group of their own. `exchanges`: the next
+    /// instruction exchanges values between the lanes.
+    pub fn warpsync(&mut self, mask: LaneMask, apart: LaneMask, exchanges: bool) {
         let apart = apart & self.active;
         if !apart.is_empty() {
             self.keep(self.pc, apart);
@@ -225,6 +233,9 @@ impl Flow {
         let parted = self.parted();
         lanes.iter().for_each(|lane| parted.sync_mask[lane] = mask);
         self.syncing |= lanes;
+        if exchanges {
+            self.exchanging |= lanes;
+        }
         self.settle();
     }
 
@@ -347,12 +358,49 @@ impl Flow {
         while let Some(lane) = rest.lowest() {
             let (mask, lanes) = self.sync_group(lane);
             if (mask & live & !lanes).is_empty() {
+                let exchanging = self.exchanging & lanes;
                 self.syncing &= !lanes;
+                self.exchanging &= !lanes;
+                if !exchanging.is_empty() && !self.resume_together(lanes) {
+                    self.split |= exchanging;
+                }
                 return Some(lanes);
             }
             rest &= !lanes;
         }
         None
+    }
+
+    /// Whether lanes that wait all go on at one place.
+    fn resume_together(&self, lanes: LaneMask) -> bool {
+        let resume_at = &self
+            .parted
+            .as_ref()
+            .expect("no other warp runs in this one's memory")
+            .resume_at;
+        let mut places = lanes.iter().map(|lane| resume_at[lane]);
+        let first = places.next();
+        places.all(|place| Some(place) == first)
+    }
+
+    /// Takes the lanes that were to exchange values from several instructions, if there were any: the place of the lowest lane's exchange,
+    /// and the lanes. What each group would exchange by itself is not what PTX promises.
+    ///
+    /// ```
+    /// use warpwave_isa::flow::Flow;
+    /// use warpwave_isa::lane::LaneMask;
+    /// let mut flow = Flow::new(0, LaneMask(0b11));
+    /// flow.branch(LaneMask(0b10), 5); // 0: lane 1 goes to 5
+    /// flow.warpsync(LaneMask(0b11), LaneMask::NONE, true); // 1: lane 0
+    /// assert_eq!(flow.take_split_exchange(), None);
+    /// flow.warpsync(LaneMask(0b11), LaneMask::NONE, true); // 5: lane 1
+    /// assert_eq!(flow.take_split_exchange(), Some((2, LaneMask(0b11))));
+    /// ```
+    #[inline]
+    pub fn take_split_exchange(&mut self) -> Option<(u32, LaneMask)> {
+        let lowest = self.split.lowest()?;
+        let lanes = std::mem::take(&mut self.split);
+        Some((self.parted().resume_at[lowest], lanes))
     }
 
     /// The mask with which a lane waits at a WARPSYNC, and the lanes that wait with this mask.

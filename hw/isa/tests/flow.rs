@@ -232,9 +232,9 @@ fn others_at_barrier_last_running_lane_exits_counts_as_arrival() {
 fn diverged_lanes_at_warpsync_wait_for_its_members() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b1100), 8); // 0
-    flow.warpsync(LaneMask(0b0101), LaneMask::NONE); // 1: lanes 0, 1 wait for lane 2
+    flow.warpsync(LaneMask(0b0101), LaneMask::NONE, false); // 1: lanes 0, 1 wait for lane 2
     stands(&flow, 8, 0b1100);
-    flow.warpsync(LaneMask(0b0101), LaneMask::NONE); // 8: lane 2 is there
+    flow.warpsync(LaneMask(0b0101), LaneMask::NONE, false); // 8: lane 2 is there
     let first = (flow.pc(), flow.active().0);
     flow.exit(LaneMask::ALL);
     let second = (flow.pc(), flow.active().0);
@@ -247,7 +247,7 @@ fn diverged_lanes_at_warpsync_wait_for_its_members() {
 fn lanes_at_warpsync_missing_member_exits_they_go_on() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b1000), 8); // 0
-    flow.warpsync(LaneMask(0b1111), LaneMask::NONE); // 1: lanes 0 to 2 wait
+    flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 1: lanes 0 to 2 wait
     stands(&flow, 8, 0b1000);
     flow.exit(LaneMask::ALL);
     stands(&flow, 2, 0b0111);
@@ -291,7 +291,7 @@ fn others_held_at_the_join_lanes_at_warpsync_need_them_they_run_on() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b1100), 4); // 1: lanes 2, 3 go to the join
-    flow.warpsync(LaneMask(0b1111), LaneMask::NONE); // 2: lanes 0, 1 wait for lanes 2, 3
+    flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 2: lanes 0, 1 wait for lanes 2, 3
     stands(&flow, 4, 0b1100);
     flow.bsync(OUTER); // 4: no lane can run, so the join lets lanes 2, 3 go
     stands(&flow, 5, 0b1100);
@@ -309,18 +309,18 @@ fn others_held_at_two_joins_lanes_at_warpsync_need_one_each_join_opens_in_turn()
     flow.branch(LaneMask(0b1000), 8); // 1: lane 3 goes to the outer join
     flow.bssy(INNER); // 2
     flow.branch(LaneMask(0b0100), 6); // 3: lane 2 goes to the inner join
-    flow.warpsync(LaneMask(0b1111), LaneMask::NONE); // 4: lanes 0, 1
+    flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 4: lanes 0, 1
     stands(&flow, 6, 0b0100);
     flow.bsync(INNER); // 6
     stands(&flow, 8, 0b1000);
     flow.bsync(OUTER); // 8: all wait, so one join lets its lane go
     stands(&flow, 9, 0b1000);
-    flow.warpsync(LaneMask(0b1111), LaneMask::NONE); // 9: lane 3 waits for lane 2
+    flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 9: lane 3 waits for lane 2
     stands(&flow, 7, 0b0100);
     flow.step(); // 7
     flow.bsync(OUTER); // 8: lanes 0, 1 are still to come, and wait for lane 2
     stands(&flow, 9, 0b0100);
-    flow.warpsync(LaneMask(0b1111), LaneMask::NONE); // 9: all are here
+    flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 9: all are here
     let mut groups = Vec::new();
     while !flow.is_done() {
         groups.push((flow.pc(), flow.active().0));
@@ -346,15 +346,15 @@ fn groups_at_warpsyncs_with_different_masks_each_waits_for_its_own_lanes() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b1100), 8); // 0
     flow.branch(LaneMask(0b0010), 5); // 1: lane 1
-    flow.warpsync(LaneMask(0b0011), LaneMask::NONE); // 2: lane 0 waits for lane 1
+    flow.warpsync(LaneMask(0b0011), LaneMask::NONE, false); // 2: lane 0 waits for lane 1
     stands(&flow, 5, 0b0010);
     flow.branch(LaneMask::ALL, 4); // 5: it goes back, so lanes 2, 3 get their turn
     stands(&flow, 8, 0b1100);
-    flow.warpsync(LaneMask(0b1100), LaneMask::NONE); // 8: both are here
+    flow.warpsync(LaneMask(0b1100), LaneMask::NONE, false); // 8: both are here
     stands(&flow, 9, 0b1100);
     flow.exit(LaneMask::ALL);
     stands(&flow, 4, 0b0010);
-    flow.warpsync(LaneMask(0b0011), LaneMask::NONE); // 4: lane 0 has waited for this
+    flow.warpsync(LaneMask(0b0011), LaneMask::NONE, false); // 4: lane 0 has waited for this
     let first = (flow.pc(), flow.active().0);
     flow.exit(LaneMask::ALL);
     let mut groups = [first, (flow.pc(), flow.active().0)];
@@ -365,10 +365,10 @@ fn groups_at_warpsyncs_with_different_masks_each_waits_for_its_own_lanes() {
 #[test]
 fn one_group_at_warpsync_lanes_with_different_masks_part() {
     let mut flow = four_lanes();
-    flow.warpsync(LaneMask(0b0101), LaneMask(0b1010)); // 0: lanes 1, 3 give another mask
+    flow.warpsync(LaneMask(0b0101), LaneMask(0b1010), false); // 0: lanes 1, 3 give another mask
     stands(&flow, 1, 0b0101);
     flow.exit(LaneMask::ALL);
     stands(&flow, 0, 0b1010);
-    flow.warpsync(LaneMask(0b1010), LaneMask::NONE);
+    flow.warpsync(LaneMask(0b1010), LaneMask::NONE, false);
     stands(&flow, 1, 0b1010);
 }

@@ -96,6 +96,11 @@ pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
 
 /// What to look at.
 fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
+    if trap.kind == TrapKind::SplitExchange {
+        return "let all threads of the mask come to one vote, shfl, match or redux: move it out of the branch, or name in the mask \
+                the threads of the branch alone"
+            .to_owned();
+    }
     let Some(address) = trap.address else {
         return "the program itself gave up here: an assertion of the kernel, most likely".to_owned();
     };

@@ -75,7 +75,8 @@ fn control(
         Opcode::Break => flow.break_from(inst.conv, lanes),
         Opcode::Warpsync if !lanes.is_empty() => {
             let (mask, words) = (uniform(0), &operands.words[decoded.first_word[0] as usize]);
-            flow.warpsync(LaneMask(mask), lanes.filter(|lane| words.0[lane] != mask));
+            let apart = lanes.filter(|lane| words.0[lane] != mask);
+            flow.warpsync(LaneMask(mask), apart, inst.mods.count == 0);
         }
         Opcode::Exit => {
             let arrived = flow.exit(lanes);
@@ -101,7 +102,16 @@ fn control(
         Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
         _ => flow.step(),
     }
-    Ok(())
+    match cta.warps[warp].flow.take_split_exchange() {
+        None => Ok(()),
+        Some((pc, lanes)) => {
+            let inst = &cta.grid.program.code()[pc as usize];
+            Err(Box::new(Trap {
+                pc,
+                ..*trap(cta, warp, inst, lanes, TrapKind::SplitExchange)
+            }))
+        }
+    }
 }
 
 fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32, counted: LaneMask) {

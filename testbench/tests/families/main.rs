@@ -151,6 +151,33 @@ impl Kernel {
         self
     }
 
+    /// Runs it without time and on the machine: both must stop, and say this.
+    pub fn stops(self, why: &str) {
+        let config = preset::load("tiny", &[])
+            .unwrap_or_else(|error| panic!("{error}"))
+            .config;
+        let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));
+        let stopped = lockstep::reference(&bench, LIMIT)
+            .err()
+            .map(|(_, error)| error.to_string());
+        assert!(
+            stopped.as_ref().is_some_and(|text| text.contains(why)),
+            "without time: {stopped:?}"
+        );
+        let options = Options {
+            threads: 1,
+            max_cycles: Some(LIMIT),
+        };
+        let stopped = bench
+            .run(options, &mut |_| true)
+            .stopped
+            .map(|(_, error)| error.to_string());
+        assert!(
+            stopped.as_ref().is_some_and(|text| text.contains(why)),
+            "on the machine: {stopped:?}"
+        );
+    }
+
     /// Runs it without time and on the machine.
     pub fn holds(self) {
         let config = preset::load("tiny", &[])

@@ -105,3 +105,30 @@ fn masks_differ_between_lanes_each_mask_exchanges_by_itself() {
         }
     }
 }
+
+#[test]
+fn lanes_of_one_mask_exchange_at_two_instructions_the_launch_traps() {
+    for exchange in [
+        "vote.sync.ballot.b32 %r, 1, 0xffffffff;",
+        "shfl.sync.idx.b32 %r, %t, 0, 31, 0xffffffff;",
+        "match.any.sync.b32 %r, %t, 0xffffffff;",
+        "redux.sync.add.u32 %r, %t, 0xffffffff;",
+    ] {
+        let arms = format!("setp.ge.u32 %p1, %t, 16;\n@%p1 bra A;\n{exchange}\nbra J;\nA:\n{exchange}\nJ:");
+        let behind = format!("mov.u32 %r, 0;\nsetp.ge.u32 %p1, %t, 16;\n@%p1 bra J;\n{exchange}\nJ:\n{exchange}");
+        for body in [arms, behind] {
+            let kernel = Kernel::of(&one_word_each("sm_80", &body)).output(&[0; 32]);
+            kernel.stops("lanes of one mask exchange at different instructions");
+        }
+    }
+}
+
+#[test]
+fn each_arm_exchanges_among_its_own_lanes_both_go_on() {
+    let body = "setp.ge.u32 %p1, %t, 16;\n@%p1 bra A;\nvote.sync.ballot.b32 %r, 1, 0xffff;\nbra J;\n\
+                A:\nvote.sync.ballot.b32 %r, 1, 0xffff0000;\nJ:";
+    let expected: Vec<u32> = (0..32)
+        .map(|lane| if lane < 16 { 0xffff } else { 0xffff_0000 })
+        .collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
+}

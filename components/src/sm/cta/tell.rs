@@ -23,10 +23,11 @@ pub(super) fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, 
 
 pub(super) fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask) -> Trap {
     let lane = lanes.lowest().unwrap_or(0) as u32;
+    let inst = &resident.grid.program.code()[pc as usize];
     Trap {
-        kind: TrapKind::Trapped,
+        kind: TrapKind::of(inst.op),
         pc,
-        line: resident.grid.program.code()[pc as usize].line,
+        line: inst.line,
         block: resident.grid.cta_position(resident.index),
         thread: thread_position(resident.grid.block, index * WARP_SIZE as u32 + lane),
         address: None,

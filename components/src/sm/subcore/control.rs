@@ -38,7 +38,7 @@ impl Scheduler {
             Opcode::Bssy => flow.bssy(inst.conv),
             Opcode::Bsync => flow.bsync(inst.conv),
             Opcode::Break => flow.break_from(inst.conv, lanes),
-            Opcode::Warpsync if !lanes.is_empty() => flow.warpsync(LaneMask(a), apart),
+            Opcode::Warpsync if !lanes.is_empty() => flow.warpsync(LaneMask(a), apart, inst.mods.count == 0),
             Opcode::Bar if inst.mods.count == 1 => {
                 flow.step();
                 self.outbox.push(WarpEvent::Arrive {
@@ -105,17 +105,19 @@ impl Scheduler {
                 warp.asleep = true;
                 self.timers |= 1 << slot;
             }
-            Opcode::Trap if !lanes.is_empty() => {
-                self.outbox.push(WarpEvent::Trap {
-                    warp: slot as u8,
-                    pc,
-                    lanes,
-                });
-                // The launch is about to be given up; until then the warp stands still.
-                warp.at_barrier = true;
-            }
+            Opcode::Trap if !lanes.is_empty() => self.trap(slot, pc, lanes),
             _ => flow.step(),
         }
+        if let Some((pc, lanes)) = self.warp(slot).flow.take_split_exchange() {
+            self.trap(slot, pc, lanes);
+        }
+    }
+
+    /// The warp ends the launch. Until the launch is given up the warp stands still.
+    fn trap(&mut self, slot: usize, pc: u32, lanes: LaneMask) {
+        let warp = slot as u8;
+        self.outbox.push(WarpEvent::Trap { warp, pc, lanes });
+        self.warp(slot).at_barrier = true;
     }
 
     /// Tells the CTA manager, once, when every live lane has arrived at the barrier of the cluster.
