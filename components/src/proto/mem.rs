@@ -28,8 +28,8 @@ pub enum PacketKind {
     Atomic,
     /// As an atomic, answered without values.
     Reduction,
-    /// LSU to L1 only: drop every line, as at the start of a grid, and hold so many bytes from now on: what the grid's carve-out
-    /// for shared memory leaves. Takes effect in order; comes back as an answer.
+    /// LSU to L1 only: drop every line, at the start of a grid or for an acquire, and hold `bytes` bytes from now on: what the grid's
+    /// carve-out for shared memory leaves. Takes effect in order; comes back as an answer.
     Invalidate {
         /// Bytes of lines.
         bytes: u32,

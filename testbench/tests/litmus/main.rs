@@ -6,6 +6,7 @@
 
 mod barriers;
 mod block;
+mod cluster;
 mod kernel;
 
 use kernel::{Outcome, Round, run};

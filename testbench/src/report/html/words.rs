@@ -54,7 +54,7 @@ pub fn of(state: &str) -> Words {
             "waited for the other warps of its block",
             "balance the work between barriers, or use smaller blocks",
         ),
-        "membar" => ("#a05a84", "waited at a fence for its stores", "fence less often"),
+        "membar" => ("#a05a84", "waited at a fence for memory accesses", "fence less often"),
         "branch_resolving" => (
             "#56b4e9",
             "waited to know where a branch leads",
