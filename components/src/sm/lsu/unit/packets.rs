@@ -35,6 +35,7 @@ impl Lsu {
         if std::mem::take(&mut self.invalidate) {
             let mut packet = self.pool.any();
             packet.sm = self.config.sm;
+            (packet.line, packet.sectors) = (0, 0);
             packet.kind = PacketKind::Invalidate { bytes: self.l1_bytes };
             packet.tag = INVALIDATION;
             self.ports.l1.send(now, packet);

@@ -1,0 +1,84 @@
+//! WARPSYNC: lanes that a mask names wait for each other, wherever they are.
+
+use super::Flow;
+use crate::lane::LaneMask;
+
+impl Flow {
+    /// Holds the running lanes until every live lane of `mask` waits at a WARPSYNC with this mask.
+    /// The lanes of `apart` give other masks: they come to the same instruction again, as a group of their own. `exchanges`: the next
+    /// instruction exchanges values between the lanes.
+    pub fn warpsync(&mut self, mask: LaneMask, apart: LaneMask, exchanges: bool) {
+        let apart = apart & self.active;
+        if !apart.is_empty() {
+            self.keep(self.pc, apart);
+            self.active &= !apart;
+        }
+        if (mask & self.live & !self.active).is_empty() {
+            self.pc += 1;
+            return;
+        }
+        let lanes = self.wait();
+        let parted = self.parted();
+        lanes.iter().for_each(|lane| parted.sync_mask[lane] = mask);
+        self.syncing |= lanes;
+        if exchanges {
+            self.exchanging |= lanes;
+        }
+        self.settle();
+    }
+
+    /// Takes the lanes of a WARPSYNC whose mask names no other live lane, if there is one.
+    pub(super) fn complete_sync(&mut self) -> Option<LaneMask> {
+        let live = self.live;
+        let mut rest = self.syncing;
+        while let Some(lane) = rest.lowest() {
+            let (mask, lanes) = self.sync_group(lane);
+            if (mask & live & !lanes).is_empty() {
+                let exchanging = self.exchanging & lanes;
+                self.syncing &= !lanes;
+                self.exchanging &= !lanes;
+                if !exchanging.is_empty() && !self.resume_together(lanes) {
+                    self.split |= exchanging;
+                }
+                return Some(lanes);
+            }
+            rest &= !lanes;
+        }
+        None
+    }
+
+    /// Whether lanes that wait all go on at one place.
+    fn resume_together(&self, lanes: LaneMask) -> bool {
+        let resume_at = &self.waiting().resume_at;
+        let mut places = lanes.iter().map(|lane| resume_at[lane]);
+        let first = places.next();
+        places.all(|place| Some(place) == first)
+    }
+
+    /// Takes the lanes that were to exchange values from several instructions, if there were any: the place of the lowest lane's exchange,
+    /// and the lanes. What each group would exchange by itself is not what PTX promises.
+    ///
+    /// ```
+    /// use warpwave_isa::flow::Flow;
+    /// use warpwave_isa::lane::LaneMask;
+    /// let mut flow = Flow::new(0, LaneMask(0b11));
+    /// flow.branch(LaneMask(0b10), 5); // 0: lane 1 goes to 5
+    /// flow.warpsync(LaneMask(0b11), LaneMask::NONE, true); // 1: lane 0
+    /// assert_eq!(flow.take_split_exchange(), None);
+    /// flow.warpsync(LaneMask(0b11), LaneMask::NONE, true); // 5: lane 1
+    /// assert_eq!(flow.take_split_exchange(), Some((2, LaneMask(0b11))));
+    /// ```
+    #[inline]
+    pub fn take_split_exchange(&mut self) -> Option<(u32, LaneMask)> {
+        let lowest = self.split.lowest()?;
+        let lanes = std::mem::take(&mut self.split);
+        Some((self.parted().resume_at[lowest], lanes))
+    }
+
+    /// The mask with which a lane waits at a WARPSYNC, and the lanes that wait with this mask.
+    pub(super) fn sync_group(&self, lane: usize) -> (LaneMask, LaneMask) {
+        let masks = &self.waiting().sync_mask;
+        let mask = masks[lane];
+        (mask, self.syncing.filter(|other| masks[other] == mask))
+    }
+}
