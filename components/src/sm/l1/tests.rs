@@ -279,6 +279,29 @@ fn invalidation_forgets_every_line_and_is_answered() {
 }
 
 #[test]
+fn load_under_way_invalidation_passes_its_fill_answers_it_and_stays_out_of_the_cache() {
+    let mut bench = Bench::new(config());
+    bench.send(load(5, 0b0001, 1), 3);
+    let request = bench.requests().remove(0);
+    let invalidate = Packet {
+        kind: PacketKind::Invalidate { bytes: 512 },
+        tag: 8,
+        ..Packet::blank()
+    };
+    bench.send(Box::new(invalidate), LATENCY + 3);
+    bench.answered();
+    // A load behind the invalidation does not join the load before it.
+    bench.send(load(5, 0b0001, 2), 3);
+    let behind = bench.requests().remove(0);
+    bench.bring_back(request, 9);
+    assert_eq!(bench.answered(), [(1, 9)]);
+    bench.bring_back(behind, 7);
+    assert_eq!(bench.answered(), [(2, 7)]);
+    bench.send(load(5, 0b0001, 3), LATENCY + 3);
+    assert_eq!(bench.answered(), [(3, 7)], "the line is that of the later load");
+}
+
+#[test]
 fn nobody_takes_what_the_l1_sends_nothing_is_lost() {
     let mut bench = Bench::new(config());
     for tag in 0..20 {
