@@ -16,7 +16,6 @@
 //! Ask for room, then send: sending without room is a bug and panics. A sender that has nothing else to do waits for room with
 //! [`OutPort::await_room`] and is ticked when there is some.
 
-mod ahead;
 mod attached;
 mod carrier;
 mod copy;
@@ -207,7 +206,7 @@ impl<T> OutPort<T> {
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         if self.attached.is_some() {
-            return self.send_attached(now, now, extra, 0, message);
+            return self.send_attached(now, extra, 0, message);
         }
         self.put(now, u64::from(self.latency) + extra, 0, message);
     }

@@ -41,9 +41,9 @@
 mod bulk;
 mod data;
 mod fill;
-mod leaving;
 mod lookup;
 mod mshr;
+mod send;
 mod stats;
 mod store;
 mod tag;
@@ -61,7 +61,6 @@ use warpwave_hw::path::Path;
 use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
@@ -70,7 +69,6 @@ use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS};
 use crate::proto::noc::AddressMap;
 use crate::waiting::Waiting;
 use data::Data;
-use leaving::Ahead;
 use mshr::Mshr;
 use store::StoreQueue;
 use tag::Tags;
@@ -105,8 +103,7 @@ pub struct Config {
 
 /// What an L1 is joined to.
 pub struct Ports {
-    /// From the LSU. The label of a packet is the number of sectors that it changes, by which is known whether there is room for it; of
-    /// one that changes none, or has no label, more must be known, and it is looked at itself.
+    /// From the LSU.
     pub requests: InPort<Box<Packet>>,
     /// To the LSU.
     pub answers: OutPort<Box<Packet>>,
@@ -186,10 +183,6 @@ pub struct L1 {
     /// Whether anything has left or come back since a request was held up: only then may it go on.
     progress: bool,
     line: u64,
-    ahead: Ahead,
-    /// Whether a packet may go below ahead of the cycle in which it leaves: the link can hold it for a cycle more, and nothing but
-    /// requests of the LSU goes there.
-    sends_ahead: bool,
     stats: Stats,
 }
 
@@ -225,8 +218,6 @@ impl L1 {
             since: Cycle::ZERO,
             progress: false,
             line: 0,
-            ahead: Ahead::NOTHING,
-            sends_ahead: ports.bulk.is_none() && ports.below.latency() < HORIZON / 2,
             stats: Stats::default(),
             path,
             config,
@@ -249,13 +240,8 @@ impl L1 {
             0 => Activity::Idle,
             _ => self.ports.below.await_room(now),
         };
-        if !self.state.is_stall()
-            && let Some(label) = self.ports.requests.label(now)
-        {
-            if below == Activity::Busy || !self.is_full_for_next(label, now) {
-                return Activity::Busy;
-            }
-            (self.ahead.at, self.ahead.stalls) = (now + 1, true);
+        if !self.state.is_stall() && self.ports.requests.is_ready(now) {
+            return Activity::Busy;
         }
         let hit_due = self.hits.front().map(|&(due, _)| due);
         let answer_due = if self.returned.is_empty() { hit_due } else { Some(now) };
@@ -272,15 +258,11 @@ impl Component for L1 {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        let request = self.ports.requests.label(now);
-        if request == Some(0) {
-            self.ask_for_next(now);
-        }
-        self.settle(now);
+        self.ask_for_next(now);
         self.answer(now);
         self.send_below(now);
         self.take_return(now);
-        self.take_request(request, now);
+        self.take_request(now);
         self.ask_for_second();
         self.ask_for_coming_fill();
         if self.ports.bulk.is_some() {
@@ -309,7 +291,6 @@ impl Component for L1 {
         self.since = Cycle::ZERO;
         self.progress = false;
         self.line = 0;
-        self.ahead = Ahead::NOTHING;
         self.stats = Stats::default();
     }
 
@@ -328,29 +309,9 @@ impl Component for L1 {
         probe.vector("hits", 8, Some(self.hits.len() as u64));
         probe.vector("mshr_sectors", 16, Some(u64::from(self.mshr.in_flight())));
         probe.vector("waiting", 16, Some(self.waiting.len() as u64));
-        // What leaves in the next cycle is still here in this one.
-        let (below, sectors) = self.ahead.below;
-        probe.vector(
-            "returned",
-            16,
-            Some(self.returned.len() as u64 + u64::from(self.ahead.answers)),
-        );
-        probe.vector("below", 16, Some(self.store_queue.len() as u64 + u64::from(below)));
-        probe.vector(
-            "store_sectors",
-            16,
-            Some(u64::from(self.store_queue.sectors() + sectors)),
-        );
-    }
-
-    fn drifts_at(&self) -> Cycle {
-        self.ahead.at
-    }
-
-    fn catch_up(&mut self, now: Cycle) {
-        if self.ahead.at < now {
-            self.settle(now);
-        }
+        probe.vector("returned", 16, Some(self.returned.len() as u64));
+        probe.vector("below", 16, Some(self.store_queue.len() as u64));
+        probe.vector("store_sectors", 16, Some(u64::from(self.store_queue.sectors())));
     }
 
     fn touch(&self) {

@@ -15,10 +15,10 @@ pub(super) struct Attached<T> {
 }
 
 impl<T> OutPort<T> {
-    /// Sends a message past what hangs on this end, for which it is sent in cycle `as_of`.
+    /// Sends a message past what hangs on this end.
     #[cold]
-    pub(super) fn send_attached(&mut self, now: Cycle, as_of: Cycle, extra: u64, label: u16, message: T) {
-        let delay = self.attached(as_of, extra, &message);
+    pub(super) fn send_attached(&mut self, now: Cycle, extra: u64, label: u16, message: T) {
+        let delay = self.attached(now, extra, &message);
         self.put(now, u64::from(self.latency) + extra + delay, label, message);
         if let Some(attached) = &self.attached {
             self.note_dialogue(now, attached.asks, attached.replies);

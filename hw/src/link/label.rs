@@ -15,22 +15,9 @@ impl<T> OutPort<T> {
     pub fn send_labelled(&mut self, now: Cycle, label: u16, message: T) {
         self.check(label);
         if self.attached.is_some() {
-            return self.send_attached(now, now, 0, label, message);
+            return self.send_attached(now, 0, label, message);
         }
         self.put(now, u64::from(self.latency), label, message);
-    }
-
-    /// As [`OutPort::send_ahead`], with a label.
-    ///
-    /// # Panics
-    /// As both.
-    #[inline]
-    pub fn send_labelled_ahead(&mut self, now: Cycle, label: u16, message: T) {
-        self.check(label);
-        if self.attached.is_some() {
-            return self.send_attached(now, now + 1, 1, label, message);
-        }
-        self.put(now, u64::from(self.latency) + 1, label, message);
     }
 
     #[inline]
@@ -83,14 +70,14 @@ mod tests {
     fn label_is_seen_from_the_cycle_of_its_message_until_that_is_taken() {
         let (mut out, mut input) = ends();
         out.send_labelled(Cycle(0), LARGEST_LABEL, Box::new(1));
-        out.send_labelled_ahead(Cycle(0), 5, Box::new(2));
+        out.send_labelled(Cycle(1), 5, Box::new(2));
         out.send(Cycle(2), Box::new(3));
         assert_eq!(
             [0, 1, 2].map(|at| input.label(Cycle(at))),
             [None, None, Some(LARGEST_LABEL)]
         );
         assert_eq!((input.recv(Cycle(2)), input.label(Cycle(2))), (Some(Box::new(1)), None));
-        assert_eq!(input.label(Cycle(3)), Some(5), "sent ahead, as if in cycle 1");
+        assert_eq!(input.label(Cycle(3)), Some(5));
         assert_eq!(
             (input.recv(Cycle(4)), input.label(Cycle(4))),
             (Some(Box::new(2)), Some(0))

@@ -29,7 +29,7 @@ impl L1 {
             self.store(&packet);
         }
         let changed = packet.n_changed();
-        self.queue_below(packet, changed, now);
+        self.queue_below(packet, changed);
     }
 
     /// Whether the engine's packets are reason to tick.

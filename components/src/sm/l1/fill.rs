@@ -27,10 +27,10 @@ impl L1 {
         if packet.tag & BULK_TAG != 0 && is_passed_on(&packet) {
             self.bulk_returned.push_back(packet);
         } else if is_passed_on(&packet) {
-            self.bring_back(packet, now);
+            self.returned.push_back(packet);
         } else {
             self.ask_for_fills();
-            self.fill(&packet, now);
+            self.fill(&packet);
             self.pool.give(packet);
         }
     }
@@ -83,7 +83,7 @@ impl L1 {
     }
 
     /// Installs the fresh sectors of an answered miss and gives all of them to the packets that wait.
-    fn fill(&mut self, fill: &Packet, now: Cycle) {
+    fn fill(&mut self, fill: &Packet) {
         let n = fill.tag;
         let fresh = self.mshr.fresh(n);
         if fresh != 0 {
@@ -99,7 +99,7 @@ impl L1 {
                 packet.l2_hit &= fill.l2_hit;
                 if let Some(mut packet) = self.waiting.arrived(slot, sector) {
                     inherit_stamps(&mut packet, fill);
-                    self.bring_back(packet, now);
+                    self.returned.push_back(packet);
                 }
             }
         }

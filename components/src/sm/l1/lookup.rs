@@ -28,26 +28,21 @@ impl L1 {
         }
     }
 
-    /// Looks one request up, if there is one: it has a label.
+    /// Looks one request up, if there is one.
     #[inline]
-    pub(super) fn take_request(&mut self, label: Option<u16>, now: Cycle) {
+    pub(super) fn take_request(&mut self, now: Cycle) {
         let progress = std::mem::take(&mut self.progress);
-        let Some(label) = label else {
+        if !self.ports.requests.is_ready(now) {
             self.state = TagState::Idle;
             return;
-        };
+        }
         if self.state.is_stall() && !progress {
             return;
         }
-        let state = if label > 0 && self.store_queue.has_room(label.into()) {
-            self.pass_on(label.into(), now)
-        } else {
-            self.look_up(now)
-        };
+        let state = self.look_up(now);
         self.enter(state, now);
     }
 
-    /// Looks at a request that may change nothing, or have to wait.
     #[inline(always)]
     fn look_up(&mut self, now: Cycle) -> TagState {
         let packet = self.ports.requests.peek(now).expect("a request was seen");
@@ -82,23 +77,6 @@ impl L1 {
             TagState::StallAnswer => self.stats.answer_stall_cycles += cycles,
             TagState::Idle | TagState::Hit | TagState::Miss | TagState::Pass => {}
         }
-    }
-
-    /// The next request stalls from cycle `at` on, and is looked up no more before `now`.
-    pub(super) fn stall(&mut self, at: Cycle, now: Cycle) {
-        if let Some(packet) = self.ports.requests.peek(now) {
-            self.line = packet.line;
-        }
-        self.enter(TagState::StallStore, at);
-    }
-
-    /// Whether the store queue has no room for the next request, which has this label.
-    pub(super) fn is_full_for_next(&mut self, label: u16, now: Cycle) -> bool {
-        if label > 0 {
-            return !self.store_queue.has_room(label.into());
-        }
-        let next = self.ports.requests.peek(now);
-        next.is_some_and(|packet| is_passed_on(packet) && !self.store_queue.has_room(packet.n_changed()))
     }
 
     fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> TagState {
@@ -137,7 +115,7 @@ impl L1 {
             let line = u64::from(line) * LINE as u64;
             let mut packet = self.pool.take(PacketKind::Load, line, fetched, n, is_timed);
             packet.cache = cache;
-            self.queue_below(packet, 0, now);
+            self.queue_below(packet, 0);
         }
         TagState::Miss
     }
@@ -184,7 +162,7 @@ impl L1 {
         } else {
             self.pass_by(&packet);
         }
-        self.queue_below(packet, changed, now);
+        self.queue_below(packet, changed);
         TagState::Pass
     }
 

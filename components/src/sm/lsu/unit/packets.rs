@@ -113,7 +113,7 @@ impl Lsu {
                 let header = Header::of(&packet, Direction::Request);
                 ports.request.send_labelled(now, header.label(), packet);
             }
-            _ => self.ports.l1.send_labelled(now, packet.n_changed() as u16, packet),
+            _ => self.ports.l1.send(now, packet),
         }
         has_more
     }
