@@ -17,7 +17,6 @@ const GPU: &str = "v100-sxm2";
 const RUNS: u32 = 3;
 
 fn main() {
-    warpwave::huge_pages::ask();
     // Cargo itself gives `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");

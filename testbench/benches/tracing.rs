@@ -33,7 +33,6 @@ enum Watch {
 }
 
 fn main() {
-    warpwave::huge_pages::ask();
     let quick = std::env::args().any(|argument| argument == "--quick");
     let (rounds, share) = if quick { (1, QUICK_SHARE) } else { (ROUNDS, SHARE) };
     println!(

@@ -1,7 +1,7 @@
 //! The host and the laboratory: scenarios, the reference, reports.
 //!
 //! Read in this order: [`scenario`] (the input), [`host`] (what a driver does), [`reference`](mod@reference) (the program without time),
-//! [`lockstep`] (compares the two), [`mod@bench`] (runs a scenario), [`report`] (says what happened). [`huge_pages`] makes it faster.
+//! [`lockstep`] (compares the two), [`mod@bench`] (runs a scenario), [`report`] (says what happened).
 
 pub mod scenario;
 
@@ -21,4 +21,3 @@ pub mod suite;
 
 pub mod oracle;
 
-pub mod huge_pages;

@@ -5,6 +5,5 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    warpwave::huge_pages::ask();
     cli::main()
 }
