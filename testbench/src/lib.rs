@@ -20,4 +20,3 @@ pub mod bench;
 pub mod suite;
 
 pub mod oracle;
-

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::affine::Affine;
 use warpwave_isa::exec::texture::{MAX_TEXELS, Texel};
-use warpwave_isa::exec::{EVEN_WORDS, Operands, Results};
+use warpwave_isa::exec::{Operands, Results};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 use warpwave_isa::opcode::Pipe;
@@ -219,13 +218,9 @@ pub struct Flight {
     pub group: u8,
     /// What is asked of the instruction most.
     pub brief: Brief,
-    /// Which of the words that it reads, later of those that it writes, are given as affine rows: bit n for word n.
-    pub folded: u8,
-    /// These words.
-    pub even: [Affine; EVEN_WORDS],
-    /// What it reads, but for what is folded.
+    /// What it reads.
     pub operands: Operands,
-    /// What it writes, likewise.
+    /// What it writes.
     pub results: Results,
     /// Address of each lane's access, once the LSU has worked them out: in device memory, or in the CTA's shared memory.
     pub addresses: [u64; WARP_SIZE],
@@ -234,7 +229,7 @@ pub struct Flight {
 }
 
 /// What everybody reads of an instruction fills one line.
-const _: () = assert!(std::mem::offset_of!(Flight, even) == 64);
+const _: () = assert!(std::mem::offset_of!(Flight, operands) == 64);
 
 impl Flight {
     /// A box for a dispatch unit's pool.
@@ -258,8 +253,6 @@ impl Flight {
                 is_posted: false,
                 route: Route::Other,
             },
-            folded: 0,
-            even: [Affine::default(); EVEN_WORDS],
             addresses: [0; WARP_SIZE],
             shared_lanes: LaneMask::NONE,
             local_lanes: LaneMask::NONE,
@@ -288,22 +281,10 @@ impl Flight {
         prefetch(&self.results.words[0].0[WARP_SIZE / 2]);
     }
 
-    /// Has the processor bring what everybody reads of it, and what may be folded.
+    /// Prefetches the fields that every unit reads.
     #[inline]
     pub fn prefetch_head(&self) {
         prefetch(&self.pc);
-        prefetch(&self.even);
-    }
-
-    /// Gives every operand as a row of lanes.
-    #[inline]
-    pub fn unfold(&mut self) {
-        let mut folded = std::mem::take(&mut self.folded);
-        while folded != 0 {
-            let n = folded.trailing_zeros() as usize % EVEN_WORDS;
-            folded &= folded - 1;
-            self.even[n].unfold(&mut self.operands.words[n]);
-        }
     }
 
     /// The instruction itself.

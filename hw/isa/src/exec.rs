@@ -52,11 +52,6 @@ mod mufu;
 mod tensor;
 mod warp;
 
-mod even;
-
-pub use even::{EVEN_WORDS, EvenResults, execute_even};
-
-pub(crate) use even::is_even;
 pub(crate) use modifier::is_plain;
 
 pub mod access;

@@ -1,7 +1,6 @@
 //! What software and machine agree on: instructions, registers, programs and their meaning. There is no time in here.
 //!
-//! Read in this order: [`opcode`] (THE table), [`inst`], [`shape`] (of matrix products), [`reg`], [`space`], [`lane`], [`affine`] (rows that
-//! rise evenly), [`source`] (where code comes from), [`program`], [`flow`] (lanes that split and meet), [`exec`] (bits in, bits out), [`text`] (what a person
+//! Read in this order: [`opcode`] (THE table), [`inst`], [`shape`] (of matrix products), [`reg`], [`space`], [`lane`], [`source`] (where code comes from), [`program`], [`flow`] (lanes that split and meet), [`exec`] (bits in, bits out), [`text`] (what a person
 //! reads), [`control`] (what compiled code says of waiting).
 //!
 //! The table does not assume PTX: its rows are the operations that compilers select from, so machine code can become a second
@@ -18,8 +17,6 @@ pub mod reg;
 pub mod space;
 
 pub mod lane;
-
-pub mod affine;
 
 pub mod source;
 

@@ -64,8 +64,6 @@ pub struct Decoded {
     pub pipe: Pipe,
     /// Whether the sources go into the arithmetic as gathered: none is negated, inverted, made absolute or flushed.
     pub plain: bool,
-    /// Whether affine operands may make affine results ([`exec::execute_even`]).
-    pub even: bool,
 }
 
 impl Decoded {
@@ -86,7 +84,6 @@ impl Decoded {
             predicated: row.psrc > 0 && !ignores_carry(inst) || inst.guard != Guard::ALWAYS,
             pipe: row.pipe,
             plain: exec::is_plain(inst),
-            even: exec::is_even(inst),
         };
         for (slot, width) in row.src.iter().enumerate() {
             decoded.add_source(slot, inst.src[slot].source, width.of(&inst.mods));

@@ -96,7 +96,6 @@ pub fn generate_shared(flight: &mut Flight) -> Option<Box<Trap>> {
     {
         return None;
     }
-    flight.unfold();
     let base = &flight.operands.words[0];
     // Lanes that do not take part mostly have such addresses too.
     let greatest = narrow(base, offset, &mut flight.addresses);
@@ -111,26 +110,19 @@ pub fn generate_shared(flight: &mut Flight) -> Option<Box<Trap>> {
 /// or store are not worked out.
 pub fn generate_device(flight: &mut Flight, clusters: &Clusters) -> Result<Option<Halves>, Box<Trap>> {
     let Some(halves) = halves_in_device(flight) else {
-        flight.unfold();
         return generate(flight, 0, clusters).map_or(Ok(None), Err);
     };
     (flight.shared_lanes, flight.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
     if !matches!(flight.inst().op, Opcode::Ld | Opcode::St) {
-        flight.unfold();
         work_out_addresses(flight);
     }
-    // The address was all that was folded, and no result is.
-    flight.folded = 0;
     Ok(Some(halves))
 }
 
 /// What the halves of an access by offsets in shared memory want.
 pub fn halves_in_shared(flight: &Flight) -> Option<Halves> {
     let (offset, lanes) = (flight.inst().mods.offset, flight.lanes);
-    match flight.folded {
-        0 => Halves::narrow(&flight.operands.words[0], offset, lanes),
-        _ => Halves::even_narrow(flight.even[0], offset, lanes),
-    }
+    Halves::narrow(&flight.operands.words[0], offset, lanes)
 }
 
 /// What the halves of an access want, if that is words of one allocation.
@@ -140,10 +132,7 @@ fn halves_in_device(flight: &Flight) -> Option<Halves> {
         return None;
     }
     let (words, offset, lanes) = (&flight.operands.words, mods.offset, flight.lanes);
-    let halves = match flight.folded {
-        0 => Halves::wide(&words[0], &words[1], offset, lanes),
-        _ => Halves::even_wide([flight.even[0], flight.even[1]], offset, lanes),
-    }?;
+    let halves = Halves::wide(&words[0], &words[1], offset, lanes)?;
     let (first, end) = halves.bounds();
     let is_there = halves.is_aligned() && contains(&flight.grid.allocations, first, end - first);
     is_there.then_some(halves)

@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-use warpwave_isa::affine::Affine;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 
 use super::banks::BANKS;
@@ -74,35 +73,6 @@ impl Halves {
         (differ == 0 && is_whole).then_some(halves)
     }
 
-    /// By an affine row of addresses of one word.
-    #[inline]
-    pub fn even_narrow(base: Affine, offset: i32, lanes: LaneMask) -> Option<Self> {
-        Self::even(base.step, lanes, |n| base.first[n].wrapping_add(offset as u32) as usize)
-    }
-
-    /// By affine rows of low and high words.
-    #[inline]
-    pub fn even_wide([low, high]: [Affine; 2], offset: i32, lanes: LaneMask) -> Option<Self> {
-        let upper = u64::from(high.only()?) << 32;
-        if low.first.iter().any(|&first| first > u32::MAX - ROW[LANES - 1]) {
-            return None;
-        }
-        let place = |n: usize| (upper | u64::from(low.first[n])).wrapping_add(offset as i64 as u64) as usize;
-        Self::even(low.step, lanes, place)
-    }
-
-    /// By how far lanes are apart, and where each half begins.
-    #[inline]
-    fn even(step: u32, lanes: LaneMask, first: impl Fn(usize) -> usize) -> Option<Self> {
-        let wants = match step {
-            0 => Wanted::One,
-            4 => Wanted::Row,
-            _ => return None,
-        };
-        let halves = Halves([0, 1].map(|n| Half { first: first(n), wants }));
-        (lanes == LaneMask::ALL).then_some(halves)
-    }
-
     /// By the low words of the lanes' addresses, and where an address is.
     #[inline]
     fn of(low: &Lanes, lanes: LaneMask, place: impl Fn(usize) -> usize) -> Option<Self> {
@@ -159,24 +129,6 @@ impl Halves {
         1 + u32::from(shares_banks && spread > 4 * BANKS)
     }
 
-    /// Whether all lanes of a half want the same word.
-    #[inline]
-    pub fn is_one_each(self) -> bool {
-        self.0.iter().all(|half| half.wants == Wanted::One)
-    }
-
-    /// Loads, where it [is one each](Halves::is_one_each), those of the words that lie in the line at address `line`.
-    #[inline]
-    pub fn load_one_each(self, line: u64, bytes: &[u8; LINE], to: &mut Affine) {
-        to.step = 0;
-        for (half, to) in self.0.iter().zip(&mut to.first) {
-            let place = half.first.wrapping_sub(line as usize) / 4;
-            if let Some(word) = bytes.as_chunks().0.get(place) {
-                *to = u32::from_le_bytes(*word);
-            }
-        }
-    }
-
     /// Loads those of the words that lie in the line at address `line`, whose bytes these are.
     #[inline]
     pub fn load_line(self, line: u64, bytes: &[u8; LINE], to: &mut Lanes) {
@@ -226,20 +178,6 @@ impl Halves {
                     .zip(words)
                     .for_each(|(to, word)| *to = u32::from_le_bytes(*word));
             }
-        }
-    }
-
-    /// Loads the words where it [is one each](Halves::is_one_each).
-    #[inline]
-    pub fn one_each(self, own: &[u8]) -> Affine {
-        let word = |half: Half| {
-            own[half.first..half.end()]
-                .first_chunk()
-                .map_or(0, |word| u32::from_le_bytes(*word))
-        };
-        Affine {
-            first: self.0.map(word),
-            step: 0,
         }
     }
 
@@ -463,41 +401,6 @@ mod tests {
                     prop_assert_eq!((first as u64).wrapping_add(step), address, "lane {}", lane);
                 }
             }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn affine_addresses_are_the_halves_that_their_lanes_are(
-            first: [u32; 2],
-            high in prop_oneof![Just(Affine::splat(7)), Just(Affine { first: [7, 8], step: 0 })],
-            step in prop_oneof![Just(0), Just(4), 0..9u32],
-            near_the_end: bool,
-            offset in -200..200i32,
-            lanes in prop_oneof![3 => Just(LaneMask::ALL), 1 => any::<u32>().prop_map(LaneMask)],
-        ) {
-            let first = first.map(|first| if near_the_end { u32::MAX - first % 100 } else { first });
-            let low = Affine { first, step };
-            prop_assert_eq!(Halves::even_narrow(low, offset, lanes), Halves::narrow(&low.row(), offset, lanes));
-            let by_lanes = Halves::wide(&low.row(), &high.row(), offset, lanes);
-            prop_assert_eq!(Halves::even_wide([low, high], offset, lanes), by_lanes);
-        }
-
-        #[test]
-        fn one_word_for_each_half_is_loaded_as_an_affine_row(
-            first in prop::array::uniform2(0..190u64),
-            bytes: [u8; 768],
-        ) {
-            let addresses = std::array::from_fn(|lane| 4 * first[lane / LANES]);
-            let halves = of(&addresses, LaneMask::ALL).expect("one word for each half");
-            prop_assert!(halves.is_one_each());
-            let (mut loaded, mut by_lines) = (Lanes::ZERO, Affine { first: [9; 2], step: 9 });
-            halves.load(&bytes, &mut loaded);
-            prop_assert_eq!(halves.one_each(&bytes).row(), loaded);
-            for (n, line) in bytes.as_chunks().0.iter().enumerate() {
-                halves.load_one_each((n * LINE) as u64, line, &mut by_lines);
-            }
-            prop_assert_eq!(by_lines.row(), loaded);
         }
     }
 

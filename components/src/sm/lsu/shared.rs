@@ -212,15 +212,13 @@ impl SharedMemory {
         if self.free > now || self.lines.hold_banks(now) {
             return;
         }
-        let Some(mut flight) = self.ports.input.recv(now) else {
+        let Some(flight) = self.ports.input.recv(now) else {
             return;
         };
         if flight.timing().route != Route::Shuffle {
             self.use_bytes(end_of_cta(&flight));
         }
         let (passes, halves) = self.count(&flight);
-        // What was folded was the address, and no result is.
-        flight.folded = 0;
         self.stats.busy_cycles += u64::from(passes);
         self.shown = Some((flight.warp, flight.pc, passes));
         let number = flight.issued.0;

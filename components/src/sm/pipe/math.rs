@@ -16,8 +16,6 @@
 //! | here to the write port | latency - 3, at least 1 |
 //! | write port to dependent issue | 1 |
 //!
-//! Operands that are affine rows are computed with as such, where the result is one too.
-//!
 //! Invariant: results leave in the order in which operands came.
 
 use warpwave_hw::component::{Activity, Component};
@@ -28,8 +26,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::{execute, execute_even};
-use warpwave_isa::lane::LaneMask;
+use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::Flight;
@@ -87,38 +84,9 @@ impl MathPipe {
 /// Computes what the instruction writes.
 #[inline]
 pub(super) fn compute(flight: &mut Flight) {
-    if flight.folded != 0 {
-        if compute_even(flight) {
-            return;
-        }
-        flight.unfold();
-    }
     let inst = &flight.grid.program.code()[flight.pc as usize];
     let decoded = &flight.grid.program.decoded()[flight.pc as usize];
     execute(inst, decoded, flight.lanes, &flight.operands, &mut flight.results);
-}
-
-/// The same from affine rows, as all operands are or none, if the results are such too; whether it is done.
-fn compute_even(flight: &mut Flight) -> bool {
-    let inst = &flight.grid.program.code()[flight.pc as usize];
-    let decoded = &flight.grid.program.decoded()[flight.pc as usize];
-    // Predicates lie far from the affine words, and few of these instructions have any.
-    let carry = if decoded.predicated {
-        std::hint::cold_path();
-        flight.operands.preds[0]
-    } else {
-        LaneMask::NONE
-    };
-    let Some(even) = execute_even(inst, &flight.even[..decoded.words as usize], carry) else {
-        return false;
-    };
-    let n = even.words.len();
-    flight.even[..n].copy_from_slice(&even.words);
-    if decoded.pred_defs != 0 {
-        flight.results.preds[0] = even.pred;
-    }
-    flight.folded = (1 << n) - 1;
-    true
 }
 
 impl Component for MathPipe {

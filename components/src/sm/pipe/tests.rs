@@ -5,8 +5,7 @@ use std::sync::Arc;
 use warpwave_hw::path::Path;
 use warpwave_hw::rig::{Event, Rig, check};
 use warpwave_hw::time::Cycle;
-use warpwave_isa::affine::Affine;
-use warpwave_isa::lane::{LaneMask, Lanes};
+use warpwave_isa::lane::LaneMask;
 
 use super::branch::{self, BranchUnit};
 use super::math::{self, MathPipe};
@@ -97,31 +96,4 @@ fn branch_unit_under_back_pressure_keeps_the_contract_and_the_order() {
     let events = check(build, 150).unwrap();
     assert_eq!(order(&events, "resolved"), [0, 1, 2, 3]);
     assert_eq!(order(&events, "spent"), [0, 1, 2, 3]);
-}
-
-#[test]
-fn operands_that_are_affine_rows_make_one_if_they_can_and_lanes_if_not() {
-    let row = Affine {
-        first: [1, 20],
-        step: 1,
-    };
-    let product = |factor| {
-        let mut flight = Flight::blank(0, grid("IMAD.U32 R4, R0, R1, R2", 1));
-        flight.even[..3].copy_from_slice(&[row, factor, Affine::splat(5)]);
-        flight.folded = 0b111;
-        math::compute(&mut flight);
-        flight
-    };
-    let even = product(Affine::splat(3));
-    assert_eq!(even.folded & 1, 1);
-    assert_eq!(
-        even.even[0].row(),
-        Lanes(std::array::from_fn(|lane| 3 * row.row().0[lane] + 5))
-    );
-    let squares = product(row);
-    assert_eq!(squares.folded, 0);
-    assert_eq!(
-        squares.results.words[0],
-        Lanes(std::array::from_fn(|lane| row.row().0[lane].pow(2) + 5))
-    );
 }

@@ -2,31 +2,13 @@
 //!
 //! A warp's rows begin at its slot times the registers of a warp of its grid, since one grid at a time runs on an SM.
 //!
-//! The host keeps a row that is [affine](Affine) as such, in an eighth of the memory: a full chip has 20 MB of rows, far more than the
-//! processor's caches, and addresses, counters and what all lanes share are such rows. Who reads one is told which it is. Rows take
-//! memory from the first warp on that has them: most kernels use a part of the file.
-//!
-//! # Invariant
-//! - A row whose bit is set in `is_affine` is what `affine` says; any other is what `rows` says.
+//! The host's memory for a row is taken when a warp first has it: most kernels use a part of the file.
 
 use warpwave_hw::prefetch::prefetch;
-use warpwave_isa::affine::Affine;
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
 use warpwave_isa::reg::{Pred, Reg};
 
 use crate::grow::grow;
-
-/// Rows to a word of bits.
-const WORD: usize = u64::BITS as usize;
-
-/// A register as it is kept.
-#[derive(Clone, Copy, Debug)]
-pub enum Row<'a> {
-    /// By three words.
-    Affine(Affine),
-    /// Word by word.
-    Lanes(&'a Lanes),
-}
 
 /// Registers and predicates of all warps of a sub-core.
 #[derive(Clone, Debug)]
@@ -35,9 +17,6 @@ pub struct RegFile {
     n_rows: usize,
     /// Those that a warp has had.
     rows: Vec<Lanes>,
-    affine: Vec<Affine>,
-    /// The rows that are affine, 64 to a word.
-    is_affine: Vec<u64>,
     predicates: Vec<[LaneMask; Pred::COUNT]>,
     /// First row of each warp slot.
     base: Vec<usize>,
@@ -49,8 +28,6 @@ impl RegFile {
         RegFile {
             n_rows: rows,
             rows: Vec::new(),
-            affine: Vec::new(),
-            is_affine: vec![0; rows.div_ceil(WORD)],
             predicates: vec![[LaneMask::NONE; Pred::COUNT]; warps],
             base: vec![0; warps],
         }
@@ -69,7 +46,6 @@ impl RegFile {
         );
         if self.rows.len() < end {
             grow(&mut self.rows, end, Lanes::ZERO);
-            grow(&mut self.affine, end, Affine::default());
         }
     }
 
@@ -78,35 +54,20 @@ impl RegFile {
         self.base[warp] + reg.0 as usize
     }
 
+    /// One register of a warp.
     #[inline]
-    fn is_affine(&self, place: usize) -> bool {
-        self.is_affine[place / WORD] >> (place % WORD) & 1 == 1
+    pub fn read(&self, warp: usize, reg: Reg) -> &Lanes {
+        &self.rows[self.place(warp, reg)]
     }
 
-    /// One register of a warp, as it is kept.
-    #[inline]
-    pub fn read(&self, warp: usize, reg: Reg) -> Row<'_> {
-        let place = self.place(warp, reg);
-        if self.is_affine(place) {
-            Row::Affine(self.affine[place])
-        } else {
-            Row::Lanes(&self.rows[place])
-        }
-    }
-
-    /// Has the processor bring `words` registers of a warp from `first` on, which will be read or written: they are mostly of the kind
-    /// that they were. Who only guesses may name some that no warp has had.
+    /// Prefetches `words` registers of a warp from `first` on. The range may include registers that were never allocated.
     #[inline]
     pub fn prefetch(&self, warp: usize, first: Reg, words: u8) {
         let first = self.place(warp, first);
         for place in first..first + words as usize {
             let Some(row) = self.rows.get(place) else { return };
-            if self.is_affine(place) {
-                prefetch(&self.affine[place]);
-            } else {
-                prefetch(&row.0[0]);
-                prefetch(&row.0[WARP_SIZE / 2]);
-            }
+            prefetch(&row.0[0]);
+            prefetch(&row.0[WARP_SIZE / 2]);
         }
     }
 
@@ -114,25 +75,7 @@ impl RegFile {
     #[inline]
     pub fn write(&mut self, warp: usize, reg: Reg, value: &Lanes, lanes: LaneMask) {
         let place = self.place(warp, reg);
-        let (word, bit) = (place / WORD, 1 << (place % WORD));
-        if self.is_affine(place) {
-            self.is_affine[word] &= !bit;
-            if lanes != LaneMask::ALL {
-                self.affine[place].unfold(&mut self.rows[place]);
-            }
-        }
         self.rows[place].merge(value, lanes);
-    }
-
-    /// The same of an affine row.
-    #[inline]
-    pub fn write_affine(&mut self, warp: usize, reg: Reg, value: Affine, lanes: LaneMask) {
-        if lanes != LaneMask::ALL {
-            return self.write(warp, reg, &value.row(), lanes);
-        }
-        let place = self.place(warp, reg);
-        self.affine[place] = value;
-        self.is_affine[place / WORD] |= 1 << (place % WORD);
     }
 
     /// The predicates of a warp.
@@ -167,9 +110,9 @@ mod tests {
         file.write(0, Reg(3), &Lanes([7; WARP_SIZE]), LaneMask::ALL);
         file.assign(1, REGISTERS);
         let last = file.read(1, Reg(REGISTERS as u8 - 1));
-        assert!(matches!(last, Row::Lanes(&Lanes::ZERO)), "{last:?}");
+        assert!(*last == Lanes::ZERO, "{last:?}");
         file.assign(0, REGISTERS);
-        assert!(matches!(file.read(0, Reg(3)), Row::Lanes(row) if row.0 == [7; WARP_SIZE]));
+        assert_eq!(file.read(0, Reg(3)).0, [7; WARP_SIZE]);
     }
 
     #[test]
@@ -178,13 +121,12 @@ mod tests {
         file.assign(0, 4);
         file.prefetch(0, Reg(3), 2);
         file.prefetch(0, Reg(254), 1);
-        assert!(matches!(file.read(0, Reg(3)), Row::Lanes(&Lanes::ZERO)));
+        assert_eq!(*file.read(0, Reg(3)), Lanes::ZERO);
     }
 
-    /// Which register of which warp, what is written if it is affine and if not, whether it is, and lanes, all of them or some.
-    fn write() -> impl Strategy<Value = (usize, u8, (Affine, Lanes, bool), LaneMask)> {
-        let affine = (any::<[u32; 2]>(), 0..5u32).prop_map(|(first, step)| Affine { first, step });
-        let row = (affine, any::<[u32; WARP_SIZE]>().prop_map(Lanes), any::<bool>());
+    /// A register of a warp, what is written to it, and lanes, all of them or some.
+    fn write() -> impl Strategy<Value = (usize, u8, Lanes, LaneMask)> {
+        let row = any::<[u32; WARP_SIZE]>().prop_map(Lanes);
         let lanes = prop_oneof![Just(LaneMask::ALL), any::<u32>().prop_map(LaneMask)];
         (0..WARPS, 0..REGISTERS as u8, row, lanes)
     }
@@ -197,22 +139,13 @@ mod tests {
             let mut file = RegFile::new(WARPS * REGISTERS, WARPS);
             let mut plain = vec![Lanes::ZERO; WARPS * REGISTERS];
             (0..WARPS).for_each(|warp| file.assign(warp, REGISTERS));
-            for (warp, reg, (affine, row, is_affine), lanes) in writes {
-                if is_affine {
-                    file.write_affine(warp, Reg(reg), affine, lanes);
-                } else {
-                    file.write(warp, Reg(reg), &row, lanes);
-                }
-                let written = if is_affine { affine.row() } else { row };
-                plain[warp * REGISTERS + reg as usize].merge(&written, lanes);
+            for (warp, reg, row, lanes) in writes {
+                file.write(warp, Reg(reg), &row, lanes);
+                plain[warp * REGISTERS + reg as usize].merge(&row, lanes);
             }
             for (n, expected) in plain.iter().enumerate() {
                 let (warp, reg) = (n / REGISTERS, Reg((n % REGISTERS) as u8));
-                let read = match file.read(warp, reg) {
-                    Row::Affine(affine) => affine.row(),
-                    Row::Lanes(row) => *row,
-                };
-                prop_assert_eq!(&read, expected);
+                prop_assert_eq!(file.read(warp, reg), expected);
             }
         }
     }

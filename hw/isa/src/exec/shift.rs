@@ -27,17 +27,6 @@ fn counter(mods: &Mods) -> impl Fn(u32) -> u32 + use<> {
     move |b| if wrap { b & (width - 1) } else { b.min(width) }
 }
 
-/// The result in one lane.
-pub(super) fn shifted(mods: &Mods, [a, b, c]: [u32; 3]) -> u32 {
-    let (value, count) = (u64::from(c) << 32 | u64::from(a), counter(mods)(b));
-    let moved = match (mods.right, mods.ty.is_signed()) {
-        (false, _) => left(value, count),
-        (true, false) => right(value, count),
-        (true, true) => right_signed(value, count),
-    };
-    (if mods.high { moved >> 32 } else { moved }) as u32
-}
-
 /// A count that is the same in all lanes makes the loop a vector loop on hosts without shifts by lane.
 #[inline(always)]
 fn funnel(step: &Step, results: &mut Results, f: impl Fn(u64, u32) -> u32) {

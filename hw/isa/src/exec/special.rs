@@ -1,6 +1,5 @@
 //! What S2R reads: where a warp stands in its launch and in the machine.
 
-use crate::affine::{Affine, HALF};
 use crate::lane::{Lanes, WARP_SIZE};
 use crate::reg::Special;
 
@@ -119,51 +118,6 @@ impl Place {
         }
     }
 
-    /// The special register in every lane, if that is an affine row.
-    ///
-    /// ```
-    /// use warpwave_isa::affine::Affine;
-    /// use warpwave_isa::exec::special::Place;
-    /// use warpwave_isa::reg::Special;
-    /// let place = Place { block_size: [16, 8, 1], ..Place::default() };
-    /// assert_eq!(place.even(Special::TidX), Some(Affine { first: [0, 0], step: 1 }));
-    /// assert_eq!(place.even(Special::TidY), Some(Affine { first: [0, 1], step: 0 }));
-    /// ```
-    pub fn even(&self, special: Special) -> Option<Affine> {
-        let halves = || [0, HALF].map(|lane| self.word(special, lane));
-        let width = self.block_size[0];
-        // No half begins a row of the block anew.
-        let in_rows = || {
-            let half = HALF as u32;
-            [0, half]
-                .iter()
-                .all(|lane| (self.first_thread + lane) % width + half <= width)
-        };
-        match special {
-            Special::LaneId => Some(Affine {
-                first: halves(),
-                step: 1,
-            }),
-            Special::TidX if in_rows() => Some(Affine {
-                first: halves(),
-                step: 1,
-            }),
-            Special::TidY | Special::TidZ if in_rows() => Some(Affine {
-                first: halves(),
-                step: 0,
-            }),
-            Special::TidX
-            | Special::TidY
-            | Special::TidZ
-            | Special::LanemaskEq
-            | Special::LanemaskLt
-            | Special::LanemaskLe
-            | Special::LanemaskGt
-            | Special::LanemaskGe => None,
-            shared => Some(Affine::splat(self.word(shared, 0))),
-        }
-    }
-
     /// The special register in every lane.
     pub fn lanes(&self, special: Special) -> Lanes {
         let mut out = Lanes::ZERO;
@@ -184,28 +138,4 @@ impl Place {
 pub fn cluster_rank(cta: [u32; 3], cluster: [u32; 3]) -> u32 {
     let [x, y, z] = [0, 1, 2].map(|axis| cta[axis] % cluster[axis]);
     x + cluster[0] * (y + cluster[1] * z)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn even_row_of_a_special_register_is_that_of_its_lanes(
-            block_size in prop::array::uniform3(1..70u32),
-            warp in 0..8u32,
-            special in prop::sample::select(&[
-                Special::TidX, Special::TidY, Special::TidZ, Special::LaneId, Special::CtaidY, Special::LanemaskLt,
-                Special::ClockLo,
-            ]),
-        ) {
-            let place = Place { block_size, first_thread: 32 * warp, cta: [7, 8, 9], clock: 77, ..Place::default() };
-            if let Some(even) = place.even(special) {
-                prop_assert_eq!(even.row(), place.lanes(special));
-            }
-        }
-    }
 }

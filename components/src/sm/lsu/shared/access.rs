@@ -41,9 +41,7 @@ impl SharedMemory {
     /// A load or store whose halves are known.
     pub(super) fn move_halves(&mut self, flight: &mut Flight, halves: Halves) {
         let own = &mut self.bytes[flight.shared_base as usize..];
-        if flight.inst().op == Opcode::Ld && halves.is_one_each() {
-            (flight.even[0], flight.folded) = (halves.one_each(own), 1);
-        } else if flight.inst().op == Opcode::Ld {
+        if flight.inst().op == Opcode::Ld {
             halves.load(own, &mut flight.results.words[0]);
         } else {
             let word = flight.decoded().first_word[1] as usize;

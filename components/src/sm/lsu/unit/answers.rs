@@ -95,10 +95,6 @@ impl Lsu {
 fn take_data(pending: &mut Pending, packet: &Packet, on_line: impl FnOnce() -> LaneMask) {
     let Some(flight) = &mut pending.flight else { return };
     match (packet.kind, pending.halves) {
-        (PacketKind::Load, Some(halves)) if halves.is_one_each() => {
-            halves.load_one_each(packet.line, &packet.bytes, &mut flight.even[0]);
-            flight.folded = 1;
-        }
         (PacketKind::Load, Some(halves)) => {
             halves.load_line(packet.line, &packet.bytes, &mut flight.results.words[0]);
         }

@@ -2,7 +2,6 @@
 
 use warpwave_hw::link::InPort;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::EVEN_WORDS;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
@@ -67,11 +66,7 @@ impl Dispatch {
         let (warp, lanes) = (flight.warp as usize, flight.lanes);
         for (n, words) in flight.results.words[..result_words as usize].iter().enumerate() {
             let reg = dst.offset(n as u8);
-            if flight.folded >> n & 1 == 1 {
-                self.file.write_affine(warp, reg, flight.even[n % EVEN_WORDS], lanes);
-            } else {
-                self.file.write(warp, reg, words, lanes);
-            }
+            self.file.write(warp, reg, words, lanes);
         }
         if sets_predicates {
             self.store_predicates(&flight);
