@@ -5,16 +5,11 @@
 //!
 //! Invariant: a place with a line is in one chain, once; a place without is in none.
 
-use warpwave_hw::prefetch::prefetch;
-
 /// No line: device memory begins far above line 0.
 const NONE: u32 = 0;
 
 /// The end of a chain.
 const END: u32 = u32::MAX;
-
-/// Bytes that the host's processor fetches together.
-pub(crate) const HOST_LINE: usize = 64;
 
 /// Which line a place has, and the next place of its chain.
 #[derive(Clone, Copy, Debug)]
@@ -103,28 +98,6 @@ impl<const NEAR: u32> Chains<NEAR> {
             found = places.get(at as usize)?.tag().line;
         }
         Some(at as usize)
-    }
-
-    /// Asks for where the chain of a line begins ([`prefetch`]).
-    #[inline]
-    pub(crate) fn prefetch(&self, line: u32) {
-        let place = self.place(line, Self::hash(line));
-        prefetch(&self.first[place]);
-        prefetch(&self.filter[place]);
-    }
-
-    /// Asks for all that tells which lines are not here.
-    pub(crate) fn prefetch_filter(&self) {
-        self.filter.chunks(HOST_LINE).for_each(|line| prefetch(&line[0]));
-    }
-
-    /// Asks for the first place of a line's chain, where that begins being here already.
-    #[inline]
-    pub(crate) fn prefetch_place(&self, places: &[impl Tagged], line: u32) {
-        let First { at, .. } = self.first[self.place(line, Self::hash(line))];
-        if let Some(place) = places.get(at as usize) {
-            prefetch(place);
-        }
     }
 
     /// Puts a line in a place that has none.

@@ -39,12 +39,6 @@ impl LineBytes {
         let lines = (place + 1).next_power_of_two().min(self.most);
         grow(&mut self.lines, lines, [0; LINE]);
     }
-
-    /// The bytes of a place, if it has any yet.
-    #[inline]
-    pub(crate) fn get(&self, place: usize) -> Option<&[u8; LINE]> {
-        self.lines.get(place)
-    }
 }
 
 impl Index<usize> for LineBytes {
@@ -70,13 +64,13 @@ mod tests {
     #[test]
     fn place_that_was_used_has_bytes_and_keeps_them_however_many_are_used() {
         let mut bytes = LineBytes::new(100);
-        assert_eq!(bytes.get(0), None);
+        assert_eq!(bytes.lines.len(), 0);
         bytes.use_place(9);
-        assert_eq!(bytes.get(16), None, "no more than twice what is used");
+        assert_eq!(bytes.lines.len(), 16, "no more than twice what is used");
         bytes[9][127] = 7;
         bytes.use_place(99);
         assert_eq!((bytes[9][127], bytes[99]), (7, [0; LINE]));
-        assert_eq!(bytes.get(100), None);
+        assert_eq!(bytes.lines.len(), 100);
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Packets that a cache or the LSU makes itself, used again.
 
-use warpwave_hw::prefetch::prefetch;
-
 use crate::grow::push;
 use crate::proto::mem::{Packet, PacketKind};
 
@@ -26,17 +24,7 @@ impl Pool {
 
     /// A packet as whoever gave it left it.
     pub(crate) fn any(&mut self) -> Box<Packet> {
-        let packet = self.free.pop().unwrap_or_else(|| Box::new(Packet::blank()));
-        if let Some(next) = self.free.last() {
-            next.prefetch();
-        }
-        packet
-    }
-
-    /// Asks for where packets are taken from and put ([`prefetch`]).
-    pub(crate) fn prefetch(&self) {
-        prefetch(&self.free);
-        self.free.last().into_iter().for_each(prefetch);
+        self.free.pop().unwrap_or_else(|| Box::new(Packet::blank()))
     }
 
     /// Forgets all.

@@ -7,8 +7,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use warpwave_hw::prefetch::prefetch;
-
 use crate::proto::mem::{LINE, SECTOR};
 
 /// Device addresses begin here, so that 0 and small numbers are never valid.
@@ -111,15 +109,6 @@ impl Storage {
         if let Some((chunk, word)) = self.writable(address) {
             let new = u64::from(value) << bit(address);
             write_bits(&chunk[word], new, u64::from(u32::MAX) << bit(address));
-        }
-    }
-
-    /// Asks for the bytes of a line, where any was ever written ([`prefetch`]).
-    #[inline]
-    pub fn prefetch_line(&self, line: u64) {
-        if let Some((chunk, first)) = self.written(line) {
-            prefetch(&chunk[first]);
-            prefetch(&chunk[first + LINE / WORD / 2]);
         }
     }
 

@@ -5,8 +5,6 @@
 //!
 //! Invariant: a slot stands in exactly as many queues as its packet has sectors missing.
 
-use warpwave_hw::prefetch::prefetch;
-
 use crate::proto::mem::{Packet, SECTORS};
 
 const NONE: u32 = u32::MAX;
@@ -21,12 +19,6 @@ pub(crate) struct SectorQueue {
 impl SectorQueue {
     /// Nobody waits.
     pub(crate) const EMPTY: SectorQueue = SectorQueue { head: NONE, tail: NONE };
-
-    /// The slot that waits longest, if any does.
-    #[inline]
-    pub(crate) fn first(self) -> Option<u32> {
-        (self.head != NONE).then_some(self.head)
-    }
 
     /// The slot that waits alone, if one does.
     #[inline]
@@ -89,30 +81,7 @@ impl Waiting {
         let slot = self.free.pop().expect("asked for a slot before adding");
         let place = &mut self.slots[slot as usize];
         (place.packet, place.missing) = (Some(packet), missing);
-        self.prefetch_free();
         slot
-    }
-
-    /// Asks for the slot that is taken next.
-    #[inline]
-    pub(crate) fn prefetch_free(&self) {
-        if let Some(&next) = self.free.last() {
-            self.prefetch(next);
-        }
-    }
-
-    /// Asks for a slot.
-    #[inline]
-    pub(crate) fn prefetch(&self, slot: u32) {
-        prefetch(&self.slots[slot as usize]);
-    }
-
-    /// Asks for the packet in a slot.
-    #[inline]
-    pub(crate) fn prefetch_packet(&self, slot: u32) {
-        if let Some(packet) = &self.slots[slot as usize].packet {
-            packet.prefetch();
-        }
     }
 
     /// Puts a slot at the end of the queue of `sector`.
@@ -134,9 +103,8 @@ impl Waiting {
             return None;
         }
         queue.head = self.slots[slot as usize].next[sector];
-        match queue.head {
-            NONE => queue.tail = NONE,
-            next => self.prefetch_packet(next),
+        if queue.head == NONE {
+            queue.tail = NONE;
         }
         Some(slot)
     }

@@ -60,6 +60,8 @@ fn best<W: FnOnce(u64)>(n: u64, ready: impl Fn() -> W) -> f64 {
 /// Names its next cycle, and does nothing.
 struct Ticker(Path, u64);
 
+impl warpwave_hw::warm::Warm for Ticker {}
+
 impl Component for Ticker {
     fn path(&self) -> &Path {
         &self.0

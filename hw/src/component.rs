@@ -7,6 +7,7 @@ use crate::path::Path;
 use crate::probe::Probe;
 use crate::stats::Report;
 use crate::time::Cycle;
+use crate::warm::Warm;
 
 /// What a component says of itself after a tick.
 ///
@@ -40,7 +41,7 @@ impl Activity {
 }
 
 /// A clocked block of the machine. It meets other blocks only through links; who built it may look for it by its type ([`Any`]).
-pub trait Component: Any + Send {
+pub trait Component: Warm + Any + Send {
     /// Its instance name.
     fn path(&self) -> &Path;
 
@@ -72,9 +73,6 @@ pub trait Component: Any + Send {
     /// A window begins: whatever another tile has sent that becomes visible before cycle `end` is in its link. Not said of a window in
     /// which no message becomes visible and nothing else is due.
     fn begin(&mut self, _from: Cycle, _end: Cycle) {}
-
-    /// Reads what its next tick will read ([`Touch`](crate::link::touch::Touch)), when it may be far away in memory.
-    fn touch(&self) {}
 
     /// Offers the ends of its links to be watched.
     fn wires(&mut self, _wires: &mut dyn Wires) {}

@@ -27,7 +27,7 @@ pub mod arbiter;
 
 pub mod lru;
 
-pub mod prefetch;
+pub mod warm;
 
 pub mod probe;
 

@@ -1,14 +1,16 @@
-//! A link: a bounded ring of crossbeam's cells, or a bounded crossbeam queue, with a latency and a depth, from an [`OutPort`] to an
-//! [`InPort`].
+//! A link: one bounded crossbeam channel with a latency and a depth, from an [`OutPort`] to an [`InPort`].
 //!
 //! ```text
-//!   OutPort --- message, stamped with the cycle from which it is visible ---> InPort
-//!           <-- credit, stamped with the cycle from which the place is free --
+//!   OutPort --- message through the channel, stamped with the cycle from which it is visible ---> InPort
+//!           <-- credit, stamped with the cycle from which the slot is free -----------------------
 //! ```
+//!
+//! Every message passes the channel. The stamps lie beside it (module `stamp`), one for each slot: an end asks the stamp before it
+//! touches the channel, so the channel is never found full or empty.
 //!
 //! # Promises
 //! - A message sent in cycle t is visible from t + latency on, in the order of sending.
-//! - A place taken in cycle t is free again in t + credit latency (1 inside a tile, the link's latency between tiles).
+//! - A slot emptied in cycle t is free again in t + credit latency (1 inside a tile, the link's latency between tiles).
 //! - Both depend on stamps alone, never on who ticks first or which thread runs when: inside a quantum no stamp of the other
 //!   side's can fall due. So room and visible messages are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
@@ -17,30 +19,29 @@
 //! [`OutPort::await_room`] and is ticked when there is some.
 
 mod attached;
-mod carrier;
-mod copy;
 mod label;
 mod receive;
+mod stamp;
 
 pub mod inbox;
 pub mod monitor;
 pub mod reply;
 pub mod stall;
-pub mod touch;
 pub mod wires;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+
+use crossbeam::channel::{Receiver, Sender, bounded};
 
 use crate::component::Activity;
 use crate::path::Path;
-use crate::prefetch::prefetch;
 use crate::tile::{Shared, Slot};
 use crate::time::Cycle;
+use crate::warm::prefetch;
 use attached::Attached;
-pub use carrier::LARGEST_LABEL;
-use carrier::{FIRST, NOTE, NUMBER, Place, Places, Receiver, Sender, WAITED_FOR, carrier, next, places};
 use monitor::Monitor;
+pub use stamp::LARGEST_LABEL;
+use stamp::{FIRST, HEADER, NUMBER, Stamp, Stamps, WAITED_FOR, next, stamps};
 
 /// Shape of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,11 +54,12 @@ pub struct LinkConfig {
     pub depth: u32,
 }
 
-/// The sending end. What every message needs stands in its first 64 bytes: one line of the processor's cache.
+/// The sending end. The fields that every message needs are in the first 64 bytes: one line of the host's cache.
 #[repr(C, align(64))]
 pub struct OutPort<T> {
-    places: Places<T>,
-    place: u32,
+    stamps: Stamps,
+    /// Slot of the next message.
+    slot: u32,
     latency: u8,
     /// Most cycles until a message is visible.
     longest: u8,
@@ -65,7 +67,7 @@ pub struct OutPort<T> {
     receiver: u8,
     is_remote: bool,
     last_visible: Cycle,
-    carrier: Sender<T>,
+    channel: Sender<T>,
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
     tile: Arc<Shared>,
@@ -77,17 +79,19 @@ pub struct OutPort<T> {
 /// The receiving end, ordered likewise.
 #[repr(C, align(64))]
 pub struct InPort<T> {
-    places: Places<T>,
-    place: u32,
+    stamps: Stamps,
+    /// Slot of the oldest message.
+    slot: u32,
     credit_latency: u8,
     /// Numbers of the two in their tiles, and whether these differ.
     sender: u8,
     receiver: u8,
     is_remote: bool,
-    carrier: Receiver<T>,
+    channel: Receiver<T>,
     /// The sender's tile.
     tile: Arc<Shared>,
     monitor: Option<Box<Watcher<T>>>,
+    /// The oldest message, if it was received from the channel to be looked at.
     head: Option<T>,
     config: Arc<LinkConfig>,
 }
@@ -121,15 +125,15 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         from.note_link(to, *latency);
         to.note_link(from, *latency);
     }
-    let (sender, receiver) = carrier(*depth);
-    let places = places(*depth);
+    let (sender, receiver) = bounded(*depth as usize);
+    let stamps = stamps(*depth);
     let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
     let config = Arc::new(config.clone());
     let input = InPort {
-        carrier: receiver,
+        channel: receiver,
         head: None,
-        places: places.clone(),
-        place: FIRST,
+        stamps: stamps.clone(),
+        slot: FIRST,
         credit_latency: if between_tiles { *latency as u8 } else { 1 },
         sender: from,
         receiver: to,
@@ -139,9 +143,9 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         monitor: None,
     };
     let output = OutPort {
-        carrier: sender,
-        places,
-        place: FIRST,
+        channel: sender,
+        stamps,
+        slot: FIRST,
         latency: *latency as u8,
         longest: longest as u8,
         last_visible: Cycle::ZERO,
@@ -156,16 +160,16 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
 }
 
 impl<T> OutPort<T> {
-    /// The place of the next message.
+    /// The stamp of the next message's slot.
     #[inline]
-    fn place(&self) -> &Place<T> {
-        &self.places[self.place as usize]
+    fn stamp(&self) -> &Stamp {
+        &self.stamps[self.slot as usize]
     }
 
     /// Whether a message may be sent in this cycle.
     #[inline]
     pub fn has_room(&self, now: Cycle) -> bool {
-        self.place().is_free(now)
+        self.stamp().is_free(now)
     }
 
     /// What a sender says of itself after a tick in which there was no room, or there may be none in the next: when to tick it.
@@ -173,7 +177,7 @@ impl<T> OutPort<T> {
     /// Inside a tile the receiver wakes it when it takes a message. Another tile cannot free a place for a cycle of the same
     /// quantum, so a sender to one is ticked when the next begins.
     pub fn await_room(&self, now: Cycle) -> Activity {
-        if let Some(free) = self.place().free_from() {
+        if let Some(free) = self.stamp().free_from() {
             return match free <= now + 1 {
                 true => Activity::Busy,
                 false => Activity::Until(free),
@@ -183,8 +187,8 @@ impl<T> OutPort<T> {
         if self.is_remote {
             tile.wake_in_next_quantum(*sender);
         } else {
-            let note = &self.places[NOTE].word;
-            note.store(note.load(Ordering::Relaxed) | WAITED_FOR, Ordering::Relaxed);
+            let header = &self.stamps[HEADER];
+            header.set_header(header.header() | WAITED_FOR);
         }
         Activity::Idle
     }
@@ -218,22 +222,20 @@ impl<T> OutPort<T> {
         if self.last_visible > visible {
             visible = self.behind_last(visible);
         }
-        let places = &*self.places;
-        let place = &places[self.place as usize];
-        if !place.is_free(now) || visible > now + u64::from(self.longest) {
+        let stamp = &self.stamps[self.slot as usize];
+        if !stamp.is_free(now) || visible > now + u64::from(self.longest) {
             self.cannot_send(now, visible);
         }
         self.last_visible = visible;
-        self.carrier.push(place, message);
-        // Only now may the receiver know of it.
-        place.fill(visible, label);
-        self.place = next(self.place, places);
-        // The ring may be long, and who sends seldom, or to many others, is far from its next place when it comes to it.
-        prefetch(&places[self.place as usize]);
+        let sent = self.channel.try_send(message);
+        assert!(sent.is_ok(), "{}: a free slot, but a full channel", self.config.path);
+        // The receiver asks the stamp first, so the message must be in the channel by now.
+        stamp.fill(visible, label);
+        self.slot = next(self.slot, &self.stamps);
         if self.is_remote {
             return self.tile.leave_mail(self.receiver, visible);
         }
-        let number = places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
+        let number = self.stamps[HEADER].header() & NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
         }
@@ -256,16 +258,22 @@ impl<T> OutPort<T> {
 
     /// The cycle, or that of the message before, which is later, if it is still under way: a receiver that was reset has dropped it.
     fn behind_last(&self, visible: Cycle) -> Cycle {
-        let last = if self.place == FIRST {
-            self.places.len() as u32
+        let last = if self.slot == FIRST {
+            self.stamps.len() as u32
         } else {
-            self.place
+            self.slot
         } - 1;
-        if self.places[last as usize].is_taken() {
+        if self.stamps[last as usize].is_full() {
             self.last_visible
         } else {
             visible
         }
+    }
+
+    /// Prefetches the stamps.
+    pub(crate) fn prefetch_stamps(&self) {
+        prefetch(self.stamp());
+        prefetch(&self.stamps[HEADER]);
     }
 
     /// Cycles from sending to being visible.

@@ -7,8 +7,6 @@
 //!   the highest first if one wants that.
 //! - Only the order of the uses counts, never the cycle.
 
-use crate::prefetch::prefetch;
-
 /// The order of use in every set.
 ///
 /// ```
@@ -87,12 +85,6 @@ impl Lru {
             older: youngest,
             younger: *oldest,
         };
-    }
-
-    /// Asks for what [`Lru::touch`] will read of a way ([`prefetch`]); the oldest ways of all sets lie close together.
-    #[inline]
-    pub fn prefetch(&self, set: usize, way: usize) {
-        prefetch(&self.links[set * self.ways + way]);
     }
 
     /// Way `way` of set `set` is free: it is as if it were never used.

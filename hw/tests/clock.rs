@@ -22,6 +22,8 @@ struct Actor<F> {
     ticks: Ticks,
 }
 
+impl<F: FnMut(Cycle) -> Activity + Send + 'static> warpwave_hw::warm::Warm for Actor<F> {}
+
 impl<F: FnMut(Cycle) -> Activity + Send + 'static> Component for Actor<F> {
     fn path(&self) -> &Path {
         &self.path
@@ -217,6 +219,8 @@ struct Expectant {
     windows: Arc<Mutex<Vec<[u64; 3]>>>,
     received: Received,
 }
+
+impl warpwave_hw::warm::Warm for Expectant {}
 
 impl Component for Expectant {
     fn path(&self) -> &Path {
@@ -437,6 +441,8 @@ struct Busy {
     until: Cycle,
     now: Cycle,
 }
+
+impl warpwave_hw::warm::Warm for Busy {}
 
 impl Component for Busy {
     fn path(&self) -> &Path {

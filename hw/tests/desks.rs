@@ -84,6 +84,8 @@ impl Customer {
     }
 }
 
+impl warpwave_hw::warm::Warm for Customer {}
+
 impl Component for Customer {
     fn path(&self) -> &Path {
         &self.path
@@ -119,6 +121,8 @@ struct Post {
     inputs: Vec<InPort<Box<u64>>>,
     outputs: Vec<OutPort<Box<u64>>>,
 }
+
+impl warpwave_hw::warm::Warm for Post {}
 
 impl Component for Post {
     fn path(&self) -> &Path {
@@ -156,6 +160,8 @@ struct Desk {
     tickets: u64,
     next: Cycle,
 }
+
+impl warpwave_hw::warm::Warm for Desk {}
 
 impl Component for Desk {
     fn path(&self) -> &Path {

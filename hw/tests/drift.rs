@@ -17,6 +17,8 @@ struct EggTimer {
     ticks: Arc<Mutex<u32>>,
 }
 
+impl warpwave_hw::warm::Warm for EggTimer {}
+
 impl Component for EggTimer {
     fn path(&self) -> &Path {
         &self.path

@@ -185,6 +185,8 @@ impl Node {
     }
 }
 
+impl warpwave_hw::warm::Warm for Node {}
+
 impl Component for Node {
     fn path(&self) -> &Path {
         &self.path
@@ -284,10 +286,6 @@ impl Network {
             let ((sent, sent_record), (taken, taken_record)) = (Tap::new(), Tap::new());
             if shape_of_link.stall > 0 {
                 output.disturb(Stall::new(n as u64, shape_of_link.stall));
-            }
-            // Some take messages out before their turn.
-            if n % 2 == 1 {
-                input.ask_ahead(|_| ());
             }
             output.watch(Box::new(sent));
             input.watch(Box::new(taken));

@@ -42,6 +42,8 @@ struct Actor<F> {
     _port: Option<OutPort<u64>>,
 }
 
+impl<F: FnMut(Cycle) -> Activity + Send + 'static> warpwave_hw::warm::Warm for Actor<F> {}
+
 impl<F: FnMut(Cycle) -> Activity + Send + 'static> Component for Actor<F> {
     fn path(&self) -> &Path {
         &self.path

@@ -96,6 +96,8 @@ fn flight_ns() -> f64 {
 /// A component with 16 signals of 8 to 32 bits, four of which change in a cycle.
 struct Busy(Path, [u64; 16], usize);
 
+impl warpwave_hw::warm::Warm for Busy {}
+
 impl Component for Busy {
     fn path(&self) -> &Path {
         &self.0

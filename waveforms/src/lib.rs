@@ -16,6 +16,8 @@
 //!
 //! struct Counter(Path, u64);
 //!
+//! impl warpwave_hw::warm::Warm for Counter {}
+//!
 //! impl Component for Counter {
 //!     fn path(&self) -> &Path { &self.0 }
 //!     fn tick(&mut self, now: Cycle) -> Activity {

@@ -31,6 +31,8 @@ struct Node {
     last: [Option<u64>; 2],
 }
 
+impl warpwave_hw::warm::Warm for Node {}
+
 impl Component for Node {
     fn path(&self) -> &Path {
         &self.path
@@ -336,6 +338,8 @@ fn folder_that_is_not_there_is_named() {
 
 /// Counts, and breaks an invariant of its own in a cycle.
 struct Fragile(Path, u64);
+
+impl warpwave_hw::warm::Warm for Fragile {}
 
 impl Component for Fragile {
     fn path(&self) -> &Path {

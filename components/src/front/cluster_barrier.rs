@@ -123,6 +123,8 @@ impl ClusterBarrier {
     }
 }
 
+warpwave_hw::warm!(ClusterBarrier);
+
 impl Component for ClusterBarrier {
     fn path(&self) -> &Path {
         &self.path

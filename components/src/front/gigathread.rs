@@ -244,6 +244,8 @@ impl GigaThread {
     }
 }
 
+warpwave_hw::warm!(GigaThread);
+
 impl Component for GigaThread {
     fn path(&self) -> &Path {
         &self.path

@@ -166,7 +166,6 @@ impl Channel {
         if due <= edge && self.slices[port].1.has_room(now) {
             let (_, _, packet) = self.done.pop_front().expect("an answer is due");
             self.slices[port].1.send(now, packet);
-            self.done.front().into_iter().for_each(|(.., next)| next.prefetch());
         }
     }
 
@@ -248,7 +247,6 @@ impl Channel {
         } else {
             &mut self.stats.read_requests
         }) += 1;
-        self.storage.prefetch_line(packet.line);
         let at = self.layout.locate(self.config.map.channel(packet.line).local);
         let open = self.clockwork.banks[at.bank as usize].row == Some(at.row);
         let entry = Entry {
@@ -281,6 +279,8 @@ impl Channel {
         }
     }
 }
+
+warpwave_hw::warm!(Channel);
 
 impl Component for Channel {
     fn path(&self) -> &Path {

@@ -9,7 +9,6 @@
 //! way is pinned.
 
 use warpwave_hw::lru::Lru;
-use warpwave_hw::prefetch::prefetch;
 
 use crate::chains::{Chains, Tag, Tagged};
 use crate::line_bytes::LineBytes;
@@ -65,16 +64,6 @@ impl Use {
     };
 }
 
-/// What was found out when lines were asked for ahead, so that it need not be found out again.
-#[derive(Clone, Copy)]
-struct Next {
-    /// Where the last that was here is, unless it went since.
-    at: usize,
-    /// The last that was not here, and its set.
-    line: u32,
-    set: usize,
-}
-
 /// All lines of one slice. A line is named by its place: see [`Lines::place`].
 pub(super) struct Lines {
     ways: usize,
@@ -85,7 +74,6 @@ pub(super) struct Lines {
     chains: Chains<0>,
     lru: Lru,
     bytes: LineBytes,
-    next: Next,
 }
 
 impl Lines {
@@ -111,8 +99,6 @@ impl Lines {
             // As `forget_clean` leaves them, which passes over sets that were never used.
             lru: Lru::highest_first(sets, ways),
             bytes: LineBytes::new(sets * ways),
-            // Line 0 is none.
-            next: Next { at: 0, line: 0, set: 0 },
         }
     }
 
@@ -136,53 +122,14 @@ impl Lines {
     /// Where a line is, if it is here.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<usize> {
-        let next = self.next.at;
-        if self.places[next].tag.line() == Some(line) {
-            return Some(next);
-        }
         self.chains.find(&self.places, line)
-    }
-
-    /// Asks for where the search for a line begins: the first of three steps, of which each needs the one before it ([`prefetch`]).
-    #[inline]
-    pub(super) fn prefetch_chain(&self, line: u32) {
-        self.chains.prefetch(line);
-    }
-
-    /// Asks for the place where a line may be: the second step.
-    #[inline]
-    pub(super) fn prefetch_place(&self, line: u32) {
-        self.chains.prefetch_place(&self.places, line);
-    }
-
-    /// Asks for what using a line needs, and keeps in mind where it is: the third step. `local` gives the line's number in the slice.
-    #[inline]
-    pub(super) fn prefetch_line(&mut self, line: u32, local: impl Fn() -> u64) {
-        if let Some(at) = self.chains.find(&self.places, line) {
-            self.next.at = at;
-            let Place { set, way, .. } = self.places[at];
-            self.lru.prefetch(set as usize, way.into());
-            prefetch(self.bytes(at));
-        } else {
-            let set = self.sets.deal(local()).0 as usize;
-            (self.next.line, self.next.set) = (line, set);
-            if let Some(way) = self.lru.oldest(set, |_| true) {
-                self.lru.prefetch(set, way);
-                let at = self.place(set, way);
-                prefetch(&self.places[at]);
-                self.bytes.get(at).into_iter().for_each(prefetch);
-            }
-        }
     }
 
     /// A place for a line that is not here: free, or with a line that may go. None if every line of its set is pinned. `local` gives
     /// the line's number in the slice.
     #[inline]
-    pub(super) fn victim(&self, line: u32, local: impl Fn() -> u64) -> Option<usize> {
-        let set = match self.next {
-            Next { line: next, set, .. } if next == line => set,
-            _ => self.sets.deal(local()).0 as usize,
-        };
+    pub(super) fn victim(&self, local: impl Fn() -> u64) -> Option<usize> {
+        let set = self.sets.deal(local()).0 as usize;
         let is_free_to_go = |way| self.places[self.place(set, way)].fetch == 0;
         self.lru.oldest(set, is_free_to_go).map(|way| self.place(set, way))
     }
@@ -372,7 +319,7 @@ mod tests {
         let mut lines = Lines::new(32 * LINE as u32, 4);
         let mut taken = [0; 8];
         for line in 1..5 {
-            let at = lines.victim(line, || line.into()).expect("a free place is a victim");
+            let at = lines.victim(|| line.into()).expect("a free place is a victim");
             lines.allocate(at, line);
             lines.touch(at);
             let set = lines.places[at].set as usize;
@@ -385,17 +332,17 @@ mod tests {
     fn set_full_of_pinned_lines_there_is_no_victim() {
         let mut lines = Lines::new(256, 2);
         let [older, younger] = [10, 11].map(|line| {
-            let at = lines.victim(0, || 0).expect("a free place is a victim");
+            let at = lines.victim(|| 0).expect("a free place is a victim");
             lines.allocate(at, line);
             lines.touch(at);
             lines.set_fetch(at, Some(line as u16));
             at
         });
-        assert_eq!(lines.victim(0, || 0), None);
+        assert_eq!(lines.victim(|| 0), None);
         lines.set_fetch(younger, None);
-        assert_eq!(lines.victim(0, || 0), Some(younger));
+        assert_eq!(lines.victim(|| 0), Some(younger));
         lines.set_fetch(older, None);
-        assert_eq!(lines.victim(0, || 0), Some(older), "the least recently used");
+        assert_eq!(lines.victim(|| 0), Some(older), "the least recently used");
         assert_eq!((lines.find(11), lines.find(12)), (Some(younger), None));
     }
 
@@ -403,7 +350,7 @@ mod tests {
     fn clean_line_goes_a_changed_one_and_one_with_a_fetch_under_way_stay() {
         let mut lines = Lines::new(512, 4);
         let [_, changed, fetched] = [10, 11, 12].map(|line| {
-            let at = lines.victim(0, || 0).expect("a free place is a victim");
+            let at = lines.victim(|| 0).expect("a free place is a victim");
             lines.allocate(at, line);
             lines.touch(at);
             at
@@ -422,7 +369,7 @@ mod tests {
     /// Puts the lines in, each with its first sector written.
     fn store(lines: &mut Lines, numbers: &[u32]) {
         for &line in numbers {
-            let at = lines.find(line).or_else(|| lines.victim(line, || line.into()));
+            let at = lines.find(line).or_else(|| lines.victim(|| line.into()));
             let at = at.expect("no line is pinned");
             if lines.line(at) != Some(line) {
                 if lines.line(at).is_some() {
@@ -469,16 +416,13 @@ mod tests {
 
         #[test]
         fn any_lines_that_come_and_go_are_found_where_they_are_and_nowhere_else(
-            steps in prop::collection::vec((1..200u32, any::<bool>(), any::<bool>()), 300),
+            steps in prop::collection::vec((1..200u32, any::<bool>()), 300),
         ) {
             let mut lines = Lines::new(32 * LINE as u32, 4);
             let mut held = [None; 32];
-            for (n, &(line, forgets, asks_ahead)) in steps.iter().enumerate() {
+            for (line, forgets) in steps {
                 let at = lines.find(line);
                 prop_assert_eq!(at, held.iter().position(|&other| other == Some(line)));
-                if let Some(&(next, ..)) = steps.get(n + 1).filter(|_| asks_ahead) {
-                    lines.prefetch_line(next, || next.into());
-                }
                 match at {
                     Some(at) if forgets => {
                         lines.forget(at);
@@ -486,7 +430,7 @@ mod tests {
                     }
                     Some(at) => lines.touch(at),
                     None => {
-                        let at = lines.victim(line, || line.into()).expect("no line is pinned");
+                        let at = lines.victim(|| line.into()).expect("no line is pinned");
                         prop_assert_eq!(lines.places[at].set, lines.sets.deal(line.into()).0);
                         prop_assert_eq!(lines.line(at), held[at]);
                         if held[at].is_some() {

@@ -51,7 +51,6 @@ use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -162,8 +161,7 @@ impl Slice {
     ///
     /// # Panics
     /// If the latency is 0 or a line's sectors could not be in flight together.
-    pub fn new(path: Path, config: Config, mut ports: Ports) -> Self {
-        ports.requests.ask_ahead(|packet| packet.prefetch());
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
         assert!(
             (SECTORS as u32..u32::from(u16::MAX)).contains(&config.mshr_entries),
@@ -260,6 +258,8 @@ impl Slice {
     }
 }
 
+warpwave_hw::warm!(Slice: ; ports);
+
 impl Component for Slice {
     fn path(&self) -> &Path {
         &self.path
@@ -321,10 +321,6 @@ impl Component for Slice {
 
     fn fades_at(&self, _: Cycle) -> Cycle {
         self.config.clock.cycle_of(self.next_edge)
-    }
-
-    fn touch(&self) {
-        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -3,7 +3,6 @@
 //! A packet travels LSU -> L1 -> crossbar -> L2 slice and back with the same box, so nothing is allocated on the way; between
 //! L2 and HBM the same type carries fills and write-backs. Its stamps say when it passed each stage.
 
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
@@ -202,14 +201,6 @@ impl Packet {
         if self.is_timed {
             self.stamps.note(stage, now);
         }
-    }
-
-    /// Has the processor bring all of it that is used where nobody listens.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&self.line);
-        prefetch(&self.bytes[0]);
-        prefetch(&self.bytes[LINE / 2]);
     }
 
     /// Number of sectors concerned.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::texture::{MAX_TEXELS, Texel};
 use warpwave_isa::exec::{Operands, Results};
@@ -267,24 +266,6 @@ impl Flight {
                 preds: [LaneMask::NONE; 7],
             },
         }
-    }
-
-    /// Has the processor bring what almost every instruction needs of it.
-    #[inline]
-    pub fn prefetch(&self) {
-        self.prefetch_head();
-        for word in &self.operands.words[..3] {
-            prefetch(&word.0[0]);
-            prefetch(&word.0[WARP_SIZE / 2]);
-        }
-        prefetch(&self.results.words[0].0[0]);
-        prefetch(&self.results.words[0].0[WARP_SIZE / 2]);
-    }
-
-    /// Prefetches the fields that every unit reads.
-    #[inline]
-    pub fn prefetch_head(&self) {
-        prefetch(&self.pc);
     }
 
     /// The instruction itself.

@@ -288,6 +288,8 @@ impl CtaManager {
     }
 }
 
+warpwave_hw::warm!(CtaManager);
+
 impl Component for CtaManager {
     fn path(&self) -> &Path {
         &self.path

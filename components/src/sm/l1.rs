@@ -54,11 +54,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
@@ -168,8 +166,6 @@ pub struct L1 {
     hits: VecDeque<(Cycle, Box<Packet>)>,
     /// Packets that are back from below.
     returned: VecDeque<Box<Packet>>,
-    /// How far what the next of them needs was asked for.
-    fill_step: u8,
     /// Those of the bulk copy engine.
     bulk_returned: VecDeque<Box<Packet>>,
     /// Cycles of the path to the LSU that an answer of so many sectors takes.
@@ -191,8 +187,7 @@ impl L1 {
     ///
     /// # Panics
     /// If the latency is 0 or a line's sectors could not be in flight together.
-    pub fn new(path: Path, config: Config, mut ports: Ports) -> Self {
-        ports.returns.ask_ahead(|packet| packet.prefetch());
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
         assert!(
             config.mshr_entries as usize >= SECTORS,
@@ -209,7 +204,6 @@ impl L1 {
             store_queue: StoreQueue::new(config.store_queue),
             hits: VecDeque::with_capacity(config.latency as usize + 1),
             returned: VecDeque::new(),
-            fill_step: 0,
             bulk_returned: VecDeque::new(),
             data_cycles: std::array::from_fn(cycles),
             data_free: Cycle::ZERO,
@@ -252,19 +246,18 @@ impl L1 {
     }
 }
 
+warpwave_hw::warm!(L1: hits, returned, store_queue, stats; ports);
+
 impl Component for L1 {
     fn path(&self) -> &Path {
         &self.path
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.ask_for_next(now);
         self.answer(now);
         self.send_below(now);
         self.take_return(now);
         self.take_request(now);
-        self.ask_for_second();
-        self.ask_for_coming_fill();
         if self.ports.bulk.is_some() {
             self.run_bulk(now);
         }
@@ -281,7 +274,6 @@ impl Component for L1 {
         self.store_queue.clear();
         self.hits.clear();
         self.returned.clear();
-        self.fill_step = 0;
         self.bulk_returned.clear();
         if let Some(bulk) = &mut self.ports.bulk {
             bulk.requests.clear();
@@ -312,19 +304,6 @@ impl Component for L1 {
         probe.vector("returned", 16, Some(self.returned.len() as u64));
         probe.vector("below", 16, Some(self.store_queue.len() as u64));
         probe.vector("store_sectors", 16, Some(u64::from(self.store_queue.sectors())));
-    }
-
-    fn touch(&self) {
-        // Itself too: a component is of many lines.
-        prefetch(&self.hits);
-        prefetch(&self.returned);
-        prefetch(&self.store_queue);
-        prefetch(&self.stats);
-        self.pool.prefetch();
-        self.tags.prefetch_filter();
-        self.mshr.prefetch();
-        self.waiting.prefetch_free();
-        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -280,6 +280,8 @@ impl Tma {
     }
 }
 
+warpwave_hw::warm!(Tma);
+
 impl Component for Tma {
     fn path(&self) -> &Path {
         &self.path

@@ -21,7 +21,6 @@
 //! - An output that several inputs want serves each before it serves one twice.
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -269,6 +268,8 @@ impl Crossbar {
     }
 }
 
+warpwave_hw::warm!(Crossbar);
+
 impl Component for Crossbar {
     fn path(&self) -> &Path {
         &self.path
@@ -285,7 +286,7 @@ impl Component for Crossbar {
         self.activity()
     }
 
-    /// Asks for the heads that will be served, and for the outputs that they go to.
+    /// Notes the heads that become visible in the window.
     fn begin(&mut self, from: Cycle, end: Cycle) {
         self.end = end;
         self.calendar.begin(from, &mut self.visible);
@@ -297,9 +298,7 @@ impl Component for Crossbar {
                 {
                     known |= 1 << n;
                     self.calendar.note(at.max(from), word * 64 + n);
-                    let header = Header::from_label(label);
-                    self.heads[word * 64 + n].header = header;
-                    self.outputs[header.output()].port.touch();
+                    self.heads[word * 64 + n].header = Header::from_label(label);
                 }
             }
             self.unknown.remove_some(word, known);

@@ -4,9 +4,8 @@
 //! a message is on its link, visible or not, so the word says where to look, never what is there: no result depends on it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::{InPort, NOTE, NUMBER};
+use super::{HEADER, InPort, NUMBER};
 use crate::tile::Shared;
 use crate::time::Cycle;
 
@@ -41,11 +40,8 @@ impl Inbox {
         if !Arc::ptr_eq(tile, &port.tile) || *component != port.receiver {
             self.always |= 1 << number;
         } else {
-            let note = &port.places[NOTE].word;
-            note.store(
-                note.load(Ordering::Relaxed) & !NUMBER | u64::from(number + 1),
-                Ordering::Relaxed,
-            );
+            let header = &port.stamps[HEADER];
+            header.set_header(header.header() & !NUMBER | u64::from(number + 1));
         }
         number
     }

@@ -2,8 +2,7 @@
 //!
 //! A box that came from another tile is far from the processor by now. Its label lies in the word that says whether a message is there.
 
-use super::carrier::LARGEST_LABEL;
-use super::{InPort, OutPort};
+use super::{InPort, LARGEST_LABEL, OutPort};
 use crate::time::Cycle;
 
 impl<T> OutPort<T> {
@@ -38,14 +37,14 @@ impl<T> InPort<T> {
     /// The label of the oldest visible message, 0 if it was sent without one. The message stays where it is.
     #[inline]
     pub fn label(&self, now: Cycle) -> Option<u16> {
-        self.place().label(now)
+        self.stamp().label(now)
     }
 
     /// The cycle in which the oldest message is or becomes visible, and its label. Of a sender in another tile all is known that becomes
     /// visible in this window ([`Component::begin`](crate::component::Component::begin)); for anything beyond use it to ask ahead only.
     #[inline]
     pub fn coming(&self) -> Option<(Cycle, u16)> {
-        self.place().coming()
+        self.stamp().coming()
     }
 }
 

@@ -1,23 +1,16 @@
-//! The receiving end: looking at messages, taking them, and giving their places back.
-
-use std::sync::atomic::Ordering;
+//! The receiving end: looks at messages, takes them, and gives their slots back.
 
 use super::InPort;
-use super::carrier::{FIRST, NOTE, NUMBER, Place, WAITED_FOR, next};
 use super::monitor::Monitor;
+use super::stamp::{FIRST, HEADER, NUMBER, Stamp, WAITED_FOR, next};
 use crate::time::Cycle;
+use crate::warm::prefetch;
 
 impl<T> InPort<T> {
-    /// The place of the oldest message.
+    /// The stamp of the oldest message's slot.
     #[inline]
-    pub(super) fn place(&self) -> &Place<T> {
-        &self.places[self.place as usize]
-    }
-
-    /// The oldest message that has come.
-    #[inline]
-    fn pop(&mut self) -> Option<T> {
-        self.carrier.pop(&self.places, self.place)
+    pub(super) fn stamp(&self) -> &Stamp {
+        &self.stamps[self.slot as usize]
     }
 
     /// The oldest visible message, left where it is.
@@ -32,16 +25,6 @@ impl<T> InPort<T> {
         self.head.as_ref()
     }
 
-    /// The message that comes next, visible or not, where it is known. Only to ask for what it will need ([`crate::prefetch`]): how soon
-    /// it is known is another for each run.
-    #[inline]
-    pub fn coming_message(&mut self) -> Option<&T> {
-        if self.head.is_none() && !self.is_empty() {
-            self.fetch_head();
-        }
-        self.head.as_ref()
-    }
-
     /// The message that was looked at last and is still here.
     #[inline]
     pub fn seen(&self) -> Option<&T> {
@@ -51,13 +34,13 @@ impl<T> InPort<T> {
     /// Not inlined: who peeks at many links finds most of them empty.
     #[inline(never)]
     fn fetch_head(&mut self) {
-        self.head = self.pop();
+        self.head = self.channel.try_recv().ok();
     }
 
     /// Whether a message is visible.
     #[inline]
     pub fn is_ready(&self, now: Cycle) -> bool {
-        self.place().is_ready(now)
+        self.stamp().is_ready(now)
     }
 
     /// Whether the sender is of another tile.
@@ -65,7 +48,7 @@ impl<T> InPort<T> {
         self.is_remote
     }
 
-    /// Takes the oldest visible message; its place is free again after the credit latency.
+    /// Takes the oldest visible message; its slot is free again after the credit latency.
     #[inline]
     pub fn recv(&mut self, now: Cycle) -> Option<T> {
         self.is_ready(now).then(|| self.take(now))
@@ -83,67 +66,75 @@ impl<T> InPort<T> {
         );
         let message = match self.head.take() {
             Some(message) => message,
-            None => self.pop().expect("a taken place's message is here"),
+            None => self
+                .channel
+                .try_recv()
+                .expect("a full slot's message is in the channel"),
         };
         if self.monitor.is_some() {
             return self.take_watched(now, message);
         }
-        self.free_place(now);
+        self.free_slot(now);
         message
     }
 
-    /// Shows the message, whose place it frees.
+    /// Shows the message, whose slot it frees.
     #[cold]
     #[inline(never)]
     fn take_watched(&mut self, now: Cycle, message: T) -> T {
         if let Some(monitor) = &mut self.monitor {
             monitor.taken(now, &message);
         }
-        self.free_place(now);
+        self.free_slot(now);
         message
     }
 
-    /// The message that was in the place is taken.
+    /// The message of the slot is taken.
     #[inline(always)]
-    pub(super) fn free_place(&mut self, now: Cycle) {
-        let places = &*self.places;
+    fn free_slot(&mut self, now: Cycle) {
         let free = now + u64::from(self.credit_latency);
-        places[self.place as usize].free(free);
-        self.place = next(self.place, places);
+        self.stamp().free(free);
+        self.slot = next(self.slot, &self.stamps);
         if self.is_remote {
             return;
         }
-        let note = &places[NOTE].word;
-        let word = note.load(Ordering::Relaxed);
+        let header = &self.stamps[HEADER];
+        let word = header.header();
         if word != 0 {
-            if !places[self.place as usize].is_taken() {
+            if !self.stamp().is_full() {
                 self.tile.note_empty(self.receiver, (word & NUMBER) as u32);
             }
             if word & WAITED_FOR != 0 {
-                note.store(word & NUMBER, Ordering::Relaxed);
+                header.set_header(word & NUMBER);
                 self.tile.wheel.add(free, 1 << self.sender);
             }
         }
     }
 
+    /// Prefetches the stamps.
+    pub(crate) fn prefetch_stamps(&self) {
+        prefetch(self.stamp());
+        prefetch(&self.stamps[HEADER]);
+    }
+
     /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
     /// use it for quiescence and reports, never for a decision inside a tick.
     pub fn is_empty(&self) -> bool {
-        !self.place().is_taken()
+        !self.stamp().is_full()
     }
 
-    /// Drops everything under way, as a reset does; all places are free at once.
+    /// Drops everything under way, as a reset does; all slots are free at once.
     pub fn clear(&mut self) {
         while !self.is_empty() {
-            drop(self.head.take().or_else(|| self.pop()));
-            self.place().free(Cycle::ZERO);
-            // Both ends keep counting places from where the other does.
-            self.place = next(self.place, &self.places);
+            drop(self.head.take().or_else(|| self.channel.try_recv().ok()));
+            self.stamp().free(Cycle::ZERO);
+            // Both ends keep counting slots from the same one.
+            self.slot = next(self.slot, &self.stamps);
         }
-        let places = &self.places[FIRST as usize..];
-        places.iter().for_each(|place| place.free(Cycle::ZERO));
-        let number = self.places[NOTE].word.load(Ordering::Relaxed) & NUMBER;
-        self.places[NOTE].word.store(number, Ordering::Release);
+        let slots = &self.stamps[FIRST as usize..];
+        slots.iter().for_each(|stamp| stamp.free(Cycle::ZERO));
+        let number = self.stamps[HEADER].header() & NUMBER;
+        self.stamps[HEADER].set_header(number);
         if number != 0 {
             self.tile.note_empty(self.receiver, number as u32);
         }

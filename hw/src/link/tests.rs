@@ -28,23 +28,6 @@ fn sent_at_t_is_visible_at_t_plus_latency() {
 }
 
 #[test]
-fn message_under_way_is_known_before_it_is_visible_and_taken_no_sooner() {
-    let (mut out, mut inp) = joined(3, 4);
-    assert_eq!(inp.coming_message(), None);
-    out.send(Cycle(10), 7);
-    out.send(Cycle(11), 8);
-    assert_eq!(inp.coming_message(), Some(&7));
-    assert_eq!(inp.peek(Cycle(12)), None);
-    assert_eq!(inp.recv(Cycle(12)), None);
-    assert_eq!(inp.peek(Cycle(13)), Some(&7));
-    assert_eq!((inp.recv(Cycle(13)), inp.recv(Cycle(13))), (Some(7), None));
-    assert_eq!(inp.coming_message(), Some(&8));
-    inp.clear();
-    assert_eq!(inp.coming_message(), None);
-    assert_eq!(inp.recv(Cycle(14)), None);
-}
-
-#[test]
 fn depth_two_carries_one_message_a_cycle_depth_one_every_other() {
     for (depth, expected) in [(1, 50), (2, 100)] {
         let (mut out, mut inp) = joined(1, depth);

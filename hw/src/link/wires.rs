@@ -152,14 +152,10 @@ macro_rules! show_ports {
             }
         }
 
-        impl $crate::link::touch::Touch for $ports {
-            fn prefetch(&self) {
-                $($crate::link::touch::Touch::prefetch(&self.$end);)+
-            }
-
-            fn touch(&self) {
-                $crate::link::touch::Touch::prefetch(self);
-                $($crate::link::touch::Touch::touch(&self.$end);)+
+        impl $crate::warm::Warm for $ports {
+            fn warm(&self) {
+                $crate::warm::prefetch(self);
+                $($crate::warm::Warm::warm(&self.$end);)+
             }
         }
     };

@@ -62,6 +62,8 @@ impl<T> Feeder<T> {
     }
 }
 
+impl<T: Clone + Debug + Send + 'static> crate::warm::Warm for Feeder<T> {}
+
 impl<T: Clone + Debug + Send + 'static> Component for Feeder<T> {
     fn path(&self) -> &Path {
         &self.path
@@ -113,6 +115,8 @@ impl<T, F> Drain<T, F> {
         }
     }
 }
+
+impl<T: Debug + Send + 'static, F: Fn(Cycle) -> bool + Send + 'static> crate::warm::Warm for Drain<T, F> {}
 
 impl<T: Debug + Send + 'static, F: Fn(Cycle) -> bool + Send + 'static> Component for Drain<T, F> {
     fn path(&self) -> &Path {

@@ -32,6 +32,8 @@ struct Adder {
     ticks: u64,
 }
 
+impl crate::warm::Warm for Adder {}
+
 impl Component for Adder {
     fn path(&self) -> &Path {
         &self.path

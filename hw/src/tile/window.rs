@@ -65,7 +65,7 @@ impl Tile {
         while likely != 0 {
             let component = &mut self.components[likely.trailing_zeros() as usize];
             component.begin(from, end);
-            component.touch();
+            component.warm();
             likely &= likely - 1;
         }
     }

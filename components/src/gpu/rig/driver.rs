@@ -115,6 +115,8 @@ fn first(script: &Script) -> Cycle {
     Cycle(script.requests.first().map_or(0, |&(gap, _)| gap))
 }
 
+warpwave_hw::warm!(Driver);
+
 impl Component for Driver {
     fn path(&self) -> &Path {
         &self.path

@@ -77,7 +77,7 @@ impl Slice {
         let line = line_number(packet);
         let found = self.lines.find(line);
         let here = found.is_some();
-        let Some(place) = found.or_else(|| self.lines.victim(line, || self.config.map.local(self.line))) else {
+        let Some(place) = found.or_else(|| self.lines.victim(|| self.config.map.local(self.line))) else {
             return Err(TagState::StallPinned);
         };
         let fetch = self.lines.fetch(place).filter(|_| here);
@@ -109,7 +109,6 @@ impl Slice {
     #[inline]
     fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> TagState {
         let Plan { place, here, .. } = plan;
-        self.ask_ahead();
         let mut packet = self.ports.requests.take(now);
         packet.note(Stage::L2, now);
         if !here {
@@ -140,22 +139,6 @@ impl Slice {
     fn atomic_cycles(&self, packet: &Packet) -> u32 {
         let depth = packet.atomic.as_ref().map_or(0, |atomics| atomic::depth(atomics));
         depth * self.config.atomic_interval
-    }
-
-    /// Asks for what the next three requests will need. Not inlined, which would leave too few registers for the request at the head.
-    #[inline(never)]
-    fn ask_ahead(&mut self) {
-        let requests = &self.ports.requests;
-        if let Some(packet) = requests.ahead(2) {
-            self.lines.prefetch_chain(line_number(packet));
-        }
-        if let Some(packet) = requests.ahead(1) {
-            self.lines.prefetch_place(line_number(packet));
-        }
-        if let Some(packet) = requests.ahead(0) {
-            let local = || self.config.map.local(packet.line);
-            self.lines.prefetch_line(line_number(packet), local);
-        }
     }
 
     /// Lets a request wait for sectors, and asks memory for those that are not under way.

@@ -5,9 +5,6 @@ use warpwave_hw::time::Cycle;
 use super::{L1, RETURN_DEPTH, TagState, is_passed_on, line_number};
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind, SECTOR, Stage, each_sector};
 
-/// Steps of [`L1::ask_for_fill`].
-const LAST_FILL_STEP: u8 = 3;
-
 impl L1 {
     /// Takes one packet from the crossbar.
     pub(super) fn take_return(&mut self, now: Cycle) {
@@ -17,7 +14,6 @@ impl L1 {
         let Some(mut packet) = self.ports.returns.recv(now) else {
             return;
         };
-        self.fill_step = 0;
         packet.note(Stage::Response, now);
         // What is back makes no room in the store queue.
         self.progress |= self.state != TagState::StallStore;
@@ -29,56 +25,8 @@ impl L1 {
         } else if is_passed_on(&packet) {
             self.returned.push_back(packet);
         } else {
-            self.ask_for_fills();
             self.fill(&packet);
             self.pool.give(packet);
-        }
-    }
-
-    /// Asks for what the next fill will need from when it is under way, one step in each tick.
-    #[inline]
-    pub(super) fn ask_for_coming_fill(&mut self) {
-        if self.fill_step > LAST_FILL_STEP {
-            return;
-        }
-        let step = self.fill_step;
-        let Some(packet) = self.ports.returns.coming_message() else {
-            return;
-        };
-        self.fill_step += 1;
-        // The packet itself was asked for when it came in sight.
-        if step > 0 && !is_passed_on(packet) {
-            let (line, sectors, entry) = (line_number(packet), packet.sectors, packet.tag);
-            self.ask_for_fill(step, line, sectors, entry);
-        }
-    }
-
-    /// The same for the next three fills at once, as others have brought them near.
-    #[inline]
-    fn ask_for_fills(&self) {
-        for n in 0..LAST_FILL_STEP {
-            match self.ports.returns.ahead(n.into()) {
-                Some(packet) if is_passed_on(packet) => {}
-                Some(packet) => {
-                    self.ask_for_fill(LAST_FILL_STEP - n, line_number(packet), packet.sectors, packet.tag);
-                }
-                None => return,
-            }
-        }
-    }
-
-    /// First asks for what is known of a fill by its entry, then for who waits for it, then for the packet that waits, each step by what
-    /// the one before has brought.
-    #[inline]
-    fn ask_for_fill(&self, step: u8, line: u32, sectors: u8, entry: u32) {
-        if step == 1 {
-            self.mshr.prefetch_entry(entry);
-            self.tags.prefetch(line);
-        } else if let Some(slot) = self.mshr.first_waiter(entry, sectors) {
-            match step {
-                LAST_FILL_STEP => self.waiting.prefetch_packet(slot),
-                _ => self.waiting.prefetch(slot),
-            }
         }
     }
 

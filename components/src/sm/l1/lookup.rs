@@ -6,28 +6,6 @@ use super::{L1, TagState, is_passed_on, line_number};
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask, n_sectors};
 
 impl L1 {
-    /// Asks for what looking the next request up will read, before other things are done. Where lines lie is spread over more memory than
-    /// the processor's caches keep for each of many SMs.
-    #[inline]
-    pub(super) fn ask_for_next(&mut self, now: Cycle) {
-        if !self.state.is_stall()
-            && let Some(packet) = self.ports.requests.peek(now)
-        {
-            self.tags.prefetch(line_number(packet));
-        }
-    }
-
-    /// The same for the request after that, if it is under way already.
-    #[inline]
-    pub(super) fn ask_for_second(&mut self) {
-        if !self.state.is_stall()
-            && matches!(self.ports.requests.coming(), Some((_, 0)))
-            && let Some(packet) = self.ports.requests.coming_message()
-        {
-            self.tags.prefetch(line_number(packet));
-        }
-    }
-
     /// Looks one request up, if there is one.
     #[inline]
     pub(super) fn take_request(&mut self, now: Cycle) {

@@ -6,9 +6,6 @@
 //!
 //! Invariant: no sector of a line is fresh in two entries.
 
-use warpwave_hw::prefetch::prefetch;
-
-use crate::chains::HOST_LINE;
 use crate::proto::mem::{SECTORS, each_sector};
 use crate::waiting::{SectorQueue, Waiting};
 
@@ -132,26 +129,6 @@ impl Mshr {
             }
             at = entry.next;
         }
-    }
-
-    /// Asks for what tells which lines are not under way ([`prefetch`]).
-    pub(super) fn prefetch(&self) {
-        self.busy
-            .chunks(HOST_LINE / size_of::<u64>())
-            .for_each(|words| prefetch(&words[0]));
-    }
-
-    /// Asks for a request.
-    #[inline]
-    pub(super) fn prefetch_entry(&self, n: u32) {
-        prefetch(&self.entries[n as usize]);
-    }
-
-    /// The slot that waits longest for the lowest of these sectors of a request.
-    #[inline]
-    pub(super) fn first_waiter(&self, n: u32, sectors: u8) -> Option<u32> {
-        let queue = self.entries[n as usize].queues.get(sectors.trailing_zeros() as usize)?;
-        queue.first()
     }
 
     /// Everything under way is old.

@@ -28,9 +28,6 @@ impl L1 {
         };
         self.data_free = now + cycles;
         self.stats.data_cycles += cycles;
-        if let Some((_, next)) = self.hits.front() {
-            next.prefetch();
-        }
         self.ports.answers.send(now, packet);
         self.progress = true;
     }

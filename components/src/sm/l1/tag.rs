@@ -6,9 +6,8 @@
 //! A line is found by its chain ([`crate::chains`]).
 
 use warpwave_hw::lru::Lru;
-use warpwave_hw::prefetch::prefetch;
 
-use crate::chains::{Chains, HOST_LINE, Tag, Tagged};
+use crate::chains::{Chains, Tag, Tagged};
 use crate::proto::mem::LINE;
 
 /// Most ways of a set: beyond them nothing is gained but search.
@@ -96,18 +95,6 @@ impl Tags {
     pub(super) fn find(&self, line: u32) -> Option<(usize, u8)> {
         let at = self.chains.find(&self.places, line)?;
         Some((at, self.sectors[at]))
-    }
-
-    /// Asks for what looking a line up reads first.
-    #[inline]
-    pub(super) fn prefetch(&self, line: u32) {
-        self.chains.prefetch(line);
-    }
-
-    /// Asks for what tells of most lines that they are not here.
-    pub(super) fn prefetch_filter(&self) {
-        self.chains.prefetch_filter();
-        self.sectors.chunks(HOST_LINE).for_each(|line| prefetch(&line[0]));
     }
 
     /// Notes a use.

@@ -2,13 +2,11 @@
 //!
 //! Each entry keeps the parts of its access in place. The tag of a packet names entry and part.
 
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::WARP_SIZE;
 
 use super::coalescer::Parts;
 use super::halves::Halves;
-use crate::bits::bits;
 use crate::grow::push;
 use crate::proto::warp::Flight;
 
@@ -154,7 +152,6 @@ impl PendingTable {
             self.entries[entry] = pending;
             self.parts[entry].clear();
         }
-        self.prefetch_entry(self.lowest_free());
         entry as u32
     }
 
@@ -163,23 +160,6 @@ impl PendingTable {
     fn add_first_used(&mut self, pending: Pending) {
         push(&mut self.entries, pending);
         push(&mut self.parts, Parts::NONE);
-    }
-
-    /// Asks for an entry, if it was ever used.
-    #[inline]
-    fn prefetch_entry(&self, entry: usize) {
-        if let (Some(pending), Some(parts)) = (self.entries.get(entry), self.parts.get(entry)) {
-            prefetch(pending);
-            prefetch(parts);
-        }
-    }
-
-    /// Asks for the accesses under way.
-    pub fn prefetch(&self) {
-        for (n, &word) in self.used.iter().enumerate() {
-            bits(word).for_each(|entry| prefetch(&self.entries[n * WORD + entry]));
-        }
-        self.prefetch_entry(self.lowest_free());
     }
 
     /// An access and its parts.
@@ -194,7 +174,6 @@ impl PendingTable {
     pub fn take(&mut self, entry: u32) -> Pending {
         self.used[entry as usize / WORD] &= !(1 << (entry as usize % WORD));
         self.n_used -= 1;
-        prefetch(&self.parts[entry as usize]);
         std::mem::replace(&mut self.entries[entry as usize], Pending::FREE)
     }
 

@@ -27,7 +27,6 @@ mod products;
 pub use lines::LinePorts;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -271,6 +270,8 @@ impl SharedMemory {
     }
 }
 
+warpwave_hw::warm!(SharedMemory: ; ports);
+
 impl Component for SharedMemory {
     fn path(&self) -> &Path {
         &self.path
@@ -326,10 +327,6 @@ impl Component for SharedMemory {
         let passes = self.shown.map_or(0, |(.., passes)| u64::from(passes));
         probe.state("banks", &BANK_STATES, Some(bank_state(passes)));
         probe.vector("passes", 6, Some(passes));
-    }
-
-    fn touch(&self) {
-        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -32,11 +32,9 @@ pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
@@ -261,6 +259,8 @@ impl Lsu {
     }
 }
 
+warpwave_hw::warm!(Lsu: finished, stats; ports);
+
 impl Component for Lsu {
     fn path(&self) -> &Path {
         &self.path
@@ -335,17 +335,6 @@ impl Component for Lsu {
             Some(self.answered.map_or(0, |(_, age)| age & 0xff_ffff)),
         );
         probe.vector("pending", 10, Some(self.pending.n_used() as u64));
-    }
-
-    fn touch(&self) {
-        // Itself too: a component is of many lines.
-        prefetch(&self.finished);
-        prefetch(&self.stats);
-        self.pool.prefetch();
-        self.ports.touch();
-        self.pending.prefetch();
-        let waiting = self.ports.input.iter().filter_map(InPort::seen);
-        waiting.for_each(|flight| flight.prefetch_head());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

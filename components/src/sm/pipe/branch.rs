@@ -63,6 +63,8 @@ fn apart(flight: &Flight) -> LaneMask {
     flight.lanes.filter(|lane| masks[lane] != first)
 }
 
+warpwave_hw::warm!(BranchUnit);
+
 impl Component for BranchUnit {
     fn path(&self) -> &Path {
         &self.path

@@ -19,7 +19,6 @@
 //! Invariant: results leave in the order in which operands came.
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -89,6 +88,8 @@ pub(super) fn compute(flight: &mut Flight) {
     execute(inst, decoded, flight.lanes, &flight.operands, &mut flight.results);
 }
 
+warpwave_hw::warm!(MathPipe: ; ports);
+
 impl Component for MathPipe {
     fn path(&self) -> &Path {
         &self.path
@@ -135,10 +136,6 @@ impl Component for MathPipe {
         probe.bit("valid", Some(self.entered.is_some()));
         probe.vector("warp", 5, self.entered.map(|(warp, _)| u64::from(warp)));
         probe.vector("pc", 32, self.entered.map(|(_, pc)| u64::from(pc)));
-    }
-
-    fn touch(&self) {
-        self.ports.touch();
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -6,22 +6,8 @@ use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::program::{Decoded, WordSource};
 
-use crate::proto::warp::{Flight, WarpStart};
+use crate::proto::warp::Flight;
 use crate::sm::subcore::regfile::RegFile;
-
-/// Asks for the registers that a warp which began so will read with the instruction at a program counter, if there is one
-/// ([`warpwave_hw::prefetch`]).
-#[inline]
-pub fn prefetch_at(pc: u32, start: &WarpStart, file: &RegFile) {
-    let Some(decoded) = start.grid.program.decoded().get(pc as usize) else {
-        return;
-    };
-    for source in &decoded.sources[..decoded.words as usize] {
-        if let WordSource::Reg(reg) = *source {
-            file.prefetch(start.warp.into(), reg, 1);
-        }
-    }
-}
 
 /// Reads the operands of `flight`, whose instruction and facts these are, and narrows its lanes from the running ones to those in
 /// which the guard holds. Predicates are left as they were in the box where the instruction looks at none.

@@ -27,11 +27,9 @@ pub use stats::Stats;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
@@ -42,7 +40,7 @@ use crate::bits::bits;
 use crate::proto::event::{Log, What};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{Brief, Flight, PlaceNote, WarpStart};
-use crate::sm::subcore::collector::{self, gather};
+use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::PIPES;
 use place::place;
@@ -97,13 +95,7 @@ pub struct Dispatch {
     warps: Vec<Option<WarpStart>>,
     /// What the last counting barrier of each warp counted.
     counted: Vec<u32>,
-    /// The instruction behind the last that each warp issued.
-    next: Vec<u32>,
     pool: Vec<Box<Flight>>,
-    /// The links to pipes that have carried anything: most kernels never use half of the pipes.
-    used_pipes: u32,
-    /// Likewise the links of results, those of math pipes first.
-    used_results: u64,
     /// The instruction that gathers operands, and when it has them.
     gathering: Option<(Cycle, Box<Flight>)>,
     /// What the last tick did, for the waveform.
@@ -126,10 +118,7 @@ impl Dispatch {
             file: RegFile::new(config.rows, config.warps),
             warps: vec![None; config.warps],
             counted: vec![0; config.warps],
-            next: vec![0; config.warps],
             pool: Vec::new(),
-            used_pipes: 0,
-            used_results: 0,
             gathering: None,
             sent: None,
             stored: None,
@@ -163,22 +152,6 @@ impl Dispatch {
         }
     }
 
-    /// Goes through the ends of links that are likely used soon.
-    fn each_used(&self, mut with: impl FnMut(&dyn Touch)) {
-        let Ports {
-            issue,
-            release,
-            pipes,
-            results,
-            queued,
-            ..
-        } = &self.ports;
-        with(issue);
-        with(release);
-        bits(self.used_pipes).for_each(|n| with(&pipes[n]));
-        bits(self.used_results).for_each(|n| with(results.get(n).unwrap_or_else(|| &queued[n - results.len()])));
-    }
-
     fn send_gathered(&mut self, now: Cycle) {
         let Some((ready, flight)) = &self.gathering else { return };
         let pipe = flight.brief.pipe;
@@ -189,7 +162,6 @@ impl Dispatch {
             self.stats.instructions += 1;
             self.stats.thread_instructions += u64::from(flight.lanes.count());
             self.sent = Some((pipe, flight.warp, flight.pc));
-            self.used_pipes |= 1 << pipe as u32;
             let number = flight.issued.0;
             self.tell(now, flight.warp, What::Send { number });
             let skipped = flight.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
@@ -201,18 +173,8 @@ impl Dispatch {
         }
     }
 
-    /// Asks for the operands of the instruction that comes next, where it is under way.
-    #[inline]
-    fn ask_for_next(&self) {
-        if let Some(issue) = self.ports.issue.next_copy()
-            && let Some(start) = &self.warps[issue.warp() as usize]
-        {
-            collector::prefetch_at(issue.pc(), start, &self.file);
-        }
-    }
-
     fn gather_next(&mut self, now: Cycle) {
-        let Some(issue) = self.ports.issue.recv_copy(now) else {
+        let Some(issue) = self.ports.issue.recv(now) else {
             return;
         };
         let (warp, pc) = (issue.warp(), issue.pc());
@@ -221,9 +183,6 @@ impl Dispatch {
             Some(flight) => flight,
             None => Box::new(Flight::blank(self.config.subcore, start.grid.clone())),
         };
-        if let Some(next) = self.pool.last() {
-            next.prefetch();
-        }
         if !std::sync::Arc::ptr_eq(&flight.grid, &start.grid) {
             flight.grid = start.grid.clone();
         }
@@ -232,11 +191,8 @@ impl Dispatch {
         let decoded = &grid.program.decoded()[pc as usize];
         let timing = &grid.timing[pc as usize];
         flight.brief = Brief::of(inst, decoded, timing);
-        self.file
-            .prefetch(warp as usize, flight.brief.dst, flight.brief.result_words);
         flight.warp = warp;
         flight.pc = pc;
-        self.next[warp as usize] = pc + 1;
         flight.group = issue.group();
         flight.issued = Cycle(now.0 - 1);
         self.tell(now, warp, What::Gather { number: now.0 - 1 });
@@ -247,8 +203,6 @@ impl Dispatch {
             barrier_count: self.counted[warp as usize],
             ..place(&self.config, start, now)
         });
-        // Mostly the warp goes on with the next instruction.
-        collector::prefetch_at(pc + 1, start, &self.file);
         let cycles = u64::from(timing.operand_cycles);
         self.stats.bank_conflict_cycles += cycles - 1;
         self.gathering = Some((now + (cycles - 1), flight));
@@ -257,6 +211,8 @@ impl Dispatch {
 
 /// Number of the first result's port in the inbox.
 const FIRST_RESULT: u32 = 1;
+
+warpwave_hw::warm!(Dispatch: file, gathering, stats, warps; ports);
 
 impl Component for Dispatch {
     fn path(&self) -> &Path {
@@ -273,7 +229,6 @@ impl Component for Dispatch {
             }
         }
         if under_way >> FIRST_RESULT != 0 {
-            self.used_results |= under_way >> FIRST_RESULT;
             self.take_results(under_way >> FIRST_RESULT, now);
         }
         if self.gathering.is_some() {
@@ -286,7 +241,6 @@ impl Component for Dispatch {
                 self.send_gathered(now);
             }
         }
-        self.ask_for_next();
         if self.has_result(now) {
             return Activity::Busy;
         }
@@ -301,8 +255,6 @@ impl Component for Dispatch {
         self.file = RegFile::new(self.config.rows, self.config.warps);
         self.warps.fill(None);
         self.counted.fill(0);
-        self.next.fill(0);
-        (self.used_pipes, self.used_results) = (0, 0);
         self.gathering = None;
         self.sent = None;
         self.stored = None;
@@ -329,18 +281,6 @@ impl Component for Dispatch {
         probe.bit("writeback_valid", Some(self.stored.is_some()));
         probe.vector("writeback_warp", 5, self.stored.map(|(warp, _)| u64::from(warp)));
         probe.vector("writeback_pc", 32, self.stored.map(|(_, pc)| u64::from(pc)));
-    }
-
-    fn touch(&self) {
-        self.each_used(|end| end.prefetch());
-        // Itself too: a component is of many lines.
-        prefetch(&self.file);
-        prefetch(&self.gathering);
-        prefetch(&self.stats);
-        self.pool.last().into_iter().for_each(prefetch);
-        self.warps.iter().for_each(prefetch);
-        self.next.first().into_iter().for_each(prefetch);
-        self.each_used(|end| end.touch());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

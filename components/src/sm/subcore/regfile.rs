@@ -4,8 +4,7 @@
 //!
 //! The host's memory for a row is taken when a warp first has it: most kernels use a part of the file.
 
-use warpwave_hw::prefetch::prefetch;
-use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
+use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::reg::{Pred, Reg};
 
 use crate::grow::grow;
@@ -60,17 +59,6 @@ impl RegFile {
         &self.rows[self.place(warp, reg)]
     }
 
-    /// Prefetches `words` registers of a warp from `first` on. The range may include registers that were never allocated.
-    #[inline]
-    pub fn prefetch(&self, warp: usize, first: Reg, words: u8) {
-        let first = self.place(warp, first);
-        for place in first..first + words as usize {
-            let Some(row) = self.rows.get(place) else { return };
-            prefetch(&row.0[0]);
-            prefetch(&row.0[WARP_SIZE / 2]);
-        }
-    }
-
     /// Writes one register of a warp in some lanes.
     #[inline]
     pub fn write(&mut self, warp: usize, reg: Reg, value: &Lanes, lanes: LaneMask) {
@@ -98,6 +86,8 @@ impl RegFile {
 mod tests {
     use proptest::prelude::*;
 
+    use warpwave_isa::lane::WARP_SIZE;
+
     use super::*;
 
     const WARPS: usize = 3;
@@ -113,15 +103,6 @@ mod tests {
         assert!(*last == Lanes::ZERO, "{last:?}");
         file.assign(0, REGISTERS);
         assert_eq!(file.read(0, Reg(3)).0, [7; WARP_SIZE]);
-    }
-
-    #[test]
-    fn rows_that_no_warp_has_had_may_be_asked_for() {
-        let mut file = RegFile::new(WARPS * REGISTERS, WARPS);
-        file.assign(0, 4);
-        file.prefetch(0, Reg(3), 2);
-        file.prefetch(0, Reg(254), 1);
-        assert_eq!(*file.read(0, Reg(3)), Lanes::ZERO);
     }
 
     /// A register of a warp, what is written to it, and lanes, all of them or some.

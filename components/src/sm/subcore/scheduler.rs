@@ -31,11 +31,9 @@ pub use view::Stats;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
-use warpwave_hw::link::touch::Touch;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
@@ -201,6 +199,8 @@ impl Scheduler {
     }
 }
 
+warpwave_hw::warm!(Scheduler: ibuffers, policy, ready, pipe_free, stats, warps; ports);
+
 impl Component for Scheduler {
     fn path(&self) -> &Path {
         &self.path
@@ -268,23 +268,6 @@ impl Component for Scheduler {
 
     fn catch_up(&mut self, now: Cycle) {
         self.dirty |= self.ibuffers.arrive(Cycle(now.0.saturating_sub(1)));
-    }
-
-    fn touch(&self) {
-        // The others carry something only when warps start, part, meet or end.
-        let Ports {
-            issue, release, note, ..
-        } = &self.ports;
-        let used: [&dyn Touch; 3] = [issue, release, note];
-        used.iter().for_each(|end| end.prefetch());
-        // Itself too: a component is of many lines.
-        prefetch(&self.ibuffers);
-        prefetch(&self.policy);
-        prefetch(&self.ready);
-        prefetch(&self.pipe_free);
-        prefetch(&self.stats);
-        self.warps.prefetch();
-        used.iter().for_each(|end| end.touch());
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {

@@ -3,7 +3,6 @@
 //! A bit is set at issue and cleared when the result is stored. Reading or writing a pending register waits, so a register has
 //! at most one write in flight. Sources are read in order of issue, so writes after reads need no bit.
 
-use warpwave_hw::prefetch::prefetch;
 use warpwave_isa::reg::RegSet;
 
 use crate::proto::launch::ResultWait;
@@ -54,13 +53,6 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Has the processor bring all of it.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&self.all);
-        prefetch(&self.short);
-    }
-
     /// Marks the results of an instruction as pending.
     #[inline]
     pub fn issue(&mut self, inst: &Predecoded) {

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use warpwave_hw::prefetch::prefetch;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::LaneMask;
 
-use crate::bits::bits;
 use crate::proto::launch::Grid;
 use crate::proto::predecoded::{Course, Group, Order, Predecoded};
 use crate::proto::warp::WarpStart;
@@ -263,15 +261,6 @@ impl Warps {
     #[inline]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut Warp> {
         (self.resident >> slot & 1 == 1).then(|| &mut self.slots[slot])
-    }
-
-    /// Asks for what every instruction of the resident warps needs ([`prefetch`]).
-    pub fn prefetch(&self) {
-        for slot in bits(self.resident) {
-            let warp = &self.slots[slot];
-            prefetch(&warp.code);
-            warp.board.prefetch();
-        }
     }
 
     /// All slots.

@@ -27,7 +27,6 @@ impl Lsu {
             if waiting >> subcore & 1 == 1 && self.subcore_free[subcore] <= now && self.can_take(subcore, now) {
                 self.last = subcore;
                 self.take(subcore, now);
-                self.ask_for_next(now);
                 return;
             }
         }
@@ -39,14 +38,6 @@ impl Lsu {
         match subcore + 1 {
             next if next < self.ports.input.len() => next,
             _ => 0,
-        }
-    }
-
-    /// Asks for what the next sub-core in turn has waiting, perhaps for long.
-    fn ask_for_next(&mut self, now: Cycle) {
-        let next = self.after(self.last);
-        if let Some(flight) = self.ports.input[next].peek(now) {
-            flight.prefetch_head();
         }
     }
 

@@ -81,7 +81,6 @@ impl Lsu {
                 if !is_device && accept::is_split(flight) {
                     ports.note[*subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
                 }
-                flight.prefetch_head();
                 port.send(now, self.finished.remove(n).flight);
             } else {
                 n += 1;

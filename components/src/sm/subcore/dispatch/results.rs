@@ -10,7 +10,6 @@ use crate::grow::push;
 use crate::proto::event::What;
 use crate::proto::issue::Release;
 use crate::proto::warp::{Brief, Flight};
-use crate::sm::subcore::collector;
 
 impl Dispatch {
     /// Stores what has come in, lower ports first.
@@ -97,17 +96,6 @@ impl Dispatch {
             let release = Release::new(flight.warp, flight.pc, flight.group);
             self.ports.release.send(now, release);
         }
-        if flight.brief.pipe == Pipe::Lsu {
-            self.prefetch_next(flight.warp as usize);
-        }
         push(&mut self.pool, flight);
-    }
-
-    /// Asks for the operands of the instruction that a warp comes to next, if it does not jump: what it waited for may be here.
-    #[inline]
-    fn prefetch_next(&self, warp: usize) {
-        if let Some(start) = &self.warps[warp] {
-            collector::prefetch_at(self.next[warp], start, &self.file);
-        }
     }
 }

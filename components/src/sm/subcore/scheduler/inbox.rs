@@ -19,7 +19,7 @@ impl Scheduler {
             self.take_commands(now);
         }
         if under_way & 1 << NOTE != 0 {
-            while let Some(note) = self.ports.note.recv_copy(now) {
+            while let Some(note) = self.ports.note.recv(now) {
                 match note {
                     MemoryNote::Taken { warp } => self.taken(warp as usize),
                     MemoryNote::Stored { warp } => self.stored(warp as usize),
@@ -27,7 +27,7 @@ impl Scheduler {
             }
         }
         if under_way & 1 << RELEASE != 0 {
-            while let Some(release) = self.ports.release.recv_copy(now) {
+            while let Some(release) = self.ports.release.recv(now) {
                 self.release(release);
             }
         }

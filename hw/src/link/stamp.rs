@@ -1,0 +1,131 @@
+//! The stamps of a link's slots: from which cycle each end may act on a slot.
+//!
+//! A link of depth n has n slots, used in turn. Each end keeps its own index, so there is no shared index. A stamp is one word, which
+//! answers both ends' question with one load:
+//!
+//! | slot | stamp |
+//! |---|---|
+//! | holds a message | [`FULL`], the cycle from which the message is visible, its sideband |
+//! | is empty | the cycle from which the sender may use it |
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::tile::HORIZON;
+use crate::time::Cycle;
+
+/// The stamp of one slot.
+pub(super) struct Stamp(AtomicU64);
+
+/// The stamps of a link, shared by both ends. The first is the link's header.
+pub(super) type Stamps = Arc<[Stamp]>;
+
+/// Index of the header among the stamps. Inside a tile it holds [`WAITED_FOR`] and [`NUMBER`].
+pub(super) const HEADER: usize = 0;
+
+/// Index of the first slot.
+pub(super) const FIRST: u32 = HEADER as u32 + 1;
+
+/// The slot holds a message.
+const FULL: u64 = 1 << 63;
+
+/// Bits of a sideband, below those of the cycle.
+const LABEL_BITS: u32 = u16::BITS - 1;
+
+/// The largest sideband of a message.
+pub const LARGEST_LABEL: u16 = (1 << LABEL_BITS) - 1;
+
+/// A message sent in the last cycle is visible before the cycle's bits end.
+const _: () = assert!(Cycle::LAST.0 + HORIZON < FULL >> LABEL_BITS);
+
+/// Header: the sender is to be woken when a slot is free.
+pub(super) const WAITED_FOR: u64 = 1 << 63;
+
+/// Header: the link's number in the receiver's [`inbox`](super::inbox), counted from 1; 0 without one.
+pub(super) const NUMBER: u64 = WAITED_FOR - 1;
+
+/// A header and `depth` empty slots.
+pub(super) fn stamps(depth: u32) -> Stamps {
+    (0..=depth).map(|_| Stamp(AtomicU64::new(0))).collect()
+}
+
+/// The slot after another.
+#[inline]
+pub(super) fn next(slot: u32, stamps: &[Stamp]) -> u32 {
+    let next = slot + 1;
+    if next as usize == stamps.len() { FIRST } else { next }
+}
+
+impl Stamp {
+    /// Whether the slot holds a message.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.0.load(Ordering::Acquire) & FULL != 0
+    }
+
+    /// Whether the sender may use the slot.
+    #[inline]
+    pub(super) fn is_free(&self, now: Cycle) -> bool {
+        // A full slot's word is beyond any cycle.
+        self.0.load(Ordering::Acquire) >> LABEL_BITS <= now.0
+    }
+
+    /// From when the sender may use the slot, unless it holds a message.
+    #[inline]
+    pub(super) fn free_from(&self) -> Option<Cycle> {
+        let word = self.0.load(Ordering::Acquire);
+        (word & FULL == 0).then_some(Cycle(word >> LABEL_BITS))
+    }
+
+    /// Whether the slot's message is visible.
+    #[inline]
+    pub(super) fn is_ready(&self, now: Cycle) -> bool {
+        is_ready(self.0.load(Ordering::Acquire), now)
+    }
+
+    /// The sideband of the message, if it is visible.
+    #[inline]
+    pub(super) fn label(&self, now: Cycle) -> Option<u16> {
+        let word = self.0.load(Ordering::Acquire);
+        is_ready(word, now).then_some(word as u16 & LARGEST_LABEL)
+    }
+
+    /// The cycle from which the message is visible, and its sideband, if there is one.
+    #[inline]
+    pub(super) fn coming(&self) -> Option<(Cycle, u16)> {
+        let word = self.0.load(Ordering::Acquire);
+        let visible = Cycle((word & !FULL) >> LABEL_BITS);
+        (word & FULL != 0).then_some((visible, word as u16 & LARGEST_LABEL))
+    }
+
+    /// Lets the receiver know of the message that was sent into the slot.
+    #[inline]
+    pub(super) fn fill(&self, visible: Cycle, label: u16) {
+        let word = FULL | visible.0 << LABEL_BITS | u64::from(label);
+        self.0.store(word, Ordering::Release);
+    }
+
+    /// Lets the sender know from when the slot is free.
+    #[inline]
+    pub(super) fn free(&self, from: Cycle) {
+        self.0.store(from.0 << LABEL_BITS, Ordering::Release);
+    }
+
+    /// The word of the header.
+    #[inline]
+    pub(super) fn header(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes the header. Both ends are on one thread then.
+    #[inline]
+    pub(super) fn set_header(&self, word: u64) {
+        self.0.store(word, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn is_ready(word: u64, now: Cycle) -> bool {
+    // An empty slot's word is below FULL, so it wraps to a cycle beyond any other.
+    word.wrapping_sub(FULL) >> LABEL_BITS <= now.0
+}
