@@ -1,30 +1,36 @@
-//! The global clock: runs every tile for a while by itself, lets them exchange, and goes on.
+//! The global clock: runs every tile for a window of cycles by itself, lets the tiles exchange messages, and goes on.
 //!
-//! Nothing that a tile sends can reach another before the shortest latency between tiles, the *quantum*, is over. So tiles may
-//! run that long one after the other, or on several threads, with the same result. Where the tiles fall into hubs and leaves
-//! (module `sides`), the two sides run in turn, each until it is one quantum ahead of the other: windows of two quanta (module
-//! `window`). A hub with a shorter way to the leaves does not shorten them while it only answers ([`crate::tile::Promise`]). When no
-//! tile has anything to do, the clock jumps. Threads run neighbouring tiles and meet where their loads are equal (module `ring`).
+//! ```text
+//!   cycle          now      now+L     now+2L    now+3L    now+4L
+//!   leaves         |-- 1 --->|------- 3 ------->|------- 5 ---
+//!   interconnect   |------- 2 ------->|------- 4 ------->|
+//! ```
+//!
+//! The *lookahead* L is the shortest latency of a link between two tiles, or the quantum if that is shorter. A message sent in cycle t is
+//! visible in cycle t + L at the earliest. A link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles
+//! run in turn: if one has run up to cycle t, the other may run up to t + L. A window covers 2 L cycles. When no tile has anything to
+//! do, the clock jumps.
+//!
+//! # Why nothing else decides a result
+//! - A tile runs the same cycles, in order, whatever the windows are.
+//! - In each cycle it sees the messages whose stamp has come. They were sent at least L cycles before, so the sender has run that far.
+//! - Credits have the same latency, so the same holds for room in a link.
+//!
+//! Each host thread runs a fixed range of the tiles of each role (module `worker`).
 
-mod marks;
-mod meeting;
-mod plan;
-mod ring;
-mod share;
-mod sides;
-mod stretch;
-mod window;
+mod barrier;
+mod leader;
+mod role;
+mod worker;
 
 use std::panic::resume_unwind;
 
-use crate::tile::bell::Bells;
-use crate::tile::{Promise, Tile};
+use crate::tile::Tile;
+use crate::tile::due::DueTable;
 use crate::time::Cycle;
-use plan::{Orders, Plan};
-use ring::Ring;
-use share::Share;
-use sides::Side;
-use window::Reaches;
+use leader::{Leader, WorkerPool};
+use role::Role;
+use worker::Worker;
 
 /// Longest quantum, whatever the links allow: half the horizon of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
@@ -44,12 +50,9 @@ pub enum Stop {
 pub struct Clock {
     now: Cycle,
     tiles: Vec<Tile>,
-    /// By the tiles' numbers.
-    sides: Vec<Side>,
-    /// What the links allow, whatever the quantum.
-    reaches: Reaches,
-    promises: Vec<Promise>,
-    bells: Bells,
+    /// By tile number.
+    roles: Vec<Role>,
+    due: DueTable,
     quantum: u64,
     threads: usize,
 }
@@ -57,21 +60,18 @@ pub struct Clock {
 impl Clock {
     /// A clock at cycle 0 over these tiles, with the longest quantum that their links allow, on one thread.
     pub fn new(mut tiles: Vec<Tile>) -> Self {
-        let bells = Bells::new(tiles.len());
+        let due = DueTable::new(tiles.len());
         for (n, tile) in tiles.iter_mut().enumerate() {
-            tile.join(&bells, n);
+            tile.join(&due, n);
             tile.wake_all(Cycle::ZERO);
         }
-        let sides = sides::of(&tiles);
-        let (reaches, promises) = reaches(&tiles, &sides);
+        let latencies = tiles.iter().filter_map(Tile::remote_latency);
         Clock {
             now: Cycle::ZERO,
-            sides,
+            roles: role::of(&tiles),
+            quantum: latencies.min().unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM),
             tiles,
-            quantum: reaches.hubs,
-            reaches,
-            promises,
-            bells,
+            due,
             threads: 1,
         }
     }
@@ -87,17 +87,16 @@ impl Clock {
     }
 
     /// The tiles, to watch, shuffle or reset them between runs.
-    /// Each keeps its place: others ring its bell by it.
     pub fn tiles_mut(&mut self) -> &mut [Tile] {
         &mut self.tiles
     }
 
-    /// Cycles that a tile may be ahead of those that it sends to, of hubs that only answer twice as many at most.
+    /// The lookahead: cycles that a tile may be ahead of those that it sends to.
     pub fn quantum(&self) -> u64 {
         self.quantum
     }
 
-    /// Shortens the quantum. No result may depend on it.
+    /// Shortens the lookahead. No result depends on it.
     ///
     /// # Panics
     /// If it is 0 or longer than the links allow.
@@ -110,7 +109,7 @@ impl Clock {
         self.quantum = quantum;
     }
 
-    /// Runs on so many threads, at least 1. No result may depend on it.
+    /// Sets the number of host threads, at least 1. No result depends on it.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
@@ -141,7 +140,7 @@ impl Clock {
     /// # Panics
     /// As a component does, whatever thread ticked it.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
-        let reason = self.lead(|plan, _| plan.run(limit, &mut stop));
+        let reason = self.lead(|leader| leader.run(limit, &mut stop));
         if reason == Stop::Limit {
             self.begin_windows();
         }
@@ -154,11 +153,11 @@ impl Clock {
     /// # Panics
     /// As a component does, whatever thread ticked it.
     pub fn run_until_still(&mut self, step: u64) {
-        self.lead(|plan, ring| {
-            let (mut is_still, mut busy) = (false, 0);
+        self.lead(|leader| {
+            let mut is_still = false;
             loop {
-                let reason = plan.run_to(plan.now() + step)?;
-                let was_still = std::mem::replace(&mut is_still, ring.is_still(&mut busy));
+                let reason = leader.run_to(leader.now() + step)?;
+                let was_still = std::mem::replace(&mut is_still, leader.is_still());
                 if was_still && is_still || reason == Stop::Quiet && !is_still {
                     return Some(());
                 }
@@ -166,51 +165,33 @@ impl Clock {
         });
     }
 
-    /// Does what is asked for, with this thread leading the others.
-    fn lead<T>(&mut self, what: impl FnOnce(&mut Plan, &Ring) -> Option<T>) -> T {
-        self.bells.set_alone(self.threads == 1);
-        let (threads, quantum, now) = (self.threads, self.quantum, self.now);
-        let ring = Ring::new(&mut self.tiles, &self.sides, threads);
-        let reaches = ring.reaches(quantum);
-        let orders = Orders::new(Share::deal(&ring, &reaches, &self.bells, threads, now));
-        let mut plan = Plan::new(&ring, &orders, now, self.reaches.within(quantum), &self.promises);
+    /// Does `what` with this thread as the leader of the others.
+    fn lead<T>(&mut self, what: impl FnOnce(&mut Leader) -> Option<T>) -> T {
+        for tile in &mut self.tiles {
+            tile.note_due(self.now);
+        }
+        let workers = Worker::split(&mut self.tiles, &self.roles, &self.due, self.threads);
+        let pool = WorkerPool::new(workers);
+        let mut leader = Leader::new(self.now, self.quantum, &self.roles, &self.due, &pool);
         let result = std::thread::scope(|scope| {
-            let follow = |worker| {
-                let orders = &orders;
-                scope.spawn(move || orders.follow(worker))
+            let follow = |number| {
+                let pool = &pool;
+                scope.spawn(move || pool.follow(number))
             };
-            let others: Vec<_> = (1..threads).map(follow).collect();
-            let result = plan.lead(|plan| what(plan, &ring));
+            let others: Vec<_> = (1..self.threads).map(follow).collect();
+            let result = leader.lead(what);
             for other in others {
                 other.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
-            result.expect("all threads came to every meeting")
+            result.expect("no thread has panicked")
         });
-        self.now = plan.now();
+        self.now = leader.now();
         result
     }
 
-    /// A jump that ticks nothing may pass the first cycle of a window; it shows what there was to see in it.
+    /// Begins trace windows that a jump of the clock has passed.
     fn begin_windows(&mut self) {
         let now = self.now;
-        self.tiles.iter_mut().for_each(|tile| _ = tile.begin_passed(now));
+        self.tiles.iter_mut().for_each(|tile| tile.begin_passed(now));
     }
-}
-
-/// What the links between tiles of these sides allow, and the promises of desks.
-fn reaches(tiles: &[Tile], sides: &[Side]) -> (Reaches, Vec<Promise>) {
-    let reach = |tile: &Tile| tile.remote_latency().unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM);
-    let of = |side| tiles.iter().filter(move |tile| sides[tile.number()] == side);
-    let desks = || of(Side::Desk);
-    let ahead = if sides.contains(&Side::Hub) {
-        Side::Hub
-    } else {
-        Side::Leaf
-    };
-    let reaches = Reaches {
-        hubs: of(ahead).map(reach).min().unwrap_or(MAX_QUANTUM),
-        desks: desks().map(reach).min(),
-        longest: of(ahead).chain(desks()).map(reach).max().unwrap_or(MAX_QUANTUM),
-    };
-    (reaches, desks().filter_map(Tile::promise).collect())
 }

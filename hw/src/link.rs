@@ -25,7 +25,6 @@ mod stamp;
 
 pub mod inbox;
 pub mod monitor;
-pub mod reply;
 pub mod stall;
 pub mod wires;
 
@@ -233,7 +232,7 @@ impl<T> OutPort<T> {
         stamp.fill(visible, label);
         self.slot = next(self.slot, &self.stamps);
         if self.is_remote {
-            return self.tile.leave_mail(self.receiver, visible);
+            return self.tile.wake_remote(self.receiver, visible);
         }
         let number = self.stamps[HEADER].header() & NUMBER;
         if number != 0 {

@@ -7,13 +7,11 @@
 //!
 //! Invariants: every entry of the wheel lies less than [`HORIZON`] cycles ahead; entries that other tiles make arrive in a
 //! mailbox (module `mail`) and are taken over when a window begins, before any of them falls due. A tile is at most a quantum
-//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. Of a hub that
-//! only answers it is at most two quanta ahead less what a message to that takes (module `leash`). So a mailbox taken over
+//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. So a mailbox taken over
 //! early or late never mixes up two cycles.
 
-pub(crate) mod bell;
+pub(crate) mod due;
 mod fading;
-mod leash;
 mod mail;
 mod slot;
 mod watch;
@@ -27,11 +25,10 @@ use std::sync::{Arc, PoisonError};
 use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
-use bell::Bells;
+use due::DueTable;
 use fading::Fading;
 use watch::Watch;
 
-pub use leash::Promise;
 pub(crate) use slot::Shared;
 pub use slot::Slot;
 
@@ -203,7 +200,6 @@ impl Tile {
         self.far.fill(Cycle::NEVER);
         self.next_far = Cycle::NEVER;
         self.fading.clear();
-        self.shared.leash.loosen();
         self.wake_all(now);
     }
 
@@ -217,43 +213,49 @@ impl Tile {
         if !self.skip || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
             return now;
         }
-        let message = self.shared.door.mail.next(now).min(self.shared.leash.next_reply(now));
+        let message = self.shared.remote.mail.next(now);
         self.next_known(now).min(message)
     }
 
-    /// What its component promises to all tiles that it is joined to, if its links are of the kind ([`Promise`]).
-    pub(crate) fn promise(&self) -> Option<Promise> {
-        self.shared.promise()
-    }
-
-    /// The same, as far as the tile knows of it.
+    /// The first cycle in which a component is due, messages from other tiles left out.
     #[inline]
     fn next_known(&self, now: Cycle) -> Cycle {
         self.shared.wheel.next(now).min(self.next_far).min(self.fading.next())
     }
 
-    /// The first cycle of a window to watch that has not begun.
-    pub(crate) fn next_window(&self) -> Cycle {
+    /// The first cycle of a trace window that has not begun.
+    pub(crate) fn next_trace_window(&self) -> Cycle {
         self.watch.as_ref().map_or(Cycle::NEVER, Watch::next)
     }
 
-    /// Makes the tile the machine's number `tile`.
+    /// Makes the tile number `tile` of the machine with this due table.
     ///
     /// # Panics
     /// If it is part of a machine already.
-    pub(crate) fn join(&self, bells: &Bells, tile: usize) {
-        let joined = self.shared.door.bell.set((bells.clone(), tile));
+    pub(crate) fn join(&self, due: &DueTable, tile: usize) {
+        let joined = self.shared.remote.due.set((due.clone(), tile));
         assert!(joined.is_ok(), "a tile is part of one machine");
+    }
+
+    fn due_entry(&self) -> &(DueTable, usize) {
+        let entry = self.shared.remote.due.get();
+        entry.expect("a tile that runs is part of a machine")
     }
 
     /// Its number in the machine.
     pub(crate) fn number(&self) -> usize {
-        self.shared
-            .door
-            .bell
-            .get()
-            .expect("a tile that runs is part of a machine")
-            .1
+        self.due_entry().1
+    }
+
+    /// Lowers its entry in the due table: it has run up to `now`.
+    pub(crate) fn note_due(&self, now: Cycle) {
+        let (due, tile) = self.due_entry();
+        due.lower(*tile, self.next_due(now));
+    }
+
+    /// Whether no component has anything in flight.
+    pub(crate) fn is_quiescent(&self) -> bool {
+        self.components.iter().all(|component| component.is_quiescent())
     }
 
     fn all(&self) -> u64 {

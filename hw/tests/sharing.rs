@@ -1,10 +1,8 @@
-//! Leaves that change threads: whoever runs them, they are ticked when they asked for it, once, and watched as before.
+//! Leaves with uneven work on several threads: each is ticked in the cycles that it asked for, once, and watched alike.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
 use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
@@ -162,7 +160,7 @@ fn leaves_with_uneven_work_are_ticked_when_they_asked_for_it_on_any_number_of_th
 }
 
 #[test]
-fn leaf_that_sleeps_while_it_changes_threads_is_watched_from_the_same_cycle_on() {
+fn leaf_that_sleeps_is_watched_from_the_same_cycle_on_with_any_number_of_threads() {
     let (_, alone) = run(1, true);
     for (n, seen) in alone.iter().enumerate() {
         let ticked = due(n).into_iter().filter(|now| window(n as u64).contains(now)).count();
@@ -198,49 +196,4 @@ fn leaf_that_runs_alone_wakes_no_other_thread() {
     assert_eq!(ticks.len() as u64, LAST / 10);
     let elsewhere = |tick: &&(u64, ThreadId)| tick.0 >= 200 && tick.1 != thread::current().id();
     assert_eq!(ticks.iter().find(elsewhere), None);
-}
-
-#[test]
-fn thread_that_is_done_runs_leaves_of_one_that_is_not() {
-    const LEAVES: usize = 8;
-    // Leaves 0 to 3 were dealt to the first thread, the others to the second. When leaf 0 was begun last; when leaf 3 ran, and where.
-    let begun: Arc<Mutex<Option<Cycle>>> = Arc::default();
-    let last: Arc<Mutex<Option<(Cycle, ThreadId)>>> = Arc::default();
-    let helped = Arc::new(AtomicBool::new(false));
-    let acts = (0..LEAVES).map(|n| {
-        let (begun, last, helped) = (Arc::clone(&begun), Arc::clone(&last), Arc::clone(&helped));
-        move |now: Cycle| {
-            let this = thread::current().id();
-            let is_begun = || *begun.lock().expect("no panic while it is held") == Some(now);
-            let is_helped = || {
-                let last = *last.lock().expect("no panic while it is held");
-                last.is_some_and(|(at, thread)| at == now && thread != this)
-            };
-            match n {
-                // Once is enough.
-                _ if helped.load(Ordering::SeqCst) => {}
-                0 => {
-                    *begun.lock().expect("no panic while it is held") = Some(now);
-                    helped.store(comes_true(is_helped), Ordering::SeqCst);
-                }
-                3 => *last.lock().expect("no panic while it is held") = Some((now, this)),
-                // The second thread is not done before the first has begun, however busy the cores are.
-                4 => _ = comes_true(is_begun),
-                _ => {}
-            }
-            Activity::Until(now + 40)
-        }
-    });
-    let mut clock = Clock::new(star(acts));
-    clock.set_threads(2);
-    clock.run(Cycle(40 * 20), |_| false);
-    assert!(helped.load(Ordering::SeqCst));
-}
-
-/// Whether something comes true within a while.
-fn comes_true(condition: impl Fn() -> bool) -> bool {
-    (0..500).any(|_| {
-        thread::sleep(Duration::from_micros(200));
-        condition()
-    })
 }

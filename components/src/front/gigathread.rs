@@ -28,7 +28,6 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::{Latency, Report};
-use warpwave_hw::tile::Promise;
 use warpwave_hw::time::Cycle;
 
 use crate::config;
@@ -81,15 +80,13 @@ pub struct GigaThread {
     gpcs: Gpcs,
     next_dispatch: Cycle,
     sm_free: Vec<Cycle>,
-    /// To the clock: that an SM gets no CTA before one of its own has ended.
-    promise: Promise,
     sent: Option<(usize, u64)>,
     stats: Stats,
 }
 
 impl GigaThread {
     /// An engine with nothing to run.
-    pub fn new(path: Path, config: config::GigaThread, gpcs: Gpcs, promise: Promise, ports: Ports) -> Self {
+    pub fn new(path: Path, config: config::GigaThread, gpcs: Gpcs, ports: Ports) -> Self {
         let sms = ports.launch.len();
         GigaThread {
             running: None,
@@ -97,7 +94,6 @@ impl GigaThread {
             gpcs,
             next_dispatch: Cycle::ZERO,
             sm_free: vec![Cycle::ZERO; sms],
-            promise,
             sent: None,
             stats: Stats::default(),
             path,
@@ -221,14 +217,6 @@ impl GigaThread {
         }
     }
 
-    /// Whether an SM gets no CTA before one of its own has ended: all are handed out, or all SMs are full. A cluster waits for several,
-    /// and any of them may be the last. Of a grid to come nothing is known.
-    fn only_replies(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| {
-            running.next == running.grid.ctas() || !running.in_clusters && !self.has_room(running)
-        })
-    }
-
     /// When a CTA can next be handed out, as far as is known here.
     fn next_chance(&self, now: Cycle) -> Activity {
         let Some(running) = &self.running else {
@@ -258,8 +246,6 @@ impl Component for GigaThread {
         let waiting = self.running.is_none() && self.ports.grid.is_ready(now);
         // Events are left only for want of room to tell of them.
         let unread = !self.ports.event.has_room(now) && self.ports.sm.iter().any(|port| port.is_ready(now));
-        self.promise
-            .set(self.only_replies() && !unread && !self.ports.grid.is_ready(now));
         Activity::busy_if(waiting || unread).or(self.next_chance(now))
     }
 
@@ -269,7 +255,6 @@ impl Component for GigaThread {
         self.gpcs.clear();
         self.next_dispatch = Cycle::ZERO;
         self.sm_free.fill(Cycle::ZERO);
-        self.promise.set(false);
         self.sent = None;
         self.stats = Stats::default();
         self.ports.grid.clear();

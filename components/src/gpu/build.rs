@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use warpwave_hw::clock::Clock;
-use warpwave_hw::link::reply::dialogue;
 use warpwave_hw::path::Path;
-use warpwave_hw::tile::{Promise, Slot, TileBuilder};
+use warpwave_hw::tile::{Slot, TileBuilder};
 
 use crate::config::GpuConfig;
 use crate::front::gigathread::{self, gpcs::Gpcs};
@@ -44,9 +43,8 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
     let way = config.gigathread.link_latency;
     for (number, path) in sm_paths(&config, &root).into_iter().enumerate() {
         let slots = SmSlots::new();
-        let (mut launch, launches) = join(path.child("cta.launch"), way, 2, &giga, &slots.cta);
-        let (mut event, sm_events) = join(path.child("cta.event"), way, 8, &slots.cta, &giga);
-        dialogue(&mut event, &mut launch);
+        let (launch, launches) = join(path.child("cta.launch"), way, 2, &giga, &slots.cta);
+        let (event, sm_events) = join(path.child("cta.event"), way, 8, &slots.cta, &giga);
         let (below, returns) = memory.connect(&path, &slots.l1);
         let (of_gpc, _) = config.place_in_gpc(number as u16);
         let cluster = gpcs.get_mut(of_gpc).map(|gpc| gpc.connect(&path, &slots));
@@ -61,10 +59,10 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
         };
         tiles.push(sm::fill(&config, &path, number as u16, &map, slots, outside).build());
     }
-    let (gpcs_of_sms, promise) = (Gpcs::new(config.gpcs()), Promise::of(&giga));
+    let gpcs_of_sms = Gpcs::new(config.gpcs());
     front.fill(
         &giga,
-        gigathread::GigaThread::new(giga_path, config.gigathread, gpcs_of_sms, promise, ports),
+        gigathread::GigaThread::new(giga_path, config.gigathread, gpcs_of_sms, ports),
     );
     let (memory, slices) = memory.build(&root, &storage);
     tiles.insert(0, front.build());

@@ -1,4 +1,4 @@
-//! What hangs on a sending end: for tests and waveforms who sees its messages and what delays them; and whether it is of a dialogue.
+//! What hangs on a sending end, for tests and waveforms: a monitor that sees its messages, a stall that delays them.
 
 use super::OutPort;
 use super::monitor::Monitor;
@@ -9,9 +9,6 @@ use crate::time::Cycle;
 pub(super) struct Attached<T> {
     monitor: Option<Box<dyn Monitor<T>>>,
     stall: Option<Stall>,
-    /// Whether its messages may be answered, and whether they may be answers ([`super::reply`]).
-    pub(super) asks: bool,
-    pub(super) replies: bool,
 }
 
 impl<T> OutPort<T> {
@@ -20,9 +17,6 @@ impl<T> OutPort<T> {
     pub(super) fn send_attached(&mut self, now: Cycle, extra: u64, label: u16, message: T) {
         let delay = self.attached(now, extra, &message);
         self.put(now, u64::from(self.latency) + extra + delay, label, message);
-        if let Some(attached) = &self.attached {
-            self.note_dialogue(now, attached.asks, attached.replies);
-        }
     }
 
     /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
@@ -45,12 +39,10 @@ impl<T> OutPort<T> {
         self.hook().stall = Some(stall);
     }
 
-    pub(super) fn hook(&mut self) -> &mut Attached<T> {
+    fn hook(&mut self) -> &mut Attached<T> {
         let nothing = || Attached {
             monitor: None,
             stall: None,
-            asks: false,
-            replies: false,
         };
         self.attached.get_or_insert_with(|| Box::new(nothing()))
     }

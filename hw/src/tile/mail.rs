@@ -28,16 +28,7 @@ impl Mail {
         }
     }
 
-    /// Leaves a message for a component where no other thread writes, so that plain loads and stores do.
-    #[inline]
-    pub fn add(&self, at: Cycle, component: u8) {
-        let cycles = &self.cycles[component as usize];
-        cycles.store(cycles.load(Ordering::Relaxed) | bit(at), Ordering::Relaxed);
-        let components = self.components.load(Ordering::Relaxed);
-        self.components.store(components | 1 << component, Ordering::Relaxed);
-    }
-
-    /// The same while other threads may.
+    /// Adds a wake-up, while other threads may add more.
     ///
     /// What is set already need not be set again, and a plain load does not take the line from others: who reads a bit that is
     /// being taken off reads it before that, so it is taken over for this message too.
@@ -59,20 +50,6 @@ impl Mail {
             cycles | self.cycles[component as usize].load(Ordering::Acquire)
         });
         first_from(now, cycles)
-    }
-
-    /// Puts all on `wheel`, on the only thread.
-    pub fn empty_into(&self, wheel: &Wheel) {
-        let components = self.components.load(Ordering::Relaxed);
-        if components == 0 {
-            return;
-        }
-        self.components.store(0, Ordering::Relaxed);
-        for component in bits(components) {
-            let cycles = &self.cycles[component as usize];
-            wheel.add_all(cycles.load(Ordering::Relaxed), component);
-            cycles.store(0, Ordering::Relaxed);
-        }
     }
 
     /// Puts all on `wheel`, while other threads may leave more.
@@ -107,26 +84,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mail_of_one_thread_and_of_several_puts_the_same_on_the_wheel_once() {
-        let entries = [(3, 0), (3, 2), (63, 1), (70, 3)].map(|(at, who)| (Cycle(at), who));
-        let (alone, shared) = (Mail::new(), Mail::new());
-        let (first, second) = (Wheel::new(), Wheel::new());
-        for (at, who) in entries {
-            alone.add(at, who);
-            shared.post(at, who);
+    fn wake_ups_are_on_the_wheel_once_and_the_mailbox_is_empty() {
+        let (mail, wheel) = (Mail::new(), Wheel::new());
+        for (at, component) in [(3, 0), (3, 2), (63, 1), (70, 3)] {
+            mail.post(Cycle(at), component);
         }
-        assert_eq!([&alone, &shared].map(|mail| mail.next(Cycle(60))), [Cycle(63); 2]);
-        alone.empty_into(&first);
-        shared.drain_into(&second);
-        for wheel in [&first, &second] {
-            assert_eq!([3, 6, 63].map(|at| wheel.take(Cycle(at))), [0b101, 0b1000, 0b10]);
-        }
-        for mail in [&alone, &shared] {
-            mail.drain_into(&first);
-            assert_eq!(
-                (mail.next(Cycle(0)), first.next(Cycle(0))),
-                (Cycle::NEVER, Cycle::NEVER)
-            );
-        }
+        assert_eq!(mail.next(Cycle(60)), Cycle(63));
+        mail.drain_into(&wheel);
+        assert_eq!([3, 6, 63].map(|at| wheel.take(Cycle(at))), [0b101, 0b1000, 0b10]);
+        mail.drain_into(&wheel);
+        assert_eq!(
+            (mail.next(Cycle(0)), wheel.next(Cycle(0))),
+            (Cycle::NEVER, Cycle::NEVER)
+        );
     }
 }

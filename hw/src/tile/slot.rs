@@ -1,15 +1,14 @@
 //! A component's place in its tile, and what others use to wake it there.
 //!
-//! Links wake the component at their other end. Inside a tile they write to the wheel itself; from another tile they write to the
-//! mailbox and ring the tile's bell.
+//! Links wake the component at their other end. Inside a tile they write to the wheel itself. From another tile they write to the mailbox
+//! and lower the tile's entry in the due table.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crossbeam::utils::CachePadded;
 
-use super::bell::Bells;
-use super::leash::{Leash, Manners};
+use super::due::DueTable;
 use super::mail::Mail;
 use super::wheel::Wheel;
 use super::{MAX_COMPONENTS, TileBuilder};
@@ -18,7 +17,7 @@ use crate::time::Cycle;
 /// What the ports of other components share with a tile.
 pub(crate) struct Shared {
     pub(crate) wheel: Wheel,
-    pub(super) door: CachePadded<Door>,
+    pub(super) remote: CachePadded<RemoteState>,
     pub(super) remote_latency: AtomicU32,
     /// The tiles that links lead to or come from, by [`Shared::identity`].
     pub(super) neighbors: Mutex<Vec<usize>>,
@@ -27,39 +26,28 @@ pub(crate) struct Shared {
     /// For each component, its numbered links (see [`crate::link::inbox`]) with messages under way, and the first cycle in which it
     /// looks at them.
     arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
-    pub(crate) leash: Leash,
-    pub(super) manners: Manners,
 }
 
-/// What other tiles read and write for every message, apart from what the tile's own thread writes in every cycle: in few lines of the
-/// processor's cache, and in none that both threads want at a time.
+/// What other tiles read and write for every message, apart from what the tile's own thread writes in every cycle.
 #[repr(C)]
-pub(super) struct Door {
-    /// The machine's bells and which is this tile's, once it is part of a machine.
-    pub(super) bell: OnceLock<(Bells, usize)>,
+pub(super) struct RemoteState {
+    /// The machine's due table and the tile's number in it, once the tile is part of a machine.
+    pub(super) due: OnceLock<(DueTable, usize)>,
     pub(super) mail: Mail,
-}
-
-impl Door {
-    fn new() -> Self {
-        Door {
-            bell: OnceLock::new(),
-            mail: Mail::new(),
-        }
-    }
 }
 
 impl Shared {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Shared {
             wheel: Wheel::new(),
-            door: CachePadded::new(Door::new()),
+            remote: CachePadded::new(RemoteState {
+                due: OnceLock::new(),
+                mail: Mail::new(),
+            }),
             remote_latency: AtomicU32::new(u32::MAX),
             neighbors: Mutex::default(),
             next_quantum: AtomicU64::new(0),
             arrivals: [const { [const { AtomicU64::new(0) }; 2] }; MAX_COMPONENTS],
-            leash: Leash::new(),
-            manners: Manners::new(),
         })
     }
 
@@ -77,24 +65,16 @@ impl Shared {
 
     /// From another tile: has the tile tick a component.
     #[inline(never)]
-    pub(crate) fn leave_mail(&self, component: u8, at: Cycle) {
-        let Some((bells, tile)) = self.door.bell.get() else {
-            return self.door.mail.post(at, component);
-        };
-        if bells.is_alone() {
-            self.door.mail.add(at, component);
-        } else {
-            self.door.mail.post(at, component);
+    pub(crate) fn wake_remote(&self, component: u8, at: Cycle) {
+        self.remote.mail.post(at, component);
+        if let Some((due, tile)) = self.remote.due.get() {
+            due.lower(*tile, at);
         }
-        bells.ring(*tile);
     }
 
-    /// On the tile's own thread: puts on the wheel whom other tiles have woken.
+    /// On the tile's own thread: moves the wake-ups from other tiles to the wheel.
     pub(super) fn take_mail(&self) {
-        match self.door.bell.get() {
-            Some((bells, _)) if bells.is_alone() => self.door.mail.empty_into(&self.wheel),
-            _ => self.door.mail.drain_into(&self.wheel),
-        }
+        self.remote.mail.drain_into(&self.wheel);
     }
 
     /// On the tile's own thread: ticks a component when the tile's next quantum begins.
@@ -160,7 +140,6 @@ impl Slot {
     /// A link of this latency joins the slot's tile to another's.
     pub(crate) fn note_link(&self, other: &Slot, latency: u32) {
         self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
-        self.shared.manners.note_link(latency);
         self.shared.note_neighbor(&other.shared);
     }
 

@@ -6,11 +6,12 @@ use super::Tile;
 use crate::time::Cycle;
 
 impl Tile {
-    /// Runs the cycles from `from` until before `end`, or until before a hub that has run up to `hub` may answer. Gives the first cycle
-    /// that it has not run.
-    pub fn run(&mut self, from: Cycle, end: Cycle, hub: Cycle) -> Cycle {
+    /// Runs the cycles from `from` until before `end`.
+    pub fn run(&mut self, from: Cycle, end: Cycle) {
+        let (due, tile) = self.due_entry();
+        // Raised before the mailbox is emptied: a message that comes later lowers the entry again.
+        due.raise(*tile);
         self.shared.take_mail();
-        self.shared.leash.begin(hub);
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
         self.begin_likely(from, end);
@@ -19,26 +20,22 @@ impl Tile {
         } else {
             self.run_cycles(from, end);
         }
-        let reached = end.min(self.shared.leash.end());
-        self.shared.leash.set_reached(reached);
-        self.hand_on(reached);
-        reached
+        self.hand_on(end);
+        self.note_due(end);
     }
 
-    /// Begins a window to watch that time has passed without a tick, up to `now`; whether there was one.
-    pub(crate) fn begin_passed(&mut self, now: Cycle) -> bool {
-        let has_passed = self.next_window() < now;
-        if has_passed {
-            self.run(now, now, Cycle::NEVER);
+    /// Begins a trace window that time has passed without a tick, up to `now`.
+    pub(crate) fn begin_passed(&mut self, now: Cycle) {
+        if self.next_trace_window() < now {
+            self.run(now, now);
         }
-        has_passed
     }
 
     fn run_cycles(&mut self, from: Cycle, end: Cycle) {
         let mut now = from;
         loop {
             now = if self.skip { self.next_known(now).max(now) } else { now };
-            if now >= end.min(self.shared.leash.end()) {
+            if now >= end {
                 return;
             }
             self.cycle(now);
@@ -51,7 +48,7 @@ impl Tile {
         let mut now = from;
         loop {
             now = self.shared.wheel.next(now).min(self.next_far).max(now);
-            if now >= end || now >= self.shared.leash.end() {
+            if now >= end {
                 return;
             }
             self.plain_cycle(now);
@@ -81,7 +78,7 @@ impl Tile {
 
     /// Begins the window if these cycles reach into it.
     fn begin_watch(&mut self, from: Cycle, end: Cycle) {
-        if self.next_window() < end
+        if self.next_trace_window() < end
             && let Some(watch) = &mut self.watch
         {
             for (index, component) in self.components.iter_mut().enumerate() {

@@ -1,0 +1,216 @@
+//! The thread that decides which window runs next, and the workers that run it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crossbeam::utils::CachePadded;
+
+use super::Stop;
+use super::barrier::ThreadBarrier;
+use super::role::Role;
+use super::worker::{Window, Worker};
+use crate::tile::due::DueTable;
+use crate::time::Cycle;
+
+/// The workers of a run, one for each host thread. Worker 0 is the leader's.
+pub struct WorkerPool<'a> {
+    workers: Vec<CachePadded<Mutex<Worker<'a>>>>,
+    window: PostedWindow,
+    done: AtomicBool,
+    barrier: ThreadBarrier,
+}
+
+impl<'a> WorkerPool<'a> {
+    /// A pool with a thread for each worker.
+    pub fn new(workers: Vec<Worker<'a>>) -> Self {
+        WorkerPool {
+            barrier: ThreadBarrier::new(workers.len()),
+            workers: workers.into_iter().map(Mutex::new).map(CachePadded::new).collect(),
+            window: PostedWindow::default(),
+            done: AtomicBool::new(false),
+        }
+    }
+
+    /// What a thread that does not lead does: it runs its tiles through each window.
+    pub fn follow(&self, number: usize) {
+        let _guard = self.barrier.guard();
+        while self.barrier.wait() && !self.done.load(Ordering::Acquire) {
+            self.worker(number).run(self.window.read());
+            self.barrier.wait();
+        }
+    }
+
+    /// A worker, while its thread runs no window.
+    fn worker(&self, number: usize) -> MutexGuard<'_, Worker<'a>> {
+        self.workers[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All workers, between two windows.
+    fn workers(&self) -> impl Iterator<Item = MutexGuard<'_, Worker<'a>>> {
+        (0..self.workers.len()).map(|number| self.worker(number))
+    }
+
+    /// Runs a window on all threads, or on this thread if `is_small`. `None` if another thread has panicked.
+    fn run(&self, window: Window, is_small: bool) -> Option<()> {
+        if is_small || self.workers.len() == 1 {
+            self.workers().for_each(|mut worker| worker.run(window));
+            return Some(());
+        }
+        self.window.post(window);
+        let all_well = self.barrier.wait() && {
+            self.worker(0).run(window);
+            self.barrier.wait()
+        };
+        all_well.then_some(())
+    }
+}
+
+/// A window that all threads read. The barrier orders the accesses.
+#[derive(Default)]
+struct PostedWindow {
+    is_interconnect: AtomicBool,
+    from: AtomicU64,
+    end: AtomicU64,
+}
+
+impl PostedWindow {
+    fn post(&self, window: Window) {
+        let is_interconnect = window.role == Role::Interconnect;
+        self.is_interconnect.store(is_interconnect, Ordering::Release);
+        self.from.store(window.from.0, Ordering::Release);
+        self.end.store(window.end.0, Ordering::Release);
+    }
+
+    fn read(&self) -> Window {
+        Window {
+            role: match self.is_interconnect.load(Ordering::Acquire) {
+                true => Role::Interconnect,
+                false => Role::Leaf,
+            },
+            from: Cycle(self.from.load(Ordering::Acquire)),
+            end: Cycle(self.end.load(Ordering::Acquire)),
+        }
+    }
+}
+
+/// How far the tiles of each role have run, and what runs next.
+pub struct Leader<'a> {
+    interconnect: Cycle,
+    leaves: Cycle,
+    lookahead: u64,
+    /// By tile number.
+    roles: &'a [Role],
+    due: &'a DueTable,
+    pool: &'a WorkerPool<'a>,
+}
+
+impl<'a> Leader<'a> {
+    /// All tiles have run up to `now`.
+    pub fn new(now: Cycle, lookahead: u64, roles: &'a [Role], due: &'a DueTable, pool: &'a WorkerPool<'a>) -> Self {
+        Leader {
+            interconnect: now,
+            leaves: now,
+            lookahead,
+            roles,
+            due,
+            pool,
+        }
+    }
+
+    /// All tiles have run up to here.
+    pub fn now(&self) -> Cycle {
+        self.interconnect.min(self.leaves)
+    }
+
+    /// No tile has run beyond here.
+    fn latest(&self) -> Cycle {
+        self.interconnect.max(self.leaves)
+    }
+
+    /// Does `what` while the other threads follow, and ends them. `None` if one of them has panicked.
+    pub fn lead<T>(&mut self, what: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let pool = self.pool;
+        let _guard = pool.barrier.guard();
+        let result = what(self)?;
+        pool.done.store(true, Ordering::Release);
+        pool.barrier.wait().then_some(result)
+    }
+
+    /// Runs until `stop` holds, until nothing is due, or until cycle `limit`. All tiles have run up to the same cycle then.
+    pub fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
+        let reason = loop {
+            let next = self.due.earliest();
+            if next == Cycle::NEVER {
+                self.align()?;
+                break if stop(self.now()) { Stop::Asked } else { Stop::Quiet };
+            }
+            // Nothing is due before `next`, so no message is sent before it.
+            let jump = next.min(limit);
+            if jump > self.latest() {
+                (self.interconnect, self.leaves) = (jump, jump);
+            }
+            if self.now() >= limit {
+                break Stop::Limit;
+            }
+            self.run_window(limit)?;
+            if stop(self.now()) {
+                break Stop::Asked;
+            }
+        };
+        self.align()?;
+        Some(reason)
+    }
+
+    /// Runs, or waits, until a cycle.
+    pub fn run_to(&mut self, at: Cycle) -> Option<Stop> {
+        let reason = self.run(at, &mut |_| false)?;
+        (self.interconnect, self.leaves) = (at, at);
+        for mut worker in self.pool.workers() {
+            worker.tiles().for_each(|tile| tile.begin_passed(at));
+        }
+        Some(reason)
+    }
+
+    /// Whether no component of any tile has anything in flight.
+    pub fn is_still(&self) -> bool {
+        self.pool
+            .workers()
+            .all(|mut worker| worker.tiles().all(|tile| tile.is_quiescent()))
+    }
+
+    /// Lets the role that is behind run until it is one lookahead beyond the other, or until `limit`.
+    fn run_window(&mut self, limit: Cycle) -> Option<()> {
+        let has_interconnect = self.roles.contains(&Role::Interconnect);
+        let (role, from, other) = if has_interconnect && self.interconnect < self.leaves {
+            (Role::Interconnect, self.interconnect, self.leaves)
+        } else {
+            (Role::Leaf, self.leaves, self.interconnect)
+        };
+        let end = (other + self.lookahead).min(limit);
+        assert!(end <= Cycle::LAST, "cycle {end} is beyond the last, {}", Cycle::LAST);
+        self.pool.run(Window { role, from, end }, self.is_small(role, end))?;
+        match role {
+            Role::Interconnect => self.interconnect = end,
+            Role::Leaf => self.leaves = end,
+        }
+        if !has_interconnect {
+            self.interconnect = self.leaves;
+        }
+        Some(())
+    }
+
+    /// Whether a window has work for at most one tile, so for one thread.
+    fn is_small(&self, role: Role, end: Cycle) -> bool {
+        let is_due = |&(tile, &of): &(usize, &Role)| of == role && self.due.get(tile) < end;
+        self.roles.iter().enumerate().filter(is_due).nth(1).is_none()
+    }
+
+    /// Lets the role that is behind catch up with the other.
+    fn align(&mut self) -> Option<()> {
+        let latest = self.latest();
+        while self.now() < latest {
+            self.run_window(latest)?;
+        }
+        Some(())
+    }
+}

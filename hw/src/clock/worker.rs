@@ -1,0 +1,87 @@
+//! The tiles of one host thread.
+//!
+//! A worker has a fixed range of the tiles of each role. In a window it runs those that are due. It runs them from first to last in one
+//! window and from last to first in the next: the tiles that ran last are still in the host's caches.
+
+use super::role::Role;
+use crate::tile::Tile;
+use crate::tile::due::DueTable;
+use crate::time::Cycle;
+
+/// The cycles that the tiles of a role run next: from `from` until before `end`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    pub role: Role,
+    pub from: Cycle,
+    pub end: Cycle,
+}
+
+/// Some of the tiles of a machine.
+pub struct Worker<'a> {
+    interconnect: Vec<&'a mut Tile>,
+    leaves: Vec<&'a mut Tile>,
+    due: &'a DueTable,
+    /// The first cycle of the first trace window that has not begun.
+    trace_window: Cycle,
+    backwards: bool,
+}
+
+impl<'a> Worker<'a> {
+    /// Splits the tiles of each role into equal ranges, one for each of `threads` workers. `roles` is by tile number.
+    pub fn split(tiles: &'a mut [Tile], roles: &[Role], due: &'a DueTable, threads: usize) -> Vec<Worker<'a>> {
+        let totals = [Role::Interconnect, Role::Leaf].map(|role| roles.iter().filter(|&&other| other == role).count());
+        let worker = |_| Worker {
+            interconnect: Vec::new(),
+            leaves: Vec::new(),
+            due,
+            trace_window: Cycle::NEVER,
+            backwards: false,
+        };
+        let mut workers: Vec<_> = (0..threads).map(worker).collect();
+        let mut counts = [0; 2];
+        for tile in tiles {
+            let role = roles[tile.number()];
+            let worker = &mut workers[counts[role as usize] * threads / totals[role as usize]];
+            counts[role as usize] += 1;
+            worker.trace_window = worker.trace_window.min(tile.next_trace_window());
+            worker.of(role).push(tile);
+        }
+        workers
+    }
+
+    fn of(&mut self, role: Role) -> &mut Vec<&'a mut Tile> {
+        match role {
+            Role::Interconnect => &mut self.interconnect,
+            Role::Leaf => &mut self.leaves,
+        }
+    }
+
+    /// Its tiles.
+    pub fn tiles(&mut self) -> impl Iterator<Item = &mut Tile> {
+        self.interconnect
+            .iter_mut()
+            .chain(&mut self.leaves)
+            .map(|tile| &mut **tile)
+    }
+
+    /// Runs the tiles of the window's role that are due in it.
+    pub fn run(&mut self, window: Window) {
+        let traces = self.trace_window < window.end;
+        let (due, backwards) = (self.due, self.backwards);
+        let tiles = self.of(window.role);
+        for n in 0..tiles.len() {
+            let n = if backwards { tiles.len() - 1 - n } else { n };
+            let tile = &mut tiles[n];
+            if due.get(tile.number()) < window.end || traces && tile.next_trace_window() < window.end {
+                tile.run(window.from, window.end);
+            }
+        }
+        if window.role == Role::Leaf {
+            self.backwards = !backwards;
+        }
+        if traces {
+            let windows = self.tiles().map(|tile| tile.next_trace_window());
+            self.trace_window = windows.min().unwrap_or(Cycle::NEVER);
+        }
+    }
+}
