@@ -7,6 +7,7 @@
 mod operand;
 mod scope;
 mod signature;
+mod sum;
 
 use crate::ast::{
     Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Registers, Statement, Type, Variable,
@@ -65,6 +66,17 @@ pub(crate) struct Op<'t, 'a> {
     /// The guard, and whether it is negated.
     pub guard: Option<(RegId, bool)>,
     pub operands: Vec<Value<'a>>,
+    /// Registers that are computed before the instruction, for its operands only.
+    pub sums: Vec<Sum>,
+}
+
+/// `register+offset` in the place of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// The new register, of the type of `base`.
+    pub result: RegId,
+    pub base: RegId,
+    pub offset: i64,
 }
 
 /// An operand with its names resolved.
@@ -118,6 +130,9 @@ struct Checker<'t, 'a> {
     body: Body<'t, 'a>,
     /// Whether the instruction at hand is a video instruction.
     in_video: bool,
+    /// The sums among its operands, and the type of its sources if that is no integer.
+    sums: Vec<Sum>,
+    no_integer: Option<Type>,
     /// Names already reported in this function.
     reported: HashSet<&'a str>,
     findings: Vec<Diagnostic>,
@@ -137,6 +152,8 @@ impl<'t, 'a> Checker<'t, 'a> {
             files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
             in_video: false,
+            sums: Vec::new(),
+            no_integer: None,
             reported: HashSet::new(),
             findings: Vec::new(),
         }

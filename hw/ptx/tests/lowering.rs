@@ -86,6 +86,35 @@ unsupported: instruction `tcgen05.wait::st`
     assert_eq!(first, expected);
 }
 
+/// Two ways to write an operand give the same program.
+fn same_code(first: &str, second: &str) {
+    let [first, second] = [first, second].map(|code| {
+        let text = format!(
+            ".version 8.0\n.target sm_90a\n.entry k(.param .u64 p) {{\n.reg .b32 %r<8>; .reg .b64 %rd<8>;\n\
+             .shared .align 128 .b8 room[4096];\nld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x;\n{code}\nret;\n}}\n"
+        );
+        let module =
+            warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+        let program = module.entries[0].program.as_ref();
+        let program = program.unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+        program.code().iter().map(ToString::to_string).collect::<Vec<_>>()
+    });
+    assert_eq!(first, second);
+}
+
+#[test]
+fn registers_with_offsets_in_handles_and_lists_are_added_first() {
+    let copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [room]";
+    same_code(
+        &format!("{copy}, [%rd1+64, {{%r1+3, %r1}}], [room+2048];"),
+        &format!("add.u64 %rd2, %rd1, 64; add.u32 %r2, %r1, 3;\n{copy}, [%rd2, {{%r2, %r1}}], [room+2048];"),
+    );
+    same_code(
+        "st.global.v4.u32 [%rd1], {%r1+1, %r1+2, %r1, %r1-1};",
+        "add.u32 %r2, %r1, 1; add.u32 %r3, %r1, 2; add.u32 %r4, %r1, -1;\nst.global.v4.u32 [%rd1], {%r2, %r3, %r1, %r4};",
+    );
+}
+
 #[test]
 fn module_data_is_placed_filled_and_relocated() {
     let ptx = "\

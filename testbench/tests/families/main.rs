@@ -13,6 +13,7 @@ mod products;
 mod remote;
 mod spaces;
 mod stack;
+mod sums;
 mod syncs;
 mod tiles;
 mod vectors;

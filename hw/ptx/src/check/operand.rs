@@ -12,6 +12,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         let is_branch = matches!(instruction.opcode.text, "bra");
         self.in_video = is_video(instruction.opcode.text);
         let before = self.findings.len();
+        self.begin_sums(instruction);
         let operands = instruction
             .operands
             .iter()
@@ -25,6 +26,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             instruction,
             guard,
             operands,
+            sums: std::mem::take(&mut self.sums),
         };
         self.body.code.push(Step::Op(op));
     }
@@ -44,7 +46,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    fn type_of(&self, reg: RegId) -> Type {
+    pub(super) fn type_of(&self, reg: RegId) -> Type {
         self.body.registers[reg.0 as usize]
     }
 
@@ -55,8 +57,8 @@ impl<'t, 'a> Checker<'t, 'a> {
         };
         match &operand.kind {
             OperandKind::Name(text) if is_branch => self.label(name(text)).map_or(Value::Sink, Value::Label),
-            OperandKind::Name(text) => self.named(name(text), 0),
-            OperandKind::Offset(text, offset) => self.named(name(text), *offset),
+            OperandKind::Name(text) => self.named(name(text)),
+            OperandKind::Offset(text, offset) => self.sum(name(text), *offset),
             OperandKind::Component(text, component) => self.component(name(text), component),
             OperandKind::Minus(inner) => Value::Minus(Box::new(self.value(inner, false))),
             OperandKind::Int(value) => Value::Int(*value),
@@ -76,10 +78,10 @@ impl<'t, 'a> Checker<'t, 'a> {
         operands.iter().map(|operand| self.value(operand, false)).collect()
     }
 
-    fn named(&mut self, name: Name<'a>, offset: i64) -> Value<'a> {
+    pub(super) fn named(&mut self, name: Name<'a>) -> Value<'a> {
         match self.scopes.get(name.text) {
             Some(Meaning::Register(reg)) => Value::Register(reg),
-            Some(Meaning::Symbol(symbol)) => Value::Symbol(symbol, offset),
+            Some(Meaning::Symbol(symbol)) => Value::Symbol(symbol, 0),
             Some(Meaning::Label(label)) => Value::Label(label),
             Some(Meaning::Prototype) => Value::Prototype,
             Some(Meaning::Targets(table)) => Value::Targets(table),
@@ -343,7 +345,7 @@ fn kind_clash(instruction: Type, register: Type) -> bool {
         || ((instruction == Type::Pred) != (register == Type::Pred) && instruction.bits() == register.bits())
 }
 
-fn dotted(ty: Type) -> String {
+pub(super) fn dotted(ty: Type) -> String {
     format!(".{}", format!("{ty:?}").to_lowercase())
 }
 

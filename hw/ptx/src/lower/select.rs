@@ -252,6 +252,8 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                 Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
                 Step::Op(op) => {
                     self.line = line.unwrap_or_else(|| self.lines.line(op.instruction.span.start));
+                    self.guard = When::ALWAYS;
+                    op.sums.iter().for_each(|sum| self.sum_register(sum));
                     self.guard = self.guard_of(op);
                     if let Err(finding) = self.instruction(op) {
                         self.findings.push(finding);

@@ -86,15 +86,15 @@ impl<'a> Parser<'a> {
     fn address(&mut self) -> Parsed<OperandKind<'a>> {
         self.next();
         let mut base = self.single()?;
-        let mut offset = 0;
-        if let OperandKind::Offset(name, bytes) = base.kind {
-            base.kind = OperandKind::Name(name);
-            offset = bytes;
-        }
         if self.eat(b',') {
             let mut parts = vec![base];
             parts.extend(self.list(b']', Self::operand)?);
             return Ok(OperandKind::Handle(parts));
+        }
+        let mut offset = 0;
+        if let OperandKind::Offset(name, bytes) = base.kind {
+            base.kind = OperandKind::Name(name);
+            offset = bytes;
         }
         self.expect(b']')?;
         Ok(OperandKind::Address(Box::new(base), offset))

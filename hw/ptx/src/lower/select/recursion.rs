@@ -278,6 +278,10 @@ fn before(body: &Body<'_, '_>, op: &crate::check::Op<'_, '_>, live: &mut [bool])
     // An address in the place of a result is read.
     let addresses = results.iter().filter(|value| matches!(value, Value::Address(..)));
     addresses.chain(sources).for_each(|value| mark(body, value, live, true));
+    for sum in &op.sums {
+        live[sum.result.0 as usize] = false;
+        live[sum.base.0 as usize] = true;
+    }
     if let Some((reg, _)) = op.guard {
         live[reg.0 as usize] = true;
     }

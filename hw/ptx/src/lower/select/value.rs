@@ -2,7 +2,7 @@
 
 use super::{Form, Home, Selected, Selector};
 use crate::ast::{Float, Type};
-use crate::check::{RegId, SymbolId, Value};
+use crate::check::{RegId, Sum, SymbolId, Value};
 use crate::diag::Diagnostic;
 use crate::lower::callgraph;
 use crate::lower::code::{Arg, Bits, Flag, Op, When, Wide, Word};
@@ -35,6 +35,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Whether a register has fewer words than a type.
     fn is_narrow(&self, value: &Value<'_>, ty: Type) -> bool {
         u32::from(self.words_of(value)) < ty.bits().div_ceil(32)
+    }
+
+    /// `register+offset` into the register that stands for it.
+    pub(super) fn sum_register(&mut self, sum: &Sum) {
+        let (Some(result), Some(base)) = (self.word_home(sum.result), self.word_home(sum.base)) else {
+            return;
+        };
+        let offset = Arg::imm(sum.offset as u64);
+        let op = match self.register_type(sum.base).bits() {
+            64 => Op::wide(Wide::Add).src(&[Arg::word(base), offset]),
+            _ => Op::row(Opcode::Iadd3).src(&[Arg::word(base), offset.part(0)]),
+        };
+        self.emit(op.dst(result));
     }
 
     /// A source of one or two words, as `ty` says; bits above 8- and 16-bit values are not defined.

@@ -1,0 +1,122 @@
+//! `register+offset` and `variable+offset` as values.
+//!
+//! A register's sum gets a register of its own ([`Sum`]), which the lowering computes before the instruction. A variable's sum
+//! is an address. Any other name, and a place that is no integer source, takes no offset.
+
+use super::operand::dotted;
+use super::{Checker, Sum, Value};
+use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
+use crate::check::RegId;
+use crate::diag::Diagnostic;
+
+impl<'a> Checker<'_, 'a> {
+    /// Forgets the sums of the instruction before, and refuses those in places that take none.
+    pub(super) fn begin_sums(&mut self, instruction: &Instruction<'a>) {
+        self.sums.clear();
+        self.no_integer = no_integer_of(instruction);
+        if let Some(first) = instruction.operands.first()
+            && !reads_first(instruction)
+        {
+            self.refuse_sums(first, "a result takes no offset");
+        }
+        for operand in &instruction.operands {
+            match &operand.kind {
+                OperandKind::List(items) => {
+                    let why = "a call passes a whole variable, without an offset";
+                    items.iter().for_each(|item| self.refuse_sums(item, why));
+                }
+                OperandKind::Minus(inner) => self.refuse_sums(inner, "a negated register takes no offset"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Finds every sum in an operand, but for those in brackets.
+    fn refuse_sums(&mut self, operand: &Operand<'a>, why: &str) {
+        match &operand.kind {
+            OperandKind::Offset(name, offset) => {
+                let finding = Diagnostic::malformed(operand.span, format!("{why}: `{name}{offset:+}`"));
+                self.findings.push(finding);
+            }
+            OperandKind::Vector(parts) => parts.iter().for_each(|part| self.refuse_sums(part, why)),
+            OperandKind::Pair(first, second) => {
+                self.refuse_sums(first, why);
+                self.refuse_sums(second, why);
+            }
+            _ => {}
+        }
+    }
+
+    /// A name and an offset in the place of a value.
+    pub(super) fn sum(&mut self, name: Name<'a>, offset: i64) -> Value<'a> {
+        let before = self.findings.len();
+        let value = self.named(name);
+        if self.findings.len() > before || self.findings.iter().any(|finding| finding.span == name.span) {
+            return value;
+        }
+        match value {
+            Value::Register(reg) => self.sum_of(name, reg, offset),
+            Value::Symbol(symbol, _) => Value::Symbol(symbol, offset),
+            Value::Int(value) => Value::Int(value + i128::from(offset)),
+            other => {
+                let what = format!(
+                    "only a register or a variable takes an offset: `{}{offset:+}`",
+                    name.text
+                );
+                self.find(name.span, what);
+                other
+            }
+        }
+    }
+
+    fn sum_of(&mut self, name: Name<'a>, base: RegId, offset: i64) -> Value<'a> {
+        let ty = self.type_of(base);
+        let worked_on = self.no_integer.or(Some(ty).filter(|&ty| is_no_integer(ty)));
+        let fault = match worked_on {
+            _ if ty == Type::Pred => Some("a predicate takes no offset".to_owned()),
+            Some(ty) => Some(format!("an offset adds to integers, not to {}", dotted(ty))),
+            None if ty.bits() > 64 => Some("an offset adds to at most 64 bits".to_owned()),
+            None => None,
+        };
+        if let Some(fault) = fault {
+            let finding = Diagnostic::malformed(name.span, format!("{fault}: `{}{offset:+}`", name.text));
+            self.findings.push(match worked_on {
+                Some(_) => finding.help("compute the sum in an instruction of its own"),
+                None => finding,
+            });
+            return Value::Register(base);
+        }
+        let result = RegId(self.body.registers.len() as u32);
+        self.body.registers.push(ty);
+        self.sums.push(Sum { result, base, offset });
+        Value::Register(result)
+    }
+}
+
+/// The type of an instruction's sources if it is no integer. Conversions and texture fetches name that type last.
+fn no_integer_of(instruction: &Instruction<'_>) -> Option<Type> {
+    let types = instruction
+        .qualifiers
+        .iter()
+        .filter_map(|name| Type::from_dotted(name.text));
+    let types: Vec<Type> = match instruction.opcode.text {
+        "cvt" | "tex" | "tld4" => types.last().into_iter().collect(),
+        _ => types.collect(),
+    };
+    types.into_iter().find(|&ty| is_no_integer(ty))
+}
+
+/// Whether the type is a floating-point one, or two integers.
+fn is_no_integer(ty: Type) -> bool {
+    ty.is_float() || matches!(ty, Type::U16x2 | Type::S16x2)
+}
+
+/// Whether the first operand of an instruction is a source.
+fn reads_first(instruction: &Instruction<'_>) -> bool {
+    let counts = instruction.qualifiers.iter().any(|name| name.text == ".red");
+    match instruction.opcode.text {
+        "bar" | "barrier" => !counts,
+        "bra" | "brx" | "call" | "nanosleep" | "pmevent" | "setmaxnreg" | "stackrestore" => true,
+        _ => false,
+    }
+}
