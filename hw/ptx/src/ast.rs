@@ -132,6 +132,11 @@ impl Type {
         })
     }
 
+    /// The type as PTX writes it: `.u32`. A handle has three names in PTX and gives `.handle`.
+    pub fn dotted(self) -> String {
+        format!(".{self:?}").to_lowercase()
+    }
+
     /// Width in bits; 1 for a predicate.
     pub fn bits(self) -> u32 {
         match self {
@@ -216,6 +221,8 @@ pub enum Init<'a> {
     Float(Float, Span),
     /// The address of a symbol plus bytes; true when written `generic(symbol)`.
     Symbol(Name<'a>, i64, bool),
+    /// One byte of a symbol's address or of an integer, from this bit on: `0xFF00(symbol)`.
+    Byte(Box<Init<'a>>, u32, Span),
     /// A braced list; missing elements are zero.
     List(Vec<Init<'a>>, Span),
 }
@@ -230,6 +237,14 @@ pub enum Float {
 }
 
 impl Float {
+    /// Width in bits of the literal.
+    pub fn bits(self) -> u32 {
+        match self {
+            Float::Single(_) => 32,
+            Float::Double(_) => 64,
+        }
+    }
+
     /// The bits of this number in a type of its own or another width; an integer type takes the bits as they are.
     pub fn bits_as(self, ty: Type) -> u64 {
         match (self, ty) {

@@ -10,7 +10,7 @@ mod signature;
 mod sum;
 
 use crate::ast::{
-    Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Registers, Statement, Type, Variable,
+    Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Registers, Space, Statement, Type, Variable,
 };
 use crate::diag::{Diagnostic, Span};
 use operand::is_special;
@@ -35,6 +35,8 @@ pub(crate) struct Checked<'t, 'a> {
     pub symbols: Vec<&'t Variable<'a>>,
     /// Variables of the module scope, at the front of `symbols`.
     pub n_module_symbols: usize,
+    /// Names of all functions, those without a body included.
+    pub functions: HashSet<&'a str>,
     /// Bodies in text order.
     pub bodies: Vec<Body<'t, 'a>>,
 }
@@ -124,7 +126,6 @@ struct Checker<'t, 'a> {
     module: &'t Module<'a>,
     checked: Checked<'t, 'a>,
     scopes: Scopes<'a>,
-    functions: HashSet<&'a str>,
     /// Files that are named, and those already reported.
     files: HashSet<u32>,
     body: Body<'t, 'a>,
@@ -145,10 +146,10 @@ impl<'t, 'a> Checker<'t, 'a> {
             checked: Checked {
                 symbols: Vec::new(),
                 n_module_symbols: 0,
+                functions: HashSet::new(),
                 bodies: Vec::new(),
             },
             scopes: Scopes::default(),
-            functions: HashSet::new(),
             files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
             in_video: false,
@@ -167,7 +168,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         self.checked.n_module_symbols = self.checked.symbols.len();
         let mut defined = HashSet::new();
         for function in &self.module.functions {
-            self.functions.insert(function.name.text);
+            self.checked.functions.insert(function.name.text);
             if function.body.is_some() && !defined.insert(function.name.text) {
                 self.redefined(function.name, "function");
             }
@@ -242,6 +243,10 @@ impl<'t, 'a> Checker<'t, 'a> {
     }
 
     fn variable(&mut self, variable: &'t Variable<'a>) -> SymbolId {
+        self.initial_value(variable);
+        if let Some(symbol) = self.declared_before(variable) {
+            return symbol;
+        }
         let symbol = SymbolId(self.checked.symbols.len() as u32);
         self.checked.symbols.push(variable);
         if variable.bytes() > MAX_VARIABLE_BYTES {
@@ -257,6 +262,35 @@ impl<'t, 'a> Checker<'t, 'a> {
             self.redefined(variable.name, "variable");
         }
         symbol
+    }
+
+    /// A variable of the module that is declared `.extern` and also defined is one variable: the definition.
+    fn declared_before(&mut self, variable: &'t Variable<'a>) -> Option<SymbolId> {
+        let Some(Meaning::Symbol(symbol)) = self.scopes.in_innermost(variable.name.text) else {
+            return None;
+        };
+        let before = &mut self.checked.symbols[symbol.0 as usize];
+        let is_extern = |variable: &Variable<'_>| variable.linkage == Linkage::Extern;
+        if before.space != variable.space || !(is_extern(before) || is_extern(variable)) {
+            return None;
+        }
+        if is_extern(before) {
+            *before = variable;
+        }
+        Some(symbol)
+    }
+
+    /// PTX gives initial values to `.global` and `.const` variables of this module alone.
+    fn initial_value(&mut self, variable: &Variable<'a>) {
+        if variable.init.is_none() {
+            return;
+        }
+        let fault = match (variable.space, variable.linkage) {
+            (_, Linkage::Extern) => "an initial value of a variable that is defined elsewhere",
+            (Space::Global | Space::Const, _) => return,
+            _ => "only `.global` and `.const` variables have initial values",
+        };
+        self.find(variable.name.span, fault.to_owned());
     }
 
     fn registers(&mut self, registers: &Registers<'a>) {

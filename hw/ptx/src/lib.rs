@@ -28,6 +28,7 @@ mod places;
 mod share;
 
 pub use diag::{Diagnostic, Severity};
+pub use lower::init::Relocation;
 pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
 
 use check::{Body, Checked};
@@ -45,11 +46,15 @@ pub struct Module {
     pub constant: Vec<u8>,
     /// Where each of them is.
     pub constants: Vec<Constant>,
+    /// Addresses of global variables in `constant`, which the host writes.
+    pub constant_relocations: Vec<Relocation>,
     /// The module's `.global` variables. The host places them, and writes the address of number `n`, 8 bytes, little-endian,
     /// to byte `8 * n` of constant bank [`ADDRESS_BANK`].
     pub globals: Vec<Global>,
-    /// What the author may want to know, and what of the data is unsupported.
+    /// What the author may want to know.
     pub warnings: Vec<Diagnostic>,
+    /// Initial values that are unsupported. An entry that can reach such a variable has the finding too, and no program.
+    pub unsupported_data: Vec<Diagnostic>,
 }
 
 /// A kernel of a module.
@@ -67,12 +72,14 @@ impl Module {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// What keeps entries from running, all entries together.
+    /// Everything that is unsupported: what keeps entries from running, then data that no entry reaches.
     pub fn unsupported(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.entries
-            .iter()
-            .filter_map(|entry| entry.program.as_ref().err())
-            .flatten()
+        let of_entries = || {
+            let faults = self.entries.iter().filter_map(|entry| entry.program.as_ref().err());
+            faults.flatten()
+        };
+        let unused = self.unsupported_data.iter();
+        of_entries().chain(unused.filter(move |finding| of_entries().all(|other| other != *finding)))
     }
 }
 
@@ -153,6 +160,8 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
         entries,
         constant: layout.constant,
         constants: layout.constants,
+        constant_relocations: layout.constant_relocations,
+        unsupported_data: layout.unsupported.into_iter().map(|(_, finding)| finding).collect(),
         globals: layout.globals,
         warnings,
     })

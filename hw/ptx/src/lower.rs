@@ -9,6 +9,8 @@ mod code;
 
 mod callgraph;
 
+pub(crate) mod init;
+
 pub(crate) mod layout;
 
 mod select;
@@ -92,7 +94,15 @@ pub(crate) fn lower<'t, 'a>(
     keep_syncs: bool,
 ) -> Result<Program, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
-    let mut code = select::run(checked, body, &layout, lines)?;
+    let mut findings = module.unsupported_for(checked, body);
+    let mut code = match select::run(checked, body, &layout, lines) {
+        Ok(code) if findings.is_empty() => code,
+        Ok(_) => return Err(findings),
+        Err(more) => {
+            findings.extend(more);
+            return Err(findings);
+        }
+    };
     code.keep_syncs = keep_syncs;
     finish(&mut code, body, &layout, &mut |_, _| ())
 }

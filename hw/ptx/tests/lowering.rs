@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use warpwave_ptx::{Relocation, Severity};
 
 /// A case: PTX, then sections of a pass's name and the code behind it.
 fn sections(text: &str) -> (&str, Vec<(&str, &str)>) {
@@ -136,14 +137,167 @@ fn module_data_is_placed_filled_and_relocated() {
     let module = warpwave_ptx::compile(ptx).unwrap();
     assert_eq!(module.constant, [0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 1, 2, 3, 0, 0, 0]);
     assert_eq!((module.constants[1].offset, module.constants[1].bytes), (8, 6));
-    assert_eq!(
-        module.globals[0].bytes,
-        [0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]
-    );
-    assert_eq!(module.globals[0].relocations, [(0, 1), (8, 1)]);
+    let relocation = |at: u32, addend: u64| Relocation {
+        at,
+        global: 1,
+        addend,
+        shift: 0,
+        bytes: 8,
+    };
+    assert_eq!(module.globals[0].bytes, [0; 16]);
+    assert_eq!(module.globals[0].relocations, [relocation(0, 0), relocation(8, 4)]);
     assert_eq!(module.globals[1].bytes, [7, 0, 0, 0, 0, 0, 0, 0]);
     let needs = module.entries[0].program.as_ref().unwrap().needs();
     // 20 bytes of `tile`, then the dynamic part at the next multiple of 16.
     assert_eq!(needs.shared_bytes, 32);
     assert_eq!(needs.required_block, Some([32, 2, 1]));
+}
+
+/// A module of one variable of data beside others, and of two entries, `uses` with this code.
+fn with_data(data: &str, code: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.const .u32 numbers[4];\n.global .u32 words[4];\n.shared .u32 tile[4];\n.global .texref picture;\n\
+         .extern .func elsewhere;\n.func near() {{ ret; }}\n{data}\n\
+         .entry uses() {{ .reg .b64 %d; .reg .b32 %r; {code} ret; }}\n.entry other() {{ ret; }}\n"
+    )
+}
+
+#[test]
+fn initial_values_that_are_not_ptx_are_errors_each_with_its_reason() {
+    let cases = [
+        (".global .u16 t = words;", "an address in a variable of `.u16`"),
+        (".const .u8 t[2] = {1, numbers};", "an address in a variable of `.u8`"),
+        (".global .f32 t = words;", "an address in a variable of `.f32`"),
+        (".global .f64 t = 0xFF(words);", "an address in a variable of `.f64`"),
+        (".global .u64 t = tile;", "the address of `tile` is no initial value"),
+        (".global .u64 t = nothing;", "undefined symbol `nothing`"),
+        (
+            ".global .u64 t = near+4;",
+            "the address of the function `near` takes no offset and no `generic()`",
+        ),
+        (
+            ".global .u64 t = generic(near);",
+            "the address of the function `near` takes no offset and no `generic()`",
+        ),
+        (
+            ".global .u32 t[2] = {1, 2, 3};",
+            "more initial values than the variable holds",
+        ),
+        (
+            ".const .u32 t[2] = {1, 2, 3};\n.const .u32 behind[4];",
+            "more initial values than the variable holds",
+        ),
+        (
+            ".global .u32 t[2][2] = {{1, 2, 3}};",
+            "more initial values than the variable holds",
+        ),
+        (
+            ".global .u32 t[2][2] = {{1}, {2}, {3}};",
+            "more initial values than the variable holds",
+        ),
+        (".global .f32 t = 1;", "an integer in a variable of `.f32`"),
+        (".global .f16 t = 1.0;", "an initial value in a variable of `.f16`"),
+        (".global .u32 t = 1.5;", "a float of 64 bits in a variable of `.u32`"),
+        (".global .b8 t = 0xFFF(words);", "a mask takes one whole byte"),
+        (".global .b8 t = 0xFF(generic(words)", "expected `)`, found `.entry`"),
+        (
+            ".shared .u32 t = 1;",
+            "only `.global` and `.const` variables have initial values",
+        ),
+        (
+            ".extern .global .u32 t = 1;",
+            "an initial value of a variable that is defined elsewhere",
+        ),
+    ];
+    for (data, reason) in cases {
+        let findings = warpwave_ptx::compile(&with_data(data, "")).expect_err(data);
+        assert_eq!(findings[0].message, reason, "{data}");
+        assert_eq!(findings[0].severity, Severity::Malformed, "{data}");
+    }
+    let shared = with_data("", ".shared .u32 own = 1;");
+    let findings = warpwave_ptx::compile(&shared).unwrap_err();
+    assert_eq!(
+        findings[0].message,
+        "only `.global` and `.const` variables have initial values"
+    );
+}
+
+#[test]
+fn data_that_is_unsupported_costs_the_entries_that_can_reach_it_and_is_listed_once() {
+    let reasons = [
+        (
+            ".global .u32 t = words;",
+            "an address of 64 bits in a variable of `.u32`",
+        ),
+        (
+            ".const .u32 t[2] = {1, generic(numbers)};",
+            "an address of 64 bits in a variable of `.u32`",
+        ),
+        (
+            ".global .u64 t = elsewhere;",
+            "the address of `elsewhere`, which is not in this module",
+        ),
+        (
+            ".global .u64 t[2] = {picture};",
+            "the handle of `picture` in an initial value",
+        ),
+    ];
+    for (data, reason) in reasons {
+        for (code, is_reached) in [("", false), ("mov.u64 %d, t;", true), ("ld.u32 %r, [t];", true)] {
+            let text = with_data(
+                data,
+                &code.replace(
+                    "ld.u32",
+                    if data.contains("const .u32 t") {
+                        "ld.const.u32"
+                    } else {
+                        "ld.global.u32"
+                    },
+                ),
+            );
+            let module = warpwave_ptx::compile(&text).unwrap();
+            let found: Vec<_> = module.unsupported().map(|finding| finding.message.as_str()).collect();
+            assert_eq!(found, [reason], "{data} {code}");
+            assert_eq!(
+                module.entry("uses").unwrap().program.is_err(),
+                is_reached,
+                "{data} {code}"
+            );
+            assert!(module.entry("other").unwrap().program.is_ok(), "{data} {code}");
+        }
+    }
+}
+
+#[test]
+fn data_reached_through_other_data_or_through_a_function_is_data_of_the_entry() {
+    let bad = ".global .u32 t = words;\n";
+    let reached = [
+        (
+            format!("{bad}.global .u64 way[2] = {{0, generic(t)+4}};"),
+            "mov.u64 %d, way;",
+        ),
+        (
+            format!("{bad}.global .b8 way[2] = {{0, 0xFF00(t)}};\n.const .u64 first = way;"),
+            "ld.const.u64 %d, [first];",
+        ),
+        (
+            format!("{bad}.func deep() {{ .reg .b64 %d; mov.u64 %d, t; ret; }}\n.func f() {{ call deep; ret; }}"),
+            "call f;",
+        ),
+        (
+            format!("{bad}.func f() {{ .reg .b64 %d; mov.u64 %d, t; ret; }}\n.global .u64 way = f;"),
+            "ld.global.u64 %d, [way]; p: .callprototype ()_(); call %d, p;",
+        ),
+    ];
+    for (data, code) in reached {
+        let text = with_data(&data, code);
+        let module =
+            warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+        let findings = module.entry("uses").unwrap().program.as_ref().expect_err(&data);
+        assert_eq!(
+            findings[0].message, "an address of 64 bits in a variable of `.u32`",
+            "{data}"
+        );
+        assert!(module.entry("other").unwrap().program.is_ok(), "{data}");
+    }
 }

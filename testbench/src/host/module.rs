@@ -1,7 +1,7 @@
 //! Module variables: their initial bytes, the values that a scenario gives instead, and the constant banks.
 
 use warpwave_components::storage::Storage;
-use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module};
+use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module, Relocation};
 
 use super::HostError;
 use super::memory::{Region, allocate};
@@ -31,6 +31,7 @@ pub(super) fn place(
         });
     }
     let mut constant = module.constant.clone();
+    relocate(&mut constant, &module.constant_relocations, &addresses);
     let mut placed = Vec::new();
     for buffer in given {
         placed.push(give(buffer, module, storage, &addresses, &mut constant)?);
@@ -48,15 +49,17 @@ pub(super) fn address_of(module: &Module, banks: &[Vec<u32>], name: &str) -> Opt
     Some(u64::from(words[1]) << 32 | u64::from(words[0]))
 }
 
-/// A variable's initial bytes with the addresses of other variables added in.
+/// A variable's initial bytes with the addresses of other variables.
 fn relocated(global: &warpwave_ptx::Global, addresses: &[u64]) -> Vec<u8> {
     let mut bytes = global.bytes.clone();
-    for &(at, index) in &global.relocations {
-        let place = &mut bytes[at as usize..at as usize + 8];
-        let offset = u64::from_le_bytes(place.try_into().expect("eight bytes"));
-        place.copy_from_slice(&offset.wrapping_add(addresses[index as usize]).to_le_bytes());
-    }
+    relocate(&mut bytes, &global.relocations, addresses);
     bytes
+}
+
+fn relocate(bytes: &mut [u8], relocations: &[Relocation], addresses: &[u64]) {
+    for relocation in relocations {
+        relocation.apply(bytes, addresses[relocation.global as usize]);
+    }
 }
 
 /// Gives a variable the scenario's value, in memory or in the constant image.

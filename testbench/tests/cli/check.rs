@@ -103,3 +103,37 @@ B counters waited for, R counter of its reads, W of its result, Y yields, S cycl
     let unknown = warpwave_in(folder.path(), &["check", "k.ptx", "--code", "--gpu", "tini"]);
     assert_fails(&unknown, 2, &["`tini`", "`tiny`"]);
 }
+
+/// `near` reaches the table, `far` does not.
+const UNSUPPORTED_DATA: &str = ".version 8.0\n.target sm_80\n.global .u32 words[4];\n.global .u32 table[2] = {words, 7};\n\
+    .entry near()\n{\n.reg .b32 %r;\nld.global.u32 %r, [table];\nst.global.u32 [words], %r;\nret;\n}\n.entry far()\n{\nret;\n}\n";
+
+#[test]
+fn data_that_is_unsupported_fails_the_check_and_the_run_of_the_entry_that_reaches_it() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.ptx"), UNSUPPORTED_DATA).unwrap();
+    let finding = "unsupported: an address of 64 bits in a variable of `.u32`\n  --> k.ptx:4:26\n";
+    let check = warpwave_in(folder.path(), &["check", "k.ptx"]);
+    assert_fails(&check, 2, &["k.ptx: 1 statements are not supported"]);
+    assert_eq!(check.out.matches(finding).count(), 1, "{}", check.out);
+    assert!(check.out.contains("cannot run: 1 statements"), "{}", check.out);
+    let run = |entry: &str| {
+        let scenario = format!("ptx = \"k.ptx\"\n[[launch]]\nentry = \"{entry}\"\ngrid = 1\nblock = 1\nargs = []\n");
+        fs::write(folder.path().join("s.toml"), scenario).unwrap();
+        warpwave_in(folder.path(), &["run", "s.toml", "--gpu", "tiny"])
+    };
+    assert_fails(&run("near"), 2, &["an address of 64 bits in a variable of `.u32`"]);
+    let far = run("far");
+    assert_eq!(far.code, 0, "{}", far.err);
+}
+
+#[test]
+fn data_that_is_unsupported_and_reached_by_no_entry_fails_the_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let unused = UNSUPPORTED_DATA.replace("[table]", "[words]");
+    fs::write(folder.path().join("k.ptx"), unused).unwrap();
+    let check = warpwave_in(folder.path(), &["check", "k.ptx"]);
+    assert_fails(&check, 2, &["k.ptx: 1 statements are not supported"]);
+    assert_eq!(check.out.matches("unsupported: ").count(), 1, "{}", check.out);
+    assert!(!check.out.contains("cannot run"), "{}", check.out);
+}

@@ -18,6 +18,7 @@ mod syncs;
 mod tiles;
 mod vectors;
 
+mod data;
 mod generic;
 
 use warpwave::bench::{Bench, Options};

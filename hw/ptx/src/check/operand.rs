@@ -86,7 +86,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             Some(Meaning::Prototype) => Value::Prototype,
             Some(Meaning::Targets(table)) => Value::Targets(table),
             None if name.text == "_" => Value::Sink,
-            None if self.functions.contains(name.text) => Value::Function(name.text),
+            None if self.checked.functions.contains(name.text) => Value::Function(name.text),
             None if name.text == "WARP_SZ" => Value::Int(32),
             None if is_special(name.text, "") => Value::Special(name.text, ""),
             None => {
@@ -345,7 +345,7 @@ fn kind_clash(instruction: Type, register: Type) -> bool {
         || ((instruction == Type::Pred) != (register == Type::Pred) && instruction.bits() == register.bits())
 }
 
-pub(super) fn dotted(ty: Type) -> String {
+fn dotted(ty: Type) -> String {
     format!(".{}", format!("{ty:?}").to_lowercase())
 }
 

@@ -79,6 +79,11 @@ impl<'a> Scopes<'a> {
         scope.families.insert(name, (first.0, count)).is_none()
     }
 
+    /// The meaning of a name in the innermost scope alone.
+    pub fn in_innermost(&self, name: &str) -> Option<Meaning> {
+        self.stack.last().and_then(|scope| scope.get(name))
+    }
+
     /// The innermost meaning of a name.
     pub fn get(&self, name: &str) -> Option<Meaning> {
         self.stack.iter().rev().find_map(|scope| scope.get(name))

@@ -3,7 +3,6 @@
 //! A register's sum gets a register of its own ([`Sum`]), which the lowering computes before the instruction. A variable's sum
 //! is an address. Any other name, and a place that is no integer source, takes no offset.
 
-use super::operand::dotted;
 use super::{Checker, Sum, Value};
 use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
 use crate::check::RegId;
@@ -74,7 +73,7 @@ impl<'a> Checker<'_, 'a> {
         let worked_on = self.no_integer.or(Some(ty).filter(|&ty| is_no_integer(ty)));
         let fault = match worked_on {
             _ if ty == Type::Pred => Some("a predicate takes no offset".to_owned()),
-            Some(ty) => Some(format!("an offset adds to integers, not to {}", dotted(ty))),
+            Some(ty) => Some(format!("an offset adds to integers, not to {}", ty.dotted())),
             None if ty.bits() > 64 => Some("an offset adds to at most 64 bits".to_owned()),
             None => None,
         };

@@ -4,7 +4,7 @@
 //! reach every function whose address the module takes.
 
 use crate::ast::Init;
-use crate::check::{Body, Checked, Op, Step, Value};
+use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
 use std::collections::HashSet;
 
 /// Bytes between the addresses of functions.
@@ -36,7 +36,7 @@ pub(crate) fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
     }
     let bodies = checked.bodies.iter().enumerate();
     bodies
-        .filter(|(_, body)| names.contains(body.function.name.text))
+        .filter(|(_, body)| !body.function.is_entry && names.contains(body.function.name.text))
         .map(|(n, _)| n)
         .collect()
 }
@@ -119,9 +119,48 @@ fn ops<'b, 't, 'a>(body: &'b Body<'t, 'a>) -> impl Iterator<Item = &'b Op<'t, 'a
     })
 }
 
+/// Variables of the module that a kernel can reach: through its functions, and through the addresses in other variables.
+pub(super) fn reachable_data(graph: &CallGraph<'_, '_, '_>, kernel: &Body<'_, '_>) -> HashSet<SymbolId> {
+    let symbols = &graph.checked.symbols[..graph.checked.n_module_symbols];
+    let mut found = HashSet::new();
+    let mut open = Vec::new();
+    for op in graph.closure(kernel).into_iter().flat_map(ops) {
+        op.operands.iter().for_each(|value| variables_in(value, &mut open));
+    }
+    while let Some(symbol) = open.pop() {
+        if !found.insert(symbol) {
+            continue;
+        }
+        let mut names = HashSet::new();
+        let variable = symbols.get(symbol.0 as usize);
+        let init = variable.and_then(|variable| variable.init.as_ref());
+        init.into_iter().for_each(|init| in_data(init, &mut names));
+        let named = (0..)
+            .zip(symbols)
+            .filter(|(_, variable)| names.contains(variable.name.text));
+        open.extend(named.map(|(n, _)| SymbolId(n)));
+    }
+    found
+}
+
+fn variables_in(value: &Value<'_>, found: &mut Vec<SymbolId>) {
+    match value {
+        Value::Symbol(symbol, _) => found.push(*symbol),
+        Value::Address(inner, _) | Value::Not(inner) | Value::Minus(inner) | Value::Part(inner, _) => {
+            variables_in(inner, found);
+        }
+        Value::Pair(first, second) => [first, second].into_iter().for_each(|part| variables_in(part, found)),
+        Value::Handle(parts) | Value::Vector(parts) | Value::List(parts) => {
+            parts.iter().for_each(|part| variables_in(part, found));
+        }
+        _ => {}
+    }
+}
+
 fn in_data<'a>(init: &Init<'a>, names: &mut HashSet<&'a str>) {
     match init {
         Init::Symbol(name, ..) => _ = names.insert(name.text),
+        Init::Byte(inner, ..) => in_data(inner, names),
         Init::List(items, _) => items.iter().for_each(|item| in_data(item, names)),
         Init::Int(..) | Init::Float(..) => {}
     }

@@ -4,18 +4,22 @@
 //! A global's address is not known before it is loaded: the host writes it to bank [`ADDRESS_BANK`], 8 bytes a variable.
 
 use super::callgraph::{self, CallGraph};
-use crate::ast::{Init, Space, Variable};
+use super::init::{Image, Initializers, Relocation};
+use crate::ast::{Space, Variable};
 use crate::check::{Body, Checked, SymbolId};
-use crate::diag::{Diagnostic, Span};
+use crate::diag::{Diagnostic, Severity, Span};
 use crate::print;
 use std::collections::{HashMap, HashSet};
 use warpwave_isa::program::{self as isa, Param};
-use warpwave_isa::space::{Space as MemorySpace, bank0};
+use warpwave_isa::space::{PARAM_WINDOW, Space as MemorySpace, WINDOW_BYTES, bank0};
 
 /// The constant bank of `.const` variables.
 pub const CONST_BANK: u8 = 3;
 /// The constant bank of global variables' addresses: variable `n` of [`crate::Module::globals`] at byte `8 * n`.
 pub const ADDRESS_BANK: u8 = 4;
+
+/// The generic-address window of the module's constants, behind that of the parameters. Only loads read there.
+pub(super) const CONST_WINDOW: u64 = PARAM_WINDOW + WINDOW_BYTES;
 
 /// Where a variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +73,8 @@ impl Layout {
             local_bytes: 0,
             variables: module.variables(),
             recursive: HashSet::new(),
-            constants_are_generic: checked.bodies.iter().any(callgraph::takes_constant_addresses),
+            constants_are_generic: module.generic_constants
+                || checked.bodies.iter().any(callgraph::takes_constant_addresses),
             takes_stack: false,
             stack_at: 0,
             print_buffer: module.print_buffer,
@@ -198,8 +203,8 @@ pub struct Global {
     pub bytes: Vec<u8>,
     /// Alignment in bytes.
     pub align: u32,
-    /// Addresses that the host adds: byte offset in `bytes`, index of the global variable whose address is meant.
-    pub relocations: Vec<(u32, u32)>,
+    /// Addresses of global variables in `bytes`, which the host writes.
+    pub relocations: Vec<Relocation>,
 }
 
 /// A module-scope variable in constant memory.
@@ -227,6 +232,12 @@ pub(crate) struct ModuleLayout {
     print_buffer: Option<u32>,
     /// The functions whose address the module takes.
     taken: Vec<usize>,
+    /// Addresses in the constant image that the host writes.
+    pub constant_relocations: Vec<Relocation>,
+    /// Whether the data has the generic address of a constant.
+    generic_constants: bool,
+    /// Initial values that the machine does not run, each with its variable.
+    pub unsupported: Vec<(SymbolId, Diagnostic)>,
 }
 
 impl ModuleLayout {
@@ -239,25 +250,7 @@ impl ModuleLayout {
         for (n, variable) in variables.iter().enumerate() {
             layout.place(SymbolId(n as u32), variable);
         }
-        let names: HashMap<&str, u32> = (0..)
-            .zip(&layout.globals)
-            .map(|(n, global)| (global.name.as_str(), n))
-            .collect();
-        let mut images = Images {
-            checked,
-            names: names.into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
-            findings,
-        };
-        for (n, variable) in variables.iter().enumerate() {
-            let Some(init) = &variable.init else { continue };
-            match layout.places.get(&SymbolId(n as u32)) {
-                Some(&Place::Global(index)) => images.fill_global(&mut layout.globals[index as usize], variable, init),
-                Some(&Place::Const(offset)) => {
-                    images.fill_constant(&mut layout.constant[offset as usize..], variable, init)
-                }
-                _ => {}
-            }
-        }
+        layout.fill(checked, findings);
         layout.place_print_buffer(checked);
         if layout.globals.len() > CONST_BYTES / 8 {
             let message = "more global variables than the bank of their addresses holds (8192)";
@@ -269,6 +262,52 @@ impl ModuleLayout {
             findings.push(Diagnostic::malformed(span, "the constant variables exceed 64 KiB"));
         }
         layout
+    }
+
+    /// Writes the initial values. What is malformed goes to `findings`.
+    fn fill(&mut self, checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) {
+        let mut initializers = Initializers::new(checked, &self.places);
+        let variables = checked.symbols[..checked.n_module_symbols].iter();
+        for (n, variable) in (0..).zip(variables) {
+            let Some(init) = &variable.init else { continue };
+            let symbol = SymbolId(n);
+            match self.places.get(&symbol) {
+                Some(&Place::Global(index)) => {
+                    let global = &mut self.globals[index as usize];
+                    let mut image = Image::new(variable, &mut global.bytes);
+                    initializers.fill(&mut image, init);
+                    global.relocations = image.relocations;
+                }
+                Some(&Place::Const(offset)) => {
+                    let end = self.constant.len().min(offset as usize + variable.bytes() as usize);
+                    let mut image = Image::new(variable, &mut self.constant[offset as usize..end]);
+                    initializers.fill(&mut image, init);
+                    let moved = image.relocations.into_iter().map(|relocation| Relocation {
+                        at: relocation.at + offset,
+                        ..relocation
+                    });
+                    self.constant_relocations.extend(moved);
+                }
+                _ => {}
+            }
+            for finding in initializers.findings.drain(..) {
+                match finding.severity {
+                    Severity::Unsupported => self.unsupported.push((symbol, finding)),
+                    _ => findings.push(finding),
+                }
+            }
+        }
+        self.generic_constants = initializers.generic_constants;
+    }
+
+    /// What the machine does not run of the data that a kernel can reach.
+    pub fn unsupported_for(&self, checked: &Checked<'_, '_>, kernel: &Body<'_, '_>) -> Vec<Diagnostic> {
+        if self.unsupported.is_empty() {
+            return Vec::new();
+        }
+        let reached = callgraph::reachable_data(&CallGraph::of(checked, &self.taken), kernel);
+        let faults = self.unsupported.iter().filter(|(symbol, _)| reached.contains(symbol));
+        faults.map(|(_, finding)| finding.clone()).collect()
     }
 
     /// The constant variables, for people.
@@ -324,70 +363,5 @@ impl ModuleLayout {
             _ => return,
         };
         self.places.insert(symbol, place);
-    }
-}
-
-/// Writes initial values into images.
-struct Images<'f, 't, 'a> {
-    checked: &'f Checked<'t, 'a>,
-    names: HashMap<String, u32>,
-    findings: &'f mut Vec<Diagnostic>,
-}
-
-impl Images<'_, '_, '_> {
-    fn fill_global(&mut self, global: &mut Global, variable: &Variable<'_>, init: &Init<'_>) {
-        let mut relocations = Vec::new();
-        self.fill(&mut global.bytes, &mut 0, variable, init, &mut relocations);
-        global.relocations = relocations;
-    }
-
-    fn fill_constant(&mut self, image: &mut [u8], variable: &Variable<'_>, init: &Init<'_>) {
-        let mut relocations = Vec::new();
-        self.fill(image, &mut 0, variable, init, &mut relocations);
-        if !relocations.is_empty() {
-            let finding = Diagnostic::unsupported(variable.name.span, "addresses in constant variables");
-            self.findings.push(finding.help("put the table into `.global`"));
-        }
-    }
-
-    fn fill(
-        &mut self,
-        image: &mut [u8],
-        at: &mut usize,
-        variable: &Variable<'_>,
-        init: &Init<'_>,
-        relocations: &mut Vec<(u32, u32)>,
-    ) {
-        let each = variable.ty.bytes() as usize;
-        let (value, span) = match init {
-            Init::List(items, _) => {
-                for item in items {
-                    self.fill(image, at, variable, item, relocations);
-                }
-                return;
-            }
-            Init::Int(value, span) => (*value as u64, *span),
-            Init::Float(float, span) => (float.bits_as(variable.ty), *span),
-            Init::Symbol(name, offset, _) => {
-                let function = callgraph::address(self.checked, name.text);
-                match self.names.get(name.text) {
-                    Some(&index) => relocations.push((*at as u32, index)),
-                    None if function.is_some() => {}
-                    None => self.findings.push(
-                        Diagnostic::unsupported(name.span, format!("the address of `{}` in data", name.text))
-                            .help("only global variables and functions have an address that data can hold"),
-                    ),
-                }
-                (function.unwrap_or(0).wrapping_add(*offset as u64), name.span)
-            }
-        };
-        match image.get_mut(*at..*at + each) {
-            Some(bytes) => bytes.copy_from_slice(&value.to_le_bytes()[..each]),
-            None => self.findings.push(Diagnostic::malformed(
-                span,
-                "more initial values than the variable holds",
-            )),
-        }
-        *at += each;
     }
 }

@@ -144,6 +144,7 @@ impl<'a> Parser<'a> {
             }
             Kind::Float => Ok(Init::Float(self.float()?, start.span)),
             Kind::Word => self.init_symbol(),
+            Kind::Int if self.peek(1).kind == Kind::Punct(b'(') => self.init_byte(),
             _ => Ok(Init::Int(
                 self.integer("an initial value")?,
                 start.span.to(self.last_span()),
@@ -151,16 +152,51 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// `name`, `name+8`, `generic(name)+8` or `generic(name+8)`.
     fn init_symbol(&mut self) -> Parsed<Init<'a>> {
         let mut name = self.word("a symbol")?;
         let generic = name.text == "generic" && self.eat(b'(');
+        let mut offset = 0i64;
         if generic {
             name = self.word("a symbol")?;
+            offset = self.init_offset()?;
             self.expect(b')')?;
         }
-        let signed = self.is(b'+') || self.is(b'-');
-        let offset = if signed { self.byte_offset()? } else { 0 };
+        offset = offset.wrapping_add(self.init_offset()?);
         Ok(Init::Symbol(name, offset, generic))
+    }
+
+    fn init_offset(&mut self) -> Parsed<i64> {
+        let signed = self.is(b'+') || self.is(b'-');
+        if signed { self.byte_offset() } else { Ok(0) }
+    }
+
+    /// `0xFF00(name+8)`, `0xFF(1000 + 546)`: the byte under the mask.
+    fn init_byte(&mut self) -> Parsed<Init<'a>> {
+        let start = self.token().span;
+        let mask = self.integer("a mask")?;
+        let shift = (0..64).step_by(8).find(|shift| mask == 0xff << shift).ok_or_else(|| {
+            Diagnostic::malformed(start, "a mask takes one whole byte")
+                .help("write `0xFF`, `0xFF00` and so on, up to `0xFF00000000000000`")
+        })?;
+        self.expect(b'(')?;
+        let inner = if self.token().kind == Kind::Word {
+            self.init_symbol()?
+        } else {
+            self.init_integer()?
+        };
+        self.expect(b')')?;
+        Ok(Init::Byte(Box::new(inner), shift, start.to(self.last_span())))
+    }
+
+    /// An integer, or a sum of integers.
+    fn init_integer(&mut self) -> Parsed<Init<'a>> {
+        let start = self.token().span;
+        let mut value = self.integer("an integer or a symbol")?;
+        while self.is(b'+') || self.is(b'-') {
+            value = value.wrapping_add(self.integer("an integer")?);
+        }
+        Ok(Init::Int(value, start.to(self.last_span())))
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::lower::code::{Arg, Op, Wide};
+use crate::lower::layout::CONST_WINDOW;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
 
@@ -95,6 +96,3 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.expand(form, &code)
     }
 }
-
-/// The generic-address window of the module's constants, which loads alone read in, behind that of the parameters.
-const CONST_WINDOW: u64 = PARAM_WINDOW + WINDOW_BYTES;

@@ -1,0 +1,282 @@
+//! Initial values of module variables, as bytes.
+//!
+//! Takes: a variable's initial value and its bytes, which are zero. Promises: bytes that are known now are written, and each
+//! address of a global variable is a [`Relocation`], because the host places those variables.
+
+use super::callgraph;
+use super::layout::{CONST_WINDOW, Place};
+use crate::ast::{Init, Name, Type, Variable};
+use crate::check::{Checked, SymbolId};
+use crate::diag::{Diagnostic, Span};
+use std::collections::HashMap;
+
+/// Bytes of module data that hold the address of a global variable, or one byte of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// First byte in the image.
+    pub at: u32,
+    /// Index of the global variable.
+    pub global: u32,
+    /// Added to the variable's address, modulo 2^64.
+    pub addend: u64,
+    /// Lowest bit of the sum that is stored.
+    pub shift: u32,
+    /// Number of bytes stored: 8 or 1.
+    pub bytes: u8,
+}
+
+impl Relocation {
+    /// Writes the bytes into an image, for a variable at this address.
+    ///
+    /// ```
+    /// use warpwave_ptx::Relocation;
+    ///
+    /// let byte = Relocation { at: 1, global: 0, addend: 4, shift: 8, bytes: 1 };
+    /// let mut image = [0; 3];
+    /// byte.apply(&mut image, 0x12fe);
+    /// assert_eq!(image, [0, 0x13, 0]);
+    /// ```
+    pub fn apply(&self, image: &mut [u8], address: u64) {
+        let value = address.wrapping_add(self.addend) >> self.shift;
+        let (first, bytes) = (self.at as usize, usize::from(self.bytes));
+        image[first..first + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+    }
+}
+
+/// Writes initial values, and collects what is wrong with them.
+pub(super) struct Initializers<'f, 't, 'a> {
+    checked: &'f Checked<'t, 'a>,
+    places: &'f HashMap<SymbolId, Place>,
+    names: HashMap<&'a str, SymbolId>,
+    pub findings: Vec<Diagnostic>,
+    /// Whether a value is the generic address of a constant.
+    pub generic_constants: bool,
+}
+
+/// The bytes of one variable.
+pub(super) struct Image<'i> {
+    ty: Type,
+    bytes: &'i mut [u8],
+    /// Bytes of the variable, of an element of its first dimension, and so on down to a single value.
+    sizes: Vec<usize>,
+    pub relocations: Vec<Relocation>,
+}
+
+impl<'i> Image<'i> {
+    pub fn new(variable: &Variable<'_>, bytes: &'i mut [u8]) -> Self {
+        let dims = variable.dims.iter().map(|dim| dim.unwrap_or(0));
+        let vector = (variable.vector > 1).then_some(u64::from(variable.vector));
+        let dims: Vec<u64> = dims.chain(vector).collect();
+        let mut sizes = vec![variable.ty.bytes() as usize];
+        for n in dims.into_iter().rev() {
+            sizes.insert(0, sizes[0].saturating_mul(n as usize));
+        }
+        Image {
+            ty: variable.ty,
+            bytes,
+            sizes,
+            relocations: Vec::new(),
+        }
+    }
+
+    /// Bytes of a part that lies `depth` braces deep.
+    fn size(&self, depth: usize) -> usize {
+        self.sizes[depth.min(self.sizes.len() - 1)].max(1)
+    }
+
+    fn value_size(&self) -> usize {
+        self.ty.bytes() as usize
+    }
+}
+
+/// A single value: its bits, or an address that the host knows.
+enum Value {
+    Bits(u128),
+    Address(Relocation),
+}
+
+impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
+    pub fn new(checked: &'f Checked<'t, 'a>, places: &'f HashMap<SymbolId, Place>) -> Self {
+        let variables = checked.symbols[..checked.n_module_symbols].iter();
+        let names = (0..)
+            .zip(variables)
+            .map(|(n, variable)| (variable.name.text, SymbolId(n)));
+        Initializers {
+            checked,
+            places,
+            names: names.collect(),
+            findings: Vec::new(),
+            generic_constants: false,
+        }
+    }
+
+    /// Writes the initial value of a whole variable.
+    pub fn fill(&mut self, image: &mut Image<'_>, init: &Init<'a>) {
+        match init {
+            Init::List(items, _) => self.list(image, items, 0, 0),
+            single => _ = self.single(image, single, 0, image.bytes.len()),
+        }
+    }
+
+    /// The values of one pair of braces, `depth` braces deep, from byte `first` on. A value takes the next place, a pair of
+    /// braces the next whole part.
+    fn list(&mut self, image: &mut Image<'_>, items: &[Init<'a>], first: usize, depth: usize) {
+        let part = image.size(depth + 1);
+        let end = image.bytes.len().min(first.saturating_add(image.size(depth)));
+        let mut at = first;
+        for item in items {
+            if let Init::List(inner, span) = item {
+                at = first + (at - first).next_multiple_of(part);
+                if at + part > end {
+                    return self.too_many(*span);
+                }
+                self.list(image, inner, at, depth + 1);
+                at += part;
+            } else {
+                if !self.single(image, item, at, end) {
+                    return;
+                }
+                at += image.value_size();
+            }
+        }
+    }
+
+    /// One value at a byte; false if it does not fit.
+    fn single(&mut self, image: &mut Image<'_>, init: &Init<'a>, at: usize, end: usize) -> bool {
+        let bytes = image.value_size();
+        if at + bytes > end {
+            self.too_many(span_of(init));
+            return false;
+        }
+        match self.value(image.ty, init) {
+            Ok(Value::Bits(bits)) => image.bytes[at..at + bytes].copy_from_slice(&bits.to_le_bytes()[..bytes]),
+            Ok(Value::Address(relocation)) => image.relocations.push(Relocation {
+                at: at as u32,
+                ..relocation
+            }),
+            Err(finding) => self.findings.push(finding),
+        }
+        true
+    }
+
+    fn too_many(&mut self, span: Span) {
+        let message = "more initial values than the variable holds";
+        self.findings.push(Diagnostic::malformed(span, message));
+    }
+
+    fn value(&mut self, ty: Type, init: &Init<'a>) -> Result<Value, Diagnostic> {
+        let span = span_of(init);
+        let typed = |what: &str| Diagnostic::malformed(span, format!("{what} in a variable of `{}`", ty.dotted()));
+        let bits = "declare the variable as `.b16` or `.b32`, and write the bits as integers";
+        if ty.is_float() && !matches!(ty, Type::F32 | Type::F64) {
+            return Err(typed("an initial value").help(bits));
+        }
+        match init {
+            Init::Int(value, _) if ty.is_float() && *value != 0 => {
+                Err(typed("an integer").help("write a float: `1.0`, or its bits: `0f3F800000`"))
+            }
+            Init::Int(value, _) => Ok(Value::Bits(*value as u128)),
+            Init::Float(float, _) if ty.is_float() || float.bits() == ty.bits() => {
+                Ok(Value::Bits(float.bits_as(ty).into()))
+            }
+            Init::Float(float, _) => Err(typed(&format!("a float of {} bits", float.bits()))),
+            Init::Symbol(..) | Init::Byte(..) if ty.is_float() => Err(typed("an address")),
+            Init::Symbol(name, offset, generic) => self.whole_address(ty, *name, *offset, *generic),
+            Init::Byte(inner, shift, _) => self.byte(inner, *shift),
+            Init::List(..) => Err(typed("a list in the place of a value")),
+        }
+    }
+
+    /// An address in 64 bits, or in 32 where they hold it.
+    fn whole_address(&mut self, ty: Type, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
+        let value = self.address(name, offset, generic)?;
+        match (ty.bits(), &value) {
+            (64, _) => Ok(value),
+            (32, Value::Bits(bits)) if bits >> 32 == 0 => Ok(value),
+            (32, _) => {
+                let message = format!("an address of 64 bits in a variable of `{}`", ty.dotted());
+                Err(Diagnostic::unsupported(name.span, message).help("declare the variable as `.u64`"))
+            }
+            _ => {
+                let message = format!("an address in a variable of `{}`", ty.dotted());
+                let help = "declare the variable as `.u64`, or write each byte: `0xFF(name)`, `0xFF00(name)` and so on";
+                Err(Diagnostic::malformed(name.span, message).help(help))
+            }
+        }
+    }
+
+    /// One byte of an address or of an integer.
+    fn byte(&mut self, inner: &Init<'a>, shift: u32) -> Result<Value, Diagnostic> {
+        let value = match inner {
+            Init::Symbol(name, offset, generic) => self.address(*name, *offset, *generic)?,
+            Init::Int(value, _) => Value::Bits(*value as u128),
+            other => {
+                let message = "a mask takes a byte of an address or of an integer";
+                return Err(Diagnostic::malformed(span_of(other), message));
+            }
+        };
+        Ok(match value {
+            Value::Bits(bits) => Value::Bits(bits >> shift & 0xff),
+            Value::Address(relocation) => Value::Address(Relocation {
+                shift,
+                bytes: 1,
+                ..relocation
+            }),
+        })
+    }
+
+    /// The address of a variable in its own space, or its generic one; or the address of a function.
+    fn address(&mut self, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
+        let text = name.text;
+        let Some(symbol) = self.names.get(text) else {
+            return self.function(name, offset, generic);
+        };
+        match self.places.get(symbol) {
+            Some(&Place::Global(global)) => Ok(Value::Address(Relocation {
+                at: 0,
+                global,
+                addend: offset as u64,
+                shift: 0,
+                bytes: 8,
+            })),
+            Some(&Place::Const(at)) => {
+                self.generic_constants |= generic;
+                let window = if generic { CONST_WINDOW } else { 0 };
+                let address = (window + u64::from(at)).wrapping_add(offset as u64);
+                Ok(Value::Bits(address.into()))
+            }
+            Some(Place::Handle) => Err(Diagnostic::unsupported(
+                name.span,
+                format!("the handle of `{text}` in an initial value"),
+            )
+            .help("give the kernel the handle of a texture or surface object as a parameter")),
+            _ => Err(
+                Diagnostic::malformed(name.span, format!("the address of `{text}` is no initial value"))
+                    .help("initial values take addresses of `.global` and `.const` variables and of functions"),
+            ),
+        }
+    }
+
+    fn function(&self, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
+        let text = name.text;
+        match callgraph::address(self.checked, text) {
+            Some(address) if offset == 0 && !generic => Ok(Value::Bits(address.into())),
+            Some(_) => {
+                let message = format!("the address of the function `{text}` takes no offset and no `generic()`");
+                Err(Diagnostic::malformed(name.span, message))
+            }
+            None if self.checked.functions.contains(text) => {
+                let message = format!("the address of `{text}`, which is not in this module");
+                Err(Diagnostic::unsupported(name.span, message))
+            }
+            None => Err(Diagnostic::malformed(name.span, format!("undefined symbol `{text}`"))),
+        }
+    }
+}
+
+fn span_of(init: &Init<'_>) -> Span {
+    match init {
+        Init::Int(_, span) | Init::Float(_, span) | Init::Byte(_, _, span) | Init::List(_, span) => *span,
+        Init::Symbol(name, ..) => name.span,
+    }
+}
