@@ -4,6 +4,7 @@
 //! is a number, every guard a predicate, every operand's count and width agrees with its instruction. Scopes and
 //! shadowing end here. Whether the machine can run an instruction is not asked here: that is the lowering's word.
 
+mod declare;
 mod operand;
 mod scope;
 mod signature;
@@ -59,6 +60,8 @@ pub(crate) struct Body<'t, 'a> {
 /// A line of a function's code.
 pub(crate) enum Step<'t, 'a> {
     Label(LabelId),
+    /// A variable for calls is declared here.
+    Param(SymbolId),
     Op(Op<'t, 'a>),
 }
 
@@ -199,6 +202,9 @@ impl<'t, 'a> Checker<'t, 'a> {
                 Statement::Variable(variable) => {
                     let symbol = self.variable(variable);
                     self.body.symbols.push(symbol);
+                    if variable.space == Space::Param {
+                        self.body.code.push(Step::Param(symbol));
+                    }
                 }
                 Statement::Label(name) => {
                     if let Some(Meaning::Label(label)) = self.scopes.get(name.text) {
@@ -262,35 +268,6 @@ impl<'t, 'a> Checker<'t, 'a> {
             self.redefined(variable.name, "variable");
         }
         symbol
-    }
-
-    /// A variable of the module that is declared `.extern` and also defined is one variable: the definition.
-    fn declared_before(&mut self, variable: &'t Variable<'a>) -> Option<SymbolId> {
-        let Some(Meaning::Symbol(symbol)) = self.scopes.in_innermost(variable.name.text) else {
-            return None;
-        };
-        let before = &mut self.checked.symbols[symbol.0 as usize];
-        let is_extern = |variable: &Variable<'_>| variable.linkage == Linkage::Extern;
-        if before.space != variable.space || !(is_extern(before) || is_extern(variable)) {
-            return None;
-        }
-        if is_extern(before) {
-            *before = variable;
-        }
-        Some(symbol)
-    }
-
-    /// PTX gives initial values to `.global` and `.const` variables of this module alone.
-    fn initial_value(&mut self, variable: &Variable<'a>) {
-        if variable.init.is_none() {
-            return;
-        }
-        let fault = match (variable.space, variable.linkage) {
-            (_, Linkage::Extern) => "an initial value of a variable that is defined elsewhere",
-            (Space::Global | Space::Const, _) => return,
-            _ => "only `.global` and `.const` variables have initial values",
-        };
-        self.find(variable.name.span, fault.to_owned());
     }
 
     fn registers(&mut self, registers: &Registers<'a>) {

@@ -301,3 +301,57 @@ fn data_reached_through_other_data_or_through_a_function_is_data_of_the_entry() 
         assert!(module.entry("other").unwrap().program.is_ok(), "{data}");
     }
 }
+
+/// The first finding in an entry of a module with a function `f`, from eight bytes to four.
+fn finding_of_call(code: &str) -> String {
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.func (.param .b32 r) f(.param .align 8 .b8 x[8]) {{ ret; }}\n\
+         .entry k(.param .align 8 .b8 given[8]) {{ .reg .b32 %r<4>; .reg .b64 %d; .param .align 8 .b8 a[8]; .param .b32 c; .param .b64 wide;\n{code} ret; }}\n"
+    );
+    let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+    let findings = module.entries[0].program.as_ref().expect_err(code);
+    findings[0].message.clone()
+}
+
+#[test]
+fn access_outside_of_a_parameter_or_not_aligned_to_its_elements_is_refused() {
+    let outside = "an access outside of the 8 bytes of this parameter";
+    let unaligned = "the offset in a parameter is no multiple of the element's bytes";
+    let cases = [
+        ("st.param.b8 [a+8], %r1;", outside),
+        ("st.param.v4.b16 [a+2], {%r1, %r1, %r2, %r3};", outside),
+        ("st.param.b32 [a-4], %r1;", outside),
+        ("ld.param.u32 %r1, [a+8];", outside),
+        ("st.param.b16 [a+1], %r1;", unaligned),
+        ("st.param.b32 [a+2], %r1;", unaligned),
+        ("ld.param.b64 %d, [a+4];", outside),
+        ("ld.param.v2.u16 {%r1, %r2}, [a+3];", unaligned),
+        ("ld.param.u32 %r1, [given+8];", outside),
+        ("ld.param.u8 %r1, [given-1];", outside),
+    ];
+    for (code, message) in cases {
+        assert_eq!(finding_of_call(code), message, "{code}");
+    }
+}
+
+#[test]
+fn variables_of_a_call_of_another_size_or_number_than_the_functions_are_refused() {
+    let cases = [
+        ("call (c), f, (c);", "`c` has 4 bytes, where the function declares 8"),
+        (
+            "call (wide), f, (a);",
+            "`wide` has 8 bytes, where the function declares 4",
+        ),
+        (
+            "call (c, wide), f, (a);",
+            "the call has not as many results as the function",
+        ),
+        (
+            "call (c), f, (a, a);",
+            "the call has not as many arguments as the function has parameters",
+        ),
+    ];
+    for (code, message) in cases {
+        assert_eq!(finding_of_call(code), message, "{code}");
+    }
+}

@@ -9,6 +9,7 @@ mod integers;
 mod listed;
 mod printing;
 
+mod params;
 mod products;
 mod remote;
 mod spaces;

@@ -19,9 +19,11 @@ mod hint;
 
 mod integer;
 mod library;
+mod live;
 mod mbarrier;
 mod memory;
 mod packed;
+mod param;
 mod recursion;
 mod remote;
 mod routine;
@@ -43,7 +45,8 @@ use crate::ast::{Name, Type};
 use crate::check::{self, Body, Checked, RegId, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Lines};
 use recursion::Recursion;
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
 
@@ -86,6 +89,8 @@ struct Frame<'t, 'a> {
     step: usize,
     /// How it is called from inside, where it may be.
     recursion: Option<Recursion>,
+    /// Its variables of calls that are stored in part; found when first asked for.
+    stored_in_part: OnceCell<HashSet<SymbolId>>,
 }
 
 impl<'t, 'a> Frame<'t, 'a> {
@@ -107,6 +112,7 @@ impl<'t, 'a> Frame<'t, 'a> {
             line: None,
             step: 0,
             recursion: None,
+            stored_in_part: OnceCell::new(),
         }
     }
 
@@ -250,6 +256,10 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             self.frames.last_mut().expect("a function is being selected").step = at;
             match step {
                 Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
+                Step::Param(symbol) => {
+                    self.guard = When::ALWAYS;
+                    self.begin_param(*symbol);
+                }
                 Step::Op(op) => {
                     self.line = line.unwrap_or_else(|| self.lines.line(op.instruction.span.start));
                     self.guard = When::ALWAYS;

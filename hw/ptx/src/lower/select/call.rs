@@ -1,6 +1,6 @@
 //! Calls: the function's code takes the place of its call.
 //!
-//! Parameters and results live in words of their own, which `fold` and the register allocation make vanish. A call through a register
+//! Parameters and results live in words of their own (`param`), which `fold` and the register allocation make vanish. A call through a register
 //! is a choice among the functions whose address the module takes and whose parameters fit; a call from inside the function
 //! that it means is in `recursion`.
 
@@ -10,10 +10,8 @@ use crate::check::{Body, SymbolId, Value};
 use crate::diag::Diagnostic;
 use crate::lower::callgraph::{self, CallGraph};
 use crate::lower::code::{Arg, Op, When, Word};
-use crate::lower::layout::Place;
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::Access;
 
 /// Calls that one kernel may have, each with the code of its function.
 const MAX_CALLS: usize = 1024;
@@ -130,6 +128,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if recursive {
             self.open_recursion();
         }
+        returns.iter().for_each(|&result| self.begin_param(result));
         self.steps();
         self.guard = When::ALWAYS;
         self.close_recursion();
@@ -172,12 +171,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let Value::Symbol(argument, _) = value else {
                 return Err(unsupported(form, "arguments in registers"));
             };
+            self.same_size(form, *argument, param)?;
             self.copy_param(param, *argument);
         }
         Ok(())
     }
 
     fn hand_back(&mut self, form: &Form<'t, 'a>, returns: &[SymbolId], wanted: &[Value<'a>]) -> Selected {
+        self.same_results(form, returns, wanted)?;
         for (&result, value) in returns.iter().zip(wanted) {
             let Value::Symbol(target, _) = value else {
                 return Err(unsupported(form, "results in registers"));
@@ -185,6 +186,31 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.copy_param(*target, result);
         }
         Ok(())
+    }
+
+    /// A call takes all results of its function, or none.
+    pub(super) fn same_results(&self, form: &Form<'t, 'a>, returns: &[SymbolId], wanted: &[Value<'a>]) -> Selected {
+        if !wanted.is_empty() && wanted.len() != returns.len() {
+            return Err(form.malformed("the call has not as many results as the function"));
+        }
+        for (&result, value) in returns.iter().zip(wanted) {
+            if let Value::Symbol(target, _) = value {
+                self.same_size(form, *target, result)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A variable of a call is as large as the parameter or result of the function.
+    fn same_size(&self, form: &Form<'t, 'a>, given: SymbolId, param: SymbolId) -> Selected {
+        let [found, wanted] = [given, param].map(|symbol| self.param_bytes(symbol));
+        if found == wanted {
+            return Ok(());
+        }
+        let name = self.checked.symbols[given.0 as usize].name.text;
+        Err(form.malformed(&format!(
+            "`{name}` has {found} bytes, where the function declares {wanted}"
+        )))
     }
 
     /// Words into a call's result.
@@ -208,89 +234,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 .src(&[Arg::word(Word(from.0 + n))]);
             self.emit(move_one);
         }
-    }
-
-    pub(super) fn param_bytes(&self, symbol: SymbolId) -> u32 {
-        self.checked.symbols[symbol.0 as usize].bytes() as u32
-    }
-
-    /// The first of the words that hold a call's parameter.
-    pub(super) fn param_words(&mut self, symbol: SymbolId) -> Word {
-        if let Some(&word) = self.call_words.get(&symbol) {
-            return word;
-        }
-        let first = Word(self.code.groups.len() as u32);
-        for _ in 0..self.param_bytes(symbol).div_ceil(4).max(1) {
-            self.code.group(1);
-        }
-        self.home_words.push(first.0..self.code.groups.len() as u32);
-        self.call_words.insert(symbol, first);
-        first
-    }
-
-    /// The word of a call's parameter at a byte offset, if the address is one.
-    pub(super) fn param_word(
-        &mut self,
-        form: &Form<'t, 'a>,
-        address: &Value<'a>,
-        bytes: u32,
-    ) -> Result<Option<Word>, Diagnostic> {
-        let Value::Address(base, offset) = address else {
-            return Ok(None);
-        };
-        let Value::Symbol(symbol, _) = **base else {
-            return Ok(None);
-        };
-        if self.layout.place(symbol) != Some(Place::Call) {
-            return Ok(None);
-        }
-        let size = i64::from(self.param_bytes(symbol));
-        if offset % 4 != 0 || *offset < 0 || offset + i64::from(bytes) > size {
-            return Err(unsupported(
-                form,
-                "parts of words, or more than there is, of a call's parameter",
-            ));
-        }
-        Ok(Some(Word(self.param_words(symbol).0 + (*offset / 4) as u32)))
-    }
-
-    /// `st.param`: into the words of a call's parameter.
-    pub(super) fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Access) -> Selected {
-        let Some(first) = self.param_word(form, form.operand(0)?, access.total())? else {
-            return Err(form.unsupported());
-        };
-        let value = self.gather(form, values, access)?;
-        let value = if access.bytes < 4 {
-            self.extended(value, form.ty())
-        } else {
-            value
-        };
-        for n in 0..access.words() {
-            let to = Word(first.0 + u32::from(n));
-            self.emit(Op::row(Opcode::Mov).dst(to).src(&[value.part(n)]));
-        }
-        Ok(())
-    }
-
-    /// `ld.param` inside a function, or behind a call.
-    pub(super) fn load_param(
-        &mut self,
-        form: &Form<'t, 'a>,
-        targets: &[Value<'a>],
-        access: Access,
-        first: Word,
-    ) -> Selected {
-        let each = access.words() / access.count;
-        for (n, target) in (0..).zip(targets).filter(|(_, target)| **target != Value::Sink) {
-            let result = self.dst_of(form, target, form.ty())?;
-            let from = Word(first.0 + n * u32::from(each));
-            let value = self.extended(Arg::word(from), form.ty());
-            match each {
-                2 => self.move_words(result, from, 2),
-                _ => self.widen(result, self.words_of(target), value, false, access.signed),
-            }
-        }
-        Ok(())
     }
 }
 

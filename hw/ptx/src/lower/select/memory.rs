@@ -181,15 +181,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// `ld.param` and `ld.const`.
     fn load_constant(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access) -> Selected {
-        if let Some(first) = self.param_word(form, form.operand(1)?, access.total())? {
-            return self.load_param(form, targets, access, first);
+        if let Some(place) = self.param_place(form, form.operand(1)?, access)? {
+            return self.load_param(form, targets, access, &place);
         }
         let Value::Address(base, offset) = form.operand(1)? else {
             return Err(form.unsupported());
         };
         let place = match &**base {
             Value::Symbol(symbol, _) => match self.layout.place(*symbol) {
-                Some(Place::Param(at)) => Some((0, i64::from(at) + offset)),
+                Some(Place::Param(at)) => {
+                    inside(form, *offset, access, self.param_bytes(*symbol))?;
+                    Some((0, i64::from(at) + offset))
+                }
                 Some(Place::Const(at)) => Some((CONST_BANK, i64::from(at) + offset)),
                 _ => {
                     return Err(self
@@ -282,6 +285,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         Ok(Arg::word(group))
     }
+}
+
+/// Refuses an access outside of a parameter.
+pub(super) fn inside(form: &Form<'_, '_>, offset: i64, access: Access, bytes: u32) -> Selected {
+    if offset >= 0 && offset.saturating_add(access.total().into()) <= bytes.into() {
+        return Ok(());
+    }
+    Err(form.malformed(&format!("an access outside of the {bytes} bytes of this parameter")))
 }
 
 /// The elements of a vector, of which there is one at least.

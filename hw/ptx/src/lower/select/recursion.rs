@@ -2,14 +2,15 @@
 //!
 //! Their code stands once in the kernel, as a loop: a call from inside keeps what is still wanted on a stack in local memory, notes which
 //! call it is, and goes back to the function's beginning; the function's end goes to the call that is noted. Kept are the registers
-//! and parameters that live across the call, of the function and of those between it and the call. Its own variables in local memory
+//! and words of parameters that live across the call ([`live`]), of the function and of those between it and the call. Its own variables in local memory
 //! lie on the stack too, so that each activation has its own; so does what `alloca` takes until its function ends.
 
 use super::call::CALL_REGISTERS;
 use super::integer::lop;
+use super::live;
 use super::stack::Locals;
 use super::{Form, Home, Selected, Selector};
-use crate::check::{Body, RegId, Step, SymbolId, Value};
+use crate::check::{SymbolId, Value};
 use crate::lower::code::{Arg, Flag, Op, When, Word};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
@@ -94,6 +95,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     ) -> Selected {
         let body = self.frames[depth].body;
         let (returns, params) = body.params.split_at(body.function.returns.len());
+        self.same_results(form, returns, given.0)?;
         let kept = self.kept(depth);
         self.push(&kept);
         self.hand_over(form, params, given.1)?;
@@ -127,8 +129,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut kept = Kept::default();
         for at in depth..self.frames.len() {
             let frame = &self.frames[at];
-            let (registers, params) = live_behind(frame.body, frame.step);
-            for reg in registers {
+            let live = live::behind(self.checked, frame.body, frame.step);
+            for reg in live.registers {
                 match (frame.homes[reg.0 as usize], frame.body.registers[reg.0 as usize].bits()) {
                     (Home::Flag(flag), _) => kept.flags.push(flag),
                     (Home::Words(word), bits) => {
@@ -141,10 +143,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 kept.words
                     .extend(recursion.locals.iter().flat_map(|locals| [locals.outer, locals.base]));
             }
-            for param in params {
+            for (param, n) in live.param_words {
                 let first = self.param_words(param);
-                let words = self.param_bytes(param).div_ceil(4);
-                kept.words.extend((0..words).map(|n| Word(first.0 + n)));
+                kept.words.push(Word(first.0 + n));
             }
         }
         kept
@@ -210,100 +211,4 @@ fn on_stack(op: Op, n: i32) -> Op {
         mods.access = Access::one(4);
         mods.offset = 4 * n;
     })
-}
-
-/// Registers and parameters that are read behind a step before they are written.
-fn live_behind(body: &Body<'_, '_>, step: usize) -> (Vec<RegId>, Vec<SymbolId>) {
-    let n_registers = body.registers.len();
-    let n = body.code.len();
-    let mut labels = vec![n; body.n_labels as usize];
-    for (at, step) in body.code.iter().enumerate() {
-        if let Step::Label(label) = step {
-            labels[label.0 as usize] = at;
-        }
-    }
-    let mut live = vec![vec![false; n_registers + body.params.len()]; n + 1];
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for at in (0..n).rev() {
-            let mut now = vec![false; n_registers + body.params.len()];
-            for next in successors(body, &labels, at) {
-                now.iter_mut().zip(&live[next]).for_each(|(now, next)| *now |= next);
-            }
-            if let Step::Op(op) = &body.code[at] {
-                before(body, op, &mut now);
-            }
-            changed |= now != live[at];
-            live[at] = now;
-        }
-    }
-    let wanted = &live[(step + 1).min(n)];
-    let registers = (0..n_registers as u32).filter(|&reg| wanted[reg as usize]).map(RegId);
-    let params = body.params.iter().enumerate();
-    let params = params
-        .filter(|(index, _)| wanted[n_registers + index])
-        .map(|(_, &symbol)| symbol);
-    (registers.collect(), params.collect())
-}
-
-fn successors(body: &Body<'_, '_>, labels: &[usize], at: usize) -> Vec<usize> {
-    let Step::Op(op) = &body.code[at] else {
-        return vec![at + 1];
-    };
-    let mut next: Vec<usize> = match (op.instruction.opcode.text, op.operands.as_slice()) {
-        ("bra", [Value::Label(label)]) => vec![labels[label.0 as usize]],
-        ("brx", [_, Value::Targets(table)]) => {
-            let targets = &body.tables[*table as usize];
-            targets.iter().map(|label| labels[label.0 as usize]).collect()
-        }
-        ("ret" | "exit" | "trap", _) => Vec::new(),
-        _ => return vec![at + 1],
-    };
-    if op.guard.is_some() {
-        next.push(at + 1);
-    }
-    next
-}
-
-/// What lives before an operation, from what lives behind it.
-fn before(body: &Body<'_, '_>, op: &crate::check::Op<'_, '_>, live: &mut [bool]) {
-    // Operations that write nothing to their first operand, as far as it may be a register.
-    const READERS: &str = "bar barrier brx call mbarrier nanosleep prefetch red st sust";
-    let writes = !READERS.split(' ').any(|opcode| opcode == op.instruction.opcode.text);
-    let (results, sources) = op.operands.split_at(usize::from(writes && !op.operands.is_empty()));
-    if op.guard.is_none() {
-        results.iter().for_each(|value| mark(body, value, live, false));
-    }
-    // An address in the place of a result is read.
-    let addresses = results.iter().filter(|value| matches!(value, Value::Address(..)));
-    addresses.chain(sources).for_each(|value| mark(body, value, live, true));
-    for sum in &op.sums {
-        live[sum.result.0 as usize] = false;
-        live[sum.base.0 as usize] = true;
-    }
-    if let Some((reg, _)) = op.guard {
-        live[reg.0 as usize] = true;
-    }
-}
-
-fn mark(body: &Body<'_, '_>, value: &Value<'_>, live: &mut [bool], is_read: bool) {
-    match value {
-        Value::Register(reg) => live[reg.0 as usize] = is_read,
-        Value::Symbol(symbol, _) if is_read => {
-            if let Some(index) = body.params.iter().position(|param| param == symbol) {
-                live[body.registers.len() + index] = true;
-            }
-        }
-        Value::Address(inner, _) if is_read => mark(body, inner, live, true),
-        Value::Not(inner) | Value::Minus(inner) | Value::Part(inner, _) => mark(body, inner, live, is_read),
-        Value::Pair(first, second) => {
-            mark(body, first, live, is_read);
-            mark(body, second, live, is_read);
-        }
-        Value::Handle(parts) | Value::Vector(parts) | Value::List(parts) => {
-            parts.iter().for_each(|part| mark(body, part, live, is_read));
-        }
-        _ => {}
-    }
 }

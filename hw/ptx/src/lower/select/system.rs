@@ -202,7 +202,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let body = self.frame().body;
         body.code[..step].iter().rev().find_map(|step| match step {
             Step::Op(op) => answer(op),
-            Step::Label(_) => None,
+            Step::Label(_) | Step::Param(_) => None,
         })
     }
 }

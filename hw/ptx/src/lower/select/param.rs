@@ -1,0 +1,230 @@
+//! Parameters and results of calls: words of their own, stored and read byte by byte.
+//!
+//! A store into a part of a word leaves the other bytes of that word. Bytes that were never stored are zero, from the
+//! declaration of the variable on.
+
+use super::memory::inside;
+use super::value::byte_permute;
+use super::{Form, Selected, Selector};
+use crate::ast::Type;
+use crate::check::{Body, Op as PtxOp, Step, SymbolId, Value};
+use crate::diag::Diagnostic;
+use crate::lower::code::{Arg, Op, Word};
+use crate::lower::layout::Place;
+use std::collections::HashSet;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Access as Shape;
+
+/// Bytes of a call's parameter that an instruction names.
+pub(super) struct Access {
+    pub symbol: SymbolId,
+    /// First byte.
+    pub first: u32,
+    pub bytes: u32,
+}
+
+/// What an `ld.param` or `st.param` accesses, and whether it stores. Nothing for any other instruction.
+pub(super) fn access(op: &PtxOp<'_, '_>) -> Option<(Access, bool)> {
+    let stores = match op.instruction.opcode.text {
+        "st" => true,
+        "ld" => false,
+        _ => return None,
+    };
+    let (address, values) = if stores { (0, 1) } else { (1, 0) };
+    let words = || op.instruction.qualifiers.iter().map(|name| name.text);
+    let Value::Address(base, offset) = op.operands.get(address)? else {
+        return None;
+    };
+    let Value::Symbol(symbol, _) = **base else { return None };
+    if !words().any(|word| word.starts_with(".param")) {
+        return None;
+    }
+    let count = match op.operands.get(values)? {
+        Value::Vector(parts) => parts.len() as u32,
+        _ => 1,
+    };
+    let ty = words().filter_map(Type::from_dotted).last()?;
+    let access = Access {
+        symbol,
+        first: u32::try_from(*offset).ok()?,
+        bytes: count * ty.bytes(),
+    };
+    Some((access, stores))
+}
+
+/// The variables of calls that some instruction of a function stores in part.
+pub(super) fn stored_in_part(body: &Body<'_, '_>, bytes_of: impl Fn(SymbolId) -> u32) -> HashSet<SymbolId> {
+    let ops = body.code.iter().filter_map(|step| match step {
+        Step::Op(op) => Some(op),
+        _ => None,
+    });
+    let stores = ops.filter_map(|op| access(op).filter(|(_, stores)| *stores));
+    let parts = stores.filter(|(access, _)| {
+        let ends_word = access.bytes.is_multiple_of(4) || access.first + access.bytes == bytes_of(access.symbol);
+        !(access.first.is_multiple_of(4) && ends_word)
+    });
+    parts.map(|(access, _)| access.symbol).collect()
+}
+
+/// A place in the words of a call's parameter.
+pub(super) struct ParamPlace {
+    words: Word,
+    first: u32,
+    /// Bytes of the whole parameter.
+    size: u32,
+}
+
+impl ParamPlace {
+    /// The word of a byte.
+    fn word(&self, at: u32) -> Word {
+        Word(self.words.0 + at / 4)
+    }
+}
+
+impl<'t, 'a> Selector<'_, 't, 'a> {
+    pub(super) fn param_bytes(&self, symbol: SymbolId) -> u32 {
+        self.checked.symbols[symbol.0 as usize].bytes() as u32
+    }
+
+    /// The first of the words that hold a call's parameter.
+    pub(super) fn param_words(&mut self, symbol: SymbolId) -> Word {
+        if let Some(&word) = self.call_words.get(&symbol) {
+            return word;
+        }
+        let first = Word(self.code.groups.len() as u32);
+        for _ in 0..self.param_bytes(symbol).div_ceil(4).max(1) {
+            self.code.group(1);
+        }
+        self.home_words.push(first.0..self.code.groups.len() as u32);
+        self.call_words.insert(symbol, first);
+        first
+    }
+
+    /// The declaration of a call's parameter, or the beginning of the function whose result it is.
+    pub(super) fn begin_param(&mut self, symbol: SymbolId) {
+        let body = self.frame().body;
+        let in_part = self.frame().stored_in_part.get_or_init(|| {
+            let bytes_of = |symbol: SymbolId| self.checked.symbols[symbol.0 as usize].bytes() as u32;
+            stored_in_part(body, bytes_of)
+        });
+        if !in_part.contains(&symbol) {
+            return;
+        }
+        let first = self.param_words(symbol);
+        for n in 0..self.param_bytes(symbol).div_ceil(4) {
+            self.emit(Op::row(Opcode::Mov).dst(Word(first.0 + n)));
+        }
+    }
+
+    /// The place that an address names, if it is one of a call's parameter.
+    pub(super) fn param_place(
+        &mut self,
+        form: &Form<'t, 'a>,
+        address: &Value<'a>,
+        access: Shape,
+    ) -> Result<Option<ParamPlace>, Diagnostic> {
+        let Value::Address(base, offset) = address else {
+            return Ok(None);
+        };
+        let Value::Symbol(symbol, _) = **base else {
+            return Ok(None);
+        };
+        if self.layout.place(symbol) != Some(Place::Call) {
+            return Ok(None);
+        }
+        let size = self.param_bytes(symbol);
+        inside(form, *offset, access, size)?;
+        if offset % i64::from(access.bytes) != 0 {
+            return Err(form.malformed("the offset in a parameter is no multiple of the element's bytes"));
+        }
+        Ok(Some(ParamPlace {
+            words: self.param_words(symbol),
+            first: *offset as u32,
+            size,
+        }))
+    }
+
+    /// `st.param`: into the words of a call's parameter.
+    pub(super) fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Shape) -> Selected {
+        let Some(place) = self.param_place(form, form.operand(0)?, access)? else {
+            return Err(form.unsupported());
+        };
+        if access.bytes >= 4 {
+            let value = self.gather(form, values, access)?;
+            for n in 0..access.words() {
+                let to = place.word(place.first + 4 * u32::from(n));
+                self.emit(Op::row(Opcode::Mov).dst(to).src(&[value.part(n)]));
+            }
+            return Ok(());
+        }
+        let mut pieces = Vec::new();
+        for (at, value) in (place.first..).step_by(access.bytes.into()).zip(values) {
+            pieces.push((at, self.arg(form, value, form.ty())?));
+        }
+        for pieces in pieces.chunk_by(|(one, _), (next, _)| one / 4 == next / 4) {
+            self.store_pieces(form.ty(), &place, pieces);
+        }
+        Ok(())
+    }
+
+    /// Bytes or halves into one word, each with its place in the parameter.
+    fn store_pieces(&mut self, ty: Type, place: &ParamPlace, pieces: &[(u32, Arg)]) {
+        let (first_at, first) = pieces[0];
+        let in_word = (place.size - first_at / 4 * 4).min(4);
+        let to = place.word(first_at);
+        let value = match pieces.len() as u32 * ty.bytes() == in_word {
+            true if pieces.len() == 1 => self.extended(first, ty),
+            true => self.with_pieces(ty, first, &pieces[1..]),
+            false => self.with_pieces(ty, Arg::word(to), pieces),
+        };
+        self.emit(Op::row(Opcode::Mov).dst(to).src(&[value]));
+    }
+
+    /// A word in which bytes or halves are replaced.
+    fn with_pieces(&mut self, ty: Type, word: Arg, pieces: &[(u32, Arg)]) -> Arg {
+        pieces.iter().fold(word, |word, &(at, piece)| {
+            let selector = match (ty.bytes(), at % 4) {
+                (1, 0) => 0x3214,
+                (1, 1) => 0x3240,
+                (1, 2) => 0x3410,
+                (1, _) => 0x4210,
+                (_, 0) => 0x3254,
+                (_, _) => 0x5410,
+            };
+            self.compute(byte_permute(word, piece, selector))
+        })
+    }
+
+    /// `ld.param` inside a function, or behind a call.
+    pub(super) fn load_param(
+        &mut self,
+        form: &Form<'t, 'a>,
+        targets: &[Value<'a>],
+        access: Shape,
+        place: &ParamPlace,
+    ) -> Selected {
+        let places = (place.first..).step_by(access.bytes.into());
+        for (at, target) in places.zip(targets).filter(|(_, target)| **target != Value::Sink) {
+            let result = self.dst_of(form, target, form.ty())?;
+            if access.bytes > 4 {
+                self.move_words(result, place.word(at), access.bytes / 4);
+                continue;
+            }
+            let value = self.piece(Arg::word(place.word(at)), at % 4, form.ty());
+            self.widen(result, self.words_of(target), value, false, access.signed);
+        }
+        Ok(())
+    }
+
+    /// A byte or half of a word from byte `at` on, extended as its type says; a whole word as it is.
+    fn piece(&mut self, word: Arg, at: u32, ty: Type) -> Arg {
+        if at == 0 || ty.bytes() == 4 {
+            return self.extended(word, ty);
+        }
+        let at = u64::from(at);
+        let last = at + u64::from(ty.bytes()) - 1;
+        let above = if ty.is_signed() { 8 | last } else { 4 };
+        let low = if last > at { last << 4 | at } else { above << 4 | at };
+        self.compute(byte_permute(word, Arg::ZERO, above << 12 | above << 8 | low))
+    }
+}
