@@ -11,6 +11,7 @@ mod printing;
 
 mod params;
 mod products;
+mod quotients;
 mod remote;
 mod spaces;
 mod stack;

@@ -172,16 +172,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.ty() != Type::F32 {
             return Err(form.unsupported());
         }
-        let (a, b) = match form.has(".full") {
-            _ if form.has(".ftz") => (a, b),
-            true => self.scaled_quotient(a, b),
-            false => self.lowered_quotient(a, b),
+        let (full, ftz) = (form.has(".full"), form.has(".ftz"));
+        let (a, b) = match (full, ftz) {
+            (true, false) => self.scaled_quotient(a, b),
+            (true, true) => self.lowered_quotient(a, b),
+            (false, false) => self.raised_quotient(a, b),
+            (false, true) => (a, b),
         };
-        let reciprocal = self.compute(mufu(Mufu::Rcp, b));
+        // The reciprocal of a divisor above 2^126 is subnormal. `div.approx` takes it for zero (PTX ISA, `div`).
+        let reciprocal = mufu(Mufu::Rcp, b).mods(|mods| mods.ftz = ftz || !full);
+        let reciprocal = self.compute(reciprocal);
         let op = Op::row(Opcode::Fmul).dst(result).src(&[a, reciprocal]);
         self.emit(op.mods(|mods| {
             mods.ty = Ty::F32;
-            mods.ftz = form.has(".ftz");
+            mods.ftz = ftz;
         }));
         Ok(())
     }
@@ -195,6 +199,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
         let factor = self.compute(choice(0.25, factor, huge));
         (self.compute(product(a, factor)), self.compute(product(b, factor)))
+    }
+
+    /// Where the divisor is subnormal, both times 2^24.
+    fn raised_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
+        let tiny = self.magnitude_test(b, Cmp::Lt, LEAST_NORMAL);
+        (self.scaled_where(tiny, a, UP), self.scaled_where(tiny, b, UP))
     }
 
     /// Where the reciprocal of the divisor would be denormal, a quarter of both.
