@@ -2,4 +2,5 @@
 
 mod operations;
 mod pairs;
+mod quotients;
 mod slow_operations;

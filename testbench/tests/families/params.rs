@@ -78,6 +78,9 @@ fn kernel(functions: &str, call: &str, caller: (usize, usize)) -> String {
     )
 }
 
+/// What a thread must find.
+type Expect = fn(u32) -> u32;
+
 /// Byte `n` of thread `t`.
 fn byte(t: usize, n: usize) -> u8 {
     (17 * n + 31 * t + 3) as u8
@@ -158,7 +161,7 @@ fn result_stored_before_a_recursive_call_is_still_there_behind_it() {
         st.param.b8 [result], %n;\nst.param.b8 [result+1], 7;\nst.param.b16 [result+2], %n;\nsetp.eq.u32 %z, %n, 0;\n@%z bra done;\nsub.u32 %n, %n, 1;\n\
         { .param .b32 a; .param .align 4 .b8 c[4];\nst.param.b32 [a], %n;\ncall.uni (c), f, (a); }\ndone:\nret;\n}\n";
     let body = "and.b32 %a1, %t, 3;\n{ .param .b32 a; .param .align 4 .b8 c[4];\nst.param.b32 [a], %a1;\ncall.uni (c), f, (a);\nld.param.b32 %r, [c]; }";
-    let expected: Vec<u32> = (0..32).map(|t| 0x0001_0001 * (t % 4) | 0x700).collect();
+    let expected: Vec<u32> = (0..32).map(|t| (0x0001_0001 * (t % 4)) | 0x700).collect();
     Kernel::of(&with_function(function, body)).output(&expected).holds();
 }
 
@@ -183,6 +186,7 @@ fn with_function(function: &str, body: &str) -> String {
     one_word_each("sm_80", body).replacen(".visible .entry", &format!("{function}.visible .entry"), 1)
 }
 
+/// A function that gives back its eight bytes.
 const SAME: &str = ".func (.param .align 8 .b8 result[8]) same(.param .align 8 .b8 given[8])\n{\n.reg .b64 %x;\n\
     ld.param.b64 %x, [given];\nst.param.b64 [result], %x;\nret;\n}\n";
 
@@ -203,7 +207,7 @@ fn structure_of_bytes_stored_as_a_vector_and_read_as_a_word_has_all_its_bytes() 
 /// In each case the parameter holds 0x89ABCDEF and its upper word 0x01234567 before the stores.
 #[test]
 fn store_into_part_of_a_word_leaves_its_other_bytes() {
-    let cases: [(&str, &str, fn(u32) -> u32); 9] = [
+    let cases: [(&str, &str, Expect); 9] = [
         ("st.param.b8 [a+1], 0x55;", "ld.param.u32 %r, [c];", |_| 0x89AB_55EF),
         ("st.param.b8 [a+3], %t;", "ld.param.u32 %r, [c];", |t| {
             0x00AB_CDEF | t << 24

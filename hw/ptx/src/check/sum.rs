@@ -98,11 +98,11 @@ fn no_integer_of(instruction: &Instruction<'_>) -> Option<Type> {
         .qualifiers
         .iter()
         .filter_map(|name| Type::from_dotted(name.text));
-    let types: Vec<Type> = match instruction.opcode.text {
-        "cvt" | "tex" | "tld4" => types.last().into_iter().collect(),
-        _ => types.collect(),
+    let n_types = match instruction.opcode.text {
+        "cvt" | "tex" | "tld4" => 1,
+        _ => usize::MAX,
     };
-    types.into_iter().find(|&ty| is_no_integer(ty))
+    types.rev().take(n_types).find(|&ty| is_no_integer(ty))
 }
 
 /// Whether the type is a floating-point one, or two integers.

@@ -14,6 +14,7 @@ mod compare;
 mod control;
 mod convert;
 mod float;
+mod frame;
 mod gmma;
 mod hint;
 
@@ -44,9 +45,8 @@ use super::layout::Layout;
 use crate::ast::{Name, Type};
 use crate::check::{self, Body, Checked, RegId, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Lines};
-use recursion::Recursion;
-use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
+use frame::Frame;
+use std::collections::HashMap;
 use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
 
@@ -72,53 +72,6 @@ type Selected = Result<(), Diagnostic>;
 enum Home {
     Words(Word),
     Flag(Flag),
-}
-
-/// A function whose code is being selected: the kernel, or one that it calls.
-struct Frame<'t, 'a> {
-    body: &'t Body<'t, 'a>,
-    homes: Vec<Home>,
-    /// Words and flags that belong to its PTX registers; all others are temporary.
-    words: Range<u32>,
-    flags: Range<u32>,
-    /// Number of its first label among all; the one behind its last is its end.
-    labels: usize,
-    /// The line that all of it stands for, where it is a routine of the library.
-    line: Option<u32>,
-    /// The step at hand.
-    step: usize,
-    /// How it is called from inside, where it may be.
-    recursion: Option<Recursion>,
-    /// Its variables of calls that are stored in part; found when first asked for.
-    stored_in_part: OnceCell<HashSet<SymbolId>>,
-}
-
-impl<'t, 'a> Frame<'t, 'a> {
-    fn of(body: &'t Body<'t, 'a>, code: &mut Code, places: &mut Vec<Option<BlockId>>) -> Self {
-        let labels = places.len();
-        places.resize(labels + body.n_labels as usize + 1, None);
-        let (first_word, first_flag) = (code.groups.len() as u32, code.n_flags);
-        let home = |ty: &Type| match ty.bits() {
-            1 => Home::Flag(code.flag()),
-            bits => Home::Words(code.group(bits.div_ceil(32) as u8)),
-        };
-        let homes = body.registers.iter().map(home).collect();
-        Frame {
-            body,
-            homes,
-            words: first_word..code.groups.len() as u32,
-            flags: first_flag..code.n_flags,
-            labels,
-            line: None,
-            step: 0,
-            recursion: None,
-            stored_in_part: OnceCell::new(),
-        }
-    }
-
-    fn end(&self) -> usize {
-        self.labels + self.body.n_labels as usize
-    }
 }
 
 struct Selector<'s, 't, 'a> {

@@ -43,7 +43,7 @@ pub(super) fn access(op: &PtxOp<'_, '_>) -> Option<(Access, bool)> {
         Value::Vector(parts) => parts.len() as u32,
         _ => 1,
     };
-    let ty = words().filter_map(Type::from_dotted).last()?;
+    let ty = words().rev().find_map(Type::from_dotted)?;
     let access = Access {
         symbol,
         first: u32::try_from(*offset).ok()?,
