@@ -60,7 +60,7 @@ pub(crate) struct Body<'t, 'a> {
 /// A line of a function's code.
 pub(crate) enum Step<'t, 'a> {
     Label(LabelId),
-    /// A variable for calls is declared here.
+    /// A `.param` variable of calls is declared here.
     Param(SymbolId),
     Op(Op<'t, 'a>),
 }
@@ -134,7 +134,7 @@ struct Checker<'t, 'a> {
     body: Body<'t, 'a>,
     /// Whether the instruction at hand is a video instruction.
     in_video: bool,
-    /// The sums among its operands, and the type of its sources if that is no integer.
+    /// Sums among its operands; the type of its sources if that is no integer.
     sums: Vec<Sum>,
     no_integer: Option<Type>,
     /// Names already reported in this function.

@@ -153,7 +153,7 @@ fn module_data_is_placed_filled_and_relocated() {
     assert_eq!(needs.required_block, Some([32, 2, 1]));
 }
 
-/// A module of one variable of data beside others, and of two entries, `uses` with this code.
+/// A module with this data and two entries. `uses` has the code, `other` has none.
 fn with_data(data: &str, code: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.const .u32 numbers[4];\n.global .u32 words[4];\n.shared .u32 tile[4];\n.global .texref picture;\n\

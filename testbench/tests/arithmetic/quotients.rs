@@ -15,7 +15,7 @@ fn kernel(instruction: &str) -> String {
     )
 }
 
-/// Numbers of every exponent alike, without infinities; the same ones in every run.
+/// Finite numbers, uniform over bit patterns, from a fixed seed.
 fn numbers() -> impl Iterator<Item = u32> {
     let mut state = 88_172_645_463_325_252u64;
     let next = move || {
@@ -33,7 +33,7 @@ fn place(bits: u32) -> i64 {
     if bits >> 31 == 0 { magnitude } else { -magnitude }
 }
 
-/// Runs all pairs of a kind, each with its quotient rounded once; 2 ulp from that and half a one of rounding.
+/// Checks [`PAIRS`] pairs that `is_meant` admits: at most 2 ulp from the rounded quotient.
 fn check(instruction: &str, is_meant: impl Fn(f32, f32) -> bool) {
     let mut numbers = numbers();
     let pairs = std::iter::from_fn(|| Some([numbers.next()?, numbers.next()?]));

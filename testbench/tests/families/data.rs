@@ -174,7 +174,7 @@ fn function_addresses_in_constant_tables_and_in_bytes_are_called() {
     );
 }
 
-/// Of the PTX ISA's section on initialisers: a short inner list leaves the rest of its row zero.
+/// PTX ISA, initializers: `x[3][2] = { {1,2}, {3} }` is `{ {1,2}, {3,0}, {0,0} }`.
 #[test]
 fn nested_lists_shorter_than_their_rows_leave_zeros_at_the_end_of_each_row() {
     let words = |name: &str, n: usize| {

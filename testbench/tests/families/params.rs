@@ -129,8 +129,8 @@ fn parameter_of_a_call_through_a_pointer_keeps_every_byte_in_any_layout() {
     for_all_layouts(copies, call, byte);
 }
 
-/// Each activation hands on its bytes but the first, in which it writes the depth. Behind the call its own first byte is there still.
-/// The last byte counts the activations.
+/// Each activation passes on its bytes, with the depth in the first one. Its own first byte is unchanged behind the call. The last
+/// byte counts the activations.
 #[test]
 fn parameter_of_a_recursive_call_keeps_every_byte_of_each_activation_in_any_layout() {
     let function = |layout| {
@@ -153,7 +153,7 @@ fn parameter_of_a_recursive_call_keeps_every_byte_of_each_activation_in_any_layo
     for_all_layouts(function, call, result);
 }
 
-/// The first thing of an activation is its result: what the inner ones leave there is not the outer one's.
+/// Each activation stores its result first. The inner activations must not overwrite it.
 #[test]
 fn result_stored_before_a_recursive_call_is_still_there_behind_it() {
     let function = "\
@@ -305,7 +305,7 @@ fn parameter_of_a_kernel_is_read_in_any_layout() {
     }
 }
 
-/// Bytes that nobody stored are zero, so that the two ways to run agree on them.
+/// Bytes that no store writes are zero, on the machine and without time.
 #[test]
 fn parameter_stored_in_part_and_read_as_a_whole_runs_alike_on_both() {
     let body = "mov.u32 %r, 0;\nmov.u32 %a1, 3;\nloop:\n{ .param .align 8 .b8 a[8]; .param .align 8 .b8 c[8];\nst.param.b8 [a+1], %a1;\n\

@@ -35,7 +35,7 @@ fn hold(instruction: &str, cases: &[(u32, u32, u32)]) {
         .holds();
 }
 
-/// Of divisors in [2^-126, 2^126], zero and infinity: powers of two, whose quotients every form gives exactly.
+/// Divisors in [2^-126, 2^126], zero and infinity. The quotients of powers of two are exact in every form.
 const PLAIN: [(u32, u32, u32); 14] = [
     (power(0), power(2), power(-2)),
     (power(3) | MINUS, power(1), power(2) | MINUS),
@@ -53,7 +53,7 @@ const PLAIN: [(u32, u32, u32); 14] = [
     (INFINITY, power(126), INFINITY),
 ];
 
-/// Of divisors above 2^126 and below 2^128, `div.approx`: "if a is infinity, returns NaN, otherwise a sign-preserving zero".
+/// `div.approx` by divisors between 2^126 and 2^128: NaN if the dividend is infinity, otherwise a sign-preserving zero.
 const LARGE_APPROXIMATE: [(u32, u32, u32); 14] = [
     (power(126), power(126) + 1, 0),
     (power(126) | MINUS, power(126) + 1, MINUS),
@@ -71,7 +71,7 @@ const LARGE_APPROXIMATE: [(u32, u32, u32); 14] = [
     (NAN, power(127), NAN),
 ];
 
-/// The same divisors, `div.full`: quotients over the full range.
+/// `div.full` by divisors between 2^126 and 2^128: the quotient.
 const LARGE_FULL: [(u32, u32, u32); 9] = [
     (power(127), power(127), power(0)),
     (power(127) | MINUS, power(127), power(0) | MINUS),
@@ -84,7 +84,7 @@ const LARGE_FULL: [(u32, u32, u32); 9] = [
     (NAN, power(127), NAN),
 ];
 
-/// Divisors below 2^-126, and quotients there, where subnormal numbers are supported.
+/// Subnormal divisors and quotients, without `.ftz`.
 const SMALL: [(u32, u32, u32); 7] = [
     (power(0), power(-127), power(127)),
     (power(0) | MINUS, power(-127), power(127) | MINUS),
@@ -95,7 +95,7 @@ const SMALL: [(u32, u32, u32); 7] = [
     (power(-126), power(3) | MINUS, power(-129) | MINUS),
 ];
 
-/// The same with `.ftz`: subnormal inputs and results are zeros of their sign.
+/// Subnormal divisors and quotients with `.ftz`: inputs and results become zeros of their sign.
 const SMALL_FLUSHED: [(u32, u32, u32); 7] = [
     (power(0), power(-127), INFINITY),
     (power(0) | MINUS, power(-127), INFINITY | MINUS),

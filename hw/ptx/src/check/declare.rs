@@ -1,11 +1,11 @@
-//! What a declaration of a variable may say: an initial value, or a name that another declaration has.
+//! Declarations of variables: initial values, and repeated declarations.
 
 use super::scope::Meaning;
 use super::{Checker, SymbolId};
 use crate::ast::{Linkage, Space, Variable};
 
 impl<'t, 'a> Checker<'t, 'a> {
-    /// A variable of the module that is declared `.extern` and also defined is one variable: the definition.
+    /// The variable that an earlier declaration of the same name means. An `.extern` declaration gives way to the definition.
     pub(super) fn declared_before(&mut self, variable: &'t Variable<'a>) -> Option<SymbolId> {
         let Some(Meaning::Symbol(symbol)) = self.scopes.in_innermost(variable.name.text) else {
             return None;
@@ -21,7 +21,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         Some(symbol)
     }
 
-    /// PTX gives initial values to `.global` and `.const` variables of this module alone.
+    /// Refuses an initial value of a variable that cannot have one (PTX ISA, initializers).
     pub(super) fn initial_value(&mut self, variable: &Variable<'a>) {
         if variable.init.is_none() {
             return;

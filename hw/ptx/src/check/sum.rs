@@ -1,7 +1,7 @@
 //! `register+offset` and `variable+offset` as values.
 //!
 //! A register's sum gets a register of its own ([`Sum`]), which the lowering computes before the instruction. A variable's sum
-//! is an address. Any other name, and a place that is no integer source, takes no offset.
+//! is an address. Other names take no offset. Only integer sources do.
 
 use super::{Checker, Sum, Value};
 use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
@@ -9,7 +9,7 @@ use crate::check::RegId;
 use crate::diag::Diagnostic;
 
 impl<'a> Checker<'_, 'a> {
-    /// Forgets the sums of the instruction before, and refuses those in places that take none.
+    /// Begins an instruction: clears the sums, and refuses sums in places that take none.
     pub(super) fn begin_sums(&mut self, instruction: &Instruction<'a>) {
         self.sums.clear();
         self.no_integer = no_integer_of(instruction);
@@ -30,7 +30,7 @@ impl<'a> Checker<'_, 'a> {
         }
     }
 
-    /// Finds every sum in an operand, but for those in brackets.
+    /// Reports every sum in an operand. An address in brackets is no sum.
     fn refuse_sums(&mut self, operand: &Operand<'a>, why: &str) {
         match &operand.kind {
             OperandKind::Offset(name, offset) => {

@@ -49,7 +49,7 @@ pub(super) struct Initializers<'f, 't, 'a> {
     places: &'f HashMap<SymbolId, Place>,
     names: HashMap<&'a str, SymbolId>,
     pub findings: Vec<Diagnostic>,
-    /// Whether a value is the generic address of a constant.
+    /// True if some value is the generic address of a constant.
     pub generic_constants: bool,
 }
 

@@ -234,9 +234,9 @@ pub(crate) struct ModuleLayout {
     taken: Vec<usize>,
     /// Addresses in the constant image that the host writes.
     pub constant_relocations: Vec<Relocation>,
-    /// Whether the data has the generic address of a constant.
+    /// True if some initial value is the generic address of a constant.
     generic_constants: bool,
-    /// Initial values that the machine does not run, each with its variable.
+    /// Unsupported initial values, each with its variable.
     pub unsupported: Vec<(SymbolId, Diagnostic)>,
 }
 
@@ -264,7 +264,7 @@ impl ModuleLayout {
         layout
     }
 
-    /// Writes the initial values. What is malformed goes to `findings`.
+    /// Writes the initial values. Malformed ones go to `findings`.
     fn fill(&mut self, checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) {
         let mut initializers = Initializers::new(checked, &self.places);
         let variables = checked.symbols[..checked.n_module_symbols].iter();
@@ -300,7 +300,7 @@ impl ModuleLayout {
         self.generic_constants = initializers.generic_constants;
     }
 
-    /// What the machine does not run of the data that a kernel can reach.
+    /// Findings on unsupported data that a kernel can reach.
     pub fn unsupported_for(&self, checked: &Checked<'_, '_>, kernel: &Body<'_, '_>) -> Vec<Diagnostic> {
         if self.unsupported.is_empty() {
             return Vec::new();

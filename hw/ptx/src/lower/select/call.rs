@@ -1,6 +1,6 @@
 //! Calls: the function's code takes the place of its call.
 //!
-//! Parameters and results live in words of their own (`param`), which `fold` and the register allocation make vanish. A call through a register
+//! Parameters and results live in words of their own (`param`), which `fold` and the register allocation remove. A call through a register
 //! is a choice among the functions whose address the module takes and whose parameters fit; a call from inside the function
 //! that it means is in `recursion`.
 

@@ -1,4 +1,4 @@
-//! What the selection knows of a function while its code is being selected.
+//! State of a function while its code is being selected.
 
 use super::Home;
 use super::recursion::Recursion;
@@ -24,7 +24,7 @@ pub(super) struct Frame<'t, 'a> {
     pub step: usize,
     /// How it is called from inside, where it may be.
     pub recursion: Option<Recursion>,
-    /// Its variables of calls that are stored in part; found when first asked for.
+    /// `.param` variables that the function stores in part. Computed on first use.
     pub stored_in_part: OnceCell<HashSet<SymbolId>>,
 }
 

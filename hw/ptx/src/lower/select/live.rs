@@ -1,21 +1,21 @@
 //! Registers and words of call parameters that live across a step of a function's body.
 //!
-//! A word of a parameter is written by a store that covers it. A store into a part of it leaves the rest, so it ends no life.
-//! Where a function returns, all of its results are read.
+//! A store that covers a whole word of a parameter ends the life of the old word. A store into a part of it does not.
+//! All results of a function are live where it returns.
 
 use super::param::{self, Access};
 use crate::ast::Space;
 use crate::check::{Body, Checked, Op, RegId, Step, SymbolId, Value};
 use std::ops::Range;
 
-/// What lives across a step.
+/// Registers and words that live across a step.
 pub(super) struct Live {
     pub registers: Vec<RegId>,
     /// Parameters of calls, each with the number of one of its words.
     pub param_words: Vec<(SymbolId, u32)>,
 }
 
-/// What is read behind a step before it is written, except for the results of the call at that step.
+/// Live registers and words behind a step, without the results of the call at that step.
 pub(super) fn behind(checked: &Checked<'_, '_>, body: &Body<'_, '_>, step: usize) -> Live {
     let flow = Flow::of(checked, body);
     let mut wanted = flow.solve().swap_remove((step + 1).min(body.code.len()));
@@ -70,7 +70,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         }
     }
 
-    /// What lives before each step, and last at the end of the body.
+    /// Live variables before each step; the last entry is the end of the body.
     fn solve(&self) -> Vec<Vec<bool>> {
         let n = self.body.code.len();
         let mut live = vec![vec![false; self.n_variables]; n + 1];
@@ -115,7 +115,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         next
     }
 
-    /// What lives before an operation, from what lives behind it.
+    /// Turns the variables that live behind an operation into those before it.
     fn before(&self, op: &Op<'_, '_>, live: &mut [bool]) {
         // Operations that write nothing to their first operand, as far as it may be a register.
         const READERS: &str = "bar barrier brx call mbarrier nanosleep prefetch red st sust";
@@ -158,7 +158,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         }
     }
 
-    /// Ends the lives of the results of a call: what is called, or the list of its arguments, stands behind them.
+    /// Ends the lives of the results of a call.
     fn results_of(&self, op: &Op<'_, '_>, live: &mut [bool]) {
         let Some(Value::List(results)) = op.operands.first() else {
             return;
@@ -176,7 +176,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         found.map_or(0..0, |(_, places)| places.clone())
     }
 
-    /// The words that an access touches, or only those that it covers as a whole.
+    /// Words that an access touches, or with `in_part` false only whole words.
     fn covered(&self, access: &Access, in_part: bool) -> Range<usize> {
         let words = self.words(access.symbol);
         let end = access.first.saturating_add(access.bytes);

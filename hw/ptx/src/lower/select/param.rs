@@ -1,7 +1,7 @@
 //! Parameters and results of calls: words of their own, stored and read byte by byte.
 //!
-//! A store into a part of a word leaves the other bytes of that word. Bytes that were never stored are zero, from the
-//! declaration of the variable on.
+//! A store into a part of a word keeps the other bytes of that word. The declaration of a variable zeroes the words that are
+//! stored in part, so bytes that no store writes are zero.
 
 use super::memory::inside;
 use super::value::byte_permute;
@@ -23,7 +23,7 @@ pub(super) struct Access {
     pub bytes: u32,
 }
 
-/// What an `ld.param` or `st.param` accesses, and whether it stores. Nothing for any other instruction.
+/// The access of an `ld.param` or `st.param`, and true if it stores. `None` for other instructions.
 pub(super) fn access(op: &PtxOp<'_, '_>) -> Option<(Access, bool)> {
     let stores = match op.instruction.opcode.text {
         "st" => true,
@@ -52,7 +52,7 @@ pub(super) fn access(op: &PtxOp<'_, '_>) -> Option<(Access, bool)> {
     Some((access, stores))
 }
 
-/// The variables of calls that some instruction of a function stores in part.
+/// `.param` variables whose words a function stores in part.
 pub(super) fn stored_in_part(body: &Body<'_, '_>, bytes_of: impl Fn(SymbolId) -> u32) -> HashSet<SymbolId> {
     let ops = body.code.iter().filter_map(|step| match step {
         Step::Op(op) => Some(op),
