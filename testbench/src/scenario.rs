@@ -45,7 +45,7 @@ pub struct Scenario {
     pub gpu: Option<String>,
     /// Device buffers, by name.
     pub buffers: Vec<Buffer>,
-    /// Module variables with values of their own, by symbol.
+    /// Module variables that the scenario names, by symbol.
     pub globals: Vec<Buffer>,
     /// Launches in order.
     pub launches: Vec<Launch>,
@@ -60,7 +60,7 @@ pub struct Buffer {
     pub name: String,
     /// Element type and shape.
     pub layout: Layout,
-    /// Its bytes before the first launch.
+    /// Its bytes before the first launch. Empty for a module variable that keeps the bytes of its program.
     pub init: Vec<u8>,
     /// What it must hold after the last one.
     pub expect: Option<Expect>,
@@ -280,6 +280,7 @@ fn read_buffers<F: FnOnce(Fault) -> ScenarioError>(
     files: &Files,
     at: impl Fn(&str) -> F,
 ) -> Result<Vec<Buffer>, ScenarioError> {
+    let is_variable = table == "globals";
     let read = |(name, buffer): (String, format::Buffer)| {
         let key = |key: &str| format!("{table}.{name}.{key}");
         let layout = Layout {
@@ -287,8 +288,13 @@ fn read_buffers<F: FnOnce(Fault) -> ScenarioError>(
             shape: buffer.shape,
         };
         layout.check().map_err(at(&key("shape")))?;
-        let init = buffer.init.unwrap_or(format::Source::Zeros);
-        let init = data::bytes(&init, &layout, files).map_err(at(&key("init")))?;
+        let init = match buffer.init {
+            None if is_variable => Vec::new(),
+            init => {
+                let init = init.unwrap_or(format::Source::Zeros);
+                data::bytes(&init, &layout, files).map_err(at(&key("init")))?
+            }
+        };
         let expect = buffer.expect.map(|expect| read_expect(expect, &layout, files));
         let expect = expect.transpose().map_err(at(&key("expect")))?;
         Ok(Buffer {

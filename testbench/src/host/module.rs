@@ -1,4 +1,5 @@
 //! Module variables: their initial bytes, the values that a scenario gives instead, and the constant banks.
+//! A variable that the scenario names without `init` keeps the bytes of its program.
 
 use warpwave_components::storage::Storage;
 use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module, Relocation};
@@ -62,7 +63,7 @@ fn relocate(bytes: &mut [u8], relocations: &[Relocation], addresses: &[u64]) {
     }
 }
 
-/// Gives a variable the scenario's value, in memory or in the constant image.
+/// Gives a variable the scenario's value, if there is one, in memory or in the constant image.
 fn give(
     buffer: &Buffer,
     module: &Module,
@@ -94,7 +95,7 @@ fn give(
             name: buffer.name.clone(),
         });
     }
-    constant[variable.offset as usize..][..variable.bytes as usize].copy_from_slice(&buffer.init);
+    constant[variable.offset as usize..][..buffer.init.len()].copy_from_slice(&buffer.init);
     Ok(None)
 }
 

@@ -144,6 +144,37 @@ fn module_variables_are_placed_with_their_addresses_and_values() {
 }
 
 #[test]
+fn variable_named_without_init_keeps_the_bytes_that_the_program_gives_it() {
+    let storage = Storage::new(1 << 20);
+    let unset = |name: &str, dtype, n| Buffer {
+        name: name.to_owned(),
+        layout: Layout { dtype, shape: vec![n] },
+        init: Vec::new(),
+        expect: None,
+    };
+    let given = vec![
+        unset("other", Dtype::U32, 2),
+        unset("scale", Dtype::U32, 2),
+        unset("link", Dtype::U64, 1),
+    ];
+    let placement = Placement::new(&scenario(given), &module(), &storage).unwrap();
+    let [Some(other), None, Some(link)] = placement.globals[..] else {
+        panic!("variables in memory but for the constant: {:?}", placement.globals)
+    };
+    assert_eq!([storage.load(other), storage.load(other + 4)], [1, 2]);
+    assert_eq!(placement.banks[usize::from(CONST_BANK)], [7, 9]);
+    assert_eq!(
+        [storage.load(link), storage.load(link + 4)],
+        [other as u32, (other >> 32) as u32]
+    );
+    let short = Placement::new(&scenario(vec![unset("other", Dtype::U32, 1)]), &module(), &storage);
+    assert_eq!(
+        short.unwrap_err().to_string(),
+        "module variable `other` has 8 bytes, but the scenario gives 4; change dtype or shape"
+    );
+}
+
+#[test]
 fn variable_that_does_not_fit_the_module_is_refused() {
     let place = |global: Buffer| {
         let storage = Storage::new(1 << 20);

@@ -10,7 +10,8 @@
 //! dtype = "f32"                      # i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64
 //! shape = [1024]
 //! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
-//!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }; zeros if left out
+//!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }. A buffer without `init`
+//!                                    # starts as zeros, a module variable with the values of its program.
 //! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact where rtol and atol are left out
 //!
 //! [[launch]]                         # one or more, in order

@@ -2,6 +2,7 @@
 
 mod check;
 mod ending;
+mod globals;
 mod input;
 mod own;
 mod run;
