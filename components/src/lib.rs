@@ -6,6 +6,8 @@ pub mod config;
 
 pub mod preset;
 
+pub mod text_file;
+
 pub mod occupancy;
 
 pub mod proto;

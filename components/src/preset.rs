@@ -40,6 +40,7 @@ use std::sync::LazyLock;
 use toml::Value;
 
 use crate::config::{GpuConfig, keys};
+use crate::text_file;
 use layer::{Entry, Layer};
 use nearest::nearest;
 
@@ -78,6 +79,8 @@ pub struct Preset {
     pub summary: String,
     /// Every number of `config` with its source, by key.
     pub sources: Vec<SourcedValue>,
+    /// The files that it was read from: its own and those that it inherits from. Built-in ones are no files.
+    pub files: Vec<PathBuf>,
 }
 
 /// One number of a preset and where it comes from.
@@ -113,7 +116,8 @@ pub fn source_titles() -> BTreeMap<String, String> {
 /// An unknown name, an unreadable file, inheritance in a circle, keys and values that do not
 /// exist, or a configuration that [`GpuConfig::check`] refuses.
 pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, PresetError> {
-    let mut layer = resolve(&Origin::find(name_or_path, Path::new(""))?, &mut Vec::new())?;
+    let mut chain = Vec::new();
+    let mut layer = resolve(&Origin::find(name_or_path, Path::new(""))?, &mut chain)?;
     set(&mut layer.entries, sets)?;
     let name = layer.name.unwrap_or_default();
     let config = build(&name, &layer.entries)?;
@@ -126,6 +130,11 @@ pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, Pre
         config,
         summary: layer.summary.unwrap_or_default(),
         sources,
+        files: chain
+            .into_iter()
+            .filter(|id| !names().contains(&id.as_str()))
+            .map(PathBuf::from)
+            .collect(),
     })
 }
 
@@ -165,7 +174,7 @@ impl Origin {
     fn read(&self) -> Result<String, PresetError> {
         match self {
             Self::BuiltIn(_, text) => Ok((*text).to_owned()),
-            Self::File(path) => fs::read_to_string(path).map_err(|error| PresetError::Read {
+            Self::File(path) => text_file::read(path).map_err(|error| PresetError::Read {
                 path: path.display().to_string(),
                 reason: error.to_string(),
             }),

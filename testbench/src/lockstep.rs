@@ -94,14 +94,19 @@ pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Optio
 
 /// Whether two elements with different bits agree within the tolerances.
 fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
-    let (found, wanted) = (dtype.read(found).value(), dtype.read(wanted).value());
-    if found.is_nan() || wanted.is_nan() {
-        return found.is_nan() && wanted.is_nan();
+    let is_exact = want.rtol == 0.0 && want.atol == 0.0;
+    let within = |distance: f64, wanted: f64| !is_exact && distance <= want.atol + want.rtol * wanted.abs();
+    match (dtype.read(found), dtype.read(wanted)) {
+        // Differences of integers are exact, whatever their size.
+        (Number::Int(found), Number::Int(wanted)) => within((found - wanted).unsigned_abs() as f64, wanted as f64),
+        (found, wanted) => {
+            let (found, wanted) = (found.value(), wanted.value());
+            let are_finite = found.is_finite() && wanted.is_finite();
+            found.is_nan() && wanted.is_nan()
+                || are_finite && within((found - wanted).abs(), wanted)
+                || !is_exact && found == wanted
+        }
     }
-    if want.rtol == 0.0 && want.atol == 0.0 {
-        return false;
-    }
-    found == wanted || (found - wanted).abs() <= want.atol + want.rtol * wanted.abs()
 }
 
 /// Runs every launch of a bench without time, on a copy of its memory; to be done before the bench runs them itself.
@@ -176,4 +181,34 @@ pub fn bytes_of(buffer: &Buffer, address: u64, storage: &Storage) -> Vec<u8> {
     let mut bytes = vec![0; buffer.layout.bytes() as usize];
     storage.read(address, &mut bytes);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agrees(dtype: Dtype, found: &[u8], want: &[u8], [rtol, atol]: [f64; 2]) -> bool {
+        let bytes = want.to_vec();
+        compare("b", dtype, found, &Expect { bytes, rtol, atol }).is_none()
+    }
+
+    #[test]
+    fn infinity_agrees_with_itself_alone_within_any_tolerance() {
+        let agrees = |found: f32, want: f32| agrees(Dtype::F32, &found.to_le_bytes(), &want.to_le_bytes(), [0.5, 1e38]);
+        assert!(agrees(f32::INFINITY, f32::INFINITY));
+        for other in [0.0, 1.0, f32::MAX, f32::NEG_INFINITY, f32::NAN] {
+            assert!(!agrees(other, f32::INFINITY), "{other} is not infinite");
+            assert!(!agrees(f32::INFINITY, other), "infinity is not {other}");
+        }
+    }
+
+    #[test]
+    fn wide_integers_are_compared_without_rounding() {
+        let agrees =
+            |found: i64, want: i64, atol| agrees(Dtype::I64, &found.to_le_bytes(), &want.to_le_bytes(), [0.0, atol]);
+        let large = 1 << 60;
+        assert!(agrees(large + 2, large, 2.0));
+        assert!(!agrees(large + 2, large, 1.0));
+        assert!(!agrees(i64::MAX, i64::MIN, 1e18));
+    }
 }

@@ -63,7 +63,9 @@ fn every_scenario_without_time_gives_what_is_expected() {
             lockstep::reference(bench, LIMIT).map_err(|(launch, error)| format!("launch {launch}: {error}"))?;
         let differs = |(buffer, address)| {
             let buffer: &Buffer = buffer;
-            let found = memory.get(address, buffer.layout.bytes() as usize).expect("buffers are allocated");
+            let found = memory
+                .get(address, buffer.layout.bytes() as usize)
+                .expect("buffers are allocated");
             lockstep::compare(&buffer.name, buffer.layout.dtype, found, buffer.expect.as_ref()?)
         };
         let difference = bench.data().find_map(differs);

@@ -6,7 +6,7 @@ use include_dir::{Dir, DirEntry};
 
 use super::error::{Fault, ScenarioError, nearest};
 use super::files::{BUILT_IN, Files};
-use super::{Scenario, format, read_format};
+use super::{Draft, Scenario};
 
 /// The folder of kernels that are there to be timed: they prove nothing and are not listed.
 pub const SUITE: &str = "speed";
@@ -49,9 +49,7 @@ pub fn in_folder(folder: &str) -> Vec<&'static str> {
 /// # Errors
 /// If none has the name, or if it cannot be used.
 pub fn load(name: &str) -> Result<Scenario, ScenarioError> {
-    let path = find(name)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    Scenario::build(name, parse(name, path)?, &Files::BuiltIn(folder.to_owned()))
+    draft(name)?.build(None)
 }
 
 /// Title and claim of a built-in scenario.
@@ -59,17 +57,20 @@ pub fn load(name: &str) -> Result<Scenario, ScenarioError> {
 /// # Errors
 /// If none has the name, or if its text is not a scenario.
 pub fn entry(name: &str) -> Result<Entry, ScenarioError> {
-    let file = parse(name, find(name)?)?;
+    let (title, claim) = draft(name)?.into_words();
     Ok(Entry {
         name: name.to_owned(),
-        title: file.title.unwrap_or_default(),
-        claim: file.claim.unwrap_or_default(),
+        title: title.unwrap_or_default(),
+        claim: claim.unwrap_or_default(),
     })
 }
 
-fn parse(name: &str, path: &Path) -> Result<format::File, ScenarioError> {
+/// The text of a built-in scenario.
+pub(super) fn draft(name: &str) -> Result<Draft, ScenarioError> {
+    let path = find(name)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
     let text = BUILT_IN.get_file(path).and_then(|file| file.contents_utf8());
-    read_format(name, text.unwrap_or_default())
+    Draft::read(name, text.unwrap_or_default(), Files::BuiltIn(folder.to_owned()))
 }
 
 fn find(name: &str) -> Result<&'static Path, ScenarioError> {

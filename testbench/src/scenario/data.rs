@@ -34,26 +34,25 @@ impl Layout {
     pub fn bytes(&self) -> u64 {
         self.elements() * self.dtype.bytes() as u64
     }
+}
 
-    pub(super) fn check(&self) -> Result<(), Fault> {
-        let bytes = self
-            .shape
-            .iter()
-            .try_fold(self.dtype.bytes() as u64, |bytes, &n| bytes.checked_mul(n));
-        match bytes {
-            Some(1..=MAX_BYTES) => Ok(()),
-            _ => Err(Fault::BadShape {
-                shape: self.shape.clone(),
-            }),
-        }
+/// Bytes of a buffer of this type and shape; a fault where no memory is so large.
+pub(super) fn checked_bytes(dtype: Dtype, shape: &[u64]) -> Result<u64, Fault> {
+    let bytes = shape
+        .iter()
+        .try_fold(dtype.bytes() as u64, |bytes, &n| bytes.checked_mul(n));
+    match bytes {
+        Some(bytes @ 1..=MAX_BYTES) if !shape.is_empty() => Ok(bytes),
+        _ => Err(Fault::BadShape { shape: shape.to_vec() }),
     }
 }
 
 /// The bytes of a buffer.
 pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<Vec<u8>, Fault> {
     let dtype = layout.dtype;
+    check_room(layout.bytes())?;
     match source {
-        Source::Npy(path) => npy::read(path, &files.read(path)?, dtype, &layout.shape),
+        Source::Npy(path) => npy::read(path, files.open(path)?, dtype, &layout.shape),
         Source::Zeros => Ok(vec![0; layout.bytes() as usize]),
         Source::Fill(number) => fill(layout, *number),
         Source::Iota(iota) => collect(layout, |i| iota_element(iota, i)),
@@ -62,6 +61,10 @@ pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<V
             let (low, high) = (uniform.low.value(), uniform.high.value());
             let element = |i| uniform_element(uniform.seed, low..high, i);
             if dtype.is_float() {
+                // What lies between two numbers that fit does too.
+                for bound in [uniform.low, uniform.high] {
+                    append(dtype, &mut Vec::new(), bound)?;
+                }
                 Ok(collect_floats(layout, element))
             } else {
                 collect(layout, |i| Number::Int(element(i).floor() as i128))
@@ -72,6 +75,17 @@ pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<V
             want: layout.elements(),
         }),
         Source::Values(values) => collect(layout, |i| values[i as usize]),
+    }
+}
+
+/// Asks the host for that much memory and gives it back, since a failed allocation elsewhere would end the program.
+fn check_room(bytes: u64) -> Result<(), Fault> {
+    let asked = usize::try_from(bytes).ok();
+    let has_room = asked.is_some_and(|n| Vec::<u8>::new().try_reserve_exact(n).is_ok());
+    if has_room {
+        Ok(())
+    } else {
+        Err(Fault::HostMemory { bytes })
     }
 }
 

@@ -97,7 +97,22 @@ impl Dtype {
         }
     }
 
-    /// Appends one element; false where the type cannot hold the number.
+    /// The least and the greatest finite number.
+    pub(super) fn bounds(self) -> (f64, f64) {
+        let greatest = match self {
+            Dtype::F16 => f16::MAX.to_f64(),
+            Dtype::Bf16 => bf16::MAX.to_f64(),
+            Dtype::F32 => f64::from(f32::MAX),
+            Dtype::F64 => f64::MAX,
+            _ => {
+                let (least, greatest) = self.range();
+                return (least as f64, greatest as f64);
+            }
+        };
+        (-greatest, greatest)
+    }
+
+    /// Appends one element; false where the type cannot hold the number, or would round a finite one to infinity.
     ///
     /// ```
     /// use warpwave::scenario::dtype::{Dtype, Number};
@@ -109,8 +124,13 @@ impl Dtype {
     #[must_use]
     pub fn append(self, to: &mut Vec<u8>, number: Number) -> bool {
         if self.is_float() {
+            let at = to.len();
             self.append_float(to, number.value());
-            return true;
+            let fits = self.read(&to[at..]).value().is_finite() || !number.value().is_finite();
+            if !fits {
+                to.truncate(at);
+            }
+            return fits;
         }
         let (Number::Int(value), (least, greatest)) = (number, self.range()) else {
             return false;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::draft::MAX_NAME;
 use super::dtype::{Dtype, Number};
 
 /// A scenario that cannot be used.
@@ -93,10 +94,34 @@ pub enum Fault {
     },
     /// `expect` does not name exactly one source.
     NotOneSource,
-    /// A tolerance is negative or not a number.
+    /// A tolerance is negative, infinite or not a number.
     BadTolerance {
         /// Its value.
         value: f64,
+    },
+    /// A relative tolerance with which zeros agree with every number.
+    BadRelative {
+        /// Its value.
+        value: f64,
+    },
+    /// Tolerances within which every number of the type agrees.
+    CannotFail {
+        /// The type.
+        dtype: Dtype,
+        /// Relative tolerance.
+        rtol: f64,
+        /// Absolute tolerance.
+        atol: f64,
+    },
+    /// A bound of an assertion that no metric reaches.
+    BadBound {
+        /// Its value.
+        value: f64,
+    },
+    /// The name of a buffer or variable is no plain file name.
+    BadName {
+        /// The name, cut to the greatest length.
+        name: String,
     },
     /// Text that should be pairs of hexadecimal digits is not.
     NotHex,
@@ -111,6 +136,22 @@ pub enum Fault {
     BadShape {
         /// The sizes.
         shape: Vec<u64>,
+    },
+    /// The data need more than the memory of the GPU.
+    TooLargeForGpu {
+        /// Bytes of this buffer or variable.
+        bytes: u64,
+        /// Bytes of it and of those before it.
+        need: u64,
+        /// The GPU.
+        gpu: String,
+        /// Bytes of its memory.
+        limit: u64,
+    },
+    /// The host has no memory for a buffer.
+    HostMemory {
+        /// Bytes of the buffer.
+        bytes: u64,
     },
     /// A tensor map that no bulk copy can use.
     BadTiles {
@@ -218,12 +259,48 @@ impl fmt::Display for Fault {
                 f,
                 "needs exactly one of npy, fill, iota, uniform, values; rtol and atol may stand beside it"
             ),
-            Fault::BadTolerance { value } => write!(f, "a tolerance is a number from 0 on, not {value}"),
+            Fault::BadTolerance { value } => {
+                write!(f, "a tolerance is a finite number from 0 on, not {value:?}")
+            }
+            Fault::BadRelative { value } => write!(
+                f,
+                "at 1 and above a buffer of zeros agrees with every number; give an rtol below 1, not {value:?}"
+            ),
+            Fault::CannotFail { dtype, rtol, atol } => {
+                let finite = if dtype.is_float() { "finite " } else { "" };
+                write!(
+                    f,
+                    "every {finite}{dtype} agrees within an atol of {atol:?} and an rtol of {rtol:?}; give smaller ones"
+                )
+            }
+            Fault::BadBound { value } => write!(
+                f,
+                "a bound is a number of at most 2^64, the range of a counter, not {value:?}"
+            ),
+            Fault::BadName { name } => write!(
+                f,
+                "the name {name:?} is no plain file name, which --dump needs; use 1 to {MAX_NAME} bytes without / or \\ or \
+                 control characters"
+            ),
             Fault::NotAnImage { name, why } => write!(f, "buffer `{name}` is no image: {why}"),
             Fault::NotHex => write!(f, "not pairs of hexadecimal digits; write bytes such as \"00ff\""),
             Fault::BadShape { shape } => write!(
                 f,
                 "a shape is one or more sizes above 0, together at most 64 GiB, not {shape:?}"
+            ),
+            Fault::TooLargeForGpu {
+                bytes,
+                need,
+                gpu,
+                limit,
+            } => write!(
+                f,
+                "takes {bytes} bytes, with the data before it {need}, and {gpu} has {limit} bytes of memory; \
+                 take smaller shapes or another --gpu"
+            ),
+            Fault::HostMemory { bytes } => write!(
+                f,
+                "the host has no memory for {bytes} bytes; take a smaller shape, or a host with more memory"
             ),
             Fault::BadTiles { shape, tile, swizzle } => write!(
                 f,

@@ -1,8 +1,11 @@
 //! Where the files beside a scenario are: in a folder on disk, or in the folder built into the program.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use include_dir::{Dir, include_dir};
+use warpwave_components::text_file;
 
 use super::error::Fault;
 
@@ -19,27 +22,26 @@ pub(super) enum Files {
 }
 
 impl Files {
-    /// The bytes of a file.
-    pub fn read(&self, path: &str) -> Result<Vec<u8>, Fault> {
-        let unreadable = |reason: String| Fault::Unreadable {
-            path: path.to_owned(),
-            reason,
-        };
+    /// A file, to read as much of it as is needed.
+    pub fn open(&self, path: &str) -> Result<Box<dyn Read>, Fault> {
         match self {
-            Files::Disk(folder) => std::fs::read(folder.join(path)).map_err(|error| unreadable(error.to_string())),
-            Files::BuiltIn(folder) => BUILT_IN
-                .get_file(plain(&folder.join(path)))
-                .map(|file| file.contents().to_vec())
-                .ok_or_else(|| unreadable("no such file among the built-in scenarios".to_owned())),
+            Files::Disk(folder) => match File::open(folder.join(path)) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(error) => Err(unreadable(path, error.to_string())),
+            },
+            Files::BuiltIn(folder) => Ok(Box::new(built_in(folder, path)?)),
         }
     }
 
     /// The text of a file.
     pub fn read_text(&self, path: &str) -> Result<String, Fault> {
-        String::from_utf8(self.read(path)?).map_err(|_| Fault::Unreadable {
-            path: path.to_owned(),
-            reason: "not UTF-8 text".to_owned(),
-        })
+        match self {
+            Files::Disk(folder) => {
+                text_file::read(&folder.join(path)).map_err(|error| unreadable(path, error.to_string()))
+            }
+            Files::BuiltIn(folder) => String::from_utf8(built_in(folder, path)?.to_vec())
+                .map_err(|_| unreadable(path, text_file::TextError::NotUtf8.to_string())),
+        }
     }
 
     /// A path beside the scenario as one from the current folder; built-in files have none.
@@ -49,6 +51,17 @@ impl Files {
             Files::BuiltIn(_) => path.to_owned(),
         }
     }
+}
+
+fn built_in(folder: &Path, path: &str) -> Result<&'static [u8], Fault> {
+    let file = BUILT_IN.get_file(plain(&folder.join(path)));
+    let missing = || unreadable(path, "no such file among the built-in scenarios".to_owned());
+    file.map(|file| file.contents()).ok_or_else(missing)
+}
+
+fn unreadable(path: &str, reason: String) -> Fault {
+    let path = path.to_owned();
+    Fault::Unreadable { path, reason }
 }
 
 /// The path without `.` and `..`.

@@ -61,6 +61,22 @@ pub(super) struct File {
     pub assert: Vec<super::Assert>,
 }
 
+impl File {
+    /// Every file that it names, as it names it.
+    pub fn paths(&self) -> Vec<&str> {
+        let buffers = self.buffers.values().chain(self.globals.values());
+        let arrays = buffers.flat_map(|buffer| {
+            let init = match &buffer.init {
+                Some(Source::Npy(path)) => Some(path),
+                _ => None,
+            };
+            let expect = buffer.expect.as_ref().and_then(|expect| expect.npy.as_ref());
+            init.into_iter().chain(expect)
+        });
+        [&self.ptx].into_iter().chain(arrays).map(String::as_str).collect()
+    }
+}
+
 /// A `[buffers.NAME]` or `[globals.NAME]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,11 +5,12 @@ use warpwave_isa::inst::Ty;
 
 use super::dtype::Dtype;
 use super::format::{self, Address, Filter, Read};
+use super::resolve::find_buffer;
 use super::{Arg, Buffer, Fault, Image};
 
 /// The image that an argument describes; its sizes are the buffer's shape.
 pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fault> {
-    let Arg::Buffer(index) = super::find_buffer(image.buffer, buffers)? else {
+    let Arg::Buffer(index) = find_buffer(image.buffer, buffers)? else {
         unreachable!("a buffer is found, or it is a fault");
     };
     let buffer = &buffers[index];

@@ -2,22 +2,27 @@
 //!
 //! numpy has no bf16: such arrays are stored as `uint16` (their bits) or as two-byte voids (`|V2`), and written as `uint16`.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use npyz::{DType, NpyHeader, Order, TypeChar, TypeStr};
 
 use super::dtype::Dtype;
 use super::error::Fault;
 
-/// The elements of an npy file of this type and shape, as little-endian bytes.
+/// Most bytes of a header. numpy itself reads 10,000.
+const MAX_HEADER: u64 = 1 << 20;
+
+/// Deepest nesting of a header: a tuple in a dictionary is 2, a type with fields a few more.
+const MAX_DEPTH: usize = 32;
+
+/// The elements of an npy file of this type and shape, as little-endian bytes. Reads no more than they take.
 ///
 /// # Errors
-/// If the file is no npy array, or one of another type, shape or order.
-pub fn read(path: &str, file: &[u8], dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
+/// If the file is no npy array, one of another type, shape or order, or one with fewer or more bytes than these take.
+pub fn read(path: &str, mut file: impl Read, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
     let path = || path.to_owned();
     let not_npy = |reason: String| Fault::NotNpy { path: path(), reason };
-    let mut rest = file;
-    let header = NpyHeader::from_reader(&mut rest).map_err(|error| not_npy(error.to_string()))?;
+    let header = header(&mut file).map_err(not_npy)?;
     let found = header.dtype();
     let scalar = scalar_of(&found, dtype).ok_or_else(|| Fault::WrongDtype {
         path: path(),
@@ -34,14 +39,58 @@ pub fn read(path: &str, file: &[u8], dtype: Dtype, shape: &[u64]) -> Result<Vec<
     if header.order() == Order::Fortran && shape.len() > 1 {
         return Err(Fault::ColumnMajor { path: path() });
     }
-    let n = shape.iter().product::<u64>() as usize * dtype.bytes();
-    let data = rest.get(..n);
-    let data = data.ok_or_else(|| not_npy(format!("{} bytes of data instead of {n}", rest.len())))?;
-    let mut bytes = data.to_vec();
+    let n = shape.iter().product::<u64>() * dtype.bytes() as u64;
+    let mut bytes = Vec::with_capacity(n as usize);
+    let read = file.take(n + 1).read_to_end(&mut bytes);
+    read.map_err(|error| not_npy(error.to_string()))?;
+    if bytes.len() as u64 != n {
+        let found = match bytes.len() as u64 {
+            found if found < n => found.to_string(),
+            _ => format!("more than {n}"),
+        };
+        return Err(not_npy(format!("{found} bytes of data, its shape and dtype take {n}")));
+    }
     if scalar.endianness() == npyz::Endianness::Big {
         bytes.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
     }
     Ok(bytes)
+}
+
+/// The header, or why there is none. Its length and its nesting are bounded before it is parsed.
+fn header(file: &mut impl Read) -> Result<NpyHeader, String> {
+    let text = |error: io::Error| error.to_string();
+    let mut bytes = vec![0; 8];
+    file.read_exact(&mut bytes).map_err(text)?;
+    // Version 1 has a length of two bytes, later ones of four.
+    let mut length = [0; 4];
+    let width = if bytes[6] == 1 { 2 } else { 4 };
+    file.read_exact(&mut length[..width]).map_err(text)?;
+    let n = u64::from(u32::from_le_bytes(length));
+    if bytes.starts_with(b"\x93NUMPY") {
+        if n > MAX_HEADER {
+            return Err(format!("a header of {n} bytes, at most {MAX_HEADER} are read"));
+        }
+        bytes.extend(&length[..width]);
+        file.take(n).read_to_end(&mut bytes).map_err(text)?;
+        if depth(&bytes) > MAX_DEPTH {
+            return Err(format!("a header with brackets nested more than {MAX_DEPTH} deep"));
+        }
+    }
+    NpyHeader::from_reader(&bytes[..]).map_err(text)
+}
+
+/// The deepest nesting of brackets.
+fn depth(text: &[u8]) -> usize {
+    let mut open = 0usize;
+    let after = text.iter().map(|byte| {
+        open = match byte {
+            b'(' | b'[' | b'{' => open + 1,
+            b')' | b']' | b'}' => open.saturating_sub(1),
+            _ => open,
+        };
+        open
+    });
+    after.max().unwrap_or(0)
 }
 
 /// The array's scalar type, if it is what a buffer of `dtype` takes.
@@ -64,7 +113,7 @@ fn scalar_of(found: &DType, dtype: Dtype) -> Option<&TypeStr> {
 /// use warpwave::scenario::npy;
 /// let mut file = Vec::new();
 /// npy::write(&mut file, Dtype::U16, &[2], &[1, 0, 2, 0]).unwrap();
-/// assert_eq!(npy::read("a.npy", &file, Dtype::U16, &[2]).unwrap(), [1, 0, 2, 0]);
+/// assert_eq!(npy::read("a.npy", &file[..], Dtype::U16, &[2]).unwrap(), [1, 0, 2, 0]);
 /// assert_eq!(file.len() % 64, 4);
 /// ```
 ///
@@ -108,7 +157,7 @@ mod tests {
     fn big_endian_array_comes_out_little_endian() {
         let file = file(">f4", "False", "(1,)", &1.5f32.to_be_bytes());
         assert_eq!(
-            read("x.npy", &file, Dtype::F32, &[1]),
+            read("x.npy", &file[..], Dtype::F32, &[1]),
             Ok(1.5f32.to_le_bytes().to_vec())
         );
     }
@@ -117,7 +166,11 @@ mod tests {
     fn bf16_is_taken_from_uint16_and_from_voids() {
         for descr in ["<u2", "|V2"] {
             let file = file(descr, "False", "(1,)", &[0x80, 0x3f]);
-            assert_eq!(read("x.npy", &file, Dtype::Bf16, &[1]), Ok(vec![0x80, 0x3f]), "{descr}");
+            assert_eq!(
+                read("x.npy", &file[..], Dtype::Bf16, &[1]),
+                Ok(vec![0x80, 0x3f]),
+                "{descr}"
+            );
         }
     }
 
@@ -135,7 +188,19 @@ mod tests {
         );
         let columns = file("<i4", "True", "(1, 2)", &[0; 8]);
         assert!(refused(&columns, Dtype::I32, &[1, 2]).contains("numpy.ascontiguousarray"));
-        assert!(refused(&two[..two.len() - 1], Dtype::I32, &[2]).contains("7 bytes of data instead of 8"));
+        assert!(
+            refused(&two[..two.len() - 1], Dtype::I32, &[2]).contains("7 bytes of data, its shape and dtype take 8")
+        );
         assert!(refused(b"no array", Dtype::I32, &[2]).contains("numpy.save"));
+    }
+
+    #[test]
+    fn header_nested_without_measure_is_refused_before_it_is_parsed() {
+        let nested = file("<i4", "False", &"(".repeat(9000), &[]);
+        let error = read("x.npy", &nested[..], Dtype::I32, &[1]).unwrap_err();
+        assert!(
+            error.to_string().contains("brackets nested more than 32 deep"),
+            "{error}"
+        );
     }
 }

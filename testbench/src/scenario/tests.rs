@@ -190,7 +190,7 @@ fn value_that_does_not_fit_is_refused_with_key_and_remedy() {
         ),
         (
             "dtype = \"f32\"\nshape = [2]\nexpect = { fill = 0, rtol = -1.0 }",
-            "s.toml: buffers.x.expect: a tolerance is a number from 0 on, not -1",
+            "s.toml: buffers.x.expect: a tolerance is a finite number from 0 on, not -1.0",
         ),
     ];
     for (buffer, message) in cases {
@@ -201,6 +201,171 @@ fn value_that_does_not_fit_is_refused_with_key_and_remedy() {
         missing.starts_with("s.toml: buffers.x.init: cannot read no.npy: "),
         "{missing}"
     );
+}
+
+/// An array of these shape and data as numpy writes it.
+fn npy_file(shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let length = (header.len() as u16).to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
+}
+
+#[test]
+fn array_shorter_or_longer_than_its_shape_is_refused_by_its_bytes() {
+    let text = "ptx = \"k.ptx\"\n[buffers.x]\ndtype = \"u32\"\nshape = [2]\ninit = { npy = \"x.npy\" }\n\
+                [[launch]]\ngrid = 1\nblock = 1\n";
+    let given = |data: &[u8]| {
+        load(text, &[("x.npy", &npy_file("(2,)", data))]).map(|scenario| scenario.buffers[0].init.clone())
+    };
+    assert_eq!(given(&[1, 0, 0, 0, 2, 0, 0, 0]), Ok(vec![1, 0, 0, 0, 2, 0, 0, 0]));
+    for (n, found) in [(0, "0"), (7, "7"), (9, "more than 8"), (4096, "more than 8")] {
+        assert_eq!(
+            given(&vec![0; n]).unwrap_err(),
+            format!(
+                "s.toml: buffers.x.init: x.npy is not an npy array: {found} bytes of data, its shape and dtype take 8; \
+                 write it with numpy.save"
+            )
+        );
+    }
+}
+
+#[test]
+fn array_with_a_header_beyond_any_is_refused_before_it_is_read() {
+    let text = "ptx = \"k.ptx\"\n[buffers.x]\ndtype = \"u32\"\nshape = [2]\ninit = { npy = \"x.npy\" }\n\
+                [[launch]]\ngrid = 1\nblock = 1\n";
+    let file = [&b"\x93NUMPY\x02\x00\xff\xff\xff\xff"[..], b"{'descr': '<u4'"].concat();
+    assert_eq!(
+        load(text, &[("x.npy", &file)]).unwrap_err(),
+        "s.toml: buffers.x.init: x.npy is not an npy array: a header of 4294967295 bytes, at most 1048576 are read; \
+         write it with numpy.save"
+    );
+}
+
+#[test]
+fn expectation_that_cannot_fail_is_refused_with_the_bound() {
+    let tolerance = "a tolerance is a finite number from 0 on, not";
+    let relative = "at 1 and above a buffer of zeros agrees with every number; give an rtol below 1, not";
+    let cases = [
+        ("f32", "fill = 1, atol = inf", format!("{tolerance} inf")),
+        ("f32", "fill = 1, atol = nan", format!("{tolerance} NaN")),
+        ("f32", "fill = 1, atol = -1e-9", format!("{tolerance} -1e-9")),
+        ("f32", "fill = 1, rtol = inf", format!("{tolerance} inf")),
+        ("f32", "fill = 1, rtol = -inf", format!("{tolerance} -inf")),
+        ("f32", "fill = 1, rtol = 1e300", format!("{relative} 1e300")),
+        ("f64", "fill = 1, rtol = 1", format!("{relative} 1.0")),
+        (
+            "f32",
+            "fill = 1, atol = 1e300",
+            "every finite f32 agrees within an atol of 1e300 and an rtol of 0.0; give smaller ones".to_owned(),
+        ),
+        (
+            "f16",
+            "fill = 1, atol = 65505",
+            "every finite f16 agrees within an atol of 65505.0 and an rtol of 0.0; give smaller ones".to_owned(),
+        ),
+        (
+            "u8",
+            "fill = 0, atol = 255",
+            "every u8 agrees within an atol of 255.0 and an rtol of 0.0; give smaller ones".to_owned(),
+        ),
+        (
+            "i8",
+            "fill = -128, atol = 128, rtol = 0.999",
+            "every i8 agrees within an atol of 128.0 and an rtol of 0.999; give smaller ones".to_owned(),
+        ),
+    ];
+    for (dtype, expect, message) in cases {
+        let found = refused(&format!("dtype = \"{dtype}\"\nshape = [2]\nexpect = {{ {expect} }}"));
+        assert_eq!(
+            found,
+            format!("s.toml: buffers.x.expect: {message}"),
+            "{dtype} {expect}"
+        );
+    }
+    for (dtype, expect) in [
+        ("f32", "fill = 1, rtol = 0.999"),
+        ("f32", "fill = 1, atol = 1e38"),
+        ("u8", "fill = 0, atol = 254"),
+        ("i8", "fill = -128, atol = 127, rtol = 0.99"),
+        ("u8", "values = [0, 128], atol = 127"),
+        ("f32", "fill = inf, rtol = 0.5"),
+    ] {
+        let text = format!(
+            "ptx = \"k.ptx\"\n[buffers.x]\ndtype = \"{dtype}\"\nshape = [2]\nexpect = {{ {expect} }}\n\
+             [[launch]]\ngrid = 1\nblock = 1\n"
+        );
+        assert!(load(&text, &[]).is_ok(), "{dtype} {expect}");
+    }
+}
+
+#[test]
+fn assertion_with_a_bound_that_is_no_finite_number_is_refused() {
+    let asserts = |bound: &str| {
+        let text = format!("ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\n[[assert]]\nmetric = \"m\"\n{bound}\n");
+        load(&text, &[]).map(|_| ())
+    };
+    for (bound, shown) in [
+        ("max = nan", "NaN"),
+        ("min = nan", "NaN"),
+        ("equal = nan", "NaN"),
+        ("max = inf", "inf"),
+        ("min = -inf", "-inf"),
+        ("equal = inf", "inf"),
+        ("max = 1e300", "1e300"),
+        ("min = -2e19", "-2e19"),
+        ("min = 1\nmax = nan", "NaN"),
+    ] {
+        assert_eq!(
+            asserts(bound),
+            Err(format!(
+                "s.toml: assert[0]: a bound is a number of at most 2^64, the range of a counter, not {shown}"
+            )),
+            "{bound}"
+        );
+    }
+    assert_eq!(asserts("max = 1e19\nmin = -1e19"), Ok(()));
+}
+
+#[test]
+fn name_that_is_no_plain_file_name_is_refused_for_buffers_and_variables() {
+    let long = "x".repeat(201);
+    for table in ["buffers", "globals"] {
+        for name in [
+            "",
+            ".",
+            "..",
+            "../../x",
+            "/etc/x",
+            "a/b",
+            "a\\\\b",
+            "a\\u0000b",
+            "a\\nb",
+            &long,
+        ] {
+            let text = format!(
+                "ptx = \"k.ptx\"\n[{table}.\"{name}\"]\ndtype = \"u8\"\nshape = [1]\n[[launch]]\ngrid = 1\nblock = 1\n"
+            );
+            let message = load(&text, &[]).unwrap_err();
+            assert!(
+                message.starts_with(&format!("s.toml: {table}: the name "))
+                    && message.ends_with(
+                        " is no plain file name, which --dump needs; use 1 to 200 bytes without / or \\ or control characters"
+                    ),
+                "{table} {name}: {message}"
+            );
+        }
+    }
+    let text =
+        "ptx = \"k.ptx\"\n[buffers.\"..a b-$1.ü\"]\ndtype = \"u8\"\nshape = [1]\n[[launch]]\ngrid = 1\nblock = 1\n";
+    assert!(load(text, &[]).is_ok());
+}
+
+#[test]
+fn text_with_a_utf_8_mark_is_read_without_it() {
+    let text = "\u{feff}ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\n";
+    assert_eq!(load(text, &[]).map(|scenario| scenario.launches.len()), Ok(1));
+    let slip = load("\u{feff}ptxx = 1\n", &[]).unwrap_err();
+    assert!(slip.contains("line 1, column 1\n"), "{slip}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn good_scenario_all_files_asked_for_holds_and_writes_them() {
     let y = warpwave::scenario::builtin::load("saxpy").unwrap();
     let y = y.buffers.iter().find(|buffer| buffer.name == "y").unwrap();
     let file = std::fs::read(folder.path().join("dump/y.npy")).unwrap();
-    let bytes = warpwave::scenario::npy::read("y.npy", &file, y.layout.dtype, &y.layout.shape).unwrap();
+    let bytes = warpwave::scenario::npy::read("y.npy", &file[..], y.layout.dtype, &y.layout.shape).unwrap();
     assert_eq!(bytes, y.expect.as_ref().unwrap().bytes);
 
     assert!(

@@ -190,7 +190,9 @@ impl Kernel {
         let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));
         let memory = lockstep::reference(&bench, LIMIT).unwrap_or_else(|(_, error)| panic!("{error}"));
         for (buffer, address) in bench.data() {
-            let found = memory.get(address, buffer.layout.bytes() as usize).expect("buffers are allocated");
+            let found = memory
+                .get(address, buffer.layout.bytes() as usize)
+                .expect("buffers are allocated");
             let wanted = buffer.expect.as_ref();
             let difference = wanted.and_then(|want| lockstep::compare(&buffer.name, buffer.layout.dtype, found, want));
             assert!(difference.is_none(), "without time: {}", difference.unwrap());

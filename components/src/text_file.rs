@@ -1,0 +1,75 @@
+//! Reads text files with a limit, so that an endless file (a device, a pipe) cannot exhaust the host's memory.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Most bytes of a text: PTX, a scenario or a preset. Assumed: ten times the PTX of the largest libraries.
+pub const MAX_BYTES: u64 = 256 << 20;
+
+/// Why a text cannot be read.
+#[derive(Debug)]
+pub enum TextError {
+    /// What the system says.
+    Io(io::Error),
+    /// The file has more bytes than [`MAX_BYTES`].
+    TooLarge,
+    /// The bytes are not UTF-8.
+    NotUtf8,
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::TooLarge => write!(f, "larger than {} MiB, the limit of a text", MAX_BYTES >> 20),
+            Self::NotUtf8 => f.write_str("not UTF-8 text"),
+        }
+    }
+}
+
+impl std::error::Error for TextError {}
+
+impl From<io::Error> for TextError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// A file that cannot be read, has more than [`MAX_BYTES`] bytes or is not UTF-8.
+pub fn read(path: &Path) -> Result<String, TextError> {
+    let file = File::open(path)?;
+    // Says at once what a regular file holds; an endless one has length 0 here.
+    if file.metadata()?.len() > MAX_BYTES {
+        return Err(TextError::TooLarge);
+    }
+    decode(file, MAX_BYTES)
+}
+
+fn decode(from: impl Read, most: u64) -> Result<String, TextError> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(TextError::TooLarge);
+    }
+    String::from_utf8(bytes).map_err(|_| TextError::NotUtf8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reader_without_an_end_is_refused_with_the_limit() {
+        let text = |from: &[u8], most| decode(from, most).map_err(|error| error.to_string());
+        assert_eq!(text(b"abc", 3), Ok("abc".to_owned()));
+        let limit = Err("larger than 256 MiB, the limit of a text".to_owned());
+        assert_eq!(text(b"abcd", 3), limit);
+        assert_eq!(decode(io::repeat(0), 1 << 16).map_err(|error| error.to_string()), limit);
+        assert_eq!(text(b"\xff", 3), Err("not UTF-8 text".to_owned()));
+    }
+}

@@ -1,0 +1,232 @@
+//! A scenario before its data are made: the text is read, but no array, and no element is in memory.
+//!
+//! So the command can compare the data with the memory of the GPU, and its outputs with the files that will be read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use warpwave_components::config::GpuConfig;
+
+use super::files::Files;
+use super::{Assert, Fault, Launch, Scenario, ScenarioError, builtin, data, format, nearest, resolve};
+
+/// Bound of an assertion: the counters of the machine have 64 bits.
+const MAX_BOUND: f64 = 18_446_744_073_709_551_616.0;
+
+/// A scenario whose text is read and whose data are still to be made.
+pub struct Draft {
+    shown: String,
+    file: format::File,
+    files: Files,
+}
+
+impl Draft {
+    /// Reads a scenario: a file where there is one of this path, else a built-in one of this name.
+    ///
+    /// # Errors
+    /// If there is neither, or if its text is not a scenario.
+    pub fn find(name_or_path: &str) -> Result<Draft, ScenarioError> {
+        let path = Path::new(name_or_path);
+        if path.is_file() || path.extension().is_some_and(|end| end == "toml") {
+            Self::load(path)
+        } else {
+            builtin::draft(name_or_path)
+        }
+    }
+
+    /// Reads all that a name stands for: a file or a built-in scenario as [`Draft::find`] does, else every built-in scenario of the
+    /// folder of that name.
+    ///
+    /// # Errors
+    /// If there is none, or if one is not a scenario.
+    pub fn find_all(name_or_path: &str) -> Result<Vec<Draft>, ScenarioError> {
+        let folder = builtin::in_folder(name_or_path);
+        if folder.is_empty() || folder.contains(&name_or_path) || Path::new(name_or_path).is_file() {
+            return Ok(vec![Self::find(name_or_path)?]);
+        }
+        folder.into_iter().map(builtin::draft).collect()
+    }
+
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a scenario.
+    pub fn load(path: &Path) -> Result<Draft, ScenarioError> {
+        let shown = path.display().to_string();
+        let text = Files::Disk(".".into()).read_text(&shown);
+        let text = text.map_err(|fault| ScenarioError::new(&shown, "", fault))?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Self::read(&shown, &text, Files::Disk(folder))
+    }
+
+    pub(super) fn read(shown: &str, text: &str, files: Files) -> Result<Draft, ScenarioError> {
+        Ok(Draft {
+            shown: shown.to_owned(),
+            file: read_format(shown, text)?,
+            files,
+        })
+    }
+
+    /// Title and claim.
+    pub(super) fn into_words(self) -> (Option<String>, Option<String>) {
+        (self.file.title, self.file.claim)
+    }
+
+    /// Preset that it asks for: a name, or a path from the current folder.
+    pub fn gpu(&self) -> Option<String> {
+        let gpu = self.file.gpu.as_ref()?;
+        Some(match gpu.ends_with(".toml") {
+            true => self.files.resolve(gpu),
+            false => gpu.clone(),
+        })
+    }
+
+    /// Every file on disk that it is read from: its own, the PTX and the arrays. Built-in ones are no files.
+    pub fn files(&self) -> Vec<PathBuf> {
+        if let Files::BuiltIn(_) = self.files {
+            return Vec::new();
+        }
+        let beside = self
+            .file
+            .paths()
+            .into_iter()
+            .map(|path| self.files.resolve(path).into());
+        [PathBuf::from(&self.shown)].into_iter().chain(beside).collect()
+    }
+
+    /// Reads its files and makes its elements, for a GPU with room for them, if one is named.
+    ///
+    /// # Errors
+    /// If a file cannot be read, if the data need more than the memory of the GPU, or if anything else in it cannot be used.
+    pub fn build(self, gpu: Option<&GpuConfig>) -> Result<Scenario, ScenarioError> {
+        let gpu_path = self.gpu();
+        let Draft { shown, file, files } = self;
+        let at = |key: &str| {
+            let key = key.to_owned();
+            let shown = &shown;
+            move |fault| ScenarioError::new(shown, &key, fault)
+        };
+        for (table, buffers) in [("buffers", &file.buffers), ("globals", &file.globals)] {
+            check_names(buffers).map_err(at(table))?;
+        }
+        check_sizes(&file, gpu).map_err(|(key, fault)| at(&key)(fault))?;
+        check_asserts(&file).map_err(|(key, fault)| at(&key)(fault))?;
+        let name = Path::new(&shown).file_stem().unwrap_or_default();
+        let buffers = resolve::buffers(file.buffers, "buffers", &files, at)?;
+        let launches = (0..).zip(file.launch).map(|(n, launch)| {
+            let args = resolve::args(launch.args, &buffers).map_err(at(&format!("launch[{n}].args")))?;
+            Ok(Launch {
+                entry: launch.entry,
+                grid: launch.grid.0,
+                block: launch.block.0,
+                dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                cluster: launch.cluster.map(|sizes| sizes.0),
+                args,
+            })
+        });
+        Ok(Scenario {
+            name: name.to_string_lossy().into_owned(),
+            title: file.title,
+            claim: file.claim,
+            ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
+            ptx_path: file.ptx,
+            gpu: gpu_path,
+            globals: resolve::buffers(file.globals, "globals", &files, at)?,
+            launches: launches.collect::<Result<_, _>>()?,
+            buffers,
+            asserts: file.assert,
+        })
+    }
+}
+
+/// Reads the text; a slip in it comes with its line and the nearest known word.
+fn read_format(shown: &str, text: &str) -> Result<format::File, ScenarioError> {
+    // Some editors write a mark before UTF-8 text.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let error = |key: String, mut error: toml::de::Error| {
+        error.set_input(Some(text));
+        let (nearest, message) = (meant(error.message()), error.to_string());
+        ScenarioError::new(shown, &key, Fault::Syntax { message, nearest })
+    };
+    let reader = toml::Deserializer::parse(text).map_err(|fault| error(String::new(), fault))?;
+    serde_path_to_error::deserialize(reader).map_err(|fault| {
+        let key = fault.path().to_string();
+        error(if key == "." { String::new() } else { key }, fault.into_inner())
+    })
+}
+
+/// In "unknown field `a`, expected one of `b`, `c`": which of the expected words is nearest to the first.
+fn meant(message: &str) -> Option<String> {
+    let mut words = message.split('`').skip(1).step_by(2);
+    let unknown = words.next().filter(|_| message.starts_with("unknown"))?;
+    nearest(unknown, words)
+}
+
+/// Every name must do as a file's name in any folder: `--dump` writes NAME.npy.
+fn check_names(buffers: &BTreeMap<String, format::Buffer>) -> Result<(), Fault> {
+    let is_plain = |name: &str| {
+        (1..=MAX_NAME).contains(&name.len())
+            && !matches!(name, "." | "..")
+            && !name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control())
+    };
+    match buffers.keys().find(|name| !is_plain(name)) {
+        Some(name) => Err(Fault::BadName {
+            name: name.chars().take(MAX_NAME).collect(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Bytes of the longest name: file systems take 255, endings included.
+pub(super) const MAX_NAME: usize = 200;
+
+/// Every shape must be sound, and all data together no larger than the GPU's memory.
+fn check_sizes(file: &format::File, gpu: Option<&GpuConfig>) -> Result<(), (String, Fault)> {
+    let tables = [("buffers", &file.buffers), ("globals", &file.globals)];
+    let all = tables.into_iter().flat_map(|(table, buffers)| {
+        let named = buffers.iter();
+        named.map(move |(name, buffer)| (format!("{table}.{name}.shape"), buffer))
+    });
+    let mut need = 0u64;
+    for (key, buffer) in all {
+        let bytes = data::checked_bytes(buffer.dtype, &buffer.shape).map_err(|fault| (key.clone(), fault))?;
+        need = need.saturating_add(bytes);
+        if let Some(gpu) = gpu.filter(|gpu| need > gpu.memory_bytes) {
+            let fault = Fault::TooLargeForGpu {
+                bytes,
+                need,
+                gpu: gpu.name.clone(),
+                limit: gpu.memory_bytes,
+            };
+            return Err((key, fault));
+        }
+    }
+    Ok(())
+}
+
+/// Something must be launched, and every assertion must be able to fail.
+fn check_asserts(file: &format::File) -> Result<(), (String, Fault)> {
+    let n = file.launch.len();
+    if n == 0 {
+        return Err((String::new(), Fault::NoLaunch));
+    }
+    for (i, assert) in file.assert.iter().enumerate() {
+        check_assert(assert, n).map_err(|fault| (format!("assert[{i}]"), fault))?;
+    }
+    Ok(())
+}
+
+fn check_assert(assert: &Assert, n: usize) -> Result<(), Fault> {
+    if let Some(launch) = assert.launch.filter(|&launch| launch >= n) {
+        return Err(Fault::NoSuchLaunch { launch, n });
+    }
+    let bounds = || [assert.min, assert.max, assert.equal].into_iter().flatten();
+    if bounds().next().is_none() {
+        return Err(Fault::NothingAsserted);
+    }
+    // Written so that a NaN is found.
+    match bounds().find(|bound| !(-MAX_BOUND..=MAX_BOUND).contains(bound)) {
+        Some(value) => Err(Fault::BadBound { value }),
+        None => Ok(()),
+    }
+}
