@@ -31,6 +31,10 @@ mod trigger;
 
 mod views;
 
+mod outputs;
+
+mod write;
+
 mod trouble;
 
 mod safety;

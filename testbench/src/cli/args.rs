@@ -171,6 +171,7 @@ impl Run {
             &self.perfetto,
             &self.json,
             &self.dump,
+            &self.flight,
         ];
         #[cfg(feature = "fst")]
         if self.fst.is_some() {

@@ -6,6 +6,7 @@ use std::path::Path;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 use warpwave_components::sm::timing;
+use warpwave_components::text_file;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Entry, Module, compile};
 
@@ -15,8 +16,7 @@ use super::print;
 /// Lists findings, unsupported instructions and what each kernel needs; for a GPU that is named, each kernel's instructions.
 pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let shown = file.display().to_string();
-    let text =
-        std::fs::read_to_string(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
+    let text = text_file::read(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
     let module = compile(&text).map_err(|findings| {
         let findings_text = render(&findings, &shown, &text);
         Failure::input(format!(

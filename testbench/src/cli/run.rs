@@ -1,46 +1,60 @@
 //! `warpwave run`: runs scenarios, prints what happened, checks what they expect and assert.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
 use warpwave::report::{json, metrics, text};
-use warpwave::scenario::{Assert, Scenario, npy};
+use warpwave::scenario::{Assert, Draft, Scenario, npy};
+use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_hw::error::SimError;
 
 use super::args::{self, DEFAULT_GPU};
-use super::failure::{Failure, WRONG};
+use super::failure::{Failure, WRONG, warn};
+use super::outputs::Outputs;
 use super::print;
 use super::progress::{Line, catch_interrupt};
 use super::safety;
 use super::show::unknown_metric;
 use super::trouble;
-use super::views::{Views, make, write};
-use super::wave::Wave;
+use super::views::Views;
+use super::wave::{Wave, keeps_record};
+use super::write::{make, write};
+
+/// A scenario, the GPU to run it on, and the files that both were read from.
+struct Job {
+    scenario: Scenario,
+    config: GpuConfig,
+    inputs: Vec<PathBuf>,
+    /// Where the last cycles go if the run goes wrong and no option says where.
+    record: PathBuf,
+}
 
 /// Runs all scenarios that the names stand for; the greatest exit code of them is the command's.
 pub fn run(args: &args::Run) -> Result<(), Failure> {
-    let mut scenarios = named(&args.scenarios);
-    if scenarios.len() > 1 && args.writes_files() {
+    let mut jobs = jobs(args);
+    if jobs.len() > 1 && args.writes_files() {
         return Err(Failure::input(
-            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --json and --dump take one scenario at a time",
+            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json and --dump take one scenario at a time",
         ));
     }
     catch_interrupt();
-    if scenarios.len() == 1 {
-        let scenario = scenarios.remove(0)?;
-        let mut bench = bench(&scenario, args)?;
-        let result = run_one(&mut bench, &scenario, args);
+    if jobs.len() == 1 {
+        let job = jobs.remove(0)?;
+        let mut bench = bench(&job)?;
+        let result = run_one(&mut bench, &job, args);
         // The system takes the memory back sooner than a machine is taken apart.
         std::mem::forget(bench);
         return result;
     }
     let mut code = 0;
-    for scenario in scenarios {
-        let run = |scenario| run_one(&mut bench(&scenario, args)?, &scenario, args);
-        if let Err(failure) = scenario.and_then(run) {
+    for job in jobs {
+        let run = |job| run_one(&mut bench(&job)?, &job, args);
+        if let Err(failure) = job.and_then(run) {
             failure.say();
             code = code.max(failure.code);
         }
@@ -50,46 +64,67 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
 }
 
 /// Every scenario that is named, by itself or by its folder, and every name that is wrong.
-fn named(names: &[String]) -> Vec<Result<Scenario, Failure>> {
-    let find = |name: &String| match Scenario::find_all(name) {
-        Ok(scenarios) => scenarios.into_iter().map(Ok).collect(),
+fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
+    let find = |name: &String| match Draft::find_all(name) {
+        Ok(drafts) => drafts.into_iter().map(|draft| job(draft, args)).collect(),
         Err(error) => vec![Err(Failure::input(error))],
     };
-    names.iter().flat_map(find).collect()
+    let mut jobs: Vec<_> = args.scenarios.iter().flat_map(find).collect();
+    let mut seen = BTreeMap::new();
+    for job in jobs.iter_mut().flatten() {
+        let n: &mut u32 = seen.entry(job.scenario.name.clone()).or_default();
+        *n += 1;
+        if *n > 1 {
+            job.record = format!("{}.{n}.flight.vcd", job.scenario.name).into();
+        }
+    }
+    jobs
 }
 
-/// The machine that is asked for, with a scenario's data.
-fn bench<'a>(scenario: &'a Scenario, args: &args::Run) -> Result<Bench<'a>, Failure> {
-    let gpu = args.gpu.as_deref().or(scenario.gpu.as_deref()).unwrap_or(DEFAULT_GPU);
-    let config = preset::load(gpu, &args.set).map_err(Failure::input)?.config;
+/// Loads the GPU that is asked for, then the scenario's data, which must fit its memory.
+fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
+    let gpu = args.gpu.clone().or_else(|| draft.gpu());
+    let preset = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &args.set).map_err(Failure::input)?;
+    let inputs = [draft.files(), preset.files].concat();
+    let scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }
-    Bench::new(scenario, config).map_err(|error| Failure::bench(scenario, &error))
+    Ok(Job {
+        record: format!("{}.flight.vcd", scenario.name).into(),
+        scenario,
+        config: preset.config,
+        inputs,
+    })
 }
 
-fn run_one(bench: &mut Bench, scenario: &Scenario, args: &args::Run) -> Result<(), Failure> {
-    let options = Options {
-        threads: args.threads.into(),
-        max_cycles: args.max_cycles,
-    };
-    let mut wave = Wave::begin(args, scenario, bench)?;
+/// The machine with a scenario's data.
+fn bench(job: &Job) -> Result<Bench<'_>, Failure> {
+    Bench::new(&job.scenario, job.config.clone()).map_err(|error| Failure::bench(&job.scenario, &error))
+}
+
+/// Where the last cycles go if the run goes wrong, unless an option says something of it. Such a record overwrites nothing.
+fn record(job: &Job, args: &args::Run, outputs: &Outputs) -> Option<PathBuf> {
+    if !keeps_record(args) {
+        return None;
+    }
+    let conflict = Outputs::of_record(&job.record).conflict(outputs, &job.inputs);
+    if let Some(conflict) = &conflict {
+        warn(&format!(
+            "no record of the last cycles is kept: {conflict}; name another with --flight"
+        ));
+    }
+    conflict.is_none().then(|| job.record.clone())
+}
+
+fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure> {
+    let scenario = &job.scenario;
+    let outputs = Outputs::of(args, bench.data().map(|(buffer, _)| buffer.name.as_str()));
+    outputs.check(&job.inputs)?;
+    outputs.try_all()?;
+    let mut wave = Wave::begin(args, scenario, record(job, args, &outputs), bench)?;
     let mut views = Views::begin(args, bench)?;
-    let mut line = Line::new(!args.no_progress);
-    let run = catch_unwind(AssertUnwindSafe(|| {
-        bench.run(options, &mut |progress| {
-            views.collect(progress.now);
-            wave.collect(progress.now) && line.observe(&scenario.name, progress)
-        })
-    }));
-    let run = match run {
-        Ok(run) => run,
-        Err(panic) => {
-            wave.rescue(bench)?;
-            resume_unwind(panic)
-        }
-    };
-    line.clear();
+    let run = simulate(bench, scenario, args, &mut wave, &mut views);
     for launch in &run.launches {
         print(&launch.printed)?;
     }
@@ -97,22 +132,58 @@ fn run_one(bench: &mut Bench, scenario: &Scenario, args: &args::Run) -> Result<(
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
     print(&String::from_utf8_lossy(&summary))?;
     let verdict = verdict(scenario, &run);
-    if let Some(what) = went_wrong(&run, verdict.is_err()) {
-        wave.write_flight(what)?;
+    let flight = went_wrong(&run, verdict.is_err()).map_or(Ok(()), |what| wave.write_flight(what));
+    let is_cut = wave.has_failed();
+    let now = bench.gpu().clock().now();
+    let waveform = wave.finish(run.stopped.is_none().then_some(now));
+    let views = views.write(args, scenario, &run, now);
+    let files = write_files(args, scenario, bench, &run);
+    let written = [flight, waveform, views, files].into_iter().fold(Ok(()), worse);
+    if is_cut {
+        return written;
     }
-    wave.finish(run.stopped.is_none().then(|| bench.gpu().clock().now()))?;
-    views.write(args, scenario, &run, bench.gpu().clock().now())?;
-    write_files(args, scenario, bench, &run)?;
     let watched = args
         .checks()
         .map_or(Ok(()), |checks| safety::watch(scenario, &run, checks));
-    if let Some((launch, error)) = &run.stopped {
-        if let Err(races) = watched {
-            races.say();
+    let ended = match &run.stopped {
+        Some((launch, error)) => worse(watched, Err(trouble::stopped(scenario, bench, *launch, error))),
+        None => verdict.and_then(|text| print(&text)).and(watched),
+    };
+    worse(written, ended)
+}
+
+/// Both failures in one: the first is said, and the greater code stays.
+fn worse(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
+    match (first, second) {
+        (Err(first), Err(second)) => {
+            first.say();
+            Err(Failure {
+                code: first.code.max(second.code),
+                text: second.text,
+            })
         }
-        return Err(trouble::stopped(scenario, bench, *launch, error));
+        (first, second) => first.and(second),
     }
-    verdict.and_then(|text| print(&text)).and(watched)
+}
+
+/// Runs all launches, with waveform, views and progress line.
+fn simulate(bench: &mut Bench, scenario: &Scenario, args: &args::Run, wave: &mut Wave, views: &mut Views) -> Run {
+    let options = Options {
+        threads: args.threads.into(),
+        max_cycles: args.max_cycles,
+    };
+    let mut line = Line::new(!args.no_progress);
+    let run = catch_unwind(AssertUnwindSafe(|| {
+        bench.run(options, &mut |progress| {
+            views.collect(progress.now);
+            wave.collect(progress.now) && line.observe(&scenario.name, progress)
+        })
+    }));
+    line.clear();
+    run.unwrap_or_else(|panic| {
+        wave.rescue(bench);
+        resume_unwind(panic)
+    })
 }
 
 /// What the record of the last cycles is to be kept for, in one word.

@@ -11,7 +11,9 @@ use warpwave_components::preset;
 
 use super::args;
 use super::failure::Failure;
+use super::outputs::refuse_input;
 use super::print;
+use super::write::try_file;
 
 /// The columns of the file that rows are appended to.
 const COLUMNS: &str = "commit,processor,gpu,kernel,warp_instructions,cycles,cpu_seconds,ratio_to_peer\n";
@@ -19,6 +21,15 @@ const COLUMNS: &str = "commit,processor,gpu,kernel,warp_instructions,cycles,cpu_
 /// Simulates the kernels asked for, or all of the suite, on each GPU, and prints a table.
 pub fn bench(options: &args::Speed) -> Result<(), Failure> {
     let kernels = wanted(&options.kernels)?;
+    if let Some(file) = &options.csv {
+        let files = options
+            .gpu
+            .iter()
+            .map(|gpu| preset::load(gpu, &options.set).map(|preset| preset.files));
+        let files: Vec<_> = files.collect::<Result<_, _>>().map_err(Failure::input)?;
+        refuse_input("--csv", file, &files.concat())?;
+        try_file(file)?;
+    }
     let mut rows = String::new();
     for gpu in &options.gpu {
         let config = preset::load(gpu, &options.set).map_err(Failure::input)?.config;
@@ -94,7 +105,7 @@ fn append(file: &Path, rows: &str) -> Result<(), Failure> {
     let opened = OpenOptions::new().create(true).append(true).open(file);
     opened
         .and_then(|mut to| to.write_all(format!("{head}{rows}").as_bytes()))
-        .map_err(|error| Failure::input(format!("cannot write {}: {error}", file.display())))
+        .map_err(|error| Failure::write(file, error))
 }
 
 /// The commit of the folder that this runs in, as far as git knows of one.

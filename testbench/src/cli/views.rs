@@ -1,7 +1,6 @@
 //! What is made of the things that SMs tell while they run: the files of `--hist`, `--html`, `--kanata`, `--perfetto`.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use warpwave::watch::pipeline::{Picture, Pipeline};
 use warpwave::watch::profile::Profile;
 use warpwave::watch::requests::Requests;
 use warpwave::watch::{Listener, Watch};
+use warpwave_components::text_file;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
 
@@ -20,6 +20,7 @@ use warpwave_waveforms::select::Selection;
 
 use super::args;
 use super::failure::Failure;
+use super::write::{make, replace, write};
 
 /// Cycles of an interval of latencies over time.
 const INTERVAL: u64 = 1000;
@@ -102,7 +103,7 @@ fn source(scenario: &str, file: &str) -> Option<String> {
     let beside = Path::new(scenario).with_file_name(Path::new(file).file_name()?);
     [Path::new(file), &beside]
         .into_iter()
-        .find_map(|path| fs::read_to_string(path).ok())
+        .find_map(|path| text_file::read(path).ok())
 }
 
 /// Writes what `--kanata` and `--perfetto` ask for.
@@ -114,24 +115,11 @@ fn draw(args: &args::Run, run: &Run, picture: &Picture) -> Result<(), Failure> {
             picture.left_out
         );
     }
-    let open = |path: &Path| File::create(path).map(BufWriter::new);
     if let Some(path) = &args.kanata {
-        let written = open(path).and_then(|file| kanata::write(file, picture, &run.config));
-        written.map_err(|error| Failure::write(path, error))?;
+        replace(path, |to| kanata::write(to, picture, &run.config))?;
     }
     if let Some(path) = &args.perfetto {
-        let written = open(path).and_then(|file| perfetto::write(file, picture, &run.config));
-        written.map_err(|error| Failure::write(path, error))?;
+        replace(path, |to| perfetto::write(to, picture, &run.config))?;
     }
     Ok(())
-}
-
-/// Makes a folder.
-pub fn make(folder: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| Failure::write(folder, error))
-}
-
-/// Writes a file.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    fs::write(path, bytes).map_err(|error| Failure::write(path, error))
 }

@@ -15,7 +15,7 @@ use warpwave_waveforms::vcd::Axis;
 use warpwave_waveforms::waveform::Waveform;
 
 use super::args::{self, TraceTime};
-use super::failure::Failure;
+use super::failure::{Failure, warn};
 use super::trigger;
 
 /// Cycles that the flight recorder keeps.
@@ -30,19 +30,21 @@ pub struct Wave {
     error: Option<WaveError>,
     /// Where the last cycles go, if they are kept.
     flight: Option<PathBuf>,
+    /// Whether an option asks for them.
+    is_asked: bool,
     scopes: String,
 }
 
 impl Wave {
-    /// Begins to watch the machine. The last cycles are kept unless a waveform is written anyway, or nobody wants them.
-    pub fn begin(args: &args::Run, scenario: &Scenario, bench: &mut Bench<'_>) -> Result<Self, Failure> {
+    /// Begins to watch the machine. The last cycles are kept for `--flight`, or else for `record`, if there is one.
+    pub fn begin(
+        args: &args::Run,
+        scenario: &Scenario,
+        record: Option<PathBuf>,
+        bench: &mut Bench<'_>,
+    ) -> Result<Self, Failure> {
         let written = waveforms(args).next();
-        let flight = match (&args.flight, &written) {
-            _ if args.no_flight => None,
-            (Some(file), _) => Some(file.clone()),
-            (None, None) => Some(format!("{}.flight.vcd", scenario.name).into()),
-            (None, Some(_)) => None,
-        };
+        let flight = args.flight.clone().or(record);
         let selection = selection(args, scenario, bench)?;
         let about = about(args, scenario, bench);
         let clock = bench.gpu_mut().clock_mut();
@@ -59,6 +61,7 @@ impl Wave {
             waveform,
             error: None,
             flight,
+            is_asked: args.flight.is_some(),
             scopes: selection.patterns().collect::<Vec<_>>().join(" "),
         })
     }
@@ -70,8 +73,24 @@ impl Wave {
         self.error.is_none()
     }
 
-    /// Something went wrong in the last cycle collected: writes the cycles before it, and says so.
+    /// Whether a waveform could not be written, so that the run was stopped.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Something went wrong in the last cycle collected: writes the cycles before it, and says so. A record that no option asks for
+    /// is no failure: the user is warned.
     pub fn write_flight(&mut self, what: &str) -> Result<(), Failure> {
+        match self.try_write_flight(what) {
+            Err(failure) if !self.is_asked => {
+                warn(&format!("the record of the last cycles is missing: {}", failure.text));
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn try_write_flight(&mut self, what: &str) -> Result<(), Failure> {
         let (Some(waveform), Some(file)) = (&mut self.waveform, &self.flight) else {
             return Ok(());
         };
@@ -89,12 +108,19 @@ impl Wave {
         Ok(())
     }
 
-    /// After a panic in the machine: as [`Wave::write_flight`], with the quantum that broke off.
-    pub fn rescue(&mut self, bench: &mut Bench<'_>) -> Result<(), Failure> {
-        if let Some(waveform) = &mut self.waveform {
-            waveform.rescue(bench.gpu_mut().clock_mut()).map_err(failure)?;
+    /// After a panic in the machine: as [`Wave::write_flight`], with the quantum that broke off. Whatever fails here is said, and
+    /// hides nothing of the panic.
+    pub fn rescue(&mut self, bench: &mut Bench<'_>) {
+        let waveform = self.waveform.as_mut();
+        let rescued = waveform.map_or(Ok(()), |waveform| {
+            waveform.rescue(bench.gpu_mut().clock_mut()).map(drop)
+        });
+        let written = rescued
+            .map_err(failure)
+            .and_then(|()| self.write_flight("broken_invariant"));
+        if let Err(failure) = written {
+            failure.say();
         }
-        self.write_flight("broken_invariant")
     }
 
     /// Ends the file: at cycle `now`, or, of a run that did not come to its end, with the last cycle taken in.
@@ -114,6 +140,11 @@ impl Wave {
         }
         Ok(())
     }
+}
+
+/// Whether nothing asks for a waveform, for the last cycles, or for doing without them: then a record is kept.
+pub fn keeps_record(args: &args::Run) -> bool {
+    !args.no_flight && args.flight.is_none() && waveforms(args).next().is_none()
 }
 
 /// The waveforms that are asked for.

@@ -115,6 +115,94 @@ fn array_of_another_type_or_shape_is_refused() {
     assert_eq!(run(text("f64", 8)).code, 0);
 }
 
+#[cfg(unix)]
+#[test]
+fn file_without_an_end_is_refused_with_the_limit_wherever_a_text_is_read() {
+    let says = "/dev/zero: larger than 256 MiB, the limit of a text";
+    assert_fails(&warpwave(&["check", "/dev/zero"]), 2, &[says]);
+    let launch = "[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n[buffers.out]\ndtype = \"u32\"\nshape = [8]\n";
+    let run = |text: &str| run_text(&format!("{text}{launch}"));
+    assert_fails(&run("ptx = \"/dev/zero\"\n"), 2, &["s.toml: ptx: cannot read", says]);
+    let npy = run("ptx = \"k.ptx\"\n[buffers.x]\ndtype = \"u32\"\nshape = [8]\ninit = { npy = \"/dev/zero\" }\n");
+    assert_fails(&npy, 2, &["s.toml: buffers.x.init: /dev/zero is not an npy array"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("endless.toml");
+    std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+    let link = link.to_str().unwrap();
+    let says = "endless.toml: larger than 256 MiB";
+    assert_fails(&warpwave(&["run", link]), 2, &["cannot read", says]);
+    let says = "endless.toml`: larger than 256 MiB";
+    assert_fails(
+        &warpwave(&["run", "saxpy", "--gpu", link]),
+        2,
+        &["cannot read preset", says],
+    );
+    assert_fails(&warpwave(&["gpus", link]), 2, &["cannot read preset", says]);
+    assert_fails(
+        &warpwave(&["bench", "chase", "--gpu", link]),
+        2,
+        &["cannot read preset", says],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn pipe_is_read_to_its_end_and_a_sparse_file_beyond_the_limit_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, FILL).unwrap()
+    });
+    let answer = warpwave(&["check", pipe.to_str().unwrap()]);
+    writer.join().unwrap();
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+
+    let huge = folder.path().join("huge.ptx");
+    std::fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+    let says = ["cannot read", "huge.ptx: larger than 256 MiB, the limit of a text"];
+    assert_fails(&warpwave(&["check", huge.to_str().unwrap()]), 2, &says);
+}
+
+#[test]
+fn data_beyond_the_memory_of_the_gpu_are_refused_before_they_are_made() {
+    let text = |tables: &str| {
+        run_text(&format!(
+            "ptx = \"k.ptx\"\n{tables}[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n"
+        ))
+    };
+    let table = |name: &str, shape: &str| {
+        let rest = "init = { fill = 1 }\nexpect = { fill = 1 }";
+        format!("[{name}]\ndtype = \"u32\"\nshape = {shape}\n{rest}\n")
+    };
+    // The GPU `tiny` has 256 MiB.
+    let limit = "tiny has 268435456 bytes of memory; take smaller shapes or another --gpu";
+    let one = text(&table("buffers.out", "[12_000_000_000]"));
+    assert_fails(&one, 2, &["s.toml: buffers.out.shape: takes 48000000000 bytes", limit]);
+    let sum = text(
+        &[
+            table("buffers.a", "[40_000_000]"),
+            table("buffers.out", "[4, 10_000_000]"),
+        ]
+        .concat(),
+    );
+    let says = "s.toml: buffers.out.shape: takes 160000000 bytes, with the data before it 320000000, and ";
+    assert_fails(&sum, 2, &[says, limit]);
+    let variable = text(&[table("buffers.out", "[8]"), table("globals.v", "[1_000_000_000]")].concat());
+    assert_fails(
+        &variable,
+        2,
+        &["s.toml: globals.v.shape: takes 4000000000 bytes", limit],
+    );
+    for shape in ["[4294967296, 4294967296, 4]", "[9223372036854775807]", "[0]", "[]"] {
+        let says = "s.toml: buffers.out.shape: a shape is one or more sizes above 0, together at most 64 GiB, not [";
+        assert_fails(&text(&table("buffers.out", shape)), 2, &[says]);
+    }
+}
+
 #[test]
 fn wrong_argument_count_is_refused_with_the_kernels_parameters() {
     assert_fails(

@@ -4,6 +4,7 @@ mod check;
 mod ending;
 mod globals;
 mod input;
+mod outputs;
 mod own;
 mod run;
 mod show;

@@ -124,7 +124,9 @@ fn several_scenarios_one_fails_each_is_run_and_the_greatest_code_wins() {
     assert_fails(
         &answer,
         2,
-        &["--vcd, --fst, --hist, --html, --kanata, --perfetto, --json and --dump take one scenario at a time"],
+        &[
+            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json and --dump take one scenario at a time",
+        ],
     );
 }
 

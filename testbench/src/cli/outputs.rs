@@ -1,0 +1,254 @@
+//! The files that a run will write. None of them may be a file that the run reads, or another output.
+//!
+//! Two paths name the same file if they lead to the same place, through links too, or if the files are hard links of each other.
+
+use std::path::{Path, PathBuf};
+
+use warpwave_waveforms::file::stem;
+
+use super::args;
+use super::failure::Failure;
+use super::write::{is_special, resolve, try_file, try_folder};
+
+/// What a run will write.
+pub struct Outputs {
+    files: Vec<Output>,
+    folders: Vec<Folder>,
+}
+
+/// A file, and the option that asks for it.
+struct Output {
+    option: &'static str,
+    path: PathBuf,
+    place: Place,
+    /// Whether it is a view of `--vcd` or `--fst`. With the same stem they share one view.
+    is_view: bool,
+}
+
+/// A folder of files whose names are known only when they are written.
+struct Folder {
+    option: &'static str,
+    path: PathBuf,
+    place: Place,
+    /// Whether a file of this name may be among them.
+    has: fn(&str) -> bool,
+}
+
+/// What makes a file the same as another.
+struct Place {
+    path: PathBuf,
+    /// Device and number of an existing file, where the system has them.
+    number: Option<(u64, u64)>,
+    is_special: bool,
+}
+
+impl Outputs {
+    /// What the options ask for. `dumped` are the names of the arrays that `--dump` writes.
+    pub fn of<'a>(args: &args::Run, dumped: impl Iterator<Item = &'a str>) -> Self {
+        let mut outputs = Outputs {
+            files: Vec::new(),
+            folders: Vec::new(),
+        };
+        for (option, path) in [
+            ("--json", &args.json),
+            ("--html", &args.html),
+            ("--kanata", &args.kanata),
+            ("--perfetto", &args.perfetto),
+        ] {
+            outputs
+                .files
+                .extend(path.as_deref().map(|path| Output::new(option, path, false)));
+        }
+        outputs.add_waveform("--vcd", args.vcd.as_deref(), true);
+        #[cfg(feature = "fst")]
+        outputs.add_waveform("--fst", args.fst.as_deref(), true);
+        outputs.add_waveform("--flight", args.flight.as_deref(), false);
+        if let Some(folder) = &args.dump {
+            let file = |name| Output::new("--dump", &folder.join(format!("{name}.npy")), false);
+            outputs.files.extend(dumped.map(file));
+            outputs.folders.push(Folder::new("--dump", folder, |_| false));
+        }
+        let is_latencies = |name: &str| {
+            matches!(name, "latencies.txt" | "latencies.svg" | "latencies.hlog") || name.ends_with(".hgrm")
+        };
+        outputs.folders.extend(
+            args.hist
+                .as_deref()
+                .map(|folder| Folder::new("--hist", folder, is_latencies)),
+        );
+        outputs
+    }
+
+    /// The record of the last cycles of a run that goes wrong, which no option asks for.
+    pub fn of_record(path: &Path) -> Self {
+        let mut outputs = Outputs {
+            files: Vec::new(),
+            folders: Vec::new(),
+        };
+        outputs.add_waveform("the record", Some(path), false);
+        outputs
+    }
+
+    /// A dump with the views beside it.
+    fn add_waveform(&mut self, option: &'static str, path: Option<&Path>, shares_views: bool) {
+        let Some(path) = path else { return };
+        let beside = |ending: &str| {
+            let mut name = stem(path).into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        self.files.push(Output::new(option, path, false));
+        let views = [".gtkw", ".sucl"].map(|ending| Output::new(option, &beside(ending), shares_views));
+        self.files.extend(views);
+        let is_name = |name: &str| name.ends_with(".txt") || name.ends_with(".mapping");
+        self.folders.push(Folder::new(option, &beside(".names"), is_name));
+    }
+
+    /// Refuses outputs that would overwrite each other or one of `inputs`.
+    pub fn check(&self, inputs: &[PathBuf]) -> Result<(), Failure> {
+        let conflict = self.over_input(inputs).or_else(|| self.over_each_other());
+        conflict.map_or(Ok(()), |conflict| {
+            Err(Failure::input(format!("{conflict}; choose another name")))
+        })
+    }
+
+    /// An output that is one of `inputs`, in words.
+    fn over_input(&self, inputs: &[PathBuf]) -> Option<String> {
+        inputs.iter().find_map(|input| {
+            let place = Place::of(input);
+            let file = self.files.iter().find(|file| file.place.is(&place));
+            let file = file.map(|file| format!("{} {}", file.option, file.path.display()));
+            let inside = || {
+                let folder = self.folders.iter().find(|folder| folder.may_write(&place))?;
+                Some(format!(
+                    "{} {}: {}",
+                    folder.option,
+                    folder.path.display(),
+                    input.display()
+                ))
+            };
+            Some(format!("{} is read by this run", file.or_else(inside)?))
+        })
+    }
+
+    /// Two outputs that are the same file, in words.
+    fn over_each_other(&self) -> Option<String> {
+        let same = |a: &str, b: &str| Some(format!("{a} and {b} are the same file"));
+        for (n, file) in self.files.iter().enumerate() {
+            let other = self.files[n + 1..].iter().find(|other| file.overwrites(other));
+            if let Some(other) = other {
+                return same(&file.shown(), &other.shown());
+            }
+            let folder = self.folders.iter().find(|folder| folder.takes(file));
+            if let Some(folder) = folder {
+                return same(&file.shown(), &format!("{} {}", folder.option, folder.path.display()));
+            }
+        }
+        None
+    }
+
+    /// Why these files must not be written beside `others`, in words.
+    pub fn conflict(&self, others: &Outputs, inputs: &[PathBuf]) -> Option<String> {
+        let taken = |file: &Output| {
+            let other = others.files.iter().find(|other| other.place.is(&file.place));
+            let other = other.map(Output::shown);
+            let folder = || others.folders.iter().find(|folder| folder.takes(file));
+            let other = other.or_else(|| folder().map(|folder| format!("{} {}", folder.option, folder.path.display())));
+            other.map(|other| format!("{} is {other}", file.path.display()))
+        };
+        let read = |file: &Output| {
+            let is_read = inputs.iter().any(|input| file.place.is(&Place::of(input)));
+            is_read.then(|| format!("{} is read by this run", file.path.display()))
+        };
+        self.files.iter().find_map(|file| read(file).or_else(|| taken(file)))
+    }
+
+    /// Tries whether all can be written, and leaves everything as it is.
+    pub fn try_all(&self) -> Result<(), Failure> {
+        self.folders.iter().try_for_each(|folder| try_folder(&folder.path))?;
+        // What lies in a folder that is still to be made is tried with the folder.
+        let mut files = self
+            .files
+            .iter()
+            .filter(|file| file.option != "--dump" || file.path.exists());
+        files.try_for_each(|file| try_file(&file.path))
+    }
+}
+
+impl Output {
+    fn new(option: &'static str, path: &Path, is_view: bool) -> Self {
+        Output {
+            option,
+            path: path.to_owned(),
+            place: Place::of(path),
+            is_view,
+        }
+    }
+
+    fn shown(&self) -> String {
+        format!("{} {}", self.option, self.path.display())
+    }
+
+    fn overwrites(&self, other: &Output) -> bool {
+        self.place.is(&other.place) && !(self.is_view && other.is_view)
+    }
+}
+
+impl Folder {
+    fn new(option: &'static str, path: &Path, has: fn(&str) -> bool) -> Self {
+        Folder {
+            option,
+            path: path.to_owned(),
+            place: Place::of(path),
+            has,
+        }
+    }
+
+    /// Whether one of its files may be this one.
+    fn may_write(&self, place: &Place) -> bool {
+        let name = place.path.file_name().and_then(|name| name.to_str());
+        place.path.parent() == Some(&self.place.path) && name.is_some_and(self.has)
+    }
+
+    /// Whether the folder, or one of its files, would be this file of another option.
+    fn takes(&self, file: &Output) -> bool {
+        self.place.is(&file.place) || self.may_write(&file.place) && !(self.option == file.option)
+    }
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        Place {
+            path: resolve(path),
+            number: number(path),
+            is_special: is_special(path),
+        }
+    }
+
+    /// Whether to write one is to overwrite the other.
+    fn is(&self, other: &Place) -> bool {
+        let is_same = self.path == other.path || self.number.is_some() && self.number == other.number;
+        is_same && !self.is_special
+    }
+}
+
+#[cfg(unix)]
+fn number(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let found = path.metadata().ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn number(_: &Path) -> Option<(u64, u64)> {
+    None
+}
+
+/// Refuses a file that one of `inputs` is.
+pub fn refuse_input(option: &'static str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
+    let outputs = Outputs {
+        files: vec![Output::new(option, path, false)],
+        folders: Vec::new(),
+    };
+    outputs.check(inputs)
+}
