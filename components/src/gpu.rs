@@ -54,14 +54,16 @@ pub struct Gpu {
     local: (u64, u64),
     /// Grids given to the machine so far: each one's number, by which an SM knows that its L1 may be out of date.
     launches: u32,
+    /// The cycles of the latest of them.
+    latest: Launched,
 }
 
-/// A grid that ran to its end.
+/// The cycles of a grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launched {
     /// Cycle in which the host gave the grid.
     pub start: Cycle,
-    /// Cycle in which its last CTA was known to have ended.
+    /// Cycle in which its last CTA was known to have ended, or in which it was stopped.
     pub end: Cycle,
 }
 
@@ -130,6 +132,11 @@ impl Gpu {
         &self.storage
     }
 
+    /// The cycles of the latest grid that began, also if it was stopped.
+    pub fn latest(&self) -> Launched {
+        self.latest
+    }
+
     /// The clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -168,6 +175,21 @@ impl Gpu {
     /// After it device memory holds all that the grid wrote. After an error the machine is reset, and device memory is as far as
     /// the write-backs had come.
     pub fn launch(
+        &mut self,
+        grid: Grid,
+        limit: Option<u64>,
+        each_quantum: &mut dyn FnMut(Cycle) -> bool,
+    ) -> Result<Launched, LaunchError> {
+        let result = self.launch_or_freeze(grid, limit, each_quantum);
+        if result.is_err() {
+            self.reset();
+        }
+        result
+    }
+
+    /// As [`Gpu::launch`], but after an error the machine stays as it is, so that its counters can be read. It must be
+    /// [reset](Gpu::reset) before the next launch.
+    pub fn launch_or_freeze(
         &mut self,
         mut grid: Grid,
         limit: Option<u64>,
@@ -209,9 +231,10 @@ impl Gpu {
                 waits: self.waits(),
             })),
         };
-        match &result {
-            Ok(launched) => self.settle(launched.end),
-            Err(_) => self.reset(),
+        let stopped = self.clock.now();
+        self.latest = *result.as_ref().unwrap_or(&Launched { start, end: stopped });
+        if let Ok(launched) = &result {
+            self.settle(launched.end);
         }
         result
     }
@@ -261,7 +284,8 @@ impl Gpu {
         waits
     }
 
-    fn reset(&mut self) {
+    /// Ends whatever is under way. Counters begin at 0 again, and device memory stays.
+    pub fn reset(&mut self) {
         let next = Cycle(self.clock.now().0.next_multiple_of(LAUNCH_GRID) + LAUNCH_GRID);
         self.events.clear();
         self.clock.reset(next);

@@ -15,6 +15,7 @@ use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
+use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
@@ -24,6 +25,9 @@ use crate::lockstep::{self, Difference};
 use crate::report::counts::Counts;
 use crate::report::metrics::{Inputs, LaunchFacts, Metric, Value};
 use crate::scenario::{Assert, Buffer, Scenario};
+
+/// The word for a launch that could not begin.
+const REFUSED: &str = "refused";
 
 /// Why a scenario cannot be run.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,7 +77,7 @@ pub struct Progress {
     pub n_launches: usize,
 }
 
-/// One launch that came to its end.
+/// One launch that came to its end, or was stopped while it ran.
 #[derive(Clone, Debug)]
 pub struct LaunchRun {
     /// The kernel.
@@ -82,13 +86,13 @@ pub struct LaunchRun {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Core cycles from launch to end.
+    /// Core cycles from launch to end, or to where it was stopped.
     pub cycles: u64,
     /// What was counted while it ran.
     pub counts: Counts,
     /// Its shape.
     pub facts: LaunchFacts,
-    /// What it printed.
+    /// What it printed; nothing if it was stopped.
     pub printed: String,
 }
 
@@ -97,7 +101,7 @@ pub struct LaunchRun {
 pub struct Run {
     /// The machine's numbers.
     pub config: GpuConfig,
-    /// Launches that ended, in order.
+    /// Launches that began, in order. The last one did not come to its end if `stopped` has its index.
     pub launches: Vec<LaunchRun>,
     /// Counters of all of them together, and latencies.
     pub totals: Counts,
@@ -209,16 +213,15 @@ impl<'a> Bench<'a> {
                     n_launches,
                 })
             };
-            match self.launch(grid, left, &run.totals, &mut tell) {
-                Ok((launched, totals)) => {
-                    left = left.map(|left| left.saturating_sub(launched.cycles));
-                    run.launches.push(launched);
-                    run.totals = totals;
-                }
-                Err(error) => {
-                    run.stopped = Some((launch, error));
-                    break;
-                }
+            let (launched, totals, ended) = self.launch(grid, left, &run.totals, &mut tell);
+            left = left.map(|left| left.saturating_sub(launched.cycles));
+            run.totals = totals;
+            run.stopped = ended.err().map(|error| (launch, error));
+            if run.stopped_by() != Some(REFUSED) {
+                run.launches.push(launched);
+            }
+            if run.stopped.is_some() {
+                break;
             }
         }
         run.totals = run.totals.since(&self.first);
@@ -229,27 +232,31 @@ impl<'a> Bench<'a> {
         run
     }
 
+    /// Runs one launch: what it showed, the counters after it, and whether it came to its end.
     fn launch(
         &mut self,
         grid: Grid,
         limit: Option<u64>,
         before: &Counts,
         tell: &mut dyn FnMut(Cycle) -> bool,
-    ) -> Result<(LaunchRun, Counts), LaunchError> {
+    ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
         let facts = facts(&grid, self.gpu.config());
         let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
-        let launched = self.gpu.launch(grid, limit, tell)?;
+        let ended = self.gpu.launch_or_freeze(grid, limit, tell).map(drop);
         let counts = before.again(self.gpu.components());
+        if ended.is_err() {
+            self.gpu.reset();
+        }
         let run = LaunchRun {
             entry,
             grid: sizes,
             block,
-            cycles: launched.cycles(),
+            cycles: self.gpu.latest().cycles(),
             counts: counts.since(before),
             facts,
-            printed: self.printed(),
+            printed: if ended.is_ok() { self.printed() } else { String::new() },
         };
-        Ok((run, counts))
+        (run, counts, ended)
     }
 
     /// What the last launch printed; nothing is left of it.
@@ -321,6 +328,31 @@ impl LaunchRun {
 }
 
 impl Run {
+    /// Why the run ended early, in the word of the reports; nothing for a run that came to its end.
+    ///
+    /// | word | meaning |
+    /// |---|---|
+    /// | `interrupted` | the caller asked to stop, by Ctrl-C for instance |
+    /// | `trap` | a thread trapped |
+    /// | `deadlock` | nothing could happen any more |
+    /// | `limit` | the limit of cycles was reached |
+    /// | `refused` | the launch could not begin, and none of its cycles ran |
+    pub fn stopped_by(&self) -> Option<&'static str> {
+        Some(match self.stopped.as_ref()?.1 {
+            LaunchError::Cancelled(_) => "interrupted",
+            LaunchError::Trap(_) => "trap",
+            LaunchError::Sim(SimError::Deadlock { .. }) => "deadlock",
+            LaunchError::Sim(SimError::CycleLimit { .. }) => "limit",
+            LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. } => REFUSED,
+        })
+    }
+
+    /// The same word for one launch: nothing if it came to its end.
+    pub fn launch_stopped_by(&self, launch: usize) -> Option<&'static str> {
+        let is_it = self.stopped.as_ref().is_some_and(|(stopped, _)| *stopped == launch);
+        self.stopped_by().filter(|_| is_it)
+    }
+
     /// Core cycles of all launches together.
     pub fn cycles(&self) -> u64 {
         self.launches.iter().map(|launch| launch.cycles).sum()

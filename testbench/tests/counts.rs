@@ -1,7 +1,8 @@
 //! What the machine counts, against the reference's own count of the same launches.
 
-use warpwave::bench::{Bench, Options};
+use warpwave::bench::{Bench, Options, Run};
 use warpwave::reference::{self, Memory};
+use warpwave::report::counts::Counts;
 use warpwave::scenario::builtin;
 use warpwave_components::preset;
 
@@ -40,12 +41,65 @@ fn every_scenario_issues_as_many_instructions_as_the_reference_executes() {
 }
 
 #[test]
-fn run_stopped_by_its_observer_keeps_what_was_known() {
+fn run_stopped_by_its_observer_keeps_what_was_counted() {
     let scenario = builtin::load("saxpy").unwrap();
-    let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
-    let run = bench.run(OPTIONS, &mut |progress| progress.now.0 < 1000);
-    assert!(run.launches.is_empty() && run.differences.is_empty());
-    let (launch, error) = run.stopped.expect("it was stopped");
-    assert_eq!(launch, 0);
-    assert!(error.to_string().starts_with("cancelled in cycle 1"), "{error}");
+    let bench = || Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let whole = bench().run(OPTIONS, &mut |_| true);
+    let issued = |run: &Run| run.totals.sum("scheduler", "inst_issued").unwrap();
+    let mut before = 0;
+    for stop in [0, 1000, 2000, 3000] {
+        let mut last = 0;
+        let run = bench().run(OPTIONS, &mut |progress| {
+            last = progress.now.0;
+            last < stop
+        });
+        assert!(run.differences.is_empty());
+        let [launch] = &run.launches[..] else {
+            panic!("the launch under way: {:?}", run.launches)
+        };
+        assert_eq!(launch.entry, "saxpy");
+        // The host's data are announced to the slices before the launch begins.
+        assert!(
+            launch.cycles <= last + 100 && launch.cycles + 200 > last,
+            "{} of {last}",
+            launch.cycles
+        );
+        assert_eq!(launch.counts.sum("scheduler", "inst_issued"), Some(issued(&run)));
+        assert!(
+            issued(&run) >= before && issued(&run) < issued(&whole),
+            "{}",
+            issued(&run)
+        );
+        before = issued(&run);
+        assert_eq!(run.stopped_by(), Some("interrupted"));
+        let (launch, error) = run.stopped.expect("it was stopped");
+        assert_eq!(launch, 0);
+        assert!(error.to_string().starts_with("cancelled in cycle "), "{error}");
+    }
+    assert!(before > 0);
+    assert_eq!(whole.stopped_by(), None);
+}
+
+#[test]
+fn launch_that_is_stopped_after_another_counts_its_own_alone() {
+    let mut scenario = builtin::load("saxpy").unwrap();
+    scenario.launches.push(scenario.launches[0].clone());
+    let bench = || Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let whole = bench().run(OPTIONS, &mut |_| true);
+    let limit = Some(whole.launches[0].cycles + 500);
+    let run = bench().run(
+        Options {
+            threads: 1,
+            max_cycles: limit,
+        },
+        &mut |_| true,
+    );
+    assert_eq!(run.stopped_by(), Some("limit"));
+    assert_eq!(run.launches[0].cycles, whole.launches[0].cycles);
+    assert_eq!(run.launches[1].cycles, 500);
+    let issued = |counts: &Counts| counts.sum("scheduler", "inst_issued").unwrap();
+    let [first, second] = [0, 1].map(|n| issued(&run.launches[n].counts));
+    assert_eq!(first, issued(&whole.launches[0].counts));
+    assert!(second > 0 && second < first, "{second} of {first}");
+    assert_eq!(issued(&run.totals), first + second);
 }

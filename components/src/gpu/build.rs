@@ -5,13 +5,14 @@ use std::sync::Arc;
 use warpwave_hw::clock::Clock;
 use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::time::Cycle;
 
 use crate::config::GpuConfig;
 use crate::front::gigathread::{self, gpcs::Gpcs};
 use crate::gpu::gpc::Gpc;
 use crate::gpu::memory::MemorySide;
 use crate::gpu::sm::{Outside, SmSlots, join};
-use crate::gpu::{Gpu, sm};
+use crate::gpu::{Gpu, Launched, sm};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 
@@ -76,6 +77,10 @@ pub(super) fn machine(config: GpuConfig) -> Gpu {
         slices,
         local: (0, 0),
         launches: 0,
+        latest: Launched {
+            start: Cycle::ZERO,
+            end: Cycle::ZERO,
+        },
         config,
     }
 }

@@ -35,7 +35,7 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
         LaunchError::TooLong { .. } => Failure::input(format!("{place}: {error}; split the kernel")),
         LaunchError::Cancelled(at) => Failure {
             code: INTERRUPTED,
-            text: format!("{place}: interrupted in cycle {at}; the summary covers the launches before"),
+            text: format!("{place}: interrupted in cycle {at}; the summary covers what was counted until then"),
         },
     }
 }

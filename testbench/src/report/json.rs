@@ -13,6 +13,8 @@ struct Report<'a> {
     scenario: &'a str,
     gpu: &'a str,
     build: &'static str,
+    /// Why the run ended early: see [`Run::stopped_by`]. Null for a run that came to its end.
+    stopped: Option<&'static str>,
     launches: Vec<Launch<'a>>,
     totals: Totals,
     latencies: BTreeMap<&'static str, Latency>,
@@ -25,6 +27,9 @@ struct Launch<'a> {
     grid: [u32; 3],
     block: [u32; 3],
     cycles: u64,
+    /// Only in the launch that was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<&'static str>,
     metrics: BTreeMap<String, Value>,
     #[serde(skip_serializing_if = "str::is_empty")]
     printed: &'a str,
@@ -64,11 +69,12 @@ struct Host {
 pub fn report(scenario: &str, run: &Run) -> String {
     let seconds = run.wall.as_secs_f64();
     let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
-    let launches = run.launches.iter().map(|launch| Launch {
+    let launches = run.launches.iter().enumerate().map(|(index, launch)| Launch {
         entry: &launch.entry,
         grid: launch.grid,
         block: launch.block,
         cycles: launch.cycles,
+        stopped: run.launch_stopped_by(index),
         metrics: values(&launch.inputs(&run.config)),
         printed: &launch.printed,
     });
@@ -76,6 +82,7 @@ pub fn report(scenario: &str, run: &Run) -> String {
         scenario,
         gpu: &run.config.name,
         build: env!("CARGO_PKG_VERSION"),
+        stopped: run.stopped_by(),
         launches: launches.collect(),
         totals: Totals {
             cycles: run.cycles(),

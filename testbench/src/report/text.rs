@@ -53,6 +53,7 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
         config.n_sms()
     )?;
     launches(to, run)?;
+    stopped(to, run)?;
     if run.launches.is_empty() {
         return Ok(());
     }
@@ -91,6 +92,21 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Says of a run that ended early where and why.
+fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
+    let (Some((launch, _)), Some(why)) = (&run.stopped, run.stopped_by()) else {
+        return Ok(());
+    };
+    let by = match why {
+        "refused" => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
+        "interrupted" => "an interrupt",
+        "trap" => "a trap",
+        "deadlock" => "a deadlock",
+        _ => "the cycle limit",
+    };
+    writeln!(to, "\nstopped in launch {launch} by {by}: its numbers end there")
 }
 
 /// Sizes as people write them: `4096x1x1`.

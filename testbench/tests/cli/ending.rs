@@ -1,6 +1,6 @@
 //! How runs end that do not end well.
 
-use crate::{Answer, assert_fails, error_scenario, run_error, scenario, warpwave};
+use crate::{Answer, assert_fails, error_scenario, run_error, scenario, warpwave, warpwave_in};
 
 #[test]
 fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
@@ -266,13 +266,109 @@ fn wrong_result_is_reported_with_its_first_element_and_the_failed_assertion() {
     );
 }
 
+/// Runs a program that fails in one way with `--json`, and gives the answer with the report.
+fn reported(name: &str, options: &[&str]) -> (Answer, serde_json::Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["run", &error_scenario(name), "--gpu", "tiny", "--json", "run.json"];
+    let answer = warpwave_in(folder.path(), &[&run[..], options].concat());
+    let text = std::fs::read(folder.path().join("run.json")).unwrap();
+    (answer, serde_json::from_slice(&text).unwrap())
+}
+
+/// A run that was stopped in its only launch reports why, the launch, and what was counted.
+fn assert_stopped(report: &serde_json::Value, why: &str) {
+    assert_eq!(report["stopped"], why);
+    assert_eq!(report["launches"].as_array().unwrap().len(), 1);
+    let launch = &report["launches"][0];
+    assert_eq!(launch["stopped"], why);
+    let cycles = launch["cycles"].as_u64().unwrap();
+    assert!(cycles > 0, "{launch}");
+    assert_eq!(report["totals"]["cycles"], cycles);
+    for metrics in [&launch["metrics"], &report["totals"]["metrics"]] {
+        assert_eq!(metrics["gpc__cycles_elapsed.max"], cycles);
+        assert!(metrics["smsp__inst_executed.sum"].as_u64().unwrap() > 0, "{metrics}");
+    }
+}
+
+#[test]
+fn run_that_is_stopped_reports_why_with_the_launch_under_way() {
+    for (name, code, why, says) in [
+        (
+            "out_of_bounds",
+            3,
+            "trap",
+            "\nstopped in launch 0 by a trap: its numbers end there\n",
+        ),
+        (
+            "barrier",
+            4,
+            "deadlock",
+            "\nstopped in launch 0 by a deadlock: its numbers end there\n",
+        ),
+        (
+            "endless",
+            4,
+            "limit",
+            "\nstopped in launch 0 by the cycle limit: its numbers end there\n",
+        ),
+    ] {
+        let (answer, report) = reported(name, &["--max-cycles", "20000"]);
+        assert_eq!(answer.code, code, "{}", answer.err);
+        assert!(answer.out.contains(says), "{}", answer.out);
+        assert!(answer.out.contains("state of warps"), "{}", answer.out);
+        assert_stopped(&report, why);
+        if why == "limit" {
+            assert_eq!(report["totals"]["cycles"], 20_000);
+        }
+        let (_, mut twice) = reported(name, &["--max-cycles", "20000", "--threads", "2"]);
+        let mut once = report;
+        for report in [&mut once, &mut twice] {
+            report.as_object_mut().unwrap().remove("host");
+        }
+        assert_eq!(once, twice, "{name} on one thread and on two");
+    }
+    let (answer, report) = reported("wrong_result", &[]);
+    assert_eq!(answer.code, 1);
+    assert!(!answer.out.contains("stopped"), "{}", answer.out);
+    assert_eq!(report["stopped"], serde_json::Value::Null);
+    assert!(report.as_object().unwrap().contains_key("stopped"));
+    assert_eq!(report["launches"][0].get("stopped"), None);
+}
+
+#[test]
+fn launch_that_cannot_begin_is_reported_as_refused_without_numbers() {
+    let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out) {\n\
+               .local .align 4 .b8 own[262144]; .reg .b64 %rd<3>; .reg .b32 %r<2>;\n\
+               ld.param.u64 %rd1, [out]; mov.u64 %rd2, own; st.local.u32 [%rd2], 1; ld.local.u32 %r1, [%rd2];\n\
+               st.global.u32 [%rd1], %r1; ret; }\n";
+    let text = "ptx = \"k.ptx\"\n[buffers.out]\ndtype = \"u32\"\nshape = [1]\n[[launch]]\ngrid = 1\nblock = 1\nargs = [\"out\"]\n";
+    let (folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+    let json = folder.path().join("run.json");
+    let answer = warpwave(&[
+        "run",
+        path.to_str().unwrap(),
+        "--gpu",
+        "tiny",
+        "--json",
+        json.to_str().unwrap(),
+    ]);
+    assert_fails(&answer, 2, &["launch[0]: device memory has no room for "]);
+    assert!(answer.out.contains("launch 0 was refused"), "{}", answer.out);
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(
+        (&report["stopped"], report["launches"].as_array().unwrap().len()),
+        (&"refused".into(), 0)
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
     use std::process::{Command, Stdio};
     let folder = tempfile::tempdir().unwrap();
-    let vcd = folder.path().join("run.vcd");
+    let at = |name: &str| folder.path().join(name);
     let run = Command::new(env!("CARGO_BIN_EXE_warpwave"))
+        .current_dir(folder.path())
         .args([
             "run",
             &error_scenario("endless"),
@@ -280,17 +376,17 @@ fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
             "tiny",
             "--trace-cycles",
             "0..10",
-            "--vcd",
         ])
-        .arg(&vcd)
+        .args(["--vcd", "run.vcd", "--json", "run.json", "--html", "run.html"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     // The waveform is made just before the run begins.
-    while !vcd.exists() {
+    while !at("run.vcd").exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
+    std::thread::sleep(std::time::Duration::from_millis(300));
     let killed = Command::new("kill")
         .args(["-INT", &run.id().to_string()])
         .status()
@@ -299,4 +395,19 @@ fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
     let answer = Answer::of(run.wait_with_output().unwrap());
     assert_fails(&answer, 130, &["endless: launch[0]: interrupted in cycle "]);
     assert!(answer.out.starts_with("endless on tiny"), "{}", answer.out);
+    let says = "\nstopped in launch 0 by an interrupt: its numbers end there\n";
+    assert!(answer.out.contains(says), "{}", answer.out);
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(at("run.json")).unwrap()).unwrap();
+    assert_stopped(&report, "interrupted");
+    let (_, cycle) = answer.err.split_once("interrupted in cycle ").unwrap();
+    let (cycle, rest) = cycle.split_once(';').unwrap();
+    assert!(
+        rest.starts_with(" the summary covers what was counted until then"),
+        "{rest}"
+    );
+    // The launch begins some cycles after the machine, which first hears of the host's data.
+    let before = cycle.parse::<u64>().unwrap() - report["totals"]["cycles"].as_u64().unwrap();
+    assert!(before < 200, "{before} cycles before the launch");
+    let page = std::fs::read_to_string(at("run.html")).unwrap();
+    assert!(page.contains("<b>Stopped</b> in launch 0"), "{page}");
 }
