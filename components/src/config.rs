@@ -15,6 +15,7 @@ mod sm;
 
 pub use fault::ConfigFault;
 pub use memory::{Hbm, L2, MAX_CHANNEL_QUEUE, Timing, Xbar};
+pub(crate) use sm::OUTSIDE_L1;
 pub use sm::{Barrier, Constant, Fence, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm, Tma};
 
 use std::ops::Range;

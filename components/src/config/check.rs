@@ -4,7 +4,7 @@ mod bounds;
 
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{ConfigFault, GpuConfig, Limits, Pipe};
+use super::{ConfigFault, GpuConfig, Limits, OUTSIDE_L1, Pipe};
 use crate::proto::header::MAX_OUTPUTS;
 
 /// Issue, operand read, execute, write-back: no pipe answers faster.
@@ -98,7 +98,7 @@ fn check_topology(config: &GpuConfig, faults: &mut Faults) {
         "topology.tpcs_per_gpc",
         total.saturating_mul(topology.sms_per_tpc.into()),
         MAX_SMS,
-        "counted in SMs",
+        "counted in SMs (x `topology.sms_per_tpc`)",
     );
     let fewest = topology.tpcs_per_gpc.iter().copied().min().unwrap_or(1);
     faults.at_least("topology.tpcs_per_gpc", fewest, 1u32, "for a GPC without TPCs is none");
@@ -179,7 +179,9 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
     );
     let set_bytes = u64::from(config.sm.l1.line) * u64::from(config.sm.l1.associativity);
     for &carveout in carveouts.iter().filter(|&&carveout| carveout < config.sm.l1.size) {
-        let of = format!("`sm.l1.line` x `sm.l1.associativity` beyond the carve-out {carveout}");
+        let of = format!(
+            "`sm.l1.line` x `sm.l1.associativity` beyond the carve-out {carveout} of `limits.shared_carveouts`"
+        );
         if !u64::from(config.l1_bytes(carveout)).is_multiple_of(set_bytes) {
             faults.0.push(ConfigFault::NotMultiple {
                 key: "sm.l1.size",
@@ -262,8 +264,8 @@ fn check_l1(config: &GpuConfig, faults: &mut Faults) {
     faults.at_least(
         "sm.l1.hit_latency",
         l1.hit_latency,
-        MIN_PIPE_LATENCY,
-        "the stages from issue to write-back",
+        OUTSIDE_L1 + 1,
+        "the stages from issue through the L1 and back",
     );
 }
 
@@ -306,7 +308,7 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
         "hbm.timing.t_ccd_s",
         t.t_ccd_s,
         burst,
-        "the cycles that a burst holds the data bus",
+        "the cycles that a burst holds the data bus (`hbm.burst_bytes` over `hbm.bus_bytes_per_command_cycle`)",
     );
     faults.at_least("hbm.timing.t_ccd_l", t.t_ccd_l, t.t_ccd_s, "as `hbm.timing.t_ccd_s`");
     faults.at_least("hbm.timing.t_ras", t.t_ras, t.t_rcd, "as `hbm.timing.t_rcd`");
@@ -333,7 +335,7 @@ fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
         "l2.hit_latency",
         l2.hit_latency,
         u64::from(config.sm.l1.hit_latency) + core_cycles(l2_cycles, clocks.l2_khz),
-        "`sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency` in core cycles",
+        "`sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency`, from `clocks.l2_khz` to `clocks.core_khz`",
     );
     let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
     let memory_cycles = [hbm.timing.t_rcd, hbm.timing.cl, burst, hbm.latency_extra];
@@ -342,7 +344,8 @@ fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
         "hbm.access_latency",
         hbm.access_latency,
         u64::from(l2.hit_latency) + core_cycles(memory_cycles, clocks.memory_khz),
-        "`l2.hit_latency` + activate, read, burst and `hbm.latency_extra` in core cycles",
+        "`l2.hit_latency` + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \
+         `hbm.bus_bytes_per_command_cycle`) + `hbm.latency_extra`, from `clocks.memory_khz` to `clocks.core_khz`",
     );
 }
 

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Cycles of an L1 hit that pass outside the L1: issue to dispatch, to the LSU, through it, to the L1, and back to LSU, write port,
+/// scheduler.
+pub(crate) const OUTSIDE_L1: u32 = 7;
+
 /// One streaming multiprocessor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -15,10 +15,10 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, Tile, TileBuilder};
 use warpwave_hw::time::Domain;
 
-use crate::config::GpuConfig;
+use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::front::cluster_barrier::{self, ClusterBarrier};
 use crate::gpu::memory::LONGEST_LINK;
-use crate::gpu::sm::{OUTSIDE_L1, SmSlots, join};
+use crate::gpu::sm::{SmSlots, join};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen};
 use crate::proto::header::Direction;
 use crate::proto::mem::Packet;

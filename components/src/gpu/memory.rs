@@ -25,8 +25,8 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, Tile, TileBuilder};
 use warpwave_hw::time::Domain;
 
-use crate::config::{GpuConfig, Hbm};
-use crate::gpu::sm::{OUTSIDE_L1, join};
+use crate::config::{GpuConfig, Hbm, OUTSIDE_L1};
+use crate::gpu::sm::join;
 use crate::hbm::channel::{self, Channel};
 use crate::l2::slice::{self, Slice};
 use crate::proto::header::Direction;

@@ -6,7 +6,7 @@ use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, TileBuilder};
 
-use crate::config::GpuConfig;
+use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::gpu::engine;
 use crate::gpu::gpc::SmCluster;
 use crate::proto::launch::{CtaLaunch, SmEvent};
@@ -23,10 +23,6 @@ const DEPTH: u32 = 4;
 
 /// Results that may be under way to a sub-core from a unit that starts one in several cycles.
 const RESULTS: u32 = 24;
-
-/// Cycles of an L1 hit that pass outside the L1: issue to dispatch, to the LSU, through it, to the L1, and back to LSU, write port,
-/// scheduler.
-pub(super) const OUTSIDE_L1: u32 = 7;
 
 /// Joins two slots by a link named after its receiver.
 pub(super) fn join<T: Send>(path: Path, latency: u32, depth: u32, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {

@@ -247,6 +247,38 @@ fn launch_that_cannot_fit_is_refused_with_resource_need_and_limit() {
 }
 
 #[test]
+fn number_of_the_gpu_out_of_range_is_refused_with_its_key_and_the_range() {
+    let launch = "[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n[buffers.out]\ndtype = \"u32\"\nshape = [8]\n";
+    let (_folder, path) = scenario(&format!("ptx = \"k.ptx\"\n{launch}"), &[("k.ptx", FILL.as_bytes())]);
+    let run = |set: &str| warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny", "--set", set]);
+    for (set, says) in [
+        (
+            "sm.l1.hit_latency=4",
+            "`sm.l1.hit_latency` is 4: it must be at least 8, ",
+        ),
+        (
+            "sm.l1.hit_latency=7",
+            "`sm.l1.hit_latency` is 7: it must be at least 8, ",
+        ),
+        ("sm.subcores=8", "`sm.subcores` is 8: it must be at most 6, "),
+        (
+            "clocks.core_khz=1",
+            "it must be at most 1000, a thousand times `clocks.core_khz`",
+        ),
+        ("sm.subcores=-1", "`sm.subcores` cannot have this value: "),
+        ("sm.subcores=2.5", "`sm.subcores` cannot have this value: "),
+        ("sm.subcores=many", "`sm.subcores` cannot have this value: "),
+        (
+            "memory_bytes=99999999999999999999",
+            "`memory_bytes` cannot have this value: ",
+        ),
+    ] {
+        assert_fails(&run(set), 2, &["preset `tiny` has ", says]);
+    }
+    assert_eq!(run("sm.l1.hit_latency=8").code, 0);
+}
+
+#[test]
 fn usage_that_makes_no_sense_is_refused_by_code_2() {
     for args in [
         &["run"][..],

@@ -8,6 +8,16 @@ use crate::config::{MAX_CHANNEL_QUEUE, keys};
 use crate::proto::mem::{LINE, SECTORS};
 use crate::storage::BASE;
 
+/// Components of an SM outside its sub-cores: CTA manager, LSU, L1, shared memory, and the copy engine.
+const SM_COMPONENTS: usize = 5;
+
+/// Components of a sub-core: scheduler, dispatch, six arithmetic pipes, branch unit.
+const SUBCORE_COMPONENTS: usize = 9;
+
+/// Cycles of another clock in one of the core clock, at most. The clocks of real parts differ by less than four, and the host
+/// simulates every cycle of a busy channel.
+const MAX_CLOCK_RATIO: u64 = 1000;
+
 /// Keys that may be zero.
 const MAY_BE_ZERO: [&str; 12] = [
     "cc_minor",
@@ -62,9 +72,16 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
     faults.at_most(
         "sm.subcores",
         sm.subcores,
-        8u32,
-        "as the block scheduler of an SM knows",
+        ((MAX_COMPONENTS - SM_COMPONENTS) / SUBCORE_COMPONENTS) as u64,
+        "with their blocks all that an SM's tile holds",
     );
+    let fastest = MAX_CLOCK_RATIO * u64::from(config.clocks.core_khz);
+    for (key, khz) in [
+        ("clocks.l2_khz", config.clocks.l2_khz),
+        ("clocks.memory_khz", config.clocks.memory_khz),
+    ] {
+        faults.at_most(key, khz, fastest, "a thousand times `clocks.core_khz`");
+    }
     faults.at_most(
         "limits.max_warps_per_sm",
         limits.max_warps_per_sm,

@@ -80,7 +80,7 @@ fn chip_of_more_sms_than_can_be_counted_is_named() {
     let found = faults(|gpu| gpu.topology.tpcs_per_gpc = vec![u32::MAX]);
     assert_eq!(
         found,
-        ["`topology.tpcs_per_gpc` is 8589934590: it must be at most 4096, counted in SMs"]
+        ["`topology.tpcs_per_gpc` is 8589934590: it must be at most 4096, counted in SMs (x `topology.sms_per_tpc`)"]
     );
 }
 
@@ -125,7 +125,7 @@ fn cache_of_no_whole_sets_is_named() {
 fn carveout_that_leaves_no_whole_l1_sets_is_named() {
     let found = faults(|gpu| gpu.limits.shared_carveouts = vec![0, 512, 49_152]);
     let expected = "`sm.l1.size` is 65536: it must be a multiple of \
-        `sm.l1.line` x `sm.l1.associativity` beyond the carve-out 512 (1024)";
+        `sm.l1.line` x `sm.l1.associativity` beyond the carve-out 512 of `limits.shared_carveouts` (1024)";
     assert_eq!(found, [expected]);
 }
 
@@ -165,6 +165,44 @@ fn pipe_faster_than_its_stages_is_named() {
     let found = faults(|gpu| gpu.sm.pipes.int.latency = 3);
     let expected = "`sm.pipes.int.latency` is 3: it must be at least 4, the stages from issue to write-back";
     assert_eq!(found, [expected]);
+}
+
+#[test]
+fn l1_faster_than_the_stages_around_it_is_named() {
+    // Seven cycles pass outside the L1, and one in it.
+    let rule = "it must be at least 8, the stages from issue through the L1 and back";
+    for latency in 1..8 {
+        let found = faults(|gpu| gpu.sm.l1.hit_latency = latency);
+        assert_eq!(found, [format!("`sm.l1.hit_latency` is {latency}: {rule}")]);
+    }
+    assert!(faults(|gpu| gpu.sm.l1.hit_latency = 8).is_empty());
+}
+
+#[test]
+fn more_sub_cores_than_a_tile_holds_are_named() {
+    // Five blocks of the SM and nine of each sub-core: 59 of 64, and 68 with a seventh.
+    for (subcores, warps) in [(7, 63), (8, 64)] {
+        let found = faults(|gpu| {
+            gpu.sm.subcores = subcores;
+            gpu.limits.max_warps_per_sm = warps;
+            gpu.limits.max_threads_per_block = 512;
+        });
+        let rule = "it must be at most 6, with their blocks all that an SM's tile holds";
+        assert_eq!(found, [format!("`sm.subcores` is {subcores}: {rule}")]);
+    }
+}
+
+#[test]
+fn clock_far_faster_than_the_core_clock_is_named() {
+    let found = faults(|gpu| gpu.clocks.core_khz = 999);
+    assert_eq!(
+        found,
+        [
+            "`clocks.l2_khz` is 1000000: it must be at most 999000, a thousand times `clocks.core_khz`",
+            "`clocks.memory_khz` is 1000000: it must be at most 999000, a thousand times `clocks.core_khz`",
+        ]
+    );
+    assert!(faults(|gpu| gpu.clocks.core_khz = 1000).is_empty());
 }
 
 #[test]
@@ -209,13 +247,15 @@ fn bank_timing_that_contradicts_itself_is_named() {
     assert_eq!(
         found,
         [
-            "`hbm.timing.t_ccd_s` is 1: it must be at least 2, the cycles that a burst holds the data bus",
+            "`hbm.timing.t_ccd_s` is 1: it must be at least 2, the cycles that a burst holds the data bus \
+             (`hbm.burst_bytes` over `hbm.bus_bytes_per_command_cycle`)",
             "`hbm.timing.t_rc` is 46: it must be at least 47, `hbm.timing.t_ras` + `hbm.timing.t_rp`",
             "`hbm.timing.t_refi` is 350: it must be at least 351, \
              or the banks do nothing but refresh (`hbm.timing.t_rfc`)",
             // 14 + 14 + 2 + 30 cycles beyond the 112 of an L2 hit.
             "`hbm.access_latency` is 171: it must be at least 172, \
-             `l2.hit_latency` + activate, read, burst and `hbm.latency_extra` in core cycles",
+             `l2.hit_latency` + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \
+             `hbm.bus_bytes_per_command_cycle`) + `hbm.latency_extra`, from `clocks.memory_khz` to `clocks.core_khz`",
         ]
     );
 }
@@ -225,7 +265,7 @@ fn l2_total_shorter_than_its_stages_is_named() {
     // 32 in the SM, 2 x 20 on the way, 40 in the slice.
     let found = faults(|gpu| gpu.l2.hit_latency = 111);
     let expected = "`l2.hit_latency` is 111: it must be at least 112, \
-        `sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency` in core cycles";
+        `sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency`, from `clocks.l2_khz` to `clocks.core_khz`";
     assert_eq!(found, [expected]);
 }
 
@@ -237,7 +277,7 @@ fn slower_l2_clock_stretches_its_stages_in_core_cycles() {
         gpu.hbm.access_latency = 500;
     });
     let expected = "`l2.hit_latency` is 112: it must be at least 192, \
-        `sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency` in core cycles";
+        `sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency`, from `clocks.l2_khz` to `clocks.core_khz`";
     assert_eq!(found, [expected]);
 }
 
