@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes of a text: PTX, a scenario or a preset. Assumed: ten times the PTX of the largest libraries.
-pub const MAX_BYTES: u64 = 256 << 20;
+/// Most bytes of a text: PTX, a scenario or a preset. Assumed: to compile PTX takes some 60 times its bytes.
+pub const MAX_BYTES: u64 = 64 << 20;
 
 /// Why a text cannot be read.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ mod tests {
     fn reader_without_an_end_is_refused_with_the_limit() {
         let text = |from: &[u8], most| decode(from, most).map_err(|error| error.to_string());
         assert_eq!(text(b"abc", 3), Ok("abc".to_owned()));
-        let limit = Err("larger than 256 MiB, the limit of a text".to_owned());
+        let limit = Err("larger than 64 MiB, the limit of a text".to_owned());
         assert_eq!(text(b"abcd", 3), limit);
         assert_eq!(decode(io::repeat(0), 1 << 16).map_err(|error| error.to_string()), limit);
         assert_eq!(text(b"\xff", 3), Err("not UTF-8 text".to_owned()));

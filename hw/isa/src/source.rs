@@ -75,6 +75,11 @@ impl SourceMap {
         }
     }
 
+    /// The files, as the compiler names them.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.files.values().map(String::as_str)
+    }
+
     /// A function begins at this line of the text: places before it say nothing of what follows.
     pub fn begin(&mut self, text_line: u32) {
         self.latest.clear();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
@@ -21,7 +21,7 @@ use super::progress::{Line, catch_interrupt};
 use super::safety;
 use super::show::unknown_metric;
 use super::trouble;
-use super::views::Views;
+use super::views::{Views, sources};
 use super::wave::{Wave, keeps_record};
 use super::write::{make, write};
 
@@ -104,25 +104,27 @@ fn bench(job: &Job) -> Result<Bench<'_>, Failure> {
 }
 
 /// Where the last cycles go if the run goes wrong, unless an option says something of it. Such a record overwrites nothing.
-fn record(job: &Job, args: &args::Run, outputs: &Outputs) -> Option<PathBuf> {
+fn record(file: &Path, args: &args::Run, outputs: &Outputs, inputs: &[PathBuf]) -> Option<PathBuf> {
     if !keeps_record(args) {
         return None;
     }
-    let conflict = Outputs::of_record(&job.record).conflict(outputs, &job.inputs);
+    let conflict = Outputs::of_record(file).conflict(outputs, inputs);
     if let Some(conflict) = &conflict {
         warn(&format!(
             "no record of the last cycles is kept: {conflict}; name another with --flight"
         ));
     }
-    conflict.is_none().then(|| job.record.clone())
+    conflict.is_none().then(|| file.to_owned())
 }
 
 fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure> {
     let scenario = &job.scenario;
     let outputs = Outputs::of(args, bench.data().map(|(buffer, _)| buffer.name.as_str()));
-    outputs.check(&job.inputs)?;
+    let inputs = [job.inputs.clone(), sources(args, bench)].concat();
+    outputs.check(&inputs)?;
     outputs.try_all()?;
-    let mut wave = Wave::begin(args, scenario, record(job, args, &outputs), bench)?;
+    let record = record(&job.record, args, &outputs, &inputs);
+    let mut wave = Wave::begin(args, scenario, record, bench)?;
     let mut views = Views::begin(args, bench)?;
     let run = simulate(bench, scenario, args, &mut wave, &mut views);
     for launch in &run.launches {

@@ -1,7 +1,7 @@
 //! What is made of the things that SMs tell while they run: the files of `--hist`, `--html`, `--kanata`, `--perfetto`.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use warpwave::bench::{Bench, Run};
@@ -98,12 +98,27 @@ impl Views {
     }
 }
 
-/// The text of a source file: where the compiler had it, or beside the scenario.
+/// The text of a source file.
 fn source(scenario: &str, file: &str) -> Option<String> {
-    let beside = Path::new(scenario).with_file_name(Path::new(file).file_name()?);
-    [Path::new(file), &beside]
-        .into_iter()
-        .find_map(|path| text_file::read(path).ok())
+    let mut places = source_places(scenario, file).into_iter();
+    places.find_map(|path| text_file::read(&path).ok())
+}
+
+/// Where a source file may be: where the compiler had it, or beside the scenario.
+fn source_places(scenario: &str, file: &str) -> Vec<PathBuf> {
+    let beside = |name| Path::new(scenario).with_file_name(name);
+    let beside = Path::new(file).file_name().map(beside);
+    [PathBuf::from(file)].into_iter().chain(beside).collect()
+}
+
+/// The source files that `--html` reads.
+pub fn sources(args: &args::Run, bench: &Bench<'_>) -> Vec<PathBuf> {
+    let programs = bench.programs().iter().filter(|_| args.html.is_some());
+    let files = programs.flat_map(|program| program.sources().files());
+    files
+        .flat_map(|file| source_places(&args.scenarios[0], file))
+        .filter(|path| path.is_file())
+        .collect()
 }
 
 /// Writes what `--kanata` and `--perfetto` ask for.

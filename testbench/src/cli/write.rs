@@ -42,10 +42,11 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Whether a file is written in one go at its own place: a device, a pipe, or whatever the system shows as a file.
+/// Whether a file is written where it is: a device, a pipe, or an open file that the system shows under a name.
 pub fn is_special(path: &Path) -> bool {
-    let is_shown = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
-    is_shown || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    let shown = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
+    shown.iter().any(|place| path.starts_with(place))
+        || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// Tries whether a file can be written, and leaves everything as it is.

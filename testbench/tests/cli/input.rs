@@ -118,7 +118,7 @@ fn array_of_another_type_or_shape_is_refused() {
 #[cfg(unix)]
 #[test]
 fn file_without_an_end_is_refused_with_the_limit_wherever_a_text_is_read() {
-    let says = "/dev/zero: larger than 256 MiB, the limit of a text";
+    let says = "/dev/zero: larger than 64 MiB, the limit of a text";
     assert_fails(&warpwave(&["check", "/dev/zero"]), 2, &[says]);
     let launch = "[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n[buffers.out]\ndtype = \"u32\"\nshape = [8]\n";
     let run = |text: &str| run_text(&format!("{text}{launch}"));
@@ -130,9 +130,9 @@ fn file_without_an_end_is_refused_with_the_limit_wherever_a_text_is_read() {
     let link = folder.path().join("endless.toml");
     std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
     let link = link.to_str().unwrap();
-    let says = "endless.toml: larger than 256 MiB";
+    let says = "endless.toml: larger than 64 MiB";
     assert_fails(&warpwave(&["run", link]), 2, &["cannot read", says]);
-    let says = "endless.toml`: larger than 256 MiB";
+    let says = "endless.toml`: larger than 64 MiB";
     assert_fails(
         &warpwave(&["run", "saxpy", "--gpu", link]),
         2,
@@ -163,7 +163,7 @@ fn pipe_is_read_to_its_end_and_a_sparse_file_beyond_the_limit_is_refused_at_once
 
     let huge = folder.path().join("huge.ptx");
     std::fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
-    let says = ["cannot read", "huge.ptx: larger than 256 MiB, the limit of a text"];
+    let says = ["cannot read", "huge.ptx: larger than 64 MiB, the limit of a text"];
     assert_fails(&warpwave(&["check", huge.to_str().unwrap()]), 2, &says);
 }
 

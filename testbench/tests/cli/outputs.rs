@@ -97,6 +97,36 @@ fn output_on_an_input_is_refused_and_the_input_stays() {
     held(folder.path(), &["--gpu", "base.toml", "--json", "gpu.toml"]);
 }
 
+#[test]
+fn source_that_the_page_shows_is_not_overwritten() {
+    let folder = project();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("src")).unwrap();
+    fs::write(at("src/own.cu"), "__global__ void fill();\n").unwrap();
+    fs::write(at("beside.cu"), "__device__ int one();\n").unwrap();
+    let ptx = FILL.replace(
+        ".visible .entry",
+        ".file 1 \"src/own.cu\"\n.file 2 \"/none/beside.cu\"\n.visible .entry",
+    );
+    let ptx = ptx
+        .replace("\tst.global", "\t.loc 1 1 1\n\tst.global")
+        .replace("\tret;", "\t.loc 2 1 1\n\tret;");
+    fs::write(at("k.ptx"), ptx).unwrap();
+    for file in ["src/own.cu", "beside.cu"] {
+        refused(
+            folder.path(),
+            &["--html", "x.html", "--json", file],
+            &["--json", file, "is read by this run"],
+        );
+        refused(
+            folder.path(),
+            &["--html", file],
+            &["--html", file, "is read by this run"],
+        );
+    }
+    held(folder.path(), &["--json", "beside.cu"]);
+}
+
 #[cfg(unix)]
 #[test]
 fn input_named_another_way_is_found_through_links_and_paths() {
