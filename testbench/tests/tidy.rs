@@ -52,12 +52,13 @@ const BLOCKS: [&str; 9] = [
 ];
 
 /// Modules of `components` that any block may name: messages, numbers, bytes, and furniture and test rigs that are nobody's.
-const OPEN: [&str; 13] = [
+const OPEN: [&str; 14] = [
     "proto",
     "config",
     "preset",
     "occupancy",
     "storage",
+    "text_file",
     "bits",
     "chains",
     "grow",
