@@ -79,7 +79,7 @@ pub struct Preset {
     pub summary: String,
     /// Every number of `config` with its source, by key.
     pub sources: Vec<SourcedValue>,
-    /// The files that it was read from: its own and those that it inherits from. Built-in ones are no files.
+    /// The files that it was read from, with those that it inherits from. Built-in presets are no files.
     pub files: Vec<PathBuf>,
 }
 

@@ -347,7 +347,7 @@ impl Run {
         })
     }
 
-    /// The same word for one launch: nothing if it came to its end.
+    /// Why one launch ended early, in the word of [`Run::stopped_by`]; nothing if it came to its end.
     pub fn launch_stopped_by(&self, launch: usize) -> Option<&'static str> {
         let is_it = self.stopped.as_ref().is_some_and(|(stopped, _)| *stopped == launch);
         self.stopped_by().filter(|_| is_it)

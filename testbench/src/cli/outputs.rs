@@ -212,7 +212,7 @@ impl Folder {
 
     /// Whether the folder, or one of its files, would be this file of another option.
     fn takes(&self, file: &Output) -> bool {
-        self.place.is(&file.place) || self.may_write(&file.place) && !(self.option == file.option)
+        self.place.is(&file.place) || self.may_write(&file.place) && self.option != file.option
     }
 }
 

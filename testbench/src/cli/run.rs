@@ -154,7 +154,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     worse(written, ended)
 }
 
-/// Both failures in one: the first is said, and the greater code stays.
+/// Combines two results: prints the first failure and returns the second with the greater code.
 fn worse(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
     match (first, second) {
         (Err(first), Err(second)) => {

@@ -108,8 +108,8 @@ impl Wave {
         Ok(())
     }
 
-    /// After a panic in the machine: as [`Wave::write_flight`], with the quantum that broke off. Whatever fails here is said, and
-    /// hides nothing of the panic.
+    /// After a panic in the machine: as [`Wave::write_flight`], with the quantum that broke off. A failure is printed, so that the
+    /// panic stays visible.
     pub fn rescue(&mut self, bench: &mut Bench<'_>) {
         let waveform = self.waveform.as_mut();
         let rescued = waveform.map_or(Ok(()), |waveform| {

@@ -386,7 +386,7 @@ fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
     while !at("run.vcd").exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(std::time::Duration::from_secs(1));
     let killed = Command::new("kill")
         .args(["-INT", &run.id().to_string()])
         .status()

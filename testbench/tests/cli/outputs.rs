@@ -358,7 +358,7 @@ fn trap_is_told_by_message_and_code_when_an_output_cannot_be_written_after_it() 
 }
 
 #[test]
-fn record_that_nobody_asked_for_and_that_cannot_be_written_changes_no_code() {
+fn record_that_no_option_asks_for_and_that_cannot_be_written_changes_no_code() {
     for (name, code, says) in [
         ("out_of_bounds", 3, "launch[0]: out-of-bounds access"),
         ("barrier", 4, "deadlock: nothing can happen after cycle"),
@@ -379,7 +379,7 @@ fn record_that_nobody_asked_for_and_that_cannot_be_written_changes_no_code() {
 }
 
 #[test]
-fn record_that_nobody_asked_for_spares_inputs_and_outputs() {
+fn record_that_no_option_asks_for_spares_inputs_and_outputs() {
     let folder = project();
     let text = fs::read_to_string(folder.path().join("s.toml")).unwrap();
     let wrong = text.replace("want.npy", "out.npy").replace("k.ptx", "s.flight.vcd");
