@@ -1,9 +1,21 @@
 //! Findings with a place in the text, rendered for people.
 //!
 //! Takes: a [`Span`] of bytes and what is to be said about it. Promises: [`Diagnostic::render`] shows file, line,
-//! column, the source line and a marker below the place, and nothing else of the text.
+//! column, the source line and a marker below the place, and nothing else of the text. Of a long line it shows the part around the place.
+//! [`render_all`] shows at most [`MOST_FINDINGS`], so no text makes much more output than its own length.
 
 use std::fmt::Write;
+
+use crate::lex::first_byte;
+
+/// Findings that [`render_all`] shows.
+pub const MOST_FINDINGS: usize = 100;
+
+/// Characters of a source line that are shown.
+const LONGEST_LINE: usize = 160;
+
+/// Of these, the characters before the place.
+const BEFORE: usize = 60;
 
 /// A range of bytes in the PTX text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -125,31 +137,97 @@ impl Diagnostic {
     }
 }
 
-struct Place<'a> {
+/// All findings as text, one after the other: the first [`MOST_FINDINGS`], then how many are left.
+///
+/// ```
+/// use warpwave_ptx::diag::{Diagnostic, Span, render_all};
+/// let findings = vec![Diagnostic::malformed(Span::default(), "unknown opcode"); 103];
+/// let text = render_all(&findings, "k.ptx", "foo;");
+/// assert_eq!(text.matches("unknown opcode").count(), 100);
+/// assert!(text.ends_with("\nand 3 findings more\n"));
+/// ```
+pub fn render_all(findings: &[Diagnostic], file_name: &str, text: &str) -> String {
+    let shown = &findings[..findings.len().min(MOST_FINDINGS)];
+    let shown: Vec<_> = shown.iter().map(|finding| finding.render(file_name, text)).collect();
+    let mut out = shown.join("\n");
+    if findings.len() > MOST_FINDINGS {
+        let _ = write!(out, "\nand {} findings more\n", findings.len() - MOST_FINDINGS);
+    }
+    out
+}
+
+struct Place {
     line: usize,
     column: usize,
-    source: &'a str,
+    source: String,
     indent: String,
     width: usize,
 }
 
-impl<'a> Place<'a> {
-    fn of(span: Span, text: &'a str) -> Self {
+impl Place {
+    fn of(span: Span, text: &str) -> Self {
         let start = floor_char(text, span.start as usize);
-        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_start = text[..start]
+            .rfind('\n')
+            .map_or(first_byte(text).min(start), |at| at + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
         let end = floor_char(text, span.end as usize).clamp(start, line_end);
-        let before = &text[line_start..start];
+        let column = text[line_start..start].chars().count() + 1;
+        let source = text[line_start..line_end].trim_end();
+        let shown = Shown::of(source, column - 1);
         Place {
             line: text[..line_start].matches('\n').count() + 1,
-            column: before.chars().count() + 1,
-            source: text[line_start..line_end].trim_end(),
+            column,
             // A tab stays a tab, so that the marker lines up however wide the terminal draws it.
-            indent: before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect(),
-            width: text[start..end].chars().count().max(1),
+            indent: shown.before().map(|c| if c == '\t' { '\t' } else { ' ' }).collect(),
+            width: text[start..end].chars().take(shown.most_behind()).count().max(1),
+            source: shown.text,
         }
     }
 }
+
+/// The part of a source line that is shown.
+struct Shown {
+    text: String,
+    /// Characters of it before the place.
+    before: usize,
+}
+
+impl Shown {
+    /// The part around character `at`; all of a line that is short enough.
+    fn of(source: &str, at: usize) -> Self {
+        let n = source.chars().count();
+        if n <= LONGEST_LINE {
+            return Shown {
+                text: source.to_owned(),
+                before: at,
+            };
+        }
+        let first = at.saturating_sub(BEFORE).min(n - LONGEST_LINE);
+        let part: String = source.chars().skip(first).take(LONGEST_LINE).collect();
+        let (left, right) = (
+            if first > 0 { CUT } else { "" },
+            if first + LONGEST_LINE < n { CUT } else { "" },
+        );
+        Shown {
+            text: format!("{left}{part}{right}"),
+            before: at - first + left.chars().count(),
+        }
+    }
+
+    /// The characters before the place. A place may lie behind the line's last visible character.
+    fn before(&self) -> impl Iterator<Item = char> {
+        self.text.chars().chain(std::iter::repeat(' ')).take(self.before)
+    }
+
+    /// Characters from the place on, at most as many as are shown.
+    fn most_behind(&self) -> usize {
+        self.text.chars().count().saturating_sub(self.before)
+    }
+}
+
+/// Stands where a part of a line is left out.
+const CUT: &str = "…";
 
 fn floor_char(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());

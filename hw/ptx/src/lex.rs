@@ -37,7 +37,7 @@ pub(crate) fn lex(text: &str, findings: &mut Vec<Diagnostic>) -> Vec<Token> {
     let mut tokens = Vec::with_capacity(text.len() / 4);
     let mut lexer = Lexer {
         bytes: text.as_bytes(),
-        at: 0,
+        at: first_byte(text),
         findings,
     };
     loop {
@@ -52,6 +52,11 @@ pub(crate) fn lex(text: &str, findings: &mut Vec<Diagnostic>) -> Vec<Token> {
             return tokens;
         }
     }
+}
+
+/// Where a text begins: behind a UTF-8 byte-order mark, which some editors write.
+pub(crate) fn first_byte(text: &str) -> usize {
+    text.len() - text.trim_start_matches('\u{feff}').len()
 }
 
 struct Lexer<'a, 'f> {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use warpwave_ptx::diag::render_all;
 
 fn texts(folder: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
@@ -57,6 +58,85 @@ fn deeply_nested_text_is_refused_and_not_overflowing() {
             .iter()
             .any(|finding| finding.message.contains("nested more than"))
     );
+}
+
+#[test]
+fn text_nested_200_levels_deep_is_read() {
+    let text = format!(".entry k() {}ret;{}", "{".repeat(200), "}".repeat(200));
+    assert!(warpwave_ptx::parse(&text).is_ok());
+}
+
+#[test]
+fn many_findings_on_a_long_line_a_hundred_are_shown_with_the_part_around_each() {
+    // Each of 30,000 statements is one finding, and the line has 240 KB.
+    let text = format!(
+        ".version 7.8\n.target sm_80\n.entry k() {{ {}}}",
+        "ret %x; ".repeat(30_000)
+    );
+    let findings = warpwave_ptx::parse(&text).unwrap_err();
+    assert_eq!(findings.len(), 30_000);
+    let shown = render_all(&findings, "k.ptx", &text);
+    assert!(shown.len() < 100 * 600, "{} bytes", shown.len());
+    assert!(shown.ends_with("\nand 29900 findings more\n"));
+    // The first place is near the line's begin, the hundredth is not.
+    assert!(shown.contains("3 | .entry k() { ret %x; ret %x;"), "{}", &shown[..400]);
+    let last = findings[99].render("k.ptx", &text);
+    let lines: Vec<&str> = last.lines().collect();
+    let place = lines[4].find('^').expect("a marker");
+    let column = |line: &str, byte: usize| line[..byte].chars().count();
+    let marked: String = lines[3].chars().skip(column(lines[4], place)).take(6).collect();
+    assert_eq!(marked, "ret %x", "{last}");
+    assert!(lines[3].starts_with("3 | …") && lines[3].ends_with('…'), "{last}");
+    assert!(last.contains(&format!("k.ptx:3:{}", 14 + 8 * 99)), "{last}");
+}
+
+#[test]
+fn byte_order_mark_before_the_text_is_skipped() {
+    let text = "\u{feff}.version 7.8\n.target sm_80\n.entry k() { ret; }";
+    assert!(warpwave_ptx::parse(text).is_ok());
+    let wrong = "\u{feff}.entry k() { foo; }";
+    let finding = warpwave_ptx::parse(wrong).unwrap_err()[0].render("k.ptx", wrong);
+    assert!(
+        finding.contains("k.ptx:1:14\n") && finding.contains("1 | .entry k()"),
+        "{finding}"
+    );
+    // In mid-text it is no PTX.
+    assert!(warpwave_ptx::parse(".entry k() { \u{feff} ret; }").is_err());
+}
+
+/// A kernel that calls the last of `n` functions, each of which calls the one before.
+fn chain(n: usize) -> String {
+    let call = |f: usize| format!(".func f{f}() {{ call f{}; ret; }}\n", f - 1);
+    let functions: String = (1..n).map(call).collect();
+    let last = n - 1;
+    format!(".version 7.8\n.target sm_80\n.func f0() {{ ret; }}\n{functions}.entry k() {{ call f{last}; ret; }}")
+}
+
+#[test]
+fn calls_nest_128_deep_and_no_deeper() {
+    let program = |n| {
+        warpwave_ptx::compile(&chain(n))
+            .expect("it is PTX")
+            .entries
+            .remove(0)
+            .program
+    };
+    assert!(program(128).is_ok());
+    let findings = program(129).expect_err("one call too many");
+    assert!(
+        findings[0].message.contains("calls nested more than 128 deep"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn chain_of_thousands_of_functions_is_refused() {
+    // Time that grew with the cube of the functions would be minutes here.
+    let entry = warpwave_ptx::compile(&chain(8000))
+        .expect("it is PTX")
+        .entries
+        .remove(0);
+    assert!(entry.program.is_err());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use warpwave::bench::BenchError;
 use warpwave::host::HostError;
 use warpwave::scenario::Scenario;
 use warpwave_ptx::Diagnostic;
+use warpwave_ptx::diag::render_all;
 
 /// An `expect` or `assert` failed.
 pub const WRONG: u8 = 1;
@@ -81,6 +82,5 @@ pub fn warn(text: &str) {
 
 /// Findings with their source lines, one after the other.
 pub fn render(findings: &[Diagnostic], file: &str, text: &str) -> String {
-    let findings: Vec<_> = findings.iter().map(|finding| finding.render(file, text)).collect();
-    findings.join("\n")
+    render_all(findings, file, text)
 }

@@ -5,7 +5,7 @@
 
 use crate::ast::Init;
 use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Bytes between the addresses of functions.
 const APART: u64 = 16;
@@ -41,57 +41,81 @@ pub(crate) fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
         .collect()
 }
 
-/// The functions of a kernel.
+/// The calls of a module.
 pub(crate) struct CallGraph<'c, 't, 'a> {
     checked: &'c Checked<'t, 'a>,
     /// Functions whose address the module takes, in text order.
     pub taken: Vec<&'c Body<'t, 'a>>,
+    /// For each function with a body the functions that it calls, or may call, as indices.
+    callees: Vec<Vec<usize>>,
 }
 
 impl<'c, 't, 'a> CallGraph<'c, 't, 'a> {
     /// Of a module whose [`taken`] functions are known.
     pub fn of(checked: &'c Checked<'t, 'a>, taken: &[usize]) -> Self {
-        let taken = taken.iter().map(|&n| &checked.bodies[n]).collect();
-        CallGraph { checked, taken }
-    }
-
-    /// Functions that a function calls, or may call.
-    fn callees(&self, body: &Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
-        let mut found: Vec<&Body<'t, 'a>> = Vec::new();
-        for op in ops(body).filter(|op| op.instruction.opcode.text == "call") {
-            let name = op.operands.iter().find_map(|value| match value {
-                Value::Function(name) => Some(*name),
-                _ => None,
-            });
-            match name {
-                Some(name) => found.extend(self.checked.bodies.iter().find(|body| body.function.name.text == name)),
-                None => found.extend(&self.taken),
-            }
+        let named = checked.bodies.iter().enumerate();
+        // Of two functions with one name the first counts.
+        let numbers: HashMap<&str, usize> = named.rev().map(|(n, body)| (body.function.name.text, n)).collect();
+        let callees = |body| callees(body, &numbers, taken);
+        CallGraph {
+            checked,
+            taken: taken.iter().map(|&n| &checked.bodies[n]).collect(),
+            callees: checked.bodies.iter().map(callees).collect(),
         }
-        found
     }
 
     /// A function and those that it calls, by itself or through others.
-    pub fn closure(&self, body: &'c Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
-        let mut found = vec![body];
-        let mut next = 0;
-        while let Some(body) = found.get(next) {
-            next += 1;
-            for callee in self.callees(body) {
-                if !found.iter().any(|other| std::ptr::eq(*other, callee)) {
-                    found.push(callee);
-                }
-            }
-        }
-        found
+    pub fn closure(&self, body: &Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
+        let mut found = self.reached([self.index(body)]);
+        let bodies = &self.checked.bodies;
+        found.drain(..).map(|n| &bodies[n]).collect()
     }
 
     /// Whether a function may come to call itself.
-    pub fn is_recursive(&self, body: &'c Body<'t, 'a>) -> bool {
-        let callees = self.callees(body);
-        let reached = callees.into_iter().flat_map(|callee| self.closure(callee));
-        reached.into_iter().any(|other| std::ptr::eq(other, body))
+    pub fn is_recursive(&self, body: &Body<'t, 'a>) -> bool {
+        let index = self.index(body);
+        self.reached(self.callees[index].iter().copied()).contains(&index)
     }
+
+    fn index(&self, body: &Body<'t, 'a>) -> usize {
+        let bodies = self.checked.bodies.iter();
+        let found = bodies.into_iter().position(|other| std::ptr::eq(other, body));
+        found.expect("the function is one of this module")
+    }
+
+    /// These functions and those that they call, by themselves or through others, nearest first.
+    fn reached(&self, first: impl IntoIterator<Item = usize>) -> Vec<usize> {
+        let mut is_found = vec![false; self.callees.len()];
+        let mut found: Vec<usize> = Vec::new();
+        let mut add = |n: usize, found: &mut Vec<usize>| {
+            if !std::mem::replace(&mut is_found[n], true) {
+                found.push(n);
+            }
+        };
+        first.into_iter().for_each(|n| add(n, &mut found));
+        let mut next = 0;
+        while let Some(&n) = found.get(next) {
+            next += 1;
+            self.callees[n].iter().for_each(|&callee| add(callee, &mut found));
+        }
+        found
+    }
+}
+
+/// Functions that a function calls, or may call through a register, in text order of the calls.
+fn callees(body: &Body<'_, '_>, numbers: &HashMap<&str, usize>, taken: &[usize]) -> Vec<usize> {
+    let mut found = Vec::new();
+    for op in ops(body).filter(|op| op.instruction.opcode.text == "call") {
+        let name = op.operands.iter().find_map(|value| match value {
+            Value::Function(name) => Some(*name),
+            _ => None,
+        });
+        match name {
+            Some(name) => found.extend(numbers.get(name)),
+            None => found.extend(taken),
+        }
+    }
+    found
 }
 
 /// Whether a function makes generic addresses of parameters or constants.

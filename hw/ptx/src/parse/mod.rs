@@ -56,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Reading<'_> {
 type Parsed<T> = Result<T, Diagnostic>;
 
 /// Blocks, vectors and initialisers nest no deeper than this, so that no text overflows the stack.
-const MAX_DEPTH: u32 = 64;
+const MAX_DEPTH: u32 = 256;
 
 struct Parser<'a> {
     text: &'a str,

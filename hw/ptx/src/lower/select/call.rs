@@ -13,6 +13,9 @@ use crate::lower::code::{Arg, Op, When, Word};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 
+/// Calls inside calls whose code is put in place of the call. No compiler's text comes near, and each level takes stack of the host.
+const MAX_CALL_DEPTH: usize = 128;
+
 /// Calls that one kernel may have, each with the code of its function.
 const MAX_CALLS: usize = 1024;
 
@@ -109,6 +112,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .position(|frame| frame.body.function.name.text == name)
         {
             return self.call_again(form, depth, given);
+        }
+        if self.frames.len() > MAX_CALL_DEPTH {
+            let what = format!("calls nested more than {MAX_CALL_DEPTH} deep, each with its function's code,");
+            return Err(unsupported(form, &what));
         }
         if self.n_calls == MAX_CALLS {
             return Err(unsupported(
