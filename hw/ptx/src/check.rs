@@ -4,7 +4,9 @@
 //! is a number, every guard a predicate, every operand's count and width agrees with its instruction. Scopes and
 //! shadowing end here. Whether the machine can run an instruction is not asked here: that is the lowering's word.
 
+mod barrier;
 mod declare;
+mod modifiers;
 mod operand;
 mod scope;
 mod signature;

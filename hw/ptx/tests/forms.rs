@@ -1,4 +1,5 @@
 //! `forms.txt`: the forms of PTX instructions that are run, and those that are refused by name when a module is loaded.
+//! `malformed.txt`: forms that PTX does not have.
 
 /// Every form that a line stands for.
 fn alternatives(line: &str) -> Vec<String> {
@@ -34,10 +35,27 @@ fn finding(form: &str) -> Option<String> {
 /// The forms that are run, and those that are refused.
 fn forms() -> [Vec<String>; 2] {
     let (run, refused) = include_str!("forms.txt").split_once("==== refused").expect("two parts");
-    [run, refused].map(|part| {
-        let lines = part.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-        lines.flat_map(alternatives).collect()
-    })
+    [run, refused].map(listed)
+}
+
+/// Every form of a list.
+fn listed(list: &str) -> Vec<String> {
+    let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.flat_map(alternatives).collect()
+}
+
+#[test]
+fn forms_that_ptx_lacks_are_malformed() {
+    let forms = listed(include_str!("malformed.txt"));
+    assert!(forms.len() > 300, "{}", forms.len());
+    let taken: Vec<String> = forms
+        .into_iter()
+        .filter_map(|form| {
+            let found = finding(&form).unwrap_or_default();
+            (!found.starts_with("error: ")).then(|| format!("{form} {found}"))
+        })
+        .collect();
+    assert!(taken.is_empty(), "{}", taken.join("\n"));
 }
 
 #[test]

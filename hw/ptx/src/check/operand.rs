@@ -2,7 +2,7 @@
 
 use super::scope::Meaning;
 use super::signature::{is_selector, is_video, needs_type, signature};
-use super::{Checker, Op, RegId, Step, Value};
+use super::{Checker, Op, RegId, Step, Value, barrier, modifiers};
 use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
 use crate::diag::{Diagnostic, Span};
 
@@ -125,6 +125,11 @@ impl<'t, 'a> Checker<'t, 'a> {
             return;
         };
         if !self.count(instruction, letters) {
+            return;
+        }
+        if let Some(finding) = modifiers::fault(instruction, operands).or_else(|| barrier::fault(instruction, operands))
+        {
+            self.findings.push(finding);
             return;
         }
         let types: Vec<Type> = instruction

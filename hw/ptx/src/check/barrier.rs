@@ -1,0 +1,191 @@
+//! `bar` and `barrier`: their forms, barrier numbers and thread counts.
+//!
+//! Takes: an instruction. Promises: [`fault`] finds a form that the PTX ISA lacks, and an immediate number or count that no barrier
+//! has. A number or a count in a register is checked when the instruction runs.
+
+use super::Value;
+use crate::ast::{Instruction, Name};
+use crate::diag::Diagnostic;
+
+/// Barriers of a CTA.
+const BARRIERS: i128 = 16;
+/// A barrier counts whole warps.
+const WARP_THREADS: i128 = 32;
+
+const ACTIONS: &[&str] = &[".sync", ".arrive", ".red", ".wait"];
+
+/// What is wrong with a barrier instruction, if anything is.
+pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Option<Diagnostic> {
+    if !["bar", "barrier"].contains(&instruction.opcode.text) {
+        return None;
+    }
+    let bar = Bar { instruction, operands };
+    if let Some(finding) = bar.action() {
+        return Some(finding);
+    }
+    match () {
+        () if bar.has(".cluster") => bar.cluster(),
+        () if bar.has(".warp") => bar.warp(),
+        () => bar.block(),
+    }
+}
+
+struct Bar<'i, 'a> {
+    instruction: &'i Instruction<'a>,
+    operands: &'i [Value<'a>],
+}
+
+impl<'a> Bar<'_, 'a> {
+    fn has(&self, word: &str) -> bool {
+        self.named(&[word]).next().is_some()
+    }
+
+    fn named(&self, words: &[&str]) -> impl Iterator<Item = Name<'a>> {
+        let names = self.instruction.qualifiers.iter().copied();
+        names.filter(move |name| words.contains(&name.text))
+    }
+
+    fn opcode(&self) -> &'a str {
+        self.instruction.opcode.text
+    }
+
+    /// A finding at one of these modifiers.
+    fn takes_none_of(&self, form: &str, words: &[&str]) -> Option<Diagnostic> {
+        let name = self.named(words).next()?;
+        let message = format!("`{form}` takes no `{}`", name.text);
+        Some(Diagnostic::malformed(name.span, message))
+    }
+
+    /// At most one of a set of modifiers.
+    fn at_most_one(&self, words: &[&str]) -> Option<Diagnostic> {
+        let mut names = self.named(words);
+        let (first, second) = (names.next()?, names.next()?);
+        let message = format!("`{}` and `{}` exclude each other", first.text, second.text);
+        Some(Diagnostic::malformed(second.span, message).help("leave out one of them"))
+    }
+
+    fn takes(&self, form: &str, wanted: &str) -> Option<Diagnostic> {
+        let message = format!("`{form}` takes {wanted}, found {}", self.operands.len());
+        Some(Diagnostic::malformed(self.instruction.span, message))
+    }
+
+    /// Exactly one action.
+    fn action(&self) -> Option<Diagnostic> {
+        if self.named(ACTIONS).next().is_some() {
+            return self.at_most_one(ACTIONS);
+        }
+        let message = format!("`{}` without an action", self.opcode());
+        Some(Diagnostic::malformed(self.instruction.opcode.span, message).help("write `.sync`, `.arrive` or `.red`"))
+    }
+
+    /// `barrier.cluster.arrive{.release|.relaxed}{.aligned}`, `barrier.cluster.wait{.acquire}{.aligned}`.
+    fn cluster(&self) -> Option<Diagnostic> {
+        if self.opcode() == "bar" {
+            return self
+                .takes_none_of("bar", &[".cluster"])
+                .map(|finding| finding.help("write `barrier.cluster`"));
+        }
+        let (form, foreign): (_, &[&str]) = match self.has(".arrive") {
+            true => ("barrier.cluster.arrive", &[".acquire", ".acq_rel", ".cta", ".warp"]),
+            false => (
+                "barrier.cluster.wait",
+                &[".release", ".relaxed", ".acq_rel", ".cta", ".warp", ".sync", ".red"],
+            ),
+        };
+        self.takes_none_of(form, foreign)
+            .or_else(|| self.at_most_one(&[".release", ".relaxed"]))
+            .or_else(|| {
+                (!self.operands.is_empty())
+                    .then(|| self.takes(form, "no operands"))
+                    .flatten()
+            })
+    }
+
+    /// `bar.warp.sync mask`.
+    fn warp(&self) -> Option<Diagnostic> {
+        if self.opcode() == "barrier" {
+            return self
+                .takes_none_of("barrier", &[".warp"])
+                .map(|finding| finding.help("write `bar.warp.sync`"));
+        }
+        let foreign = self.takes_none_of("bar.warp", &[".arrive", ".red", ".wait", ".cta", ".aligned"]);
+        foreign.or_else(|| {
+            (self.operands.len() != 1)
+                .then(|| self.takes("bar.warp.sync", "1 operand"))
+                .flatten()
+        })
+    }
+
+    /// `bar{.cta}.sync a{, b}`, `bar{.cta}.arrive a, b`, `bar{.cta}.red.op d, a{, b}, p`.
+    fn block(&self) -> Option<Diagnostic> {
+        let opcode = self.opcode();
+        let foreign: &[&str] = match opcode {
+            "bar" => &[".wait", ".aligned", ".acquire", ".release", ".relaxed"],
+            _ => &[".wait", ".acquire", ".release", ".relaxed"],
+        };
+        if let Some(finding) = self.takes_none_of(opcode, foreign) {
+            return Some(finding);
+        }
+        let n = self.operands.len();
+        let (first, count) = match () {
+            () if self.has(".red") => {
+                if let Some(finding) = self.reduction() {
+                    return Some(finding);
+                }
+                if !(3..=4).contains(&n) {
+                    return self.takes(&format!("{opcode}.red"), "3 or 4 operands");
+                }
+                (1, (n == 4).then_some(2))
+            }
+            () if self.has(".arrive") && n != 2 => return self.takes(&format!("{opcode}.arrive"), "2 operands"),
+            () if !(1..=2).contains(&n) => return self.takes(&format!("{opcode}.sync"), "1 or 2 operands"),
+            () => (0, (n == 2).then_some(1)),
+        };
+        self.number(first)
+            .or_else(|| count.and_then(|operand| self.threads(operand)))
+    }
+
+    /// `.popc.u32`, `.and.pred`, `.or.pred`.
+    fn reduction(&self) -> Option<Diagnostic> {
+        const OPERATIONS: &[&str] = &[".popc", ".and", ".or"];
+        let Some(operation) = self.named(OPERATIONS).next() else {
+            let message = format!("`{}.red` without an operation", self.opcode());
+            let finding = Diagnostic::malformed(self.instruction.opcode.span, message);
+            return Some(finding.help("write `.popc.u32`, `.and.pred` or `.or.pred`"));
+        };
+        let ty = if operation.text == ".popc" { ".u32" } else { ".pred" };
+        let untyped = || {
+            let message = format!("`{}.red{}` has the type `{ty}`", self.opcode(), operation.text);
+            Diagnostic::malformed(operation.span, message).help(format!("write `{}{ty}`", operation.text))
+        };
+        self.at_most_one(OPERATIONS).or_else(|| (!self.has(ty)).then(untyped))
+    }
+
+    fn number(&self, operand: usize) -> Option<Diagnostic> {
+        let Value::Int(number) = self.operands[operand] else {
+            return None;
+        };
+        let finding = || {
+            let span = self.instruction.operands[operand].span;
+            Diagnostic::malformed(span, format!("no barrier has the number {number}"))
+                .help("a CTA has barriers 0 to 15")
+        };
+        (!(0..BARRIERS).contains(&number)).then(finding)
+    }
+
+    fn threads(&self, operand: usize) -> Option<Diagnostic> {
+        let Value::Int(threads) = self.operands[operand] else {
+            return None;
+        };
+        let find = |message: String| Diagnostic::malformed(self.instruction.operands[operand].span, message);
+        match threads {
+            0 if self.has(".arrive") => {
+                Some(find(format!("`{}.arrive` without threads", self.opcode())).help("the count is at least 32"))
+            }
+            _ if threads < 0 || threads % WARP_THREADS != 0 => {
+                Some(find(format!("a barrier cannot wait for {threads} threads")).help("write a multiple of 32"))
+            }
+            _ => None,
+        }
+    }
+}

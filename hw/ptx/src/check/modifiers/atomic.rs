@@ -1,0 +1,72 @@
+//! Atomics: an operation, a type of it, and as many operands as it takes.
+
+use super::forms::{Kind, types_of};
+use super::{Words, either, exclude, list};
+use crate::ast::{Instruction, Name, Type};
+use crate::check::Value;
+use crate::diag::Diagnostic;
+
+impl Words<'_, '_> {
+    /// `atom` and `red`: an operation, a type that it has, and `.noftz` where the type is a half.
+    pub(super) fn atomic(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
+        let Some(operation) = self.of(Kind::Operation) else {
+            let finding = self.wrong(format!("`{}` without an operation", self.form.name));
+            return Some(finding.help(format!("write {}", either(&self.form.words(Kind::Operation)))));
+        };
+        let types = self.types();
+        if let [_, (_, second), ..] = types[..] {
+            return Some(self.two_types(second));
+        }
+        let &(ty, name) = types.first()?;
+        let wanted = types_of(operation.text);
+        // Newer forms add, minimise and maximise further floats, also as vectors: the lowering knows which it has.
+        let newer = ty.is_float() && matches!(operation.text, ".add" | ".min" | ".max");
+        if !wanted.contains(&ty) && !newer {
+            let message = format!("`{}{}` takes no `{}`", self.form.name, operation.text, name.text);
+            let words: Vec<String> = wanted
+                .iter()
+                .map(|ty| format!(".{}", format!("{ty:?}").to_lowercase()))
+                .collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            return Some(Diagnostic::malformed(name.span, message).help(format!("its types are {}", list(&words))));
+        }
+        self.half(ty, name)
+            .or_else(|| self.atomic_operands(operation, operands))
+    }
+
+    fn half(&self, ty: Type, name: Name<'_>) -> Option<Diagnostic> {
+        let is_half = matches!(ty, Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2);
+        match (self.named(".noftz"), is_half) {
+            (Some(noftz), false) => Some(exclude(noftz, name)),
+            (None, true) => {
+                let message = format!("`{}` on `{}` without `.noftz`", self.form.name, name.text);
+                Some(Diagnostic::malformed(name.span, message).help("write `.noftz` behind the operation"))
+            }
+            _ => None,
+        }
+    }
+
+    fn atomic_operands(&self, operation: Name<'_>, operands: &[Value<'_>]) -> Option<Diagnostic> {
+        let sources = if operation.text == ".cas" { 2 } else { 1 };
+        let result = usize::from(self.form.name == "atom");
+        let hint = usize::from(self.has(".L2::cache_hint"));
+        let wanted = result + 1 + sources + hint;
+        let message = format!(
+            "`{}{}` takes {wanted} operands, found {}",
+            self.form.name,
+            operation.text,
+            operands.len()
+        );
+        (operands.len() != wanted).then(|| Diagnostic::malformed(self.instruction.span, message))
+    }
+}
+
+/// `red.async` is relaxed at the scope of the cluster, and says so.
+pub(super) fn asynchronous(instruction: &Instruction<'_>) -> Option<Diagnostic> {
+    let has = |word: &str| instruction.qualifiers.iter().any(|name| name.text == word);
+    if instruction.opcode.text != "red" || !has(".async") || (has(".relaxed") && has(".cluster")) {
+        return None;
+    }
+    let message = "`red.async` without a memory order and a scope";
+    Some(Diagnostic::malformed(instruction.opcode.span, message).help("write `red.async.relaxed.cluster`"))
+}

@@ -1,0 +1,67 @@
+//! Fences: their orders, scopes and proxies.
+
+use super::forms::Kind;
+use super::{Words, either, exclude};
+use crate::check::Value;
+use crate::diag::{Diagnostic, Span};
+
+impl Words<'_, '_> {
+    /// `fence` and `membar`.
+    pub(super) fn fence(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
+        if self.has(".proxy") {
+            return self.proxy_fence(operands);
+        }
+        if let Some(operand) = self.instruction.operands.first() {
+            return Some(self.no_operands(operand.span));
+        }
+        let is_init = self.has(".mbarrier_init");
+        if is_init && !(self.has(".release") && self.has(".cluster")) {
+            let finding = self.wrong("`fence.mbarrier_init` without a memory order and a scope".to_owned());
+            return Some(finding.help("write `fence.mbarrier_init.release.cluster`"));
+        }
+        if self.of(Kind::Scope).is_some() {
+            return None;
+        }
+        let order = self.of(Kind::Order).map_or("", |order| order.text);
+        let finding = self.wrong(format!("`{}{order}` without a scope", self.form.name));
+        Some(finding.help(format!("write {}", either(&self.form.words(Kind::Scope)))))
+    }
+
+    fn no_operands(&self, span: Span) -> Diagnostic {
+        Diagnostic::malformed(span, format!("this form of `{}` takes no operands", self.form.name))
+    }
+
+    fn proxy_fence(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
+        let Some(proxy) = self.of(Kind::Proxy) else {
+            let finding = self.wrong(format!("`{}` without a proxy kind", self.form.name));
+            return Some(finding.help(format!("write {}", either(&self.form.words(Kind::Proxy)))));
+        };
+        let (order, scope) = (self.of(Kind::Order), self.of(Kind::Scope));
+        let is_map = proxy.text == ".tensormap::generic";
+        let space = self.of(Kind::Space).filter(|_| proxy.text != ".async");
+        if let Some(other) = space.or(order.or(scope).filter(|_| !is_map)) {
+            return Some(exclude(proxy, other));
+        }
+        if is_map && (order.is_none() || scope.is_none()) {
+            let finding = self.wrong("`fence.proxy.tensormap::generic` without a memory order and a scope".to_owned());
+            return Some(finding.help("write one of each, as in `.release.gpu`"));
+        }
+        let acquires = order.is_some_and(|order| order.text == ".acquire");
+        match operands {
+            [] if acquires => {
+                let finding = self.wrong("this form of `fence.proxy` takes an address and a size".to_owned());
+                Some(finding.help("write them: `[%rd1], 128`"))
+            }
+            [_, Value::Int(128)] if acquires => None,
+            [_, _] if acquires => {
+                let size = &self.instruction.operands[1];
+                Some(Diagnostic::malformed(
+                    size.span,
+                    "the size of a tensor map's fence is 128 bytes",
+                ))
+            }
+            [] => None,
+            _ => Some(self.no_operands(self.instruction.operands[0].span)),
+        }
+    }
+}
