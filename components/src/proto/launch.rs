@@ -228,13 +228,16 @@ pub enum TrapKind {
     Trapped,
     /// Lanes that one mask names were to exchange values, but at several instructions.
     SplitExchange,
+    /// It came to a barrier that no CTA has, or with a thread count that no barrier takes.
+    Barrier,
 }
 
 impl TrapKind {
-    /// Of an instruction that traps without an access: BPT.TRAP, or an exchange.
+    /// Of an instruction that traps without an access: BPT.TRAP, a barrier, or an exchange.
     pub fn of(op: Opcode) -> Self {
         match op {
             Opcode::Trap => TrapKind::Trapped,
+            Opcode::Bar | Opcode::BarRed => TrapKind::Barrier,
             _ => TrapKind::SplitExchange,
         }
     }
@@ -268,6 +271,7 @@ impl fmt::Display for TrapKind {
             TrapKind::Misaligned => "misaligned access",
             TrapKind::Trapped => "trap instruction",
             TrapKind::SplitExchange => "lanes of one mask exchange at different instructions",
+            TrapKind::Barrier => "barrier number above 15, or a thread count that is no multiple of 32",
         })
     }
 }

@@ -101,6 +101,10 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
                 the threads of the branch alone"
             .to_owned();
     }
+    if trap.kind == TrapKind::Barrier {
+        return "a block has barriers 0 to 15; a thread count is a multiple of 32, and `bar.arrive` needs one"
+            .to_owned();
+    }
     let Some(address) = trap.address else {
         return "the program itself gave up here: an assertion of the kernel, most likely".to_owned();
     };

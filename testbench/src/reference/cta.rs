@@ -126,9 +126,10 @@ impl<'a> Cta<'a> {
         }
     }
 
-    /// Number of a barrier as its instruction gives it.
-    pub fn barrier_number(word: u32) -> usize {
-        word as usize % BARRIERS
+    /// The number of a barrier, where a CTA has it and it takes this thread count. Only a warp that waits may mean the whole CTA.
+    pub fn barrier_number(number: u32, threads: u32, passes: bool) -> Option<usize> {
+        let counts = if threads == 0 { !passes } else { threads % 32 == 0 };
+        (counts && (number as usize) < BARRIERS).then_some(number as usize)
     }
 
     /// What its warps wait for.

@@ -91,8 +91,12 @@ fn control(
             cta.open();
         }
         Opcode::Bar | Opcode::BarRed if !lanes.is_empty() => {
-            let number = Cta::barrier_number(uniform(0));
-            bar(cta, warp, inst, number, uniform(1), lanes & operands.preds[0]);
+            let (number, threads) = (uniform(0), uniform(1));
+            let passes = inst.mods.count == 1;
+            let Some(number) = Cta::barrier_number(number, threads, passes) else {
+                return Err(trap(cta, warp, inst, lanes, TrapKind::Barrier));
+            };
+            bar(cta, warp, inst, number, threads, lanes & operands.preds[0]);
         }
         Opcode::ClusterArrive => {
             flow.step();

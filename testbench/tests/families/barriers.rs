@@ -1,6 +1,7 @@
 //! Barriers among the warps of a block.
 
 use super::{Kernel, one_word_each};
+use warpwave_components::proto::launch::TrapKind;
 
 const NVCC: &str = include_str!("named_barriers.ptx");
 
@@ -89,5 +90,43 @@ fn counting_barriers_count_all_and_any() {
     Kernel::of(&one_word_each("sm_80", body))
         .sizes(2, 70)
         .output(&expected)
+        .holds();
+}
+
+/// A number and a count in registers: no barrier has the number 16, none counts half a warp, and an arrival has a count.
+#[test]
+fn barrier_number_or_count_in_a_register_is_none_that_exists_traps_where_it_stands() {
+    let cases = [
+        ("bar.sync %a1", 16, 0),
+        ("bar.sync %a1", u32::MAX, 0),
+        ("bar.sync %a1, %a2", 0, 48),
+        ("bar.sync 1, %a2", 0, 33),
+        ("barrier.sync %a1, %a2", 15, 1),
+        ("bar.arrive 1, %a2", 0, 48),
+        ("bar.arrive 1, %a2", 0, 0),
+        ("bar.red.popc.u32 %a3, 2, %a2, %p1", 0, 31),
+        ("bar.red.or.pred %p2, %a1, %p1", 17, 0),
+    ];
+    for (barrier, number, threads) in cases {
+        let body = format!(
+            "setp.eq.u32 %p1, %t, 0;\nmov.u32 %a1, {number};\nmov.u32 %a2, {threads};\nmov.u32 %r, 0;\n{barrier};"
+        );
+        let text = one_word_each("sm_80", &body);
+        let line = 1 + text.lines().position(|line| line.starts_with(barrier)).unwrap() as u32;
+        Kernel::of(&text)
+            .sizes(1, 64)
+            .output(&[0; 64])
+            .traps(TrapKind::Barrier, line);
+    }
+}
+
+/// Both warps come to barrier 15, which counts 64 threads; a false guard gives no number that could be wrong.
+#[test]
+fn barrier_number_and_count_in_registers_exist_blocks_go_on() {
+    let body = "mov.u32 %a1, 15;\nmov.u32 %a2, 64;\nsetp.gt.u32 %p1, %t, 64;\nmov.u32 %a3, 16;\n\
+        @%p1 bar.sync %a3, %a1;\nbar.sync %a1, %a2;\nbar.sync %a1;\nmov.u32 %r, 7;";
+    Kernel::of(&one_word_each("sm_80", body))
+        .sizes(1, 64)
+        .output(&[7; 64])
         .holds();
 }

@@ -25,9 +25,12 @@ mod generic;
 
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
+use warpwave::reference::ReferenceError;
 use warpwave::scenario::dtype::Dtype;
 use warpwave::scenario::{Arg, Buffer, Expect, Image, Launch, Layout, Scenario};
+use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
+use warpwave_components::proto::launch::TrapKind;
 use warpwave_isa::exec::texture::Texture;
 
 /// Warp instructions, and cycles, that no kernel here needs.
@@ -155,31 +158,25 @@ impl Kernel {
         self
     }
 
-    /// Runs it without time and on the machine: both must stop, and say this.
-    pub fn stops(self, why: &str) {
+    /// Runs it without time and on the machine: both must give it up, at a line of the text, for a reason of this kind.
+    pub fn traps(self, kind: TrapKind, line: u32) {
         let config = preset::load("tiny", &[])
             .unwrap_or_else(|error| panic!("{error}"))
             .config;
         let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));
-        let stopped = lockstep::reference(&bench, LIMIT)
-            .err()
-            .map(|(_, error)| error.to_string());
-        assert!(
-            stopped.as_ref().is_some_and(|text| text.contains(why)),
-            "without time: {stopped:?}"
-        );
+        match lockstep::reference(&bench, LIMIT) {
+            Err((0, ReferenceError::Trap(trap))) => assert_eq!((trap.kind, trap.line), (kind, line), "without time"),
+            Err((_, error)) => panic!("without time: {error}"),
+            Ok(_) => panic!("without time: no trap"),
+        }
         let options = Options {
             threads: 1,
             max_cycles: Some(LIMIT),
         };
-        let stopped = bench
-            .run(options, &mut |_| true)
-            .stopped
-            .map(|(_, error)| error.to_string());
-        assert!(
-            stopped.as_ref().is_some_and(|text| text.contains(why)),
-            "on the machine: {stopped:?}"
-        );
+        match bench.run(options, &mut |_| true).stopped {
+            Some((0, LaunchError::Trap(trap))) => assert_eq!((trap.kind, trap.line), (kind, line)),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Runs it without time and on the machine.

@@ -2,6 +2,8 @@
 //!
 //! Each waits for the lanes of its mask that have not ended (PTX ISA, `vote.sync` and its like), so lanes that branch round it run on.
 
+use warpwave_components::proto::launch::TrapKind;
+
 use super::{Kernel, one_word_each};
 
 /// A kernel of one warp: lanes of `apart` branch round `exchange` and meet the others behind it. Every lane leaves `%r`, 7 at first.
@@ -117,8 +119,9 @@ fn lanes_of_one_mask_exchange_at_two_instructions_the_launch_traps() {
         let arms = format!("setp.ge.u32 %p1, %t, 16;\n@%p1 bra A;\n{exchange}\nbra J;\nA:\n{exchange}\nJ:");
         let behind = format!("mov.u32 %r, 0;\nsetp.ge.u32 %p1, %t, 16;\n@%p1 bra J;\n{exchange}\nJ:\n{exchange}");
         for body in [arms, behind] {
-            let kernel = Kernel::of(&one_word_each("sm_80", &body)).output(&[0; 32]);
-            kernel.stops("lanes of one mask exchange at different instructions");
+            let text = one_word_each("sm_80", &body);
+            let line = text.lines().position(|line| line == exchange).expect("it is there") as u32 + 1;
+            Kernel::of(&text).output(&[0; 32]).traps(TrapKind::SplitExchange, line);
         }
     }
 }
