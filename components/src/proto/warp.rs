@@ -57,6 +57,15 @@ pub enum PlaceNote {
     },
 }
 
+/// Barriers of a CTA (PTX ISA, bar).
+pub const BARRIERS: usize = 16;
+
+/// Whether a CTA has a barrier of this number and it takes this thread count. A count of 0 is the whole CTA, which an arrival that
+/// passes cannot mean.
+pub fn barrier_exists(number: u32, threads: u32, pass: bool) -> bool {
+    (number as usize) < BARRIERS && threads.is_multiple_of(WARP_SIZE as u32) && !(pass && threads == 0)
+}
+
 /// A scheduler to the CTA manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WarpEvent {

@@ -3,16 +3,7 @@
 //! A unit of the CTA manager. Sixteen barriers per CTA; each counts warps, or as many threads as its instruction says.
 //! Invariants: a warp waits at one barrier at most; an open barrier is empty.
 
-use warpwave_isa::lane::WARP_SIZE;
-
-/// Barriers of a CTA (PTX ISA, bar).
-pub const BARRIERS: usize = 16;
-
-/// Whether a CTA has a barrier of this number and it takes this thread count. A count of 0 is the whole CTA, which an arrival that
-/// passes cannot mean.
-pub fn exists(number: u32, threads: u32, pass: bool) -> bool {
-    (number as usize) < BARRIERS && threads.is_multiple_of(WARP_SIZE as u32) && !(pass && threads == 0)
-}
+use crate::proto::warp::BARRIERS;
 
 /// One barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -134,8 +134,8 @@ fn every_form_that_is_listed_ends_alike_on_machine_and_reference() {
         .filter_map(|(form, end)| Some(format!("{form}: {}", end.as_ref().err()?)))
         .collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    // Tensor maps of zeros, a trap, barriers that nobody else comes to.
+    // Tensor maps of zeros, a trap, barriers that no other block comes to, barrier 64.
     let stopped: Vec<_> = ends.iter().filter(|(_, end)| end.as_deref() == Ok("stopped")).collect();
     println!("{} forms, {} of them stopped", forms.len(), stopped.len());
-    assert!(stopped.len() < 12, "{stopped:?}");
+    assert!(stopped.len() < 13, "{stopped:?}");
 }
