@@ -124,6 +124,7 @@ pub struct Bench<'a> {
     programs: Vec<Arc<Program>>,
     /// The counters of the new machine, which also say what there is to count.
     first: Counts,
+    too_new: Vec<Diagnostic>,
 }
 
 impl<'a> Bench<'a> {
@@ -133,12 +134,14 @@ impl<'a> Bench<'a> {
     /// If the program is no PTX, or if anything does not fit.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
         let module = warpwave_ptx::compile(&scenario.ptx).map_err(BenchError::Ptx)?;
+        let too_new = module.too_new_for(10 * config.cc_major + config.cc_minor);
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
         let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
         Ok(Bench {
             scenario,
             first: Counts::of(gpu.components()),
+            too_new,
             gpu,
             placement,
             programs: grids.iter().map(|grid| Arc::clone(&grid.program)).collect(),
@@ -149,6 +152,11 @@ impl<'a> Bench<'a> {
     /// The machine, to set its quantum, to watch its components, or to look at its memory.
     pub fn gpu_mut(&mut self) -> &mut Gpu {
         &mut self.gpu
+    }
+
+    /// Why a GPU of this compute capability cannot run the program: its target and its instructions. This machine runs it.
+    pub fn too_new(&self) -> &[Diagnostic] {
+        &self.too_new
     }
 
     /// Everything in device memory that the scenario names, with its address.

@@ -19,6 +19,10 @@ mod parse;
 
 mod check;
 
+mod directives;
+
+mod capability;
+
 mod lower;
 
 pub mod print;
@@ -55,6 +59,8 @@ pub struct Module {
     pub warnings: Vec<Diagnostic>,
     /// Initial values that are unsupported. An entry that can reach such a variable has the finding too, and no program.
     pub unsupported_data: Vec<Diagnostic>,
+    /// What not every GPU has.
+    needs: Vec<capability::Need>,
 }
 
 /// A kernel of a module.
@@ -70,6 +76,11 @@ impl Module {
     /// The entry of a name.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// Why a GPU of a compute capability, such as 80 for 8.0, cannot run this text: its `.target` and its instructions.
+    pub fn too_new_for(&self, capability: u32) -> Vec<Diagnostic> {
+        capability::unmet(&self.needs, capability)
     }
 
     /// Everything that is unsupported: what keeps entries from running, then data that no entry reaches.
@@ -139,6 +150,10 @@ pub fn compile_with_syncs(text: &str) -> Result<Module, Vec<Diagnostic>> {
 
 fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
     let module = parse(text)?;
+    let directives = directives::check(&module);
+    if !directives.is_empty() {
+        return Err(directives);
+    }
     let (checked, _) = check::check(&module);
     let lines = Lines::new(text);
     let mut findings = Vec::new();
@@ -164,6 +179,7 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
         unsupported_data: layout.unsupported.into_iter().map(|(_, finding)| finding).collect(),
         globals: layout.globals,
         warnings,
+        needs: capability::needs(&module),
     })
 }
 

@@ -85,6 +85,9 @@ pub struct Run {
     /// Threads of the simulator; no result depends on it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
+    /// Run programs whose `.target` or instructions are newer than the GPU's compute capability
+    #[arg(long)]
+    pub ignore_target: bool,
     /// Stop after so many cycles of all launches together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,

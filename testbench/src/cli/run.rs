@@ -14,7 +14,7 @@ use warpwave_components::preset;
 use warpwave_hw::error::SimError;
 
 use super::args::{self, DEFAULT_GPU};
-use super::failure::{Failure, WRONG, warn};
+use super::failure::{Failure, WRONG, render, warn};
 use super::outputs::Outputs;
 use super::print;
 use super::progress::{Line, catch_interrupt};
@@ -45,7 +45,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     catch_interrupt();
     if jobs.len() == 1 {
         let job = jobs.remove(0)?;
-        let mut bench = bench(&job)?;
+        let mut bench = bench(&job, args)?;
         let result = run_one(&mut bench, &job, args);
         // The system takes the memory back sooner than a machine is taken apart.
         std::mem::forget(bench);
@@ -53,7 +53,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     }
     let mut code = 0;
     for job in jobs {
-        let run = |job| run_one(&mut bench(&job)?, &job, args);
+        let run = |job| run_one(&mut bench(&job, args)?, &job, args);
         if let Err(failure) = job.and_then(run) {
             failure.say();
             code = code.max(failure.code);
@@ -99,8 +99,17 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
 }
 
 /// The machine with a scenario's data.
-fn bench(job: &Job) -> Result<Bench<'_>, Failure> {
-    Bench::new(&job.scenario, job.config.clone()).map_err(|error| Failure::bench(&job.scenario, &error))
+fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
+    let (scenario, config) = (&job.scenario, &job.config);
+    let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
+    if !args.ignore_target && !bench.too_new().is_empty() {
+        let findings = render(bench.too_new(), &scenario.ptx_path, &scenario.ptx);
+        return Err(Failure::input(format!(
+            "{}: the program is too new for {}; choose another --gpu, or run it with --ignore-target\n{findings}",
+            scenario.name, config.name
+        )));
+    }
+    Ok(bench)
 }
 
 /// Where the last cycles go if the run goes wrong, unless an option says something of it. Such a record overwrites nothing.

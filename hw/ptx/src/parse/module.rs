@@ -33,8 +33,16 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected(ITEM));
         };
         match directive {
-            ".version" => module.version = self.version()?,
-            ".target" => module.target = self.target()?,
+            ".version" => {
+                let start = self.token().span;
+                module.version = self.version()?;
+                module.version_span = start.to(self.last_span());
+            }
+            ".target" => {
+                let start = self.token().span;
+                module.target = self.target()?;
+                module.target_span = start.to(self.last_span());
+            }
             ".address_size" => module.address_size = self.address_size()?,
             ".file" => module.files.push(self.file()?),
             ".section" => self.section()?,

@@ -1,0 +1,287 @@
+//! The compute capability that a text needs: its `.target`, and its newest instructions.
+//!
+//! Source of the table: the target notes of each instruction in the PTX ISA, version 9.0. Rows of features that every GPU from
+//! capability 7.0 on has are left out.
+
+use crate::ast::{Instruction, Module, Statement};
+use crate::diag::{Diagnostic, Span};
+
+/// A feature that some GPUs do not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Ten times the major number and the minor one: 90 is 9.0.
+    capability: u32,
+    /// What GPUs beside those of exactly this capability have it.
+    reach: Reach,
+    span: Span,
+    /// Names the feature.
+    what: String,
+}
+
+/// The GPUs that run a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// All newer ones.
+    Newer,
+    /// Newer ones of the same major number: suffix `f`.
+    Family,
+    /// No other: suffix `a`.
+    Exact,
+}
+
+impl Need {
+    /// The finding that a GPU of a capability cannot run this, if it cannot.
+    fn finding(&self, gpu: u32) -> Option<Diagnostic> {
+        let runs = match self.reach {
+            Reach::Newer => gpu >= self.capability,
+            Reach::Family => gpu >= self.capability && gpu / 10 == self.capability / 10,
+            Reach::Exact => gpu == self.capability,
+        };
+        let shown = |capability: u32| format!("{}.{}", capability / 10, capability % 10);
+        let message = format!(
+            "{} needs compute capability {}, the GPU has {}",
+            self.what,
+            shown(self.capability),
+            shown(gpu)
+        );
+        (!runs).then(|| Diagnostic::unsupported(self.span, message))
+    }
+}
+
+/// The findings of all needs that a GPU of this capability, such as 80 for 8.0, does not meet.
+pub(crate) fn unmet(needs: &[Need], gpu: u32) -> Vec<Diagnostic> {
+    needs.iter().filter_map(|need| need.finding(gpu)).collect()
+}
+
+/// The capability of a target's name, such as `sm_90a`, and the GPUs that it reaches. `None` for an unknown one.
+fn target(name: &str) -> Option<(u32, Reach)> {
+    let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
+    let (digits, reach) = match number.as_bytes().last()? {
+        b'a' => (&number[..number.len() - 1], Reach::Exact),
+        b'f' => (&number[..number.len() - 1], Reach::Family),
+        _ => (number, Reach::Newer),
+    };
+    let capability = digits.parse().ok().filter(|number| TARGETS.contains(number))?;
+    let has_suffix = reach == Reach::Newer || capability >= 100 || (capability == 90 && reach == Reach::Exact);
+    has_suffix.then_some((capability, reach))
+}
+
+/// Whether a word may stand in `.target`: an architecture, or an option.
+pub(crate) fn is_target(name: &str) -> bool {
+    let options = ["texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"];
+    options.contains(&name) || target(name).is_some()
+}
+
+/// What a module needs: its target, then the first instruction of each row of the table.
+pub(crate) fn needs(module: &Module<'_>) -> Vec<Need> {
+    let mut needs = Vec::new();
+    for name in &module.target {
+        if let Some((capability, reach)) = target(name) {
+            needs.push(Need {
+                capability,
+                reach,
+                span: module.target_span,
+                what: format!("`.target {name}`"),
+            });
+        }
+    }
+    let mut is_found = vec![false; FEATURES.len()];
+    for body in module.functions.iter().filter_map(|function| function.body.as_ref()) {
+        add(&body.statements, &mut is_found, &mut needs);
+    }
+    needs
+}
+
+fn add(statements: &[Statement<'_>], is_found: &mut [bool], needs: &mut Vec<Need>) {
+    for statement in statements {
+        match statement {
+            Statement::Block(block) => add(&block.statements, is_found, needs),
+            Statement::Instruction(instruction) => {
+                for (row, feature) in FEATURES.iter().enumerate() {
+                    if is_found[row] || !feature.is_of(instruction) {
+                        continue;
+                    }
+                    is_found[row] = true;
+                    let words = instruction.qualifiers.iter().map(|word| word.text);
+                    let name: String = std::iter::once(instruction.opcode.text).chain(words).collect();
+                    needs.push(Need {
+                        capability: feature.capability,
+                        reach: Reach::Newer,
+                        span: instruction.span,
+                        what: format!("`{name}`"),
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A row of the table.
+struct Feature {
+    /// Opcodes that have it; none means any.
+    opcodes: &'static [&'static str],
+    /// One of these qualifiers is there; none means any.
+    words: &'static [&'static str],
+    capability: u32,
+}
+
+impl Feature {
+    fn is_of(&self, instruction: &Instruction<'_>) -> bool {
+        let has = |word: &&str| instruction.qualifiers.iter().any(|name| name.text == *word);
+        (self.opcodes.is_empty() || self.opcodes.contains(&instruction.opcode.text))
+            && (self.words.is_empty() || self.words.iter().any(|word| has(word)))
+    }
+}
+
+const fn feature(opcodes: &'static [&'static str], words: &'static [&'static str], capability: u32) -> Feature {
+    Feature {
+        opcodes,
+        words,
+        capability,
+    }
+}
+
+/// Architectures up to PTX 9.5.
+const TARGETS: [u32; 32] = [
+    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
+    107, 110, 120, 121,
+];
+
+const FEATURES: &[Feature] = &[
+    // Turing.
+    feature(&["ldmatrix", "movmatrix", "tanh"], &[], 75),
+    feature(&["ex2"], &[".f16", ".f16x2"], 75),
+    feature(&["mma"], &[".m16n8k8", ".m8n8k16", ".m8n8k32", ".m8n8k128"], 75),
+    feature(&["wmma"], &[".s8", ".u8"], 72),
+    feature(&["wmma"], &[".s4", ".u4", ".b1"], 75),
+    feature(&["ld"], &[".L2::64B", ".L2::128B"], 75),
+    // Ampere.
+    feature(
+        &["redux", "createpolicy", "discard", "applypriority", "mbarrier"],
+        &[],
+        80,
+    ),
+    feature(&["cp"], &[".async"], 80),
+    feature(&["fma", "neg", "abs", "min", "max", "cvt"], &[".bf16", ".bf16x2"], 80),
+    feature(&["min", "max"], &[".f16", ".f16x2", ".xorsign"], 80),
+    feature(&["fma", "cvt"], &[".relu"], 80),
+    feature(&["cvt"], &[".tf32"], 80),
+    feature(
+        &["mma"],
+        &[
+            ".bf16",
+            ".tf32",
+            ".f64",
+            ".m16n8k4",
+            ".m16n8k16",
+            ".m16n8k32",
+            ".m16n8k64",
+            ".m16n8k128",
+            ".m16n8k256",
+        ],
+        80,
+    ),
+    feature(&["wmma"], &[".bf16", ".tf32", ".f64"], 80),
+    feature(&[], &[".L2::cache_hint", ".L2::256B"], 80),
+    // Ada.
+    feature(&["cvt", "mma"], &[".e4m3", ".e5m2", ".e4m3x2", ".e5m2x2"], 89),
+    // Hopper.
+    feature(
+        &[
+            "mapa",
+            "getctarank",
+            "elect",
+            "griddepcontrol",
+            "setmaxnreg",
+            "wgmma",
+            "stmatrix",
+            "multimem",
+            "tensormap",
+        ],
+        &[],
+        90,
+    ),
+    feature(&[], &[".cluster", ".shared::cluster"], 90),
+    feature(&["cp"], &[".bulk"], 90),
+    feature(&["st", "red"], &[".async"], 90),
+    feature(&["fence"], &[".mbarrier_init"], 90),
+    feature(&["mbarrier"], &[".try_wait", ".expect_tx", ".complete_tx"], 90),
+    feature(&["add", "sub", "mul", "ex2", "tanh"], &[".bf16", ".bf16x2"], 90),
+    feature(
+        &["atom", "red"],
+        &[".bf16", ".bf16x2", ".b128", ".v2", ".v4", ".v8"],
+        90,
+    ),
+    // Blackwell.
+    feature(&["tcgen05", "clusterlaunchcontrol"], &[], 100),
+    feature(&["add", "sub", "mul", "fma"], &[".f32x2"], 100),
+    feature(&["redux"], &[".f32"], 100),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(text: &str, gpu: u32) -> Vec<String> {
+        let text = format!(".version 8.6\n{text}");
+        let module = crate::parse(&text).unwrap_or_else(|findings| panic!("{findings:?}"));
+        let found = unmet(&needs(&module), gpu);
+        found.into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn target_newer_than_the_gpu_is_found_and_an_older_one_is_not() {
+        let text = ".target sm_90\n.entry k() { ret; }";
+        assert_eq!(
+            findings(text, 80),
+            ["`.target sm_90` needs compute capability 9.0, the GPU has 8.0"]
+        );
+        assert!(findings(text, 90).is_empty() && findings(text, 100).is_empty());
+        assert!(findings(".target sm_70\n.entry k() { ret; }", 70).is_empty());
+    }
+
+    #[test]
+    fn target_with_suffix_a_is_for_one_capability_and_with_f_for_its_family() {
+        let of = |target: &str, gpu| findings(&format!(".target {target}\n.entry k() {{ ret; }}"), gpu).is_empty();
+        assert_eq!([80, 90, 100].map(|gpu| of("sm_90a", gpu)), [false, true, false]);
+        assert_eq!(
+            [90, 100, 103, 120].map(|gpu| of("sm_100f", gpu)),
+            [false, true, true, false]
+        );
+    }
+
+    #[test]
+    fn first_instruction_of_each_newer_feature_is_found_also_in_a_block() {
+        let text = ".target sm_70\n.entry k() { .reg .b32 %r<4>;\nredux.sync.add.u32 %r1, %r2, -1;\n{ redux.sync.add.u32 %r1, %r2, -1;\n\
+                    fence.acq_rel.cluster; }\nret; }";
+        assert_eq!(
+            findings(text, 70),
+            [
+                "`redux.sync.add.u32` needs compute capability 8.0, the GPU has 7.0",
+                "`fence.acq_rel.cluster` needs compute capability 9.0, the GPU has 7.0",
+            ]
+        );
+        assert_eq!(findings(text, 80).len(), 1);
+        assert!(findings(text, 90).is_empty());
+    }
+
+    #[test]
+    fn names_of_targets_are_those_of_the_isa() {
+        for known in [
+            "sm_50",
+            "sm_80",
+            "sm_90",
+            "sm_90a",
+            "sm_100f",
+            "sm_120a",
+            "compute_80",
+            "debug",
+        ] {
+            assert!(is_target(known), "{known}");
+        }
+        for unknown in ["sm_999", "sm_80a", "sm_90f", "sm_", "sm_9x", "foo", "sm_1"] {
+            assert!(!is_target(unknown), "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What the directives and declarations of a module must be, beyond their syntax: versions, targets, alignments, sizes.
+//!
+//! Sources: PTX ISA 9.0, "PTX Module Directives" and "Kernel Function Parameters"; limits as the vendor's assembler applies them.
+
+use crate::ast::{Function, Module, Space, Statement, Variable};
+use crate::capability::is_target;
+use crate::diag::{Diagnostic, Span};
+
+/// The newest minor number of each major version, from 1 on.
+const NEWEST_MINOR: [u32; 9] = [5, 3, 2, 3, 0, 5, 8, 8, 5];
+
+/// Bytes of all parameters of a kernel, before PTX 8.1 and from then on.
+const PARAM_BYTES: [u64; 2] = [4352, 32_764];
+
+/// Bytes of a variable or of a function's parameter: more than any GPU has.
+const MOST_BYTES: u64 = 1 << 40;
+
+/// The largest alignment. No space of the machine is aligned to more.
+const MOST_ALIGN: u64 = 1 << 16;
+
+/// Every directive and declaration of a module that no machine could follow.
+pub(crate) fn check(module: &Module<'_>) -> Vec<Diagnostic> {
+    let mut findings = Vec::new();
+    check_version(module, &mut findings);
+    check_target(module, &mut findings);
+    module
+        .variables
+        .iter()
+        .for_each(|variable| check_variable(variable, &mut findings));
+    for function in &module.functions {
+        check_function(module, function, &mut findings);
+    }
+    findings
+}
+
+fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
+    let (major, minor) = module.version;
+    if module.version_span == Span::default() {
+        let finding = Diagnostic::malformed(Span::default(), "the text has no `.version`");
+        findings.push(finding.help("begin with `.version 7.8` or the version that the compiler writes"));
+        return;
+    }
+    let newest = (major as usize).checked_sub(1).and_then(|n| NEWEST_MINOR.get(n));
+    if newest.is_none_or(|&newest| minor > newest) {
+        let message = format!("there is no PTX version {major}.{minor}; the newest known is 9.5");
+        findings.push(Diagnostic::malformed(module.version_span, message));
+    }
+}
+
+fn check_target(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
+    if module.target.is_empty() {
+        let place = module.version_span;
+        findings.push(Diagnostic::malformed(place, "the text has no `.target`").help("write `.target sm_80` or newer"));
+    } else if module.target_span.start < module.version_span.start {
+        findings.push(Diagnostic::malformed(
+            module.target_span,
+            "`.version` comes before `.target`",
+        ));
+    }
+    for name in module.target.iter().filter(|name| !is_target(name)) {
+        let message = format!("unknown target `{name}`");
+        findings.push(Diagnostic::malformed(module.target_span, message).help("write `sm_80` or the like"));
+    }
+}
+
+fn check_function(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
+    let params = function.returns.iter().chain(&function.params);
+    params.for_each(|param| check_variable(param, findings));
+    if function.is_entry {
+        check_kernel_params(module, function, findings);
+    }
+    if let Some(body) = &function.body {
+        check_statements(&body.statements, findings);
+    }
+}
+
+fn check_statements(statements: &[Statement<'_>], findings: &mut Vec<Diagnostic>) {
+    for statement in statements {
+        match statement {
+            Statement::Variable(variable) => check_variable(variable, findings),
+            Statement::Block(block) => check_statements(&block.statements, findings),
+            _ => {}
+        }
+    }
+}
+
+fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
+    let bytes = function.params.iter().fold(0u64, |bytes, param| {
+        let align = param.alignment().clamp(1, MOST_ALIGN);
+        bytes
+            .next_multiple_of(align)
+            .saturating_add(param.bytes().min(MOST_BYTES))
+    });
+    let is_new = module.version >= (8, 1);
+    let most = PARAM_BYTES[usize::from(is_new)];
+    if bytes > most {
+        let message = format!(
+            "kernel `{}` has {bytes} bytes of parameters, more than {most}",
+            function.name.text
+        );
+        let finding = Diagnostic::malformed(function.name.span, message);
+        findings.push(match is_new {
+            true => finding.help("pass a pointer instead"),
+            false => finding.help(format!("from `.version 8.1` on a kernel has up to {}", PARAM_BYTES[1])),
+        });
+    }
+}
+
+fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
+    let name = variable.name;
+    if variable.alignment() > MOST_ALIGN {
+        let message = format!("`{}` is aligned to more than {MOST_ALIGN} bytes", name.text);
+        findings.push(Diagnostic::unsupported(name.span, message));
+    }
+    let most = match variable.space {
+        Space::Const => 1 << 32,
+        Space::Global => MOST_BYTES,
+        _ => 1 << 31,
+    };
+    if variable.bytes() >= most {
+        let message = format!("`{}` has {} bytes or more", name.text, most);
+        findings.push(Diagnostic::malformed(name.span, message).help("no GPU has this much memory for it"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The messages of all findings.
+    fn findings(text: &str) -> Vec<String> {
+        let found = crate::compile(text).err().unwrap_or_default();
+        found.into_iter().map(|finding| finding.message).collect()
+    }
+
+    fn entry(version: &str, params: &str) -> String {
+        format!(".version {version}\n.target sm_80\n.entry k({params}) {{ ret; }}")
+    }
+
+    #[test]
+    fn text_without_version_or_target_is_refused() {
+        assert_eq!(
+            findings(""),
+            ["the text has no `.version`", "the text has no `.target`"]
+        );
+        assert_eq!(findings("// nothing\n").len(), 2);
+        assert_eq!(
+            findings(".version 7.8\n.entry k() { ret; }"),
+            ["the text has no `.target`"]
+        );
+        assert_eq!(
+            findings(".target sm_80\n.entry k() { ret; }"),
+            ["the text has no `.version`"]
+        );
+        assert_eq!(
+            findings(".target sm_80\n.version 7.8\n"),
+            ["`.version` comes before `.target`"]
+        );
+    }
+
+    #[test]
+    fn version_that_does_not_exist_is_refused() {
+        for version in ["0.1", "1.6", "6.6", "9.6", "10.0", "99.9"] {
+            let found = findings(&entry(version, ""));
+            assert_eq!(
+                found,
+                [format!("there is no PTX version {version}; the newest known is 9.5")]
+            );
+        }
+        for version in ["1.0", "6.5", "7.8", "8.8", "9.5"] {
+            assert!(findings(&entry(version, "")).is_empty(), "{version}");
+        }
+    }
+
+    #[test]
+    fn target_that_does_not_exist_is_refused() {
+        let of = |target: &str| findings(&format!(".version 8.6\n.target {target}\n.entry k() {{ ret; }}"));
+        assert_eq!(of("sm_999"), ["unknown target `sm_999`"]);
+        assert_eq!(of("sm_80, foo"), ["unknown target `foo`"]);
+        assert!(of("sm_90a").is_empty() && of("sm_80, debug").is_empty());
+    }
+
+    #[test]
+    fn parameters_of_a_kernel_have_the_bytes_that_the_version_allows() {
+        let of = |version, bytes: u64| findings(&entry(version, &format!(".param .align 4 .b8 x[{bytes}]"))).len();
+        assert_eq!([of("8.0", 4352), of("8.0", 4353)], [0, 1]);
+        assert_eq!(
+            [of("8.1", 32_764), of("8.1", 32_765), of("8.1", 2_147_483_648)],
+            [0, 1, 2]
+        );
+        // Two parameters count together, with the gap before the second.
+        assert_eq!(findings(&entry("7.0", ".param .b8 a[4345], .param .u64 b")).len(), 1);
+        assert_eq!(findings(&entry("7.0", ".param .b8 a[4344], .param .u64 b")).len(), 0);
+    }
+
+    #[test]
+    fn alignment_or_size_beyond_any_gpu_is_refused() {
+        let module = |text: &str| findings(&format!(".version 7.8\n.target sm_80\n{text}\n.entry k() {{ ret; }}"));
+        assert_eq!(module(".global .align 2147483648 .b8 x[4];").len(), 1);
+        assert_eq!(module(".global .align 65536 .b8 x[4];").len(), 0);
+        assert_eq!(module(".global .b64 x[4294967295][4294967295];").len(), 1);
+        let body = |text: &str| {
+            findings(&format!(
+                ".version 7.8\n.target sm_80\n.entry k() {{ {{ {text} }} ret; }}"
+            ))
+        };
+        assert_eq!(body(".shared .align 131072 .b8 x[4];").len(), 1);
+        assert_eq!(body(".local .b8 x[4000000000];").len(), 1);
+    }
+}
