@@ -302,3 +302,62 @@ fn usage_that_makes_no_sense_is_refused_by_code_2() {
     ]);
     assert_fails(&answer, 2, &["`9..1` is no window of cycles"]);
 }
+
+#[test]
+fn program_newer_than_the_gpu_is_refused_by_name_and_runs_with_the_switch() {
+    let kernel = |target: &str, body: &str| {
+        format!(
+            ".version 8.0\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n.reg .b32 %r<4>; .reg .b64 %d;\n\
+             ld.param.u64 %d, [out];\nmov.u32 %r1, 1;\n{body}\nst.global.u32 [%d], %r2;\nret;\n}}\n"
+        )
+    };
+    let text = "ptx = \"k.ptx\"\n[buffers.out]\ndtype = \"u32\"\nshape = [1]\nexpect = { fill = 32 }\n\
+                [[launch]]\ngrid = 1\nblock = 32\nargs = [\"out\"]\n";
+    let redux = "redux.sync.add.u32 %r2, %r1, 0xffffffff;";
+    let cases = [
+        (
+            kernel("sm_90", "mov.u32 %r2, 32;"),
+            "`.target sm_90` needs compute capability 9.0, the GPU has 7.0",
+            2,
+        ),
+        (
+            kernel("sm_70", redux),
+            "`redux.sync.add.u32` needs compute capability 8.0, the GPU has 7.0",
+            8,
+        ),
+    ];
+    for (ptx, message, line) in cases {
+        let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+        let path = path.to_str().unwrap();
+        let answer = warpwave(&["run", path, "--gpu", "v100-sxm2"]);
+        let place = format!("k.ptx:{line}:1");
+        assert_fails(
+            &answer,
+            2,
+            &["too new for v100-sxm2", "--ignore-target", message, &place],
+        );
+        assert_eq!(
+            warpwave(&["run", path, "--gpu", "v100-sxm2", "--ignore-target"]).code,
+            0
+        );
+        assert_eq!(warpwave(&["run", path, "--gpu", "h100-sxm5"]).code, 0);
+    }
+}
+
+#[test]
+fn empty_text_and_one_without_target_are_no_ptx() {
+    let text = "ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 32\nargs = []\n";
+    for (ptx, message) in [
+        ("", "the text has no `.version`"),
+        (".version 7.8\n", "the text has no `.target`"),
+    ] {
+        let (folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+        assert_fails(
+            &warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"]),
+            2,
+            &[message],
+        );
+        let file = folder.path().join("k.ptx");
+        assert_fails(&warpwave(&["check", file.to_str().unwrap()]), 2, &[message]);
+    }
+}
