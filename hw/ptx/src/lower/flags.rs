@@ -41,7 +41,7 @@ fn colour(spans: &[Spans]) -> Result<Vec<Pred>, Vec<usize>> {
             let meets = |&&other: &&usize| live::overlap(&spans[other], &spans[flag]);
             return Err(order.iter().filter(meets).copied().collect());
         };
-        taken[place] = live::union(&taken[place], &spans[flag]);
+        live::merge(&mut taken[place], &spans[flag]);
         preds[flag] = Pred(place as u8);
     }
     Ok(preds)

@@ -41,6 +41,7 @@ fn is_end(op: &Op) -> bool {
 
 /// `@p bra A; bra B; A:` is `@!p bra B`.
 fn around(code: &mut Code) {
+    let mut jumps = Jumps::of(code);
     for block in 0..code.blocks.len().saturating_sub(2) {
         let skipped = match code.blocks[block + 1].ops.as_slice() {
             [op] if op.is(Opcode::Bra) && op.guard == When::ALWAYS => *op,
@@ -55,16 +56,38 @@ fn around(code: &mut Code) {
             last.uniform |= skipped.uniform && last.uniform;
             // What else leads to the skipped jump still needs it; if nothing does, it is unreachable, unless it is fallen into.
             code.blocks[block + 1].ops = Vec::new();
-            redirect(code, block + 1, skipped.target);
+            jumps.add(block, skipped.target);
+            jumps.redirect(code, block + 1, skipped.target);
         }
     }
 }
 
-/// Jumps to a block go to another.
-fn redirect(code: &mut Code, from: BlockId, to: Option<BlockId>) {
-    for op in code.blocks.iter_mut().filter_map(|block| block.ops.last_mut()) {
-        if op.is(Opcode::Bra) && op.target == Some(from) {
-            op.target = to;
+/// The blocks that jump to each block, and some that did.
+struct Jumps(Vec<Vec<BlockId>>);
+
+impl Jumps {
+    fn of(code: &Code) -> Jumps {
+        let mut jumps = Jumps(vec![Vec::new(); code.blocks.len()]);
+        for (block, body) in code.blocks.iter().enumerate() {
+            jumps.add(block, body.ops.last().and_then(|op| op.target));
+        }
+        jumps
+    }
+
+    fn add(&mut self, block: BlockId, target: Option<BlockId>) {
+        if let Some(sources) = target.and_then(|target| self.0.get_mut(target)) {
+            sources.push(block);
+        }
+    }
+
+    /// Jumps to a block go to another.
+    fn redirect(&mut self, code: &mut Code, from: BlockId, to: Option<BlockId>) {
+        for block in std::mem::take(&mut self.0[from]) {
+            let last = code.blocks[block].ops.last_mut();
+            if let Some(op) = last.filter(|op| op.is(Opcode::Bra) && op.target == Some(from)) {
+                op.target = to;
+                self.add(block, to);
+            }
         }
     }
 }
@@ -80,6 +103,12 @@ fn unreachable(code: &mut Code) {
 
 /// Jumps over nothing but empty blocks.
 fn to_next(code: &mut Code) {
+    // The first block from each on that holds code. What a jump's removal empties lies before all blocks that are asked later.
+    let mut filled: Vec<BlockId> = vec![code.blocks.len(); code.blocks.len() + 1];
+    for block in (0..code.blocks.len()).rev() {
+        let is_empty = code.blocks[block].ops.is_empty();
+        filled[block] = if is_empty { filled[block + 1] } else { block };
+    }
     for block in 0..code.blocks.len() {
         let Some(target) = code.blocks[block]
             .ops
@@ -89,8 +118,7 @@ fn to_next(code: &mut Code) {
         else {
             continue;
         };
-        let between = block + 1..target.max(block + 1);
-        if target > block && code.blocks[between].iter().all(|block| block.ops.is_empty()) {
+        if target > block && filled[block + 1] >= target {
             code.blocks[block].ops.pop();
         }
     }

@@ -29,9 +29,17 @@ pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
     false
 }
 
-/// Both sets of times as one.
-pub(super) fn union(a: &[(u32, u32)], b: &[(u32, u32)]) -> Spans {
-    let mut all: Spans = a.iter().chain(b).copied().collect();
+/// Adds times to a set of times. The cost grows with what lies behind the start of `more`.
+pub(super) fn merge(times: &mut Spans, more: &[(u32, u32)]) {
+    let Some(&(begins, _)) = more.first() else { return };
+    let apart = times.partition_point(|span| span.1 < begins);
+    let mut tail = times.split_off(apart);
+    tail.extend(more);
+    times.extend(sorted(tail));
+}
+
+/// A list of times as a set.
+fn sorted(mut all: Spans) -> Spans {
     all.sort_unstable();
     let mut merged: Spans = Vec::with_capacity(all.len());
     for (start, end) in all {
@@ -95,12 +103,15 @@ pub(super) fn spans<F: File>(code: &Code, graph: &Graph) -> Vec<Spans> {
         .collect();
     let mut spans = vec![Spans::new(); n];
     let mut until: Vec<Option<u32>> = vec![None; n];
+    // Registers of `until` that this block set.
+    let mut touched: Vec<usize> = Vec::new();
     for (block, body) in code.blocks.iter().enumerate().rev() {
         let start = starts[block];
         let end = start + body.ops.len() as u32;
-        for register in out[block].members() {
+        for &register in &out[block] {
             until[register] = Some(2 * end);
         }
+        touched.extend(&out[block]);
         for (index, op) in (start..end).zip(&body.ops).rev() {
             for register in F::defs(op) {
                 if op.guard == When::ALWAYS || fresh[register] {
@@ -108,28 +119,27 @@ pub(super) fn spans<F: File>(code: &Code, graph: &Graph) -> Vec<Spans> {
                     spans[register].push((2 * index + 1, wanted));
                 } else if until[register].is_none() {
                     until[register] = Some(2 * index + 2);
+                    touched.push(register);
                 }
             }
             for register in F::uses(op) {
                 until[register].get_or_insert(2 * index + 1);
+                touched.push(register);
             }
         }
-        for (register, wanted) in until.iter_mut().enumerate() {
-            if let Some(wanted) = wanted.take() {
+        for register in touched.drain(..) {
+            if let Some(wanted) = until[register].take() {
                 spans[register].push((2 * start, wanted));
             }
         }
     }
-    spans.into_iter().map(|list| union(&list, &[])).collect()
+    spans.into_iter().map(sorted).collect()
 }
 
 /// The registers of a file that are wanted behind each block.
 pub(super) fn behind_blocks<F: File>(code: &Code, graph: &Graph) -> Vec<Vec<usize>> {
     let fresh = fresh_definitions::<F>(code, graph);
     live_out::<F>(code, graph, &fresh)
-        .iter()
-        .map(|set| set.members().collect())
-        .collect()
 }
 
 /// Registers whose definition keeps no older value, guarded or not: the one definition is before all uses and in no loop, or all uses
@@ -168,70 +178,53 @@ pub(super) fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool
     (0..sole.len()).map(|n| sole[n] && (before[n] || close[n])).collect()
 }
 
-/// A set of register numbers.
-#[derive(Clone, PartialEq)]
-struct Set(Vec<u64>);
-
-impl Set {
-    fn new(n: usize) -> Set {
-        Set(vec![0; n.div_ceil(64)])
-    }
-
-    fn insert(&mut self, n: usize) {
-        self.0[n / 64] |= 1 << (n % 64);
-    }
-
-    fn remove(&mut self, n: usize) {
-        self.0[n / 64] &= !(1 << (n % 64));
-    }
-
-    fn members(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().enumerate().flat_map(|(at, &word)| {
-            let bits = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
-            bits.take_while(|&rest| rest != 0)
-                .map(move |rest| at * 64 + rest.trailing_zeros() as usize)
-        })
-    }
-}
-
-/// Registers wanted behind each block.
-fn live_out<F: File>(code: &Code, graph: &Graph, fresh: &[bool]) -> Vec<Set> {
-    let n = F::count(code);
+/// Registers wanted behind each block, in ascending order. The cost grows with the live ranges, not with registers times blocks.
+fn live_out<F: File>(code: &Code, graph: &Graph, fresh: &[bool]) -> Vec<Vec<usize>> {
     let blocks = code.blocks.len();
-    let mut reads = vec![Set::new(n); blocks];
-    let mut writes = vec![Set::new(n); blocks];
-    for (block, body) in code.blocks.iter().enumerate() {
-        for op in body.ops.iter().rev() {
-            for register in F::defs(op) {
-                if op.guard == When::ALWAYS || fresh[register] {
-                    reads[block].remove(register);
-                    writes[block].insert(register);
+    let (reads, writes) = accesses::<F>(code, fresh);
+    let mut out = vec![Vec::new(); blocks];
+    // The register that each block was last marked for, so that no register clears the marks of another.
+    const NONE: usize = usize::MAX;
+    let (mut written, mut wanted_before, mut wanted_behind) =
+        (vec![NONE; blocks], vec![NONE; blocks], vec![NONE; blocks]);
+    for (register, (mut open, writes)) in reads.into_iter().zip(writes).enumerate() {
+        writes.into_iter().for_each(|block| written[block] = register);
+        open.iter().for_each(|&block| wanted_before[block] = register);
+        while let Some(block) = open.pop() {
+            for &before in &graph.predecessors[block] {
+                if std::mem::replace(&mut wanted_behind[before], register) == register {
+                    continue;
                 }
-            }
-            for register in F::uses(op) {
-                reads[block].insert(register);
-            }
-        }
-    }
-    let mut into = reads.clone();
-    let mut out = vec![Set::new(n); blocks];
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for block in (0..blocks).rev() {
-            for &next in &graph.successors[block] {
-                for (word, more) in out[block].0.iter_mut().zip(&into[next].0) {
-                    *word |= more;
+                out[before].push(register);
+                if written[before] != register && std::mem::replace(&mut wanted_before[before], register) != register {
+                    open.push(before);
                 }
-            }
-            for at in 0..into[block].0.len() {
-                let wanted = reads[block].0[at] | (out[block].0[at] & !writes[block].0[at]);
-                changed |= wanted != into[block].0[at];
-                into[block].0[at] = wanted;
             }
         }
     }
     out
+}
+
+/// Blocks that read each register before they write it, and blocks that write it.
+fn accesses<F: File>(code: &Code, fresh: &[bool]) -> (Vec<Vec<BlockId>>, Vec<Vec<BlockId>>) {
+    let n = F::count(code);
+    let (mut reads, mut writes) = (vec![Vec::new(); n], vec![Vec::new(); n]);
+    let is_new = |blocks: &Vec<BlockId>, block| blocks.last() != Some(&block);
+    for (block, body) in code.blocks.iter().enumerate() {
+        for op in &body.ops {
+            for register in F::uses(op) {
+                if is_new(&writes[register], block) && is_new(&reads[register], block) {
+                    reads[register].push(block);
+                }
+            }
+            for register in F::defs(op) {
+                if (op.guard == When::ALWAYS || fresh[register]) && is_new(&writes[register], block) {
+                    writes[register].push(block);
+                }
+            }
+        }
+    }
+    (reads, writes)
 }
 
 #[cfg(test)]
@@ -242,6 +235,12 @@ mod tests {
     fn spans_that_touch_do_not_overlap_and_join_into_one() {
         assert!(!overlap(&[(1, 4)], &[(4, 6)]));
         assert!(overlap(&[(1, 4), (8, 9)], &[(5, 6), (8, 12)]));
-        assert_eq!(union(&[(1, 4)], &[(4, 6), (8, 9)]), [(1, 6), (8, 9)]);
+        let mut times = vec![(1, 4)];
+        merge(&mut times, &[(4, 6), (8, 9)]);
+        assert_eq!(times, [(1, 6), (8, 9)]);
+        merge(&mut times, &[(0, 2), (7, 8), (20, 21)]);
+        assert_eq!(times, [(0, 6), (7, 9), (20, 21)]);
+        merge(&mut times, &[]);
+        assert_eq!(times, [(0, 6), (7, 9), (20, 21)]);
     }
 }

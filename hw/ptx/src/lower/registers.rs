@@ -143,7 +143,7 @@ impl Bundles {
         self.shift(a, shift_a);
         let bundle = &mut self.bundles[a];
         for (slot, spans) in gone.slots.iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
-            bundle.slots[slot + shift_b] = live::union(&bundle.slots[slot + shift_b], spans);
+            live::merge(&mut bundle.slots[slot + shift_b], spans);
         }
         bundle
             .aligned
@@ -230,7 +230,7 @@ impl Bundles {
             }
             for (slot, spans) in bundle.slots.iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
                 file.resize(file.len().max(base + slot + 1), Spans::new());
-                file[base + slot] = live::union(&file[base + slot], spans);
+                live::merge(&mut file[base + slot], spans);
             }
             for &(word, slot) in &bundle.words {
                 registers[word.0 as usize] = Some(base + slot);

@@ -36,28 +36,32 @@ impl Spilled {
         let spans = live::spans::<live::Words>(code, &graph);
         let weights = self.weights(code, &graph);
         let mut chosen: Vec<Word> = Vec::new();
+        let mut gone = vec![false; code.groups.len()];
+        let changes = changes(&spans, code);
         loop {
-            let (pressure, at) = crowd(&spans, code, &chosen);
+            let (pressure, at) = crowd(&changes, &gone);
             if pressure <= most {
                 break;
             }
             let groups = (0..self.first_new).map(Word).filter(|&word| {
                 let (first, length) = code.groups[word.0 as usize];
-                first == word && !chosen.contains(&word) && !self.places.contains_key(&word) && {
-                    (0..length).any(|n| wanted_at(&spans[word.offset(n).0 as usize], at))
-                }
+                first == word
+                    && !gone[word.0 as usize]
+                    && (0..length).any(|n| wanted_at(&spans[word.offset(n).0 as usize], at))
+                    && !self.places.contains_key(&word)
             });
             let cost =
                 |word: &Word| weights.get(word).copied().unwrap_or(0) / u64::from(code.groups[word.0 as usize].1);
             let Some(word) = groups.min_by_key(|word| (cost(word), *word)) else {
                 break;
             };
+            gone[word.0 as usize] = true;
             chosen.push(word);
         }
         for &word in &chosen {
             self.place(code, word);
         }
-        self.rewrite(code, &chosen);
+        self.rewrite(code, &gone);
         !chosen.is_empty()
     }
 
@@ -80,19 +84,19 @@ impl Spilled {
         self.local_bytes = at + bytes;
     }
 
-    fn rewrite(&self, code: &mut Code, chosen: &[Word]) {
+    fn rewrite(&self, code: &mut Code, gone: &[bool]) {
         for block in 0..code.blocks.len() {
-            self.rewrite_block(code, block, chosen);
+            self.rewrite_block(code, block, gone);
         }
     }
 
-    fn rewrite_block(&self, code: &mut Code, block: BlockId, chosen: &[Word]) {
+    fn rewrite_block(&self, code: &mut Code, block: BlockId, gone: &[bool]) {
         let ops = std::mem::take(&mut code.blocks[block].ops);
         let mut out = Vec::with_capacity(ops.len());
         for mut op in ops {
             let shape = op.shape();
             for (slot, &words) in shape.src.iter().enumerate().filter(|(_, words)| **words > 0) {
-                let Some(place) = op.src[slot].as_word().and_then(|word| self.home(code, word, chosen)) else {
+                let Some(place) = op.src[slot].as_word().and_then(|word| self.home(code, word, gone)) else {
                     continue;
                 };
                 let carrier = code.group(words);
@@ -102,7 +106,7 @@ impl Spilled {
             let home = op
                 .dst
                 .filter(|_| shape.dst > 0)
-                .and_then(|word| self.home(code, word, chosen));
+                .and_then(|word| self.home(code, word, gone));
             let Some(place) = home else {
                 out.push(op);
                 continue;
@@ -117,25 +121,31 @@ impl Spilled {
     }
 
     /// The place in memory of a word that goes, if it does.
-    fn home(&self, code: &Code, word: Word, chosen: &[Word]) -> Option<u32> {
+    fn home(&self, code: &Code, word: Word, gone: &[bool]) -> Option<u32> {
         let first = code.groups[word.0 as usize].0;
-        let is_meant = chosen.contains(&first);
-        is_meant.then(|| self.places[&first] + 4 * (word.0 - first.0))
+        // Words that this pass made carry values and never go.
+        let goes = gone.get(first.0 as usize).copied().unwrap_or(false);
+        goes.then(|| self.places[&first] + 4 * (word.0 - first.0))
     }
 }
 
-/// The most words wanted at a time, and when, without those that go.
-fn crowd(spans: &[Spans], code: &Code, gone: &[Word]) -> (usize, u32) {
-    let mut changes: Vec<(u32, i32)> = Vec::new();
-    for (n, list) in spans.iter().enumerate() {
-        if gone.contains(&code.groups[n].0) {
-            continue;
-        }
-        changes.extend(list.iter().flat_map(|&(start, end)| [(start, 1), (end, -1)]));
+/// When each word begins and ceases to be wanted, in order of time: the change of the number wanted, and the word's group.
+fn changes(spans: &[Spans], code: &Code) -> Vec<(u32, i32, Word)> {
+    let mut changes: Vec<(u32, i32, Word)> = Vec::new();
+    for (list, &(group, _)) in spans.iter().zip(&code.groups) {
+        changes.extend(
+            list.iter()
+                .flat_map(|&(start, end)| [(start, 1, group), (end, -1, group)]),
+        );
     }
     changes.sort_unstable();
+    changes
+}
+
+/// The most words wanted at a time, and when, without those that go.
+fn crowd(changes: &[(u32, i32, Word)], gone: &[bool]) -> (usize, u32) {
     let (mut now, mut most) = (0, (0, 0));
-    for (time, change) in changes {
+    for &(time, change, _) in changes.iter().filter(|(.., group)| !gone[group.0 as usize]) {
         now += change;
         if now > most.0 {
             most = (now, time);
