@@ -29,13 +29,15 @@ pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
     false
 }
 
-/// Adds times to a set of times. The cost grows with what lies behind the start of `more`.
+/// Adds times to a set of times. Only those between the first and the last of `more` are looked at.
 pub(super) fn merge(times: &mut Spans, more: &[(u32, u32)]) {
-    let Some(&(begins, _)) = more.first() else { return };
-    let apart = times.partition_point(|span| span.1 < begins);
-    let mut tail = times.split_off(apart);
-    tail.extend(more);
-    times.extend(sorted(tail));
+    let (Some(&(begins, _)), Some(&(_, ends))) = (more.first(), more.last()) else {
+        return;
+    };
+    let first = times.partition_point(|span| span.1 < begins);
+    let last = times.partition_point(|span| span.0 <= ends).max(first);
+    let between = [&times[first..last], more].concat();
+    times.splice(first..last, sorted(between));
 }
 
 /// A list of times as a set.
