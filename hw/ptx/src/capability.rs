@@ -130,7 +130,7 @@ impl Feature {
     fn is_of(&self, instruction: &Instruction<'_>) -> bool {
         let has = |word: &&str| instruction.qualifiers.iter().any(|name| name.text == *word);
         (self.opcodes.is_empty() || self.opcodes.contains(&instruction.opcode.text))
-            && (self.words.is_empty() || self.words.iter().any(|word| has(word)))
+            && (self.words.is_empty() || self.words.iter().any(has))
     }
 }
 
