@@ -128,7 +128,11 @@ impl<'a> Cta<'a> {
 
     /// The number of a barrier, where a CTA has it and it takes this thread count. Only a warp that waits may mean the whole CTA.
     pub fn barrier_number(number: u32, threads: u32, passes: bool) -> Option<usize> {
-        let counts = if threads == 0 { !passes } else { threads.is_multiple_of(32) };
+        let counts = if threads == 0 {
+            !passes
+        } else {
+            threads.is_multiple_of(32)
+        };
         (counts && (number as usize) < BARRIERS).then_some(number as usize)
     }
 

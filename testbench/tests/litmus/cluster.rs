@@ -4,8 +4,8 @@ use warpwave_components::preset;
 
 use super::kernel::{finished, scenario};
 
-/// Block 0 of a cluster of two writes `X` in global memory, then lets block 1 know by `tell`; block 1, with the old line of `X` in its
-/// L1, waits by `learn`, then loads `X` and stores it behind. `%f` is a flag in global memory, `%remote` the word `flag` in block 1's
+/// Block 0 of a cluster of two writes `X` in global memory, then runs `tell`. Block 1 has the old line of `X` in its L1. It waits by
+/// `learn`, then loads `X` and stores what it found. `%f` is a flag in global memory, `%remote` the word `flag` in block 1's
 /// shared memory and `%bar` an mbarrier beside it.
 fn message(tell: &str, learn: &str) {
     let text = format!(

@@ -36,7 +36,7 @@ pub struct Pending {
     pub pc: u32,
     /// Packets not yet answered, and one more while packets are still being made; none in a free entry.
     pub left: u32,
-    /// Its epoch, by which fences know what they wait for.
+    /// Its epoch: the fences taken after it wait for it (`unit::fence`).
     pub epoch: u32,
     /// Sub-core of the warp.
     pub subcore: u8,

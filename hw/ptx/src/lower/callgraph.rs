@@ -83,7 +83,7 @@ impl<'c, 't, 'a> CallGraph<'c, 't, 'a> {
         found.expect("the function is one of this module")
     }
 
-    /// These functions and those that they call, by themselves or through others, nearest first.
+    /// The functions reached from `first` through calls, `first` included, nearest first.
     fn reached(&self, first: impl IntoIterator<Item = usize>) -> Vec<usize> {
         let mut is_found = vec![false; self.callees.len()];
         let mut found: Vec<usize> = Vec::new();

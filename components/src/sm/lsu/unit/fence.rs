@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::dialogue::grid;
 
-    /// A fence of a warp, by which it is told from others.
+    /// The fence of a warp.
     fn of_warp(warp: u8) -> Box<Flight> {
         let mut flight = Box::new(Flight::blank(0, grid("MEMBAR.GPU", 1)));
         flight.warp = warp;
