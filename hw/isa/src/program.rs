@@ -207,8 +207,10 @@ pub struct Needs {
     pub local_bytes: u32,
     /// Parameters in order.
     pub params: Vec<Param>,
-    /// Variables in shared and local memory and in the constant bank, in no order.
+    /// The program's own variables in shared and local memory, in no order.
     pub variables: Vec<Variable>,
+    /// Those of its module, which all programs of the module share: in shared and local memory and in the constant bank.
+    pub module_variables: Arc<[Variable]>,
     /// Exact block size that the kernel asks for (`.reqntid`), if any.
     pub required_block: Option<[u32; 3]>,
     /// Largest block that the kernel allows (`.maxntid`), if any.
@@ -235,11 +237,15 @@ impl Needs {
             variable.space == space && at.is_some_and(|at| at < variable.bytes || variable.bytes == 0)
         };
         let variable = self
-            .variables
-            .iter()
+            .all_variables()
             .filter(holds)
             .max_by_key(|variable| variable.offset)?;
         Some((variable, address - variable.offset))
+    }
+
+    /// The variables of the module, then those of the program.
+    pub fn all_variables(&self) -> impl Iterator<Item = &Variable> {
+        self.module_variables.iter().chain(&self.variables)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::ast::{
 use crate::diag::{Diagnostic, Span};
 use operand::is_special;
 use scope::{Meaning, Scopes};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// A register of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,10 +42,26 @@ pub(crate) struct Checked<'t, 'a> {
     pub functions: HashSet<&'a str>,
     /// Bodies in text order.
     pub bodies: Vec<Body<'t, 'a>>,
+    /// The number of each function with a body in `bodies`. Of two functions with one name the first counts.
+    numbers: HashMap<&'a str, usize>,
+}
+
+impl<'t, 'a> Checked<'t, 'a> {
+    /// The number of a function with a body in [`Checked::bodies`].
+    pub fn number(&self, function: &str) -> Option<usize> {
+        self.numbers.get(function).copied()
+    }
+
+    /// The body of a function.
+    pub fn body(&self, function: &str) -> Option<&Body<'t, 'a>> {
+        Some(&self.bodies[self.number(function)?])
+    }
 }
 
 /// A function's code, flat: scopes are gone.
 pub(crate) struct Body<'t, 'a> {
+    /// Its place in [`Checked::bodies`].
+    pub number: usize,
     pub function: &'t Function<'a>,
     /// Its parameters, in order.
     pub params: Vec<SymbolId>,
@@ -53,6 +69,8 @@ pub(crate) struct Body<'t, 'a> {
     pub symbols: Vec<SymbolId>,
     /// The type of each register.
     pub registers: Vec<Type>,
+    /// True if declarations were left out, since there are too many.
+    is_full: bool,
     pub n_labels: u32,
     /// The targets of each `.branchtargets`.
     pub tables: Vec<Vec<LabelId>>,
@@ -153,6 +171,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 n_module_symbols: 0,
                 functions: HashSet::new(),
                 bodies: Vec::new(),
+                numbers: HashMap::new(),
             },
             scopes: Scopes::default(),
             files: module.files.iter().map(|(index, _)| *index).collect(),
@@ -191,7 +210,12 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
         self.block(block);
         self.scopes.close();
-        let finished = std::mem::replace(&mut self.body, Body::of(&EMPTY));
+        let mut finished = std::mem::replace(&mut self.body, Body::of(&EMPTY));
+        finished.number = self.checked.bodies.len();
+        self.checked
+            .numbers
+            .entry(function.name.text)
+            .or_insert(finished.number);
         self.checked.bodies.push(finished);
     }
 
@@ -276,6 +300,15 @@ impl<'t, 'a> Checker<'t, 'a> {
         for &(name, count) in &registers.names {
             let first = RegId(self.body.registers.len() as u32);
             let n = count.unwrap_or(1) * registers.vector;
+            if self.body.registers.len() as u32 + n > MAX_REGISTERS {
+                if !std::mem::replace(&mut self.body.is_full, true) {
+                    self.find(
+                        name.span,
+                        format!("more than {MAX_REGISTERS} registers in one function"),
+                    );
+                }
+                continue;
+            }
             self.body
                 .registers
                 .extend(std::iter::repeat_n(registers.ty, n as usize));
@@ -336,7 +369,8 @@ impl<'t, 'a> Checker<'t, 'a> {
 
     /// Reports a name once in a function.
     fn undefined(&mut self, name: Name<'a>, what: &str) {
-        if !self.reported.insert(name.text) {
+        // A register may be one of those that were left out.
+        if self.body.is_full || !self.reported.insert(name.text) {
             return;
         }
         let finding = Diagnostic::malformed(name.span, format!("undefined {what} `{}`", name.text));
@@ -351,6 +385,9 @@ impl<'t, 'a> Checker<'t, 'a> {
         });
     }
 }
+
+/// Registers that a function may declare. A text of few bytes must not ask the host for gigabytes.
+const MAX_REGISTERS: u32 = 1 << 20;
 
 /// No machine holds a larger one in module data.
 const MAX_VARIABLE_BYTES: u64 = 1 << 31;
@@ -370,10 +407,12 @@ fn usual_type(register: &str) -> &'static str {
 impl<'t, 'a> Body<'t, 'a> {
     fn of(function: &'t Function<'a>) -> Self {
         Body {
+            number: 0,
             function,
             params: Vec::new(),
             symbols: Vec::new(),
             registers: Vec::new(),
+            is_full: false,
             n_labels: 0,
             tables: Vec::new(),
             code: Vec::new(),

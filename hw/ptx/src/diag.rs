@@ -17,6 +17,10 @@ const LONGEST_LINE: usize = 160;
 /// Of these, the characters before the place.
 const BEFORE: usize = 60;
 
+/// Bytes of a message, and of these the bytes of its end.
+const LONGEST_MESSAGE: usize = 300;
+const MESSAGE_END: usize = 80;
+
 /// A range of bytes in the PTX text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
@@ -90,7 +94,7 @@ impl Diagnostic {
         Diagnostic {
             severity,
             span,
-            message: message.into(),
+            message: shortened(message.into()),
             help: None,
         }
     }
@@ -98,7 +102,7 @@ impl Diagnostic {
     /// Adds what the reader may do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(shortened(help.into()));
         self
     }
 
@@ -135,6 +139,16 @@ impl Diagnostic {
     pub fn line(&self, text: &str) -> usize {
         Place::of(self.span, text).line
     }
+}
+
+/// A message that quotes a long word shows its beginning and the end of the message.
+fn shortened(message: String) -> String {
+    if message.len() <= LONGEST_MESSAGE {
+        return message;
+    }
+    let start = floor_char(&message, LONGEST_MESSAGE - MESSAGE_END);
+    let end = floor_char(&message, message.len() - MESSAGE_END);
+    format!("{}{CUT}{}", &message[..start], &message[end..])
 }
 
 /// All findings as text, one after the other: the first [`MOST_FINDINGS`], then how many are left.

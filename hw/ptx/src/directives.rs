@@ -15,6 +15,12 @@ const PARAM_BYTES: [u64; 2] = [4352, 32_764];
 /// Bytes of a variable or of a function's parameter: more than any GPU has.
 const MOST_BYTES: u64 = 1 << 40;
 
+/// Bytes of a call's parameter. Each word of it is a register.
+const CALL_PARAM_BYTES: u64 = 1 << 16;
+
+/// Bytes of all global variables of a module. The host holds them while it loads the module.
+const GLOBAL_BYTES: u64 = 1 << 31;
+
 /// The largest alignment. No space of the machine is aligned to more.
 const MOST_ALIGN: u64 = 1 << 16;
 
@@ -27,10 +33,29 @@ pub(crate) fn check(module: &Module<'_>) -> Vec<Diagnostic> {
         .variables
         .iter()
         .for_each(|variable| check_variable(variable, &mut findings));
+    check_globals(module, &mut findings);
     for function in &module.functions {
         check_function(module, function, &mut findings);
     }
     findings
+}
+
+/// The variable with which the global variables become too large together.
+fn check_globals(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
+    let mut bytes = 0u64;
+    let mut globals = module
+        .variables
+        .iter()
+        .filter(|variable| variable.space == Space::Global);
+    let last = globals.find(|variable| {
+        bytes = bytes.saturating_add(variable.bytes());
+        bytes > GLOBAL_BYTES
+    });
+    if let Some(variable) = last {
+        let message = "the module's global variables have more than 2 GiB";
+        let finding = Diagnostic::unsupported(variable.name.span, message);
+        findings.push(finding.help("pass buffers to the kernel instead"));
+    }
 }
 
 fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
@@ -65,7 +90,12 @@ fn check_target(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
 
 fn check_function(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
     let params = function.returns.iter().chain(&function.params);
-    params.for_each(|param| check_variable(param, findings));
+    for param in params {
+        check_variable(param, findings);
+        if !function.is_entry {
+            check_call_param(param, findings);
+        }
+    }
     if function.is_entry {
         check_kernel_params(module, function, findings);
     }
@@ -77,10 +107,23 @@ fn check_function(module: &Module<'_>, function: &Function<'_>, findings: &mut V
 fn check_statements(statements: &[Statement<'_>], findings: &mut Vec<Diagnostic>) {
     for statement in statements {
         match statement {
-            Statement::Variable(variable) => check_variable(variable, findings),
+            Statement::Variable(variable) => {
+                check_variable(variable, findings);
+                check_call_param(variable, findings);
+            }
             Statement::Block(block) => check_statements(&block.statements, findings),
             _ => {}
         }
+    }
+}
+
+fn check_call_param(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
+    if variable.space == Space::Param && variable.bytes() > CALL_PARAM_BYTES {
+        let message = format!(
+            "`{}` has more than {CALL_PARAM_BYTES} bytes, the most of a call's parameter",
+            variable.name.text
+        );
+        findings.push(Diagnostic::unsupported(variable.name.span, message).help("pass a pointer instead"));
     }
 }
 

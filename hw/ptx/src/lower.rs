@@ -125,7 +125,12 @@ pub(crate) fn stages<'t, 'a>(
 }
 
 /// Selected code through every pass, with physical registers, as a program.
-fn finish(code: &mut Code, body: &Body<'_, '_>, layout: &Layout, look: Look<'_>) -> Result<Program, Vec<Diagnostic>> {
+fn finish(
+    code: &mut Code,
+    body: &Body<'_, '_>,
+    layout: &Layout<'_>,
+    look: Look<'_>,
+) -> Result<Program, Vec<Diagnostic>> {
     code.most_registers = limits::registers(body.function);
     for (name, pass) in PASSES {
         pass(code);

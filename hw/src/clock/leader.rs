@@ -50,9 +50,9 @@ impl<'a> WorkerPool<'a> {
         (0..self.workers.len()).map(|number| self.worker(number))
     }
 
-    /// Runs a window on all threads, or on this thread if `is_small`. `None` if another thread has panicked.
-    fn run(&self, window: Window, is_small: bool) -> Option<()> {
-        if is_small || self.workers.len() == 1 {
+    /// Runs a window on all threads, or on this thread if it `is_small`. `None` if another thread has panicked.
+    fn run(&self, window: Window, is_small: impl FnOnce() -> bool) -> Option<()> {
+        if self.workers.len() == 1 || is_small() {
             self.workers().for_each(|mut worker| worker.run(window));
             return Some(());
         }
@@ -188,7 +188,7 @@ impl<'a> Leader<'a> {
         };
         let end = (other + self.lookahead).min(limit);
         assert!(end <= Cycle::LAST, "cycle {end} is beyond the last, {}", Cycle::LAST);
-        self.pool.run(Window { role, from, end }, self.is_small(role, end))?;
+        self.pool.run(Window { role, from, end }, || self.is_small(role, end))?;
         match role {
             Role::Interconnect => self.interconnect = end,
             Role::Leaf => self.leaves = end,

@@ -140,7 +140,7 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
         "global" => return bench.regions().to_vec(),
         _ => return Vec::new(),
     };
-    let variables = needs.variables.iter().filter(|variable| variable.space == space);
+    let variables = needs.all_variables().filter(|variable| variable.space == space);
     let named = |variable: &Variable| match variable.bytes {
         0 => region(&variable.name, variable.offset, dynamic),
         bytes => region(&variable.name, variable.offset, bytes),

@@ -19,6 +19,9 @@ pub(super) enum Meaning {
     Targets(u32),
 }
 
+/// Digits of the largest number of a register.
+const MOST_DIGITS: usize = 7;
+
 /// The names of one `{ }`.
 #[derive(Default)]
 struct Scope<'a> {
@@ -32,7 +35,8 @@ impl Scope<'_> {
         if let Some(&meaning) = self.names.get(name) {
             return Some(meaning);
         }
-        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit);
+        let digits = digits.take(MOST_DIGITS).count();
         let split = name.len() - digits;
         // A family's name may itself end in a digit: `%x1<4>` declares `%x10` to `%x13`.
         (split..name.len()).find_map(|at| self.family_member(&name[..at], &name[at..]))

@@ -3,17 +3,17 @@
 //! A function's address is a number of the module's own, [`address`]: code has no other at this point. A call through a register may
 //! reach every function whose address the module takes.
 
+use super::graph::order::in_cycles;
 use crate::ast::Init;
 use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Bytes between the addresses of functions.
 const APART: u64 = 16;
 
 /// The address of a function with a body; never zero.
 pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
-    let index = checked.bodies.iter().position(|body| body.function.name.text == name)?;
-    Some((index as u64 + 1) * APART)
+    Some((checked.number(name)? as u64 + 1) * APART)
 }
 
 /// Whether the module calls a function of this name that it does not have.
@@ -24,7 +24,7 @@ pub(crate) fn calls(checked: &Checked<'_, '_>, name: &str) -> bool {
 }
 
 /// The functions whose address the module takes, in text order: their places among those with a body.
-pub(crate) fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
+fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
     let mut names = HashSet::new();
     for variable in &checked.symbols {
         variable.init.iter().for_each(|init| in_data(init, &mut names));
@@ -41,81 +41,75 @@ pub(crate) fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
         .collect()
 }
 
-/// The calls of a module.
-pub(crate) struct CallGraph<'c, 't, 'a> {
-    checked: &'c Checked<'t, 'a>,
+/// The calls of a module. A function is its number in [`Checked::bodies`].
+#[derive(Default)]
+pub(crate) struct CallGraph {
     /// Functions whose address the module takes, in text order.
-    pub taken: Vec<&'c Body<'t, 'a>>,
-    /// For each function with a body the functions that it calls, or may call, as indices.
+    pub taken: Vec<usize>,
+    /// The functions that each function calls, in text order of the calls. The number behind the last function is a call through a
+    /// register.
     callees: Vec<Vec<usize>>,
+    recursive: Vec<bool>,
 }
 
-impl<'c, 't, 'a> CallGraph<'c, 't, 'a> {
-    /// Of a module whose [`taken`] functions are known.
-    pub fn of(checked: &'c Checked<'t, 'a>, taken: &[usize]) -> Self {
-        let named = checked.bodies.iter().enumerate();
-        // Of two functions with one name the first counts.
-        let numbers: HashMap<&str, usize> = named.rev().map(|(n, body)| (body.function.name.text, n)).collect();
-        let callees = |body| callees(body, &numbers, taken);
+impl CallGraph {
+    pub fn of(checked: &Checked<'_, '_>) -> Self {
+        let taken = taken(checked);
+        let callees: Vec<Vec<usize>> = checked.bodies.iter().map(|body| callees(checked, body)).collect();
+        // A node of its own stands for the calls through registers: it calls each function whose address is taken.
+        let with_register = [callees.as_slice(), std::slice::from_ref(&taken)].concat();
         CallGraph {
-            checked,
-            taken: taken.iter().map(|&n| &checked.bodies[n]).collect(),
-            callees: checked.bodies.iter().map(callees).collect(),
+            recursive: in_cycles(&with_register),
+            taken,
+            callees,
         }
     }
 
-    /// A function and those that it calls, by itself or through others.
-    pub fn closure(&self, body: &Body<'t, 'a>) -> Vec<&'c Body<'t, 'a>> {
-        let mut found = self.reached([self.index(body)]);
-        let bodies = &self.checked.bodies;
-        found.drain(..).map(|n| &bodies[n]).collect()
-    }
-
     /// Whether a function may come to call itself.
-    pub fn is_recursive(&self, body: &Body<'t, 'a>) -> bool {
-        let index = self.index(body);
-        self.reached(self.callees[index].iter().copied()).contains(&index)
+    pub fn is_recursive(&self, function: usize) -> bool {
+        self.recursive[function]
     }
 
-    fn index(&self, body: &Body<'t, 'a>) -> usize {
-        let bodies = self.checked.bodies.iter();
-        let found = bodies.into_iter().position(|other| std::ptr::eq(other, body));
-        found.expect("the function is one of this module")
-    }
-
-    /// The functions reached from `first` through calls, `first` included, nearest first.
-    fn reached(&self, first: impl IntoIterator<Item = usize>) -> Vec<usize> {
-        let mut is_found = vec![false; self.callees.len()];
-        let mut found: Vec<usize> = Vec::new();
+    /// A function and those that it calls, by itself or through others, nearest first.
+    pub fn closure(&self, function: usize) -> Vec<usize> {
+        let through_register = self.callees.len();
+        let mut is_found = vec![false; self.callees.len() + 1];
+        let mut found = Vec::new();
         let mut add = |n: usize, found: &mut Vec<usize>| {
-            if !std::mem::replace(&mut is_found[n], true) {
+            if std::mem::replace(&mut is_found[n], true) {
+                return false;
+            }
+            if n != through_register {
                 found.push(n);
             }
+            true
         };
-        first.into_iter().for_each(|n| add(n, &mut found));
+        add(function, &mut found);
         let mut next = 0;
         while let Some(&n) = found.get(next) {
             next += 1;
-            self.callees[n].iter().for_each(|&callee| add(callee, &mut found));
+            for &callee in &self.callees[n] {
+                if add(callee, &mut found) && callee == through_register {
+                    self.taken.iter().for_each(|&n| _ = add(n, &mut found));
+                }
+            }
         }
         found
     }
 }
 
-/// Functions that a function calls, or may call through a register, in text order of the calls.
-fn callees(body: &Body<'_, '_>, numbers: &HashMap<&str, usize>, taken: &[usize]) -> Vec<usize> {
-    let mut found = Vec::new();
-    for op in ops(body).filter(|op| op.instruction.opcode.text == "call") {
+/// Functions that a function calls, each once.
+fn callees(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Vec<usize> {
+    let mut is_found = HashSet::new();
+    let calls = ops(body).filter(|op| op.instruction.opcode.text == "call");
+    let callees = calls.filter_map(|op| {
         let name = op.operands.iter().find_map(|value| match value {
             Value::Function(name) => Some(*name),
             _ => None,
         });
-        match name {
-            Some(name) => found.extend(numbers.get(name)),
-            None => found.extend(taken),
-        }
-    }
-    found
+        name.map_or(Some(checked.bodies.len()), |name| checked.number(name))
+    });
+    callees.filter(|&callee| is_found.insert(callee)).collect()
 }
 
 /// Whether a function makes generic addresses of parameters or constants.
@@ -143,12 +137,22 @@ fn ops<'b, 't, 'a>(body: &'b Body<'t, 'a>) -> impl Iterator<Item = &'b Op<'t, 'a
     })
 }
 
+/// A kernel and the functions that it calls, by itself or through others, nearest first.
+pub(super) fn functions<'c, 't, 'a>(
+    checked: &'c Checked<'t, 'a>,
+    graph: &CallGraph,
+    kernel: &Body<'t, 'a>,
+) -> Vec<&'c Body<'t, 'a>> {
+    let numbers = graph.closure(kernel.number).into_iter();
+    numbers.map(|n| &checked.bodies[n]).collect()
+}
+
 /// Variables of the module that a kernel can reach: through its functions, and through the addresses in other variables.
-pub(super) fn reachable_data(graph: &CallGraph<'_, '_, '_>, kernel: &Body<'_, '_>) -> HashSet<SymbolId> {
-    let symbols = &graph.checked.symbols[..graph.checked.n_module_symbols];
+pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kernel: &Body<'_, '_>) -> HashSet<SymbolId> {
+    let symbols = &checked.symbols[..checked.n_module_symbols];
     let mut found = HashSet::new();
     let mut open = Vec::new();
-    for op in graph.closure(kernel).into_iter().flat_map(ops) {
+    for op in functions(checked, graph, kernel).into_iter().flat_map(ops) {
         op.operands.iter().for_each(|value| variables_in(value, &mut open));
     }
     while let Some(symbol) = open.pop() {

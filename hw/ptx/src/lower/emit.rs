@@ -13,7 +13,7 @@ use warpwave_isa::reg::{Guard, Pred, Reg};
 pub(super) fn run(
     code: &Code,
     function: &Function<'_>,
-    layout: &Layout,
+    layout: &Layout<'_>,
     allocation: &Allocation,
     preds: &[Pred],
     local_bytes: u32,
@@ -39,6 +39,7 @@ pub(super) fn run(
         local_bytes,
         params: layout.params.clone(),
         variables: layout.variables.clone(),
+        module_variables: layout.module_variables(),
         required_block: limit(".reqntid"),
         max_block: limit(".maxntid"),
         cluster: cluster_need(function),

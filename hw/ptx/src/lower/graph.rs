@@ -1,6 +1,6 @@
 //! The control-flow graph: who follows whom, dominators, loops; and which words hold one value for ever.
 
-mod order;
+pub(super) mod order;
 
 use super::code::{Bits, BlockId, Code, Op, When, Word};
 use order::Forest;

@@ -10,6 +10,7 @@ use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Severity, Span};
 use crate::print;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use warpwave_isa::program::{self as isa, Param};
 use warpwave_isa::space::{PARAM_WINDOW, Space as MemorySpace, WINDOW_BYTES, bank0};
 
@@ -41,48 +42,47 @@ pub(crate) enum Place {
 }
 
 /// Places of the variables that one kernel sees.
-pub(crate) struct Layout {
+pub(crate) struct Layout<'m> {
+    module: &'m ModuleLayout,
+    /// Places of the kernel's own variables and of those of its functions.
     places: HashMap<SymbolId, Place>,
     pub params: Vec<Param>,
     pub shared_bytes: u32,
     pub local_bytes: u32,
+    /// Variables that are not the module's.
     pub variables: Vec<isa::Variable>,
+    /// Its names of dynamic shared memory, and where that begins.
+    dynamic: HashSet<SymbolId>,
+    dynamic_at: u32,
     /// Functions that may come to call themselves.
     recursive: HashSet<String>,
-    /// Whether the module takes the generic address of a parameter or constant.
-    pub constants_are_generic: bool,
-    /// Whether a function of the module takes memory from the stack by itself.
-    takes_stack: bool,
     /// Where the stack of such functions begins in local memory.
     pub stack_at: u32,
-    print_buffer: Option<u32>,
-    /// The module's functions whose address it takes, by their place among those with a body.
-    pub taken: Vec<usize>,
 }
 
 /// Bytes of local memory for the stack of functions that call themselves, four times what CUDA gives a thread by default, since the
 /// frames here hold copies that a compiler's would not.
 const STACK_BYTES: u32 = 4096;
 
-impl Layout {
-    pub fn of(checked: &Checked<'_, '_>, module: &ModuleLayout, body: &Body<'_, '_>) -> Layout {
+/// Names of dynamic shared memory that a program knows. All of them mean the same bytes.
+const DYNAMIC_NAMES: usize = 16;
+
+impl<'m> Layout<'m> {
+    pub fn of(checked: &Checked<'_, '_>, module: &'m ModuleLayout, body: &Body<'_, '_>) -> Layout<'m> {
         let mut layout = Layout {
-            places: module.places.clone(),
+            module,
+            places: HashMap::new(),
             params: Vec::new(),
-            shared_bytes: 0,
-            local_bytes: 0,
-            variables: module.variables(),
+            shared_bytes: module.shared_bytes,
+            local_bytes: module.local_bytes,
+            variables: Vec::new(),
+            dynamic: HashSet::new(),
+            dynamic_at: 0,
             recursive: HashSet::new(),
-            constants_are_generic: module.generic_constants
-                || checked.bodies.iter().any(callgraph::takes_constant_addresses),
-            takes_stack: false,
             stack_at: 0,
-            print_buffer: module.print_buffer,
-            taken: module.taken.clone(),
         };
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
-        layout.takes_stack = checked.bodies.iter().any(callgraph::uses_stack);
         if layout.has_stack() {
             layout.stack_at = layout.local_bytes.next_multiple_of(8);
             layout.local_bytes = layout.stack_at.saturating_add(STACK_BYTES);
@@ -91,12 +91,31 @@ impl Layout {
     }
 
     pub fn place(&self, symbol: SymbolId) -> Option<Place> {
-        self.places.get(&symbol).copied()
+        if self.dynamic.contains(&symbol) || self.module.dynamic.symbols.contains(&symbol) {
+            return Some(Place::Shared(self.dynamic_at));
+        }
+        let own = self.places.get(&symbol);
+        own.or_else(|| self.module.places.get(&symbol)).copied()
     }
 
     /// The number among the global variables of the buffer for `vprintf`, in modules that call it.
     pub fn print_buffer(&self) -> Option<u32> {
-        self.print_buffer
+        self.module.print_buffer
+    }
+
+    /// The functions whose address the module takes, by their place among those with a body.
+    pub fn taken(&self) -> &'m [usize] {
+        &self.module.calls.taken
+    }
+
+    /// Whether the module takes the generic address of a parameter or constant.
+    pub fn constants_are_generic(&self) -> bool {
+        self.module.generic_constants
+    }
+
+    /// The module's variables in shared, local and constant memory, for people.
+    pub fn module_variables(&self) -> Arc<[isa::Variable]> {
+        Arc::clone(&self.module.variables)
     }
 
     /// Whether a function of this name may come to call itself.
@@ -106,7 +125,7 @@ impl Layout {
 
     /// Whether any function may, or takes memory from the stack by itself.
     pub fn has_stack(&self) -> bool {
-        self.takes_stack || !self.recursive.is_empty()
+        self.module.takes_stack || !self.recursive.is_empty()
     }
 
     fn place_params(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
@@ -127,52 +146,87 @@ impl Layout {
 
     /// Static shared variables in order, then the dynamic part: all `.extern .shared` names are its start.
     fn place_variables(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
-        let module_scope = (0..checked.n_module_symbols as u32).map(SymbolId);
-        let graph = CallGraph::of(checked, &self.taken);
-        let functions = graph.closure(body);
-        let recursive = functions.iter().filter(|function| graph.is_recursive(function));
+        let functions = callgraph::functions(checked, &self.module.calls, body);
+        let is_recursive = |function: &&&Body<'_, '_>| self.module.calls.is_recursive(function.number);
+        let recursive = functions.iter().filter(is_recursive);
         self.recursive = recursive
             .map(|function| function.function.name.text.to_owned())
             .collect();
         let own = functions.iter().flat_map(|body| body.symbols.iter().copied());
         let of_functions = functions.iter().skip(1).flat_map(|body| body.params.iter().copied());
-        let all: Vec<SymbolId> = module_scope.chain(own).chain(of_functions).collect();
-        let mut dynamic = Vec::new();
-        for &symbol in &all {
+        let mut dynamic = Dynamic {
+            align: self.module.dynamic.align,
+            names: self.module.dynamic.names.clone(),
+            symbols: HashSet::new(),
+        };
+        for symbol in own.chain(of_functions) {
             let variable = checked.symbols[symbol.0 as usize];
-            match variable.space {
-                Space::Shared if variable.dims.contains(&None) => dynamic.push(symbol),
-                Space::Shared => {
-                    let offset = advance(&mut self.shared_bytes, variable);
-                    self.places.insert(symbol, Place::Shared(offset));
-                    self.variables.push(named(variable, MemorySpace::Shared, offset));
-                }
-                Space::Local => {
-                    let offset = advance(&mut self.local_bytes, variable);
-                    self.places.insert(symbol, Place::Local(offset));
-                    self.variables.push(named(variable, MemorySpace::Local, offset));
-                }
-                Space::Param => {
-                    self.places.insert(symbol, Place::Call);
-                }
-                _ => {}
+            let ends = (&mut self.shared_bytes, &mut self.local_bytes);
+            if variable.space == Space::Param {
+                self.places.insert(symbol, Place::Call);
+            } else if is_dynamic(variable) {
+                dynamic.add(symbol, variable);
+            } else if let Some((place, named)) = in_memory(variable, ends) {
+                self.variables.push(named);
+                self.places.insert(symbol, place);
             }
         }
-        let align = dynamic
-            .iter()
-            .map(|symbol| checked.symbols[symbol.0 as usize].alignment())
-            .max();
-        let start = u64::from(self.shared_bytes).next_multiple_of(align.unwrap_or(1));
-        let start = u32::try_from(start).unwrap_or(u32::MAX);
-        if !dynamic.is_empty() {
-            self.shared_bytes = start;
+        self.place_dynamic(dynamic);
+    }
+
+    /// Dynamic shared memory begins behind all other variables.
+    fn place_dynamic(&mut self, dynamic: Dynamic) {
+        let Some(align) = dynamic.align else { return };
+        let start = u64::from(self.shared_bytes).next_multiple_of(align);
+        self.dynamic_at = u32::try_from(start).unwrap_or(u32::MAX);
+        self.shared_bytes = self.dynamic_at;
+        let named = dynamic.names.into_iter().map(|name| isa::Variable {
+            name,
+            space: MemorySpace::Shared,
+            offset: self.dynamic_at,
+            bytes: 0,
+        });
+        self.variables.extend(named);
+        self.dynamic = dynamic.symbols;
+    }
+}
+
+/// The names of dynamic shared memory.
+#[derive(Default)]
+struct Dynamic {
+    /// The largest alignment; none without a name.
+    align: Option<u64>,
+    /// Some of the names, for people.
+    names: Vec<String>,
+    symbols: HashSet<SymbolId>,
+}
+
+impl Dynamic {
+    fn add(&mut self, symbol: SymbolId, variable: &Variable<'_>) {
+        self.align = self.align.max(Some(variable.alignment()));
+        self.symbols.insert(symbol);
+        if self.names.len() < DYNAMIC_NAMES {
+            self.names.push(variable.name.text.to_owned());
         }
-        for symbol in &dynamic {
-            let variable = checked.symbols[symbol.0 as usize];
-            self.variables.push(named(variable, MemorySpace::Shared, start));
+    }
+}
+
+fn is_dynamic(variable: &Variable<'_>) -> bool {
+    variable.space == Space::Shared && variable.dims.contains(&None)
+}
+
+/// Puts a variable of shared or local memory behind the others, given where those of each space end.
+fn in_memory(variable: &Variable<'_>, ends: (&mut u32, &mut u32)) -> Option<(Place, isa::Variable)> {
+    match variable.space {
+        Space::Shared => {
+            let offset = advance(ends.0, variable);
+            Some((Place::Shared(offset), named(variable, MemorySpace::Shared, offset)))
         }
-        self.places
-            .extend(dynamic.into_iter().map(|symbol| (symbol, Place::Shared(start))));
+        Space::Local => {
+            let offset = advance(ends.1, variable);
+            Some((Place::Local(offset), named(variable, MemorySpace::Local, offset)))
+        }
+        _ => None,
     }
 }
 
@@ -218,10 +272,21 @@ pub struct Constant {
     pub bytes: u32,
 }
 
+impl Constant {
+    fn as_variable(&self) -> isa::Variable {
+        isa::Variable {
+            name: self.name.clone(),
+            space: MemorySpace::Const,
+            offset: self.offset,
+            bytes: self.bytes,
+        }
+    }
+}
+
 /// Bytes of constant bank 3.
 const CONST_BYTES: usize = 1 << 16;
 
-/// A module's own variables and their initial bytes.
+/// A module's own variables and their initial bytes, and what else holds for all of its kernels.
 #[derive(Default)]
 pub(crate) struct ModuleLayout {
     places: HashMap<SymbolId, Place>,
@@ -230,11 +295,18 @@ pub(crate) struct ModuleLayout {
     pub globals: Vec<Global>,
     /// The number of the buffer for `vprintf` among them.
     print_buffer: Option<u32>,
-    /// The functions whose address the module takes.
-    taken: Vec<usize>,
+    /// Bytes of its variables in shared memory, and in local memory.
+    shared_bytes: u32,
+    local_bytes: u32,
+    dynamic: Dynamic,
+    /// Its variables in shared, local and constant memory, for people.
+    variables: Arc<[isa::Variable]>,
+    calls: CallGraph,
+    /// Whether a function takes memory from the stack by itself.
+    takes_stack: bool,
     /// Addresses in the constant image that the host writes.
     pub constant_relocations: Vec<Relocation>,
-    /// True if some initial value is the generic address of a constant.
+    /// True if some initial value or function takes the generic address of a constant or parameter.
     generic_constants: bool,
     /// Unsupported initial values, each with its variable.
     pub unsupported: Vec<(SymbolId, Diagnostic)>,
@@ -243,13 +315,17 @@ pub(crate) struct ModuleLayout {
 impl ModuleLayout {
     pub fn of(checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) -> ModuleLayout {
         let mut layout = ModuleLayout {
-            taken: callgraph::taken(checked),
+            calls: CallGraph::of(checked),
+            takes_stack: checked.bodies.iter().any(callgraph::uses_stack),
             ..ModuleLayout::default()
         };
         let variables = &checked.symbols[..checked.n_module_symbols];
+        let mut in_memory = Vec::new();
         for (n, variable) in variables.iter().enumerate() {
-            layout.place(SymbolId(n as u32), variable);
+            in_memory.extend(layout.place(SymbolId(n as u32), variable));
         }
+        let constants = layout.constants.iter().map(Constant::as_variable);
+        layout.variables = constants.chain(in_memory).collect();
         layout.fill(checked, findings);
         layout.place_print_buffer(checked);
         if layout.globals.len() > CONST_BYTES / 8 {
@@ -297,7 +373,8 @@ impl ModuleLayout {
                 }
             }
         }
-        self.generic_constants = initializers.generic_constants;
+        self.generic_constants =
+            initializers.generic_constants || checked.bodies.iter().any(callgraph::takes_constant_addresses);
     }
 
     /// Findings on unsupported data that a kernel can reach.
@@ -305,20 +382,9 @@ impl ModuleLayout {
         if self.unsupported.is_empty() {
             return Vec::new();
         }
-        let reached = callgraph::reachable_data(&CallGraph::of(checked, &self.taken), kernel);
+        let reached = callgraph::reachable_data(checked, &self.calls, kernel);
         let faults = self.unsupported.iter().filter(|(symbol, _)| reached.contains(symbol));
         faults.map(|(_, finding)| finding.clone()).collect()
-    }
-
-    /// The constant variables, for people.
-    fn variables(&self) -> Vec<isa::Variable> {
-        let named = |constant: &Constant| isa::Variable {
-            name: constant.name.clone(),
-            space: MemorySpace::Const,
-            offset: constant.offset,
-            bytes: constant.bytes,
-        };
-        self.constants.iter().map(named).collect()
     }
 
     /// A module that calls `vprintf` gets a buffer for what it prints.
@@ -335,7 +401,9 @@ impl ModuleLayout {
         });
     }
 
-    fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) {
+    /// Places a variable. Returns what people may know of it, unless it is a constant or in device memory.
+    fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) -> Option<isa::Variable> {
+        let mut of_memory = None;
         let place = match variable.space {
             Space::Const => {
                 let mut end = self.constant.len() as u32;
@@ -360,8 +428,18 @@ impl ModuleLayout {
                 });
                 Place::Global(self.globals.len() as u32 - 1)
             }
-            _ => return,
+            _ if is_dynamic(variable) => {
+                self.dynamic.add(symbol, variable);
+                return None;
+            }
+            _ => {
+                let ends = (&mut self.shared_bytes, &mut self.local_bytes);
+                let (place, named) = in_memory(variable, ends)?;
+                of_memory = Some(named);
+                place
+            }
         };
         self.places.insert(symbol, place);
+        of_memory
     }
 }

@@ -46,6 +46,7 @@ use crate::ast::{Name, Type};
 use crate::check::{self, Body, Checked, RegId, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Lines};
 use frame::Frame;
+use live::AcrossCalls;
 use std::collections::HashMap;
 use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
@@ -54,7 +55,7 @@ use warpwave_isa::opcode::Opcode;
 pub(super) fn run<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     body: &'t Body<'t, 'a>,
-    layout: &Layout,
+    layout: &Layout<'_>,
     lines: &Lines,
 ) -> Result<Code, Vec<Diagnostic>> {
     let mut selector = Selector::new(checked, layout, lines);
@@ -67,6 +68,12 @@ pub(super) fn run<'t, 'a>(
 
 type Selected = Result<(), Diagnostic>;
 
+/// Operations of a kernel. Each takes some hundred bytes of the host's memory in each pass.
+const MAX_OPS: usize = 1 << 20;
+
+/// 32-bit registers of a kernel before registers are shared.
+const MAX_WORDS: usize = 1 << 22;
+
 /// A register of PTX here: the first of its words, or a flag.
 #[derive(Clone, Copy)]
 enum Home {
@@ -76,7 +83,7 @@ enum Home {
 
 struct Selector<'s, 't, 'a> {
     checked: &'t Checked<'t, 'a>,
-    layout: &'s Layout,
+    layout: &'s Layout<'s>,
     lines: &'s Lines,
     /// The kernel, and the functions that are being called, innermost last.
     frames: Vec<Frame<'t, 'a>>,
@@ -84,6 +91,11 @@ struct Selector<'s, 't, 'a> {
     call_words: HashMap<SymbolId, Word>,
     home_words: Vec<Range<u32>>,
     n_calls: usize,
+    n_ops: usize,
+    /// True once the code is too large, so that no more is selected.
+    is_too_large: bool,
+    /// What lives across the calls of each function that is called from inside, by its number.
+    across_calls: HashMap<usize, AcrossCalls>,
     /// The top of the stack, in kernels with functions that call themselves.
     stack: Option<Word>,
     code: Code,
@@ -170,7 +182,7 @@ impl<'t, 'a> Form<'t, 'a> {
 }
 
 impl<'s, 't, 'a> Selector<'s, 't, 'a> {
-    fn new(checked: &'t Checked<'t, 'a>, layout: &'s Layout, lines: &'s Lines) -> Self {
+    fn new(checked: &'t Checked<'t, 'a>, layout: &'s Layout<'s>, lines: &'s Lines) -> Self {
         Selector {
             checked,
             layout,
@@ -179,6 +191,9 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             call_words: HashMap::new(),
             home_words: Vec::new(),
             n_calls: 0,
+            n_ops: 0,
+            is_too_large: false,
+            across_calls: HashMap::new(),
             stack: None,
             code: Code {
                 blocks: vec![Block::default()],
@@ -206,6 +221,10 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         let body = self.frame().body;
         let line = self.frame().line;
         for (at, step) in body.code.iter().enumerate() {
+            // Code of the library is short, and its findings are not for the user.
+            if line.is_none() && self.outgrows() {
+                return;
+            }
             self.frames.last_mut().expect("a function is being selected").step = at;
             match step {
                 Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
@@ -227,6 +246,26 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         if line.is_none() {
             self.label(self.frame().end());
         }
+    }
+
+    /// Whether the code is larger than the host should bear, which is found once.
+    fn outgrows(&mut self) -> bool {
+        if self.is_too_large {
+            return true;
+        }
+        let what = match () {
+            () if self.n_ops > MAX_OPS => format!("{MAX_OPS} operations"),
+            () if self.code.groups.len() > MAX_WORDS => format!("{MAX_WORDS} registers"),
+            () => return false,
+        };
+        self.is_too_large = true;
+        let name = self.frames[0].body.function.name;
+        let message = format!(
+            "kernel `{}` has more than {what}, with those of the functions that it calls",
+            name.text
+        );
+        self.findings.push(Diagnostic::unsupported(name.span, message));
+        true
     }
 
     fn guard_of(&self, op: &check::Op<'_, '_>) -> When {
@@ -264,6 +303,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             op.what,
             super::code::What::Row(Opcode::Bra | Opcode::Exit | Opcode::Trap)
         );
+        self.n_ops += 1;
         if let Some(block) = self.code.blocks.last_mut() {
             block.ops.push(op);
         }
@@ -273,7 +313,12 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 
     fn is_home(&self, word: Word) -> bool {
-        self.frame().words.contains(&word.0) || self.home_words.iter().any(|words| words.contains(&word.0))
+        self.frame().words.contains(&word.0) || self.is_param_word(word)
+    }
+
+    fn is_param_word(&self, word: Word) -> bool {
+        let behind = self.home_words.partition_point(|words| words.end <= word.0);
+        self.home_words.get(behind).is_some_and(|words| words.contains(&word.0))
     }
 
     /// In a kernel with functions that call themselves, the stack is empty at first.

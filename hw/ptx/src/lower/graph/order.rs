@@ -48,7 +48,7 @@ impl Forest {
 }
 
 /// Whether each block can come back to itself: by the strongly connected components of Tarjan's algorithm.
-pub(super) fn in_cycles(successors: &[Vec<BlockId>]) -> Vec<bool> {
+pub(in crate::lower) fn in_cycles(successors: &[Vec<BlockId>]) -> Vec<bool> {
     const NONE: usize = usize::MAX;
     let n = successors.len();
     let (mut number, mut lowest) = (vec![NONE; n], vec![NONE; n]);

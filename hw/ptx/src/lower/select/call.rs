@@ -8,7 +8,7 @@ use super::{Form, Frame, Selected, Selector};
 use crate::ast::Type;
 use crate::check::{Body, SymbolId, Value};
 use crate::diag::Diagnostic;
-use crate::lower::callgraph::{self, CallGraph};
+use crate::lower::callgraph;
 use crate::lower::code::{Arg, Op, When, Word};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
@@ -33,7 +33,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let Some(name) = name else {
             return self.call_pointer(form);
         };
-        let callee = self.checked.bodies.iter().find(|body| body.function.name.text == name);
+        let callee = self.checked.body(name);
         let behind = self.around_guard();
         let Some(callee) = callee else {
             let unknown = || {
@@ -62,9 +62,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.code.least_registers = CALL_REGISTERS;
         let pointer = self.arg(form, form.operand(at)?, Type::U64)?;
         let given = lists_around(form.operands(), at);
-        let graph = CallGraph::of(self.checked, &self.layout.taken);
-        let fits = |body: &&&Body<'t, 'a>| self.fits(body, given);
-        let candidates: Vec<&Body<'t, 'a>> = graph.taken.iter().filter(fits).copied().collect();
+        let bodies = &self.checked.bodies;
+        let taken = self.layout.taken().iter().map(|&n| &bodies[n]);
+        let candidates: Vec<&Body<'t, 'a>> = taken.filter(|body| self.fits(body, given)).collect();
         let behind = self.around_guard();
         let end = self.new_label();
         for body in candidates {

@@ -6,6 +6,7 @@
 use super::param::{self, Access};
 use crate::ast::Space;
 use crate::check::{Body, Checked, Op, RegId, Step, SymbolId, Value};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Registers and words that live across a step.
@@ -15,23 +16,51 @@ pub(super) struct Live {
     pub param_words: Vec<(SymbolId, u32)>,
 }
 
-/// Live registers and words behind a step, without the results of the call at that step.
-pub(super) fn behind(checked: &Checked<'_, '_>, body: &Body<'_, '_>, step: usize) -> Live {
-    let flow = Flow::of(checked, body);
-    let mut wanted = flow.solve().swap_remove((step + 1).min(body.code.len()));
-    if let Step::Op(op) = &body.code[step]
-        && op.instruction.opcode.text == "call"
-    {
-        flow.results_of(op, &mut wanted);
+/// What lives across each call of a body. The cost grows with the live ranges, not with variables times steps.
+pub(super) struct AcrossCalls {
+    /// By the step of the call: the numbers of variables, in ascending order.
+    live: HashMap<usize, Vec<usize>>,
+    n_registers: usize,
+    params: Vec<(SymbolId, Range<usize>)>,
+}
+
+impl AcrossCalls {
+    pub fn of(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Self {
+        let flow = Flow::of(checked, body);
+        AcrossCalls {
+            live: flow.solve(),
+            n_registers: body.registers.len(),
+            params: flow.params,
+        }
     }
-    let registers = (0..body.registers.len() as u32).filter(|&reg| wanted[reg as usize]);
-    let words = flow.params.iter().flat_map(|(symbol, places)| {
-        let live = (0..).zip(places.clone()).filter(|&(_, place)| wanted[place]);
-        live.map(|(n, _)| (*symbol, n)).collect::<Vec<_>>()
-    });
-    Live {
-        registers: registers.map(RegId).collect(),
-        param_words: words.collect(),
+
+    /// Live registers and words behind a call, without its results.
+    pub fn behind(&self, step: usize) -> Live {
+        let live = self.live.get(&step).map_or(&[][..], Vec::as_slice);
+        let (registers, words) = live.split_at(live.partition_point(|&variable| variable < self.n_registers));
+        let word = |&place: &usize| {
+            let at = self.params.partition_point(|(_, places)| places.end <= place);
+            let (symbol, places) = &self.params[at];
+            (*symbol, (place - places.start) as u32)
+        };
+        Live {
+            registers: registers.iter().map(|&register| RegId(register as u32)).collect(),
+            param_words: words.iter().map(word).collect(),
+        }
+    }
+}
+
+/// What a step does to variables, in order: `true` where it wants the old value.
+#[derive(Default)]
+struct Effects(Vec<(usize, bool)>);
+
+impl Effects {
+    fn set(&mut self, variable: usize, wanted: bool) {
+        self.0.push((variable, wanted));
+    }
+
+    fn fill(&mut self, variables: Range<usize>, wanted: bool) {
+        self.0.extend(variables.map(|variable| (variable, wanted)));
     }
 }
 
@@ -39,6 +68,7 @@ pub(super) fn behind(checked: &Checked<'_, '_>, body: &Body<'_, '_>, step: usize
 struct Flow<'b, 't, 'a> {
     body: &'b Body<'t, 'a>,
     params: Vec<(SymbolId, Range<usize>)>,
+    places: HashMap<SymbolId, Range<usize>>,
     n_variables: usize,
     /// The step of each label.
     labels: Vec<usize>,
@@ -64,35 +94,79 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         }
         Flow {
             body,
+            places: params.iter().cloned().collect(),
             params,
             n_variables,
             labels,
         }
     }
 
-    /// Live variables before each step; the last entry is the end of the body.
-    fn solve(&self) -> Vec<Vec<bool>> {
+    /// The variables that live behind each call.
+    fn solve(&self) -> HashMap<usize, Vec<usize>> {
         let n = self.body.code.len();
-        let mut live = vec![vec![false; self.n_variables]; n + 1];
-        for &result in &self.body.params[..self.body.function.returns.len()] {
-            live[n][self.words(result)].fill(true);
+        let before = self.predecessors();
+        let calls: Vec<bool> = self.body.code.iter().map(is_call).collect();
+        let mut live: HashMap<usize, Vec<usize>> = HashMap::new();
+        // The variable for which each step was last marked. No variable clears the marks of another.
+        const NONE: usize = usize::MAX;
+        let [mut written, mut wanted, mut wanted_behind] = [(); 3].map(|()| vec![NONE; n + 1]);
+        for (variable, (mut open, writes)) in self.reads_and_writes().into_iter().enumerate() {
+            writes.into_iter().for_each(|step| written[step] = variable);
+            open.iter().for_each(|&step| wanted[step] = variable);
+            while let Some(step) = open.pop() {
+                for &from in &before[step] {
+                    if std::mem::replace(&mut wanted_behind[from], variable) == variable {
+                        continue;
+                    }
+                    if calls[from] {
+                        live.entry(from).or_default().push(variable);
+                    }
+                    if written[from] != variable && std::mem::replace(&mut wanted[from], variable) != variable {
+                        open.push(from);
+                    }
+                }
+            }
         }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for at in (0..n).rev() {
-                let mut now = vec![false; self.n_variables];
-                for next in self.successors(at) {
-                    now.iter_mut().zip(&live[next]).for_each(|(now, next)| *now |= next);
-                }
-                if let Step::Op(op) = &self.body.code[at] {
-                    self.before(op, &mut now);
-                }
-                changed |= now != live[at];
-                live[at] = now;
+        for (&step, variables) in &mut live {
+            if let Step::Op(op) = &self.body.code[step] {
+                let mut results = Effects::default();
+                self.results_of(op, &mut results);
+                let results: HashSet<usize> = results.0.into_iter().map(|(variable, _)| variable).collect();
+                variables.retain(|variable| !results.contains(variable));
             }
         }
         live
+    }
+
+    /// Of each variable, the steps that want its old value and those that end it. The last step is the end of the body.
+    fn reads_and_writes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let mut steps = vec![(Vec::new(), Vec::new()); self.n_variables];
+        for (at, step) in self.body.code.iter().enumerate() {
+            let Step::Op(op) = step else { continue };
+            let mut effects = Effects::default();
+            self.before(op, &mut effects);
+            // What is done last counts.
+            let mut is_done = HashSet::new();
+            for (variable, wanted) in effects.0.into_iter().rev() {
+                if is_done.insert(variable) {
+                    let (reads, writes) = &mut steps[variable];
+                    if wanted { reads.push(at) } else { writes.push(at) }
+                }
+            }
+        }
+        for &result in &self.body.params[..self.body.function.returns.len()] {
+            self.words(result)
+                .for_each(|word| steps[word].0.push(self.body.code.len()));
+        }
+        steps
+    }
+
+    fn predecessors(&self) -> Vec<Vec<usize>> {
+        let mut before = vec![Vec::new(); self.body.code.len() + 1];
+        for at in 0..self.body.code.len() {
+            self.successors(at).into_iter().for_each(|next| before[next].push(at));
+        }
+        before
     }
 
     fn successors(&self, at: usize) -> Vec<usize> {
@@ -115,8 +189,8 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         next
     }
 
-    /// Turns the variables that live behind an operation into those before it.
-    fn before(&self, op: &Op<'_, '_>, live: &mut [bool]) {
+    /// What an operation does to the variables that live behind it.
+    fn before(&self, op: &Op<'_, '_>, live: &mut Effects) {
         // Operations that write nothing to their first operand, as far as it may be a register.
         const READERS: &str = "bar barrier brx call mbarrier nanosleep prefetch red st sust";
         let opcode = op.instruction.opcode.text;
@@ -133,7 +207,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         match param::access(op) {
             Some((access, stores)) => {
                 if !stores {
-                    live[self.covered(&access, true)].fill(true);
+                    live.fill(self.covered(&access, true), true);
                 }
                 let values = op.operands.iter().filter(|value| !matches!(value, Value::Address(..)));
                 values.filter(|_| stores).for_each(|value| self.mark(value, live, true));
@@ -141,39 +215,38 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
             None => addresses.chain(sources).for_each(|value| self.mark(value, live, true)),
         }
         for sum in &op.sums {
-            live[sum.result.0 as usize] = false;
-            live[sum.base.0 as usize] = true;
+            live.set(sum.result.0 as usize, false);
+            live.set(sum.base.0 as usize, true);
         }
         if let Some((reg, _)) = op.guard {
-            live[reg.0 as usize] = true;
+            live.set(reg.0 as usize, true);
         }
     }
 
     /// Ends the lives of the words that a store or the results of a call cover.
-    fn params_written(&self, op: &Op<'_, '_>, live: &mut [bool]) {
+    fn params_written(&self, op: &Op<'_, '_>, live: &mut Effects) {
         match param::access(op) {
-            Some((access, true)) => live[self.covered(&access, false)].fill(false),
+            Some((access, true)) => live.fill(self.covered(&access, false), false),
             _ if op.instruction.opcode.text == "call" => self.results_of(op, live),
             _ => {}
         }
     }
 
     /// Ends the lives of the results of a call.
-    fn results_of(&self, op: &Op<'_, '_>, live: &mut [bool]) {
+    fn results_of(&self, op: &Op<'_, '_>, live: &mut Effects) {
         let Some(Value::List(results)) = op.operands.first() else {
             return;
         };
         for value in results {
             if let Value::Symbol(symbol, _) = value {
-                live[self.words(*symbol)].fill(false);
+                live.fill(self.words(*symbol), false);
             }
         }
     }
 
     /// The words of a parameter; none for any other variable.
     fn words(&self, symbol: SymbolId) -> Range<usize> {
-        let found = self.params.iter().find(|(param, _)| *param == symbol);
-        found.map_or(0..0, |(_, places)| places.clone())
+        self.places.get(&symbol).cloned().unwrap_or(0..0)
     }
 
     /// Words that an access touches, or with `in_part` false only whole words.
@@ -188,10 +261,10 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         place(first)..place(end.max(first))
     }
 
-    fn mark(&self, value: &Value<'_>, live: &mut [bool], is_read: bool) {
+    fn mark(&self, value: &Value<'_>, live: &mut Effects, is_read: bool) {
         match value {
-            Value::Register(reg) => live[reg.0 as usize] = is_read,
-            Value::Symbol(symbol, _) if is_read => live[self.words(*symbol)].fill(true),
+            Value::Register(reg) => live.set(reg.0 as usize, is_read),
+            Value::Symbol(symbol, _) if is_read => live.fill(self.words(*symbol), true),
             Value::Address(inner, _) if is_read => self.mark(inner, live, true),
             Value::Not(inner) | Value::Minus(inner) | Value::Part(inner, _) => self.mark(inner, live, is_read),
             Value::Pair(first, second) => {
@@ -204,4 +277,8 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
             _ => {}
         }
     }
+}
+
+fn is_call(step: &Step<'_, '_>) -> bool {
+    matches!(step, Step::Op(op) if op.instruction.opcode.text == "call")
 }

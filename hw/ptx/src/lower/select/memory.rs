@@ -105,7 +105,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         let space = space_of(form);
         // The expansion holds the load itself, and an acquire with it.
-        if space == Space::Generic && self.layout.constants_are_generic && self.frame().line.is_none() {
+        if space == Space::Generic && self.layout.constants_are_generic() && self.frame().line.is_none() {
             return self.load_anywhere(form);
         }
         let spot = self.spot(form, 1, space)?;

@@ -7,7 +7,7 @@
 
 use super::call::CALL_REGISTERS;
 use super::integer::lop;
-use super::live;
+use super::live::AcrossCalls;
 use super::stack::Locals;
 use super::{Form, Home, Selected, Selector};
 use crate::check::{SymbolId, Value};
@@ -129,7 +129,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut kept = Kept::default();
         for at in depth..self.frames.len() {
             let frame = &self.frames[at];
-            let live = live::behind(self.checked, frame.body, frame.step);
+            let solved = self
+                .across_calls
+                .entry(frame.body.number)
+                .or_insert_with(|| AcrossCalls::of(self.checked, frame.body));
+            let live = solved.behind(frame.step);
             for reg in live.registers {
                 match (frame.homes[reg.0 as usize], frame.body.registers[reg.0 as usize].bits()) {
                     (Home::Flag(flag), _) => kept.flags.push(flag),

@@ -1,0 +1,215 @@
+//! Texts that ask for much of the host: each is refused in words, or compiled in little time and memory.
+
+use std::time::{Duration, Instant};
+use warpwave_ptx::diag::{Diagnostic, render_all};
+
+const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+/// A kernel with some registers.
+fn kernel(body: &str) -> String {
+    format!("{HEAD}.entry k(.param .u64 p) {{\n.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<8>;\n{body}\nret;\n}}\n")
+}
+
+/// Findings of the text, or of its last entry.
+fn findings(text: &str) -> Vec<Diagnostic> {
+    match warpwave_ptx::compile(text) {
+        Err(findings) => findings,
+        Ok(module) => {
+            let entry = module.entries.into_iter().next_back();
+            entry.and_then(|entry| entry.program.err()).unwrap_or_default()
+        }
+    }
+}
+
+/// The only finding, rendered.
+fn only_finding(text: &str) -> String {
+    let found = findings(text);
+    assert_eq!(found.len(), 1, "{:?}", found.iter().take(3).collect::<Vec<_>>());
+    found[0].render("k.ptx", text)
+}
+
+fn repeated(n: usize, each: impl Fn(usize) -> String) -> String {
+    (0..n).map(each).collect()
+}
+
+/// Compiles without a finding, in less than the time that a fault of growth would take ten times over.
+fn compiles_within(seconds: u64, text: &str) {
+    let start = Instant::now();
+    let found = findings(text);
+    assert!(found.is_empty(), "{:?}", found.first());
+    assert!(start.elapsed() < Duration::from_secs(seconds), "{:?}", start.elapsed());
+}
+
+#[test]
+fn registers_of_a_function_in_many_declarations_are_counted_together() {
+    let declared = |n| repeated(n, |n| format!(".reg .b32 %a{n}_<524288>;\n"));
+    assert!(findings(&format!("{HEAD}.entry k() {{\n{}ret; }}", declared(2))).is_empty());
+    assert_eq!(
+        only_finding(&format!("{HEAD}.entry k() {{\n{}ret; }}", declared(3))),
+        "error: more than 1048576 registers in one function\n  \
+         --> k.ptx:7:11\n  |\n7 | .reg .b32 %a2_<524288>;\n  |           ^^^^\n"
+    );
+    // Without a limit these are 7 GB.
+    assert_eq!(
+        findings(&format!("{HEAD}.entry k() {{\n{}ret; }}", declared(14_000))).len(),
+        1
+    );
+}
+
+#[test]
+fn calls_that_multiply_the_code_are_refused() {
+    let line = repeated(5000, |_| "add.u32 %r1, %r1, 1;".to_owned());
+    let call = |n| {
+        format!(
+            "{HEAD}.func f() {{ .reg .b32 %r<4>; {line} ret; }}\n.entry k() {{\n{}ret; }}",
+            "call f;\n".repeat(n)
+        )
+    };
+    assert!(findings(&call(100)).is_empty());
+    let refused = only_finding(&call(1000));
+    assert!(
+        refused.starts_with(
+            "unsupported: kernel `k` has more than 1048576 operations, with those of the functions that it calls\n"
+        ),
+        "{refused}"
+    );
+}
+
+#[test]
+fn calls_that_multiply_registers_are_refused() {
+    let text = format!(
+        "{HEAD}.func f() {{ .reg .b32 %r<1000000>; ret; }}\n.entry k() {{\n{}ret; }}",
+        "call f;\n".repeat(1000)
+    );
+    let refused = only_finding(&text);
+    assert!(
+        refused.starts_with(
+            "unsupported: kernel `k` has more than 4194304 registers, with those of the functions that it calls\n"
+        ),
+        "{refused}"
+    );
+}
+
+#[test]
+fn jump_tables_that_multiply_the_code_are_refused() {
+    let table = |n: usize| {
+        let labels: Vec<String> = (0..n).map(|n| format!("L{n}")).collect();
+        let places = repeated(n, |n| format!("L{n}: add.u32 %r1, %r1, {n};\n"));
+        kernel(&format!(
+            "t: .branchtargets {};\n{}{places}",
+            labels.join(", "),
+            "brx.idx %r1, t;\n".repeat(n)
+        ))
+    };
+    assert!(findings(&table(100)).is_empty());
+    assert!(only_finding(&table(1500)).starts_with("unsupported: kernel `k` has more than 1048576 operations"));
+}
+
+#[test]
+fn parameter_of_a_call_of_gigabytes_is_refused() {
+    let call = |bytes: u64| {
+        format!(
+            "{HEAD}.func f(.param .align 4 .b8 p[{bytes}]) {{ ret; }}\n\
+             .entry k() {{ .param .align 4 .b8 q[{bytes}];\ncall f, (q); ret; }}"
+        )
+    };
+    assert!(findings(&call(65_536)).is_empty());
+    for bytes in [65_537, 1 << 30] {
+        let found = findings(&call(bytes));
+        assert_eq!(found.len(), 2);
+        assert_eq!(
+            found[0].message,
+            "`p` has more than 65536 bytes, the most of a call's parameter"
+        );
+    }
+}
+
+#[test]
+fn variables_of_a_module_are_counted_together() {
+    let text = |n| {
+        format!(
+            "{HEAD}{}.entry k() {{ ret; }}",
+            repeated(n, |n| format!(".global .b8 g{n}[1073741824];\n"))
+        )
+    };
+    assert!(findings(&text(2)).is_empty());
+    let refused = only_finding(&text(3));
+    assert!(
+        refused.starts_with("unsupported: the module's global variables have more than 2 GiB\n  --> k.ptx:6:"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn long_names_are_cut_in_messages() {
+    let name = "x".repeat(2_000_000);
+    for text in [
+        kernel(&format!("mov.u32 %r1, {name};")),
+        kernel(&format!("{name}.u32 %r1;")),
+        kernel(&format!("mov.u32 %r1, %tid.{name};")),
+        format!("{HEAD}.entry {name}() {{ ret; }} .entry {name}() {{ ret; }}"),
+        format!("{HEAD}{name}"),
+        kernel(&format!("mov.u32 %r1, %{name};")),
+    ] {
+        let found = findings(&text);
+        assert!(!found.is_empty());
+        let shown = render_all(&found, "k.ptx", &text);
+        assert!(shown.len() < 2000, "{} bytes", shown.len());
+        assert!(shown.contains("xxx…"), "{shown}");
+    }
+}
+
+/// Each digit of a name was once taken for the start of a number.
+#[test]
+fn register_name_of_many_digits_is_looked_up_at_once() {
+    let text = kernel(&format!("mov.u32 %r{}, 1;", "1".repeat(1_000_000)));
+    let start = Instant::now();
+    assert_eq!(findings(&text).len(), 1);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    // The largest number has 7 digits, and a family's name may itself end in digits.
+    let lines = |lines: &str| findings(&format!("{HEAD}.entry k() {{ {lines} ret; }}")).len();
+    assert_eq!(lines(".reg .b32 %q<1048576>; mov.u32 %q1048575, %q0;"), 0);
+    assert_eq!(lines(".reg .b32 %q<1048576>; mov.u32 %q1048575, %q1048576;"), 1);
+    assert_eq!(lines(".reg .b32 %z9<12>; mov.u32 %z911, %z90;"), 0);
+    assert_eq!(lines(".reg .b32 %z9<12>; mov.u32 %z911, %z912;"), 1);
+}
+
+/// 3,000 divisions are 350,000 instructions. Liveness by the product of blocks and registers took minutes and gigabytes.
+#[test]
+fn kernel_of_hundreds_of_thousands_of_instructions_compiles_in_seconds() {
+    compiles_within(60, &kernel(&"div.rn.f64 %d1, %d2, %d3;\n".repeat(3000)));
+}
+
+/// 8,000 values that live at once, where 255 registers are: the choice of those that go took time with the third power.
+#[test]
+fn thousands_of_live_values_are_spilled_in_seconds() {
+    let load = repeated(8000, |n| format!("ld.global.u32 %a{n}, [%d1+{}];\n", 4 * n));
+    let store = repeated(8000, |n| format!("st.global.u32 [%d1+{}], %a{n};\n", 4 * n));
+    compiles_within(30, &kernel(&format!(".reg .b32 %a<8000>;\n{load}{store}")));
+}
+
+/// Each of 300 functions calls each: the values kept across a call were once worked out anew for every call.
+#[test]
+fn functions_that_all_call_each_other_are_refused_in_seconds() {
+    let heads = repeated(300, |n| format!(".func f{n}();\n"));
+    let calls = repeated(300, |n| format!("call f{n};\n"));
+    let bodies = repeated(300, |n| format!(".func f{n}() {{ {calls} ret; }}\n"));
+    let text = format!("{HEAD}{heads}{bodies}.entry k() {{ call f0; ret; }}");
+    let start = Instant::now();
+    let found = findings(&text);
+    assert!(found[0].message.contains("calls"), "{:?}", found[0]);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+}
+
+/// What holds for the whole module is worked out once, not once a kernel.
+#[test]
+fn thousands_of_kernels_compile_in_seconds() {
+    let kernels = repeated(10_000, |n| {
+        format!(".entry k{n}() {{ .reg .b32 %r<4>; mov.u32 %r1, {n}; ret; }}\n")
+    });
+    compiles_within(20, &format!("{HEAD}{kernels}"));
+    let functions = repeated(3000, |n| {
+        format!(".func f{n}() {{ ret; }}\n.entry k{n}() {{ call f{n}; ret; }}\n")
+    });
+    compiles_within(20, &format!("{HEAD}{functions}"));
+}
