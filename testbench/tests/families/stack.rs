@@ -45,3 +45,38 @@ fn memory_that_is_taken_is_given_back() {
     let text = text.replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
     Kernel::of(&text).output(&[2 * (99 * 100 / 2); 32]).holds();
 }
+
+/// 70 predicates live across a call of the function by itself: more than the bits of two words.
+#[test]
+fn activations_keep_predicates_of_more_than_a_word() {
+    const N: u32 = 70;
+    let tests: String = (0..N)
+        .map(|n| {
+            format!(
+                "mad.lo.u32 %x, %n, {}, {n};\nand.b32 %x, %x, 5;\nsetp.eq.u32 %q{n}, %x, 1;\n",
+                2 * n + 1
+            )
+        })
+        .collect();
+    let sums: String = (0..N)
+        .map(|n| format!("selp.u32 %x, {}, 0, %q{n};\nadd.u32 %r, %r, %x;\n", n + 1))
+        .collect();
+    let function = format!(
+        ".func (.param .b32 result) sum(.param .b32 n)\n{{\n.reg .b32 %n, %r, %x;\n.reg .pred %z, %q<{N}>;\n\
+         ld.param.u32 %n, [n];\nmov.u32 %r, 0;\nsetp.eq.u32 %z, %n, 0;\n@%z bra done;\n{tests}sub.u32 %n, %n, 1;\n\
+         {{ .param .b32 a; .param .b32 c;\nst.param.b32 [a], %n;\ncall.uni (c), sum, (a);\nld.param.b32 %r, [c]; }}\n{sums}\
+         done:\nst.param.b32 [result], %r;\nret;\n}}\n"
+    );
+    let body = "{ .param .b32 a; .param .b32 c;\nand.b32 %r, %t, 3;\nst.param.b32 [a], %r;\n\
+                call.uni (c), sum, (a);\nld.param.b32 %r, [c]; }";
+    let text = one_word_each("sm_80", body).replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    let sum = |depth: u32| -> u32 {
+        let held = |n: u32, of: u32| (of * (2 * n + 1) + n) & 5 == 1;
+        (1..=depth)
+            .flat_map(|of| (0..N).filter(move |&n| held(n, of)).map(|n| n + 1))
+            .sum()
+    };
+    let expected: Vec<u32> = (0..32).map(|thread| sum(thread % 4)).collect();
+    assert!(expected[3] > expected[2] && expected[1] > 0);
+    Kernel::of(&text).output(&expected).holds();
+}

@@ -28,6 +28,9 @@ pub(super) struct Recursion {
     pub(super) locals: Option<Locals>,
 }
 
+/// Flags that a word on the stack holds.
+const FLAGS: usize = 32;
+
 /// What a call keeps.
 #[derive(Default)]
 struct Kept {
@@ -36,9 +39,9 @@ struct Kept {
 }
 
 impl Kept {
-    /// Words on the stack: the flags are one.
+    /// Words on the stack: 32 flags are one.
     fn n_words(&self) -> u32 {
-        self.words.len() as u32 + u32::from(!self.flags.is_empty())
+        (self.words.len() + self.flags.len().div_ceil(FLAGS)) as u32
     }
 }
 
@@ -158,9 +161,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Onto the stack.
     fn push(&mut self, kept: &Kept) {
         let mut values: Vec<Arg> = kept.words.iter().map(|&word| Arg::word(word)).collect();
-        if !kept.flags.is_empty() {
-            values.push(self.flags_as_word(&kept.flags));
-        }
+        values.extend(kept.flags.chunks(FLAGS).map(|flags| self.flags_as_word(flags)));
         let stack = self.stack();
         for (n, value) in (0..).zip(values) {
             self.emit(on_stack(Op::row(Opcode::St).src(&[Arg::word(stack), value]), n));
@@ -178,16 +179,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (n, &word) in (0..).zip(&kept.words) {
             self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), n));
         }
-        if kept.flags.is_empty() {
-            return;
-        }
-        let word = self.temp();
-        let last = kept.words.len() as i32;
-        self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), last));
-        for (n, &flag) in kept.flags.iter().enumerate() {
-            let bit = self.compute(lop(Arg::word(word), Arg::imm(1 << n), Arg::ZERO, 0xc0));
-            let is_set = Op::row(Opcode::Isetp).src(&[bit, Arg::ZERO]).flags(flag);
-            self.emit(is_set.mods(|mods| mods.cmp = Cmp::Ne));
+        for (at, flags) in (kept.words.len() as i32..).zip(kept.flags.chunks(FLAGS)) {
+            let word = self.temp();
+            self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), at));
+            for (n, &flag) in flags.iter().enumerate() {
+                let bit = self.compute(lop(Arg::word(word), Arg::imm(1 << n), Arg::ZERO, 0xc0));
+                let is_set = Op::row(Opcode::Isetp).src(&[bit, Arg::ZERO]).flags(flag);
+                self.emit(is_set.mods(|mods| mods.cmp = Cmp::Ne));
+            }
         }
     }
 
