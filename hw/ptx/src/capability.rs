@@ -1,9 +1,9 @@
 //! The compute capability that a text needs: its `.target`, and its newest instructions.
 //!
-//! Source of the table: the target notes of each instruction in the PTX ISA, version 9.0. Rows of features that every GPU from
-//! capability 7.0 on has are left out.
+//! Sources of the table: the target notes of each instruction in the PTX ISA, version 9.0, and the oldest target for which the vendor's
+//! assembler takes a form (`tests/capabilities.txt`). Rows of features that every GPU from capability 7.0 on has are left out.
 
-use crate::ast::{Instruction, Module, Statement};
+use crate::ast::{Instruction, Module, Operand, OperandKind, Statement};
 use crate::diag::{Diagnostic, Span};
 
 /// A feature that some GPUs do not have.
@@ -30,6 +30,15 @@ enum Reach {
 }
 
 impl Need {
+    fn newer(capability: u32, span: Span, what: &str) -> Need {
+        Need {
+            capability,
+            reach: Reach::Newer,
+            span,
+            what: format!("`{what}`"),
+        }
+    }
+
     /// The finding that a GPU of a capability cannot run this, if it cannot.
     fn finding(&self, gpu: u32) -> Option<Diagnostic> {
         let runs = match self.reach {
@@ -85,7 +94,7 @@ pub(crate) fn needs(module: &Module<'_>) -> Vec<Need> {
             });
         }
     }
-    let mut is_found = vec![false; FEATURES.len()];
+    let mut is_found = vec![false; FEATURES.len() + SPECIAL.len()];
     for body in module.functions.iter().filter_map(|function| function.body.as_ref()) {
         add(&body.statements, &mut is_found, &mut needs);
     }
@@ -97,19 +106,17 @@ fn add(statements: &[Statement<'_>], is_found: &mut [bool], needs: &mut Vec<Need
         match statement {
             Statement::Block(block) => add(&block.statements, is_found, needs),
             Statement::Instruction(instruction) => {
-                for (row, feature) in FEATURES.iter().enumerate() {
-                    if is_found[row] || !feature.is_of(instruction) {
-                        continue;
-                    }
-                    is_found[row] = true;
+                let rows = (0..).zip(FEATURES).filter(|(_, feature)| feature.is_of(instruction));
+                // The newest feature of an instruction says all.
+                if let Some((row, feature)) = rows.max_by_key(|(_, feature)| feature.capability)
+                    && !std::mem::replace(&mut is_found[row as usize], true)
+                {
                     let words = instruction.qualifiers.iter().map(|word| word.text);
                     let name: String = std::iter::once(instruction.opcode.text).chain(words).collect();
-                    needs.push(Need {
-                        capability: feature.capability,
-                        reach: Reach::Newer,
-                        span: instruction.span,
-                        what: format!("`{name}`"),
-                    });
+                    needs.push(Need::newer(feature.capability, instruction.span, &name));
+                }
+                for operand in &instruction.operands {
+                    add_special(operand, is_found, needs);
                 }
             }
             _ => {}
@@ -117,12 +124,26 @@ fn add(statements: &[Statement<'_>], is_found: &mut [bool], needs: &mut Vec<Need
     }
 }
 
+fn add_special(operand: &Operand<'_>, is_found: &mut [bool], needs: &mut Vec<Need>) {
+    let (OperandKind::Name(name) | OperandKind::Component(name, _)) = operand.kind else {
+        return;
+    };
+    let row = SPECIAL.iter().position(|(start, _)| name.starts_with(start));
+    if let Some(row) = row.filter(|row| !std::mem::replace(&mut is_found[FEATURES.len() + row], true)) {
+        needs.push(Need::newer(SPECIAL[row].1, operand.span, name));
+    }
+}
+
 /// A row of the table.
 struct Feature {
     /// Opcodes that have it; none means any.
     opcodes: &'static [&'static str],
-    /// One of these qualifiers is there; none means any.
-    words: &'static [&'static str],
+    /// Sets of qualifiers. One of each set is there.
+    words: &'static [&'static [&'static str]],
+    /// Operands that the instruction has at least.
+    operands: usize,
+    /// A qualifier that is not there.
+    without: &'static str,
     capability: u32,
 }
 
@@ -130,62 +151,97 @@ impl Feature {
     fn is_of(&self, instruction: &Instruction<'_>) -> bool {
         let has = |word: &&str| instruction.qualifiers.iter().any(|name| name.text == *word);
         (self.opcodes.is_empty() || self.opcodes.contains(&instruction.opcode.text))
-            && (self.words.is_empty() || self.words.iter().any(has))
+            && self.words.iter().all(|set| set.iter().any(has))
+            && instruction.operands.len() >= self.operands
+            && !has(&self.without)
+    }
+
+    const fn operands(self, operands: usize) -> Feature {
+        Feature { operands, ..self }
+    }
+
+    const fn without(self, without: &'static str) -> Feature {
+        Feature { without, ..self }
     }
 }
 
-const fn feature(opcodes: &'static [&'static str], words: &'static [&'static str], capability: u32) -> Feature {
+const fn feature(
+    opcodes: &'static [&'static str],
+    words: &'static [&'static [&'static str]],
+    capability: u32,
+) -> Feature {
     Feature {
         opcodes,
         words,
+        operands: 0,
+        without: "",
         capability,
     }
 }
 
-/// Architectures up to PTX 9.5.
-const TARGETS: [u32; 32] = [
-    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
-    107, 110, 120, 121,
+/// Special registers that not every GPU has, by the start of their names.
+const SPECIAL: &[(&str, u32)] = &[
+    ("%reserved_smem", 80),
+    ("%clusterid", 90),
+    ("%nclusterid", 90),
+    ("%cluster_", 90),
+    ("%is_explicit_cluster", 90),
+    ("%aggr_smem_size", 90),
 ];
 
+/// Architectures up to PTX 9.5.
+const TARGETS: [u32; 33] = [
+    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 82, 86, 87, 88, 89, 90, 100, 101,
+    103, 107, 110, 120, 121,
+];
+
+const BF16: &[&str] = &[".bf16", ".bf16x2"];
+const F16: &[&str] = &[".f16", ".f16x2"];
+
 const FEATURES: &[Feature] = &[
-    // Turing.
+    // Xavier and Turing.
+    feature(&["cvt"], &[&[".pack"]], 72),
+    feature(&["cvt"], &[&[".pack"], &[".u4", ".s4", ".u2", ".s2"]], 75),
     feature(&["ldmatrix", "movmatrix", "tanh"], &[], 75),
-    feature(&["ex2"], &[".f16", ".f16x2"], 75),
-    feature(&["mma"], &[".m16n8k8", ".m8n8k16", ".m8n8k32", ".m8n8k128"], 75),
-    feature(&["wmma"], &[".s8", ".u8"], 72),
-    feature(&["wmma"], &[".s4", ".u4", ".b1"], 75),
-    feature(&["ld"], &[".L2::64B", ".L2::128B"], 75),
+    feature(&["ex2"], &[F16], 75),
+    feature(&["mma"], &[&[".m16n8k8", ".m8n8k16", ".m8n8k32", ".m8n8k128"]], 75),
+    feature(&["wmma"], &[&[".s8", ".u8"]], 72),
+    feature(&["wmma"], &[&[".s4", ".u4", ".b1", ".m8n8k32", ".m8n8k128"]], 75),
+    feature(&["ld"], &[&[".L2::64B", ".L2::128B"]], 75),
     // Ampere.
     feature(
         &["redux", "createpolicy", "discard", "applypriority", "mbarrier"],
         &[],
         80,
     ),
-    feature(&["cp"], &[".async"], 80),
-    feature(&["fma", "neg", "abs", "min", "max", "cvt"], &[".bf16", ".bf16x2"], 80),
-    feature(&["min", "max"], &[".f16", ".f16x2", ".xorsign"], 80),
-    feature(&["fma", "cvt"], &[".relu"], 80),
-    feature(&["cvt"], &[".tf32"], 80),
+    feature(&["cp"], &[&[".async"]], 80),
+    feature(&["prefetch"], &[&[".L2::evict_last", ".L2::evict_normal"]], 80),
+    feature(&["fma", "neg", "abs", "min", "max", "cvt"], &[BF16], 80),
+    feature(&["min", "max"], &[&[".f16", ".f16x2", ".NaN"]], 80),
+    feature(&["min", "max"], &[&[".xorsign"]], 86),
+    feature(&["fma", "cvt"], &[&[".relu"]], 80),
+    feature(&["cvt"], &[&[".f16x2"], &[".f32"]], 80),
+    feature(&["cvt"], &[&[".tf32"]], 80),
     feature(
         &["mma"],
-        &[
+        &[&[
             ".bf16",
             ".tf32",
             ".f64",
+            ".and",
             ".m16n8k4",
             ".m16n8k16",
             ".m16n8k32",
             ".m16n8k64",
             ".m16n8k128",
             ".m16n8k256",
-        ],
+        ]],
         80,
     ),
-    feature(&["wmma"], &[".bf16", ".tf32", ".f64"], 80),
-    feature(&[], &[".L2::cache_hint", ".L2::256B"], 80),
+    feature(&["wmma"], &[&[".bf16", ".tf32", ".f64", ".and"]], 80),
+    feature(&[], &[&[".L2::cache_hint", ".L2::256B"]], 80),
     // Ada.
-    feature(&["cvt", "mma"], &[".e4m3", ".e5m2", ".e4m3x2", ".e5m2x2"], 89),
+    feature(&["cvt", "mma"], &[&[".e4m3", ".e5m2", ".e4m3x2", ".e5m2x2"]], 89),
     // Hopper.
     feature(
         &[
@@ -202,21 +258,53 @@ const FEATURES: &[Feature] = &[
         &[],
         90,
     ),
-    feature(&[], &[".cluster", ".shared::cluster"], 90),
-    feature(&["cp"], &[".bulk"], 90),
-    feature(&["st", "red"], &[".async"], 90),
-    feature(&["fence"], &[".mbarrier_init"], 90),
-    feature(&["mbarrier"], &[".try_wait", ".expect_tx", ".complete_tx"], 90),
-    feature(&["add", "sub", "mul", "ex2", "tanh"], &[".bf16", ".bf16x2"], 90),
+    feature(&[], &[&[".cluster", ".shared::cluster"]], 90),
+    feature(&["cp"], &[&[".bulk"]], 90),
+    feature(&["st", "red"], &[&[".async"]], 90),
+    feature(&["prefetch"], &[&[".tensormap"]], 90),
+    feature(&["fence"], &[&[".mbarrier_init"]], 90),
+    feature(
+        &["fence", "membar"],
+        &[&[".proxy"], &[".async", ".tensormap::generic"]],
+        90,
+    ),
+    feature(&["mbarrier"], &[&[".try_wait", ".expect_tx", ".complete_tx"]], 90),
+    // An arrival with a count.
+    feature(&["mbarrier"], &[&[".arrive", ".arrive_drop"]], 90)
+        .operands(3)
+        .without(".noComplete"),
+    feature(&["add", "min", "max"], &[&[".u16x2", ".s16x2"]], 90),
+    feature(&["min", "max"], &[&[".relu"]], 90),
+    feature(&["add", "sub", "mul", "ex2", "tanh", "set", "setp"], &[BF16], 90),
+    // Conversions between `.bf16` and any type but `.f32`.
+    feature(
+        &["cvt"],
+        &[
+            &[".bf16"],
+            &[
+                ".f64", ".f16", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".rni", ".rzi", ".rmi",
+                ".rpi",
+            ],
+        ],
+        90,
+    ),
+    feature(&["cvt"], &[&[".tf32"], &[".rn", ".rz"]], 90),
+    feature(&["mma"], &[&[".f64"], &[".m16n8k4", ".m16n8k8", ".m16n8k16"]], 90),
     feature(
         &["atom", "red"],
-        &[".bf16", ".bf16x2", ".b128", ".v2", ".v4", ".v8"],
+        &[&[".bf16", ".bf16x2", ".b128", ".v2", ".v4", ".v8"]],
         90,
     ),
     // Blackwell.
     feature(&["tcgen05", "clusterlaunchcontrol"], &[], 100),
-    feature(&["add", "sub", "mul", "fma"], &[".f32x2"], 100),
-    feature(&["redux"], &[".f32"], 100),
+    feature(&["add", "sub", "mul", "fma"], &[&[".f32x2"]], 100),
+    feature(&["redux"], &[&[".f32"]], 100),
+    feature(
+        &["ld", "st"],
+        &[&[".L2::evict_normal", ".L2::evict_first", ".L2::evict_last", ".v8"]],
+        100,
+    ),
+    feature(&["cvt"], &[&[".satfinite"], &[".tf32"], &[".rn", ".rz"]], 100),
 ];
 
 #[cfg(test)]

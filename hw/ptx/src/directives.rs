@@ -7,7 +7,7 @@ use crate::capability::is_target;
 use crate::diag::{Diagnostic, Span};
 
 /// The newest minor number of each major version, from 1 on.
-const NEWEST_MINOR: [u32; 9] = [5, 3, 2, 3, 0, 5, 8, 8, 5];
+const NEWEST_MINOR: [u32; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
 
 /// Bytes of all parameters of a kernel, before PTX 8.1 and from then on.
 const PARAM_BYTES: [u64; 2] = [4352, 32_764];
@@ -201,14 +201,17 @@ mod tests {
 
     #[test]
     fn version_that_does_not_exist_is_refused() {
-        for version in ["0.1", "1.6", "6.6", "9.6", "10.0", "99.9"] {
+        // The last version of each major number, and the next, as the vendor's assembler (13.5) takes and refuses them.
+        for version in [
+            "0.1", "1.6", "2.4", "3.3", "4.4", "5.2", "6.6", "7.9", "8.9", "9.6", "10.0", "99.9",
+        ] {
             let found = findings(&entry(version, ""));
             assert_eq!(
                 found,
                 [format!("there is no PTX version {version}; the newest known is 9.5")]
             );
         }
-        for version in ["1.0", "6.5", "7.8", "8.8", "9.5"] {
+        for version in ["1.0", "1.5", "2.3", "3.2", "4.3", "5.1", "6.5", "7.8", "8.8", "9.5"] {
             assert!(findings(&entry(version, "")).is_empty(), "{version}");
         }
     }

@@ -1,5 +1,7 @@
 //! `forms.txt`: the forms of PTX instructions that are run, and those that are refused by name when a module is loaded.
-//! `malformed.txt`: forms that PTX does not have.
+//! `malformed.txt`: forms that PTX does not have. `capabilities.txt`: forms that not every GPU has.
+
+use std::collections::{HashMap, HashSet};
 
 /// Every form that a line stands for.
 fn alternatives(line: &str) -> Vec<String> {
@@ -73,6 +75,43 @@ fn forms_are_run_or_refused_by_name_as_the_list_says() {
             "{form}: {found}"
         );
     }
+}
+
+/// Whether a GPU of a compute capability may run a form, as the front end says. The text's target is older than all of them.
+fn may_run(form: &str, capability: u32) -> bool {
+    let text = module(form).replace("sm_90a", "sm_50");
+    let module = warpwave_ptx::compile(&text).unwrap_or_else(|found| panic!("{form}: {}", found[0].message));
+    module.too_new_for(capability).is_empty()
+}
+
+#[test]
+fn form_newer_than_a_gpu_is_refused_there_and_runs_from_its_capability_on() {
+    const CAPABILITIES: [u32; 9] = [70, 72, 75, 80, 86, 89, 90, 100, 120];
+    let sections = include_str!("capabilities.txt").split("== ").skip(1);
+    let mut needed: HashMap<String, u32> = HashMap::new();
+    let mut never = HashSet::new();
+    for section in sections {
+        let (capability, list) = section.split_once('\n').unwrap();
+        match capability.parse() {
+            Ok(capability) => needed.extend(listed(list).into_iter().map(|form| (form, capability))),
+            Err(_) => never.extend(listed(list)),
+        }
+    }
+    assert!(needed.len() > 450, "{}", needed.len());
+    let [run, _] = forms();
+    let others = run
+        .into_iter()
+        .filter(|form| !needed.contains_key(form) && !never.contains(form));
+    let all: Vec<(String, u32)> = others.map(|form| (form, 70)).chain(needed.clone()).collect();
+    let faults: Vec<String> = all
+        .into_iter()
+        .filter(|(form, needed)| CAPABILITIES.iter().any(|&gpu| may_run(form, gpu) != (gpu >= *needed)))
+        .map(|(form, needed)| {
+            let from = CAPABILITIES.iter().find(|&&gpu| may_run(&form, gpu));
+            format!("needs {needed}, runs from {from:?}: {form}")
+        })
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]
