@@ -192,6 +192,11 @@ impl<'t, 'a> Checker<'t, 'a> {
         self.checked.n_module_symbols = self.checked.symbols.len();
         let mut defined = HashSet::new();
         for function in &self.module.functions {
+            if self.scopes.get(function.name.text).is_some() {
+                let message = format!("`{}` is a variable and a function", function.name.text);
+                let finding = Diagnostic::malformed(function.name.span, message);
+                self.findings.push(finding.help("give one of them another name"));
+            }
             self.checked.functions.insert(function.name.text);
             if function.body.is_some() && !defined.insert(function.name.text) {
                 self.redefined(function.name, "function");

@@ -2,7 +2,7 @@
 //!
 //! Sources: PTX ISA 9.0, "PTX Module Directives" and "Kernel Function Parameters"; limits as the vendor's assembler applies them.
 
-use crate::ast::{Function, Module, Space, Statement, Variable};
+use crate::ast::{Function, Linkage, Module, Space, Statement, Type, Variable};
 use crate::capability::is_target;
 use crate::diag::{Diagnostic, Span};
 
@@ -29,10 +29,10 @@ pub(crate) fn check(module: &Module<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     check_version(module, &mut findings);
     check_target(module, &mut findings);
-    module
-        .variables
-        .iter()
-        .for_each(|variable| check_variable(variable, &mut findings));
+    for variable in &module.variables {
+        check_variable(variable, &mut findings);
+        check_size(variable, &mut findings);
+    }
     check_globals(module, &mut findings);
     for function in &module.functions {
         check_function(module, function, &mut findings);
@@ -92,8 +92,9 @@ fn check_function(module: &Module<'_>, function: &Function<'_>, findings: &mut V
     let params = function.returns.iter().chain(&function.params);
     for param in params {
         check_variable(param, findings);
-        if !function.is_entry {
-            check_call_param(param, findings);
+        match function.is_entry {
+            true => check_size(param, findings),
+            false => check_call_param(param, findings),
         }
     }
     if function.is_entry {
@@ -109,6 +110,7 @@ fn check_statements(statements: &[Statement<'_>], findings: &mut Vec<Diagnostic>
         match statement {
             Statement::Variable(variable) => {
                 check_variable(variable, findings);
+                check_size(variable, findings);
                 check_call_param(variable, findings);
             }
             Statement::Block(block) => check_statements(&block.statements, findings),
@@ -149,8 +151,31 @@ fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &
     }
 }
 
+/// Only what is defined elsewhere may leave its first size open, as dynamic shared memory does.
+fn check_size(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
+    let name = variable.name;
+    let is_open = variable.dims.contains(&None) && variable.linkage != Linkage::Extern;
+    let is_empty = variable.dims.contains(&Some(0));
+    let finding = |what: &str| Diagnostic::malformed(name.span, format!("`{}` {what}", name.text));
+    if is_open && variable.space == Space::Shared {
+        findings.push(finding("has no size").help("write `.extern .shared` for dynamic shared memory, or a size"));
+    } else if is_open {
+        findings.push(finding("has no size").help("write one, or initial values in braces"));
+    } else if is_empty || variable.dims.iter().skip(1).any(Option::is_none) {
+        findings.push(finding("has no elements").help("write a size of 1 or more"));
+    }
+}
+
 fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     let name = variable.name;
+    if variable.vector * variable.ty.bits() > 128 {
+        let message = format!("a vector of more than 128 bits: `{}`", name.text);
+        findings.push(Diagnostic::malformed(name.span, message).help("use `.v2`, or an array"));
+    }
+    if variable.ty == Type::Pred {
+        let message = format!("`{}` is a predicate, which only a register holds", name.text);
+        findings.push(Diagnostic::malformed(name.span, message).help("use `.b8`, or `.reg .pred`"));
+    }
     if variable.alignment() > MOST_ALIGN {
         let message = format!("`{}` is aligned to more than {MOST_ALIGN} bytes", name.text);
         findings.push(Diagnostic::unsupported(name.span, message));

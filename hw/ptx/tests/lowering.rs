@@ -355,3 +355,12 @@ fn variables_of_a_call_of_another_size_or_number_than_the_functions_are_refused(
         assert_eq!(finding_of_call(code), message, "{code}");
     }
 }
+
+#[test]
+fn array_without_a_size_has_as_many_elements_as_initial_values() {
+    let text = ".version 8.0\n.target sm_80\n.global .b8 bytes[] = {1, 2, 3};\n.const .u16 pairs[][2] = {{1, 2}, {3, 4}};\n\
+                .entry k() { ret; }\n";
+    let module = warpwave_ptx::compile(text).unwrap();
+    assert_eq!(module.globals[0].bytes, [1, 2, 3]);
+    assert_eq!(module.constant, [1, 0, 2, 0, 3, 0, 4, 0]);
+}

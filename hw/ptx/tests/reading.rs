@@ -16,7 +16,7 @@ fn texts(folder: &str) -> Vec<PathBuf> {
 
 fn rendered(path: &Path, text: &str) -> String {
     let name = path.file_name().unwrap().to_str().unwrap();
-    let findings = warpwave_ptx::parse(text).err().unwrap_or_default();
+    let findings = warpwave_ptx::compile(text).err().unwrap_or_default();
     findings
         .iter()
         .map(|finding| finding.render(name, text))

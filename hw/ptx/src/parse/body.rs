@@ -1,5 +1,6 @@
 //! Bodies: scopes, declarations, labels, instructions.
 
+use super::data::second;
 use super::{Parsed, Parser};
 use crate::ast::{Block, Instruction, Loc, Name, Registers, Statement, Type};
 use crate::diag::Diagnostic;
@@ -150,7 +151,9 @@ impl<'a> Parser<'a> {
                 _ => {
                     let found = Type::from_dotted(word);
                     let unknown = || Diagnostic::malformed(place, format!("unknown type `{word}`"));
-                    ty = Some(found.ok_or_else(unknown)?);
+                    if ty.replace(found.ok_or_else(unknown)?).is_some() {
+                        return Err(second("type", word, place));
+                    }
                 }
             }
         }

@@ -23,6 +23,7 @@ impl<'a> Parser<'a> {
             let mut variable = self.declarator(&head)?;
             if self.eat(b'=') {
                 variable.init = Some(self.init()?);
+                sized_by_init(&mut variable);
             }
             variables.push(variable);
             if !self.eat(b',') {
@@ -56,6 +57,7 @@ impl<'a> Parser<'a> {
             let place = self.next().span;
             match word {
                 ".align" => self.alignment(&mut head, typed)?,
+                ".v2" | ".v4" if head.vector > 1 => return Err(second("vector width", word, place)),
                 ".v2" => head.vector = 2,
                 ".v4" => head.vector = 4,
                 ".attribute" => self.attribute()?,
@@ -63,6 +65,9 @@ impl<'a> Parser<'a> {
                 ".ptr" | ".const" | ".global" | ".local" | ".shared" if typed => {}
                 _ => {
                     head.ty = Type::from_dotted(word).ok_or_else(|| unknown_type(word, place))?;
+                    if typed {
+                        return Err(second("type", word, place));
+                    }
                     typed = true;
                 }
             }
@@ -198,6 +203,18 @@ impl<'a> Parser<'a> {
         }
         Ok(Init::Int(value, start.to(self.last_span())))
     }
+}
+
+/// `.u8 x[] = {1, 2, 3}` has three elements.
+fn sized_by_init(variable: &mut Variable<'_>) {
+    if let (Some(size @ None), Some(Init::List(items, _))) = (variable.dims.first_mut(), &variable.init) {
+        *size = Some(items.len() as u64);
+    }
+}
+
+/// A word of a declaration that has one of its kind already.
+pub(super) fn second(what: &str, word: &str, place: crate::diag::Span) -> Diagnostic {
+    Diagnostic::malformed(place, format!("a second {what}, `{word}`")).help("keep one of them")
 }
 
 fn unknown_type(word: &str, place: crate::diag::Span) -> Diagnostic {

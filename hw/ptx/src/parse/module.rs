@@ -2,7 +2,7 @@
 
 use super::{Parsed, Parser};
 use crate::ast::{Function, Linkage, Module, Name, Variable};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Span};
 use crate::lex::Kind;
 
 /// What may stand at module scope, for the finding that something else does.
@@ -200,20 +200,64 @@ impl<'a> Parser<'a> {
 
     /// `.maxntid 256, 1, 1`, `.noreturn`, … and a pragma between head and body.
     fn limits(&mut self) -> Parsed<Vec<(&'a str, Vec<u64>)>> {
-        let mut limits = Vec::new();
+        let mut limits: Vec<(&str, Vec<u64>)> = Vec::new();
         while let Some(directive) = self.dotted() {
             if directive == ".pragma" {
                 self.pragma()?;
                 continue;
             }
-            self.next();
+            let place = self.next().span;
             let mut numbers = Vec::new();
             while self.token().kind == Kind::Int {
                 numbers.push(u64::from(self.small("a limit")?));
                 self.eat(b',');
             }
+            let place = place.to(self.last_span());
+            let wrong = limit_fault(directive, &numbers, place);
+            let excludes = BLOCK_SIZES.contains(&directive)
+                && limits
+                    .iter()
+                    .any(|(other, _)| *other != directive && BLOCK_SIZES.contains(other));
+            let excluded = || {
+                let message = "`.maxntid` and `.reqntid` exclude each other";
+                Diagnostic::malformed(place, message).help("leave out one of them")
+            };
+            self.findings.extend(wrong.or_else(|| excludes.then(excluded)));
             limits.push((directive, numbers));
         }
         Ok(limits)
     }
+}
+
+/// The directives of a kernel's block size.
+const BLOCK_SIZES: [&str; 2] = [".maxntid", ".reqntid"];
+
+/// What is wrong with a directive between a function's head and its body.
+fn limit_fault(directive: &str, numbers: &[u64], place: Span) -> Option<Diagnostic> {
+    let (least, most) = match directive {
+        ".maxntid" | ".reqntid" | ".reqnctapercluster" => (1, 3),
+        ".minnctapersm"
+        | ".maxnctapersm"
+        | ".maxnreg"
+        | ".maxclusterrank"
+        | ".abi_preserve"
+        | ".abi_preserve_control" => (1, 1),
+        ".noreturn" | ".explicitcluster" | ".blocksareclusters" => (0, 0),
+        _ => {
+            let message = format!("unknown directive `{directive}`");
+            return Some(Diagnostic::malformed(place, message));
+        }
+    };
+    if !(least..=most).contains(&numbers.len()) {
+        let wanted = match most {
+            0 => "no number",
+            1 => "1 number",
+            _ => "1 to 3 numbers",
+        };
+        let message = format!("`{directive}` takes {wanted}, found {}", numbers.len());
+        return Some(Diagnostic::malformed(place, message));
+    }
+    let positive = !directive.starts_with(".abi") && directive != ".maxclusterrank";
+    (positive && numbers.contains(&0))
+        .then(|| Diagnostic::malformed(place, format!("`{directive}` of 0")).help("write 1 or more"))
 }
