@@ -55,6 +55,11 @@ pub struct GpuConfig {
 }
 
 impl GpuConfig {
+    /// Compute capability as one number: 80 is 8.0.
+    pub fn compute_capability(&self) -> u32 {
+        10 * self.cc_major + self.cc_minor
+    }
+
     /// SMs on the chip.
     pub fn n_sms(&self) -> u32 {
         self.topology.tpcs_per_gpc.iter().sum::<u32>() * self.topology.sms_per_tpc

@@ -79,7 +79,7 @@ pub struct Preset {
     pub summary: String,
     /// Every number of `config` with its source, by key.
     pub sources: Vec<SourcedValue>,
-    /// The files that it was read from, with those that it inherits from. Built-in presets are no files.
+    /// The files that it was read from: its own, and that of each preset it inherits from. Built-in presets are not files.
     pub files: Vec<PathBuf>,
 }
 

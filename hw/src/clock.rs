@@ -91,7 +91,7 @@ impl Clock {
         &mut self.tiles
     }
 
-    /// The lookahead: cycles that a tile may be ahead of those that it sends to.
+    /// The lookahead: cycles that a tile may be ahead of its receivers.
     pub fn quantum(&self) -> u64 {
         self.quantum
     }

@@ -5,8 +5,8 @@
 //!           <-- credit, stamped with the cycle from which the slot is free -----------------------
 //! ```
 //!
-//! Every message passes the channel. The stamps lie beside it (module `stamp`), one for each slot: an end asks the stamp before it
-//! touches the channel, so the channel is never found full or empty.
+//! Every message passes the channel. Each slot has a stamp beside the channel (module `stamp`). An end reads the stamp before it
+//! touches the channel, so it never finds the channel full or empty.
 //!
 //! # Promises
 //! - A message sent in cycle t is visible from t + latency on, in the order of sending.

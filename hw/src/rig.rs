@@ -19,7 +19,6 @@
 //! # use warpwave_hw::{component::{Activity, Component}, link::{InPort, OutPort}, path::Path, probe::Probe, stats::Report, time::Cycle};
 //! # struct Adder(Path, InPort<u32>, OutPort<u32>);
 //! # impl warpwave_hw::warm::Warm for Adder {}
-
 //! # impl Component for Adder {
 //! #     fn path(&self) -> &Path { &self.0 }
 //! #     fn tick(&mut self, now: Cycle) -> Activity {

@@ -7,7 +7,7 @@
 //!
 //! Invariants: every entry of the wheel lies less than [`HORIZON`] cycles ahead; entries that other tiles make arrive in a
 //! mailbox (module `mail`) and are taken over when a window begins, before any of them falls due. A tile is at most a quantum
-//! ahead of those that it sends to; a quantum and a message between tiles take at most half the horizon each. So a mailbox taken over
+//! ahead of its receivers; a quantum and a message between tiles take at most half the horizon each. So a mailbox taken over
 //! early or late never mixes up two cycles.
 
 pub(crate) mod due;

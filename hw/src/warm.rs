@@ -1,7 +1,7 @@
 //! Hints to the host's caches, kept apart from the hardware's code.
 //!
-//! The state of a machine of many tiles is larger than the host's caches. When a window begins, a tile [warms](Warm) its components that
-//! are likely to run: the reads of all of them stand side by side, so the host does many at once. No result depends on it.
+//! The state of a machine of many tiles is larger than the host's caches. When a window begins, a tile [warms](Warm) the components
+//! that are likely to run. Their reads stand side by side, so the host does many at once. No result depends on it.
 //! The gain is in `hw/docs/performance.md`.
 
 use crate::link::{InPort, OutPort};

@@ -6,6 +6,8 @@
 //!
 //! Every launch is checked before the first one runs. A run that ends early still tells what is known by then.
 
+mod stop;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +17,6 @@ use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
-use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
@@ -26,8 +27,7 @@ use crate::report::counts::Counts;
 use crate::report::metrics::{Inputs, LaunchFacts, Metric, Value};
 use crate::scenario::{Assert, Buffer, Scenario};
 
-/// The word for a launch that could not begin.
-const REFUSED: &str = "refused";
+pub use stop::StopReason;
 
 /// Why a scenario cannot be run.
 #[derive(Clone, PartialEq, Debug)]
@@ -134,7 +134,7 @@ impl<'a> Bench<'a> {
     /// If the program is no PTX, or if anything does not fit.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
         let module = warpwave_ptx::compile(&scenario.ptx).map_err(BenchError::Ptx)?;
-        let too_new = module.too_new_for(10 * config.cc_major + config.cc_minor);
+        let too_new = module.too_new_for(config.compute_capability());
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
         let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
@@ -225,7 +225,7 @@ impl<'a> Bench<'a> {
             left = left.map(|left| left.saturating_sub(launched.cycles));
             run.totals = totals;
             run.stopped = ended.err().map(|error| (launch, error));
-            if run.stopped_by() != Some(REFUSED) {
+            if run.stopped_by() != Some(StopReason::Refused) {
                 run.launches.push(launched);
             }
             if run.stopped.is_some() {
@@ -336,31 +336,6 @@ impl LaunchRun {
 }
 
 impl Run {
-    /// Why the run ended early, in the word of the reports; nothing for a run that came to its end.
-    ///
-    /// | word | meaning |
-    /// |---|---|
-    /// | `interrupted` | the caller asked to stop, by Ctrl-C for instance |
-    /// | `trap` | a thread trapped |
-    /// | `deadlock` | nothing could happen any more |
-    /// | `limit` | the limit of cycles was reached |
-    /// | `refused` | the launch could not begin, and none of its cycles ran |
-    pub fn stopped_by(&self) -> Option<&'static str> {
-        Some(match self.stopped.as_ref()?.1 {
-            LaunchError::Cancelled(_) => "interrupted",
-            LaunchError::Trap(_) => "trap",
-            LaunchError::Sim(SimError::Deadlock { .. }) => "deadlock",
-            LaunchError::Sim(SimError::CycleLimit { .. }) => "limit",
-            LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. } => REFUSED,
-        })
-    }
-
-    /// Why one launch ended early, in the word of [`Run::stopped_by`]; nothing if it came to its end.
-    pub fn launch_stopped_by(&self, launch: usize) -> Option<&'static str> {
-        let is_it = self.stopped.as_ref().is_some_and(|(stopped, _)| *stopped == launch);
-        self.stopped_by().filter(|_| is_it)
-    }
-
     /// Core cycles of all launches together.
     pub fn cycles(&self) -> u64 {
         self.launches.iter().map(|launch| launch.cycles).sum()

@@ -1,6 +1,6 @@
 //! What the machine counts, against the reference's own count of the same launches.
 
-use warpwave::bench::{Bench, Options, Run};
+use warpwave::bench::{Bench, Options, Run, StopReason};
 use warpwave::reference::{self, Memory};
 use warpwave::report::counts::Counts;
 use warpwave::scenario::builtin;
@@ -71,7 +71,7 @@ fn run_stopped_by_its_observer_keeps_what_was_counted() {
             issued(&run)
         );
         before = issued(&run);
-        assert_eq!(run.stopped_by(), Some("interrupted"));
+        assert_eq!(run.stopped_by(), Some(StopReason::Interrupted));
         let (launch, error) = run.stopped.expect("it was stopped");
         assert_eq!(launch, 0);
         assert!(error.to_string().starts_with("cancelled in cycle "), "{error}");
@@ -94,7 +94,7 @@ fn launch_that_is_stopped_after_another_counts_its_own_alone() {
         },
         &mut |_| true,
     );
-    assert_eq!(run.stopped_by(), Some("limit"));
+    assert_eq!(run.stopped_by(), Some(StopReason::Limit));
     assert_eq!(run.launches[0].cycles, whole.launches[0].cycles);
     assert_eq!(run.launches[1].cycles, 500);
     let issued = |counts: &Counts| counts.sum("scheduler", "inst_issued").unwrap();

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use warpwave::bench::{Bench, Options};
+use warpwave::bench::{Bench, Options, StopReason};
 use warpwave::scenario::builtin;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
@@ -49,7 +49,9 @@ fn machine_with_an_extreme_number_runs_a_kernel_or_says_why_it_does_not_fit() {
                 Some(bench.run(OPTIONS, &mut |_| true))
             }));
             match run {
-                Ok(Some(run)) if matches!(run.stopped_by(), None | Some("limit")) && run.differences.is_empty() => {
+                Ok(Some(run))
+                    if matches!(run.stopped_by(), None | Some(StopReason::Limit)) && run.differences.is_empty() =>
+                {
                     ran += 1
                 }
                 Ok(Some(run)) => findings.push(format!("{setting}: {:?} {:?}", run.stopped, run.differences)),

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Cycles of an L1 hit that pass outside the L1: issue to dispatch, to the LSU, through it, to the L1, and back to LSU, write port,
-/// scheduler.
+/// Cycles of an L1 hit outside the L1. There: dispatch, LSU in, LSU out, L1. Back: LSU, write port, scheduler.
 pub(crate) const OUTSIDE_L1: u32 = 7;
 
 /// One streaming multiprocessor.
@@ -148,11 +147,11 @@ pub struct Barrier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {
-    /// Of the block.
+    /// Scope of the block.
     pub cta_latency: u32,
-    /// Of the GPU, and of a cluster.
+    /// Scope of the GPU, and of a cluster.
     pub gpu_latency: u32,
-    /// Of the system.
+    /// Scope of the system.
     pub sys_latency: u32,
 }
 

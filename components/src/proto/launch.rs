@@ -233,7 +233,7 @@ pub enum TrapKind {
 }
 
 impl TrapKind {
-    /// Of an instruction that traps without an access: BPT.TRAP, a barrier, or an exchange.
+    /// The kind for an instruction that traps without an access: BPT.TRAP, a barrier, or an exchange.
     pub fn of(op: Opcode) -> Self {
         match op {
             Opcode::Trap => TrapKind::Trapped,

@@ -27,8 +27,8 @@ pub enum PacketKind {
     Atomic,
     /// As an atomic, answered without values.
     Reduction,
-    /// LSU to L1 only: drop every line, at the start of a grid or for an acquire, and hold `bytes` bytes from now on: what the grid's
-    /// carve-out for shared memory leaves. Takes effect in order; comes back as an answer.
+    /// LSU to L1 only, at the start of a grid and for an acquire: drops every line. From now on the L1 holds `bytes` bytes, which the
+    /// grid's carve-out for shared memory leaves. Takes effect in order; comes back as an answer.
     Invalidate {
         /// Bytes of lines.
         bytes: u32,

@@ -57,15 +57,6 @@ pub enum PlaceNote {
     },
 }
 
-/// Barriers of a CTA (PTX ISA, bar).
-pub const BARRIERS: usize = 16;
-
-/// Whether a CTA has a barrier of this number and it takes this thread count. A count of 0 is the whole CTA, which an arrival that
-/// passes cannot mean.
-pub fn barrier_exists(number: u32, threads: u32, pass: bool) -> bool {
-    (number as usize) < BARRIERS && threads.is_multiple_of(WARP_SIZE as u32) && !(pass && threads == 0)
-}
-
 /// A scheduler to the CTA manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WarpEvent {
@@ -118,7 +109,7 @@ pub struct Resolved {
     pub b: u32,
     /// Of these lanes, those in which its predicate source holds.
     pub count: u32,
-    /// Of a WARPSYNC, the lanes whose operand A differs from `a`.
+    /// WARPSYNC: the lanes whose operand A differs from `a`.
     pub apart: LaneMask,
 }
 

@@ -3,7 +3,7 @@
 //! A unit of the CTA manager. Sixteen barriers per CTA; each counts warps, or as many threads as its instruction says.
 //! Invariants: a warp waits at one barrier at most; an open barrier is empty.
 
-use crate::proto::warp::BARRIERS;
+use warpwave_isa::barrier::BARRIERS;
 
 /// One barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

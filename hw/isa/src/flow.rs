@@ -7,9 +7,10 @@
 //! This is the convergence of Volta and later (reference rules §5), so it takes no stack discipline from the program.
 //! Lanes of another group that comes to a BSSY whose lanes have not met yet do not meet: they pass its BSYNC, slower and no less right.
 //! That happens where no region was found around a branch, as in functions that call themselves.
-//! WARPSYNC holds each lane until every live lane of the lane's mask waits at a WARPSYNC with the same mask. When no group can run and lanes
-//! Lanes that exchange values must do so at one instruction: if they met from several, the warp reports a split exchange.
-//! When no group can run and lanes wait at a WARPSYNC or a block barrier, the lanes held at a BSYNC leave its join and run on: the waiting lanes may need them.
+//! WARPSYNC holds each lane until every live lane of the lane's mask waits at a WARPSYNC with the same mask. Lanes that exchange values
+//! must do so at one instruction. If they met from several, the warp reports a split exchange.
+//! The lanes at a WARPSYNC or a block barrier may need lanes that a BSYNC holds. So when no group can run, the held lanes leave their join
+//! and run on.
 //! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
 //!
 //! Invariants: groups are disjoint; kept, held and running lanes together are the live lanes.
@@ -66,7 +67,7 @@ pub struct Flow {
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
-    /// Of these, the lanes that exchange values next.
+    /// The lanes of `syncing` that exchange values next.
     exchanging: LaneMask,
     /// The lanes of an exchange that came together from several instructions.
     split: LaneMask,
@@ -315,7 +316,7 @@ impl Flow {
         self.resume_kept();
     }
 
-    /// With no group running: lets the lanes of a complete meeting go on, else resumes the group kept last, else opens a join early.
+    /// Chooses the next group when none runs: a complete meeting, else the group kept last, else the lanes of a join that opens early.
     fn settle(&mut self) {
         if let Some(lanes) = self.complete_join().or_else(|| self.complete_sync()) {
             self.go_on(lanes);

@@ -19,11 +19,11 @@ pub struct Name<'a> {
 pub struct Module<'a> {
     /// `.version`: major and minor.
     pub version: (u32, u32),
-    /// Where that is; at byte 0 where it is left out.
+    /// Its place in the text; byte 0 if it is left out.
     pub version_span: Span,
     /// `.target`: the architecture, then its options.
     pub target: Vec<&'a str>,
-    /// Where that is.
+    /// Its place in the text.
     pub target_span: Span,
     /// `.address_size` in bits; 64 where it is left out.
     pub address_size: u32,

@@ -1,7 +1,7 @@
 //! The compute capability that a text needs: its `.target`, and its newest instructions.
 //!
-//! Sources of the table: the target notes of each instruction in the PTX ISA, version 9.0, and the oldest target for which the vendor's
-//! assembler takes a form (`tests/capabilities.txt`). Rows of features that every GPU from capability 7.0 on has are left out.
+//! The table has two sources: the target notes of each instruction (PTX ISA 9.0), and the vendor's assembler. `tests/capabilities.txt`
+//! lists the oldest target for which that assembler takes each form. Rows of features that every GPU from capability 7.0 on has are left out.
 
 use crate::ast::{Instruction, Module, Operand, OperandKind, Statement};
 use crate::diag::{Diagnostic, Span};
@@ -11,7 +11,7 @@ use crate::diag::{Diagnostic, Span};
 pub struct Need {
     /// Ten times the major number and the minor one: 90 is 9.0.
     capability: u32,
-    /// What GPUs beside those of exactly this capability have it.
+    /// The other GPUs that have it.
     reach: Reach,
     span: Span,
     /// Names the feature.

@@ -12,9 +12,7 @@ mod scope;
 mod signature;
 mod sum;
 
-use crate::ast::{
-    Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Registers, Space, Statement, Type, Variable,
-};
+use crate::ast::{Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Space, Statement, Type, Variable};
 use crate::diag::{Diagnostic, Span};
 use operand::is_special;
 use scope::{Meaning, Scopes};
@@ -279,59 +277,6 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    fn variable(&mut self, variable: &'t Variable<'a>) -> SymbolId {
-        self.initial_value(variable);
-        if let Some(symbol) = self.declared_before(variable) {
-            return symbol;
-        }
-        let symbol = SymbolId(self.checked.symbols.len() as u32);
-        self.checked.symbols.push(variable);
-        if variable.bytes() > MAX_VARIABLE_BYTES {
-            self.find(
-                variable.name.span,
-                format!("`{}` is larger than 2 GiB", variable.name.text),
-            );
-        }
-        let fresh = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
-        // A symbol declared `.extern` or `.common` may be declared again.
-        let repeatable = matches!(variable.linkage, Linkage::Extern | Linkage::Common | Linkage::Weak);
-        if !fresh && !repeatable && variable.name.text != "_" {
-            self.redefined(variable.name, "variable");
-        }
-        symbol
-    }
-
-    fn registers(&mut self, registers: &Registers<'a>) {
-        for &(name, count) in &registers.names {
-            let first = RegId(self.body.registers.len() as u32);
-            let n = count.unwrap_or(1) * registers.vector;
-            if self.body.registers.len() as u32 + n > MAX_REGISTERS {
-                if !std::mem::replace(&mut self.body.is_full, true) {
-                    self.find(
-                        name.span,
-                        format!("more than {MAX_REGISTERS} registers in one function"),
-                    );
-                }
-                continue;
-            }
-            self.body
-                .registers
-                .extend(std::iter::repeat_n(registers.ty, n as usize));
-            if registers.vector != 1 {
-                self.findings.push(
-                    Diagnostic::unsupported(name.span, "vector registers").help("use scalar registers and `{ }` lists"),
-                );
-            }
-            let fresh = match count {
-                Some(count) => self.scopes.declare_family(name.text, first, count),
-                None => self.scopes.declare(name.text, Meaning::Register(first)),
-            };
-            if !fresh {
-                self.redefined(name, "register");
-            }
-        }
-    }
-
     /// A file that no `.file` names, once in a module.
     fn loc(&mut self, loc: &Loc) {
         for file in [Some(loc.at), loc.inlined_at]
@@ -374,7 +319,7 @@ impl<'t, 'a> Checker<'t, 'a> {
 
     /// Reports a name once in a function.
     fn undefined(&mut self, name: Name<'a>, what: &str) {
-        // A register may be one of those that were left out.
+        // The declaration of this register may have been left out.
         if self.body.is_full || !self.reported.insert(name.text) {
             return;
         }
@@ -390,12 +335,6 @@ impl<'t, 'a> Checker<'t, 'a> {
         });
     }
 }
-
-/// Registers that a function may declare. A text of few bytes must not ask the host for gigabytes.
-const MAX_REGISTERS: u32 = 1 << 20;
-
-/// No machine holds a larger one in module data.
-const MAX_VARIABLE_BYTES: u64 = 1 << 31;
 
 /// The type that compilers give registers of this name.
 fn usual_type(register: &str) -> &'static str {

@@ -14,7 +14,7 @@ pub const MOST_FINDINGS: usize = 100;
 /// Characters of a source line that are shown.
 const LONGEST_LINE: usize = 160;
 
-/// Of these, the characters before the place.
+/// Characters of [`LONGEST_LINE`] before the place.
 const BEFORE: usize = 60;
 
 /// Bytes of a message, and of these the bytes of its end.

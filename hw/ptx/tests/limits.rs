@@ -180,7 +180,7 @@ fn kernel_of_hundreds_of_thousands_of_instructions_compiles_in_seconds() {
     compiles_within(60, &kernel(&"div.rn.f64 %d1, %d2, %d3;\n".repeat(3000)));
 }
 
-/// 8,000 values that live at once, where 255 registers are: the choice of those that go took time with the third power.
+/// 8,000 values live at once, and there are 255 registers. The time to choose the spilled values once grew with their cube.
 #[test]
 fn thousands_of_live_values_are_spilled_in_seconds() {
     let load = repeated(8000, |n| format!("ld.global.u32 %a{n}, [%d1+{}];\n", 4 * n));
@@ -188,7 +188,7 @@ fn thousands_of_live_values_are_spilled_in_seconds() {
     compiles_within(30, &kernel(&format!(".reg .b32 %a<8000>;\n{load}{store}")));
 }
 
-/// Each of 300 functions calls each: the values kept across a call were once worked out anew for every call.
+/// Each of 300 functions calls all of them. The values kept across a call were once computed again for every call.
 #[test]
 fn functions_that_all_call_each_other_are_refused_in_seconds() {
     let heads = repeated(300, |n| format!(".func f{n}();\n"));

@@ -104,7 +104,7 @@ fn byte_order_mark_before_the_text_is_skipped() {
     assert!(warpwave_ptx::parse(".entry k() { \u{feff} ret; }").is_err());
 }
 
-/// A kernel that calls the last of `n` functions, each of which calls the one before.
+/// A kernel that calls the last of `n` functions. Each function calls the one before it.
 fn chain(n: usize) -> String {
     let call = |f: usize| format!(".func f{f}() {{ call f{}; ret; }}\n", f - 1);
     let functions: String = (1..n).map(call).collect();

@@ -1,7 +1,7 @@
 //! The tiles of one host thread.
 //!
-//! A worker has a fixed range of the tiles of each role. In a window it runs those that are due. It runs them from first to last in one
-//! window and from last to first in the next: the tiles that ran last are still in the host's caches.
+//! A worker has a fixed range of the tiles of each role. In a window it runs the tiles that are due: from first to last in one window,
+//! from last to first in the next. So it begins with the tiles that are still in the host's caches.
 
 use super::role::Role;
 use crate::tile::Tile;

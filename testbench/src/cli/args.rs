@@ -31,7 +31,7 @@ pub enum Command {
         /// List the instructions of each kernel, with the control words that machine code for the GPU would carry
         #[arg(long)]
         code: bool,
-        /// The GPU whose latencies the control words follow: a built-in one or a TOML file
+        /// The GPU that must be able to run the program, and whose latencies the control words follow: a built-in one or a TOML file
         #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_GPU, requires = "code")]
         gpu: String,
     },

@@ -8,9 +8,10 @@ use warpwave_components::preset;
 use warpwave_components::sm::timing;
 use warpwave_components::text_file;
 use warpwave_isa::program::Program;
-use warpwave_ptx::{Entry, Module, compile};
+use warpwave_ptx::diag::render_all;
+use warpwave_ptx::{Diagnostic, Entry, Module, compile};
 
-use super::failure::{Failure, INPUT, render};
+use super::failure::{Failure, INPUT, worse};
 use super::print;
 
 /// Lists findings, unsupported instructions and what each kernel needs; for a GPU that is named, each kernel's instructions.
@@ -18,30 +19,47 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let shown = file.display().to_string();
     let text = text_file::read(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
     let module = compile(&text).map_err(|findings| {
-        let findings_text = render(&findings, &shown, &text);
+        let findings_text = render_all(&findings, &shown, &text);
         Failure::input(format!(
             "{shown} is not PTX; findings: {}\n{findings_text}",
             findings.len()
         ))
     })?;
-    print(&render(&module.warnings, &shown, &text))?;
+    print(&render_all(&module.warnings, &shown, &text))?;
     print(&needs(&module))?;
-    if let Some(gpu) = gpu {
-        let preset = preset::load(gpu, &[]).map_err(Failure::input)?;
-        let programs = module.entries.iter().filter_map(|entry| entry.program.as_ref().ok());
-        programs
-            .map(|program| listing(program, &preset.config))
-            .try_for_each(|listing| print(&listing))?;
-    }
+    let refuse = |findings: &[Diagnostic], why: String| {
+        if findings.is_empty() {
+            return Ok(());
+        }
+        print(&format!("\n{}", render_all(findings, &shown, &text)))?;
+        Err(Failure {
+            code: INPUT,
+            text: format!("{shown}{why}"),
+        })
+    };
+    let too_new = match gpu {
+        Some(gpu) => {
+            let config = preset::load(gpu, &[]).map_err(Failure::input)?.config;
+            list(&module, &config)?;
+            let too_new = module.too_new_for(config.compute_capability());
+            refuse(&too_new, format!(" is too new for {}", config.name))
+        }
+        None => Ok(()),
+    };
     let unsupported: Vec<_> = module.unsupported().cloned().collect();
-    if unsupported.is_empty() {
-        return Ok(());
-    }
-    print(&format!("\n{}", render(&unsupported, &shown, &text)))?;
-    Err(Failure {
-        code: INPUT,
-        text: format!("{shown}: {} statements are not supported", unsupported.len()),
-    })
+    let count = unsupported.len();
+    worse(
+        too_new,
+        refuse(&unsupported, format!(": {count} statements are not supported")),
+    )
+}
+
+/// Lists the instructions of each kernel that can run.
+fn list(module: &Module, gpu: &GpuConfig) -> Result<(), Failure> {
+    let programs = module.entries.iter().filter_map(|entry| entry.program.as_ref().ok());
+    programs
+        .map(|program| listing(program, gpu))
+        .try_for_each(|listing| print(&listing))
 }
 
 fn needs(module: &Module) -> String {

@@ -6,7 +6,6 @@ use std::io::Write;
 use warpwave::bench::BenchError;
 use warpwave::host::HostError;
 use warpwave::scenario::Scenario;
-use warpwave_ptx::Diagnostic;
 use warpwave_ptx::diag::render_all;
 
 /// An `expect` or `assert` failed.
@@ -69,7 +68,7 @@ impl Failure {
             } => findings,
             _ => return Self::input(format!("{}: {error}", scenario.name)),
         };
-        let findings = render(findings, &scenario.ptx_path, &scenario.ptx);
+        let findings = render_all(findings, &scenario.ptx_path, &scenario.ptx);
         Self::input(format!("{}: {error}\n{findings}", scenario.name))
     }
 }
@@ -80,7 +79,16 @@ pub fn warn(text: &str) {
     let _ = writeln!(std::io::stderr(), "warning: {text}");
 }
 
-/// Findings with their source lines, one after the other.
-pub fn render(findings: &[Diagnostic], file: &str, text: &str) -> String {
-    render_all(findings, file, text)
+/// Combines two results: prints the first failure and returns the second with the greater code.
+pub fn worse(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
+    match (first, second) {
+        (Err(first), Err(second)) => {
+            first.say();
+            Err(Failure {
+                code: first.code.max(second.code),
+                text: second.text,
+            })
+        }
+        (first, second) => first.and(second),
+    }
 }

@@ -1,6 +1,6 @@
 //! The files that a run will write. None of them may be a file that the run reads, or another output.
 //!
-//! Two paths name the same file if they lead to the same place, through links too, or if the files are hard links of each other.
+//! Two paths name the same file if they lead to the same place, also through links. Hard links of one file are the same file too.
 
 use std::path::{Path, PathBuf};
 

@@ -12,9 +12,10 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_hw::error::SimError;
+use warpwave_ptx::diag::render_all;
 
 use super::args::{self, DEFAULT_GPU};
-use super::failure::{Failure, WRONG, render, warn};
+use super::failure::{Failure, WRONG, warn, worse};
 use super::outputs::Outputs;
 use super::print;
 use super::progress::{Line, catch_interrupt};
@@ -103,7 +104,7 @@ fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
     let (scenario, config) = (&job.scenario, &job.config);
     let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
     if !args.ignore_target && !bench.too_new().is_empty() {
-        let findings = render(bench.too_new(), &scenario.ptx_path, &scenario.ptx);
+        let findings = render_all(bench.too_new(), &scenario.ptx_path, &scenario.ptx);
         return Err(Failure::input(format!(
             "{}: the program is too new for {}; choose another --gpu, or run it with --ignore-target\n{findings}",
             scenario.name, config.name
@@ -161,20 +162,6 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         None => verdict.and_then(|text| print(&text)).and(watched),
     };
     worse(written, ended)
-}
-
-/// Combines two results: prints the first failure and returns the second with the greater code.
-fn worse(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
-    match (first, second) {
-        (Err(first), Err(second)) => {
-            first.say();
-            Err(Failure {
-                code: first.code.max(second.code),
-                text: second.text,
-            })
-        }
-        (first, second) => first.and(second),
-    }
 }
 
 /// Runs all launches, with waveform, views and progress line.

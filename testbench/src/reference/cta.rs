@@ -1,14 +1,12 @@
 //! A CTA of the reference: its warps by turns, its shared memory, its barriers.
 
 use warpwave_components::proto::launch::Grid;
+use warpwave_isa::barrier::BARRIERS;
 
 use super::memory::Memory;
 use super::warp::Warp;
 use super::watch::{Checks, Watch};
 use super::{ReferenceError, step};
-
-/// Block barriers of a CTA (PTX ISA, `bar`).
-const BARRIERS: usize = 16;
 
 /// Warp instructions that a warp runs before the next one gets its turn.
 const WARP_TURN: u64 = 256;
@@ -97,7 +95,7 @@ impl<'a> Cta<'a> {
         if let Some(watch) = &mut self.watch {
             watch.arrive(warp, barrier);
         }
-        let barrier = &mut self.barriers[barrier % BARRIERS];
+        let barrier = &mut self.barriers[barrier];
         barrier.arrived += 1;
         barrier.expected = threads.div_ceil(32);
         barrier.count += count;
@@ -124,16 +122,6 @@ impl<'a> Cta<'a> {
                 warp.flow.release();
             }
         }
-    }
-
-    /// The number of a barrier, where a CTA has it and it takes this thread count. Only a warp that waits may mean the whole CTA.
-    pub fn barrier_number(number: u32, threads: u32, passes: bool) -> Option<usize> {
-        let counts = if threads == 0 {
-            !passes
-        } else {
-            threads.is_multiple_of(32)
-        };
-        (counts && (number as usize) < BARRIERS).then_some(number as usize)
     }
 
     /// What its warps wait for.

@@ -1,6 +1,7 @@
 //! One warp instruction of the reference: what it does to lanes, barriers and registers.
 
 use warpwave_components::proto::launch::{Trap, TrapKind};
+use warpwave_isa::barrier;
 use warpwave_isa::exec::{self, Operands, Results};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
@@ -93,10 +94,10 @@ fn control(
         Opcode::Bar | Opcode::BarRed if !lanes.is_empty() => {
             let (number, threads) = (uniform(0), uniform(1));
             let passes = inst.mods.count == 1;
-            let Some(number) = Cta::barrier_number(number, threads, passes) else {
+            if !barrier::exists(number, threads, passes) {
                 return Err(trap(cta, warp, inst, lanes, TrapKind::Barrier));
-            };
-            bar(cta, warp, inst, number, threads, lanes & operands.preds[0]);
+            }
+            bar(cta, warp, inst, number as usize, threads, lanes & operands.preds[0]);
         }
         Opcode::ClusterArrive => {
             flow.step();

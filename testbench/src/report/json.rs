@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::metrics::{self, Inputs, Value};
-use crate::bench::Run;
+use crate::bench::{Run, StopReason};
 
 /// All that is written.
 #[derive(Serialize)]
@@ -13,8 +13,8 @@ struct Report<'a> {
     scenario: &'a str,
     gpu: &'a str,
     build: &'static str,
-    /// Why the run ended early: see [`Run::stopped_by`]. Null for a run that came to its end.
-    stopped: Option<&'static str>,
+    /// Null for a run that came to its end.
+    stopped: Option<StopReason>,
     launches: Vec<Launch<'a>>,
     totals: Totals,
     latencies: BTreeMap<&'static str, Latency>,
@@ -29,7 +29,7 @@ struct Launch<'a> {
     cycles: u64,
     /// Only in the launch that was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stopped: Option<&'static str>,
+    stopped: Option<StopReason>,
     metrics: BTreeMap<String, Value>,
     #[serde(skip_serializing_if = "str::is_empty")]
     printed: &'a str,

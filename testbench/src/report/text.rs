@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{latency, metrics, stalls};
-use crate::bench::{LaunchRun, Run};
+use crate::bench::{LaunchRun, Run, StopReason};
 
 /// The metrics of the summary, each with a plain name.
 const HEADLINES: [(&str, &str); 15] = [
@@ -100,11 +100,11 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
         return Ok(());
     };
     let by = match why {
-        "refused" => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
-        "interrupted" => "an interrupt",
-        "trap" => "a trap",
-        "deadlock" => "a deadlock",
-        _ => "the cycle limit",
+        StopReason::Refused => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
+        StopReason::Interrupted => "an interrupt",
+        StopReason::Trap => "a trap",
+        StopReason::Deadlock => "a deadlock",
+        StopReason::Limit => "the cycle limit",
     };
     writeln!(to, "\nstopped in launch {launch} by {by}: its numbers end there")
 }

@@ -34,8 +34,7 @@ impl Draft {
         }
     }
 
-    /// Reads all that a name stands for: a file or a built-in scenario as [`Draft::find`] does, else every built-in scenario of the
-    /// folder of that name.
+    /// Reads all scenarios of a name: one as [`Draft::find`] does, or every built-in scenario of the folder of that name.
     ///
     /// # Errors
     /// If there is none, or if one is not a scenario.
@@ -97,7 +96,7 @@ impl Draft {
     /// Reads its files and makes its elements, for a GPU with room for them, if one is named.
     ///
     /// # Errors
-    /// If a file cannot be read, if the data need more than the memory of the GPU, or if anything else in it cannot be used.
+    /// If a file cannot be read, if the data exceed the memory of the GPU, or if another value cannot be used.
     pub fn build(self, gpu: Option<&GpuConfig>) -> Result<Scenario, ScenarioError> {
         let gpu_path = self.gpu();
         let Draft { shown, file, files } = self;

@@ -6,15 +6,16 @@
 //! ptx = "saxpy.ptx"                  # relative to this file
 //! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins
 //!
-//! [buffers.x]                        # device buffers by name, which must do as a file's name; [globals.NAME] likewise for module
-//!                                    # variables. All data together must fit the GPU's memory.
+//! [buffers.x]                        # device buffers by name; [globals.NAME]: module variables.
+//!                                    # A name is a plain file name. All data together fit the GPU's memory.
 //! dtype = "f32"                      # i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64
 //! shape = [1024]
 //! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
-//!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }. A buffer without `init`
-//!                                    # starts as zeros, a module variable with the values of its program.
-//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact where rtol and atol are left out. rtol is below 1, both are
-//!                                    # finite, and some number of the dtype must fail. An npy file has exactly the bytes of its shape.
+//!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }.
+//!                                    # Without `init` a buffer starts as zeros. A module variable keeps the values of its program.
+//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact without rtol and atol.
+//!                                    # rtol is below 1. Both are finite. Some number of the dtype must fail.
+//!                                    # An npy file has exactly the bytes of its shape.
 //!
 //! [[launch]]                         # one or more, in order
 //! entry = "saxpy"                    # optional where the module has one entry

@@ -95,7 +95,8 @@ fn read_arg(arg: format::Arg, buffers: &[Buffer]) -> Result<Arg, Fault> {
     Ok(Arg::Scalar(dtype, bytes))
 }
 
-/// A tensor map must have one to five dimensions, and tiles of as many, each of 1 to 256 elements and whole 16 bytes a row.
+/// A tensor map has one to five dimensions, and its tiles have the same number. Each size of a tile is 1 to 256, and a row has whole 16
+/// bytes.
 fn read_map(map: format::TensorMap, buffers: &[Buffer]) -> Result<Arg, Fault> {
     let Arg::Buffer(buffer) = find_buffer(map.buffer, buffers)? else {
         unreachable!("a buffer's name gives a buffer")

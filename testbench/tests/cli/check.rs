@@ -137,3 +137,20 @@ fn data_that_is_unsupported_and_reached_by_no_entry_fails_the_check() {
     assert_eq!(check.out.matches("unsupported: ").count(), 1, "{}", check.out);
     assert!(!check.out.contains("cannot run"), "{}", check.out);
 }
+
+#[test]
+fn listing_for_a_gpu_that_cannot_run_the_program_names_what_is_too_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ".version 8.0\n.target sm_80\n.entry k()\n{\nret;\n}\n";
+    fs::write(folder.path().join("k.ptx"), text).unwrap();
+    let listing = |gpu: &str| warpwave_in(folder.path(), &["check", "k.ptx", "--code", "--gpu", gpu]);
+    let older = listing("v100-sxm2");
+    assert_fails(&older, 2, &["k.ptx is too new for v100-sxm2"]);
+    let finding = "`.target sm_80` needs compute capability 8.0, the GPU has 7.0\n  --> k.ptx:2:1\n";
+    assert!(
+        older.out.contains(finding) && older.out.contains("EXIT"),
+        "{}",
+        older.out
+    );
+    assert_eq!(listing("a100-sxm4-80").code, 0);
+}

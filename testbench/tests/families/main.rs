@@ -217,3 +217,8 @@ pub fn one_word_each(target: &str, body: &str) -> String {
          st.global.u32 [%o], %r;\nret;\n}}\n"
     )
 }
+
+/// As [`one_word_each`], with functions that the body calls.
+pub fn with_function(functions: &str, body: &str) -> String {
+    one_word_each("sm_80", body).replacen(".visible .entry", &format!("{functions}.visible .entry"), 1)
+}

@@ -1,6 +1,6 @@
 //! Parameters and results of calls, byte by byte: each layout that stores them against each layout that reads them.
 
-use super::{Kernel, one_word_each};
+use super::{Kernel, with_function};
 use warpwave::scenario::Arg;
 
 /// Bytes of an element, elements of a vector: every access that a parameter takes.
@@ -180,10 +180,6 @@ fn argument_stored_before_another_recursive_call_is_still_there_for_its_own() {
     }
     let expected: Vec<u32> = (0..32).map(|t| tree(t % 8)).collect();
     Kernel::of(&with_function(function, body)).output(&expected).holds();
-}
-
-fn with_function(function: &str, body: &str) -> String {
-    one_word_each("sm_80", body).replacen(".visible .entry", &format!("{function}.visible .entry"), 1)
 }
 
 /// A function that gives back its eight bytes.

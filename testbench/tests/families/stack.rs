@@ -1,6 +1,6 @@
 //! Memory on the stack: variables of functions that call themselves, and what is taken at run time.
 
-use super::{Kernel, one_word_each};
+use super::{Kernel, with_function};
 
 /// Each activation adds to a variable of its caller, and reads its own ones behind the call.
 #[test]
@@ -19,8 +19,7 @@ fn activations_have_local_variables_of_their_own() {
         .local .align 4 .b32 first;\nand.b32 %r, %t, 7;\nmov.u64 %d1, first;\nmov.u32 %x, 0;\nst.local.u32 [%d1], %x;\ncvta.local.u64 %d2, %d1;\n\
         { .param .b32 a; .param .b64 b; .param .b32 c;\nst.param.b32 [a], %r;\nst.param.b64 [b], %d2;\n\
         call.uni (c), count, (a, b);\nld.param.b32 %r, [c]; }\nld.local.u32 %x, [first];\nmad.lo.u32 %r, %x, 1000000, %r;";
-    let text = one_word_each("sm_80", &format!(".reg .b32 %x;\n{body}"));
-    let text = text.replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    let text = with_function(function, &format!(".reg .b32 %x;\n{body}"));
     let count = |n: u32| (1..=n).fold(1, |result, n| 3 * result + (100 + n - 1) + n);
     let expected: Vec<u32> = (0..32)
         .map(|thread| thread % 8 * 1_000_000 + count(thread % 8))
@@ -41,8 +40,7 @@ fn memory_that_is_taken_is_given_back() {
         stacksave.u64 %d1;\nadd.u32 %x, %t, 4;\nshl.b32 %x, %x, 2;\ncvt.u64.u32 %d2, %x;\nalloca.u64 %d3, %d2;\nst.local.u32 [%d3], %i;\n\
         alloca.u64 %d2, %d2;\nst.local.u32 [%d2], %r;\nld.local.u32 %x, [%d3];\nadd.u32 %r, %r, %x;\nstackrestore.u64 %d1;\n\
         add.u32 %i, %i, 1;\nsetp.lt.u32 %more, %i, 100;\n@%more bra loop;";
-    let text = one_word_each("sm_80", &body.replace("%d3", "%d0"));
-    let text = text.replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    let text = with_function(function, &body.replace("%d3", "%d0"));
     Kernel::of(&text).output(&[2 * (99 * 100 / 2); 32]).holds();
 }
 
@@ -69,7 +67,7 @@ fn activations_keep_predicates_of_more_than_a_word() {
     );
     let body = "{ .param .b32 a; .param .b32 c;\nand.b32 %r, %t, 3;\nst.param.b32 [a], %r;\n\
                 call.uni (c), sum, (a);\nld.param.b32 %r, [c]; }";
-    let text = one_word_each("sm_80", body).replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    let text = with_function(&function, body);
     let sum = |depth: u32| -> u32 {
         let held = |n: u32, of: u32| (of * (2 * n + 1) + n) & 5 == 1;
         (1..=depth)

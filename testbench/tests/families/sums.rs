@@ -1,6 +1,6 @@
 //! `register+offset` and `variable+offset` in the place of a value: the sum is what the instruction works on.
 
-use super::{Kernel, one_word_each};
+use super::{Kernel, one_word_each, with_function};
 
 /// What a case computes for a thread.
 type Expect = fn(u32) -> u32;
@@ -203,7 +203,7 @@ fn argument_stored_as_register_and_offset_reaches_the_function_with_their_sum() 
         add.u32 %n, %n, %n+1;\nst.param.b32 [result], %n+2;\nret;\n}\n";
     let body =
         "{ .param .b32 a; .param .b32 c;\nst.param.b32 [a], %t+10;\ncall.uni (c), twice, (a);\nld.param.b32 %r, [c]; }";
-    let text = one_word_each("sm_80", body).replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    let text = with_function(function, body);
     let expected: Vec<u32> = (0..32).map(|t| 2 * (t + 10) + 3).collect();
     Kernel::of(&text).output(&expected).holds();
 }
@@ -216,7 +216,7 @@ fn register_of_a_sum_behind_a_recursive_call_keeps_its_value_of_each_activation(
         { .param .b32 a; .param .b32 c;\nst.param.b32 [a], %n-1;\ncall.uni (c), sum, (a);\nld.param.b32 %m, [c]; }\n\
         add.u32 %m, %m, %n+100;\ndone:\nst.param.b32 [result], %m;\nret;\n}\n";
     let body = "and.b32 %a1, %t, 3;\n{ .param .b32 a; .param .b32 c;\nst.param.b32 [a], %a1;\ncall.uni (c), sum, (a);\nld.param.b32 %r, [c]; }";
-    let text = one_word_each("sm_80", body).replacen(".visible .entry", &format!("{function}.visible .entry"), 1);
+    let text = with_function(function, body);
     let expected: Vec<u32> = (0..32).map(|t| (1..=t % 4).map(|n| n + 100).sum()).collect();
     Kernel::of(&text).output(&expected).holds();
 }

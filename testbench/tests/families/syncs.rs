@@ -1,6 +1,6 @@
 //! Exchanges of a warp (`vote`, `shfl`, `match`, `redux`, `bar.warp.sync`) at which not all lanes arrive together.
 //!
-//! Each waits for the lanes of its mask that have not ended (PTX ISA, `vote.sync` and its like), so lanes that branch round it run on.
+//! Each waits for the live lanes of its mask (PTX ISA, `vote.sync` and others). So lanes that branch round it run on.
 
 use warpwave_components::proto::launch::TrapKind;
 

@@ -38,8 +38,8 @@ fn spin_lock_every_addition_under_it_counts() {
     );
 }
 
-/// Blocks of 96 threads pass a barrier of the grid after each step. In a step each thread adds what a thread of the next block left in the
-/// step before; two arrays take turns, so every line is read again after others have written it.
+/// Blocks of 96 threads pass a barrier of the grid after each step. In a step each thread adds the last value of a thread in the next
+/// block. Two arrays take turns, so every line is read again after another block has written it.
 fn grid_barrier(arrive: &str, wait: &str, after: &str) {
     const BLOCKS: usize = 4;
     const N: usize = BLOCKS * 96;

@@ -53,7 +53,7 @@ impl BranchUnit {
     }
 }
 
-/// Of a WARPSYNC, the lanes whose mask differs from that of the lowest lane.
+/// WARPSYNC: the lanes whose mask differs from the lowest lane's mask.
 fn apart(flight: &Flight) -> LaneMask {
     if flight.inst().op != Opcode::Warpsync {
         return LaneMask::NONE;

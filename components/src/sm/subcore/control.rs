@@ -1,11 +1,12 @@
 //! What a control instruction does to its warp, once the lanes in which its guard holds are known.
 
 use warpwave_hw::time::Cycle;
+use warpwave_isa::barrier;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::predecoded::Group;
-use crate::proto::warp::{WarpEvent, barrier_exists};
+use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::warp::ClusterState;
 
@@ -39,7 +40,7 @@ impl Scheduler {
             Opcode::Bsync => flow.bsync(inst.conv),
             Opcode::Break => flow.break_from(inst.conv, lanes),
             Opcode::Warpsync if !lanes.is_empty() => flow.warpsync(LaneMask(a), apart, inst.mods.count == 0),
-            Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier_exists(a, b, inst.mods.count == 1) => {
+            Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier::exists(a, b, inst.mods.count == 1) => {
                 self.trap(slot, pc, lanes);
             }
             Opcode::Bar if inst.mods.count == 1 => {

@@ -6,11 +6,8 @@
 use super::Value;
 use crate::ast::{Instruction, Name};
 use crate::diag::Diagnostic;
-
-/// Barriers of a CTA.
-const BARRIERS: i128 = 16;
-/// A barrier counts whole warps.
-const WARP_THREADS: i128 = 32;
+use warpwave_isa::barrier::BARRIERS;
+use warpwave_isa::lane::WARP_SIZE;
 
 const ACTIONS: &[&str] = &[".sync", ".arrive", ".red", ".wait"];
 
@@ -170,7 +167,7 @@ impl<'a> Bar<'_, 'a> {
             Diagnostic::malformed(span, format!("no barrier has the number {number}"))
                 .help("a CTA has barriers 0 to 15")
         };
-        (!(0..BARRIERS).contains(&number)).then(finding)
+        (!(0..BARRIERS as i128).contains(&number)).then(finding)
     }
 
     fn threads(&self, operand: usize) -> Option<Diagnostic> {
@@ -182,7 +179,7 @@ impl<'a> Bar<'_, 'a> {
             0 if self.has(".arrive") => {
                 Some(find(format!("`{}.arrive` without threads", self.opcode())).help("the count is at least 32"))
             }
-            _ if threads < 0 || threads % WARP_THREADS != 0 => {
+            _ if threads < 0 || threads % WARP_SIZE as i128 != 0 => {
                 Some(find(format!("a barrier cannot wait for {threads} threads")).help("write a multiple of 32"))
             }
             _ => None,

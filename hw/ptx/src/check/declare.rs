@@ -1,12 +1,72 @@
-//! Declarations of variables: initial values, and repeated declarations.
+//! Declarations of variables and registers, and which of them a name may have.
 
 use super::scope::Meaning;
-use super::{Checker, SymbolId};
-use crate::ast::{Linkage, Space, Variable};
+use super::{Checker, RegId, SymbolId};
+use crate::ast::{Linkage, Registers, Space, Variable};
+use crate::diag::Diagnostic;
+
+/// Registers that a function may declare. A text of few bytes must not ask the host for gigabytes.
+const MAX_REGISTERS: u32 = 1 << 20;
+
+/// No machine holds a larger one in module data.
+const MAX_VARIABLE_BYTES: u64 = 1 << 31;
 
 impl<'t, 'a> Checker<'t, 'a> {
+    pub(super) fn variable(&mut self, variable: &'t Variable<'a>) -> SymbolId {
+        self.initial_value(variable);
+        if let Some(symbol) = self.declared_before(variable) {
+            return symbol;
+        }
+        let symbol = SymbolId(self.checked.symbols.len() as u32);
+        self.checked.symbols.push(variable);
+        if variable.bytes() > MAX_VARIABLE_BYTES {
+            self.find(
+                variable.name.span,
+                format!("`{}` is larger than 2 GiB", variable.name.text),
+            );
+        }
+        let fresh = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
+        // A symbol declared `.extern` or `.common` may be declared again.
+        let repeatable = matches!(variable.linkage, Linkage::Extern | Linkage::Common | Linkage::Weak);
+        if !fresh && !repeatable && variable.name.text != "_" {
+            self.redefined(variable.name, "variable");
+        }
+        symbol
+    }
+
+    pub(super) fn registers(&mut self, registers: &Registers<'a>) {
+        for &(name, count) in &registers.names {
+            let first = RegId(self.body.registers.len() as u32);
+            let n = count.unwrap_or(1) * registers.vector;
+            if self.body.registers.len() as u32 + n > MAX_REGISTERS {
+                if !std::mem::replace(&mut self.body.is_full, true) {
+                    self.find(
+                        name.span,
+                        format!("more than {MAX_REGISTERS} registers in one function"),
+                    );
+                }
+                continue;
+            }
+            self.body
+                .registers
+                .extend(std::iter::repeat_n(registers.ty, n as usize));
+            if registers.vector != 1 {
+                self.findings.push(
+                    Diagnostic::unsupported(name.span, "vector registers").help("use scalar registers and `{ }` lists"),
+                );
+            }
+            let fresh = match count {
+                Some(count) => self.scopes.declare_family(name.text, first, count),
+                None => self.scopes.declare(name.text, Meaning::Register(first)),
+            };
+            if !fresh {
+                self.redefined(name, "register");
+            }
+        }
+    }
+
     /// The variable that an earlier declaration of the same name means. An `.extern` declaration gives way to the definition.
-    pub(super) fn declared_before(&mut self, variable: &'t Variable<'a>) -> Option<SymbolId> {
+    fn declared_before(&mut self, variable: &'t Variable<'a>) -> Option<SymbolId> {
         let Some(Meaning::Symbol(symbol)) = self.scopes.in_innermost(variable.name.text) else {
             return None;
         };
@@ -22,7 +82,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     }
 
     /// Refuses an initial value of a variable that cannot have one (PTX ISA, initializers).
-    pub(super) fn initial_value(&mut self, variable: &Variable<'a>) {
+    fn initial_value(&mut self, variable: &Variable<'a>) {
         if variable.init.is_none() {
             return;
         }

@@ -70,7 +70,7 @@ impl CallGraph {
         self.recursive[function]
     }
 
-    /// A function and those that it calls, by itself or through others, nearest first.
+    /// A function and all functions that it calls, directly or through others, nearest first.
     pub fn closure(&self, function: usize) -> Vec<usize> {
         let through_register = self.callees.len();
         let mut is_found = vec![false; self.callees.len() + 1];
@@ -137,7 +137,7 @@ fn ops<'b, 't, 'a>(body: &'b Body<'t, 'a>) -> impl Iterator<Item = &'b Op<'t, 'a
     })
 }
 
-/// A kernel and the functions that it calls, by itself or through others, nearest first.
+/// A kernel and all functions that it calls, directly or through others, nearest first.
 pub(super) fn functions<'c, 't, 'a>(
     checked: &'c Checked<'t, 'a>,
     graph: &CallGraph,

@@ -28,6 +28,7 @@ mod param;
 mod recursion;
 mod remote;
 mod routine;
+mod size;
 mod special;
 mod spelled;
 mod stack;
@@ -67,12 +68,6 @@ pub(super) fn run<'t, 'a>(
 }
 
 type Selected = Result<(), Diagnostic>;
-
-/// Operations of a kernel. Each takes some hundred bytes of the host's memory in each pass.
-const MAX_OPS: usize = 1 << 20;
-
-/// 32-bit registers of a kernel before registers are shared.
-const MAX_WORDS: usize = 1 << 22;
 
 /// A register of PTX here: the first of its words, or a flag.
 #[derive(Clone, Copy)]
@@ -246,26 +241,6 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         if line.is_none() {
             self.label(self.frame().end());
         }
-    }
-
-    /// Whether the code is larger than the host should bear, which is found once.
-    fn outgrows(&mut self) -> bool {
-        if self.is_too_large {
-            return true;
-        }
-        let what = match () {
-            () if self.n_ops > MAX_OPS => format!("{MAX_OPS} operations"),
-            () if self.code.groups.len() > MAX_WORDS => format!("{MAX_WORDS} registers"),
-            () => return false,
-        };
-        self.is_too_large = true;
-        let name = self.frames[0].body.function.name;
-        let message = format!(
-            "kernel `{}` has more than {what}, with those of the functions that it calls",
-            name.text
-        );
-        self.findings.push(Diagnostic::unsupported(name.span, message));
-        true
     }
 
     fn guard_of(&self, op: &check::Op<'_, '_>) -> When {

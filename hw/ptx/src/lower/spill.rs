@@ -142,7 +142,7 @@ fn changes(spans: &[Spans], code: &Code) -> Vec<(u32, i32, Word)> {
     changes
 }
 
-/// The most words wanted at a time, and when, without those that go.
+/// The greatest number of live words, and when. Words that go to memory do not count.
 fn crowd(changes: &[(u32, i32, Word)], gone: &[bool]) -> (usize, u32) {
     let (mut now, mut most) = (0, (0, 0));
     for &(time, change, _) in changes.iter().filter(|(.., group)| !gone[group.0 as usize]) {

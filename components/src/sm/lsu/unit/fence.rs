@@ -1,8 +1,8 @@
 //! The LSU's fences (MEMBAR) and invalidations of the L1 (CCTL.IVALL).
 //!
-//! A fence beyond the block waits for every access of the SM that the LSU took before it, whatever warp it is of: a block barrier may stand
-//! between another warp's store and the fence. Accesses are counted in epochs. Such a fence closes the newest epoch. It is over when all
-//! accesses of the closed epochs are, and not before its latency.
+//! A fence of a scope beyond the block waits for all accesses that the LSU took before it, of every warp. A block barrier may have
+//! ordered another warp's store before the fence. The LSU counts accesses in epochs, and such a fence closes the newest epoch. It ends when all
+//! accesses of the closed epochs have ended, but not before its latency.
 //!
 //! # Invariants
 //! - The first epoch has accesses under way, or is the only one.

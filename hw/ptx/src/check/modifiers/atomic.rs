@@ -23,10 +23,7 @@ impl Words<'_, '_> {
         let newer = ty.is_float() && matches!(operation.text, ".add" | ".min" | ".max");
         if !wanted.contains(&ty) && !newer {
             let message = format!("`{}{}` takes no `{}`", self.form.name, operation.text, name.text);
-            let words: Vec<String> = wanted
-                .iter()
-                .map(|ty| format!(".{}", format!("{ty:?}").to_lowercase()))
-                .collect();
+            let words: Vec<String> = wanted.iter().map(|ty| ty.dotted()).collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             return Some(Diagnostic::malformed(name.span, message).help(format!("its types are {}", list(&words))));
         }

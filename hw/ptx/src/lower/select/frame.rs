@@ -20,7 +20,7 @@ pub(super) struct Frame<'t, 'a> {
     pub labels: usize,
     /// The line that all of it stands for, where it is a routine of the library.
     pub line: Option<u32>,
-    /// The step at hand.
+    /// The current step.
     pub step: usize,
     /// How it is called from inside, where it may be.
     pub recursion: Option<Recursion>,

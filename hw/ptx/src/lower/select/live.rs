@@ -138,7 +138,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         live
     }
 
-    /// Of each variable, the steps that want its old value and those that end it. The last step is the end of the body.
+    /// For each variable: the steps that read it, and the steps that overwrite it. The last step is the end of the body.
     fn reads_and_writes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
         let mut steps = vec![(Vec::new(), Vec::new()); self.n_variables];
         for (at, step) in self.body.code.iter().enumerate() {

@@ -103,10 +103,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// The declaration of a call's parameter, or the beginning of the function whose result it is.
     pub(super) fn begin_param(&mut self, symbol: SymbolId) {
         let body = self.frame().body;
-        let in_part = self.frame().stored_in_part.get_or_init(|| {
-            let bytes_of = |symbol: SymbolId| self.checked.symbols[symbol.0 as usize].bytes() as u32;
-            stored_in_part(body, bytes_of)
-        });
+        let in_part = self
+            .frame()
+            .stored_in_part
+            .get_or_init(|| stored_in_part(body, |symbol| self.param_bytes(symbol)));
         if !in_part.contains(&symbol) {
             return;
         }

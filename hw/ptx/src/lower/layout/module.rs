@@ -1,0 +1,209 @@
+//! A module's own variables: their places, their initial bytes, and what else holds for all kernels of the module.
+
+use super::{Dynamic, Place, advance, in_memory, is_dynamic};
+use crate::ast::{Space, Type, Variable};
+use crate::check::{Body, Checked, SymbolId};
+use crate::diag::{Diagnostic, Severity, Span};
+use crate::lower::callgraph::{self, CallGraph};
+use crate::lower::init::{Image, Initializers, Relocation};
+use crate::print;
+use std::collections::HashMap;
+use std::sync::Arc;
+use warpwave_isa::program as isa;
+use warpwave_isa::space::Space as MemorySpace;
+
+/// A module-scope variable in device memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Global {
+    /// Its symbol.
+    pub name: String,
+    /// Initial bytes; as many as the variable has.
+    pub bytes: Vec<u8>,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// Addresses of global variables in `bytes`, which the host writes.
+    pub relocations: Vec<Relocation>,
+}
+
+/// A module-scope variable in constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    /// Its symbol.
+    pub name: String,
+    /// First byte in the constant image.
+    pub offset: u32,
+    /// Size in bytes.
+    pub bytes: u32,
+}
+
+impl Constant {
+    fn as_variable(&self) -> isa::Variable {
+        isa::Variable {
+            name: self.name.clone(),
+            space: MemorySpace::Const,
+            offset: self.offset,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// Bytes of constant bank 3.
+const CONST_BYTES: usize = 1 << 16;
+
+/// A module's own variables and their initial bytes, and what else holds for all of its kernels.
+#[derive(Default)]
+pub(crate) struct ModuleLayout {
+    pub(super) places: HashMap<SymbolId, Place>,
+    pub constant: Vec<u8>,
+    pub constants: Vec<Constant>,
+    pub globals: Vec<Global>,
+    /// The number of the buffer for `vprintf` among them.
+    pub(super) print_buffer: Option<u32>,
+    /// Bytes of its variables in shared memory, and in local memory.
+    pub(super) shared_bytes: u32,
+    pub(super) local_bytes: u32,
+    pub(super) dynamic: Dynamic,
+    /// Its variables in shared, local and constant memory, for people.
+    pub(super) variables: Arc<[isa::Variable]>,
+    pub(super) calls: CallGraph,
+    /// Whether a function takes memory from the stack by itself.
+    pub(super) takes_stack: bool,
+    /// Addresses in the constant image that the host writes.
+    pub constant_relocations: Vec<Relocation>,
+    /// True if some initial value or function takes the generic address of a constant or parameter.
+    pub(super) generic_constants: bool,
+    /// Unsupported initial values, each with its variable.
+    pub unsupported: Vec<(SymbolId, Diagnostic)>,
+}
+
+impl ModuleLayout {
+    pub fn of(checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) -> ModuleLayout {
+        let mut layout = ModuleLayout {
+            calls: CallGraph::of(checked),
+            takes_stack: checked.bodies.iter().any(callgraph::uses_stack),
+            ..ModuleLayout::default()
+        };
+        let variables = &checked.symbols[..checked.n_module_symbols];
+        let mut in_memory = Vec::new();
+        for (n, variable) in variables.iter().enumerate() {
+            in_memory.extend(layout.place(SymbolId(n as u32), variable));
+        }
+        let constants = layout.constants.iter().map(Constant::as_variable);
+        layout.variables = constants.chain(in_memory).collect();
+        layout.fill(checked, findings);
+        layout.place_print_buffer(checked);
+        if layout.globals.len() > CONST_BYTES / 8 {
+            let message = "more global variables than the bank of their addresses holds (8192)";
+            findings.push(Diagnostic::malformed(Span::default(), message));
+        }
+        if layout.constant.len() > CONST_BYTES {
+            let last = variables.iter().rfind(|variable| variable.space == Space::Const);
+            let span = last.map(|variable| variable.name.span).unwrap_or_default();
+            findings.push(Diagnostic::malformed(span, "the constant variables exceed 64 KiB"));
+        }
+        layout
+    }
+
+    /// Writes the initial values. Malformed ones go to `findings`.
+    fn fill(&mut self, checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) {
+        let mut initializers = Initializers::new(checked, &self.places);
+        let variables = checked.symbols[..checked.n_module_symbols].iter();
+        for (n, variable) in (0..).zip(variables) {
+            let Some(init) = &variable.init else { continue };
+            let symbol = SymbolId(n);
+            match self.places.get(&symbol) {
+                Some(&Place::Global(index)) => {
+                    let global = &mut self.globals[index as usize];
+                    let mut image = Image::new(variable, &mut global.bytes);
+                    initializers.fill(&mut image, init);
+                    global.relocations = image.relocations;
+                }
+                Some(&Place::Const(offset)) => {
+                    let end = self.constant.len().min(offset as usize + variable.bytes() as usize);
+                    let mut image = Image::new(variable, &mut self.constant[offset as usize..end]);
+                    initializers.fill(&mut image, init);
+                    let moved = image.relocations.into_iter().map(|relocation| Relocation {
+                        at: relocation.at + offset,
+                        ..relocation
+                    });
+                    self.constant_relocations.extend(moved);
+                }
+                _ => {}
+            }
+            for finding in initializers.findings.drain(..) {
+                match finding.severity {
+                    Severity::Unsupported => self.unsupported.push((symbol, finding)),
+                    _ => findings.push(finding),
+                }
+            }
+        }
+        self.generic_constants =
+            initializers.generic_constants || checked.bodies.iter().any(callgraph::takes_constant_addresses);
+    }
+
+    /// Findings on unsupported data that a kernel can reach.
+    pub fn unsupported_for(&self, checked: &Checked<'_, '_>, kernel: &Body<'_, '_>) -> Vec<Diagnostic> {
+        if self.unsupported.is_empty() {
+            return Vec::new();
+        }
+        let reached = callgraph::reachable_data(checked, &self.calls, kernel);
+        let faults = self.unsupported.iter().filter(|(symbol, _)| reached.contains(symbol));
+        faults.map(|(_, finding)| finding.clone()).collect()
+    }
+
+    /// A module that calls `vprintf` gets a buffer for what it prints.
+    fn place_print_buffer(&mut self, checked: &Checked<'_, '_>) {
+        if !callgraph::calls(checked, "vprintf") {
+            return;
+        }
+        self.print_buffer = Some(self.globals.len() as u32);
+        self.globals.push(Global {
+            name: print::BUFFER.to_owned(),
+            bytes: vec![0; print::BYTES as usize],
+            align: 16,
+            relocations: Vec::new(),
+        });
+    }
+
+    /// Places a variable. Returns what people may know of it, unless it is a constant or in device memory.
+    fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) -> Option<isa::Variable> {
+        let mut of_memory = None;
+        let place = match variable.space {
+            Space::Const => {
+                let mut end = self.constant.len() as u32;
+                let offset = advance(&mut end, variable);
+                let capped = (end as usize).min(2 * CONST_BYTES);
+                self.constant.resize(capped.max(self.constant.len()), 0);
+                self.constants.push(Constant {
+                    name: variable.name.text.to_owned(),
+                    offset,
+                    bytes: variable.bytes() as u32,
+                });
+                Place::Const(offset.min(CONST_BYTES as u32))
+            }
+            Space::Global if variable.ty == Type::Handle => Place::Handle,
+            Space::Tex => Place::Handle,
+            Space::Global => {
+                self.globals.push(Global {
+                    name: variable.name.text.to_owned(),
+                    bytes: vec![0; variable.bytes() as usize],
+                    align: variable.alignment() as u32,
+                    relocations: Vec::new(),
+                });
+                Place::Global(self.globals.len() as u32 - 1)
+            }
+            _ if is_dynamic(variable) => {
+                self.dynamic.add(symbol, variable);
+                return None;
+            }
+            _ => {
+                let ends = (&mut self.shared_bytes, &mut self.local_bytes);
+                let (place, named) = in_memory(variable, ends)?;
+                of_memory = Some(named);
+                place
+            }
+        };
+        self.places.insert(symbol, place);
+        of_memory
+    }
+}
