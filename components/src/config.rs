@@ -11,12 +11,14 @@ mod check;
 mod fault;
 pub(crate) mod keys;
 mod memory;
+mod pipe;
 mod sm;
 
 pub use fault::ConfigFault;
 pub use memory::{Hbm, L2, MAX_CHANNEL_QUEUE, Timing, Xbar};
+pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub(crate) use sm::OUTSIDE_L1;
-pub use sm::{Barrier, Constant, Fence, L1, Lsu, Pipe, Pipes, SchedulerPolicy, Shared, Sm, Tma};
+pub use sm::{Barrier, Constant, Fence, L1, Lsu, SchedulerPolicy, Shared, Sm, Tma};
 
 use std::ops::Range;
 

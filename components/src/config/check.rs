@@ -4,7 +4,7 @@ mod bounds;
 
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{ConfigFault, GpuConfig, Limits, OUTSIDE_L1, Pipe};
+use super::{ConfigFault, GpuConfig, Limits, OUTSIDE_L1, PIPES, PipeTiming};
 use crate::proto::header::MAX_OUTPUTS;
 
 /// Issue, operand read, execute, write-back: no pipe answers faster.
@@ -202,21 +202,14 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         sm.subcores,
     );
     let pipes = &sm.pipes;
-    check_pipe(["sm.pipes.int.latency", "sm.pipes.int.interval"], pipes.int, faults);
-    check_pipe(["sm.pipes.fp32.latency", "sm.pipes.fp32.interval"], pipes.fp32, faults);
-    check_pipe(["sm.pipes.half.latency", "sm.pipes.half.interval"], pipes.half, faults);
-    check_pipe(["sm.pipes.fp64.latency", "sm.pipes.fp64.interval"], pipes.fp64, faults);
-    check_pipe(["sm.pipes.sfu.latency", "sm.pipes.sfu.interval"], pipes.sfu, faults);
+    for preset in PIPES.iter().filter_map(|row| row.preset) {
+        check_pipe(preset.keys, (preset.timing)(pipes), faults);
+    }
     check_pipe(
-        ["sm.pipes.tensor.latency", "sm.pipes.tensor.interval"],
-        pipes.tensor,
+        ["sm.pipes.imad_latency", "sm.pipes.imad_interval"],
+        pipes.imad(),
         faults,
     );
-    let imad = Pipe {
-        latency: pipes.imad_latency,
-        interval: pipes.imad_interval,
-    };
-    check_pipe(["sm.pipes.imad_latency", "sm.pipes.imad_interval"], imad, faults);
     let why = "the stages from issue to write-back";
     faults.at_least(
         "sm.pipes.predicate_latency",
@@ -239,7 +232,7 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
 }
 
 /// An interval is 32 lanes over the width of the unit; both are powers of two.
-fn check_pipe([latency, interval]: [&'static str; 2], pipe: Pipe, faults: &mut Faults) {
+fn check_pipe([latency, interval]: [&'static str; 2], pipe: PipeTiming, faults: &mut Faults) {
     faults.at_least(
         latency,
         pipe.latency,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::pipe::Pipes;
+
 /// Cycles of an L1 hit outside the L1. There: dispatch, LSU in, LSU out, L1. Back: LSU, write port, scheduler.
 pub(crate) const OUTSIDE_L1: u32 = 7;
 
@@ -53,44 +55,6 @@ pub enum SchedulerPolicy {
     GreedyThenOldest,
     /// The oldest ready warp.
     OldestFirst,
-}
-
-/// The arithmetic pipes of one sub-core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pipes {
-    /// 32-bit integer and logic.
-    pub int: Pipe,
-    /// 32-bit floating point.
-    pub fp32: Pipe,
-    /// Packed 16-bit floating point; one instruction makes two results per lane.
-    pub half: Pipe,
-    /// 64-bit floating point.
-    pub fp64: Pipe,
-    /// Special functions and the conversions and bit scans that share their rate.
-    pub sfu: Pipe,
-    /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. Another shape or type
-    /// takes an interval in proportion to its multiply-adds over the rate of its type: 32-bit
-    /// inputs run at half the rate of 16-bit ones, 8-bit at twice.
-    pub tensor: Pipe,
-    /// Issue to dependent issue of an integer multiply-add, cycles.
-    pub imad_latency: u32,
-    /// Issue interval of an integer multiply-add, cycles.
-    pub imad_interval: u32,
-    /// Issue of a compare to issue of an instruction guarded by its predicate, cycles.
-    pub predicate_latency: u32,
-    /// Issue to dependent issue of a warp shuffle, cycles.
-    pub shuffle_latency: u32,
-}
-
-/// Timing of one pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pipe {
-    /// Issue to dependent issue of the same class, cycles.
-    pub latency: u32,
-    /// Issue cycles that one warp instruction takes of the pipe.
-    pub interval: u32,
 }
 
 /// The path that loads, stores and atomics share.

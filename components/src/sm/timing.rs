@@ -2,12 +2,12 @@
 
 use warpwave_isa::control::{self, Control, Latency};
 use warpwave_isa::inst::{Inst, MmaShape};
-use warpwave_isa::opcode::{Opcode, Pipe as Kind};
+use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::RegSet;
 use warpwave_isa::space::Space;
 
-use crate::config::{Pipe, Sm};
+use crate::config::{PipeTiming, Sm, pipe_row};
 use crate::proto::launch::{ResultWait, Route, Timing};
 
 /// Longest latency of a pipe: what a link can hold beside the stages before and after it.
@@ -37,7 +37,7 @@ pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
 
 /// What the front of an SM looks up of one instruction.
 fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
-    let Pipe { latency, interval } = cycles(inst, sm);
+    let PipeTiming { latency, interval } = cycles(inst, sm);
     let result = if is_long(inst) {
         ResultWait::Long
     } else if is_short(inst) {
@@ -57,25 +57,19 @@ fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
 }
 
 /// Latency and interval of one instruction.
-fn cycles(inst: &Inst, sm: &Sm) -> Pipe {
+fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     let pipes = &sm.pipes;
-    let Pipe { latency, interval } = match inst.op.row().pipe {
-        Kind::Int => pipes.int,
-        Kind::Fma if is_imad(inst.op) => Pipe {
-            latency: pipes.imad_latency,
-            interval: pipes.imad_interval,
-        },
-        Kind::Fma => pipes.fp32,
-        Kind::Half => pipes.half,
-        Kind::Fp64 => pipes.fp64,
-        Kind::Sfu => pipes.sfu,
-        Kind::Tensor => tensor(inst.mods.mma, pipes.tensor),
-        Kind::Lsu => Pipe {
-            latency: memory_latency(inst, sm),
+    let pipe = inst.op.row().pipe;
+    let PipeTiming { latency, interval } = match (pipe, pipe_row(pipe).preset) {
+        (Pipe::Fp32, _) if is_imad(inst.op) => pipes.imad(),
+        (Pipe::Tensor, _) => tensor(inst.mods.mma, pipes.tensor),
+        (_, Some(preset)) => (preset.timing)(pipes),
+        (Pipe::Control, None) => PipeTiming {
+            latency: sm.branch_latency,
             interval: 1,
         },
-        Kind::Control => Pipe {
-            latency: sm.branch_latency,
+        (_, None) => PipeTiming {
+            latency: memory_latency(inst, sm),
             interval: 1,
         },
     };
@@ -84,7 +78,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> Pipe {
     } else {
         latency
     };
-    Pipe {
+    PipeTiming {
         latency: latency.min(LONGEST),
         interval: interval.min(LONGEST),
     }
@@ -110,13 +104,13 @@ fn writes_only_predicates(inst: &Inst) -> bool {
 }
 
 /// In proportion to the bytes along k, which are as many in 16 elements of 16 bits as in 8, 32, 64 or 256 of other sizes.
-fn tensor(shape: MmaShape, unit: Pipe) -> Pipe {
+fn tensor(shape: MmaShape, unit: PipeTiming) -> PipeTiming {
     let (words_of_a, ..) = shape.words();
     let halves = match shape {
         MmaShape::M8n8k4F64 => 4,
         _ => u32::from(words_of_a / 2),
     };
-    Pipe {
+    PipeTiming {
         latency: unit.latency,
         interval: (unit.interval * halves / 2).max(1),
     }
@@ -144,7 +138,7 @@ fn is_long(inst: &Inst) -> bool {
 
 /// Whether a result comes from a unit behind a queue (short scoreboard) rather than after a fixed time.
 fn is_short(inst: &Inst) -> bool {
-    matches!(inst.op.row().pipe, Kind::Lsu | Kind::Sfu) && !is_long(inst)
+    matches!(inst.op.row().pipe, Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
 }
 
 /// Whether the instruction uses the queue for local and global accesses.

@@ -291,7 +291,7 @@ fn slot_register(inst: &Inst, slot: usize) -> Option<Reg> {
         2 if is_addition => 1,
         slot => slot,
     };
-    let has_cache = matches!(row.pipe, Pipe::Int | Pipe::Fma | Pipe::Half) && source < row.src.len();
+    let has_cache = matches!(row.pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && source < row.src.len();
     match inst.src[source].source {
         Source::Reg(reg) if has_cache && !reg.is_zero() && row.src[source].of(&inst.mods) == 1 => Some(reg),
         _ => None,

@@ -12,8 +12,8 @@ use crate::space::Space;
 pub enum Pipe {
     /// Integer and logic (ALU).
     Int,
-    /// FP32 multiply-add, and integer multiply-add (FMA).
-    Fma,
+    /// FP32 arithmetic, and integer multiply-add (the profiler's FMA).
+    Fp32,
     /// Packed half precision.
     Half,
     /// FP64.
@@ -173,11 +173,11 @@ opcodes! {
     /// d = reduction `atom` of a over the active lanes; least and greatest of f32 too, where a NaN loses (`unordered`: wins).
     Redux "REDUX" Sfu (Words(1), 0) <- ([Words(1)], 0);
     /// d = low word of a*b+c, or the high word of a*b, plus c (`high`, as PTX mad.hi; `sat` clamps if signed); `ty` gives the sign.
-    Imad "IMAD" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    Imad "IMAD" Fp32 (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// (d+1:d) = 64-bit a*b + (c+1:c); `ty` gives the sign of a and b.
-    ImadWide "IMAD.WIDE" Fma (Words(2), 0) <- ([Words(1), Words(1), Words(2)], 0);
+    ImadWide "IMAD.WIDE" Fp32 (Words(2), 0) <- ([Words(1), Words(1), Words(2)], 0);
     /// d = c + dot product of the four bytes of a and b; whether a is signed is `from`, whether b is, `ty`.
-    Idp4a "IDP.4A" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    Idp4a "IDP.4A" Fp32 (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// d = the differences without sign of the four bytes of a and b; `count` 1: their sum and c. Signs as of IDP.4A.
     Vabsdiff4 "VABSDIFF4" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// Bits set in a.
@@ -189,11 +189,11 @@ opcodes! {
 
     // ---- FP32
     /// d = a + b.
-    Fadd "FADD" Fma (Words(1), 0) <- ([Words(1), Words(1)], 0);
+    Fadd "FADD" Fp32 (Words(1), 0) <- ([Words(1), Words(1)], 0);
     /// d = a * b.
-    Fmul "FMUL" Fma (Words(1), 0) <- ([Words(1), Words(1)], 0);
+    Fmul "FMUL" Fp32 (Words(1), 0) <- ([Words(1), Words(1)], 0);
     /// d = a * b + c, rounded once.
-    Ffma "FFMA" Fma (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
+    Ffma "FFMA" Fp32 (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// d = lesser or greater of a, b (lesser where psrc0 holds); a NaN loses (`unordered`: wins).
     Fmnmx "FMNMX" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
     /// pdst0 = (a cmp b) join psrc0; pdst1 = complement joined likewise.

@@ -13,7 +13,7 @@ fn latency(inst: &Inst) -> Latency {
         _ if row.pdst > 0 && row.dst.of(&inst.mods) == 0 => Latency::Fixed(13),
         Pipe::Fp64 => Latency::Fixed(8),
         Pipe::Tensor => Latency::Fixed(24),
-        Pipe::Fma if inst.op == Opcode::Imad => Latency::Fixed(5),
+        Pipe::Fp32 if inst.op == Opcode::Imad => Latency::Fixed(5),
         _ => Latency::Fixed(4),
     }
 }

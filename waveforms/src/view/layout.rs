@@ -52,10 +52,14 @@ pub enum Item {
 /// All rows, in groups.
 pub struct Layout(pub Vec<Item>);
 
+/// The group of the pipes: all scopes of a sub-core but these.
+const PIPES: &str = "pipes";
+const NO_PIPES: [&str; 3] = ["scheduler", "dispatch", "link"];
+
 /// The groups of an SM: a title and the scopes in it.
 const PARTS: [(&str, &[&str]); 7] = [
     ("dispatch and collectors", &["dispatch"]),
-    ("pipes", &["int", "fp32", "half", "fp64", "sfu", "tensor", "branch"]),
+    (PIPES, &[]),
     ("LSU and coalescer", &["lsu"]),
     ("shared-memory banks", &["shared"]),
     ("L1", &["l1"]),
@@ -170,7 +174,9 @@ impl Maker<'_> {
             let is_part = |scope: &&Scope| names.iter().any(|name| is_called(&scope.name, name));
             let mut inside = Vec::new();
             for (n, subcore) in subcores.iter().enumerate() {
-                let parts = subcore.scopes.iter().filter(is_part);
+                let is_pipe = |scope: &&Scope| !NO_PIPES.iter().any(|name| is_called(&scope.name, name));
+                let is_here = |scope: &&Scope| if title == PIPES { is_pipe(scope) } else { is_part(scope) };
+                let parts = subcore.scopes.iter().filter(is_here);
                 inside.extend(parts.filter_map(|scope| self.plain(scope, &format!("sub-core {n} {}", scope.name))));
             }
             for scope in sm.scopes.iter().filter(is_part) {

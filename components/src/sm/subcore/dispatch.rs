@@ -1,8 +1,8 @@
 //! The dispatch unit of a sub-core: reads operands for what the scheduler chose, sends it into its pipe, and stores results.
 //!
 //! ```text
-//!   scheduler --Issue--> [dispatch] --Flight--> int fma half fp64 sfu tensor | lsu | branch
-//!             <-Release-           <--Flight--  int fma half fp64 sfu tensor | lsu, shared
+//!   scheduler --Issue--> [dispatch] --Flight--> int fp32 half fp64 sfu tensor | lsu | branch
+//!             <-Release-           <--Flight--  int fp32 half fp64 sfu tensor | lsu, shared
 //! ```
 //!
 //! Results are stored before operands are read, so what is stored in a cycle is read in the same one (the bypass).
@@ -37,12 +37,12 @@ use warpwave_isa::exec::special::Place;
 use warpwave_isa::opcode::Pipe;
 
 use crate::bits::bits;
+use crate::config::{N_PIPES, PIPE_NAMES};
 use crate::proto::event::{Log, What};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{Brief, Flight, PlaceNote, WarpStart};
 use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
-use crate::sm::subcore::scheduler::PIPES;
 use place::place;
 
 /// Numbers of a dispatch unit.
@@ -108,7 +108,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// A dispatch unit with all registers zero.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
-        assert_eq!(ports.pipes.len(), PIPES, "{path}: one link per pipe");
+        assert_eq!(ports.pipes.len(), N_PIPES, "{path}: one link per pipe");
         let mut inbox = Inbox::default();
         inbox.add(&ports.start);
         let results = ports.results.iter().chain(&ports.queued);
@@ -291,6 +291,3 @@ impl Component for Dispatch {
         self.stats.report(report);
     }
 }
-
-/// Names of the pipes in waveforms, in the order of [`Pipe`].
-const PIPE_NAMES: [&str; PIPES] = ["int", "fma", "half", "fp64", "sfu", "tensor", "lsu", "control"];

@@ -37,7 +37,6 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::opcode::Pipe;
 
 use crate::bits::bits;
 use crate::config::SchedulerPolicy;
@@ -48,9 +47,6 @@ use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
 use crate::sm::subcore::warp::{Warp, Warps};
 use ready::{PLACES, Ready};
-
-/// Pipes, for masks by pipe.
-pub const PIPES: usize = Pipe::Control as usize + 1;
 
 /// The numbers of its ports in its inbox.
 const COMMAND: u32 = 0;

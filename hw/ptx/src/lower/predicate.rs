@@ -98,5 +98,5 @@ fn can_be_guarded(op: &Op, branch: When) -> bool {
 /// Whether running an operation without need costs nothing but its issue.
 fn is_cheap(op: &Op) -> bool {
     let What::Row(opcode) = op.what else { return false };
-    matches!(opcode.row().pipe, Pipe::Int | Pipe::Fma | Pipe::Half) && !op.has_effect()
+    matches!(opcode.row().pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && !op.has_effect()
 }

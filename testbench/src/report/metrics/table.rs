@@ -26,7 +26,7 @@ pub(super) fn rows() -> Vec<Metric> {
         launch::TIME,
         sm::THROUGHPUT,
         sm::SCHEDULER,
-        sm::PIPES,
+        sm::PIPE_USE,
         memory::L1,
         memory::SHARED,
         below::BELOW,

@@ -1,6 +1,6 @@
 //! The tracks of a timeline: which unit has which, and what enters it when.
 
-use warpwave_components::config::GpuConfig;
+use warpwave_components::config::{GpuConfig, pipe_row};
 use warpwave_components::proto::mem::Stage;
 use warpwave_components::proto::noc::AddressMap;
 use warpwave_hw::time::Cycle;
@@ -70,7 +70,7 @@ impl Units {
             let track = FIRST_PIPE + u32::from(row.subcore) * PIPES + pipe as u32;
             // What is sent in a cycle is in the pipe in the next.
             let entered = row.at(Step::Send).map(|at| at + 1);
-            add(track, format!("{} {}", pipe_name(pipe), row.subcore), entered, 1);
+            add(track, format!("{} {}", pipe_row(pipe).label, row.subcore), entered, 1);
         }
         add(LSU, "LSU".to_owned(), row.at(Step::Take), 1);
         let passes = u64::from(row.passes.max(1));
@@ -104,18 +104,5 @@ impl Units {
             Stage::L1 => in_sm(L1, "L1"),
             _ => in_sm(ANSWER, "LSU answers"),
         }
-    }
-}
-
-fn pipe_name(pipe: Pipe) -> &'static str {
-    match pipe {
-        Pipe::Int => "INT",
-        Pipe::Fma => "FP32",
-        Pipe::Half => "half",
-        Pipe::Fp64 => "FP64",
-        Pipe::Sfu => "SFU",
-        Pipe::Tensor => "tensor",
-        Pipe::Lsu => "LSU",
-        Pipe::Control => "branch",
     }
 }

@@ -7,7 +7,7 @@
 
 use warpwave_isa::opcode::Pipe;
 
-use super::PIPES;
+use crate::config::N_PIPES;
 use crate::sm::subcore::stall::State;
 
 /// Warp slots of a scheduler at most.
@@ -15,7 +15,7 @@ const SLOTS: usize = 32;
 
 /// The place of the LSU among the pipes, and of its queue for accesses of local and global memory.
 pub(super) const LSU: usize = Pipe::Lsu as usize;
-pub(super) const LSU_GLOBAL: usize = PIPES;
+pub(super) const LSU_GLOBAL: usize = N_PIPES;
 
 /// Places for pipes: those of an instruction, that of the LSU twice, and more that make an index a mask.
 pub(super) const PLACES: usize = 16;
@@ -108,6 +108,6 @@ mod tests {
     fn waiting_for_the_queue_is_named_after_what_is_wanted_of_it() {
         assert_eq!(THROTTLES[LSU], State::MioThrottle);
         assert_eq!(THROTTLES[LSU_GLOBAL], State::LgThrottle);
-        assert_eq!(THROTTLES[Pipe::Fma as usize], State::MathPipeThrottle);
+        assert_eq!(THROTTLES[Pipe::Fp32 as usize], State::MathPipeThrottle);
     }
 }

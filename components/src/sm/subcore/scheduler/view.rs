@@ -4,21 +4,10 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_isa::lane::LaneMask;
 
+use super::Scheduler;
 use super::ready::{PLACES, THROTTLES};
-use super::{PIPES, Scheduler};
+use crate::config::{N_PIPES, PIPES};
 use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, State};
-
-/// Counter names of instructions issued by pipe, in the order of [`Pipe`](warpwave_isa::opcode::Pipe).
-const BY_PIPE: [&str; PIPES] = [
-    "inst_int",
-    "inst_fma",
-    "inst_half",
-    "inst_fp64",
-    "inst_sfu",
-    "inst_tensor",
-    "inst_lsu",
-    "inst_control",
-];
 
 /// What a scheduler counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,7 +17,7 @@ pub struct Stats {
     /// Their running lanes, guards not applied.
     pub thread_instructions: u64,
     /// Instructions by pipe.
-    pub by_pipe: [u64; PIPES],
+    pub by_pipe: [u64; N_PIPES],
     /// Branches (BRA) issued.
     pub branches: u64,
     /// Branches on which the running lanes disagreed.
@@ -48,8 +37,8 @@ impl Stats {
     pub(super) fn report(&self, report: &mut dyn Report) {
         report.count("inst_issued", self.instructions);
         report.count("thread_inst", self.thread_instructions);
-        for (name, &count) in BY_PIPE.iter().zip(&self.by_pipe) {
-            report.count(name, count);
+        for (row, &count) in PIPES.iter().zip(&self.by_pipe) {
+            report.count(row.counter, count);
         }
         report.count("branches", self.branches);
         report.count("divergent_branches", self.divergent_branches);

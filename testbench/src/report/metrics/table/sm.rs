@@ -1,5 +1,8 @@
 //! The SM: instructions, schedulers, pipes, branches.
 
+use warpwave_components::config::{PIPES, pipe_row};
+use warpwave_isa::opcode::Pipe;
+
 use super::{Row, not_modelled};
 use crate::report::metrics::{Inputs, Value};
 use crate::report::stalls::STATES;
@@ -9,8 +12,12 @@ fn active(i: &Inputs<'_>) -> Value {
 }
 
 /// Issues to a pipe of each sub-core, as a share of what it can start in these cycles of one sub-core.
-fn issue_share(i: &Inputs<'_>, counter: &'static str, interval: u32, cycles: Value) -> Value {
-    i.sum("scheduler", counter) * f64::from(interval) / cycles * 100.0
+fn issue_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
+    let row = pipe_row(pipe);
+    let interval = row
+        .preset
+        .map_or(1, |preset| (preset.timing)(&i.config.sm.pipes).interval);
+    i.sum("scheduler", row.counter) * f64::from(interval) / cycles * 100.0
 }
 
 /// The same of the load and store path, which the sub-cores share.
@@ -23,19 +30,11 @@ fn issued_share(i: &Inputs<'_>, cycles: Value) -> Value {
 }
 
 fn throughput(i: &Inputs<'_>) -> Value {
-    let pipes = &i.config.sm.pipes;
     let elapsed = i.cycles() * i.instances("scheduler", "inst_issued").number().unwrap_or(0.0);
     let sms = i.cycles() * f64::from(i.config.n_sms());
-    Value::greatest([
-        issued_share(i, elapsed),
-        issue_share(i, "inst_int", pipes.int.interval, elapsed),
-        issue_share(i, "inst_fma", pipes.fp32.interval, elapsed),
-        issue_share(i, "inst_half", pipes.half.interval, elapsed),
-        issue_share(i, "inst_fp64", pipes.fp64.interval, elapsed),
-        issue_share(i, "inst_sfu", pipes.sfu.interval, elapsed),
-        issue_share(i, "inst_tensor", pipes.tensor.interval, elapsed),
-        lsu_share(i, sms),
-    ])
+    let math = PIPES.iter().filter(|row| row.preset.is_some());
+    let shares = math.map(|row| issue_share(i, row.pipe, elapsed));
+    Value::greatest(shares.chain([issued_share(i, elapsed), lsu_share(i, sms)]))
 }
 
 fn unaccounted(i: &Inputs<'_>) -> Value {
@@ -217,14 +216,14 @@ pub(super) const SCHEDULER: &[Row] = &[
 
 const PIPE_FORMULA: &str = "starts x interval of the pipe / sum of scheduler active_cycles x 100";
 
-pub(super) const PIPES: &[Row] = &[
+pub(super) const PIPE_USE: &[Row] = &[
     (
         "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
         "Use of the integer and logic pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, "inst_int", i.config.sm.pipes.int.interval, active(i)),
+        |i| issue_share(i, Pipe::Int, active(i)),
     ),
     (
         "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
@@ -232,7 +231,7 @@ pub(super) const PIPES: &[Row] = &[
         "scheduler",
         "Use of the FP32 multiply-add pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, "inst_fma", i.config.sm.pipes.fp32.interval, active(i)),
+        |i| issue_share(i, Pipe::Fp32, active(i)),
     ),
     (
         "sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_active",
@@ -240,7 +239,7 @@ pub(super) const PIPES: &[Row] = &[
         "scheduler",
         "Use of the packed half-precision pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, "inst_half", i.config.sm.pipes.half.interval, active(i)),
+        |i| issue_share(i, Pipe::Half, active(i)),
     ),
     (
         "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active",
@@ -248,7 +247,7 @@ pub(super) const PIPES: &[Row] = &[
         "scheduler",
         "Use of the double-precision pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, "inst_fp64", i.config.sm.pipes.fp64.interval, active(i)),
+        |i| issue_share(i, Pipe::Fp64, active(i)),
     ),
     (
         "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
@@ -256,7 +255,7 @@ pub(super) const PIPES: &[Row] = &[
         "scheduler",
         "Use of the special-function and conversion pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, "inst_sfu", i.config.sm.pipes.sfu.interval, active(i)),
+        |i| issue_share(i, Pipe::Sfu, active(i)),
     ),
     (
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
@@ -280,7 +279,7 @@ pub(super) const PIPES: &[Row] = &[
         "scheduler",
         "Use of the control pipe: branches, convergence, barriers.",
         "sum of inst_control / sum of active_cycles x 100",
-        |i| issue_share(i, "inst_control", 1, active(i)),
+        |i| issue_share(i, Pipe::Control, active(i)),
     ),
     (
         "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
