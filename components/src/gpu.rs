@@ -14,6 +14,8 @@ mod gpc;
 mod memory;
 pub mod rig;
 mod sm;
+mod subcore;
+mod wiring;
 
 use std::any::Any;
 use std::fmt;
@@ -119,7 +121,22 @@ impl std::error::Error for LaunchError {}
 impl Gpu {
     /// Builds the machine. The configuration must be free of faults ([`GpuConfig::check`]).
     pub fn new(config: GpuConfig) -> Self {
-        build::machine(config)
+        let storage = Arc::new(Storage::new(config.memory_bytes));
+        let machine = build::build_machine(&config, &storage);
+        Gpu {
+            clock: machine.clock,
+            storage,
+            grids: machine.grids,
+            events: machine.events,
+            slices: machine.slices,
+            local: (0, 0),
+            launches: 0,
+            latest: Launched {
+                start: Cycle::ZERO,
+                end: Cycle::ZERO,
+            },
+            config,
+        }
     }
 
     /// The machine's numbers.

@@ -1,88 +1,86 @@
-//! Makes all tiles and the links between them.
+//! Builds the tiles of the machine: front, SMs, GPCs, crossbar and memory.
 
 use std::sync::Arc;
 
 use warpwave_hw::clock::Clock;
+use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::tile::{Slot, TileBuilder};
-use warpwave_hw::time::Cycle;
+use warpwave_hw::tile::TileBuilder;
 
+use super::gpc::Gpc;
+use super::memory::MemorySide;
+use super::sm::{SmNeighbours, SmSlots, build_sm};
+use super::wiring::{Block, Blocks, CTA_EVENT, CTA_LAUNCH, GRID, GRID_EVENT};
 use crate::config::GpuConfig;
-use crate::front::gigathread::{self, gpcs::Gpcs};
-use crate::gpu::gpc::Gpc;
-use crate::gpu::memory::MemorySide;
-use crate::gpu::sm::{Outside, SmSlots, join};
-use crate::gpu::{Gpu, Launched, sm};
+use crate::front::gigathread::{self, GigaThread, gpcs::Gpcs};
+use crate::proto::launch::{Grid, GridEvent};
+use crate::proto::mem::SliceCommand;
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 
-/// The whole machine.
-pub(super) fn machine(config: GpuConfig) -> Gpu {
-    let storage = Arc::new(Storage::new(config.memory_bytes));
+/// The machine, and the host's ends of its links.
+pub(super) struct Machine {
+    pub clock: Clock,
+    pub grids: OutPort<Arc<Grid>>,
+    pub events: InPort<GridEvent>,
+    pub slices: Vec<OutPort<SliceCommand>>,
+}
+
+/// Builds the whole machine.
+pub(super) fn build_machine(config: &GpuConfig, storage: &Arc<Storage>) -> Machine {
     let map = Arc::new(AddressMap::new(config.l2.slices, config.hbm.channels));
-    let root = Path::root("gpu");
     let mut front = TileBuilder::new();
-    let giga = front.slot();
-    let mut memory = MemorySide::new(&config, &map);
-    let host = Slot::outside();
-    let giga_path = root.child("gigathread");
-    let (grids, grid) = join(giga_path.child("grid"), 1, 2, &host, &giga);
-    let (event, events) = join(giga_path.child("event"), 1, 4, &giga, &host);
+    let mut root = Blocks::new(config, Path::root("gpu"));
+    root.reserve(&mut front, &[Block::GigaThread]);
+    root.add_host();
+    let (grids, grid) = root.join(&GRID);
+    let (event, events) = root.join(&GRID_EVENT);
     let mut ports = gigathread::Ports {
         grid,
         event,
         launch: Vec::new(),
         sm: Vec::new(),
     };
+    let mut memory = MemorySide::new(config, &root.path, &map);
+    let mut gpcs = gpcs(config, &root.path);
     let mut tiles = Vec::new();
-    let has_clusters = config.cluster.max_ctas > 0;
-    let gpc = |n| Gpc::new(&config, root.at("gpc", n));
-    let mut gpcs: Vec<_> = (0..config.topology.tpcs_per_gpc.len())
-        .filter(|_| has_clusters)
-        .map(gpc)
-        .collect();
-    let way = config.gigathread.link_latency;
-    for (number, path) in sm_paths(&config, &root).into_iter().enumerate() {
-        let slots = SmSlots::new();
-        let (launch, launches) = join(path.child("cta.launch"), way, 2, &giga, &slots.cta);
-        let (event, sm_events) = join(path.child("cta.event"), way, 8, &slots.cta, &giga);
-        let (below, returns) = memory.connect(&path, &slots.l1);
-        let (of_gpc, _) = config.place_in_gpc(number as u16);
-        let cluster = gpcs.get_mut(of_gpc).map(|gpc| gpc.connect(&path, &slots));
+    for (number, path) in sm_paths(config, &root.path).into_iter().enumerate() {
+        let sm = SmSlots::new(config, path);
+        let (launch, launches) = sm.blocks.join_to(&root, &CTA_LAUNCH);
+        let (event, events) = sm.blocks.join_to(&root, &CTA_EVENT);
         ports.launch.push(launch);
-        ports.sm.push(sm_events);
-        let outside = Outside {
+        ports.sm.push(events);
+        let (gpc, _) = config.place_in_gpc(number as u16);
+        let neighbours = SmNeighbours {
             launch: launches,
             event,
-            below,
-            returns,
-            cluster,
+            xbar: memory.connect(&sm.blocks),
+            cluster: gpcs.get_mut(gpc).map(|gpc| gpc.connect(&sm.blocks)),
         };
-        tiles.push(sm::fill(&config, &path, number as u16, &map, slots, outside).build());
+        tiles.push(build_sm(sm, number as u16, &map, neighbours));
     }
-    let gpcs_of_sms = Gpcs::new(config.gpcs());
-    front.fill(
-        &giga,
-        gigathread::GigaThread::new(giga_path, config.gigathread, gpcs_of_sms, ports),
-    );
-    let (memory, slices) = memory.build(&root, &storage);
+    let path = root.path.child("gigathread");
+    let giga = GigaThread::new(path, config.gigathread, Gpcs::new(config.gpcs()), ports);
+    root.fill(&mut front, Block::GigaThread, giga);
+    let (memory, slices) = memory.build(storage);
     tiles.insert(0, front.build());
     tiles.extend(memory);
     tiles.extend(gpcs.into_iter().map(Gpc::build));
-    Gpu {
+    Machine {
         clock: Clock::new(tiles),
-        storage,
         grids,
         events,
         slices,
-        local: (0, 0),
-        launches: 0,
-        latest: Launched {
-            start: Cycle::ZERO,
-            end: Cycle::ZERO,
-        },
-        config,
     }
+}
+
+/// The GPCs, where there are clusters.
+fn gpcs<'a>(config: &'a GpuConfig, root: &Path) -> Vec<Gpc<'a>> {
+    let n = match config.cluster.max_ctas {
+        0 => 0,
+        _ => config.topology.tpcs_per_gpc.len(),
+    };
+    (0..n).map(|n| Gpc::new(config, root.at("gpc", n))).collect()
 }
 
 /// Instance names of the SMs, in GPC, TPC order: gpu.gpc[g].sm[n], n counted over the chip.

@@ -1,17 +1,15 @@
 //! Wires the bulk copy engine of an SM: beside the L1 and shared memory, behind the LSU.
 
 use warpwave_hw::link::OutPort;
-use warpwave_hw::path::Path;
-use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::tile::TileBuilder;
 
-use crate::config::GpuConfig;
-use crate::gpu::sm::join;
+use super::wiring::{Block, Blocks, TMA, TMA_L1_REQUEST, TMA_L1_RESPONSE, TMA_LINE, TMA_LINE_RESPONSE};
 use crate::proto::warp::Flight;
 use crate::sm::l1;
 use crate::sm::lsu::shared;
 use crate::sm::tma::{Ports, Tma};
 
-/// What the engine's neighbours hold of its links.
+/// The ends of the engine's links at its neighbours.
 pub(super) struct Engine {
     /// The LSU's.
     pub input: OutPort<Box<Flight>>,
@@ -21,20 +19,13 @@ pub(super) struct Engine {
     pub lines: shared::LinePorts,
 }
 
-/// Builds the engine in its slot, the first of these; the others are those of LSU, L1 and shared memory.
-pub(super) fn fill(
-    config: &GpuConfig,
-    sm: &Path,
-    tile: &mut TileBuilder,
-    [tma, lsu, l1, shared_memory]: [&Slot; 4],
-    output: Vec<OutPort<Box<Flight>>>,
-) -> Engine {
-    let path = sm.child("tma");
-    let (to_tma, input) = join(path.clone(), 1, 2, lsu, tma);
-    let (to_l1, requests) = join(sm.child("l1.bulk"), 1, 2, tma, l1);
-    let (answers, answer) = join(path.child("answer"), 1, 2, l1, tma);
-    let (to_shared, lines) = join(sm.child("shared.bulk"), 1, 2, tma, shared_memory);
-    let (written, shared_answer) = join(path.child("line"), 1, 2, shared_memory, tma);
+/// Builds the engine; `output` leads to the sub-cores.
+pub(super) fn build_engine(sm: &Blocks<'_>, tile: &mut TileBuilder, output: Vec<OutPort<Box<Flight>>>) -> Engine {
+    let (to_tma, input) = sm.join(&TMA);
+    let (to_l1, requests) = sm.join(&TMA_L1_REQUEST);
+    let (answers, answer) = sm.join(&TMA_L1_RESPONSE);
+    let (to_shared, lines) = sm.join(&TMA_LINE);
+    let (written, shared_answer) = sm.join(&TMA_LINE_RESPONSE);
     let ports = Ports {
         input,
         output,
@@ -43,7 +34,11 @@ pub(super) fn fill(
         shared: to_shared,
         shared_answer,
     };
-    tile.fill(tma, Tma::new(path, config.sm.tma, ports));
+    sm.fill(
+        tile,
+        Block::Tma,
+        Tma::new(sm.path.child("tma"), sm.config.sm.tma, ports),
+    );
     Engine {
         input: to_tma,
         l1: l1::BulkPorts { requests, answers },

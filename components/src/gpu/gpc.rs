@@ -12,13 +12,15 @@
 
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::tile::{Slot, Tile, TileBuilder};
+use warpwave_hw::tile::{Tile, TileBuilder};
 use warpwave_hw::time::Domain;
 
-use crate::config::{GpuConfig, OUTSIDE_L1};
+use super::wiring::{
+    Block, Blocks, CLUSTER_ARRIVE, CLUSTER_OPEN, CLUSTER_REQUEST, CLUSTER_RESPONSE, LSU_LINE, OUTSIDE_CLUSTER, SEATED,
+    SHARED_LINE, cluster_link,
+};
+use crate::config::GpuConfig;
 use crate::front::cluster_barrier::{self, ClusterBarrier};
-use crate::gpu::memory::LONGEST_LINK;
-use crate::gpu::sm::{SmSlots, join};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen};
 use crate::proto::header::Direction;
 use crate::proto::mem::Packet;
@@ -26,24 +28,13 @@ use crate::sm::cta;
 use crate::sm::lsu::{shared, unit};
 use crate::xbar::crossbar::{Config, Crossbar};
 
-/// Cycles of a remote load outside the links of the network: as an L1 hit's, but for the two links of the L1.
-const OUTSIDE: u32 = OUTSIDE_L1 - 2;
-
 /// Cycles of a barrier outside its links: from issue to the CTA manager, and from there to the scheduler.
 const BARRIER_OUTSIDE: u32 = 2;
 
-/// Cycles of one of the network's four links.
-fn way(config: &GpuConfig) -> u32 {
-    ((config.cluster.load_latency.saturating_sub(OUTSIDE + 1)) / 4).clamp(1, LONGEST_LINK)
-}
-
-/// Cycles in the shared memory that is read.
+/// Cycles in the shared memory that is read: what the links leave of `cluster.load_latency`.
 fn line_latency(config: &GpuConfig) -> u32 {
-    config
-        .cluster
-        .load_latency
-        .saturating_sub(OUTSIDE + 4 * way(config))
-        .max(1)
+    let outside = OUTSIDE_CLUSTER + 4 * cluster_link(config);
+    config.cluster.load_latency.saturating_sub(outside).max(1)
 }
 
 /// An SM's ends of the links of its GPC.
@@ -56,60 +47,51 @@ pub(super) struct SmCluster {
 }
 
 impl SmCluster {
-    /// The ends, to those who hold them.
-    pub(super) fn split(
-        self,
-        sm: &Path,
-        cta: &Slot,
-        lsu: &Slot,
-    ) -> (cta::ClusterPorts, unit::ClusterPorts, shared::LinePorts) {
-        let (seated, from_cta) = join(sm.child("lsu.seated"), 1, 2, cta, lsu);
-        let of_cta = cta::ClusterPorts {
+    /// The ends of the CTA manager, the LSU and shared memory.
+    pub(super) fn split(self, sm: &Blocks<'_>) -> (cta::ClusterPorts, unit::ClusterPorts, shared::LinePorts) {
+        let (seated, from_cta) = sm.join(&SEATED);
+        let cta = cta::ClusterPorts {
             seated,
             arrive: self.arrive,
             open: self.open,
         };
-        let of_lsu = unit::ClusterPorts {
+        let lsu = unit::ClusterPorts {
             seated: from_cta,
             request: self.request,
             answer: self.answer,
         };
-        (of_cta, of_lsu, self.lines)
+        (cta, lsu, self.lines)
     }
 }
 
 /// The tile of a GPC while SMs are joined to it.
 pub(super) struct Gpc<'a> {
-    config: &'a GpuConfig,
-    path: Path,
+    blocks: Blocks<'a>,
     tile: TileBuilder,
-    request: Slot,
-    response: Slot,
-    barrier: Slot,
     requests: Vec<InPort<Box<Packet>>>,
     to_shared: Vec<OutPort<Box<Packet>>>,
     responses: Vec<InPort<Box<Packet>>>,
     to_lsu: Vec<OutPort<Box<Packet>>>,
-    barrier_ports: cluster_barrier::Ports,
+    barrier: cluster_barrier::Ports,
 }
 
 impl<'a> Gpc<'a> {
     /// No SM joined yet.
     pub(super) fn new(config: &'a GpuConfig, path: Path) -> Self {
         let mut tile = TileBuilder::new();
-        let (request, response, barrier) = (tile.slot(), tile.slot(), tile.slot());
+        let mut blocks = Blocks::new(config, path.child("cluster"));
+        blocks.reserve(
+            &mut tile,
+            &[Block::ClusterRequest, Block::ClusterResponse, Block::ClusterBarrier],
+        );
         Gpc {
-            config,
-            path,
+            blocks,
             tile,
-            request,
-            response,
-            barrier,
             requests: Vec::new(),
             to_shared: Vec::new(),
             responses: Vec::new(),
             to_lsu: Vec::new(),
-            barrier_ports: cluster_barrier::Ports {
+            barrier: cluster_barrier::Ports {
                 arrive: Vec::new(),
                 open: Vec::new(),
             },
@@ -117,29 +99,26 @@ impl<'a> Gpc<'a> {
     }
 
     /// Joins the next SM of the GPC.
-    pub(super) fn connect(&mut self, sm: &Path, slots: &SmSlots) -> SmCluster {
-        let way = way(self.config);
-        // As many wait as a port may hold, while credits for the others are on their way.
-        let depth = 2 * way + self.config.xbar.queue_depth;
-        let (request, requests) = join(sm.child("cluster.request"), way, depth, &slots.lsu, &self.request);
-        let (to_shared, input) = join(sm.child("shared.line"), way, depth, &self.request, &slots.shared);
-        let (output, responses) = join(sm.child("cluster.response"), way, depth, &slots.shared, &self.response);
-        let (to_lsu, answer) = join(sm.child("lsu.line"), way, depth, &self.response, &slots.lsu);
-        let (arrive, arrivals) = join(sm.child("cluster.arrive"), way, depth, &slots.cta, &self.barrier);
-        let (opens, open) = join(sm.child("cluster.open"), way, depth, &self.barrier, &slots.cta);
+    pub(super) fn connect(&mut self, sm: &Blocks<'_>) -> SmCluster {
+        let (request, requests) = sm.join_to(&self.blocks, &CLUSTER_REQUEST);
+        let (to_shared, input) = sm.join_to(&self.blocks, &SHARED_LINE);
+        let (output, responses) = sm.join_to(&self.blocks, &CLUSTER_RESPONSE);
+        let (to_lsu, answer) = sm.join_to(&self.blocks, &LSU_LINE);
+        let (arrive, arrivals) = sm.join_to(&self.blocks, &CLUSTER_ARRIVE);
+        let (opens, open) = sm.join_to(&self.blocks, &CLUSTER_OPEN);
         self.requests.push(requests);
         self.to_shared.push(to_shared);
         self.responses.push(responses);
         self.to_lsu.push(to_lsu);
-        self.barrier_ports.arrive.push(arrivals);
-        self.barrier_ports.open.push(opens);
+        self.barrier.arrive.push(arrivals);
+        self.barrier.open.push(opens);
         SmCluster {
             request,
             answer,
             lines: shared::LinePorts {
                 input,
                 output,
-                latency: line_latency(self.config),
+                latency: line_latency(self.blocks.config),
             },
             arrive,
             open,
@@ -147,29 +126,24 @@ impl<'a> Gpc<'a> {
     }
 
     /// The tile.
-    pub(super) fn build(mut self) -> Tile {
-        let path = self.path.child("cluster");
+    pub(super) fn build(self) -> Tile {
+        let Gpc { blocks, mut tile, .. } = self;
+        let Blocks { config, path, .. } = &blocks;
         let network = |direction| Config {
             direction,
-            bytes_per_cycle: self.config.cluster.bytes_per_cycle,
+            bytes_per_cycle: config.cluster.bytes_per_cycle,
             clock: Domain::new(1, 1),
         };
-        let request = network(Direction::Request);
-        let response = network(Direction::Response);
-        self.tile.fill(
-            &self.request,
-            Crossbar::new(path.child("request"), request, self.requests, self.to_shared),
-        );
-        self.tile.fill(
-            &self.response,
-            Crossbar::new(path.child("response"), response, self.responses, self.to_lsu),
-        );
-        let outside = BARRIER_OUTSIDE + 2 * way(self.config);
-        let delay = self.config.cluster.barrier_latency.saturating_sub(outside);
-        self.tile.fill(
-            &self.barrier,
-            ClusterBarrier::new(path.child("barrier"), delay.into(), self.barrier_ports),
-        );
-        self.tile.build()
+        let requests = network(Direction::Request);
+        let requests = Crossbar::new(path.child("request"), requests, self.requests, self.to_shared);
+        blocks.fill(&mut tile, Block::ClusterRequest, requests);
+        let responses = network(Direction::Response);
+        let responses = Crossbar::new(path.child("response"), responses, self.responses, self.to_lsu);
+        blocks.fill(&mut tile, Block::ClusterResponse, responses);
+        let outside = BARRIER_OUTSIDE + 2 * cluster_link(config);
+        let delay = config.cluster.barrier_latency.saturating_sub(outside);
+        let barrier = ClusterBarrier::new(path.child("barrier"), delay.into(), self.barrier);
+        blocks.fill(&mut tile, Block::ClusterBarrier, barrier);
+        tile.build()
     }
 }

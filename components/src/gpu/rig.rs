@@ -24,12 +24,12 @@ use std::sync::Arc;
 
 use warpwave_hw::clock::{Clock, Stop};
 use warpwave_hw::path::Path;
-use warpwave_hw::tile::TileBuilder;
+use warpwave_hw::tile::{Tile, TileBuilder};
 use warpwave_hw::time::Cycle;
 
-use crate::config::GpuConfig;
 use crate::gpu::memory::MemorySide;
-use crate::gpu::sm::{join, l1_config};
+use crate::gpu::sm::l1_config;
+use crate::gpu::wiring::{Block, Blocks, L1_REQUEST, L1_RESPONSE};
 use crate::proto::mem::{LINE, SliceCommand};
 use crate::proto::noc::AddressMap;
 use crate::sm::l1::{self, L1};
@@ -107,23 +107,16 @@ impl Rig {
         storage.write(traffic::FIRST_LINE, &traffic.before);
         let map = Arc::new(AddressMap::new(config.l2.slices, config.hbm.channels));
         let root = Path::root("rig");
-        let mut memory = MemorySide::new(config, &map);
+        let mut memory = MemorySide::new(config, &root, &map);
         let mut records = Vec::new();
         let mut tiles = Vec::new();
-        for sm in 0..config.n_sms() as usize {
-            let mut tile = TileBuilder::new();
-            records.push(add_sm(
-                &mut tile,
-                &root.at("sm", sm),
-                sm,
-                config,
-                &map,
-                traffic,
-                &mut memory,
-            ));
-            tiles.push(tile.build());
+        for sm in 0..config.n_sms() as u16 {
+            let blocks = Blocks::new(config, root.at("sm", sm.into()));
+            let (tile, record) = build_sm(blocks, sm, &map, traffic, &mut memory);
+            records.push(record);
+            tiles.push(tile);
         }
-        let (others, commands) = memory.build(&root, &storage);
+        let (others, commands) = memory.build(&storage);
         tiles.extend(others);
         Rig {
             clock: Clock::new(tiles),
@@ -175,20 +168,19 @@ impl Rig {
     }
 }
 
-/// Puts a driver and its L1 into a tile.
-fn add_sm(
-    tile: &mut TileBuilder,
-    path: &Path,
-    sm: usize,
-    config: &GpuConfig,
+/// A driver in the place of the LSU, and its L1, in a tile.
+fn build_sm<'a>(
+    mut blocks: Blocks<'a>,
+    sm: u16,
     map: &Arc<AddressMap>,
     traffic: &Traffic,
-    memory: &mut MemorySide<'_>,
-) -> Record {
-    let (driver, l1) = (tile.slot(), tile.slot());
-    let (request, requests) = join(path.child("l1.request"), 1, 2, &driver, &l1);
-    let (answer, answers) = join(path.child("driver.answer"), 1, 2, &l1, &driver);
-    let (below, returns) = memory.connect(path, &l1);
+    memory: &mut MemorySide<'a>,
+) -> (Tile, Record) {
+    let mut tile = TileBuilder::new();
+    blocks.reserve(&mut tile, &[Block::Lsu, Block::L1]);
+    let (request, requests) = blocks.join(&L1_REQUEST);
+    let (answer, answers) = blocks.join_deep(&blocks, &L1_RESPONSE, 2);
+    let (below, returns) = memory.connect(&blocks);
     let ports = l1::Ports {
         requests,
         answers: answer,
@@ -199,12 +191,13 @@ fn add_sm(
     let config = l1::Config {
         bytes: traffic.l1_bytes,
         waiting: traffic.l1_waiting,
-        ..l1_config(config, sm as u16, map)
+        ..l1_config(blocks.config, sm, map)
     };
-    tile.fill(&l1, L1::new(path.child("l1"), config, ports));
-    let (component, record) = Driver::new(path.child("driver"), traffic.script(sm), request, answers);
-    tile.fill(&driver, component);
-    record
+    blocks.fill(&mut tile, Block::L1, L1::new(blocks.path.child("l1"), config, ports));
+    let script = traffic.script(sm.into());
+    let (driver, record) = Driver::new(blocks.path.child("driver"), script, request, answers);
+    blocks.fill(&mut tile, Block::Lsu, driver);
+    (tile.build(), record)
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@ use toml::Value;
 use warpwave_hw::tile::{HORIZON, MAX_COMPONENTS};
 
 use super::{ConfigFault, Faults, GpuConfig};
-use crate::config::{MAX_CHANNEL_QUEUE, keys};
+use crate::config::{MAX_CHANNEL_QUEUE, N_PIPES, keys};
 use crate::proto::mem::{LINE, SECTORS};
 use crate::storage::BASE;
 
 /// Components of an SM outside its sub-cores: CTA manager, LSU, L1, shared memory, and the copy engine.
 const SM_COMPONENTS: usize = 5;
 
-/// Components of a sub-core: scheduler, dispatch, six arithmetic pipes, branch unit.
-const SUBCORE_COMPONENTS: usize = 9;
+/// Components of a sub-core: scheduler, dispatch unit, branch unit, and all pipes but those of the LSU and of the branch unit.
+const SUBCORE_COMPONENTS: usize = 3 + N_PIPES - 2;
 
 /// Cycles of another clock in one of the core clock, at most. The clocks of real parts differ by less than four, and the host
 /// simulates every cycle of a busy channel.

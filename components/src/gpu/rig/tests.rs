@@ -1,7 +1,7 @@
 //! Random cases, and the smallest one.
 
 use super::*;
-use crate::config::OUTSIDE_L1;
+use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::preset;
 use crate::proto::mem::{Packet, Stage};
 use warpwave_isa::inst::CacheOp;

@@ -1,0 +1,135 @@
+//! The pipes of a sub-core: their numbers in a preset, and [`PIPES`], the one table of them.
+//!
+//! A pipe has one name: of its component, of its keys in a preset (`sm.pipes.NAME`), of its counter (`inst_NAME`), and in waveforms.
+
+use serde::{Deserialize, Serialize};
+use warpwave_isa::opcode::Pipe;
+
+/// The arithmetic pipes of one sub-core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pipes {
+    /// 32-bit integer and logic.
+    pub int: PipeTiming,
+    /// 32-bit floating point.
+    pub fp32: PipeTiming,
+    /// Packed 16-bit floating point; one instruction makes two results per lane.
+    pub half: PipeTiming,
+    /// 64-bit floating point.
+    pub fp64: PipeTiming,
+    /// Special functions and the conversions and bit scans that share their rate.
+    pub sfu: PipeTiming,
+    /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. Another shape or type
+    /// takes an interval in proportion to its multiply-adds over the rate of its type: 32-bit
+    /// inputs run at half the rate of 16-bit ones, 8-bit at twice.
+    pub tensor: PipeTiming,
+    /// Issue to dependent issue of an integer multiply-add, cycles.
+    pub imad_latency: u32,
+    /// Issue interval of an integer multiply-add, cycles.
+    pub imad_interval: u32,
+    /// Issue of a compare to issue of an instruction guarded by its predicate, cycles.
+    pub predicate_latency: u32,
+    /// Issue to dependent issue of a warp shuffle, cycles.
+    pub shuffle_latency: u32,
+}
+
+impl Pipes {
+    /// Timing of an integer multiply-add, which shares the FP32 pipe.
+    pub fn imad(&self) -> PipeTiming {
+        PipeTiming {
+            latency: self.imad_latency,
+            interval: self.imad_interval,
+        }
+    }
+}
+
+/// Timing of one pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PipeTiming {
+    /// Issue to dependent issue of the same class, cycles.
+    pub latency: u32,
+    /// Issue cycles that one warp instruction takes of the pipe.
+    pub interval: u32,
+}
+
+/// A row of the table of pipes.
+#[derive(Debug, Clone, Copy)]
+pub struct PipeRow {
+    /// The pipe, as the table of instructions names it.
+    pub pipe: Pipe,
+    /// Its name.
+    pub name: &'static str,
+    /// The scheduler's counter of instructions issued to it.
+    pub counter: &'static str,
+    /// Its label in a timeline.
+    pub label: &'static str,
+    /// Its numbers in a preset. None for the LSU and the branch unit, which are blocks with numbers of their own.
+    pub preset: Option<PipePreset>,
+}
+
+/// Where a preset has the numbers of a pipe.
+#[derive(Debug, Clone, Copy)]
+pub struct PipePreset {
+    /// Keys of latency and interval.
+    pub keys: [&'static str; 2],
+    /// The numbers.
+    pub timing: fn(&Pipes) -> PipeTiming,
+}
+
+/// Number of pipes.
+pub const N_PIPES: usize = Pipe::Control as usize + 1;
+
+macro_rules! row {
+    ($pipe:ident $name:ident $label:literal, $preset:expr) => {
+        PipeRow {
+            pipe: Pipe::$pipe,
+            name: stringify!($name),
+            counter: concat!("inst_", stringify!($name)),
+            label: $label,
+            preset: $preset,
+        }
+    };
+    ($pipe:ident $name:ident $label:literal) => {
+        row!(
+            $pipe $name $label,
+            Some(PipePreset {
+                keys: [
+                    concat!("sm.pipes.", stringify!($name), ".latency"),
+                    concat!("sm.pipes.", stringify!($name), ".interval"),
+                ],
+                timing: |pipes| pipes.$name,
+            })
+        )
+    };
+}
+
+/// Every pipe, in the order of [`Pipe`].
+pub const PIPES: [PipeRow; N_PIPES] = [
+    row!(Int int "INT"),
+    row!(Fp32 fp32 "FP32"),
+    row!(Half half "half"),
+    row!(Fp64 fp64 "FP64"),
+    row!(Sfu sfu "SFU"),
+    row!(Tensor tensor "tensor"),
+    row!(Lsu lsu "LSU", None),
+    row!(Control control "branch", None),
+];
+
+/// The names, in the same order.
+pub const PIPE_NAMES: [&str; N_PIPES] = {
+    let mut names = [""; N_PIPES];
+    let mut n = 0;
+    while n < N_PIPES {
+        assert!(PIPES[n].pipe as usize == n, "a row is at the place of its pipe");
+        names[n] = PIPES[n].name;
+        n += 1;
+    }
+    names
+};
+
+/// The row of a pipe.
+pub fn pipe_row(pipe: Pipe) -> &'static PipeRow {
+    const ROWS: &[PipeRow; N_PIPES] = &PIPES;
+    &ROWS[pipe as usize]
+}

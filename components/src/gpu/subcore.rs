@@ -1,0 +1,206 @@
+//! Wires a sub-core: scheduler, dispatch unit, math pipes and branch unit, and their links to the blocks of the SM.
+
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::tile::TileBuilder;
+use warpwave_isa::opcode::Pipe;
+
+use super::wiring::{
+    BRANCH, BRANCH_SPENT, BULK_DONE, Block, Blocks, COMMAND, EVENT, ISSUE, MEMORY, MEMORY_DONE, NOTE, PIPE, PIPE_DONE,
+    PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, START,
+};
+use crate::config::{GpuConfig, PIPES, PipePreset, PipeRow};
+use crate::proto::warp::{Flight, MemoryNote, PlaceNote, Resolved, WarpCommand, WarpEvent};
+use crate::sm::pipe::branch::{self, BranchUnit};
+use crate::sm::pipe::math::{self, MathPipe};
+use crate::sm::subcore::dispatch::{self, Dispatch};
+use crate::sm::subcore::scheduler::{self, Scheduler};
+
+/// The ends of the links of all sub-cores at the blocks of their SM, by sub-core.
+#[derive(Default)]
+pub(super) struct SubcorePorts {
+    pub command: Vec<OutPort<WarpCommand>>,
+    pub start: Vec<OutPort<PlaceNote>>,
+    pub event: Vec<InPort<WarpEvent>>,
+    pub memory: Vec<InPort<Box<Flight>>>,
+    pub memory_done: Vec<OutPort<Box<Flight>>>,
+    pub shared_done: Vec<OutPort<Box<Flight>>>,
+    pub products: Vec<InPort<Box<Flight>>>,
+    pub bulk_done: Vec<OutPort<Box<Flight>>>,
+    pub note: Vec<OutPort<MemoryNote>>,
+}
+
+/// The math pipes, those with numbers in the preset.
+fn math_pipes() -> impl Iterator<Item = (&'static PipeRow, PipePreset)> {
+    const ROWS: &[PipeRow] = &PIPES;
+    ROWS.iter().filter_map(|row| Some((row, row.preset?)))
+}
+
+/// The places of a sub-core's blocks.
+pub(super) struct SubcoreSlots<'a> {
+    blocks: Blocks<'a>,
+    math: Vec<Blocks<'a>>,
+}
+
+impl<'a> SubcoreSlots<'a> {
+    /// Reserves the next places of the SM's tile.
+    pub(super) fn new(config: &'a GpuConfig, path: Path, tile: &mut TileBuilder) -> Self {
+        let mut blocks = Blocks::new(config, path);
+        blocks.reserve(tile, &[Block::Scheduler, Block::Dispatch]);
+        let math = math_pipes().map(|(row, _)| {
+            let mut pipe = Blocks::new(config, blocks.path.child(row.name));
+            pipe.reserve(tile, &[Block::MathPipe]);
+            pipe
+        });
+        let math = math.collect();
+        blocks.reserve(tile, &[Block::BranchUnit]);
+        SubcoreSlots { blocks, math }
+    }
+}
+
+/// Builds the `subcore`-th sub-core of the `number`-th SM.
+pub(super) fn build_subcore(
+    slots: &SubcoreSlots<'_>,
+    sm: &Blocks<'_>,
+    (number, subcore): (u16, u8),
+    tile: &mut TileBuilder,
+    ends: &mut SubcorePorts,
+) {
+    let here = &slots.blocks;
+    let (issue, issued) = here.join(&ISSUE);
+    let (release, releases) = here.join(&RELEASE);
+    let (resolved, branches) = here.join(&RESOLVED);
+    let (pipes, results) = build_pipes(slots, sm, resolved, tile, ends);
+    let ports = scheduler::Ports {
+        command: keep_output(&mut ends.command, here.join_to(sm, &COMMAND)),
+        event: keep_input(&mut ends.event, here.join_to(sm, &EVENT)),
+        issue,
+        release: releases,
+        resolved: branches,
+        note: keep_output(&mut ends.note, here.join_to(sm, &NOTE)),
+    };
+    let config = scheduler_config(here.config, subcore);
+    let scheduler = Scheduler::new(here.path.child("scheduler"), config, ports);
+    here.fill(tile, Block::Scheduler, scheduler);
+    let ports = dispatch::Ports {
+        start: keep_output(&mut ends.start, here.join_to(sm, &START)),
+        issue: issued,
+        release,
+        pipes,
+        results,
+        queued: queued_results(here, sm, ends),
+    };
+    let config = dispatch_config(here.config, (number, subcore));
+    here.fill(
+        tile,
+        Block::Dispatch,
+        Dispatch::new(here.path.child("dispatch"), config, ports),
+    );
+}
+
+/// Keeps the sending end for a block of the SM, and gives the other.
+fn keep_output<T>(ends: &mut Vec<OutPort<T>>, (output, input): (OutPort<T>, InPort<T>)) -> InPort<T> {
+    ends.push(output);
+    input
+}
+
+/// Keeps the receiving end for a block of the SM, and gives the other.
+fn keep_input<T>(ends: &mut Vec<InPort<T>>, (output, input): (OutPort<T>, InPort<T>)) -> OutPort<T> {
+    ends.push(input);
+    output
+}
+
+/// Results of the units behind queues: LSU, shared memory, and the copy engine where there are clusters.
+fn queued_results(here: &Blocks<'_>, sm: &Blocks<'_>, ends: &mut SubcorePorts) -> Vec<InPort<Box<Flight>>> {
+    let mut queued = vec![
+        keep_output(&mut ends.memory_done, here.join_to(sm, &MEMORY_DONE)),
+        keep_output(&mut ends.shared_done, here.join_to(sm, &SHARED_DONE)),
+    ];
+    if sm.has(Block::Tma) {
+        queued.push(keep_output(&mut ends.bulk_done, here.join_to(sm, &BULK_DONE)));
+    }
+    queued
+}
+
+/// The dispatch unit's ends of the links to all pipes, in the order of [`Pipe`], and of the links from math pipes and branch unit.
+type PipePorts = (Vec<OutPort<Box<Flight>>>, Vec<InPort<Box<Flight>>>);
+
+/// Builds math pipes and branch unit.
+fn build_pipes(
+    slots: &SubcoreSlots<'_>,
+    sm: &Blocks<'_>,
+    resolved: OutPort<Resolved>,
+    tile: &mut TileBuilder,
+    ends: &mut SubcorePorts,
+) -> PipePorts {
+    let here = &slots.blocks;
+    let config = here.config;
+    let (mut pipes, mut results) = (Vec::new(), Vec::new());
+    for (pipe, (row, preset)) in slots.math.iter().zip(math_pipes()) {
+        let (to_pipe, input) = pipe.join_to(here, &PIPE);
+        let (output, result) = pipe.join_deep(here, &PIPE_DONE, result_depth(row, preset, config));
+        let has_groups = row.pipe == Pipe::Tensor && config.cluster.max_ctas > 0;
+        let group = has_groups.then(|| keep_input(&mut ends.products, here.join_among(&[pipe, sm], &PRODUCTS)));
+        let component = MathPipe::new(pipe.path.clone(), math::Ports { input, output, group });
+        pipe.fill(tile, Block::MathPipe, component);
+        pipes.push(to_pipe);
+        results.push(result);
+    }
+    let (to_branch, input) = here.join(&BRANCH);
+    let (spent, from_branch) = here.join(&BRANCH_SPENT);
+    let ports = branch::Ports { input, resolved, spent };
+    here.fill(
+        tile,
+        Block::BranchUnit,
+        BranchUnit::new(here.path.child("branch"), ports),
+    );
+    pipes.extend([keep_input(&mut ends.memory, here.join_to(sm, &MEMORY)), to_branch]);
+    results.push(from_branch);
+    (pipes, results)
+}
+
+/// Results in flight in a pipe, so that it never waits for its own stages: as many as can start in the longest latency of its
+/// instructions, and four that wait for the write port. A longer link costs host cache.
+fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
+    let pipes = &config.sm.pipes;
+    let timing = (preset.timing)(pipes);
+    let (latency, interval) = match row.pipe {
+        Pipe::Fp32 => (
+            timing.latency.max(pipes.imad_latency),
+            timing.interval.min(pipes.imad_interval),
+        ),
+        // The smallest product starts in every cycle.
+        Pipe::Tensor => (timing.latency, 1),
+        _ => (timing.latency.max(pipes.predicate_latency), timing.interval),
+    };
+    latency / interval + 4
+}
+
+fn scheduler_config(config: &GpuConfig, subcore: u8) -> scheduler::Config {
+    scheduler::Config {
+        subcore,
+        warps: warps(config) as usize,
+        policy: config.sm.scheduler,
+        ibuffer_entries: config.sm.ibuffer_entries,
+        fetch_latency: config.sm.fetch_latency,
+        branch_latency: config.sm.branch_latency,
+        memory_queue: config.sm.lsu.queue_depth,
+        core_khz: config.clocks.core_khz,
+    }
+}
+
+fn dispatch_config(config: &GpuConfig, (sm, subcore): (u16, u8)) -> dispatch::Config {
+    dispatch::Config {
+        subcore,
+        subcores: config.sm.subcores,
+        warps: warps(config) as usize,
+        rows: (config.limits.registers_per_sm / config.sm.subcores / 32) as usize,
+        sm: (u32::from(sm), config.n_sms()),
+        core_khz: config.clocks.core_khz,
+    }
+}
+
+/// Warp slots of a sub-core.
+pub(super) fn warps(config: &GpuConfig) -> u32 {
+    config.limits.max_warps_per_sm / config.sm.subcores
+}

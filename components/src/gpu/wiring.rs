@@ -1,0 +1,279 @@
+//! The links of the machine, a row each, and how a row becomes a link between two blocks.
+//!
+//! A row names the message, the path below the owner of the link, latency, depth, sender and receiver. The owner is the block group
+//! at the head of each part of the table. A latency or depth is a number of cycles or messages, or a function of the configuration.
+//! Depths are assumed: each is as large as its sender needs to go on while credits return.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use warpwave_hw::component::Component;
+use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
+use warpwave_hw::path::Path;
+use warpwave_hw::tile::{Slot, TileBuilder};
+
+use crate::config::GpuConfig;
+use crate::proto::cluster::{ClusterArrive, ClusterOpen, Seated};
+use crate::proto::issue::{Issue, Release};
+use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
+use crate::proto::mem::{Packet, SliceCommand};
+use crate::proto::warp::{Flight, MemoryNote, PlaceNote, Resolved, WarpCommand, WarpEvent};
+
+/// A block that links end at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Block {
+    Host,
+    GigaThread,
+    Cta,
+    Lsu,
+    L1,
+    Shared,
+    Tma,
+    Scheduler,
+    Dispatch,
+    MathPipe,
+    BranchUnit,
+    ClusterRequest,
+    ClusterResponse,
+    ClusterBarrier,
+    XbarRequest,
+    XbarResponse,
+    Slice,
+    Channel,
+}
+
+/// A row of the table.
+pub(super) struct Link<T> {
+    path: &'static str,
+    latency: fn(&GpuConfig) -> u32,
+    depth: fn(&GpuConfig) -> u32,
+    from: Block,
+    to: Block,
+    message: PhantomData<fn(T)>,
+}
+
+macro_rules! links {
+    ($($name:ident: $message:ty = $path:literal, $latency:tt, $depth:tt, $from:ident -> $to:ident;)+) => {
+        $(pub(super) const $name: Link<$message> = Link {
+            path: $path,
+            latency: links!(@ $latency),
+            depth: links!(@ $depth),
+            from: Block::$from,
+            to: Block::$to,
+            message: PhantomData,
+        };)+
+    };
+    (@ $number:literal) => { |_| $number };
+    (@ $function:ident) => { $function };
+}
+
+// Of the machine.
+links! {
+    // link            message             path                latency        depth          from -> to
+    GRID:              Arc<Grid>         = "gigathread.grid",  1,             2,             Host -> GigaThread;
+    GRID_EVENT:        GridEvent         = "gigathread.event", 1,             4,             GigaThread -> Host;
+}
+
+// Of an SM, to the rest of the chip.
+links! {
+    CTA_LAUNCH:        CtaLaunch         = "cta.launch",       launch_link,   2,             GigaThread -> Cta;
+    CTA_EVENT:         SmEvent           = "cta.event",        launch_link,   8,             Cta -> GigaThread;
+    XBAR_REQUEST:      Box<Packet>       = "xbar.request",     sm_link,       sm_depth,      L1 -> XbarRequest;
+    XBAR_RESPONSE:     Box<Packet>       = "l1.return",        sm_link,       sm_depth,      XbarResponse -> L1;
+    CLUSTER_REQUEST:   Box<Packet>       = "cluster.request",  cluster_link,  cluster_depth, Lsu -> ClusterRequest;
+    SHARED_LINE:       Box<Packet>       = "shared.line",      cluster_link,  cluster_depth, ClusterRequest -> Shared;
+    CLUSTER_RESPONSE:  Box<Packet>       = "cluster.response", cluster_link,  cluster_depth, Shared -> ClusterResponse;
+    LSU_LINE:          Box<Packet>       = "lsu.line",         cluster_link,  cluster_depth, ClusterResponse -> Lsu;
+    CLUSTER_ARRIVE:    ClusterArrive     = "cluster.arrive",   cluster_link,  cluster_depth, Cta -> ClusterBarrier;
+    CLUSTER_OPEN:      ClusterOpen       = "cluster.open",     cluster_link,  cluster_depth, ClusterBarrier -> Cta;
+}
+
+// Of an SM, among its blocks.
+links! {
+    SHARED:            Box<Flight>       = "shared",           1,             2,             Lsu -> Shared;
+    L1_REQUEST:        Box<Packet>       = "l1.request",       1,             2,             Lsu -> L1;
+    L1_RESPONSE:       Box<Packet>       = "lsu.answer",       1,             4,             L1 -> Lsu;
+    TRAP:              Box<Trap>         = "cta.trap",         1,             4,             Lsu -> Cta;
+    SEATED:            Seated            = "lsu.seated",       1,             2,             Cta -> Lsu;
+    TMA:               Box<Flight>       = "tma",              1,             2,             Lsu -> Tma;
+    TMA_L1_REQUEST:    Box<Packet>       = "l1.bulk",          1,             2,             Tma -> L1;
+    TMA_L1_RESPONSE:   Box<Packet>       = "tma.answer",       1,             2,             L1 -> Tma;
+    TMA_LINE:          Box<Packet>       = "shared.bulk",      1,             2,             Tma -> Shared;
+    TMA_LINE_RESPONSE: Box<Packet>       = "tma.line",         1,             2,             Shared -> Tma;
+}
+
+// Of a sub-core.
+links! {
+    COMMAND:           WarpCommand       = "command",          1,             4,             Cta -> Scheduler;
+    START:             PlaceNote         = "start",            1,             4,             Cta -> Dispatch;
+    EVENT:             WarpEvent         = "event",            1,             4,             Scheduler -> Cta;
+    ISSUE:             Issue             = "issue",            1,             2,             Scheduler -> Dispatch;
+    RELEASE:           Release           = "release",          1,             8,             Dispatch -> Scheduler;
+    RESOLVED:          Resolved          = "resolved",         1,             24,            BranchUnit -> Scheduler;
+    NOTE:              MemoryNote        = "note",             1,             32,            Lsu -> Scheduler;
+    BRANCH:            Box<Flight>       = "branch.in",        1,             4,             Dispatch -> BranchUnit;
+    BRANCH_SPENT:      Box<Flight>       = "branch.spent",     1,             4,             BranchUnit -> Dispatch;
+    MEMORY:            Box<Flight>       = "memory",           1,             memory_queue,  Dispatch -> Lsu;
+    MEMORY_DONE:       Box<Flight>       = "memory_done",      1,             24,            Lsu -> Dispatch;
+    SHARED_DONE:       Box<Flight>       = "shared_done",      1,             24,            Shared -> Dispatch;
+    BULK_DONE:         Box<Flight>       = "bulk_done",        1,             4,             Tma -> Dispatch;
+    PRODUCTS:          Box<Flight>       = "products",         1,             4,             MathPipe -> Shared;
+}
+
+// Of a math pipe. The builder gives the depth of its results.
+links! {
+    PIPE:              Box<Flight>       = "in",               1,             4,             Dispatch -> MathPipe;
+    PIPE_DONE:         Box<Flight>       = "out",              1,             4,             MathPipe -> Dispatch;
+}
+
+// Of an L2 slice; fetches and fills exist for each channel of its group.
+links! {
+    SLICE_REQUEST:     Box<Packet>       = "request",          slice_link,    slice_queue,   XbarRequest -> Slice;
+    SLICE_RESPONSE:    Box<Packet>       = "answer",           slice_link,    slice_depth,   Slice -> XbarResponse;
+    SLICE_COMMAND:     SliceCommand      = "command",          1,             2,             Host -> Slice;
+    FETCH:             Box<Packet>       = "fetch",            1,             32,            Slice -> Channel;
+    FILL:              Box<Packet>       = "fill",             1,             2,             Channel -> Slice;
+}
+
+/// Fetches and write-backs that a slice may have at memory: enough to fill its share of a channel's queue.
+pub(super) const MEMORY_DEPTH: u32 = 32;
+
+/// Longest link between tiles, in cycles.
+const LONGEST_LINK: u32 = 32;
+
+/// Cycles of a remote load outside the links of a cluster's network: as an L1 hit's, but for the two links of the L1.
+pub(super) const OUTSIDE_CLUSTER: u32 = crate::config::OUTSIDE_L1 - 2;
+
+fn launch_link(config: &GpuConfig) -> u32 {
+    config.gigathread.link_latency
+}
+
+fn memory_queue(config: &GpuConfig) -> u32 {
+    config.sm.lsu.queue_depth + 2
+}
+
+/// Cycles of one of the four links of a cluster's network.
+pub(super) fn cluster_link(config: &GpuConfig) -> u32 {
+    let links = config.cluster.load_latency.saturating_sub(OUTSIDE_CLUSTER + 1);
+    (links / 4).clamp(1, LONGEST_LINK)
+}
+
+fn cluster_depth(config: &GpuConfig) -> u32 {
+    port_depth(cluster_link(config), config.xbar.queue_depth)
+}
+
+/// Core cycles of the link between an SM and the crossbar: half of `xbar.latency`.
+pub(super) fn sm_link(config: &GpuConfig) -> u32 {
+    (xbar_latency(config) / 2).min(LONGEST_LINK)
+}
+
+fn sm_depth(config: &GpuConfig) -> u32 {
+    port_depth(sm_link(config), config.xbar.queue_depth)
+}
+
+/// Core cycles of the link between the crossbar and a slice: the other half.
+pub(super) fn slice_link(config: &GpuConfig) -> u32 {
+    (xbar_latency(config) - sm_link(config)).min(LONGEST_LINK)
+}
+
+fn slice_queue(config: &GpuConfig) -> u32 {
+    port_depth(slice_link(config), config.l2.queue_depth)
+}
+
+fn slice_depth(config: &GpuConfig) -> u32 {
+    port_depth(slice_link(config), config.xbar.queue_depth)
+}
+
+/// Messages of a link between tiles: a full queue at the receiver, and as many as are sent while credits return.
+fn port_depth(latency: u32, queue: u32) -> u32 {
+    2 * latency + queue
+}
+
+/// `xbar.latency` in core cycles, at least one for each of its two links.
+fn xbar_latency(config: &GpuConfig) -> u32 {
+    let cycles = u64::from(config.xbar.latency) * u64::from(config.clocks.core_khz);
+    (cycles.div_ceil(config.clocks.l2_khz.into()) as u32).max(2)
+}
+
+/// Blocks of one owner, each with its place in a tile.
+pub(super) struct Blocks<'a> {
+    pub config: &'a GpuConfig,
+    /// The owner.
+    pub path: Path,
+    slots: Vec<(Block, Slot)>,
+}
+
+impl<'a> Blocks<'a> {
+    /// No block yet.
+    pub(super) fn new(config: &'a GpuConfig, path: Path) -> Self {
+        Blocks {
+            config,
+            path,
+            slots: Vec::new(),
+        }
+    }
+
+    /// Gives these blocks the next places of a tile.
+    pub(super) fn reserve(&mut self, tile: &mut TileBuilder, blocks: &[Block]) {
+        self.slots.extend(blocks.iter().map(|&block| (block, tile.slot())));
+    }
+
+    /// Adds the host, which is outside all tiles.
+    pub(super) fn add_host(&mut self) {
+        self.slots.push((Block::Host, Slot::outside()));
+    }
+
+    /// Puts a component into the place of its block.
+    pub(super) fn fill(&self, tile: &mut TileBuilder, block: Block, component: impl Component + 'static) {
+        let found = self.slots.iter().find(|(of, _)| *of == block);
+        let (_, slot) = found.unwrap_or_else(|| panic!("{}: {block:?} has no place", self.path));
+        tile.fill(slot, component);
+    }
+
+    /// Whether a block is here.
+    pub(super) fn has(&self, block: Block) -> bool {
+        self.slots.iter().any(|(of, _)| *of == block)
+    }
+
+    /// Makes a link of this owner between two of its blocks.
+    pub(super) fn join<T: Send>(&self, row: &Link<T>) -> (OutPort<T>, InPort<T>) {
+        self.join_among(&[self], row)
+    }
+
+    /// Makes a link of this owner between a block here and one there.
+    pub(super) fn join_to<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>) -> (OutPort<T>, InPort<T>) {
+        self.join_among(&[self, other], row)
+    }
+
+    /// Makes a link of this owner between blocks of these.
+    pub(super) fn join_among<T: Send>(&self, among: &[&Blocks<'_>], row: &Link<T>) -> (OutPort<T>, InPort<T>) {
+        self.connect(among, row, self.path.child(row.path), (row.depth)(self.config))
+    }
+
+    /// As [`Blocks::join_to`], for the n-th of several such links.
+    pub(super) fn join_nth<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>, n: usize) -> (OutPort<T>, InPort<T>) {
+        self.connect(&[self, other], row, self.path.at(row.path, n), (row.depth)(self.config))
+    }
+
+    /// As [`Blocks::join_to`], with a depth other than the row's.
+    pub(super) fn join_deep<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>, depth: u32) -> (OutPort<T>, InPort<T>) {
+        self.connect(&[self, other], row, self.path.child(row.path), depth)
+    }
+
+    fn connect<T: Send>(
+        &self,
+        among: &[&Blocks<'_>],
+        row: &Link<T>,
+        path: Path,
+        depth: u32,
+    ) -> (OutPort<T>, InPort<T>) {
+        let slot = |block| {
+            let mut slots = among.iter().flat_map(|blocks| &blocks.slots);
+            let found = slots.find(|(of, _)| *of == block);
+            &found.unwrap_or_else(|| panic!("{path}: {block:?} has no place here")).1
+        };
+        let (from, to) = (slot(row.from), slot(row.to));
+        let latency = (row.latency)(self.config);
+        link(&LinkConfig { path, latency, depth }, from, to)
+    }
+}
