@@ -6,6 +6,4 @@ pub mod slice;
 
 mod atomic;
 
-mod fetch;
-
 mod lines;

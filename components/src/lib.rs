@@ -12,6 +12,8 @@ pub mod occupancy;
 
 pub mod proto;
 
+pub mod cache;
+
 pub mod front;
 
 pub mod sm;
@@ -28,13 +30,5 @@ pub mod gpu;
 
 mod bits;
 
-mod chains;
-mod grow;
-mod line_bytes;
-
-mod pool;
-
-mod waiting;
-
 #[cfg(test)]
-mod dialogue;
+mod test_ports;

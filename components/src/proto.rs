@@ -14,6 +14,8 @@ pub mod mem;
 
 pub mod noc;
 
+pub(crate) mod pool;
+
 pub mod predecoded;
 
 pub mod warp;

@@ -52,7 +52,7 @@ const BLOCKS: [&str; 9] = [
 ];
 
 /// Modules of `components` that any block may name: messages, numbers, bytes, and furniture and test rigs that are nobody's.
-const OPEN: [&str; 14] = [
+const OPEN: [&str; 10] = [
     "proto",
     "config",
     "preset",
@@ -60,12 +60,8 @@ const OPEN: [&str; 14] = [
     "storage",
     "text_file",
     "bits",
-    "chains",
-    "grow",
-    "line_bytes",
-    "pool",
-    "waiting",
-    "dialogue",
+    "cache",
+    "test_ports",
     "sm::timing",
 ];
 

@@ -35,6 +35,8 @@ pub struct L2 {
     pub sector: u32,
     /// Ways of a set; sets of a slice = size / slices / line / associativity.
     pub associativity: u32,
+    /// Which line of a full set of a slice leaves.
+    pub replacement: ReplacementPolicy,
     /// SM issue to dependent issue of a load that misses the L1 and hits a near slice of the idle
     /// L2, core cycles: the target that the stages on the way must sum to.
     pub hit_latency: u32,
@@ -49,6 +51,25 @@ pub struct L2 {
     pub bytes_per_cycle: u32,
     /// L2-clock cycles between two atomics of one slice on the same word.
     pub atomic_interval: u32,
+}
+
+/// Which line of a full set leaves a cache when another comes; the policies are in [`crate::cache::replacement`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplacementPolicy {
+    /// The least recently used line.
+    Lru,
+    /// The line to which a binary tree of use bits points.
+    TreePlru,
+    /// The line that came first.
+    Fifo,
+    /// A line drawn with a fixed seed.
+    Random,
+}
+
+impl ReplacementPolicy {
+    /// All policies.
+    pub const ALL: [ReplacementPolicy; 4] = [Self::Lru, Self::TreePlru, Self::Fifo, Self::Random];
 }
 
 /// Most requests waiting at a channel: the bits of the masks by which its scheduler compares them.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ReplacementPolicy;
 use super::pipe::Pipes;
 
 /// Cycles of an L1 hit outside the L1. There: dispatch, LSU in, LSU out, L1. Back: LSU, write port, scheduler.
@@ -131,6 +132,10 @@ pub struct L1 {
     pub sector: u32,
     /// Ways of a set; sets = bytes left to the L1 / line / associativity.
     pub associativity: u32,
+    /// Which line of a full set leaves.
+    pub replacement: ReplacementPolicy,
+    /// What a store does to its line.
+    pub write_policy: WritePolicy,
     /// Issue to dependent issue of a 32-bit load, all lanes in one line, hit, cycles.
     pub hit_latency: u32,
     /// Sectors in flight to the L2.
@@ -143,6 +148,23 @@ pub struct L1 {
     pub data_bytes_per_cycle: u32,
     /// Sectors written that wait for the crossbar.
     pub store_queue: u32,
+}
+
+/// What a store does to the lines of the L1. It goes on to the L2 in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WritePolicy {
+    /// Changes sectors that are valid.
+    WriteThrough,
+    /// Invalidates sectors that are valid.
+    WriteEvict,
+    /// Changes sectors that are valid; a sector written whole becomes valid, and its line is allocated.
+    WriteValidate,
+}
+
+impl WritePolicy {
+    /// All policies.
+    pub const ALL: [WritePolicy; 3] = [Self::WriteThrough, Self::WriteEvict, Self::WriteValidate];
 }
 
 /// The engine of bulk copies; a part without clusters has none.

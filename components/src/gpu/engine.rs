@@ -23,7 +23,7 @@ pub(super) struct Engine {
 pub(super) fn build_engine(sm: &Blocks<'_>, tile: &mut TileBuilder, output: Vec<OutPort<Box<Flight>>>) -> Engine {
     let (to_tma, input) = sm.join(&TMA);
     let (to_l1, requests) = sm.join(&TMA_L1_REQUEST);
-    let (answers, answer) = sm.join(&TMA_L1_RESPONSE);
+    let (responses, answer) = sm.join(&TMA_L1_RESPONSE);
     let (to_shared, lines) = sm.join(&TMA_LINE);
     let (written, shared_answer) = sm.join(&TMA_LINE_RESPONSE);
     let ports = Ports {
@@ -41,7 +41,7 @@ pub(super) fn build_engine(sm: &Blocks<'_>, tile: &mut TileBuilder, output: Vec<
     );
     Engine {
         input: to_tma,
-        l1: l1::BulkPorts { requests, answers },
+        l1: l1::BulkPorts { requests, responses },
         lines: shared::LinePorts {
             input: lines,
             output: written,

@@ -150,14 +150,14 @@ impl<'a> MemorySide<'a> {
 
     fn slice_ports(&self, slice: &Blocks<'_>, memory: Vec<slice::ChannelPorts>, slices: &mut Slices) -> slice::Ports {
         let (to_slice, requests) = slice.join_to(&self.blocks, &SLICE_REQUEST);
-        let (answers, from_slice) = slice.join_to(&self.blocks, &SLICE_RESPONSE);
+        let (responses, from_slice) = slice.join_to(&self.blocks, &SLICE_RESPONSE);
         let (command, commands) = slice.join_to(&self.blocks, &SLICE_COMMAND);
         slices.to_slices.push(to_slice);
         slices.from_slices.push(from_slice);
         slices.commands.push(command);
         slice::Ports {
             requests,
-            answers,
+            responses,
             commands,
             memory,
         }
@@ -173,6 +173,7 @@ impl<'a> MemorySide<'a> {
         slice::Config {
             bytes: l2.size / l2.slices,
             associativity: l2.associativity,
+            replacement: l2.replacement.new_replacement(),
             latency: domain_cycles(l2.hit_latency.saturating_sub(outside), khz, config).max(1),
             far_latency: domain_cycles(l2.far_latency, khz, config),
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,

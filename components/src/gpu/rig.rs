@@ -180,12 +180,12 @@ fn build_sm<'a>(
     blocks.reserve(&mut tile, &[Block::Lsu, Block::L1]);
     let (request, requests) = blocks.join(&L1_REQUEST);
     let (answer, answers) = blocks.join_deep(&blocks, &L1_RESPONSE, 2);
-    let (below, returns) = memory.connect(&blocks);
+    let (to_xbar, from_xbar) = memory.connect(&blocks);
     let ports = l1::Ports {
         requests,
-        answers: answer,
-        below,
-        returns,
+        responses: answer,
+        to_xbar,
+        from_xbar,
         bulk: None,
     };
     let config = l1::Config {

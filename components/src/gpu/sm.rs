@@ -114,13 +114,13 @@ fn join_cluster(
 fn join_blocks(sm: &Blocks<'_>, neighbours: SmNeighbours, subcores: SubcorePorts, tile: &mut TileBuilder) -> SmPorts {
     let (to_shared, from_lsu) = sm.join(&SHARED);
     let (to_l1, requests) = sm.join(&L1_REQUEST);
-    let (answers, answer) = sm.join(&L1_RESPONSE);
+    let (responses, answer) = sm.join(&L1_RESPONSE);
     let (trap, traps) = sm.join(&TRAP);
     let cluster = neighbours.cluster;
     let cluster = cluster.map_or_else(ClusterEnds::default, |cluster| {
         join_cluster(sm, tile, cluster, subcores.bulk_done)
     });
-    let (below, returns) = neighbours.xbar;
+    let (to_xbar, from_xbar) = neighbours.xbar;
     SmPorts {
         cta: cta::Ports {
             launch: neighbours.launch,
@@ -150,9 +150,9 @@ fn join_blocks(sm: &Blocks<'_>, neighbours: SmNeighbours, subcores: SubcorePorts
         },
         l1: l1::Ports {
             requests,
-            answers,
-            below,
-            returns,
+            responses,
+            to_xbar,
+            from_xbar,
             bulk: cluster.l1,
         },
     }
@@ -195,6 +195,8 @@ pub(super) fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l
         sm,
         bytes: l1.size,
         associativity: l1.associativity,
+        replacement: l1.replacement.new_replacement(),
+        write_policy: l1.write_policy,
         latency: l1.hit_latency - OUTSIDE_L1,
         mshr_entries: l1.mshr_entries,
         mshr_merges: l1.mshr_merges,

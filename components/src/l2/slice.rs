@@ -1,33 +1,37 @@
 //! One slice of the L2: a bank of the cache with its queue, its atomic unit and its way to memory.
 //!
 //! ```text
-//!                       +-----------------------------------------------+
-//!   crossbar requests ->| tag --hit--> data, atomic unit -- answer pipe |--> answers crossbar
-//!                       |  |                ^                 ^         |
-//!                       |  +--miss--> fetches (queue per sector)        |
-//!   host     commands ->|  |                ^ merge                     |
-//!                       |  +--> to memory --|---------------------------|--> channels
-//!                       |                   +---------------------------|<-- channels
-//!                       +-----------------------------------------------+
+//!                       +--------------------------------------------------+
+//!   crossbar requests ->| tag --hit--> lines, atomic unit -- response pipe |--> responses crossbar
+//!                       |  |                ^                    ^         |
+//!                       |  +--miss--> MSHR (target queue per sector)       |
+//!   host     commands ->|  |                ^ merge                        |
+//!                       |  +--> to memory --|------------------------------|--> channels
+//!                       |                   +------------------------------|<-- channels
+//!                       +--------------------------------------------------+
 //! ```
 //!
 //! | Port | Carries |
 //! |---|---|
 //! | `requests` from the crossbar | loads, stores, atomics, reductions |
-//! | `answers` to the crossbar | the same packets |
+//! | `responses` to the crossbar | the same packets |
 //! | `commands` from the host | write back, invalidate; between launches |
 //! | `memory`, a pair per channel of the group | fetches and write-backs, and both come back |
 //!
 //! | Operation | Cycles of the slice's clock |
 //! |---|---|
 //! | tag lookup | one packet per cycle while the data array is free |
-//! | load, every sector there; store | answer sent `latency` after the request was taken |
-//! | load, a sector missing | fetch sent 1 after the lookup; answer `latency` after the last sector came |
+//! | load, every sector valid; store | response sent `latency` after the request was taken |
+//! | load, a sector missing | fetch sent 1 after the lookup; response `latency` after the last sector came |
 //! | data array | ceil(bytes / `bytes_per_cycle`) per access and per fill |
 //! | atomic | the array is held `atomic_interval` for each lane that meets in one word |
 //!
-//! Policy: write-back, write-validate: a store never fetches, it marks the bytes it brings; a load of a sector that is known in
-//! part fetches it and keeps the bytes written. Lines are allocated by the access that misses; the least recently used goes.
+//! In a cycle the stages run from the last to the first, so that a packet passes one of them: respond, send to memory, take from
+//! memory, obey the host, look up a request.
+//!
+//! Policy: write-back, write-validate. A store never fetches: it marks the bytes it brings valid. A load of a sector that is valid in
+//! part fetches it and keeps the bytes written. A line is allocated by the access that misses. An access to a sector in flight waits
+//! for it, stores too: so a load that came before a store never sees it.
 //!
 //! # Invariants
 //! - What one SM sends for one sector takes effect in the order in which it arrives.
@@ -36,15 +40,13 @@
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
 
-mod answers;
 mod lookup;
 mod memory;
+mod responses;
 mod stats;
-mod tag;
 
 pub use stats::Stats;
 
-use std::array;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,25 +60,28 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use self::answers::{Answers, NEVER};
-use self::tag::TagState;
-use super::fetch::Fetches;
+use self::lookup::{SliceTagState, TAG_STATES};
+use self::responses::{NEVER, Responses};
 use super::lines::Lines;
-use crate::pool::Pool;
-use crate::proto::mem::{ALL_SECTORS, LINE, Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
+use crate::cache::mshr::MshrTable;
+use crate::cache::replacement::NewReplacement;
+use crate::cache::tag_stage::TagStage;
+use crate::proto::mem::{LINE, Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
 use crate::proto::noc::AddressMap;
-use crate::waiting::Waiting;
+use crate::proto::pool::PacketPool;
 
-/// Shape of a slice.
-#[derive(Clone, Debug)]
+/// Shape and policy of a slice.
+#[derive(Clone)]
 pub struct Config {
     /// Bytes of its lines.
     pub bytes: u32,
     /// Ways of a set.
     pub associativity: u32,
-    /// Cycles of its clock from taking a request to sending its answer on a hit, at least 1.
+    /// Which line of a full set leaves.
+    pub replacement: NewReplacement,
+    /// Cycles of its clock from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// Cycles more if the SM that asks is on another part of the chip, there and back.
+    /// Cycles more for an SM on another part of the chip, there and back.
     pub far_latency: u32,
     /// SMs on the slice's own part of the chip.
     pub near_sms: Range<u16>,
@@ -99,27 +104,68 @@ pub struct Config {
 /// A pair of ports for one channel.
 pub type ChannelPorts = (OutPort<Box<Packet>>, InPort<Box<Packet>>);
 
-/// What a slice is joined to.
+/// The links of a slice.
 pub struct Ports {
     /// From the crossbar.
     pub requests: InPort<Box<Packet>>,
     /// To the crossbar.
-    pub answers: OutPort<Box<Packet>>,
+    pub responses: OutPort<Box<Packet>>,
     /// From the host.
     pub commands: InPort<SliceCommand>,
     /// To and from each channel of the group.
     pub memory: Vec<ChannelPorts>,
 }
 
-warpwave_hw::show_ports!(Ports: requests, answers, commands, memory);
+warpwave_hw::show_ports!(Ports: requests, responses, commands, memory);
 
-/// What a tick finds that is seldom there, so that it asks only once.
+/// Rare inputs of this tick, each tested once.
 #[derive(Clone, Copy)]
-struct Business {
-    /// Something comes from memory.
+struct RareInputs {
+    /// A message from memory is in flight.
     memory: bool,
-    /// A command of the host's is there or under way.
+    /// A command of the host is there or under way.
     host: bool,
+}
+
+/// What survives a cycle.
+struct State {
+    lines: Lines,
+    mshr: MshrTable,
+    tag: TagStage<SliceTagState>,
+    responses: Responses,
+    /// Packets that wait for a link to memory, with the channel of each.
+    to_memory: VecDeque<(usize, Box<Packet>)>,
+    /// Packets at memory, or on their way there or back.
+    at_memory: u32,
+    /// The channel whose turn it is to be taken from.
+    turn: usize,
+    /// The set at which a write-back of all changed lines continues, while one is under way.
+    write_back: Option<usize>,
+    /// Edge from which the data array is free.
+    data_free: u64,
+    next_edge: u64,
+    /// Packets for fetches and write-backs, not in use.
+    pool: PacketPool,
+    stats: Stats,
+}
+
+impl State {
+    fn new(config: &Config) -> Self {
+        State {
+            lines: Lines::new(config),
+            mshr: MshrTable::new(config.mshr_entries, config.waiting),
+            tag: TagStage::new(),
+            responses: Responses::new(config.latency, config.latency + config.far_latency),
+            to_memory: VecDeque::with_capacity(config.memory_depth as usize),
+            at_memory: 0,
+            turn: 0,
+            write_back: None,
+            data_free: 0,
+            next_edge: 0,
+            pool: PacketPool::default(),
+            stats: Stats::default(),
+        }
+    }
 }
 
 /// One slice of the L2.
@@ -127,33 +173,9 @@ pub struct Slice {
     path: Path,
     config: Config,
     ports: Ports,
-    lines: Lines,
-    fetches: Fetches,
-    waiting: Waiting,
-    answers: Answers,
-    /// Packets on their way to memory, with the channel that each goes to.
-    to_memory: VecDeque<(usize, Box<Packet>)>,
-    /// Packets at memory, or on their way there or back.
-    at_memory: u32,
-    /// Channels that have sent something.
+    /// The channels with a message in flight to the slice.
     from_memory: Inbox,
-    pool: Pool,
-    /// Cycles that each mask of sectors holds the data array.
-    data_cycles: [u32; 1 << SECTORS],
-    /// Edge from which the data array is free.
-    data_free: u64,
-    /// Channel asked first for its packet.
-    turn: usize,
-    /// Set from which a write-back of everything goes on.
-    write_back: Option<usize>,
-    next_edge: u64,
-    state: TagState,
-    /// Edge at which the tag stage entered its state.
-    since: u64,
-    /// Whether anything has left or come back since a request was held up: only then may it go on.
-    progress: bool,
-    line: u64,
-    stats: Stats,
+    state: State,
 }
 
 impl Slice {
@@ -164,33 +186,15 @@ impl Slice {
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
         assert!(
-            (SECTORS as u32..u32::from(u16::MAX)).contains(&config.mshr_entries),
-            "{path}: sectors in flight must be {SECTORS} to 65534, not {}",
+            config.mshr_entries as usize >= SECTORS,
+            "{path}: {} sectors in flight are less than a line's {SECTORS}",
             config.mshr_entries
         );
         let mut from_memory = Inbox::default();
         ports.memory.iter().for_each(|(_, port)| _ = from_memory.add(port));
         Slice {
-            lines: Lines::new(config.bytes, config.associativity),
-            fetches: Fetches::new(config.mshr_entries),
-            waiting: Waiting::new(config.waiting),
-            answers: Answers::new(config.latency, config.latency + config.far_latency),
-            to_memory: VecDeque::with_capacity(config.memory_depth as usize),
-            at_memory: 0,
             from_memory,
-            pool: Pool::default(),
-            data_cycles: array::from_fn(|sectors| {
-                (n_sectors(sectors as u8) * SECTOR as u32).div_ceil(config.bytes_per_cycle)
-            }),
-            data_free: 0,
-            turn: 0,
-            write_back: None,
-            next_edge: 0,
-            state: TagState::Idle,
-            since: 0,
-            progress: false,
-            line: 0,
-            stats: Stats::default(),
+            state: State::new(&config),
             path,
             config,
             ports,
@@ -199,61 +203,65 @@ impl Slice {
 
     /// The counters.
     pub fn counters(&self) -> &Stats {
-        &self.stats
+        &self.state.stats
     }
 
     #[inline(always)]
-    fn step(&mut self, now: Cycle, edge: u64, business: Business) {
-        if self.answers.due() <= edge {
-            self.send_answer(now, edge);
+    fn step(&mut self, now: Cycle, edge: u64, inputs: RareInputs) {
+        if self.state.responses.due() <= edge {
+            self.respond(now, edge);
         }
-        if !self.to_memory.is_empty() {
+        if !self.state.to_memory.is_empty() {
             self.send_to_memory(now);
         }
-        if business.memory {
+        if inputs.memory {
             self.take_from_memory(now, edge);
         }
-        if business.host {
+        if inputs.host {
             self.obey_host(now);
         }
-        self.take_request(now, edge);
+        self.look_up_request(now, edge);
     }
 
+    /// Cycles that an access to `sectors` holds the data array.
     fn data_cycles(&self, sectors: u8) -> u32 {
-        self.data_cycles[usize::from(sectors & ALL_SECTORS)]
+        (n_sectors(sectors) * SECTOR as u32).div_ceil(self.config.bytes_per_cycle)
     }
 
-    fn occupy(&mut self, edge: u64, cycles: u32) {
-        self.data_free = self.data_free.max(edge) + u64::from(cycles);
-        self.stats.data_cycles += u64::from(cycles);
+    fn occupy_data(&mut self, edge: u64, cycles: u32) {
+        let state = &mut self.state;
+        state.data_free = state.data_free.max(edge) + u64::from(cycles);
+        state.stats.data_cycles += u64::from(cycles);
     }
 
-    /// What is held up by memory waits for a message from there, and is no reason to tick.
+    /// When to tick next. A request that stalls on memory is no reason: it waits for a message from there.
     #[inline]
-    fn activity(&mut self, now: Cycle, business: Business) -> Activity {
-        let busy = !self.state.is_held_up() && self.ports.requests.is_ready(now)
-            || !self.to_memory.is_empty()
-            || business.memory && self.ports.memory.iter().any(|(_, port)| port.is_ready(now))
-            || business.host && self.host_keeps_busy(now);
+    fn activity(&mut self, now: Cycle, inputs: RareInputs) -> Activity {
+        let state = &self.state;
+        let tag = state.tag.state();
+        let busy = !tag.is_held_up() && self.ports.requests.is_ready(now)
+            || !state.to_memory.is_empty()
+            || inputs.memory && self.ports.memory.iter().any(|(_, port)| port.is_ready(now))
+            || inputs.host && self.host_keeps_busy(now);
         if busy {
-            return self.at(self.next_edge);
+            return self.at(state.next_edge);
         }
-        let free = match self.state {
-            TagState::DataBusy => self.data_free,
+        let free = match tag {
+            SliceTagState::DataBusy => state.data_free,
             _ => NEVER,
         };
-        if self.answers.is_blocked() {
-            return self.at(free).or(self.ports.answers.await_room(now));
+        if state.responses.is_blocked() {
+            return self.at(free).or(self.ports.responses.await_room(now));
         }
-        self.at(free.min(self.answers.due()))
+        self.at(free.min(state.responses.due()))
     }
 
-    /// To be ticked at an edge, or at the next if that is over.
+    /// A tick at `edge`, or at the next one if it is over.
     #[inline]
     fn at(&self, edge: u64) -> Activity {
         match edge {
             NEVER => Activity::Idle,
-            edge => Activity::Until(self.config.clock.cycle_of(edge.max(self.next_edge))),
+            edge => Activity::Until(self.config.clock.cycle_of(edge.max(self.state.next_edge))),
         }
     }
 }
@@ -267,60 +275,46 @@ impl Component for Slice {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
-        self.next_edge = edges.end;
-        let business = Business {
+        self.state.next_edge = edges.end;
+        let inputs = RareInputs {
             memory: self.from_memory.under_way() != 0,
-            host: self.write_back.is_some() || self.ports.commands.is_ready(now),
+            host: self.state.write_back.is_some() || self.ports.commands.is_ready(now),
         };
         for edge in edges {
-            self.step(now, edge, business);
+            self.step(now, edge, inputs);
         }
-        self.activity(now, business)
+        self.activity(now, inputs)
     }
 
     fn reset(&mut self) {
         self.ports.requests.clear();
         self.ports.commands.clear();
         self.ports.memory.iter_mut().for_each(|(_, port)| port.clear());
-        self.lines.clear();
-        self.fetches.clear();
-        self.waiting.clear();
-        self.pool.clear();
-        self.answers.clear();
-        self.to_memory.clear();
-        self.at_memory = 0;
-        self.data_free = 0;
-        self.turn = 0;
-        self.write_back = None;
-        self.next_edge = 0;
-        self.state = TagState::Idle;
-        self.since = 0;
-        self.progress = false;
-        self.line = 0;
-        self.stats = Stats::default();
+        self.state = State::new(&self.config);
     }
 
     fn is_quiescent(&self) -> bool {
-        self.waiting.len() == 0
-            && self.answers.len() == 0
-            && self.to_memory.is_empty()
-            && self.fetches.in_flight() == 0
-            && self.write_back.is_none()
+        let state = &self.state;
+        state.mshr.waiting() == 0
+            && state.mshr.in_flight() == 0
+            && state.responses.len() == 0
+            && state.to_memory.is_empty()
+            && state.write_back.is_none()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.state("tag", &TagState::NAMES, Some(self.state as usize));
-        let known = self.state != TagState::Idle;
-        probe.vector("line", 48, known.then_some(self.line));
-        probe.vector("waiting", 16, Some(self.waiting.len() as u64));
-        probe.vector("fetch_sectors", 16, Some(u64::from(self.fetches.in_flight())));
-        probe.vector("to_memory", 8, Some(self.to_memory.len() as u64));
-        probe.vector("answers", 16, Some(self.answers.len() as u64));
-        probe.bit("writes_back", Some(self.write_back.is_some()));
+        let state = &self.state;
+        probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
+        probe.vector("line", 48, state.tag.shown_line());
+        probe.vector("waiting", 16, Some(state.mshr.waiting() as u64));
+        probe.vector("fetch_sectors", 16, Some(u64::from(state.mshr.in_flight())));
+        probe.vector("to_memory", 8, Some(state.to_memory.len() as u64));
+        probe.vector("answers", 16, Some(state.responses.len() as u64));
+        probe.bit("writes_back", Some(state.write_back.is_some()));
     }
 
     fn fades_at(&self, _: Cycle) -> Cycle {
-        self.config.clock.cycle_of(self.next_edge)
+        self.config.clock.cycle_of(self.state.next_edge)
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -328,19 +322,20 @@ impl Component for Slice {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.stats.report(report);
+        self.state.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        if self.waiting.len() > 0 {
-            let (packets, sectors) = (self.waiting.len(), self.fetches.in_flight());
+        let State { mshr, responses, .. } = &self.state;
+        if mshr.waiting() > 0 {
+            let (packets, sectors) = (mshr.waiting(), mshr.in_flight());
             say(format!(
                 "{}: {packets} packets wait for {sectors} sectors from memory",
                 self.path
             ));
         }
-        if self.answers.len() > 0 {
-            let answers = self.answers.len();
+        if responses.len() > 0 {
+            let answers = responses.len();
             say(format!("{}: {answers} answers wait for the crossbar", self.path));
         }
     }

@@ -101,7 +101,7 @@ pub fn atomic_bytes(packet: &Packet, direction: Direction) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialogue::{add, load, store};
+    use crate::test_ports::{add, load, store};
 
     fn bytes(packet: &Packet, direction: Direction) -> u32 {
         Header::of(packet, direction).data_bytes(|| atomic_bytes(packet, direction))

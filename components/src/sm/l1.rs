@@ -2,51 +2,56 @@
 //!
 //! ```text
 //!                    +--------------------------------------------+
-//!   LSU  requests -->| tag --hit--> data ----- hit pipe ----+      |
-//!                    |  |                                   v      |--> answers  LSU
-//!                    |  +--miss--> MSHR    returned packets-+      |
-//!                    |  +--store, atomic--> store queue            |--> requests crossbar
-//!                    |                fill, wake <-----------------|<-- answers  crossbar
+//!   LSU  requests -->| tag --hit--> lines ---- hit pipe ----+     |
+//!                    |  |                                   v     |--> responses LSU
+//!                    |  +--miss--> MSHR    returned packets-+     |
+//!                    |  |            |                            |
+//!                    |  +--bypass----+--> queue to the crossbar --|--> to_xbar
+//!                    |                fill, wake <----------------|<-- from_xbar
 //!                    +--------------------------------------------+
 //! ```
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `requests` from the LSU | one packet per warp instruction and line |
-//! | `answers` to the LSU | the same packets: loads with bytes, atomics with old values, stores as acknowledgement |
-//! | `below` to the crossbar | the L1's own load packets; the LSU's stores, atomics and uncached loads themselves |
-//! | `returns` from the crossbar | the same packets, answered |
+//! | `requests` from the LSU | one packet per request and line; an access above 4 bytes a lane is several requests |
+//! | `responses` to the LSU | the same packets: loads with bytes, atomics with old values, stores as acknowledgement |
+//! | `to_xbar` | the L1's own load packets for misses; the LSU's stores, atomics and uncached loads themselves |
+//! | `from_xbar` | the same packets, served by the L2 |
+//! | `bulk` | packets of the bulk copy engine, which bypass the L1 |
 //!
 //! | Operation | Cycles |
 //! |---|---|
 //! | tag lookup | one packet per cycle |
-//! | load, every sector there | answer sent `latency` cycles after the request was taken |
-//! | load, a sector missing | request to the crossbar 1 cycle after the lookup; answer 1 cycle after the last fill |
-//! | store, atomic, uncached load | to the crossbar 1 cycle after the lookup; answer 1 cycle after it is back |
-//! | [`PacketKind::Invalidate`] | every line forgotten in the cycle of its lookup; answered as a hit |
-//! | answers | one packet per ceil(bytes / `data_bytes_per_cycle`) cycles |
+//! | load, every sector valid | response sent `latency` cycles after the request was taken |
+//! | load, a sector missing | request to the crossbar 1 cycle after the lookup; response 1 cycle after the last fill |
+//! | store, atomic, uncached load | to the crossbar 1 cycle after the lookup; response 1 cycle after it is back |
+//! | [`PacketKind::Invalidate`] | every line forgotten in the cycle of its lookup; response as for a hit |
+//! | responses | one packet per ceil(bytes / `data_bytes_per_cycle`) cycles |
 //!
-//! Policy: a line is allocated when its first sector is filled; stores write through and change a sector that is there, but
-//! bring none in; an atomic drops its line; loads with [`CacheOp::Global`] or [`CacheOp::Volatile`] pass by. Nothing keeps L1s
-//! coherent with each other.
+//! In a cycle the stages run from the last to the first, so that a packet passes one of them: respond to the LSU, send to the
+//! crossbar, take from the crossbar, look up a request.
+//!
+//! Policy: a line is allocated when its first sector is filled. Every store goes on to the L2; what it does to the line here is the
+//! `write_policy`. An atomic drops its line. Loads with [`CacheOp::Global`] or [`CacheOp::Volatile`] bypass the L1. Nothing keeps
+//! L1s coherent with each other.
 //!
 //! # Invariants
-//! - What one SM sends for one line reaches the L2 in the order of the LSU's packets.
+//! - The packets of one SM for one line reach the L2 in the order in which the LSU sent them.
 //! - A load never gets bytes older than a store of the same SM that passed the L1 before it (see `mshr`).
-//! - Each packet taken from the LSU is answered once; nothing is allocated once the pool has grown to the load.
+//! - Each packet taken from the LSU is answered once. No memory is allocated once the pool has grown to the load.
 //!
-//! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for allocation on fill and write-through; Jia et al., "Dissecting the NVIDIA
-//! Volta GPU architecture via microbenchmarking" (2018), for latency.
+//! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for allocation on fill; Jia et al., "Dissecting the NVIDIA Volta GPU
+//! architecture via microbenchmarking" (2018), for latency.
 
 mod bulk;
-mod data;
 mod fill;
+mod lines;
 mod lookup;
 mod mshr;
 mod send;
 mod stats;
-mod store;
-mod tag;
+mod write_policy;
+mod xbar_queue;
 
 pub use stats::Stats;
 
@@ -62,20 +67,22 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
-use crate::pool::Pool;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTOR, SECTORS};
+use crate::cache::replacement::NewReplacement;
+use crate::cache::tag_stage::{TagStage, TagState};
+use crate::config::WritePolicy;
+use crate::proto::mem::{LINE, Packet, PacketKind, SECTORS};
 use crate::proto::noc::AddressMap;
-use crate::waiting::Waiting;
-use data::Data;
+use crate::proto::pool::PacketPool;
+use lines::Lines;
+use lookup::{L1TagState, TAG_STATES};
 use mshr::Mshr;
-use store::StoreQueue;
-use tag::Tags;
+use xbar_queue::XbarQueue;
 
-/// Packets that wait for the LSU before no more are taken from the crossbar.
+/// Depth of the queue of returned packets, in packets. While it is full, none is taken from the crossbar. Assumed.
 const RETURN_DEPTH: usize = 8;
 
-/// Shape of an L1.
-#[derive(Clone, Debug)]
+/// Shape and policies of an L1.
+#[derive(Clone)]
 pub struct Config {
     /// Number of its SM.
     pub sm: u16,
@@ -83,7 +90,11 @@ pub struct Config {
     pub bytes: u32,
     /// Ways of a set.
     pub associativity: u32,
-    /// Cycles from taking a request to sending its answer on a hit, at least 1.
+    /// Which line of a full set leaves.
+    pub replacement: NewReplacement,
+    /// What a store does to its line.
+    pub write_policy: WritePolicy,
+    /// Cycles from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
     /// Sectors in flight to the L2, at least those of one line.
     pub mshr_entries: u32,
@@ -93,94 +104,84 @@ pub struct Config {
     pub waiting: u32,
     /// Bytes that a hit delivers per cycle.
     pub data_bytes_per_cycle: u32,
-    /// Sectors written that wait for the crossbar.
+    /// Changed sectors that may wait for the crossbar.
     pub store_queue: u32,
     /// Where lines live.
     pub map: Arc<AddressMap>,
 }
 
-/// What an L1 is joined to.
+/// The links of an L1.
 pub struct Ports {
     /// From the LSU.
     pub requests: InPort<Box<Packet>>,
     /// To the LSU.
-    pub answers: OutPort<Box<Packet>>,
+    pub responses: OutPort<Box<Packet>>,
     /// To the crossbar.
-    pub below: OutPort<Box<Packet>>,
+    pub to_xbar: OutPort<Box<Packet>>,
     /// From the crossbar.
-    pub returns: InPort<Box<Packet>>,
+    pub from_xbar: InPort<Box<Packet>>,
     /// To and from the bulk copy engine, where there is one.
     pub bulk: Option<BulkPorts>,
 }
 
-/// The links of an L1 to the bulk copy engine, whose packets pass it by.
+/// The links of an L1 to the bulk copy engine.
 pub struct BulkPorts {
     /// From the engine.
     pub requests: InPort<Box<Packet>>,
     /// To the engine.
-    pub answers: OutPort<Box<Packet>>,
+    pub responses: OutPort<Box<Packet>>,
 }
 
-warpwave_hw::show_ports!(BulkPorts: requests, answers);
-warpwave_hw::show_ports!(Ports: requests, answers, below, returns, bulk);
+warpwave_hw::show_ports!(BulkPorts: requests, responses);
+warpwave_hw::show_ports!(Ports: requests, responses, to_xbar, from_xbar, bulk);
 
-/// What the tag stage did last.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
-enum TagState {
-    Idle,
-    Hit,
-    Miss,
-    Pass,
-    StallMshr,
-    StallStore,
-    StallAnswer,
+/// What survives a cycle.
+struct State {
+    lines: Lines,
+    mshr: Mshr,
+    tag: TagStage<L1TagState>,
+    /// The hit pipe: packets with the cycle in which each is due at the LSU.
+    hits: VecDeque<(Cycle, Box<Packet>)>,
+    /// Packets for the LSU that a fill has completed, or that bypassed the L1 and are back.
+    returned: VecDeque<Box<Packet>>,
+    /// Packets of the bulk copy engine that are back.
+    bulk_returned: VecDeque<Box<Packet>>,
+    xbar_queue: XbarQueue,
+    /// When the data path to the LSU is free again.
+    data_free: Cycle,
+    /// Packets for misses, not in use.
+    pool: PacketPool,
+    stats: Stats,
 }
 
-impl TagState {
-    fn is_stall(self) -> bool {
-        self >= TagState::StallMshr
+impl State {
+    fn new(config: &Config) -> Self {
+        State {
+            lines: Lines::new(config),
+            mshr: Mshr::new(config.mshr_entries, config.waiting, config.mshr_merges),
+            tag: TagStage::new(),
+            hits: VecDeque::with_capacity(config.latency as usize + 1),
+            returned: VecDeque::new(),
+            bulk_returned: VecDeque::new(),
+            xbar_queue: XbarQueue::new(config.store_queue),
+            data_free: Cycle::ZERO,
+            pool: PacketPool::default(),
+            stats: Stats::default(),
+        }
     }
 }
 
-const TAG_STATES: [&str; 7] = [
-    "idle",
-    "hit",
-    "miss",
-    "pass",
-    "stall_mshr",
-    "stall_store",
-    "stall_answer",
-];
+warpwave_hw::warm!(State: hits, returned, xbar_queue, stats);
 
 /// The first-level data cache.
 pub struct L1 {
     path: Path,
     config: Config,
     ports: Ports,
-    tags: Tags,
-    data: Data,
-    mshr: Mshr,
-    waiting: Waiting,
-    store_queue: StoreQueue,
-    /// Hits on their way, with the cycle of their answer.
-    hits: VecDeque<(Cycle, Box<Packet>)>,
-    /// Packets that are back from below.
-    returned: VecDeque<Box<Packet>>,
-    /// Those of the bulk copy engine.
-    bulk_returned: VecDeque<Box<Packet>>,
-    /// Cycles of the path to the LSU that an answer of so many sectors takes.
-    data_cycles: [u64; SECTORS + 1],
-    /// When the path to the LSU is free again.
-    data_free: Cycle,
-    pool: Pool,
-    state: TagState,
-    /// When the tag stage entered its state.
-    since: Cycle,
-    /// Whether anything has left or come back since a request was held up: only then may it go on.
-    progress: bool,
-    line: u64,
-    stats: Stats,
+    state: State,
 }
+
+warpwave_hw::warm!(L1: ; ports, state);
 
 impl L1 {
     /// An empty cache.
@@ -194,25 +195,8 @@ impl L1 {
             "{path}: {} sectors in flight are less than a line's {SECTORS}",
             config.mshr_entries
         );
-        let tags = Tags::new(config.bytes, config.associativity);
-        let cycles = |sectors: usize| (sectors as u64 * SECTOR as u64).div_ceil(config.data_bytes_per_cycle.into());
         L1 {
-            data: Data::new(tags.places()),
-            tags,
-            mshr: Mshr::new(config.mshr_entries, config.mshr_merges),
-            waiting: Waiting::new(config.waiting),
-            store_queue: StoreQueue::new(config.store_queue),
-            hits: VecDeque::with_capacity(config.latency as usize + 1),
-            returned: VecDeque::new(),
-            bulk_returned: VecDeque::new(),
-            data_cycles: std::array::from_fn(cycles),
-            data_free: Cycle::ZERO,
-            pool: Pool::default(),
-            state: TagState::Idle,
-            since: Cycle::ZERO,
-            progress: false,
-            line: 0,
-            stats: Stats::default(),
+            state: State::new(&config),
             path,
             config,
             ports,
@@ -221,32 +205,30 @@ impl L1 {
 
     /// The counters.
     pub fn counters(&self) -> &Stats {
-        &self.stats
+        &self.state.stats
     }
 
-    /// A request that is held up by misses or by the store queue waits for a message from below, or for room there, and is no reason
-    /// to tick.
+    /// When to tick next. A stalled request is no reason: it waits for a message from the crossbar, or for room on the way there.
     fn activity(&mut self, now: Cycle) -> Activity {
-        if self.ports.returns.is_ready(now) || self.is_bulk_busy(now) {
+        if self.ports.from_xbar.is_ready(now) || self.is_bulk_busy(now) {
             return Activity::Busy;
         }
-        let below = match self.store_queue.len() {
+        let state = &self.state;
+        let send = match state.xbar_queue.len() {
             0 => Activity::Idle,
-            _ => self.ports.below.await_room(now),
+            _ => self.ports.to_xbar.await_room(now),
         };
-        if !self.state.is_stall() && self.ports.requests.is_ready(now) {
+        if !state.tag.state().is_stall() && self.ports.requests.is_ready(now) {
             return Activity::Busy;
         }
-        let hit_due = self.hits.front().map(|&(due, _)| due);
-        let answer_due = if self.returned.is_empty() { hit_due } else { Some(now) };
-        let answer = answer_due.map_or(Activity::Idle, |due| {
-            Activity::Until(due.max(self.data_free).max(now + 1))
+        let hit_due = state.hits.front().map(|&(due, _)| due);
+        let response_due = if state.returned.is_empty() { hit_due } else { Some(now) };
+        let respond = response_due.map_or(Activity::Idle, |due| {
+            Activity::Until(due.max(state.data_free).max(now + 1))
         });
-        below.or(answer)
+        send.or(respond)
     }
 }
-
-warpwave_hw::warm!(L1: hits, returned, store_queue, stats; ports);
 
 impl Component for L1 {
     fn path(&self) -> &Path {
@@ -254,10 +236,10 @@ impl Component for L1 {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.answer(now);
-        self.send_below(now);
-        self.take_return(now);
-        self.take_request(now);
+        self.respond(now);
+        self.send_to_xbar(now);
+        self.take_from_xbar(now);
+        self.look_up_request(now);
         if self.ports.bulk.is_some() {
             self.run_bulk(now);
         }
@@ -266,44 +248,33 @@ impl Component for L1 {
 
     fn reset(&mut self) {
         self.ports.requests.clear();
-        self.ports.returns.clear();
-        self.tags.clear();
-        self.mshr.clear();
-        self.waiting.clear();
-        self.pool.clear();
-        self.store_queue.clear();
-        self.hits.clear();
-        self.returned.clear();
-        self.bulk_returned.clear();
+        self.ports.from_xbar.clear();
         if let Some(bulk) = &mut self.ports.bulk {
             bulk.requests.clear();
         }
-        self.data_free = Cycle::ZERO;
-        self.state = TagState::Idle;
-        self.since = Cycle::ZERO;
-        self.progress = false;
-        self.line = 0;
-        self.stats = Stats::default();
+        self.state = State::new(&self.config);
     }
 
     fn is_quiescent(&self) -> bool {
-        self.waiting.len() == 0
-            && self.mshr.in_flight() == 0
-            && self.store_queue.len() == 0
-            && self.hits.is_empty()
-            && self.returned.is_empty()
-            && self.bulk_returned.is_empty()
+        let state = &self.state;
+        state.mshr.table.waiting() == 0
+            && state.mshr.table.in_flight() == 0
+            && state.xbar_queue.len() == 0
+            && state.hits.is_empty()
+            && state.returned.is_empty()
+            && state.bulk_returned.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.state("tag", &TAG_STATES, Some(self.state as usize));
-        probe.vector("line", 48, (self.state != TagState::Idle).then_some(self.line));
-        probe.vector("hits", 8, Some(self.hits.len() as u64));
-        probe.vector("mshr_sectors", 16, Some(u64::from(self.mshr.in_flight())));
-        probe.vector("waiting", 16, Some(self.waiting.len() as u64));
-        probe.vector("returned", 16, Some(self.returned.len() as u64));
-        probe.vector("below", 16, Some(self.store_queue.len() as u64));
-        probe.vector("store_sectors", 16, Some(u64::from(self.store_queue.sectors())));
+        let state = &self.state;
+        probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
+        probe.vector("line", 48, state.tag.shown_line());
+        probe.vector("hits", 8, Some(state.hits.len() as u64));
+        probe.vector("mshr_sectors", 16, Some(u64::from(state.mshr.table.in_flight())));
+        probe.vector("waiting", 16, Some(state.mshr.table.waiting() as u64));
+        probe.vector("returned", 16, Some(state.returned.len() as u64));
+        probe.vector("below", 16, Some(state.xbar_queue.len() as u64));
+        probe.vector("store_sectors", 16, Some(u64::from(state.xbar_queue.changed())));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -311,17 +282,18 @@ impl Component for L1 {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.stats.report(report);
+        self.state.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        let (packets, sectors, path) = (self.waiting.len(), self.mshr.in_flight(), &self.path);
+        let (table, path) = (&self.state.mshr.table, &self.path);
+        let (packets, sectors) = (table.waiting(), table.in_flight());
         if packets > 0 {
             say(format!(
                 "{path}: {packets} packets wait for {sectors} sectors from the L2"
             ));
         }
-        let packets = self.store_queue.len();
+        let packets = self.state.xbar_queue.len();
         if packets > 0 {
             say(format!("{path}: {packets} packets wait for the crossbar"));
         }
@@ -329,7 +301,7 @@ impl Component for L1 {
 }
 
 /// Whether a packet goes to the L2 itself and comes back to the LSU: all but loads that the L1 may keep.
-fn is_passed_on(packet: &Packet) -> bool {
+fn bypasses_l1(packet: &Packet) -> bool {
     packet.kind != PacketKind::Load || matches!(packet.cache, CacheOp::Global | CacheOp::Volatile)
 }
 

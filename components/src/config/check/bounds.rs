@@ -107,12 +107,6 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
         reach,
         "what lines with numbers of 32 bits reach",
     );
-    faults.at_most(
-        "l2.mshr_entries",
-        config.l2.mshr_entries,
-        65_534u32,
-        "as sectors are numbered",
-    );
     let line = "the sectors of a line";
     faults.at_least("l2.mshr_entries", config.l2.mshr_entries, SECTORS as u64, line);
     faults.at_least("sm.l1.mshr_entries", sm.l1.mshr_entries, SECTORS as u64, line);

@@ -3,8 +3,8 @@
 use warpwave_hw::rig::{Event, Rig, check};
 
 use super::*;
-use crate::dialogue::grid;
 use crate::proto::launch::{Trap, TrapKind};
+use crate::test_ports::grid;
 
 const CONFIG: config::GigaThread = config::GigaThread {
     launch_latency: 20,

@@ -1,8 +1,8 @@
 //! Dialogues with a channel: the test is the slices. Cycles are counted by hand from the timing below.
 
 use super::*;
-use crate::dialogue::{all, run, wire};
 use crate::storage::BASE;
+use crate::test_ports::{all, run, wire};
 
 const EXTRA: u64 = 30;
 

@@ -1,137 +1,160 @@
-//! The tag stage: how each sector of a request is served, and serving it.
+//! The tag stage: decides how each sector of a request is served, and serves it.
 
 use warpwave_hw::time::Cycle;
 
-use super::tag::TagState;
-use super::{Slice, line_number};
+use super::{Slice, State, line_number};
+use crate::cache::tag_stage::TagState;
 use crate::l2::atomic;
 use crate::l2::lines::Lines;
-use crate::proto::mem::{Packet, PacketKind, Stage, copy_sectors, each_sector, n_sectors};
+use crate::proto::mem::{Packet, PacketKind, Stage, copy_sectors, each_sector};
 
-/// How the sectors of a request are served.
+/// What the tag stage did last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub(super) enum SliceTagState {
+    Idle,
+    Hit,
+    Miss,
+    DataBusy,
+    /// No MSHR is free.
+    StallFetch,
+    /// Every line of the set has a fetch in flight.
+    StallPinned,
+    /// The queue to memory is full.
+    StallMemory,
+    /// The response pipe is full.
+    StallAnswer,
+}
+
+/// The names of all states, in order.
+pub(super) const TAG_STATES: [&str; 8] = [
+    "idle",
+    "hit",
+    "miss",
+    "data_busy",
+    "stall_fetch",
+    "stall_pinned",
+    "stall_memory",
+    "stall_answer",
+];
+
+impl TagState for SliceTagState {
+    const IDLE: Self = SliceTagState::Idle;
+
+    #[inline]
+    fn is_stall(self) -> bool {
+        self >= SliceTagState::StallFetch
+    }
+}
+
+impl SliceTagState {
+    /// Whether the request at the head waits, for the data array too.
+    #[inline]
+    pub(super) fn is_held_up(self) -> bool {
+        self >= SliceTagState::DataBusy
+    }
+}
+
+/// How the sectors of a request are served. Sectors in neither mask are served at once.
 struct Plan {
-    place: usize,
-    /// Whether the line is here.
-    here: bool,
-    /// Sectors that wait for a fetch under way.
-    queued: u8,
+    /// The way of the line, or the way that it takes.
+    way: usize,
+    is_present: bool,
+    /// Sectors that wait for a fetch in flight.
+    merged: u8,
     /// Sectors to fetch.
     fetched: u8,
 }
 
 impl Slice {
-    /// Looks the request at the head up.
-    pub(super) fn take_request(&mut self, now: Cycle, edge: u64) {
-        let progress = std::mem::take(&mut self.progress);
-        if self.ports.requests.peek(now).is_none() {
-            self.state = TagState::Idle;
+    /// Looks up the request at the head, if there is one.
+    pub(super) fn look_up_request(&mut self, now: Cycle, edge: u64) {
+        let has_request = self.ports.requests.peek(now).is_some();
+        if !self.state.tag.begin(has_request) {
             return;
         }
-        if self.state.is_stall() && !progress {
-            return;
-        }
-        let state = match self.plan(edge) {
+        let outcome = match self.plan(edge) {
             Ok(plan) => self.serve(plan, now, edge),
-            Err(waits) => waits,
+            Err(stall) => stall,
         };
-        self.enter(state, edge);
-    }
-
-    /// Changes the state of the tag stage; the cycles of a stall are counted when it is over.
-    #[inline]
-    fn enter(&mut self, state: TagState, edge: u64) {
-        if self.state.is_stall() {
-            self.count_stall(edge - self.since);
-        }
-        self.state = state;
-        self.since = edge;
-    }
-
-    #[cold]
-    fn count_stall(&mut self, stalled: u64) {
-        match self.state {
-            TagState::StallFetch => self.stats.fetch_stall_cycles += stalled,
-            TagState::StallPinned => self.stats.pinned_stall_cycles += stalled,
-            TagState::StallMemory => self.stats.memory_stall_cycles += stalled,
-            TagState::StallAnswer => self.stats.answer_stall_cycles += stalled,
-            TagState::Idle | TagState::Hit | TagState::Miss | TagState::DataBusy => {}
+        if let Some((stall, edges)) = self.state.tag.enter(outcome, edge) {
+            self.state.stats.count_stall(stall, edges);
         }
     }
 
     /// How the request at the head is served, or what it must wait for.
     #[inline]
-    fn plan(&mut self, edge: u64) -> Result<Plan, TagState> {
-        if self.data_free > edge {
-            return Err(TagState::DataBusy);
+    fn plan(&mut self, edge: u64) -> Result<Plan, SliceTagState> {
+        let state = &mut self.state;
+        if state.data_free > edge {
+            return Err(SliceTagState::DataBusy);
         }
-        if self.answers.is_full() {
-            return Err(TagState::StallAnswer);
+        if state.responses.is_full() {
+            return Err(SliceTagState::StallAnswer);
         }
-        if self.state == TagState::StallMemory && self.memory_is_full() {
-            // What it wants of memory is not fetched for others meanwhile: it need not be looked up again.
-            return Err(TagState::StallMemory);
+        let memory_is_full = memory_is_full(state, self.config.memory_depth);
+        if state.tag.state() == SliceTagState::StallMemory && memory_is_full {
+            // While this request stalls, no other request fetches its sectors: a second lookup would give the same.
+            return Err(SliceTagState::StallMemory);
         }
         let packet = self.ports.requests.seen().expect("a request is at the head");
-        self.line = packet.line;
-        let (kind, sectors) = (packet.kind, packet.sectors);
-        let line = line_number(packet);
-        let found = self.lines.find(line);
-        let here = found.is_some();
-        let Some(place) = found.or_else(|| self.lines.victim(|| self.config.map.local(self.line))) else {
-            return Err(TagState::StallPinned);
+        state.tag.line = packet.line;
+        let sectors = packet.sectors;
+        let found = state.lines.find(line_number(packet));
+        let victim = || state.lines.victim(self.config.map.local(packet.line));
+        let Some(way) = found.or_else(victim) else {
+            return Err(SliceTagState::StallPinned);
         };
-        let fetch = self.lines.fetch(place).filter(|_| here);
-        let queued = fetch.map_or(0, |entry| self.fetches.sectors(entry) & sectors);
-        let fetched = match kind {
+        let is_present = found.is_some();
+        let fetch = state.lines.fetch(way).filter(|_| is_present);
+        let merged = fetch.map_or(0, |entry| state.mshr.sectors(entry) & sectors);
+        let fetched = match packet.kind {
             PacketKind::Store => 0,
-            _ if here => sectors & !queued & !self.lines.full(place),
+            _ if is_present => sectors & !merged & !state.lines.full(way),
             _ => sectors,
         };
-        if queued | fetched != 0 && (self.waiting.is_full() || !self.fetches.has_room(n_sectors(fetched))) {
-            return Err(TagState::StallFetch);
+        if merged | fetched != 0 && !state.mshr.has_room(fetched) {
+            return Err(SliceTagState::StallFetch);
         }
-        if (fetched != 0 || !here) && self.memory_is_full() {
-            return Err(TagState::StallMemory);
+        if (fetched != 0 || !is_present) && memory_is_full {
+            return Err(SliceTagState::StallMemory);
         }
         Ok(Plan {
-            place,
-            here,
-            queued,
+            way,
+            is_present,
+            merged,
             fetched,
         })
     }
 
-    /// Whether there is no room for the fetch of a line and the write-back of the one whose place it takes.
-    fn memory_is_full(&self) -> bool {
-        self.at_memory + 2 > self.config.memory_depth
-    }
-
     #[inline]
-    fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> TagState {
-        let Plan { place, here, .. } = plan;
+    fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> SliceTagState {
+        let Plan { way, is_present, .. } = plan;
         let mut packet = self.ports.requests.take(now);
         packet.note(Stage::L2, now);
-        if !here {
-            self.replace(place, line_number(&packet));
+        match is_present {
+            true => self.state.lines.touch(way),
+            false => self.replace(way, line_number(&packet)),
         }
-        self.lines.touch(place);
-        self.stats.tag_cycles += 1;
-        self.stats.count_request(&packet, here, plan.queued, plan.fetched);
-        let rest = plan.queued | plan.fetched;
-        let served = packet.sectors & !rest;
-        perform(&mut packet, &mut self.lines, place, served);
+        let state = &mut self.state;
+        state.stats.tag_cycles += 1;
+        state
+            .stats
+            .count_request(&packet, is_present, plan.merged, plan.fetched);
+        let missing = plan.merged | plan.fetched;
+        let served = packet.sectors & !missing;
+        perform(&mut packet, &mut state.lines, way, served);
         let cycles = match packet.kind {
             PacketKind::Atomic | PacketKind::Reduction => self.atomic_cycles(&packet),
             _ => self.data_cycles(served),
         };
-        self.occupy(edge, cycles);
-        packet.l2_hit = rest == 0 && (here || packet.kind == PacketKind::Store);
-        if rest == 0 {
+        self.occupy_data(edge, cycles);
+        packet.l2_hit = missing == 0 && (is_present || packet.kind == PacketKind::Store);
+        if missing == 0 {
             self.complete(packet, now, edge);
-            return TagState::Hit;
+            return SliceTagState::Hit;
         }
-        self.wait(packet, plan, now);
-        TagState::Miss
+        self.miss(packet, plan, now);
+        SliceTagState::Miss
     }
 
     /// Cycles that an atomic holds the data array.
@@ -141,42 +164,45 @@ impl Slice {
         depth * self.config.atomic_interval
     }
 
-    /// Lets a request wait for sectors, and asks memory for those that are not under way.
+    /// Parks a request until its missing sectors are here, and fetches those that are not in flight.
     #[inline(never)]
-    fn wait(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle) {
-        let Plan {
-            place, queued, fetched, ..
-        } = plan;
-        let rest = queued | fetched;
+    fn miss(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle) {
+        let missing = plan.merged | plan.fetched;
         let is_timed = packet.is_timed;
-        let slot = self.waiting.add(packet, rest);
-        self.fetch(place, fetched, is_timed, now);
-        let entry = self
-            .lines
-            .fetch(place)
-            .expect("sectors that a packet waits for are under way");
-        self.fetches.wait(entry, rest, slot, &mut self.waiting);
+        let slot = self.state.mshr.park(packet, missing);
+        if plan.fetched != 0 {
+            self.fetch(plan.way, plan.fetched, is_timed, now);
+        }
+        let state = &mut self.state;
+        let entry = state.lines.fetch(plan.way);
+        let entry = entry.expect("the sectors that a packet waits for are in flight");
+        state.mshr.join(entry, missing, slot);
     }
 }
 
-/// Does what a packet wants of sectors that it may have.
+/// Whether memory has no room for the fetch of a line and the write-back of the line whose way it takes.
+fn memory_is_full(state: &State, depth: u32) -> bool {
+    state.at_memory + 2 > depth
+}
+
+/// Does what a packet wants with sectors that it may have.
 #[inline(always)]
-pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
+pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u8) {
     match packet.kind {
-        PacketKind::Load => copy_sectors(lines.bytes(place), &mut packet.bytes, sectors),
-        PacketKind::Store => lines.write(place, sectors, packet.byte_mask, &packet.bytes),
-        PacketKind::Atomic | PacketKind::Reduction => perform_atomic(packet, lines, place, sectors),
+        PacketKind::Load => copy_sectors(lines.bytes(way), &mut packet.bytes, sectors),
+        PacketKind::Store => lines.write(way, sectors, packet.byte_mask, &packet.bytes),
+        PacketKind::Atomic | PacketKind::Reduction => perform_atomic(packet, lines, way, sectors),
         PacketKind::Invalidate { .. } => {}
     }
 }
 
 #[inline(never)]
-fn perform_atomic(packet: &mut Packet, lines: &mut Lines, place: usize, sectors: u8) {
-    debug_assert_eq!(sectors & !lines.full(place), 0, "an atomic needs every byte");
+fn perform_atomic(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u8) {
+    debug_assert_eq!(sectors & !lines.full(way), 0, "an atomic needs every byte");
     if let Some(atomics) = &mut packet.atomic {
         for sector in each_sector(sectors) {
-            let written = atomic::perform(atomics, sector, lines.bytes_mut(place));
-            lines.mark(place, sector, written);
+            let written = atomic::perform(atomics, sector, lines.bytes_mut(way));
+            lines.mark(way, sector, written);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The way to memory and back: fetches, write-backs, and the host's commands that cause them.
+//! The way to memory and back: fetches, write-backs, and the commands of the host.
 
 use warpwave_hw::time::Cycle;
 
@@ -12,29 +12,31 @@ impl Slice {
     /// Sends one fetch or write-back.
     #[inline(never)]
     pub(super) fn send_to_memory(&mut self, now: Cycle) {
-        let Some((channel, _)) = self.to_memory.front() else {
+        let to_memory = &mut self.state.to_memory;
+        let Some((channel, _)) = to_memory.front() else {
             return;
         };
         let (port, _) = &mut self.ports.memory[*channel];
         if port.has_room(now) {
-            let (_, packet) = self.to_memory.pop_front().expect("a packet is there");
+            let (_, packet) = to_memory.pop_front().expect("a packet is there");
             port.send(now, packet);
         }
     }
 
-    fn enqueue(&mut self, packet: Box<Packet>) {
+    fn queue_to_memory(&mut self, packet: Box<Packet>) {
         let channel = match self.ports.memory.len() {
             1 => 0,
             _ => usize::from(self.config.map.channel(packet.line).channel),
         };
-        self.to_memory.push_back((channel, packet));
-        self.at_memory += 1;
+        self.state.to_memory.push_back((channel, packet));
+        self.state.at_memory += 1;
     }
 
-    /// Takes one packet from a channel. Not inlined, as are others here: a step that only answers and looks up has registers enough.
+    /// Takes one packet from a channel. Not inlined, as other rare stages: a step that only responds and looks up then keeps its
+    /// values in the host's registers.
     #[inline(never)]
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
-        if self.answers.is_full() {
+        if self.state.responses.is_full() {
             return;
         }
         let Some(packet) = self.next_from_memory(now) else {
@@ -43,19 +45,20 @@ impl Slice {
         if packet.kind == PacketKind::Load {
             self.fill(&packet, now, edge);
         }
-        self.at_memory -= 1;
-        self.pool.give(packet);
-        self.progress = true;
+        let state = &mut self.state;
+        state.at_memory -= 1;
+        state.pool.give(packet);
+        state.tag.note_progress();
     }
 
-    /// The packet of the channel whose turn it is.
+    /// The packet of the next channel with one, in turn.
     fn next_from_memory(&mut self, now: Cycle) -> Option<Box<Packet>> {
         let n = self.ports.memory.len();
-        let mut channel = self.turn;
+        let mut channel = self.state.turn;
         for _ in 0..n {
             let next = if channel + 1 == n { 0 } else { channel + 1 };
             if self.ports.memory[channel].1.is_ready(now) {
-                self.turn = next;
+                self.state.turn = next;
                 return self.ports.memory[channel].1.recv(now);
             }
             channel = next;
@@ -63,128 +66,124 @@ impl Slice {
         None
     }
 
-    /// Takes fetched sectors in and does what waited for them, in order.
+    /// Merges fetched sectors, and serves the packets that wait for them, in order.
     fn fill(&mut self, fill: &Packet, now: Cycle, edge: u64) {
-        let place = fill.tag as usize;
-        let entry = self
-            .lines
-            .fetch(place)
-            .expect("a line with a fetch under way is pinned");
-        self.lines.merge(place, fill.sectors, &fill.bytes);
-        if let Some(slot) = self.fetches.take_only_waiter(entry, fill.sectors) {
-            self.serve_waiter(slot, place, fill.sectors, fill, now, edge);
+        let way = fill.tag as usize;
+        let state = &mut self.state;
+        let entry = state.lines.fetch(way);
+        let entry = entry.expect("a line with a fetch in flight is pinned");
+        state.lines.merge(way, fill.sectors, &fill.bytes);
+        if let Some(slot) = state.mshr.take_only_target(entry, fill.sectors) {
+            self.serve_target(slot, way, fill.sectors, fill, now, edge);
         } else {
             for sector in each_sector(fill.sectors) {
-                while let Some(slot) = self.fetches.next_waiter(entry, sector, &mut self.waiting) {
-                    self.serve_waiter(slot, place, 1 << sector, fill, now, edge);
+                while let Some(slot) = self.state.mshr.next_target(entry, sector) {
+                    self.serve_target(slot, way, 1 << sector, fill, now, edge);
                 }
             }
         }
-        self.occupy(edge, self.data_cycles(fill.sectors));
-        if self.fetches.finish(entry, fill.sectors) {
-            self.lines.set_fetch(place, None);
+        self.occupy_data(edge, self.data_cycles(fill.sectors));
+        if self.state.mshr.finish(entry, fill.sectors) {
+            self.state.lines.set_fetch(way, None);
         }
     }
 
-    /// Does what a packet waited for with sectors that came.
-    fn serve_waiter(&mut self, slot: u32, place: usize, sectors: u8, fill: &Packet, now: Cycle, edge: u64) {
-        perform(self.waiting.packet(slot), &mut self.lines, place, sectors);
+    /// Does what a packet waited for with sectors that have come.
+    fn serve_target(&mut self, slot: u32, way: usize, sectors: u8, fill: &Packet, now: Cycle, edge: u64) {
+        perform(self.state.mshr.packet(slot), &mut self.state.lines, way, sectors);
         for sector in each_sector(sectors) {
-            if let Some(mut packet) = self.waiting.arrived(slot, sector) {
+            if let Some(mut packet) = self.state.mshr.arrived(slot, sector) {
                 inherit_stamp(&mut packet, fill);
                 self.complete(packet, now, edge);
             }
         }
     }
 
-    /// Takes a command of the host's, and goes on with the one under way.
+    /// Takes a command of the host, and continues the write-back under way.
     #[cold]
     #[inline(never)]
     pub(super) fn obey_host(&mut self, now: Cycle) {
         self.take_command(now);
-        self.go_on_writing_back();
+        self.continue_write_back();
     }
 
-    /// Takes a command of the host's.
     fn take_command(&mut self, now: Cycle) {
-        if self.write_back.is_some() || !self.ports.commands.is_ready(now) {
+        if self.state.write_back.is_some() || !self.ports.commands.is_ready(now) {
             return;
         }
         match self.ports.commands.recv(now) {
-            Some(SliceCommand::WriteBack) => self.write_back = Some(0),
-            Some(SliceCommand::Invalidate) => self.lines.forget_clean(),
+            Some(SliceCommand::WriteBack) => self.state.write_back = Some(0),
+            Some(SliceCommand::Invalidate) => self.state.lines.forget_clean(),
             None => {}
         }
     }
 
-    /// Whether there is something to do for the host at the next edge.
+    /// Whether the next edge has work for the host.
     pub(super) fn host_keeps_busy(&self, now: Cycle) -> bool {
-        match self.write_back {
+        match self.state.write_back {
             Some(_) => self.may_write_back(),
             None => self.ports.commands.is_ready(now),
         }
     }
 
-    /// Whether there is something to write back, and room for it at memory.
-    pub(super) fn may_write_back(&self) -> bool {
-        self.write_back.is_some() && self.at_memory < self.config.memory_depth
+    /// Whether a write-back is under way, and memory has room for one more line.
+    fn may_write_back(&self) -> bool {
+        self.state.write_back.is_some() && self.state.at_memory < self.config.memory_depth
     }
 
     /// Writes one more changed line back.
-    fn go_on_writing_back(&mut self) {
-        let Some(first) = self.write_back.filter(|_| self.may_write_back()) else {
+    fn continue_write_back(&mut self) {
+        let Some(first) = self.state.write_back.filter(|_| self.may_write_back()) else {
             return;
         };
-        let next = self.lines.next_changed(first);
-        if let Some((_, place)) = next {
-            self.write_line_back(place);
+        let next = self.state.lines.next_changed(first);
+        if let Some((_, way)) = next {
+            self.write_line_back(way);
         }
-        self.write_back = next.map(|(set, _)| set);
+        self.state.write_back = next.map(|(set, _)| set);
     }
 
-    /// Gives a line the place of another.
+    /// Gives a line the way of another, or an invalid way.
     #[inline(never)]
-    pub(super) fn replace(&mut self, place: usize, line: u32) {
-        if self.lines.line(place).is_some() {
-            self.stats.lines_evicted += 1;
-            if self.lines.dirty(place) != 0 {
-                self.write_line_back(place);
+    pub(super) fn replace(&mut self, way: usize, line: u32) {
+        if self.state.lines.line(way).is_some() {
+            self.state.stats.lines_evicted += 1;
+            if self.state.lines.dirty(way) != 0 {
+                self.write_line_back(way);
             }
-            self.lines.evict(place);
         }
-        self.lines.allocate(place, line);
+        self.state.lines.allocate(way, line);
     }
 
-    fn write_line_back(&mut self, place: usize) {
-        let line = self.lines.line(place).expect("a changed place holds a line");
-        let sectors = self.lines.dirty(place);
-        let mut packet = self.pool.take(PacketKind::Store, address(line), sectors, 0, false);
-        packet.byte_mask = self.lines.valid(place) & byte_mask(sectors);
-        copy_sectors(self.lines.bytes(place), &mut packet.bytes, sectors);
-        self.stats.sectors_written_back += u64::from(n_sectors(sectors));
-        self.lines.clean(place);
-        self.enqueue(packet);
+    fn write_line_back(&mut self, way: usize) {
+        let state = &mut self.state;
+        let line = state.lines.line(way).expect("a changed way holds a line");
+        let sectors = state.lines.dirty(way);
+        let mut packet = state.pool.take(PacketKind::Store, address(line), sectors, 0, false);
+        packet.byte_mask = state.lines.valid(way) & byte_mask(sectors);
+        copy_sectors(state.lines.bytes(way), &mut packet.bytes, sectors);
+        state.stats.sectors_written_back += u64::from(n_sectors(sectors));
+        state.lines.clean(way);
+        self.queue_to_memory(packet);
     }
 
-    /// Asks memory for sectors of a line that is here, for a packet that is timed or is not.
-    pub(super) fn fetch(&mut self, place: usize, sectors: u8, is_timed: bool, now: Cycle) {
-        if sectors == 0 {
-            return;
-        }
-        let entry = self.lines.fetch(place).unwrap_or_else(|| self.fetches.open());
-        self.lines.set_fetch(place, Some(entry));
-        self.fetches.start(entry, sectors);
-        let line = self.lines.line(place).expect("a line was allocated");
-        let mut packet = self
+    /// Fetches sectors of a line that is here, for a packet that is timed or is not.
+    pub(super) fn fetch(&mut self, way: usize, sectors: u8, is_timed: bool, now: Cycle) {
+        let state = &mut self.state;
+        let entry = state.lines.fetch(way).unwrap_or_else(|| state.mshr.open());
+        state.lines.set_fetch(way, Some(entry));
+        state.mshr.fetch(entry, sectors);
+        let line = state.lines.line(way).expect("a line was allocated");
+        let mut packet = state
             .pool
-            .take(PacketKind::Load, address(line), sectors, place as u32, is_timed);
+            .take(PacketKind::Load, address(line), sectors, way as u32, is_timed);
         packet.note(Stage::L2, now);
-        self.stats.sectors_fetched += u64::from(n_sectors(sectors));
-        self.enqueue(packet);
+        state.stats.sectors_fetched += u64::from(n_sectors(sectors));
+        self.queue_to_memory(packet);
     }
 }
 
-/// A packet that waited was at the memory when its fetch was, if it came before that.
+/// Gives a packet the stamp of its fill at memory, if the packet was looked up before that.
 fn inherit_stamp(packet: &mut Packet, fill: &Packet) {
     if !packet.is_timed || !fill.is_timed {
         return;

@@ -2,9 +2,10 @@
 
 use warpwave_hw::stats::Report;
 
+use super::lookup::SliceTagState;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
 
-/// Events of a slice. A sector that waits for a fetch under way counts as missed too.
+/// Events of a slice. A sector that merges with a fetch in flight counts as missed too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "the unit is in the name")]
 pub struct Stats {
@@ -32,7 +33,7 @@ pub struct Stats {
     pub tag_cycles: u64,
     /// Cycles that the data array was held.
     pub data_cycles: u64,
-    /// Cycles in which an answer was sent.
+    /// Cycles in which a response was sent.
     pub answer_cycles: u64,
     pub fetch_stall_cycles: u64,
     pub pinned_stall_cycles: u64,
@@ -41,24 +42,24 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// A request is looked up: whether its line is here, sectors that wait for a fetch under way, sectors fetched for it.
+    /// A request is looked up. Its line is present or not; its sectors `merged` wait for a fetch in flight, `fetched` for a new one.
     #[inline]
-    pub(super) fn count_request(&mut self, packet: &Packet, here: bool, queued: u8, fetched: u8) {
+    pub(super) fn count_request(&mut self, packet: &Packet, is_present: bool, merged: u8, fetched: u8) {
         let s = self;
         let sectors = u64::from(packet.n_sectors());
-        let missed = u64::from(n_sectors(queued | fetched));
+        let missed = u64::from(n_sectors(merged | fetched));
         match packet.kind {
             PacketKind::Load => {
                 s.load_requests += 1;
                 s.load_sectors += sectors;
                 s.load_sectors_hit += sectors - missed;
                 s.load_sectors_missed += missed;
-                s.load_sectors_merged += u64::from(n_sectors(queued));
+                s.load_sectors_merged += u64::from(n_sectors(merged));
             }
             PacketKind::Store => {
                 s.store_requests += 1;
                 s.store_sectors += sectors;
-                *(if here {
+                *(if is_present {
                     &mut s.store_sectors_hit
                 } else {
                     &mut s.store_sectors_missed
@@ -81,6 +82,18 @@ impl Stats {
         self.atomic_sectors_hit += sectors - missed;
         self.atomic_sectors_missed += missed;
         self.atomic_lanes += packet.atomic.as_ref().map_or(0, |atomics| atomics.n as u64);
+    }
+
+    /// A stall of the tag stage is over.
+    #[cold]
+    pub(super) fn count_stall(&mut self, stall: SliceTagState, edges: u64) {
+        match stall {
+            SliceTagState::StallFetch => self.fetch_stall_cycles += edges,
+            SliceTagState::StallPinned => self.pinned_stall_cycles += edges,
+            SliceTagState::StallMemory => self.memory_stall_cycles += edges,
+            SliceTagState::StallAnswer => self.answer_stall_cycles += edges,
+            SliceTagState::Idle | SliceTagState::Hit | SliceTagState::Miss | SliceTagState::DataBusy => {}
+        }
     }
 
     /// Gives every counter its name.

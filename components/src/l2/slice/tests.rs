@@ -1,8 +1,9 @@
 //! Dialogues with a slice: the test is crossbar, host and memory.
 
 use super::*;
-use crate::dialogue::{Packets, add, all, line, load, run, store, wire};
+use crate::config::ReplacementPolicy;
 use crate::proto::mem::{LINE, PacketKind, Stage};
+use crate::test_ports::{Packets, add, all, line, load, run, store, wire};
 
 const LATENCY: u64 = 10;
 
@@ -10,7 +11,7 @@ struct Bench {
     slice: Slice,
     now: Cycle,
     xbar: OutPort<Box<Packet>>,
-    answers: InPort<Box<Packet>>,
+    responses: InPort<Box<Packet>>,
     host: OutPort<SliceCommand>,
     fetches: InPort<Box<Packet>>,
     memory: OutPort<Box<Packet>>,
@@ -21,6 +22,7 @@ fn config() -> Config {
     Config {
         bytes: 256,
         associativity: 2,
+        replacement: ReplacementPolicy::Lru.new_replacement(),
         latency: LATENCY as u32,
         far_latency: 0,
         near_sms: 0..1,
@@ -36,12 +38,12 @@ fn config() -> Config {
 
 impl Bench {
     fn new(config: Config) -> Self {
-        let ((xbar, requests), (to_xbar, answers)) = (wire(), wire());
+        let ((xbar, requests), (to_xbar, responses)) = (wire(), wire());
         let ((to_memory, fetches), (memory, from_memory)) = (wire(), wire());
         let (host, commands) = wire();
         let ports = Ports {
             requests,
-            answers: to_xbar,
+            responses: to_xbar,
             commands,
             memory: vec![(to_memory, from_memory)],
         };
@@ -49,7 +51,7 @@ impl Bench {
             slice: Slice::new(Path::root("slice"), config, ports),
             now: Cycle::ZERO,
             xbar,
-            answers,
+            responses,
             host,
             fetches,
             memory,
@@ -76,13 +78,13 @@ impl Bench {
         packet.bytes = [value; LINE];
         self.memory.send(self.now, packet);
         self.run(LATENCY + 8);
-        all(&mut self.answers, self.now)
+        all(&mut self.responses, self.now)
     }
 
     /// Stores to a line and takes the acknowledgement.
     fn put(&mut self, n: u64, mask: u128, value: u8) {
         self.send(store(n, mask, value, 0), LATENCY + 6);
-        assert_eq!(all(&mut self.answers, self.now).len(), 1);
+        assert_eq!(all(&mut self.responses, self.now).len(), 1);
     }
 }
 
@@ -107,7 +109,7 @@ fn sectors_present_load_is_answered_after_the_latency() {
     let sent = bench.now;
     bench.send(load(3, 0b1111, 1), LATENCY + 2);
     let answer = bench
-        .answers
+        .responses
         .recv(bench.now)
         .expect("sent at latency, visible one later");
     assert_eq!(answer.stamps.at(Stage::L2), Some(sent + 1));
@@ -128,11 +130,11 @@ fn far_sm_is_answered_later_and_does_not_hold_up_a_near_one() {
     };
     bench.send(Box::new(far), 1);
     bench.send(load(3, 0b0001, 2), LATENCY + 2);
-    assert_eq!(all(&mut bench.answers, bench.now)[0].tag, 2);
+    assert_eq!(all(&mut bench.responses, bench.now)[0].tag, 2);
     bench.run(18);
-    assert!(all(&mut bench.answers, bench.now).is_empty());
+    assert!(all(&mut bench.responses, bench.now).is_empty());
     bench.run(1);
-    assert_eq!(all(&mut bench.answers, bench.now)[0].tag, 1);
+    assert_eq!(all(&mut bench.responses, bench.now)[0].tag, 1);
 }
 
 #[test]
@@ -177,7 +179,7 @@ fn sector_under_way_another_sector_of_the_line_is_served_at_once() {
     bench.put(3, 0xffff_ffff, 5);
     bench.send(load(3, 0b0010, 1), 1);
     bench.send(load(3, 0b0001, 2), LATENCY + 3);
-    assert_eq!(all(&mut bench.answers, bench.now)[0].tag, 2);
+    assert_eq!(all(&mut bench.responses, bench.now)[0].tag, 2);
 }
 
 #[test]
@@ -223,7 +225,7 @@ fn write_back_command_empties_the_dirty_lines_and_keeps_them() {
     assert_eq!((lines.len(), lines.contains(&line(1))), (2, true));
     assert!(bench.slice.is_quiescent());
     bench.send(load(1, 0b1111, 1), LATENCY + 4);
-    assert!(all(&mut bench.answers, bench.now)[0].l2_hit);
+    assert!(all(&mut bench.responses, bench.now)[0].l2_hit);
     bench.host.send(bench.now, SliceCommand::WriteBack);
     bench.run(8);
     assert!(bench.wanted().is_empty(), "nothing has changed since");
@@ -252,7 +254,7 @@ fn full_lines_take_the_data_array_for_two_cycles_each() {
             bench.xbar.send(bench.now, load(1, 0b1111, tag));
         }
         bench.run(1);
-        arrivals.extend(all(&mut bench.answers, bench.now).iter().map(|_| bench.now.0));
+        arrivals.extend(all(&mut bench.responses, bench.now).iter().map(|_| bench.now.0));
     }
     assert!(
         arrivals.len() == 4 && arrivals.is_sorted_by(|a, b| b - a == 2),
@@ -266,7 +268,7 @@ fn eight_lanes_on_one_word_hold_the_next_request_for_sixteen_cycles() {
     bench.put(1, u128::MAX, 0);
     bench.send(add(1, 8, 3, 1), 1);
     bench.send(load(1, 0b0001, 2), 40);
-    let answers = all(&mut bench.answers, bench.now);
+    let answers = all(&mut bench.responses, bench.now);
     let lookup = |n: usize| answers[n].stamps.at(Stage::L2).unwrap();
     assert_eq!(lookup(1) - lookup(0), 16);
     let old = answers[0].atomic.as_ref().unwrap().lanes.map(|lane| lane.value);
@@ -281,14 +283,14 @@ fn clock_of_half_the_rate_takes_twice_as_long() {
         ..config()
     });
     bench.send(store(1, u128::MAX, 5, 0), 2 * LATENCY + 8);
-    let answer = bench.answers.recv(bench.now).unwrap();
+    let answer = bench.responses.recv(bench.now).unwrap();
     assert_eq!(
         answer.stamps.at(Stage::L2),
         Some(Cycle(2)),
         "the first edge after cycle 1"
     );
     bench.send(load(1, 0b0001, 1), 2 * LATENCY + 4);
-    let answer = bench.answers.recv(bench.now).unwrap();
+    let answer = bench.responses.recv(bench.now).unwrap();
     let looked_up = answer.stamps.at(Stage::L2).unwrap().0;
     assert!(looked_up.is_multiple_of(2));
     assert!((looked_up + 2 * LATENCY + 1..=looked_up + 2 * LATENCY + 3).contains(&bench.now.0));
@@ -315,7 +317,7 @@ fn contract_of_a_component_is_kept() {
             ];
             let ports = Ports {
                 requests: rig.input("requests", 1, 2, requests),
-                answers: rig.output("answers", 1, 2, |now| now.0 % 3 == 0),
+                responses: rig.output("responses", 1, 2, |now| now.0 % 3 == 0),
                 commands: rig.input("commands", 1, 1, vec![(300, SliceCommand::WriteBack)]),
                 memory: vec![(
                     rig.output("fetches", 1, 2, |now| now.0 % 2 == 0),
@@ -327,6 +329,6 @@ fn contract_of_a_component_is_kept() {
         let events = warpwave_hw::rig::check(build, 400);
         let events = events.unwrap_or_else(|what| panic!("{clock:?}: {what}"));
         let passed = |link| events.iter().filter(|event| event.link == link).count();
-        assert!(passed("answers") == 7, "{clock:?}: {}", passed("answers"));
+        assert!(passed("responses") == 7, "{clock:?}: {}", passed("responses"));
     }
 }

@@ -1,61 +1,65 @@
-//! What comes back from below: sectors for those that wait, and packets that were passed on.
+//! What comes back from the crossbar: sectors for the packets that wait, and packets that bypassed the L1.
 
 use warpwave_hw::time::Cycle;
 
-use super::{L1, RETURN_DEPTH, TagState, is_passed_on, line_number};
+use super::lookup::L1TagState;
+use super::{L1, RETURN_DEPTH, bypasses_l1, line_number};
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind, SECTOR, Stage, each_sector};
 
 impl L1 {
     /// Takes one packet from the crossbar.
-    pub(super) fn take_return(&mut self, now: Cycle) {
-        if self.returned.len() >= RETURN_DEPTH {
+    pub(super) fn take_from_xbar(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        if state.returned.len() >= RETURN_DEPTH {
             return;
         }
-        let Some(mut packet) = self.ports.returns.recv(now) else {
+        let Some(mut packet) = self.ports.from_xbar.recv(now) else {
             return;
         };
         packet.note(Stage::Response, now);
-        // What is back makes no room in the store queue.
-        self.progress |= self.state != TagState::StallStore;
-        if packet.kind == PacketKind::Load {
-            self.stats.sectors_read_below += u64::from(packet.n_sectors());
+        if state.tag.state() != L1TagState::StallStore {
+            // A packet that is back leaves the queue to the crossbar as full as it was.
+            state.tag.note_progress();
         }
-        if packet.tag & BULK_TAG != 0 && is_passed_on(&packet) {
-            self.bulk_returned.push_back(packet);
-        } else if is_passed_on(&packet) {
-            self.returned.push_back(packet);
-        } else {
+        if packet.kind == PacketKind::Load {
+            state.stats.sectors_read_below += u64::from(packet.n_sectors());
+        }
+        if !bypasses_l1(&packet) {
             self.fill(&packet);
-            self.pool.give(packet);
+            self.state.pool.give(packet);
+        } else if packet.tag & BULK_TAG != 0 {
+            state.bulk_returned.push_back(packet);
+        } else {
+            state.returned.push_back(packet);
         }
     }
 
-    /// Installs the fresh sectors of an answered miss and gives all of them to the packets that wait.
+    /// Fills the line with the fillable sectors of a response, and gives all its sectors to the packets that wait.
     fn fill(&mut self, fill: &Packet) {
-        let n = fill.tag;
-        let fresh = self.mshr.fresh(n);
-        if fresh != 0 {
-            let (place, evicted) = self.tags.install(line_number(fill), fresh);
-            self.data.fill(place, fresh, &fill.bytes);
-            self.stats.lines_evicted += u64::from(evicted);
+        let state = &mut self.state;
+        let entry = fill.tag;
+        let fillable = state.mshr.fillable(entry);
+        if fillable != 0 {
+            let evicts = state.lines.install(line_number(fill), fillable, &fill.bytes);
+            state.stats.lines_evicted += u64::from(evicts);
         }
         for sector in each_sector(fill.sectors) {
-            while let Some(slot) = self.mshr.next_waiter(n, sector, &mut self.waiting) {
+            while let Some(slot) = state.mshr.table.next_target(entry, sector) {
                 let bytes = sector * SECTOR..(sector + 1) * SECTOR;
-                let packet = self.waiting.packet(slot);
+                let packet = state.mshr.table.packet(slot);
                 packet.bytes[bytes.clone()].copy_from_slice(&fill.bytes[bytes]);
                 packet.l2_hit &= fill.l2_hit;
-                if let Some(mut packet) = self.waiting.arrived(slot, sector) {
+                if let Some(mut packet) = state.mshr.table.arrived(slot, sector) {
                     inherit_stamps(&mut packet, fill);
-                    self.returned.push_back(packet);
+                    state.returned.push_back(packet);
                 }
             }
         }
-        self.mshr.close(n);
+        state.mshr.close(entry);
     }
 }
 
-/// A packet that waited passed the stages of the fill that completed it, as far as they came after its own lookup.
+/// Gives a packet the stamps of the fill that completed it, as far as they came after the packet's own lookup.
 fn inherit_stamps(packet: &mut Packet, fill: &Packet) {
     if !packet.is_timed || !fill.is_timed {
         return;

@@ -1,182 +1,207 @@
-//! The tag stage: one request a cycle is looked up, and hit, missed, merged, or passed on.
+//! The tag stage: one request per cycle is looked up, and hits, misses, merges with a miss, bypasses the L1, or stalls.
 
 use warpwave_hw::time::Cycle;
 
-use super::{L1, TagState, is_passed_on, line_number};
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage, byte_mask, n_sectors};
+use super::write_policy::Stored;
+use super::{L1, bypasses_l1, line_number};
+use crate::cache::tag_stage::TagState;
+use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, Stage, n_sectors};
+
+/// What the tag stage did last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub(super) enum L1TagState {
+    Idle,
+    Hit,
+    Miss,
+    /// The request goes to the L2 itself.
+    Bypass,
+    StallMshr,
+    /// The queue to the crossbar is full of stores.
+    StallStore,
+    /// The hit pipe is full.
+    StallAnswer,
+}
+
+/// The names of all states, in order.
+pub(super) const TAG_STATES: [&str; 7] = [
+    "idle",
+    "hit",
+    "miss",
+    "pass",
+    "stall_mshr",
+    "stall_store",
+    "stall_answer",
+];
+
+impl TagState for L1TagState {
+    const IDLE: Self = L1TagState::Idle;
+
+    fn is_stall(self) -> bool {
+        self >= L1TagState::StallMshr
+    }
+}
 
 impl L1 {
-    /// Looks one request up, if there is one.
+    /// Looks up the request at the head, if there is one.
     #[inline]
-    pub(super) fn take_request(&mut self, now: Cycle) {
-        let progress = std::mem::take(&mut self.progress);
-        if !self.ports.requests.is_ready(now) {
-            self.state = TagState::Idle;
+    pub(super) fn look_up_request(&mut self, now: Cycle) {
+        let has_request = self.ports.requests.is_ready(now);
+        if !self.state.tag.begin(has_request) {
             return;
         }
-        if self.state.is_stall() && !progress {
-            return;
+        let outcome = self.look_up(now);
+        let stats = &mut self.state.stats;
+        stats.tag_cycles += u64::from(!outcome.is_stall());
+        if let Some((stall, cycles)) = self.state.tag.enter(outcome, now.0) {
+            stats.count_stall(stall, cycles);
         }
-        let state = self.look_up(now);
-        self.enter(state, now);
     }
 
     #[inline(always)]
-    fn look_up(&mut self, now: Cycle) -> TagState {
+    fn look_up(&mut self, now: Cycle) -> L1TagState {
         let packet = self.ports.requests.peek(now).expect("a request was seen");
-        self.line = packet.line;
+        self.state.tag.line = packet.line;
         match packet.kind {
-            PacketKind::Load if !is_passed_on(packet) => {
+            PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
+            _ if bypasses_l1(packet) => {
+                let has_room = self.state.xbar_queue.has_room(packet.n_changed());
+                if has_room {
+                    self.bypass(now)
+                } else {
+                    L1TagState::StallStore
+                }
+            }
+            _ => {
                 let (line, wanted) = (line_number(packet), packet.sectors);
                 self.look_up_load(line, wanted, now)
             }
-            PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
-            _ => match packet.n_changed() {
-                changed if self.store_queue.has_room(changed) => self.pass_on(changed, now),
-                _ => TagState::StallStore,
-            },
         }
     }
 
-    /// Changes the state of the tag stage; the cycles of a stall are counted when it is over.
-    fn enter(&mut self, state: TagState, now: Cycle) {
-        if self.state.is_stall() {
-            self.count_stall(now - self.since);
-        }
-        self.stats.tag_cycles += u64::from(!state.is_stall());
-        self.state = state;
-        self.since = now;
-    }
-
-    fn count_stall(&mut self, cycles: u64) {
-        match self.state {
-            TagState::StallMshr => self.stats.mshr_stall_cycles += cycles,
-            TagState::StallStore => self.stats.store_stall_cycles += cycles,
-            TagState::StallAnswer => self.stats.answer_stall_cycles += cycles,
-            TagState::Idle | TagState::Hit | TagState::Miss | TagState::Pass => {}
+    /// A load that may use the L1: a hit if all its sectors are valid.
+    fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> L1TagState {
+        let found = self.state.lines.find(line);
+        let valid = found.map_or(0, |(_, sectors)| sectors & wanted);
+        let missing = wanted & !valid;
+        match found {
+            Some((way, _)) if missing == 0 => self.hit(way, now),
+            _ => self.miss(line, found.map(|(way, _)| (way, valid)), missing, now),
         }
     }
 
-    fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> TagState {
-        let found = self.tags.find(line);
-        let here = found.map_or(0, |(_, sectors)| sectors & wanted);
-        let missing = wanted & !here;
-        if missing == 0 {
-            let place = found.expect("a line of which nothing is missing is here").0;
-            return self.hit(place, now);
+    fn hit(&mut self, way: usize, now: Cycle) -> L1TagState {
+        if self.hit_pipe_is_full() {
+            return L1TagState::StallAnswer;
         }
-        let Some(merged) = self.mshr.mergeable(line, missing) else {
-            return TagState::StallMshr;
+        let mut packet = self.take_request(now);
+        let state = &mut self.state;
+        state.lines.read(way, packet.sectors, &mut packet.bytes);
+        state.stats.count_request(PacketKind::Load, packet.n_sectors());
+        state.stats.load_sectors_hit += u64::from(packet.n_sectors());
+        packet.l1_hit = true;
+        self.enter_hit_pipe(packet, now);
+        L1TagState::Hit
+    }
+
+    /// A load with `missing` sectors: it reads those that are valid (`found`: way and sectors), merges with misses in flight, and
+    /// requests the rest.
+    fn miss(&mut self, line: u32, found: Option<(usize, u8)>, missing: u8, now: Cycle) -> L1TagState {
+        let Some(merged) = self.state.mshr.mergeable(line, missing) else {
+            return L1TagState::StallMshr;
         };
         let fetched = missing & !merged;
-        if self.waiting.is_full() || !self.mshr.has_room(n_sectors(fetched)) {
-            return TagState::StallMshr;
+        if !self.state.mshr.table.has_room(fetched) {
+            return L1TagState::StallMshr;
         }
-        let mut packet = self.take(now);
-        self.stats.count_request(PacketKind::Load, n_sectors(wanted));
-        if let Some((place, _)) = found {
-            self.tags.touch(place);
-            self.data.read(place, here, &mut packet.bytes);
+        let mut packet = self.take_request(now);
+        let state = &mut self.state;
+        if let Some((way, valid)) = found {
+            state.lines.read(way, valid, &mut packet.bytes);
         }
-        self.stats.load_sectors_hit += u64::from(n_sectors(here));
-        self.stats.load_sectors_missed += u64::from(n_sectors(missing));
-        self.stats.load_sectors_merged += u64::from(n_sectors(merged));
-        packet.l1_hit = false;
-        packet.l2_hit = true;
+        state.stats.count_miss(packet.sectors, missing, merged);
+        (packet.l1_hit, packet.l2_hit) = (false, true);
         let (cache, is_timed) = (packet.cache, packet.is_timed);
-        let slot = self.waiting.add(packet, missing);
-        if merged != 0 {
-            self.mshr.merge(line, merged, slot, &mut self.waiting);
+        if let Some(entry) = state.mshr.park(line, packet, merged, fetched) {
+            let address = u64::from(line) * LINE as u64;
+            let mut request = state.pool.take(PacketKind::Load, address, fetched, entry, is_timed);
+            request.cache = cache;
+            self.queue_to_xbar(request);
         }
-        if fetched != 0 {
-            let n = self.mshr.open(line, fetched, slot, &mut self.waiting);
-            let line = u64::from(line) * LINE as u64;
-            let mut packet = self.pool.take(PacketKind::Load, line, fetched, n, is_timed);
-            packet.cache = cache;
-            self.queue_below(packet, 0);
-        }
-        TagState::Miss
+        L1TagState::Miss
     }
 
-    fn hit(&mut self, place: usize, now: Cycle) -> TagState {
-        if self.hits.len() > self.config.latency as usize {
-            return TagState::StallAnswer;
+    /// Forgets every line, and marks those in flight stale. The L1 holds `bytes` bytes from now on. The response is a hit's.
+    fn invalidate(&mut self, bytes: u32, now: Cycle) -> L1TagState {
+        if self.hit_pipe_is_full() {
+            return L1TagState::StallAnswer;
         }
-        let mut packet = self.take(now);
-        self.tags.touch(place);
-        self.data.read(place, packet.sectors, &mut packet.bytes);
-        self.stats.count_request(PacketKind::Load, packet.n_sectors());
-        self.stats.load_sectors_hit += u64::from(packet.n_sectors());
-        packet.l1_hit = true;
-        self.hits.push_back((now + u64::from(self.config.latency), packet));
-        TagState::Hit
+        let packet = self.take_request(now);
+        let state = &mut self.state;
+        state.stats.count_request(packet.kind, 0);
+        state.lines.resize(bytes);
+        state.mshr.mark_all_stale();
+        self.enter_hit_pipe(packet, now);
+        L1TagState::Hit
     }
 
-    /// Forgets every line, those under way too; the answer is a hit's.
-    fn invalidate(&mut self, bytes: u32, now: Cycle) -> TagState {
-        if self.hits.len() > self.config.latency as usize {
-            return TagState::StallAnswer;
-        }
-        let packet = self.take(now);
-        self.stats.count_request(packet.kind, 0);
-        self.tags.hold(bytes);
-        self.mshr.spoil_all();
-        self.hits.push_back((now + u64::from(self.config.latency), packet));
-        TagState::Hit
-    }
-
-    /// A store, an atomic or an uncached load: goes down itself, and changes so many sectors.
+    /// A store, an atomic or an uncached load: the packet goes to the L2 itself.
     #[inline(always)]
-    fn pass_on(&mut self, changed: u32, now: Cycle) -> TagState {
-        let mut packet = self.take(now);
-        self.line = packet.line;
+    fn bypass(&mut self, now: Cycle) -> L1TagState {
+        let mut packet = self.take_request(now);
         packet.l1_hit = false;
         if packet.kind == PacketKind::Store {
-            self.stats.count_request(PacketKind::Store, changed);
-            let here = self.store(&packet);
-            if here != 0 {
-                self.stats.store_sectors_hit += u64::from(n_sectors(here));
-            }
+            self.state.stats.count_request(PacketKind::Store, packet.n_sectors());
+            let hit = self.store(&packet);
+            self.state.stats.store_sectors_hit += u64::from(n_sectors(hit));
         } else {
-            self.pass_by(&packet);
+            self.bypass_other(&packet);
         }
-        self.queue_below(packet, changed);
-        TagState::Pass
+        self.queue_to_xbar(packet);
+        L1TagState::Bypass
     }
 
-    /// Stores a packet's bytes in its line, as far as that is here; gives the sectors of it that are.
-    #[inline(always)]
-    pub(super) fn store(&mut self, packet: &Packet) -> u8 {
-        let line = line_number(packet);
-        self.mshr.spoil(line, packet.sectors);
-        let Some((place, sectors)) = self.tags.find(line) else {
-            return 0;
-        };
-        let mask = packet.byte_mask & byte_mask(sectors);
-        self.data.write(place, mask, &packet.bytes);
-        sectors & packet.sectors
-    }
-
-    /// What is done for an atomic or an uncached load.
-    #[inline(never)]
-    fn pass_by(&mut self, packet: &Packet) {
-        let sectors = packet.n_sectors();
-        self.stats.count_request(packet.kind, sectors);
-        if packet.kind == PacketKind::Load {
-            self.stats.load_sectors_missed += u64::from(sectors);
-            self.stats.load_sectors_bypassed += u64::from(sectors);
-        } else {
-            let line = line_number(packet);
-            self.tags.drop_line(line);
-            self.mshr.spoil(line, packet.sectors);
-        }
-    }
-
-    /// Takes the next request, which is visible.
+    /// Applies a store to the lines by the write policy. Returns the sectors that were valid.
     #[inline]
-    fn take(&mut self, now: Cycle) -> Box<Packet> {
+    pub(super) fn store(&mut self, packet: &Packet) -> u8 {
+        let (state, line) = (&mut self.state, line_number(packet));
+        state.mshr.mark_stale(line, packet.sectors);
+        let Stored { hit, evicts } = self.config.write_policy.store(&mut state.lines, line, packet);
+        state.stats.lines_evicted += u64::from(evicts);
+        hit
+    }
+
+    /// An uncached load leaves the lines alone; an atomic drops its line, as the L2 will change it.
+    #[inline(never)]
+    fn bypass_other(&mut self, packet: &Packet) {
+        let state = &mut self.state;
+        let sectors = packet.n_sectors();
+        state.stats.count_request(packet.kind, sectors);
+        if packet.kind == PacketKind::Load {
+            state.stats.load_sectors_missed += u64::from(sectors);
+            state.stats.load_sectors_bypassed += u64::from(sectors);
+            return;
+        }
+        let line = line_number(packet);
+        state.mshr.mark_stale(line, packet.sectors);
+        if let Some((way, _)) = state.lines.find(line) {
+            state.lines.invalidate(way, ALL_SECTORS);
+        }
+    }
+
+    /// Takes the request at the head.
+    #[inline]
+    fn take_request(&mut self, now: Cycle) -> Box<Packet> {
         let mut packet = self.ports.requests.take(now);
         packet.note(Stage::L1, now);
         packet
+    }
+
+    fn hit_pipe_is_full(&self) -> bool {
+        self.state.hits.len() > self.config.latency as usize
+    }
+
+    fn enter_hit_pipe(&mut self, packet: Box<Packet>, now: Cycle) {
+        let due = now + u64::from(self.config.latency);
+        self.state.hits.push_back((due, packet));
     }
 }

@@ -1,60 +1,60 @@
-//! What leaves the L1: answers to the LSU, and packets to the crossbar. Each queue sends its oldest packet, one per cycle.
+//! What leaves the L1: responses to the LSU, and requests to the crossbar. Each queue sends its oldest packet, one per cycle.
 
 use warpwave_hw::time::Cycle;
 
 use super::L1;
 use crate::proto::header::{Direction, Header};
-use crate::proto::mem::{Packet, PacketKind, Stage};
+use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage};
 
 impl L1 {
-    /// Sends one answer to the LSU; what came from below goes before hits.
-    pub(super) fn answer(&mut self, now: Cycle) {
-        if self.returned.is_empty() && self.hits.front().is_none_or(|&(due, _)| due > now) {
+    /// Sends one response to the LSU. Packets back from the crossbar go before hits.
+    pub(super) fn respond(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        let hit_is_due = state.hits.front().is_some_and(|&(due, _)| due <= now);
+        if state.returned.is_empty() && !hit_is_due || state.data_free > now {
             return;
         }
-        if self.data_free > now {
+        if !self.ports.responses.has_room(now) {
+            state.stats.answer_stall_cycles += 1;
             return;
         }
-        if !self.ports.answers.has_room(now) {
-            self.stats.answer_stall_cycles += 1;
-            return;
-        }
-        let packet = self.returned.pop_front().or_else(|| Some(self.hits.pop_front()?.1));
+        let packet = state.returned.pop_front().or_else(|| Some(state.hits.pop_front()?.1));
         let mut packet = packet.expect("one of the two queues has a packet");
         packet.note(Stage::Return, now);
         let cycles = match packet.kind {
-            PacketKind::Load => self.data_cycles[packet.n_sectors() as usize],
+            PacketKind::Load => {
+                let bytes = packet.n_sectors() * SECTOR as u32;
+                u64::from(bytes.div_ceil(self.config.data_bytes_per_cycle))
+            }
             _ => 1,
         };
-        self.data_free = now + cycles;
-        self.stats.data_cycles += cycles;
-        self.ports.answers.send(now, packet);
-        self.progress = true;
+        state.data_free = now + cycles;
+        state.stats.data_cycles += cycles;
+        self.ports.responses.send(now, packet);
+        state.tag.note_progress();
     }
 
-    /// Queues a packet for the crossbar, to which it leaves in the next cycle at the earliest. `changed`: the sectors that it changes.
-    pub(super) fn queue_below(&mut self, mut packet: Box<Packet>, changed: u32) {
+    /// Queues a packet for the crossbar. It leaves in the next cycle at the earliest.
+    pub(super) fn queue_to_xbar(&mut self, mut packet: Box<Packet>) {
         packet.sm = self.config.sm;
         packet.slice = self.config.map.home(packet.line).slice;
         let header = Header::of(&packet, Direction::Request);
-        self.store_queue.push(packet, header, changed);
+        self.state.xbar_queue.push(packet, header);
     }
 
     /// Sends one packet to the crossbar.
-    pub(super) fn send_below(&mut self, now: Cycle) {
-        if self.store_queue.len() == 0 || !self.ports.below.has_room(now) {
+    pub(super) fn send_to_xbar(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        if state.xbar_queue.len() == 0 || !self.ports.to_xbar.has_room(now) {
             return;
         }
-        let Some(mut queued) = self.store_queue.pop() else {
-            return;
-        };
+        let mut queued = state.xbar_queue.pop().expect("a packet waits");
         if queued.is_timed {
             queued.packet.note(Stage::Request, now);
         }
-        self.stats.sectors_written_below += u64::from(queued.header.data_sectors());
-        self.ports
-            .below
-            .send_labelled(now, queued.header.label(), queued.packet);
-        self.progress = true;
+        state.stats.sectors_written_below += u64::from(queued.header.data_sectors());
+        let label = queued.header.label();
+        self.ports.to_xbar.send_labelled(now, label, queued.packet);
+        state.tag.note_progress();
     }
 }

@@ -2,9 +2,10 @@
 
 use warpwave_hw::stats::Report;
 
-use crate::proto::mem::PacketKind;
+use super::lookup::L1TagState;
+use crate::proto::mem::{PacketKind, n_sectors};
 
-/// Events of an L1. A sector that merges counts as missed too.
+/// Events of an L1. A sector that merges with a miss in flight counts as missed too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "the unit is in the name")]
 pub struct Stats {
@@ -29,7 +30,7 @@ pub struct Stats {
     pub lines_evicted: u64,
     /// Cycles in which a request was looked up.
     pub tag_cycles: u64,
-    /// Cycles of the path to the LSU that answers took.
+    /// Cycles that responses held the data path to the LSU.
     pub data_cycles: u64,
     pub mshr_stall_cycles: u64,
     pub store_stall_cycles: u64,
@@ -37,7 +38,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// A request of a kind that the caller knows, for so many sectors, is looked up.
+    /// A request of `kind` for `n` sectors is looked up. The caller knows the kind, so one branch is left.
     #[inline]
     pub(super) fn count_request(&mut self, kind: PacketKind, n: u32) {
         let (requests, sectors) = match kind {
@@ -52,6 +53,24 @@ impl Stats {
         };
         *requests += 1;
         *sectors += u64::from(n);
+    }
+
+    /// A load of the sectors `wanted` misses: it lacks `missing`, of which `merged` are in flight.
+    pub(super) fn count_miss(&mut self, wanted: u8, missing: u8, merged: u8) {
+        self.count_request(PacketKind::Load, n_sectors(wanted));
+        self.load_sectors_hit += u64::from(n_sectors(wanted & !missing));
+        self.load_sectors_missed += u64::from(n_sectors(missing));
+        self.load_sectors_merged += u64::from(n_sectors(merged));
+    }
+
+    /// A stall of the tag stage is over.
+    pub(super) fn count_stall(&mut self, stall: L1TagState, cycles: u64) {
+        match stall {
+            L1TagState::StallMshr => self.mshr_stall_cycles += cycles,
+            L1TagState::StallStore => self.store_stall_cycles += cycles,
+            L1TagState::StallAnswer => self.answer_stall_cycles += cycles,
+            L1TagState::Idle | L1TagState::Hit | L1TagState::Miss | L1TagState::Bypass => {}
+        }
     }
 
     /// Gives every counter its name.

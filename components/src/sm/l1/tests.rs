@@ -1,8 +1,9 @@
 //! Dialogues with an L1: the test is LSU and crossbar.
 
 use super::*;
-use crate::dialogue::{Packets, add, all, line, load, run, store, wire};
+use crate::config::ReplacementPolicy;
 use crate::proto::mem::Stage;
+use crate::test_ports::{Packets, add, all, line, load, run, store, wire};
 
 const LATENCY: u64 = 20;
 
@@ -10,9 +11,9 @@ struct Bench {
     l1: L1,
     now: Cycle,
     lsu: OutPort<Box<Packet>>,
-    answers: InPort<Box<Packet>>,
-    below: InPort<Box<Packet>>,
-    returns: OutPort<Box<Packet>>,
+    responses: InPort<Box<Packet>>,
+    to_l2: InPort<Box<Packet>>,
+    from_l2: OutPort<Box<Packet>>,
 }
 
 fn config() -> Config {
@@ -20,6 +21,8 @@ fn config() -> Config {
         sm: 3,
         bytes: 1024,
         associativity: 2,
+        replacement: ReplacementPolicy::Lru.new_replacement(),
+        write_policy: WritePolicy::WriteThrough,
         latency: LATENCY as u32,
         mshr_entries: 8,
         mshr_merges: 2,
@@ -32,22 +35,22 @@ fn config() -> Config {
 
 impl Bench {
     fn new(config: Config) -> Self {
-        let ((lsu, requests), (to_lsu, answers)) = (wire(), wire());
-        let ((to_xbar, below), (returns, from_xbar)) = (wire(), wire());
+        let ((lsu, requests), (to_lsu, responses)) = (wire(), wire());
+        let ((to_xbar, to_l2), (from_l2, from_xbar)) = (wire(), wire());
         let ports = Ports {
             requests,
-            answers: to_lsu,
-            below: to_xbar,
-            returns: from_xbar,
+            responses: to_lsu,
+            to_xbar,
+            from_xbar,
             bulk: None,
         };
         Bench {
             l1: L1::new(Path::root("l1"), config, ports),
             now: Cycle::ZERO,
             lsu,
-            answers,
-            below,
-            returns,
+            responses,
+            to_l2,
+            from_l2,
         }
     }
 
@@ -63,7 +66,7 @@ impl Bench {
     }
 
     fn requests(&mut self) -> Packets {
-        all(&mut self.below, self.now)
+        all(&mut self.to_l2, self.now)
     }
 
     /// The crossbar brings a load back with all bytes equal, or anything else as it is.
@@ -71,14 +74,14 @@ impl Bench {
         if packet.kind == PacketKind::Load {
             packet.bytes = [value; LINE];
         }
-        self.returns.send(self.now, packet);
+        self.from_l2.send(self.now, packet);
         self.run(3);
     }
 
     /// Tags and first bytes of what the LSU got.
     fn answered(&mut self) -> Vec<(u32, u8)> {
-        let answers = all(&mut self.answers, self.now);
-        answers.iter().map(|packet| (packet.tag, packet.bytes[0])).collect()
+        let responses = all(&mut self.responses, self.now);
+        responses.iter().map(|packet| (packet.tag, packet.bytes[0])).collect()
     }
 
     /// Loads a line and answers the miss, so that the L1 holds it.
@@ -120,7 +123,7 @@ fn line_present_load_is_answered_after_the_latency_without_the_l2() {
     bench.send(load(5, 0b0010, 1), LATENCY + 1);
     assert_eq!(bench.answered(), [], "not yet visible in cycle {}", bench.now);
     bench.run(1);
-    let answer = bench.answers.recv(bench.now).unwrap();
+    let answer = bench.responses.recv(bench.now).unwrap();
     assert_eq!(answer.bytes[32], 9);
     assert!(answer.l1_hit);
     assert_eq!(answer.stamps.at(Stage::L1), Some(sent + 1));
@@ -136,7 +139,7 @@ fn line_present_in_part_load_fetches_the_other_sectors_alone() {
     let request = bench.requests().remove(0);
     assert_eq!(request.sectors, 0b1000);
     bench.bring_back(request, 4);
-    let answer = bench.answers.recv(bench.now).unwrap();
+    let answer = bench.responses.recv(bench.now).unwrap();
     assert_eq!((answer.bytes[0], answer.bytes[96], answer.l1_hit), (9, 4, false));
 }
 
@@ -174,7 +177,7 @@ fn line_present_store_changes_it_and_goes_down() {
     bench.send(load(5, 0b0001, 2), LATENCY + 3);
     let below = bench.requests();
     assert_eq!((below.len(), below[0].kind), (1, PacketKind::Store));
-    let answer = bench.answers.recv(bench.now).unwrap();
+    let answer = bench.responses.recv(bench.now).unwrap();
     assert_eq!(
         answer.bytes[..2],
         [0x55, 9],
@@ -397,14 +400,14 @@ fn contract_of_a_component_is_kept() {
         let [requests, returns] = script();
         let ports = Ports {
             requests: rig.input("requests", 1, 2, requests),
-            answers: rig.output("answers", 1, 2, |now| now.0 % 3 != 0),
-            below: rig.output("below", 1, 2, |now| now.0 % 4 == 0),
-            returns: rig.input("returns", 3, 4, returns),
+            responses: rig.output("responses", 1, 2, |now| now.0 % 3 != 0),
+            to_xbar: rig.output("to_xbar", 1, 2, |now| now.0 % 4 == 0),
+            from_xbar: rig.input("from_xbar", 3, 4, returns),
             bulk: None,
         };
         L1::new(Path::root("l1"), config(), ports)
     };
     let events = warpwave_hw::rig::check(build, 150).unwrap();
     let passed = |link| events.iter().filter(|event| event.link == link).count();
-    assert_eq!((passed("answers"), passed("below")), (8, 4));
+    assert_eq!((passed("responses"), passed("to_xbar")), (8, 4));
 }

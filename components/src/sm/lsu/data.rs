@@ -307,8 +307,8 @@ mod tests {
     use warpwave_isa::lane::Lanes;
 
     use super::*;
-    use crate::dialogue::grid;
     use crate::sm::lsu::coalescer::tests::{any_addresses, parts_of};
+    use crate::test_ports::grid;
 
     /// Accesses of whole words, and the bytes of each lane.
     const KINDS: [(&str, u32); 5] = [("B32", 4), ("B32X2", 8), ("B32X4", 16), ("B64", 8), ("B64X2", 16)];

@@ -7,8 +7,8 @@ use warpwave_isa::lane::WARP_SIZE;
 
 use super::coalescer::Parts;
 use super::halves::Halves;
-use crate::grow::push;
 use crate::proto::warp::Flight;
+use warpwave_hw::grow::push;
 
 /// The tag of the packet for part `part` of the access in entry `entry`.
 #[inline]

@@ -38,13 +38,13 @@ use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
 
 use crate::config;
-use crate::grow::grow;
 use crate::proto::event::{Log, What};
 use crate::proto::launch::{Route, Timing};
 use crate::proto::warp::Flight;
 use crate::sm::lsu::halves::Halves;
 use crate::sm::lsu::mbarrier;
 use lines::Lines;
+use warpwave_hw::grow::grow;
 
 /// Numbers of shared memory.
 #[derive(Clone, Debug)]

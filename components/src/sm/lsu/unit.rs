@@ -41,11 +41,11 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
 use crate::config;
-use crate::pool::Pool;
 use crate::proto::cluster::Seated;
 use crate::proto::event::{Log, What};
 use crate::proto::launch::Trap;
 use crate::proto::mem::{Packet, PacketKind, shown};
+use crate::proto::pool::PacketPool;
 use crate::proto::warp::{Flight, MemoryNote};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::data::Filling;
@@ -147,7 +147,7 @@ pub struct Lsu {
     /// Finished instructions that wait for their link.
     finished: Vec<Finished>,
     fences: Fences,
-    pool: Pool,
+    pool: PacketPool,
     clusters: Clusters,
     /// Packets at other SMs.
     away: u32,
@@ -183,7 +183,7 @@ impl Lsu {
             making: None,
             finished: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
             fences: Fences::new(warps),
-            pool: Pool::default(),
+            pool: PacketPool::default(),
             clusters: Clusters::new(config.cta_slots, config.shared_unit),
             away: 0,
             grid: None,

@@ -9,9 +9,9 @@ use warpwave_isa::lane::LaneMask;
 
 use super::branch::{self, BranchUnit};
 use super::math::{self, MathPipe};
-use crate::dialogue::grid;
 use crate::proto::launch::Grid;
 use crate::proto::warp::Flight;
+use crate::test_ports::grid;
 
 /// Cycles from issue to a pipe: dispatch and the link to here.
 const ON_THE_WAY: u64 = 2;

@@ -43,7 +43,7 @@ mod tests {
     use warpwave_isa::reg::Reg;
 
     use super::*;
-    use crate::dialogue::grid;
+    use crate::test_ports::grid;
 
     #[test]
     fn registers_immediates_and_zero_come_as_rows_of_lanes() {

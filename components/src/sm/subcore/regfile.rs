@@ -7,7 +7,7 @@
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::reg::{Pred, Reg};
 
-use crate::grow::grow;
+use warpwave_hw::grow::grow;
 
 /// Registers and predicates of all warps of a sub-core.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Dialogues with one network: the test is every SM and every slice.
 
 use super::*;
-use crate::dialogue::{add, all, load, run, store, wire_of};
+use crate::test_ports::{add, all, load, run, store, wire_of};
 
 struct Bench {
     xbar: Crossbar,

@@ -173,7 +173,7 @@ mod tests {
     use warpwave_isa::lane::{LaneMask, Lanes};
 
     use super::*;
-    use crate::dialogue::grid;
+    use crate::test_ports::grid;
 
     const KINDS: [&str; 5] = ["B32", "B32X2", "B32X4", "B64", "B64X2"];
 

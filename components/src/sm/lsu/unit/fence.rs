@@ -174,7 +174,7 @@ impl Lsu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialogue::grid;
+    use crate::test_ports::grid;
 
     /// The fence of a warp.
     fn of_warp(warp: u8) -> Box<Flight> {

@@ -6,10 +6,10 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
 use super::{Dispatch, FIRST_RESULT};
-use crate::grow::push;
 use crate::proto::event::What;
 use crate::proto::issue::Release;
 use crate::proto::warp::{Brief, Flight};
+use warpwave_hw::grow::push;
 
 impl Dispatch {
     /// Stores what has come in, lower ports first.

@@ -1,4 +1,4 @@
-//! For tests that talk to one component: links whose other ends the test holds, packets and grids in few words.
+//! For tests of one component: links with one end in the test, and packets and grids in few words.
 
 use std::sync::Arc;
 

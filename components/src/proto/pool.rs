@@ -1,17 +1,17 @@
-//! Packets that a cache or the LSU makes itself, used again.
+//! A pool of packets: a cache or the LSU makes packets, and uses them again.
 
-use crate::grow::push;
 use crate::proto::mem::{Packet, PacketKind};
+use warpwave_hw::grow::push;
 
-/// Packets not in use. It grows to the most that are ever under way, then allocates no more.
+/// Packets not in use. The pool grows to the most packets that are ever in flight, then allocates no more.
 #[derive(Default)]
-pub(crate) struct Pool {
+pub(crate) struct PacketPool {
     #[allow(clippy::vec_box, reason = "boxes travel: taking one out must not copy the packet")]
     free: Vec<Box<Packet>>,
 }
 
-impl Pool {
-    /// A packet that passed no stage; its bytes are anything.
+impl PacketPool {
+    /// A packet that has passed no stage, with arbitrary bytes.
     pub(crate) fn take(&mut self, kind: PacketKind, line: u64, sectors: u8, tag: u32, is_timed: bool) -> Box<Packet> {
         let mut packet = self.any();
         packet.kind = kind;
@@ -22,14 +22,9 @@ impl Pool {
         packet
     }
 
-    /// A packet as whoever gave it left it.
+    /// A packet with the contents of its last use.
     pub(crate) fn any(&mut self) -> Box<Packet> {
         self.free.pop().unwrap_or_else(|| Box::new(Packet::blank()))
-    }
-
-    /// Forgets all.
-    pub(crate) fn clear(&mut self) {
-        self.free.clear();
     }
 
     /// Takes a packet back.
@@ -47,7 +42,7 @@ mod tests {
 
     #[test]
     fn packet_used_again_notes_its_stages_only_if_it_is_timed_and_forgets_those_before() {
-        let mut pool = Pool::default();
+        let mut pool = PacketPool::default();
         let mut packet = pool.take(PacketKind::Load, 128, 1, 0, true);
         packet.note(Stage::L1, Cycle(5));
         assert_eq!(packet.stamps.at(Stage::L1), Some(Cycle(5)));

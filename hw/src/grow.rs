@@ -1,19 +1,19 @@
-//! Lists that grow with use.
+//! Lists that grow with use, into a new place.
 //!
-//! They grow into a new place. One that is enlarged stays in the heap of the thread that made it, behind that heap's lock, and other
-//! threads wait there while the system clears fresh memory for it.
+//! A list that the allocator enlarges stays in the heap of the host thread that made it, behind that heap's lock. Other threads
+//! would wait there while the system clears fresh memory.
 
-/// Items that a list has room for at least.
+/// The least capacity of a list that has grown.
 const LEAST: usize = 32;
 
-/// Makes a list this long, new items being `item`.
-pub(crate) fn grow<T: Copy>(list: &mut Vec<T>, len: usize, item: T) {
+/// Resizes a list to `len` items; new items are `item`.
+pub fn grow<T: Copy>(list: &mut Vec<T>, len: usize, item: T) {
     make_room(list, len);
     list.resize(len, item);
 }
 
 /// Appends an item.
-pub(crate) fn push<T>(list: &mut Vec<T>, item: T) {
+pub fn push<T>(list: &mut Vec<T>, item: T) {
     make_room(list, list.len() + 1);
     list.push(item);
 }

@@ -1,7 +1,7 @@
-//! The answer pipe: packets done, until each is due.
+//! The response pipe: packets that are done, until each is due.
 //!
-//! Two pipes, as what goes to a far SM takes longer; at most one answer leaves per edge, the one that is due first. The cycles that
-//! an answer waits for room are counted when it leaves.
+//! Two pipes, as a response to a far SM takes longer. At most one response leaves per edge: the one due first. The cycles that it
+//! waits for room are counted when it leaves.
 
 use std::collections::VecDeque;
 
@@ -14,30 +14,25 @@ use crate::proto::mem::{Packet, Stage};
 /// An edge that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Answers to near SMs, and to far ones.
-pub(super) struct Answers {
+/// Responses to near SMs, and to far ones.
+pub(super) struct Responses {
     near: Pipe,
     far: Pipe,
-    /// Edge from which the next answer waits for room in its link, or [`NEVER`].
+    /// Edge from which the next response waits for room in its link, or [`NEVER`].
     blocked_since: u64,
 }
 
-impl Answers {
-    /// None, each due so many edges after it is done.
+impl Responses {
+    /// Empty pipes; `near` and `far` are the edges from done to due.
     pub(super) fn new(near: u32, far: u32) -> Self {
-        Answers {
+        Responses {
             near: Pipe::new(near),
             far: Pipe::new(far),
             blocked_since: NEVER,
         }
     }
 
-    /// Drops all.
-    pub(super) fn clear(&mut self) {
-        *self = Self::new(self.near.latency as u32, self.far.latency as u32);
-    }
-
-    /// Answers here.
+    /// Responses in both pipes.
     pub(super) fn len(&self) -> usize {
         self.near.packets.len() + self.far.packets.len()
     }
@@ -48,13 +43,13 @@ impl Answers {
         self.near.is_full() || self.far.is_full()
     }
 
-    /// Edge at which the next is due, or [`NEVER`].
+    /// Edge at which the next response is due, or [`NEVER`].
     #[inline]
     pub(super) fn due(&self) -> u64 {
         self.near.due.min(self.far.due)
     }
 
-    /// Whether the next is due and waits for room.
+    /// Whether a response is due and waits for room.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked_since != NEVER
@@ -67,17 +62,17 @@ impl Answers {
     }
 }
 
-/// A packet of the pipe. By the time it leaves it may be far away in memory: what the crossbar must know of it stands here.
-struct Place {
+/// A packet of a pipe, with what the crossbar needs of it: by the time it leaves, the packet has left the host's cache.
+struct DueResponse {
     /// The edge at which it is due, above [`LABEL_BITS`] bits of its header.
     due_and_label: u64,
     packet: Box<Packet>,
 }
 
-/// Bits of a header. Those that are left hold the edges until [`Cycle::LAST`] of a clock that is twice as fast.
+/// Bits of a header. The other bits hold the edges until [`Cycle::LAST`] of a clock that is twice as fast.
 const LABEL_BITS: u32 = u16::BITS;
 
-impl Place {
+impl DueResponse {
     #[inline]
     fn due(&self) -> u64 {
         self.due_and_label >> LABEL_BITS
@@ -91,8 +86,8 @@ impl Place {
 
 /// Packets in the order in which they are due.
 struct Pipe {
-    /// It grows to the most that are ever in it, then allocates no more.
-    packets: VecDeque<Place>,
+    /// Grows to the most packets that are ever in it, then allocates no more.
+    packets: VecDeque<DueResponse>,
     /// Edge at which the first is due, or [`NEVER`].
     due: u64,
     /// Edges from done to due.
@@ -113,13 +108,13 @@ impl Pipe {
         self.packets.len() as u64 > self.latency
     }
 
-    /// A packet is done, none at a later edge was before it.
+    /// Appends a packet that is done at `edge`, no earlier than the packets before it.
     #[inline]
     fn push(&mut self, packet: Box<Packet>, edge: u64) {
         let due = edge + self.latency;
         self.due = self.due.min(due);
         let label = Header::of(&packet, Direction::Response).label();
-        self.packets.push_back(Place {
+        self.packets.push_back(DueResponse {
             due_and_label: due << LABEL_BITS | u64::from(label),
             packet,
         });
@@ -127,35 +122,36 @@ impl Pipe {
 
     #[inline]
     fn pop(&mut self) -> Option<(Header, Box<Packet>)> {
-        let place = self.packets.pop_front()?;
-        self.due = self.packets.front().map_or(NEVER, Place::due);
-        Some((place.header(), place.packet))
+        let response = self.packets.pop_front()?;
+        self.due = self.packets.front().map_or(NEVER, DueResponse::due);
+        Some((response.header(), response.packet))
     }
 }
 
 impl Slice {
-    /// Sends the answer that is due, if there is room.
-    pub(super) fn send_answer(&mut self, now: Cycle, edge: u64) {
-        let since = self.answers.blocked_since.min(edge);
-        if !self.ports.answers.has_room(now) {
-            self.answers.blocked_since = since;
+    /// Sends the response that is due, if there is room.
+    pub(super) fn respond(&mut self, now: Cycle, edge: u64) {
+        let state = &mut self.state;
+        let since = state.responses.blocked_since.min(edge);
+        if !self.ports.responses.has_room(now) {
+            state.responses.blocked_since = since;
             return;
         }
-        self.answers.blocked_since = NEVER;
-        self.stats.answer_stall_cycles += edge - since;
-        let (header, packet) = self.answers.pop().expect("an answer is due");
-        self.stats.answer_cycles += 1;
-        self.progress = true;
-        self.ports.answers.send_labelled(now, header.label(), packet);
+        state.responses.blocked_since = NEVER;
+        state.stats.answer_stall_cycles += edge - since;
+        let (header, packet) = state.responses.pop().expect("a response is due");
+        state.stats.answer_cycles += 1;
+        state.tag.note_progress();
+        self.ports.responses.send_labelled(now, header.label(), packet);
     }
 
-    /// Every sector is done: the packet enters the answer pipe.
+    /// Puts a packet, with every sector done, in the response pipe.
     #[inline(always)]
     pub(super) fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
         packet.note(Stage::L2Data, now);
         let pipe = match self.config.near_sms.contains(&packet.sm) {
-            true => &mut self.answers.near,
-            false => &mut self.answers.far,
+            true => &mut self.state.responses.near,
+            false => &mut self.state.responses.far,
         };
         pipe.push(packet, edge);
     }

@@ -1,0 +1,25 @@
+//! What the L1 and an L2 slice have in common. Each cache adds its policy and its ports.
+//!
+//! ```text
+//!   line --> tags: index, valid ways, replacement --> way --> line store (bytes)
+//!   miss --> MSHR table: one target queue per sector --> packets that wait
+//!   head of the request queue --> tag stage: hit, miss or stall, and since when
+//! ```
+//!
+//! Read in this order: [`tags`], [`replacement`], [`line_store`], [`mshr`], [`targets`], [`tag_stage`].
+//!
+//! A *way* is named by one number in the whole cache ([`tags::Tags`]); the same number addresses the line's bytes and state.
+
+pub(crate) mod tags;
+
+pub mod replacement;
+
+pub(crate) mod line_index;
+
+pub(crate) mod line_store;
+
+pub(crate) mod mshr;
+
+pub(crate) mod targets;
+
+pub(crate) mod tag_stage;

@@ -1,0 +1,129 @@
+//! Least recently used, exactly.
+//!
+//! Each set is a ring of ways from the oldest to the youngest, linked by way numbers: a use costs the host the same for any
+//! number of ways.
+
+use super::{MOST_WAYS, Replacement};
+
+/// The order of use in every set.
+pub(super) struct Lru {
+    ways: usize,
+    /// The neighbours of each way of each set. Behind the youngest comes the oldest.
+    links: Box<[Link]>,
+    /// The oldest way of each set.
+    oldest: Box<[u8]>,
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    older: u8,
+    younger: u8,
+}
+
+impl Lru {
+    /// `sets` sets of `ways` ways, used from the lowest to the highest.
+    ///
+    /// # Panics
+    /// If there are no ways, or more than [`MOST_WAYS`].
+    pub(super) fn new(sets: usize, ways: usize) -> Self {
+        assert!(
+            (1..=MOST_WAYS).contains(&ways),
+            "the order of use is kept for 1 to {MOST_WAYS} ways, not {ways}"
+        );
+        let link = |way: usize| Link {
+            older: ((way + ways - 1) % ways) as u8,
+            younger: ((way + 1) % ways) as u8,
+        };
+        let set: Vec<Link> = (0..ways).map(link).collect();
+        Lru {
+            ways,
+            links: set.repeat(sets).into(),
+            oldest: vec![0; sets].into(),
+        }
+    }
+}
+
+impl Replacement for Lru {
+    #[inline]
+    fn touch(&mut self, set: usize, way: usize) {
+        let links = &mut self.links[set * self.ways..][..self.ways];
+        let oldest = &mut self.oldest[set];
+        let Link { older, younger } = links[way];
+        if usize::from(*oldest) == way {
+            // The ring is turned by one.
+            *oldest = younger;
+            return;
+        }
+        if younger == *oldest {
+            return;
+        }
+        links[usize::from(older)].younger = younger;
+        links[usize::from(younger)].older = older;
+        let youngest = std::mem::replace(&mut links[usize::from(*oldest)].older, way as u8);
+        links[usize::from(youngest)].younger = way as u8;
+        links[way] = Link {
+            older: youngest,
+            younger: *oldest,
+        };
+    }
+
+    fn insert(&mut self, set: usize, way: usize) {
+        self.touch(set, way);
+    }
+
+    fn victim(&self, set: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
+        let links = &self.links[set * self.ways..][..self.ways];
+        let oldest = self.oldest[set];
+        let mut way = oldest;
+        while !may_go(usize::from(way)) {
+            way = links[usize::from(way)].younger;
+            if way == oldest {
+                return None;
+            }
+        }
+        Some(usize::from(way))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn way_used_longest_ago_goes_first() {
+        let mut lru = Lru::new(1, 4);
+        [0, 1, 2, 3, 0].into_iter().for_each(|way| lru.touch(0, way));
+        assert_eq!(lru.victim(0, &|_| true), Some(1));
+        assert_eq!(lru.victim(0, &|way| way != 1), Some(2), "way 1 must stay");
+    }
+
+    #[test]
+    fn any_sequence_of_uses_agrees_with_a_list_moved_to_front() {
+        let (mut lru, mut random) = (Lru::new(4, 8), 1u64);
+        let mut lists: Vec<Vec<usize>> = vec![(0..8).collect(); 4];
+        for _ in 0..2000 {
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            let (set, way, allowed) = (
+                (random >> 60) as usize % 4,
+                (random >> 50) as usize % 8,
+                random >> 20 & 0xff,
+            );
+            lru.touch(set, way);
+            lists[set].retain(|&other| other != way);
+            lists[set].push(way);
+            let expected = lists[set].iter().copied().find(|way| allowed >> way & 1 == 1);
+            assert_eq!(lru.victim(set, &|way| allowed >> way & 1 == 1), expected);
+        }
+    }
+
+    #[test]
+    fn sets_of_one_way_and_of_256_know_their_oldest() {
+        for ways in [1, 256] {
+            let mut lru = Lru::new(2, ways);
+            (0..ways).for_each(|way| lru.touch(1, ways - 1 - way));
+            assert_eq!(lru.victim(1, &|_| true), Some(ways - 1));
+        }
+    }
+}

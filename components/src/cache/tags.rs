@@ -1,0 +1,158 @@
+//! Tags of a set-associative cache: the line of each way, and the way that a new line takes.
+//!
+//! A new line takes an invalid way of its set, the highest first, or else the victim that the [`Replacement`] policy names. The
+//! cache maps lines to sets, and keeps its own state of a line by way.
+//!
+//! A way is named by one number in the whole cache. The highest way of every set comes first, then the next lower one of every
+//! set: an empty cache takes low numbers first, so that [`LineStore`](super::line_store::LineStore) stays small.
+//!
+//! Invariant: a way is valid exactly if the index holds a line for it.
+
+use bitvec::prelude::{BitVec, bitvec};
+
+use super::line_index::LineIndex;
+use super::replacement::{MOST_WAYS, NewReplacement, Replacement};
+use crate::proto::mem::LINE;
+
+/// Sets and ways of a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// Sets, at least 1.
+    pub(crate) sets: usize,
+    /// Ways of a set, 1 to [`MOST_WAYS`].
+    pub(crate) ways: usize,
+}
+
+impl Shape {
+    /// The shape of a cache of `bytes` bytes of lines, at least one line, in sets of at most `ways`.
+    pub(crate) fn new(bytes: u32, ways: u32) -> Self {
+        let lines = (bytes as usize / LINE).max(1);
+        let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
+        Shape {
+            sets: lines / ways,
+            ways,
+        }
+    }
+}
+
+/// The tags of one cache.
+pub(crate) struct Tags {
+    shape: Shape,
+    index: LineIndex,
+    /// The valid ways: bit `set * ways + way`.
+    valid: BitVec,
+    replacement: Box<dyn Replacement>,
+}
+
+impl Tags {
+    /// Tags without lines.
+    pub(crate) fn new(shape: Shape, replacement: &NewReplacement) -> Self {
+        let Shape { sets, ways } = shape;
+        Tags {
+            shape,
+            index: LineIndex::new(sets * ways),
+            valid: bitvec![0; sets * ways],
+            replacement: replacement(sets, ways),
+        }
+    }
+
+    /// Sets in use.
+    #[inline]
+    pub(crate) fn sets(&self) -> usize {
+        self.shape.sets
+    }
+
+    /// Forgets every line, and uses `sets` sets from now on, at most those at first.
+    pub(crate) fn resize(&mut self, sets: usize, replacement: &NewReplacement) {
+        let ways = self.shape.ways;
+        self.shape.sets = sets.clamp(1, self.index.slots() / ways);
+        self.index.clear();
+        self.valid.fill(false);
+        self.replacement = replacement(self.shape.sets, ways);
+    }
+
+    /// The way of `line`, if the cache holds it.
+    #[inline]
+    pub(crate) fn find(&self, line: u32) -> Option<usize> {
+        self.index.find(line)
+    }
+
+    /// The line in `way`.
+    #[inline]
+    pub(crate) fn line(&self, way: usize) -> Option<u32> {
+        self.index.line(way)
+    }
+
+    /// A hit in `way`.
+    #[inline]
+    pub(crate) fn touch(&mut self, way: usize) {
+        let (set, way) = self.position(way);
+        self.replacement.touch(set, way);
+    }
+
+    /// The way that a new line of `set` takes: an invalid way, or a victim for which `may_go` holds. `None` if every line must stay.
+    pub(crate) fn victim(&self, set: usize, may_go: impl Fn(usize) -> bool) -> Option<usize> {
+        let first = set * self.shape.ways;
+        let of_set = &self.valid[first..first + self.shape.ways];
+        let free = of_set.last_zero();
+        let way = free.or_else(|| self.replacement.victim(set, &|way| may_go(self.number(set, way))))?;
+        Some(self.number(set, way))
+    }
+
+    /// Puts `line` in `way`. Returns the line that leaves it.
+    pub(crate) fn insert(&mut self, way: usize, line: u32) -> Option<u32> {
+        let evicted = self.line(way);
+        if evicted.is_some() {
+            self.index.remove(way);
+        }
+        self.index.insert(way, line);
+        let (set, way) = self.position(way);
+        self.valid.set(set * self.shape.ways + way, true);
+        self.replacement.insert(set, way);
+        evicted
+    }
+
+    /// Forgets the line in `way`, which is valid.
+    pub(crate) fn invalidate(&mut self, way: usize) {
+        self.index.remove(way);
+        let (set, way) = self.position(way);
+        self.valid.set(set * self.shape.ways + way, false);
+    }
+
+    /// Forgets every line for whose way `keep` does not hold.
+    pub(crate) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut from = 0;
+        while let Some(next) = self.valid[from..].first_one() {
+            let at = from + next;
+            let way = self.number(at / self.shape.ways, at % self.shape.ways);
+            if !keep(way) {
+                self.invalidate(way);
+            }
+            from = at + 1;
+        }
+    }
+
+    /// The ways of `set`, from the lowest to the highest.
+    pub(crate) fn ways_of(&self, set: usize) -> impl Iterator<Item = usize> {
+        (0..self.shape.ways).map(move |way| self.number(set, way))
+    }
+
+    /// The set of `way`.
+    pub(crate) fn set_of(&self, way: usize) -> usize {
+        self.position(way).0
+    }
+
+    /// The number of a way of a set.
+    #[inline]
+    fn number(&self, set: usize, way: usize) -> usize {
+        (self.shape.ways - 1 - way) * self.shape.sets + set
+    }
+
+    /// Set, and way of the set, of a way's number.
+    #[inline]
+    fn position(&self, number: usize) -> (usize, usize) {
+        // Both fit 32 bits, and the host divides these faster.
+        let (number, sets) = (number as u32, self.shape.sets as u32);
+        ((number % sets) as usize, self.shape.ways - 1 - (number / sets) as usize)
+    }
+}

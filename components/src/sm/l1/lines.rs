@@ -1,0 +1,223 @@
+//! The lines of the L1: tags, valid sectors, bytes.
+//!
+//! The set of a line is its number modulo the number of sets: any number, as the carve-out for shared memory decides. A line is
+//! allocated with its first sectors, never before. No line is dirty: every store goes on to the L2.
+
+use super::Config;
+use crate::cache::line_store::LineStore;
+use crate::cache::replacement::NewReplacement;
+use crate::cache::tags::{Shape, Tags};
+use crate::proto::mem::LINE;
+
+/// All lines of one L1, addressed by way.
+pub(super) struct Lines {
+    tags: Tags,
+    /// The valid sectors of each way whose tag is valid. Beside the tags, as they are read in every lookup.
+    sectors: Box<[u8]>,
+    bytes: LineStore,
+    /// Ways of a set.
+    ways: usize,
+    /// For tags that change their size.
+    replacement: NewReplacement,
+}
+
+impl Lines {
+    /// An empty cache of the shape in `config`.
+    pub(super) fn new(config: &Config) -> Self {
+        let shape = Shape::new(config.bytes, config.associativity);
+        let ways = shape.sets * shape.ways;
+        Lines {
+            tags: Tags::new(shape, &config.replacement),
+            sectors: vec![0; ways].into(),
+            bytes: LineStore::new(ways),
+            ways: shape.ways,
+            replacement: config.replacement.clone(),
+        }
+    }
+
+    /// Forgets every line, and holds `bytes` bytes from now on, at most those at first.
+    pub(super) fn resize(&mut self, bytes: u32) {
+        self.tags.resize(bytes as usize / LINE / self.ways, &self.replacement);
+    }
+
+    /// The way and the valid sectors of a line, if it is here.
+    #[inline]
+    pub(super) fn find(&self, line: u32) -> Option<(usize, u8)> {
+        let way = self.tags.find(line)?;
+        Some((way, self.sectors[way]))
+    }
+
+    /// Reads sectors for a load, which uses the line.
+    #[inline]
+    pub(super) fn read(&mut self, way: usize, sectors: u8, to: &mut [u8; LINE]) {
+        self.tags.touch(way);
+        self.bytes.read(way, sectors, to);
+    }
+
+    /// Makes sectors of a line valid, and allocates the line if it is absent. Returns whether another line leaves.
+    pub(super) fn install(&mut self, line: u32, sectors: u8, from: &[u8; LINE]) -> bool {
+        let mut evicts = false;
+        let way = self.tags.find(line).unwrap_or_else(|| {
+            let set = line as usize % self.tags.sets();
+            let way = self.tags.victim(set, |_| true).expect("every line of the L1 may leave");
+            evicts = self.tags.insert(way, line).is_some();
+            self.sectors[way] = 0;
+            self.bytes.prepare(way);
+            way
+        });
+        self.sectors[way] |= sectors;
+        self.bytes.fill(way, sectors, from);
+        evicts
+    }
+
+    /// Writes the bytes in `mask`, all of valid sectors.
+    #[inline]
+    pub(super) fn write(&mut self, way: usize, mask: u128, from: &[u8; LINE]) {
+        self.bytes.write(way, mask, from);
+    }
+
+    /// Makes sectors of a line invalid, and the line with its last sector.
+    pub(super) fn invalidate(&mut self, way: usize, sectors: u8) {
+        self.sectors[way] &= !sectors;
+        if self.sectors[way] == 0 {
+            self.tags.invalidate(way);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::{ReplacementPolicy, WritePolicy};
+    use crate::proto::mem::ALL_SECTORS;
+    use crate::proto::noc::AddressMap;
+
+    const NO_BYTES: [u8; LINE] = [0; LINE];
+
+    fn lines(bytes: u32, ways: u32) -> Lines {
+        Lines::new(&Config {
+            sm: 0,
+            bytes,
+            associativity: ways,
+            replacement: ReplacementPolicy::Lru.new_replacement(),
+            write_policy: WritePolicy::WriteThrough,
+            latency: 1,
+            mshr_entries: 4,
+            mshr_merges: 1,
+            waiting: 1,
+            data_bytes_per_cycle: 128,
+            store_queue: 1,
+            map: Arc::new(AddressMap::new(1, 1)),
+        })
+    }
+
+    /// Installs a line; says whether another leaves.
+    fn install(lines: &mut Lines, line: u32) -> bool {
+        lines.install(line, 0b11, &NO_BYTES)
+    }
+
+    fn load(lines: &mut Lines, line: u32) {
+        let (way, sectors) = lines.find(line).expect("the line is here");
+        lines.read(way, sectors, &mut [0; LINE]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_fills_and_invalidations_agree_with_a_search_of_each_sets_lines_in_order_of_use(
+            ways in 1..5u32,
+            sets in 1..8u32,
+            steps in prop::collection::vec((1..4000u32, any::<bool>(), 0..8u32), 300),
+        ) {
+            let mut lines = lines(ways * sets * LINE as u32, ways);
+            let mut lists: Vec<Vec<u32>> = vec![Vec::new(); sets as usize];
+            for (line, scattered, kind) in steps {
+                let line = if scattered { line } else { 1 + line % 40 };
+                let list = &mut lists[(line % sets) as usize];
+                let known = list.iter().position(|&other| other == line);
+                prop_assert_eq!(lines.find(line).map(|(_, sectors)| sectors), known.map(|_| 0b11));
+                match (kind, known) {
+                    (0, Some(n)) => {
+                        let (way, _) = lines.find(line).expect("it was found");
+                        lines.invalidate(way, ALL_SECTORS);
+                        list.remove(n);
+                    }
+                    (1 | 2, Some(n)) => {
+                        load(&mut lines, line);
+                        let line = list.remove(n);
+                        list.push(line);
+                    }
+                    _ => {
+                        let evicts = known.is_none() && list.len() == ways as usize;
+                        prop_assert_eq!(install(&mut lines, line), evicts);
+                        list.drain(..usize::from(evicts));
+                        list.extend(known.is_none().then_some(line));
+                    }
+                }
+            }
+            let all = || (1..4000u32).filter(|line| lists[(line % sets) as usize].contains(line));
+            prop_assert!((1..4000).filter(|&line| lines.find(line).is_some()).eq(all()));
+        }
+    }
+
+    #[test]
+    fn set_full_least_recently_used_line_leaves() {
+        let mut lines = lines(512, 2); // 2 sets of 2 ways
+        assert!(!install(&mut lines, 100) && !install(&mut lines, 102));
+        load(&mut lines, 100);
+        assert!(install(&mut lines, 104));
+        assert!(lines.find(102).is_none() && lines.find(100).is_some());
+    }
+
+    #[test]
+    fn empty_cache_takes_the_first_ways_whatever_it_holds() {
+        let mut lines = lines(1024, 2);
+        let ways = |lines: &mut Lines| {
+            [100, 101, 103, 104].map(|line| {
+                install(lines, line);
+                lines.find(line).map(|(way, _)| way)
+            })
+        };
+        assert_eq!(ways(&mut lines), [0, 1, 3, 4].map(Some));
+        lines.resize(512);
+        assert_eq!(ways(&mut lines), [0, 1, 3, 2].map(Some));
+    }
+
+    #[test]
+    fn line_present_second_fill_adds_its_sectors_and_their_invalidation_leaves_the_others() {
+        let mut lines = lines(512, 2);
+        lines.install(100, 0b0001, &NO_BYTES);
+        lines.install(100, 0b1000, &NO_BYTES);
+        let (way, sectors) = lines.find(100).unwrap();
+        assert_eq!(sectors, 0b1001);
+        lines.invalidate(way, 0b0111);
+        assert_eq!(lines.find(100), Some((way, 0b1000)));
+        lines.invalidate(way, 0b1000);
+        assert_eq!(lines.find(100), None, "a line without sectors is none");
+    }
+
+    #[test]
+    fn size_leaves_seven_sets_all_ways_take_a_line() {
+        let mut lines = lines(28_672, 32); // 256 KiB less a carve-out of 228 KiB
+        assert!((1000..1224).all(|line| !install(&mut lines, line)));
+        assert!(install(&mut lines, 1224));
+    }
+
+    #[test]
+    fn fewer_bytes_use_fewer_sets_and_forget_what_was_there() {
+        let mut lines = lines(1024, 2);
+        install(&mut lines, 100);
+        lines.resize(512);
+        assert!(lines.find(100).is_none());
+        assert!(![100, 102, 101, 103].iter().any(|&line| install(&mut lines, line)));
+        assert!(install(&mut lines, 104), "two sets of two");
+        lines.resize(1 << 20);
+        assert!(
+            (100..108).all(|line| !install(&mut lines, line)),
+            "never more than at first"
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Packets that wait for the crossbar: misses, stores and atomics in one queue, so that a load never overtakes the store before it.
+
+use std::collections::VecDeque;
+
+use crate::proto::header::Header;
+use crate::proto::mem::Packet;
+
+/// A packet with what the L1 needs of it as it leaves: by then the packet has left the host's cache.
+pub(super) struct Queued {
+    pub(super) packet: Box<Packet>,
+    pub(super) header: Header,
+    /// Sectors that the packet changes.
+    changed: u32,
+    pub(super) is_timed: bool,
+}
+
+/// The queue. Its capacity counts the sectors that packets change; loads always fit.
+pub(super) struct XbarQueue {
+    packets: VecDeque<Queued>,
+    /// Sectors that the packets in the queue change.
+    changed: u32,
+    depth: u32,
+}
+
+impl XbarQueue {
+    /// A queue for `depth` changed sectors. One packet always fits.
+    pub(super) fn new(depth: u32) -> Self {
+        XbarQueue {
+            packets: VecDeque::with_capacity(depth as usize),
+            changed: 0,
+            depth,
+        }
+    }
+
+    /// Packets that wait.
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Sectors that they change.
+    pub(super) fn changed(&self) -> u32 {
+        self.changed
+    }
+
+    /// Whether a packet that changes `changed` sectors fits.
+    pub(super) fn has_room(&self, changed: u32) -> bool {
+        self.changed == 0 || self.changed + changed <= self.depth
+    }
+
+    /// Appends a packet.
+    #[inline]
+    pub(super) fn push(&mut self, packet: Box<Packet>, header: Header) {
+        let changed = packet.n_changed();
+        self.changed += changed;
+        self.packets.push_back(Queued {
+            is_timed: packet.is_timed,
+            packet,
+            header,
+            changed,
+        });
+    }
+
+    /// Takes the oldest packet.
+    pub(super) fn pop(&mut self) -> Option<Queued> {
+        let queued = self.packets.pop_front()?;
+        self.changed -= queued.changed;
+        Some(queued)
+    }
+}
