@@ -147,7 +147,7 @@ impl Component for ClusterBarrier {
         self.entries.clear();
         self.opening.clear();
         self.opened = 0;
-        self.ports.arrive.iter_mut().for_each(InPort::clear);
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {

@@ -91,6 +91,9 @@ impl<T: Payload> Monitor<T> for Tap {
 pub trait Show {
     /// Offers them to be watched.
     fn show(&mut self, wires: &mut dyn Wires);
+
+    /// Drops every message at the input ends. An output end has none: its receiver clears the link.
+    fn clear_inputs(&mut self);
 }
 
 impl<T: Payload> Show for OutPort<T> {
@@ -106,6 +109,8 @@ impl<T: Payload> Show for OutPort<T> {
             self.watch(Box::new(Tap { basket, link }));
         }
     }
+
+    fn clear_inputs(&mut self) {}
 }
 
 impl<T: Payload> Show for InPort<T> {
@@ -121,11 +126,19 @@ impl<T: Payload> Show for InPort<T> {
             self.watch(Box::new(Tap { basket, link }));
         }
     }
+
+    fn clear_inputs(&mut self) {
+        self.clear();
+    }
 }
 
 impl<S: Show> Show for Vec<S> {
     fn show(&mut self, wires: &mut dyn Wires) {
         self.iter_mut().for_each(|end| end.show(wires));
+    }
+
+    fn clear_inputs(&mut self) {
+        self.iter_mut().for_each(Show::clear_inputs);
     }
 }
 
@@ -133,12 +146,21 @@ impl<S: Show> Show for Option<S> {
     fn show(&mut self, wires: &mut dyn Wires) {
         self.iter_mut().for_each(|end| end.show(wires));
     }
+
+    fn clear_inputs(&mut self) {
+        self.iter_mut().for_each(Show::clear_inputs);
+    }
 }
 
 impl<A: Show, B: Show> Show for (A, B) {
     fn show(&mut self, wires: &mut dyn Wires) {
         self.0.show(wires);
         self.1.show(wires);
+    }
+
+    fn clear_inputs(&mut self) {
+        self.0.clear_inputs();
+        self.1.clear_inputs();
     }
 }
 
@@ -149,6 +171,10 @@ macro_rules! show_ports {
         impl $crate::link::wires::Show for $ports {
             fn show(&mut self, wires: &mut dyn $crate::link::wires::Wires) {
                 $(self.$end.show(wires);)+
+            }
+
+            fn clear_inputs(&mut self) {
+                $($crate::link::wires::Show::clear_inputs(&mut self.$end);)+
             }
         }
 
