@@ -174,12 +174,12 @@ impl Gpu {
     }
 
     /// Makes every SM tell what happens in it from now on, each to its own log, in the order of SMs.
-    pub fn listen(&mut self) -> Vec<Log> {
+    pub fn subscribe(&mut self) -> Vec<Log> {
         let n_sms = self.config.n_sms() as usize;
         // The front tile comes first, then one tile per SM.
         let tiles = self.clock.tiles_mut().iter_mut().skip(1).take(n_sms);
         let listen = |tile: &mut Tile| {
-            let log = Log::listening();
+            let log = Log::subscribed();
             tile.components_mut().for_each(|component| attach(component, &log));
             log
         };
@@ -313,12 +313,12 @@ impl Gpu {
 fn attach(component: &mut dyn Component, log: &Log) {
     let block: &mut dyn Any = component;
     if let Some(scheduler) = block.downcast_mut::<Scheduler>() {
-        scheduler.listen(log.clone());
+        scheduler.subscribe(log.clone());
     } else if let Some(dispatch) = block.downcast_mut::<Dispatch>() {
-        dispatch.listen(log.clone());
+        dispatch.subscribe(log.clone());
     } else if let Some(lsu) = block.downcast_mut::<Lsu>() {
-        lsu.listen(log.clone());
+        lsu.subscribe(log.clone());
     } else if let Some(shared) = block.downcast_mut::<SharedMemory>() {
-        shared.listen(log.clone());
+        shared.subscribe(log.clone());
     }
 }

@@ -15,7 +15,7 @@ pub mod pipeline;
 pub mod profile;
 
 use warpwave_components::gpu::Gpu;
-use warpwave_components::proto::event::{Event, Log, Request, Told};
+use warpwave_components::proto::event::{Event, EventBatch, Log, Request};
 use warpwave_components::proto::mem::Stage;
 use warpwave_hw::time::Cycle;
 
@@ -30,14 +30,14 @@ pub trait Listener {
 /// The logs of a machine's SMs, and what of them has not been passed on.
 pub struct Watch {
     logs: Vec<Log>,
-    told: Vec<Told>,
+    told: Vec<EventBatch>,
 }
 
 impl Watch {
     /// Watches a machine from now on.
     pub fn begin(gpu: &mut Gpu) -> Self {
-        let logs = gpu.listen();
-        let told = logs.iter().map(|_| Told::default()).collect();
+        let logs = gpu.subscribe();
+        let told = logs.iter().map(|_| EventBatch::default()).collect();
         Watch { logs, told }
     }
 

@@ -7,7 +7,7 @@ use warpwave::scenario::Scenario;
 use warpwave::watch::requests::Requests;
 use warpwave::watch::{Listener, Watch};
 use warpwave_components::preset;
-use warpwave_components::proto::event::{Event, What};
+use warpwave_components::proto::event::{Event, EventKind};
 use warpwave_components::sm::subcore::stall;
 use warpwave_hw::time::Cycle;
 
@@ -66,19 +66,19 @@ impl Listener for Account {
         self.everything.push((sm, *event));
         let slot = (sm, event.subcore, event.warp);
         let reached = self.reached.entry(slot).or_default();
-        match event.what {
-            What::Start { .. } => *reached = event.at,
-            What::Wait { state, cycles } => {
+        match event.kind {
+            EventKind::Start { .. } => *reached = event.at,
+            EventKind::Wait { state, cycles } => {
                 assert_eq!(event.at.since(*reached), cycles, "{slot:?} {event:?}");
                 *reached = event.at;
                 *self.waits.entry(state).or_default() += cycles;
             }
-            What::Issue { .. } => {
+            EventKind::Issue { .. } => {
                 assert_eq!(event.at, *reached, "{slot:?} {event:?}");
                 *reached = event.at + 1;
                 self.issues += 1;
             }
-            What::End => assert_eq!(event.at, *reached, "{slot:?}"),
+            EventKind::End => assert_eq!(event.at, *reached, "{slot:?}"),
             _ => {}
         }
     }

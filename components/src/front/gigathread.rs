@@ -159,10 +159,10 @@ impl GigaThread {
             .config
             .dispatch_interval
             .max(running.grid.warps().div_ceil(self.config.warps_per_cycle));
-        let (index, seats) = match self.gpcs.hand_out() {
-            Some((rank, seats)) => {
+        let (index, placement) = match self.gpcs.hand_out() {
+            Some((rank, placement)) => {
                 let cluster = running.next / u64::from(running.grid.cluster_ctas());
-                (running.grid.cluster_cta(cluster, rank), Some(seats))
+                (running.grid.cluster_cta(cluster, rank), Some(placement))
             }
             None => (running.next, None),
         };
@@ -176,7 +176,7 @@ impl GigaThread {
         let launch = CtaLaunch {
             grid: running.grid.clone(),
             index,
-            seats,
+            placement,
         };
         self.ports.launch[sm].send(now, launch);
     }

@@ -4,7 +4,7 @@ use warpwave_hw::link::OutPort;
 use warpwave_hw::tile::TileBuilder;
 
 use super::wiring::{Block, Blocks, TMA, TMA_L1_REQUEST, TMA_L1_RESPONSE, TMA_LINE, TMA_LINE_RESPONSE};
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use crate::sm::l1;
 use crate::sm::lsu::shared;
 use crate::sm::tma::{Ports, Tma};
@@ -12,7 +12,7 @@ use crate::sm::tma::{Ports, Tma};
 /// The ends of the engine's links at its neighbours.
 pub(super) struct Engine {
     /// The LSU's.
-    pub input: OutPort<Box<Flight>>,
+    pub input: OutPort<Box<WarpInst>>,
     /// The L1's.
     pub l1: l1::BulkPorts,
     /// Shared memory's.
@@ -20,7 +20,7 @@ pub(super) struct Engine {
 }
 
 /// Builds the engine; `output` leads to the sub-cores.
-pub(super) fn build_engine(sm: &Blocks<'_>, tile: &mut TileBuilder, output: Vec<OutPort<Box<Flight>>>) -> Engine {
+pub(super) fn build_engine(sm: &Blocks<'_>, tile: &mut TileBuilder, output: Vec<OutPort<Box<WarpInst>>>) -> Engine {
     let (to_tma, input) = sm.join(&TMA);
     let (to_l1, requests) = sm.join(&TMA_L1_REQUEST);
     let (responses, answer) = sm.join(&TMA_L1_RESPONSE);

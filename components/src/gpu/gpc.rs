@@ -16,7 +16,7 @@ use warpwave_hw::tile::{Tile, TileBuilder};
 use warpwave_hw::time::Domain;
 
 use super::wiring::{
-    Block, Blocks, CLUSTER_ARRIVE, CLUSTER_OPEN, CLUSTER_REQUEST, CLUSTER_RESPONSE, LSU_LINE, OUTSIDE_CLUSTER, SEATED,
+    Block, Blocks, CLUSTER_ARRIVE, CLUSTER_OPEN, CLUSTER_REQUEST, CLUSTER_RESPONSE, LSU_LINE, OUTSIDE_CLUSTER, PLACED,
     SHARED_LINE, cluster_link,
 };
 use crate::config::GpuConfig;
@@ -49,14 +49,14 @@ pub(super) struct SmCluster {
 impl SmCluster {
     /// The ends of the CTA manager, the LSU and shared memory.
     pub(super) fn split(self, sm: &Blocks<'_>) -> (cta::ClusterPorts, unit::ClusterPorts, shared::LinePorts) {
-        let (seated, from_cta) = sm.join(&SEATED);
+        let (placed, placed_from_cta) = sm.join(&PLACED);
         let cta = cta::ClusterPorts {
-            seated,
+            placed,
             arrive: self.arrive,
             open: self.open,
         };
         let lsu = unit::ClusterPorts {
-            seated: from_cta,
+            placed: placed_from_cta,
             request: self.request,
             answer: self.answer,
         };

@@ -14,7 +14,7 @@ use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use crate::sm::cta::{self, CtaManager};
 use crate::sm::l1::{self, L1};
 use crate::sm::lsu::shared::{self, SharedMemory};
@@ -87,7 +87,7 @@ pub(super) fn build_sm(slots: SmSlots<'_>, number: u16, map: &Arc<AddressMap>, n
 struct ClusterEnds {
     cta: Option<cta::ClusterPorts>,
     lsu: Option<unit::ClusterPorts>,
-    engine: Option<OutPort<Box<Flight>>>,
+    engine: Option<OutPort<Box<WarpInst>>>,
     l1: Option<l1::BulkPorts>,
     lines: Vec<shared::LinePorts>,
 }
@@ -97,7 +97,7 @@ fn join_cluster(
     sm: &Blocks<'_>,
     tile: &mut TileBuilder,
     cluster: SmCluster,
-    bulk_done: Vec<OutPort<Box<Flight>>>,
+    bulk_done: Vec<OutPort<Box<WarpInst>>>,
 ) -> ClusterEnds {
     let (cta, lsu, remote) = cluster.split(sm);
     let engine = build_engine(sm, tile, bulk_done);

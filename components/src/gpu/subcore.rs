@@ -10,7 +10,7 @@ use super::wiring::{
     PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, START,
 };
 use crate::config::{GpuConfig, PIPES, PipePreset, PipeRow};
-use crate::proto::warp::{Flight, MemoryNote, PlaceNote, Resolved, WarpCommand, WarpEvent};
+use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpInfo, WarpInst};
 use crate::sm::pipe::branch::{self, BranchUnit};
 use crate::sm::pipe::math::{self, MathPipe};
 use crate::sm::subcore::dispatch::{self, Dispatch};
@@ -20,14 +20,14 @@ use crate::sm::subcore::scheduler::{self, Scheduler};
 #[derive(Default)]
 pub(super) struct SubcorePorts {
     pub command: Vec<OutPort<WarpCommand>>,
-    pub start: Vec<OutPort<PlaceNote>>,
+    pub start: Vec<OutPort<WarpInfo>>,
     pub event: Vec<InPort<WarpEvent>>,
-    pub memory: Vec<InPort<Box<Flight>>>,
-    pub memory_done: Vec<OutPort<Box<Flight>>>,
-    pub shared_done: Vec<OutPort<Box<Flight>>>,
-    pub products: Vec<InPort<Box<Flight>>>,
-    pub bulk_done: Vec<OutPort<Box<Flight>>>,
-    pub note: Vec<OutPort<MemoryNote>>,
+    pub memory: Vec<InPort<Box<WarpInst>>>,
+    pub memory_done: Vec<OutPort<Box<WarpInst>>>,
+    pub shared_done: Vec<OutPort<Box<WarpInst>>>,
+    pub products: Vec<InPort<Box<WarpInst>>>,
+    pub bulk_done: Vec<OutPort<Box<WarpInst>>>,
+    pub note: Vec<OutPort<LsuAck>>,
 }
 
 /// The math pipes, those with numbers in the preset.
@@ -111,7 +111,7 @@ fn keep_input<T>(ends: &mut Vec<InPort<T>>, (output, input): (OutPort<T>, InPort
 }
 
 /// Results of the units behind queues: LSU, shared memory, and the copy engine where there are clusters.
-fn queued_results(here: &Blocks<'_>, sm: &Blocks<'_>, ends: &mut SubcorePorts) -> Vec<InPort<Box<Flight>>> {
+fn queued_results(here: &Blocks<'_>, sm: &Blocks<'_>, ends: &mut SubcorePorts) -> Vec<InPort<Box<WarpInst>>> {
     let mut queued = vec![
         keep_output(&mut ends.memory_done, here.join_to(sm, &MEMORY_DONE)),
         keep_output(&mut ends.shared_done, here.join_to(sm, &SHARED_DONE)),
@@ -123,7 +123,7 @@ fn queued_results(here: &Blocks<'_>, sm: &Blocks<'_>, ends: &mut SubcorePorts) -
 }
 
 /// The dispatch unit's ends of the links to all pipes, in the order of [`Pipe`], and of the links from math pipes and branch unit.
-type PipePorts = (Vec<OutPort<Box<Flight>>>, Vec<InPort<Box<Flight>>>);
+type PipePorts = (Vec<OutPort<Box<WarpInst>>>, Vec<InPort<Box<WarpInst>>>);
 
 /// Builds math pipes and branch unit.
 fn build_pipes(

@@ -13,11 +13,11 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Slot, TileBuilder};
 
 use crate::config::GpuConfig;
-use crate::proto::cluster::{ClusterArrive, ClusterOpen, Seated};
+use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
 use crate::proto::mem::{Packet, SliceCommand};
-use crate::proto::warp::{Flight, MemoryNote, PlaceNote, Resolved, WarpCommand, WarpEvent};
+use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpInfo, WarpInst};
 
 /// A block that links end at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,12 +90,12 @@ links! {
 
 // Of an SM, among its blocks.
 links! {
-    SHARED:            Box<Flight>       = "shared",           1,             2,             Lsu -> Shared;
+    SHARED:            Box<WarpInst>       = "shared",           1,             2,             Lsu -> Shared;
     L1_REQUEST:        Box<Packet>       = "l1.request",       1,             2,             Lsu -> L1;
     L1_RESPONSE:       Box<Packet>       = "lsu.answer",       1,             4,             L1 -> Lsu;
     TRAP:              Box<Trap>         = "cta.trap",         1,             4,             Lsu -> Cta;
-    SEATED:            Seated            = "lsu.seated",       1,             2,             Cta -> Lsu;
-    TMA:               Box<Flight>       = "tma",              1,             2,             Lsu -> Tma;
+    PLACED:            ClusterPlaced            = "lsu.seated",       1,             2,             Cta -> Lsu;
+    TMA:               Box<WarpInst>       = "tma",              1,             2,             Lsu -> Tma;
     TMA_L1_REQUEST:    Box<Packet>       = "l1.bulk",          1,             2,             Tma -> L1;
     TMA_L1_RESPONSE:   Box<Packet>       = "tma.answer",       1,             2,             L1 -> Tma;
     TMA_LINE:          Box<Packet>       = "shared.bulk",      1,             2,             Tma -> Shared;
@@ -105,25 +105,25 @@ links! {
 // Of a sub-core.
 links! {
     COMMAND:           WarpCommand       = "command",          1,             4,             Cta -> Scheduler;
-    START:             PlaceNote         = "start",            1,             4,             Cta -> Dispatch;
+    START:             WarpInfo         = "start",            1,             4,             Cta -> Dispatch;
     EVENT:             WarpEvent         = "event",            1,             4,             Scheduler -> Cta;
     ISSUE:             Issue             = "issue",            1,             2,             Scheduler -> Dispatch;
     RELEASE:           Release           = "release",          1,             8,             Dispatch -> Scheduler;
     RESOLVED:          Resolved          = "resolved",         1,             24,            BranchUnit -> Scheduler;
-    NOTE:              MemoryNote        = "note",             1,             32,            Lsu -> Scheduler;
-    BRANCH:            Box<Flight>       = "branch.in",        1,             4,             Dispatch -> BranchUnit;
-    BRANCH_SPENT:      Box<Flight>       = "branch.spent",     1,             4,             BranchUnit -> Dispatch;
-    MEMORY:            Box<Flight>       = "memory",           1,             memory_queue,  Dispatch -> Lsu;
-    MEMORY_DONE:       Box<Flight>       = "memory_done",      1,             24,            Lsu -> Dispatch;
-    SHARED_DONE:       Box<Flight>       = "shared_done",      1,             24,            Shared -> Dispatch;
-    BULK_DONE:         Box<Flight>       = "bulk_done",        1,             4,             Tma -> Dispatch;
-    PRODUCTS:          Box<Flight>       = "products",         1,             4,             MathPipe -> Shared;
+    NOTE:              LsuAck        = "note",             1,             32,            Lsu -> Scheduler;
+    BRANCH:            Box<WarpInst>       = "branch.in",        1,             4,             Dispatch -> BranchUnit;
+    BRANCH_SPENT:      Box<WarpInst>       = "branch.spent",     1,             4,             BranchUnit -> Dispatch;
+    MEMORY:            Box<WarpInst>       = "memory",           1,             memory_queue,  Dispatch -> Lsu;
+    MEMORY_DONE:       Box<WarpInst>       = "memory_done",      1,             24,            Lsu -> Dispatch;
+    SHARED_DONE:       Box<WarpInst>       = "shared_done",      1,             24,            Shared -> Dispatch;
+    BULK_DONE:         Box<WarpInst>       = "bulk_done",        1,             4,             Tma -> Dispatch;
+    PRODUCTS:          Box<WarpInst>       = "products",         1,             4,             MathPipe -> Shared;
 }
 
 // Of a math pipe. The builder gives the depth of its results.
 links! {
-    PIPE:              Box<Flight>       = "in",               1,             4,             Dispatch -> MathPipe;
-    PIPE_DONE:         Box<Flight>       = "out",              1,             4,             MathPipe -> Dispatch;
+    PIPE:              Box<WarpInst>       = "in",               1,             4,             Dispatch -> MathPipe;
+    PIPE_DONE:         Box<WarpInst>       = "out",              1,             4,             MathPipe -> Dispatch;
 }
 
 // Of an L2 slice; fetches and fills exist for each channel of its group.

@@ -4,7 +4,7 @@ use warpwave_isa::exec::bulk::{MAP_BYTES, TensorMap};
 use warpwave_isa::space::PARAM_WINDOW;
 
 use crate::proto::launch::Grid;
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 
 /// A lane's copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,10 +20,10 @@ pub struct Bulk {
 }
 
 /// A lane's copy, from its operands.
-pub fn of(flight: &Flight, lane: usize) -> Bulk {
-    let first = flight.decoded().first_word;
-    let word = |slot: usize, n: usize| flight.operands.words[first[slot] as usize + n].0[lane];
-    let n_extents = usize::from(flight.inst().mods.count.max(1));
+pub fn of(warp_inst: &WarpInst, lane: usize) -> Bulk {
+    let first = warp_inst.decoded().first_word;
+    let word = |slot: usize, n: usize| warp_inst.operands.words[first[slot] as usize + n].0[lane];
+    let n_extents = usize::from(warp_inst.inst().mods.count.max(1));
     Bulk {
         shared: word(0, 0),
         global: u64::from(word(1, 1)) << 32 | u64::from(word(1, 0)),

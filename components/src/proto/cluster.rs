@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 /// Where a CTA of a cluster runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seat {
+pub struct CtaPlacement {
     /// Its SM, counted within the GPC.
     pub sm: u16,
     /// Its CTA slot there.
     pub slot: u8,
 }
 
-/// The seats of a cluster, by rank.
-pub type Seats = Arc<[Seat]>;
+/// The placement of a cluster, by rank.
+pub type ClusterPlacement = Arc<[CtaPlacement]>;
 
 /// A CTA manager to the LSU: the CTA in this slot belongs to a cluster.
 #[derive(Clone, Debug)]
-pub struct Seated {
+pub struct ClusterPlaced {
     /// CTA slot.
     pub slot: u8,
-    /// The seats of its cluster.
-    pub seats: Seats,
+    /// The placement of its cluster.
+    pub placement: ClusterPlacement,
 }
 
 /// A CTA manager to the barrier unit of its GPC.

@@ -17,7 +17,7 @@ use crate::proto::mem::{Packet, PacketKind, Stamps};
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum What {
+pub enum EventKind {
     /// The results of the instruction gathered under this number are stored; of a branch, it is known; of a store, its data have left.
     Store {
         /// Its number.
@@ -88,7 +88,7 @@ pub struct Event {
     /// Slot in the sub-core.
     pub warp: u8,
     /// What happened.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// A packet that is back at the LSU.
@@ -136,7 +136,7 @@ impl Request {
 
 /// What one SM has told and nobody has read.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Told {
+pub struct EventBatch {
     /// Events of warps, as they came.
     pub events: Vec<Event>,
     /// Requests, in the order in which they came back.
@@ -145,11 +145,11 @@ pub struct Told {
 
 /// Where an SM's blocks tell what happens; silent until it is made to listen.
 #[derive(Clone, Debug, Default)]
-pub struct Log(Option<Arc<Mutex<Told>>>);
+pub struct Log(Option<Arc<Mutex<EventBatch>>>);
 
 impl Log {
     /// A log that keeps what it is told. Clones keep it together.
-    pub fn listening() -> Self {
+    pub fn subscribed() -> Self {
         Log(Some(Arc::default()))
     }
 
@@ -161,7 +161,7 @@ impl Log {
 
     /// Keeps an event of a warp, if anybody listens.
     #[inline]
-    pub fn tell(&self, at: Cycle, subcore: u8, warp: u8, what: What) {
+    pub fn emit(&self, at: Cycle, subcore: u8, warp: u8, kind: EventKind) {
         if let Some(told) = &self.0 {
             keep(
                 told,
@@ -169,7 +169,7 @@ impl Log {
                     at,
                     subcore,
                     warp,
-                    what,
+                    kind,
                 },
             );
         }
@@ -177,14 +177,14 @@ impl Log {
 
     /// Keeps a request, if anybody listens.
     #[inline]
-    pub fn tell_request(&self, packet: &Packet, grid: u32, of: (u8, u8, u32)) {
+    pub fn emit_request(&self, packet: &Packet, grid: u32, of: (u8, u8, u32)) {
         if let Some(told) = &self.0 {
             keep_request(told, Request::of(packet, grid, of));
         }
     }
 
     /// Moves what was told behind what `to` holds.
-    pub fn drain_into(&self, to: &mut Told) {
+    pub fn drain_into(&self, to: &mut EventBatch) {
         if let Some(told) = &self.0 {
             let mut told = open(told);
             to.events.append(&mut told.events);
@@ -196,18 +196,18 @@ impl Log {
 /// Out of the way of machines to which nobody listens.
 #[cold]
 #[inline(never)]
-fn keep(told: &Mutex<Told>, event: Event) {
+fn keep(told: &Mutex<EventBatch>, event: Event) {
     open(told).events.push(event);
 }
 
 #[cold]
 #[inline(never)]
-fn keep_request(told: &Mutex<Told>, request: Request) {
+fn keep_request(told: &Mutex<EventBatch>, request: Request) {
     open(told).requests.push(request);
 }
 
 /// Whoever panicked with the lock did so outside of these few lines.
-fn open(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+fn open(told: &Mutex<EventBatch>) -> MutexGuard<'_, EventBatch> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -217,13 +217,13 @@ mod tests {
 
     #[test]
     fn silent_log_keeps_nothing_and_a_listening_one_keeps_what_its_clones_are_told() {
-        let (silent, log) = (Log::default(), Log::listening());
-        let mut told = Told::default();
-        silent.tell(Cycle(3), 0, 1, What::Fetch);
+        let (silent, log) = (Log::default(), Log::subscribed());
+        let mut told = EventBatch::default();
+        silent.emit(Cycle(3), 0, 1, EventKind::Fetch);
         silent.drain_into(&mut told);
-        assert_eq!(told, Told::default());
-        log.clone().tell(Cycle(3), 0, 1, What::Fetch);
-        log.clone().tell_request(&Packet::blank(), 0, (2, 3, 4));
+        assert_eq!(told, EventBatch::default());
+        log.clone().emit(Cycle(3), 0, 1, EventKind::Fetch);
+        log.clone().emit_request(&Packet::blank(), 0, (2, 3, 4));
         log.drain_into(&mut told);
         assert_eq!(told.events.len(), 1);
         assert_eq!(

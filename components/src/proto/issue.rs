@@ -103,7 +103,7 @@ impl Release {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::warp::MemoryNote;
+    use crate::proto::warp::LsuAck;
 
     #[test]
     fn each_field_comes_out_as_it_went_in_beside_any_others() {
@@ -123,9 +123,6 @@ mod tests {
         let layout = |size: usize, align: usize| (size, align) == (8, 8);
         assert!(layout(size_of::<Option<Issue>>(), align_of::<Option<Issue>>()));
         assert!(layout(size_of::<Option<Release>>(), align_of::<Option<Release>>()));
-        assert!(layout(
-            size_of::<Option<MemoryNote>>(),
-            align_of::<Option<MemoryNote>>()
-        ));
+        assert!(layout(size_of::<Option<LsuAck>>(), align_of::<Option<LsuAck>>()));
     }
 }

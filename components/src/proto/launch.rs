@@ -8,7 +8,7 @@ use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Program;
 
-use crate::proto::cluster::Seats;
+use crate::proto::cluster::ClusterPlacement;
 use crate::proto::predecoded::Predecoded;
 
 /// All that a launch says, and that every SM reads while it runs.
@@ -185,8 +185,8 @@ pub struct CtaLaunch {
     pub grid: Arc<Grid>,
     /// Its linear index in the grid.
     pub index: u64,
-    /// The seats of its cluster, its own among them; none in a grid without clusters, where any slot will do.
-    pub seats: Option<Seats>,
+    /// The placement of every CTA of its cluster. `None` in a grid without clusters: any slot will do.
+    pub placement: Option<ClusterPlacement>,
 }
 
 /// An SM to GigaThread.

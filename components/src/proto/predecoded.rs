@@ -14,7 +14,7 @@ use super::launch::{ResultWait, Timing};
 
 /// Where an instruction goes when it is issued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Course {
+pub enum IssueTarget {
     /// Into a math pipe, which is taken for its interval.
     Math,
     /// Into the memory queue.
@@ -86,7 +86,7 @@ pub struct Predecoded {
     /// Whether it uses the queue for local and global accesses.
     pub is_local_or_global: bool,
     /// Where it goes.
-    pub course: Course,
+    pub target: IssueTarget,
     /// What it counts in.
     pub group: Group,
     /// What it waits for in order.
@@ -105,14 +105,14 @@ impl Predecoded {
         let operands = (decoded.pipe == Pipe::Control)
             .then(|| immediate_operands(inst))
             .flatten();
-        let course = match decoded.pipe {
-            Pipe::Control if operands.is_some() => Course::Resolved,
-            Pipe::Control => Course::BranchUnit,
-            Pipe::Lsu if inst.op == Opcode::Ldgdepbar => Course::Close,
-            Pipe::Lsu if inst.op == Opcode::Membar => Course::Fence,
-            Pipe::Lsu if timing.is_posted => Course::Posted,
-            Pipe::Lsu => Course::Memory,
-            _ => Course::Math,
+        let target = match decoded.pipe {
+            Pipe::Control if operands.is_some() => IssueTarget::Resolved,
+            Pipe::Control => IssueTarget::BranchUnit,
+            Pipe::Lsu if inst.op == Opcode::Ldgdepbar => IssueTarget::Close,
+            Pipe::Lsu if inst.op == Opcode::Membar => IssueTarget::Fence,
+            Pipe::Lsu if timing.is_posted => IssueTarget::Posted,
+            Pipe::Lsu => IssueTarget::Memory,
+            _ => IssueTarget::Math,
         };
         Predecoded {
             touches: decoded.touches,
@@ -127,7 +127,7 @@ impl Predecoded {
             interval: u8::try_from(timing.interval).expect("an interval is bounded where timing is made"),
             result: timing.result,
             is_local_or_global: timing.is_local_or_global,
-            course,
+            target,
             group: group(inst),
             order: order(inst.op),
         }

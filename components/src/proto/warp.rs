@@ -45,7 +45,7 @@ pub enum WarpCommand {
 
 /// The CTA manager to a dispatch unit.
 #[derive(Clone, Debug)]
-pub enum PlaceNote {
+pub enum WarpInfo {
     /// A warp begins.
     Start(WarpStart),
     /// These warps' barrier has counted so many threads.
@@ -116,15 +116,15 @@ pub struct Resolved {
 /// The LSU to a scheduler. Of a word's size, as one of these comes for every access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(8))]
-pub enum MemoryNote {
+pub enum LsuAck {
     /// The LSU has taken an instruction of this warp from the sub-core's memory queue: its place is free again, and what any
     /// warp of the SM sends from now on comes after it.
-    Taken {
+    QueueCredit {
         /// Slot in the sub-core.
         warp: u8,
     },
     /// All bytes of a store or reduction of this warp are in the L2, or on their way to shared memory alone.
-    Stored {
+    StoreDone {
         /// Slot in the sub-core.
         warp: u8,
     },
@@ -154,7 +154,7 @@ impl Default for Fetch {
 
 /// What becomes of an instruction, looked up once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Brief {
+pub struct IssueInfo {
     /// Where it goes.
     pub pipe: Pipe,
     /// The first register that it writes.
@@ -169,11 +169,11 @@ pub struct Brief {
     pub route: Route,
 }
 
-impl Brief {
+impl IssueInfo {
     /// Of an instruction, its facts, and its cycles.
     #[inline]
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
-        Brief {
+        IssueInfo {
             pipe: decoded.pipe,
             dst: inst.dst,
             result_words: if inst.dst.is_zero() { 0 } else { decoded.result_words },
@@ -190,7 +190,7 @@ impl Brief {
 /// Laid out in whole lines of the host's cache: one that everybody reads, then what is read and written.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub struct Flight {
+pub struct WarpInst {
     /// What the warp runs.
     pub grid: Arc<Grid>,
     /// Cycle of issue.
@@ -216,7 +216,7 @@ pub struct Flight {
     /// Of an asynchronous copy, its group.
     pub group: u8,
     /// What is asked of the instruction most.
-    pub brief: Brief,
+    pub info: IssueInfo,
     /// What it reads.
     pub operands: Operands,
     /// What it writes.
@@ -228,12 +228,12 @@ pub struct Flight {
 }
 
 /// What everybody reads of an instruction fills one line.
-const _: () = assert!(std::mem::offset_of!(Flight, operands) == 64);
+const _: () = assert!(std::mem::offset_of!(WarpInst, operands) == 64);
 
-impl Flight {
+impl WarpInst {
     /// A box for a dispatch unit's pool.
     pub fn blank(subcore: u8, grid: Arc<Grid>) -> Self {
-        Flight {
+        WarpInst {
             subcore,
             warp: 0,
             pc: 0,
@@ -244,7 +244,7 @@ impl Flight {
             shared_base: 0,
             grid,
             group: 0,
-            brief: Brief {
+            info: IssueInfo {
                 pipe: Pipe::Int,
                 dst: Reg::ZERO,
                 result_words: 0,

@@ -2,11 +2,11 @@
 
 use warpwave_hw::link::wires::Payload;
 
-use super::cluster::{ClusterArrive, ClusterOpen, Seated};
+use super::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
 use super::issue::{Issue, Release};
 use super::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
 use super::mem::{Packet, SliceCommand, shown};
-use super::warp::{Flight, MemoryNote, PlaceNote, Resolved, WarpCommand, WarpEvent};
+use super::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpInfo, WarpInst};
 
 /// `payload!(Message: "what" = number)`.
 macro_rules! payload {
@@ -38,9 +38,9 @@ payload! {
         WarpCommand::Start(start) => start.warp.into(),
         WarpCommand::Release(warps) | WarpCommand::OpenCluster(warps) => (*warps).into(),
     };
-    PlaceNote: "warp" = |note| match note {
-        PlaceNote::Start(start) => start.warp.into(),
-        PlaceNote::Counted { warps, .. } => (*warps).into(),
+    WarpInfo: "warp" = |note| match note {
+        WarpInfo::Start(start) => start.warp.into(),
+        WarpInfo::Counted { warps, .. } => (*warps).into(),
     };
     WarpEvent: "warp" = |event| match event {
         WarpEvent::Arrive { warp, .. } | WarpEvent::ArriveCluster { warp } => (*warp).into(),
@@ -49,13 +49,13 @@ payload! {
     Issue: "pc" = |issue| issue.pc().into();
     Release: "pc" = |release| release.pc().into();
     Resolved: "pc" = |resolved| resolved.pc.into();
-    MemoryNote: "warp" = |note| match note {
-        MemoryNote::Taken { warp } | MemoryNote::Stored { warp } => (*warp).into(),
+    LsuAck: "warp" = |note| match note {
+        LsuAck::QueueCredit { warp } | LsuAck::StoreDone { warp } => (*warp).into(),
     };
-    Flight: "pc" = |flight| flight.pc.into();
+    WarpInst: "pc" = |warp_inst| warp_inst.pc.into();
     Packet: "line" = |packet| shown(packet.line);
     SliceCommand: "command" = |command| *command as u64;
-    Seated: "cta slot" = |seated| seated.slot.into();
+    ClusterPlaced: "cta slot" = |placed| placed.slot.into();
     ClusterArrive: "cluster" = |arrive| arrive.cluster;
     ClusterOpen: "cluster" = |open| open.cluster;
 }

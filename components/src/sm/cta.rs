@@ -38,7 +38,7 @@ use warpwave_hw::time::Cycle;
 use crate::bits::bits;
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
-use crate::proto::warp::{PlaceNote, WarpCommand, WarpEvent};
+use crate::proto::warp::{WarpCommand, WarpEvent, WarpInfo};
 use crate::sm::barrier::{Arrival, Barriers};
 use cluster::{Clusters, Member};
 use opening::Opening;
@@ -70,7 +70,7 @@ pub struct Ports {
     /// To each sub-core's scheduler.
     pub command: Vec<OutPort<WarpCommand>>,
     /// To each sub-core's dispatch unit.
-    pub start: Vec<OutPort<PlaceNote>>,
+    pub start: Vec<OutPort<WarpInfo>>,
     /// From each sub-core's scheduler.
     pub warp: Vec<InPort<WarpEvent>>,
     /// From the LSU.
@@ -216,7 +216,7 @@ impl CtaManager {
             return;
         };
         let (slot, member) = self.slot_of(&launch, now);
-        let CtaLaunch { grid, index, seats } = launch;
+        let CtaLaunch { grid, index, placement } = launch;
         self.stats.ctas += 1;
         self.stats.threads += u64::from(grid.threads());
         self.taken |= 1 << slot;
@@ -231,7 +231,7 @@ impl CtaManager {
             since: now,
             member,
         });
-        self.clusters.seated(slot, seats);
+        self.clusters.placed(slot, placement);
     }
 
     /// Starts as many warps as sub-cores have room for commands: one each per cycle.
@@ -263,7 +263,7 @@ impl CtaManager {
                 self.owners[subcore][slot as usize] = (cta as u8, index as u8);
                 let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
                 self.stats.warps += 1;
-                self.ports.start[subcore].send(now, PlaceNote::Start(start.clone()));
+                self.ports.start[subcore].send(now, WarpInfo::Start(start.clone()));
                 self.ports.command[subcore].send(now, WarpCommand::Start(start));
             }
         }

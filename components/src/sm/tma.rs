@@ -1,8 +1,8 @@
 //! The bulk copy engine (TMA) of an SM: copies between global and shared memory, piece by piece, without a register.
 //!
 //! ```text
-//!   lsu --Flight--> [tma] --Packet--> l1 (which they pass by)      and back
-//!   dispatch <-Flight-    --Packet--> shared (line by line)        and back
+//!   lsu --WarpInst--> [tma] --Packet--> l1 (which they pass by)      and back
+//!   dispatch <-WarpInst-    --Packet--> shared (line by line)        and back
 //! ```
 //!
 //! | what | cycles |
@@ -30,15 +30,15 @@ use warpwave_hw::time::Cycle;
 
 use crate::config;
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind};
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use job::Job;
 
 /// The links of the engine.
 pub struct Ports {
     /// Copies.
-    pub input: InPort<Box<Flight>>,
+    pub input: InPort<Box<WarpInst>>,
     /// Their ends, to each sub-core.
-    pub output: Vec<OutPort<Box<Flight>>>,
+    pub output: Vec<OutPort<Box<WarpInst>>>,
     /// To the L1.
     pub l1: OutPort<Box<Packet>>,
     /// From the L1.
@@ -64,7 +64,7 @@ pub struct Stats {
 
 /// An instruction that the engine holds: until its copies have begun, or until they are over.
 struct Held {
-    flight: Box<Flight>,
+    warp_inst: Box<WarpInst>,
     /// The cycle from which its copies may begin.
     from: Cycle,
     /// Lanes whose copy has not begun.
@@ -120,12 +120,12 @@ impl Tma {
     }
 
     fn take(&mut self, now: Cycle) {
-        if let Some(flight) = self.ports.input.recv(now) {
+        if let Some(warp_inst) = self.ports.input.recv(now) {
             self.held.push_back(Held {
-                lanes: flight.lanes.0,
+                lanes: warp_inst.lanes.0,
                 from: now + u64::from(self.config.latency),
                 copies: 0,
-                flight,
+                warp_inst,
             });
         }
     }
@@ -145,7 +145,7 @@ impl Tma {
         let lane = held.lanes.trailing_zeros() as usize;
         held.lanes &= held.lanes - 1;
         held.copies += 1;
-        let job = Job::of(&held.flight, lane);
+        let job = Job::of(&held.warp_inst, lane);
         self.stats.copies[usize::from(job.to_global)] += 1;
         self.jobs.push_back(job);
         self.finish_jobs();
@@ -153,15 +153,15 @@ impl Tma {
 
     /// Hands back the first instruction of which nothing is left: its copies have begun (towards shared memory) or are over.
     fn end(&mut self, now: Cycle) {
-        let is_over = |held: &Held| held.lanes == 0 && !(held.flight.inst().mods.high && held.copies > 0);
+        let is_over = |held: &Held| held.lanes == 0 && !(held.warp_inst.inst().mods.high && held.copies > 0);
         let Some(n) = self.held.iter().position(is_over) else {
             return;
         };
-        let port = &mut self.ports.output[self.held[n].flight.subcore as usize];
+        let port = &mut self.ports.output[self.held[n].warp_inst.subcore as usize];
         if port.has_room(now)
             && let Some(held) = self.held.remove(n)
         {
-            port.send(now, held.flight);
+            port.send(now, held.warp_inst);
         }
     }
 
@@ -261,7 +261,7 @@ impl Tma {
                 let held = self
                     .held
                     .iter_mut()
-                    .find(|held| held.flight.inst().mods.high && held.copies > 0);
+                    .find(|held| held.warp_inst.inst().mods.high && held.copies > 0);
                 held.expect("a copy towards global memory keeps its instruction").copies -= 1;
             } else {
                 let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));

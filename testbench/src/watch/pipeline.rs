@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use warpwave_components::proto::event::{Event, Request, What};
+use warpwave_components::proto::event::{Event, EventKind, Request};
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::RegSet;
@@ -276,8 +276,8 @@ fn touched(registers: &RegSet, predicates: u8) -> impl Iterator<Item = usize> {
 
 impl Listener for Pipeline {
     fn event(&mut self, sm: u16, event: &Event) {
-        match event.what {
-            What::Start { grid, block, index } => {
+        match event.kind {
+            EventKind::Start { grid, block, index } => {
                 let warp = Warp {
                     grid,
                     block,
@@ -291,31 +291,31 @@ impl Listener for Pipeline {
                 let subcore = self.subcores.entry((sm, event.subcore)).or_default();
                 subcore.warps.insert(event.warp, warp);
             }
-            What::Fetch => self
+            EventKind::Fetch => self
                 .warp(sm, event)
                 .into_iter()
                 .for_each(|warp| warp.fetched.push_back(event.at)),
-            What::Jump => self.warp(sm, event).into_iter().for_each(|warp| warp.fetched.clear()),
-            What::Wait { state, cycles } => {
+            EventKind::Jump => self.warp(sm, event).into_iter().for_each(|warp| warp.fetched.clear()),
+            EventKind::Wait { state, cycles } => {
                 let warp = self.warp(sm, event);
                 warp.into_iter().for_each(|warp| warp.wait(state, cycles, event.at));
             }
-            What::Issue { pc, lanes, goes_on } => self.issue(sm, event, (pc, lanes, goes_on)),
-            What::Gather { number } => self.gather(sm, event, number),
-            What::Send { number } => {
+            EventKind::Issue { pc, lanes, goes_on } => self.issue(sm, event, (pc, lanes, goes_on)),
+            EventKind::Gather { number } => self.gather(sm, event, number),
+            EventKind::Send { number } => {
                 self.step(sm, event, number, Step::Send);
             }
-            What::Take { number } => {
+            EventKind::Take { number } => {
                 self.step(sm, event, number, Step::Take);
             }
-            What::Access { number, passes } => {
+            EventKind::Access { number, passes } => {
                 let row = self.step(sm, event, number, Step::Access);
                 row.into_iter().for_each(|row| row.passes = passes);
             }
-            What::Store { number } => {
+            EventKind::Store { number } => {
                 self.step(sm, event, number, Step::Store);
             }
-            What::End => self.end(sm, event),
+            EventKind::End => self.end(sm, event),
         }
     }
 

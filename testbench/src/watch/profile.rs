@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use warpwave_components::proto::event::{Event, What};
+use warpwave_components::proto::event::{Event, EventKind};
 use warpwave_components::sm::subcore::stall;
 
 use super::Listener;
@@ -131,21 +131,21 @@ impl Listener for Profile {
     fn event(&mut self, sm: u16, event: &Event) {
         let slot = (sm, event.subcore, event.warp);
         let at = event.at.0;
-        match event.what {
-            What::Start { grid, .. } => {
+        match event.kind {
+            EventKind::Start { grid, .. } => {
                 let warp = Warp {
                     grid,
                     ..Warp::default()
                 };
                 self.warps.insert(slot, warp);
             }
-            What::Wait { state, cycles } => {
+            EventKind::Wait { state, cycles } => {
                 if let Some(warp) = self.warps.get_mut(&slot) {
                     warp.waits[state as usize] += cycles;
                 }
                 self.spend(state as usize, at - cycles, at);
             }
-            What::Issue { pc, lanes, .. } => {
+            EventKind::Issue { pc, lanes, .. } => {
                 if let Some(warp) = self.warps.get_mut(&slot) {
                     let cost = self.costs.entry((warp.grid, pc)).or_default();
                     add(&mut cost.states, &std::mem::take(&mut warp.waits));
@@ -155,7 +155,7 @@ impl Listener for Profile {
                 }
                 self.spend(SELECTED, at, at + 1);
             }
-            What::End => {
+            EventKind::End => {
                 if let Some(warp) = self.warps.remove(&slot)
                     && let Some(last) = warp.last
                 {
@@ -173,12 +173,12 @@ mod tests {
     use super::*;
     use warpwave_hw::time::Cycle;
 
-    fn tell(profile: &mut Profile, at: u64, what: What) {
+    fn emit(profile: &mut Profile, at: u64, kind: EventKind) {
         let event = Event {
             at: Cycle(at),
             subcore: 0,
             warp: 3,
-            what,
+            kind,
         };
         profile.event(0, &event);
     }
@@ -187,19 +187,19 @@ mod tests {
     fn one_warp() -> Profile {
         let mut profile = Profile::default();
         let wait = stall::State::Wait as u8;
-        let issue = |pc| What::Issue {
+        let issue = |pc| EventKind::Issue {
             pc,
             lanes: 0xff,
             goes_on: true,
         };
         let (grid, block, index) = (2, [0; 3], 0);
-        tell(&mut profile, 10, What::Start { grid, block, index });
-        tell(&mut profile, 14, What::Wait { state: wait, cycles: 4 });
-        tell(&mut profile, 14, issue(7));
-        tell(&mut profile, 20, What::Wait { state: wait, cycles: 5 });
-        tell(&mut profile, 20, issue(8));
-        tell(&mut profile, 30, What::Wait { state: 0, cycles: 9 });
-        tell(&mut profile, 30, What::End);
+        emit(&mut profile, 10, EventKind::Start { grid, block, index });
+        emit(&mut profile, 14, EventKind::Wait { state: wait, cycles: 4 });
+        emit(&mut profile, 14, issue(7));
+        emit(&mut profile, 20, EventKind::Wait { state: wait, cycles: 5 });
+        emit(&mut profile, 20, issue(8));
+        emit(&mut profile, 30, EventKind::Wait { state: 0, cycles: 9 });
+        emit(&mut profile, 30, EventKind::End);
         profile
     }
 

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use warpwave_components::proto::event::{Event, Request, What};
+use warpwave_components::proto::event::{Event, EventKind, Request};
 use warpwave_components::proto::mem::{PacketKind, STAGES, Stage};
 use warpwave_hw::stats::Latency;
 use warpwave_hw::time::Cycle;
@@ -182,7 +182,7 @@ impl Requests {
 
 impl Listener for Requests {
     fn event(&mut self, sm: u16, event: &Event) {
-        if let What::Start { block, index, .. } = event.what {
+        if let EventKind::Start { block, index, .. } = event.kind {
             self.warps.insert((sm, event.subcore, event.warp), (block, index));
         }
     }

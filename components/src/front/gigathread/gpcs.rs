@@ -4,16 +4,16 @@
 //! free slots, so that a cluster spreads over as many SMs as it can. Slots are chosen here and not by the SM, because every CTA
 //! of a cluster must know where the others are before it begins.
 //!
-//! Invariants: a slot given to a CTA is free until the SM says that the CTA has ended; a cluster is seated whole or not at all.
+//! Invariants: a slot given to a CTA is free until the SM says that the CTA has ended; a cluster is placed whole or not at all.
 
 use std::ops::Range;
 
-use crate::proto::cluster::{Seat, Seats};
+use crate::proto::cluster::{ClusterPlacement, CtaPlacement};
 
 /// A cluster whose CTAs are being handed out.
 #[derive(Clone, Debug)]
-struct Seating {
-    seats: Seats,
+struct PendingCluster {
+    placement: ClusterPlacement,
     /// Number of each CTA's SM on the chip, by rank.
     sms: Vec<usize>,
     /// The next CTA to go out.
@@ -26,7 +26,7 @@ pub struct Gpcs {
     sms: Vec<Range<usize>>,
     /// Slots that CTAs of clusters have, by SM, bit i for slot i.
     taken: Vec<u32>,
-    seating: Option<Seating>,
+    pending: Option<PendingCluster>,
     /// Whether no GPC had room, and nobody has left since.
     full: bool,
 }
@@ -38,7 +38,7 @@ impl Gpcs {
         Gpcs {
             sms,
             taken: vec![0; n],
-            seating: None,
+            pending: None,
             full: false,
         }
     }
@@ -46,7 +46,7 @@ impl Gpcs {
     /// Everybody has gone.
     pub fn clear(&mut self) {
         self.taken.fill(0);
-        self.seating = None;
+        self.pending = None;
         self.full = false;
     }
 
@@ -59,50 +59,50 @@ impl Gpcs {
     /// The SM of the next CTA to go out, of the cluster being handed out or of a new one of `size` CTAs, if one is to be begun and
     /// a GPC has room for it with at most `per_sm` CTAs on an SM.
     pub fn seat(&mut self, size: u32, per_sm: u32, may_begin: bool) -> Option<usize> {
-        if self.seating.is_none() && may_begin && !self.full {
-            self.seating = self.place(size, per_sm);
-            self.full = self.seating.is_none();
+        if self.pending.is_none() && may_begin && !self.full {
+            self.pending = self.place(size, per_sm);
+            self.full = self.pending.is_none();
         }
-        let seating = self.seating.as_ref()?;
-        Some(seating.sms[seating.rank])
+        let pending = self.pending.as_ref()?;
+        Some(pending.sms[pending.rank])
     }
 
     /// The next CTA of the cluster being handed out goes: its rank, and where all of them are.
-    pub fn hand_out(&mut self) -> Option<(u32, Seats)> {
-        let seating = self.seating.as_mut()?;
-        let (rank, seats) = (seating.rank, seating.seats.clone());
-        seating.rank += 1;
-        if seating.rank == seats.len() {
-            self.seating = None;
+    pub fn hand_out(&mut self) -> Option<(u32, ClusterPlacement)> {
+        let pending = self.pending.as_mut()?;
+        let (rank, placement) = (pending.rank, pending.placement.clone());
+        pending.rank += 1;
+        if pending.rank == placement.len() {
+            self.pending = None;
         }
-        Some((rank as u32, seats))
+        Some((rank as u32, placement))
     }
 
     /// Whether a CTA can go out as far as slots are concerned.
     pub fn may_hand_out(&self) -> bool {
-        self.seating.is_some() || !self.full
+        self.pending.is_some() || !self.full
     }
 
-    fn place(&mut self, size: u32, per_sm: u32) -> Option<Seating> {
+    fn place(&mut self, size: u32, per_sm: u32) -> Option<PendingCluster> {
         let held = |sm: usize| self.taken[sm].count_ones();
         let room = |gpc: &Range<usize>| gpc.clone().map(|sm| per_sm.saturating_sub(held(sm))).sum::<u32>();
         let fitting = self.sms.iter().filter(|gpc| room(gpc) >= size);
         // Of several with the same room the first.
         let gpc = fitting.rev().max_by_key(|gpc| room(gpc))?.clone();
-        let mut seats = Vec::new();
+        let mut placement = Vec::new();
         let mut sms = Vec::new();
         for _ in 0..size {
             let sm = gpc.clone().min_by_key(|&sm| self.taken[sm].count_ones())?;
             let slot = self.taken[sm].trailing_ones();
             self.taken[sm] |= 1 << slot;
-            seats.push(Seat {
+            placement.push(CtaPlacement {
                 sm: (sm - gpc.start) as u16,
                 slot: slot as u8,
             });
             sms.push(sm);
         }
-        Some(Seating {
-            seats: seats.into(),
+        Some(PendingCluster {
+            placement: placement.into(),
             sms,
             rank: 0,
         })
@@ -118,8 +118,8 @@ mod tests {
         let mut all = Vec::new();
         for _ in 0..size {
             let sm = gpcs.seat(size, per_sm, true)?;
-            let (rank, seats) = gpcs.hand_out()?;
-            all.push((sm, seats[rank as usize].slot));
+            let (rank, placement) = gpcs.hand_out()?;
+            all.push((sm, placement[rank as usize].slot));
         }
         Some(all)
     }

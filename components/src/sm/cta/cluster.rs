@@ -4,21 +4,21 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
 use super::{CtaManager, Resident};
-use crate::proto::cluster::{ClusterArrive, ClusterOpen, Seated, Seats};
+use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, ClusterPlacement};
 use crate::proto::launch::{CtaLaunch, Grid};
 use crate::proto::warp::WarpCommand;
 
 /// The links of a CTA manager that clusters alone need.
 pub struct ClusterPorts {
     /// To the LSU.
-    pub seated: OutPort<Seated>,
+    pub placed: OutPort<ClusterPlaced>,
     /// To the barrier unit of the GPC.
     pub arrive: OutPort<ClusterArrive>,
     /// From it.
     pub open: InPort<ClusterOpen>,
 }
 
-warpwave_hw::show_ports!(ClusterPorts: seated, arrive, open);
+warpwave_hw::show_ports!(ClusterPorts: placed, arrive, open);
 
 /// A CTA's part in its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,17 +67,17 @@ impl Member {
 /// Messages for and from the cluster that wait for their turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clusters {
-    seated: Vec<Seated>,
+    placed: Vec<ClusterPlaced>,
     arrivals: Vec<ClusterArrive>,
     opened: Vec<ClusterOpen>,
 }
 
 impl Clusters {
     /// A CTA was admitted to a slot.
-    pub(super) fn seated(&mut self, slot: usize, seats: Option<Seats>) {
-        self.seated.extend(seats.map(|seats| Seated {
+    pub(super) fn placed(&mut self, slot: usize, placement: Option<ClusterPlacement>) {
+        self.placed.extend(placement.map(|placement| ClusterPlaced {
             slot: slot as u8,
-            seats,
+            placement,
         }));
     }
 
@@ -108,19 +108,19 @@ impl Clusters {
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        !self.seated.is_empty() || !self.arrivals.is_empty() || !self.opened.is_empty()
+        !self.placed.is_empty() || !self.arrivals.is_empty() || !self.opened.is_empty()
     }
 }
 
 impl CtaManager {
     /// The slot of a CTA that comes, the first free one if it is in no cluster, and its part in its cluster.
     pub(super) fn slot_of(&self, launch: &CtaLaunch, now: Cycle) -> (usize, Option<Member>) {
-        let Some(seats) = &launch.seats else {
+        let Some(placement) = &launch.placement else {
             let free = self.residents.iter().position(Option::is_none);
             return (free.expect("a CTA comes when a slot is free"), None);
         };
-        let member = Member::of(&launch.grid, launch.index, seats.len());
-        let slot = seats[member.rank()].slot as usize;
+        let member = Member::of(&launch.grid, launch.index, placement.len());
+        let slot = placement[member.rank()].slot as usize;
         assert!(
             self.residents[slot].is_none(),
             "{} {now}: slot {slot} is given to a second block",
@@ -135,8 +135,8 @@ impl CtaManager {
         while let Some(open) = ports.open.recv(now) {
             self.clusters.opened.push(open);
         }
-        while !self.clusters.seated.is_empty() && ports.seated.has_room(now) {
-            ports.seated.send(now, self.clusters.seated.remove(0));
+        while !self.clusters.placed.is_empty() && ports.placed.has_room(now) {
+            ports.placed.send(now, self.clusters.placed.remove(0));
         }
         while !self.clusters.arrivals.is_empty() && ports.arrive.has_room(now) {
             ports.arrive.send(now, self.clusters.arrivals.remove(0));

@@ -3,7 +3,7 @@
 use warpwave_hw::time::Cycle;
 
 use super::CtaManager;
-use crate::proto::warp::{PlaceNote, WarpCommand};
+use crate::proto::warp::{WarpCommand, WarpInfo};
 use crate::sm::barrier::Opened;
 
 /// Cycles of a barrier's latency that pass outside this component: from the issue of the last arrival to its coming here.
@@ -54,7 +54,7 @@ impl CtaManager {
                 for (s, &warps) in opening.warps.iter().enumerate().filter(|(_, warps)| **warps != 0) {
                     ports.command[s].send(now, WarpCommand::Release(warps));
                     if let Some(count) = opening.count {
-                        ports.start[s].send(now, PlaceNote::Counted { warps, count });
+                        ports.start[s].send(now, WarpInfo::Counted { warps, count });
                     }
                 }
             }

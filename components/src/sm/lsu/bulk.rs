@@ -4,22 +4,22 @@ use warpwave_isa::exec::bulk::MAP_BYTES;
 
 use crate::proto::bulk::{Bulk, map, of};
 use crate::proto::launch::{Trap, TrapKind};
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 
 /// The alignment of a plain copy, in bytes, and of its size.
 const ALIGNMENT: u64 = 16;
 
 /// The trap of the first lane whose copy is misaligned, outside of everything allocated, or by no map.
-pub fn check(flight: &Flight) -> Option<Box<Trap>> {
-    flight.lanes.iter().find_map(|lane| {
-        let bulk = of(flight, lane);
-        let (kind, bytes, space, address) = fault(flight, &bulk)?;
+pub fn check(warp_inst: &WarpInst) -> Option<Box<Trap>> {
+    warp_inst.lanes.iter().find_map(|lane| {
+        let bulk = of(warp_inst, lane);
+        let (kind, bytes, space, address) = fault(warp_inst, &bulk)?;
         Some(Box::new(Trap {
             kind,
-            pc: flight.pc,
-            line: flight.inst().line,
-            block: flight.block,
-            thread: flight.thread(lane),
+            pc: warp_inst.pc,
+            line: warp_inst.inst().line,
+            block: warp_inst.block,
+            thread: warp_inst.thread(lane),
             address: Some(address),
             bytes,
             space,
@@ -27,9 +27,9 @@ pub fn check(flight: &Flight) -> Option<Box<Trap>> {
     })
 }
 
-fn fault(flight: &Flight, bulk: &Bulk) -> Option<(TrapKind, u32, &'static str, u64)> {
-    let grid = &flight.grid;
-    let is_tile = flight.inst().mods.count > 0;
+fn fault(warp_inst: &WarpInst, bulk: &Bulk) -> Option<(TrapKind, u32, &'static str, u64)> {
+    let grid = &warp_inst.grid;
+    let is_tile = warp_inst.inst().mods.count > 0;
     let bytes = match is_tile {
         false => bulk.extent[0],
         true => match map(grid, bulk.global) {
@@ -37,7 +37,7 @@ fn fault(flight: &Flight, bulk: &Bulk) -> Option<(TrapKind, u32, &'static str, u
             None => return Some((TrapKind::OutOfBounds, MAP_BYTES as u32, "param", bulk.global)),
         },
     };
-    let to_shared = !flight.inst().mods.high;
+    let to_shared = !warp_inst.inst().mods.high;
     let inside = |at: u32, n: u32| u64::from(at) + u64::from(n) <= u64::from(grid.shared_bytes);
     let aligned = |address: u64| address.is_multiple_of(ALIGNMENT);
     match () {

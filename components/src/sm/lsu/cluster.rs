@@ -3,14 +3,14 @@
 use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::space::in_window;
 
-use crate::proto::cluster::{Seated, Seats, remote_address};
+use crate::proto::cluster::{ClusterPlaced, ClusterPlacement, remote_address};
 use crate::proto::launch::Grid;
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 
 /// The clusters of the CTAs on an SM, by CTA slot.
 #[derive(Clone, Debug)]
 pub struct Clusters {
-    seats: Vec<Option<Seats>>,
+    placement: Vec<Option<ClusterPlacement>>,
     /// A CTA's shared memory is rounded up to this many bytes.
     shared_unit: u32,
 }
@@ -19,39 +19,39 @@ impl Clusters {
     /// No clusters.
     pub fn new(slots: u32, shared_unit: u32) -> Self {
         Clusters {
-            seats: vec![None; slots as usize],
+            placement: vec![None; slots as usize],
             shared_unit,
         }
     }
 
     /// A CTA of a cluster has come.
-    pub fn seated(&mut self, seated: Seated) {
-        self.seats[seated.slot as usize] = Some(seated.seats);
+    pub fn placed(&mut self, placed: ClusterPlaced) {
+        self.placement[placed.slot as usize] = Some(placed.placement);
     }
 
     /// Everybody has gone.
     pub fn clear(&mut self) {
-        self.seats.fill(None);
+        self.placement.fill(None);
     }
 
     /// Where a cluster address leads, which [`holds`].
-    pub fn place(&self, flight: &Flight, address: u64) -> u64 {
-        let bytes = flight.grid.shared_bytes.next_multiple_of(self.shared_unit);
-        let slot = flight.shared_base / bytes;
-        let seats = self.seats[slot as usize]
+    pub fn place(&self, warp_inst: &WarpInst, address: u64) -> u64 {
+        let bytes = warp_inst.grid.shared_bytes.next_multiple_of(self.shared_unit);
+        let slot = warp_inst.shared_base / bytes;
+        let placement = self.placement[slot as usize]
             .as_ref()
-            .expect("a CTA of a cluster was seated before its warps began");
+            .expect("a CTA of a cluster was placed before its warps began");
         let (rank, offset) = in_window(address);
-        let seat = seats[rank.expect("a CTA's own window is not another's") as usize];
-        remote_address(seat.sm, u64::from(seat.slot) * u64::from(bytes) + offset)
+        let cta = placement[rank.expect("a CTA's own window is not another's") as usize];
+        remote_address(cta.sm, u64::from(cta.slot) * u64::from(bytes) + offset)
     }
 }
 
 /// The address in the warp's own CTA, if a cluster address is there.
 #[inline]
-pub fn own_address(flight: &Flight, address: u64) -> Option<u64> {
+pub fn own_address(warp_inst: &WarpInst, address: u64) -> Option<u64> {
     let (rank, offset) = in_window(address);
-    let is_own = rank.is_none_or(|rank| rank == cluster_rank(flight.block, flight.grid.cluster));
+    let is_own = rank.is_none_or(|rank| rank == cluster_rank(warp_inst.block, warp_inst.grid.cluster));
     is_own.then_some(offset)
 }
 

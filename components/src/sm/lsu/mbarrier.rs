@@ -8,7 +8,7 @@ use warpwave_isa::exec::mbarrier::is_over;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 
 /// Cycles after which a test that may wait gives up (assumed: PTX leaves the limit to the system).
 pub const TRY_WAIT_CYCLES: u64 = 1000;
@@ -19,24 +19,24 @@ pub const TRY_WAIT_CYCLES: u64 = 1000;
     clippy::vec_box,
     reason = "the boxes travel: taking them out must not move what they hold"
 )]
-pub struct Waiting(Vec<(Cycle, Box<Flight>)>);
+pub struct Waiting(Vec<(Cycle, Box<WarpInst>)>);
 
 impl Waiting {
     /// Holds a test from now on.
-    pub fn hold(&mut self, flight: Box<Flight>, now: Cycle) {
-        self.0.push((now + TRY_WAIT_CYCLES, flight));
+    pub fn hold(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
+        self.0.push((now + TRY_WAIT_CYCLES, warp_inst));
     }
 
     /// Answers the tests whose phase is over in `bytes`, or whose time is, as far as the links to their sub-cores have room.
-    pub fn answer(&mut self, bytes: &[u8], output: &mut [OutPort<Box<Flight>>], now: Cycle) {
+    pub fn answer(&mut self, bytes: &[u8], output: &mut [OutPort<Box<WarpInst>>], now: Cycle) {
         let mut n = 0;
         while n < self.0.len() {
-            let (until, flight) = &mut self.0[n];
-            test(bytes, flight);
-            let answers = *until <= now || !may_wait(flight);
-            if answers && output[flight.subcore as usize].has_room(now) {
-                let (_, flight) = self.0.remove(n);
-                output[flight.subcore as usize].send(now, flight);
+            let (until, warp_inst) = &mut self.0[n];
+            test(bytes, warp_inst);
+            let answers = *until <= now || !may_wait(warp_inst);
+            if answers && output[warp_inst.subcore as usize].has_room(now) {
+                let (_, warp_inst) = self.0.remove(n);
+                output[warp_inst.subcore as usize].send(now, warp_inst);
             } else {
                 n += 1;
             }
@@ -60,21 +60,21 @@ impl Waiting {
 }
 
 /// Notes in which lanes the phase is over.
-pub fn test(bytes: &[u8], flight: &mut Flight) {
-    let parity = flight.decoded().first_word[1] as usize;
+pub fn test(bytes: &[u8], warp_inst: &mut WarpInst) {
+    let parity = warp_inst.decoded().first_word[1] as usize;
     let mut over = LaneMask::NONE;
-    for lane in flight.shared_lanes.iter() {
-        let at = flight.shared_base as usize + flight.addresses[lane] as usize;
+    for lane in warp_inst.shared_lanes.iter() {
+        let at = warp_inst.shared_base as usize + warp_inst.addresses[lane] as usize;
         let state = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        if is_over(state, flight.operands.words[parity].0[lane]) {
+        if is_over(state, warp_inst.operands.words[parity].0[lane]) {
             over |= LaneMask::lane(lane);
         }
     }
-    flight.results.preds[0] = over;
+    warp_inst.results.preds[0] = over;
 }
 
 /// Whether this is a test that may wait, and the phase of some lane is not over.
-pub fn may_wait(flight: &Flight) -> bool {
-    let inst = flight.inst();
-    inst.op == Opcode::Syncs && inst.mods.count == 1 && flight.results.preds[0] & flight.lanes != flight.lanes
+pub fn may_wait(warp_inst: &WarpInst) -> bool {
+    let inst = warp_inst.inst();
+    inst.op == Opcode::Syncs && inst.mods.count == 1 && warp_inst.results.preds[0] & warp_inst.lanes != warp_inst.lanes
 }

@@ -7,7 +7,7 @@ use warpwave_isa::lane::WARP_SIZE;
 
 use super::coalescer::Parts;
 use super::halves::Halves;
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use warpwave_hw::grow::push;
 
 /// The tag of the packet for part `part` of the access in entry `entry`.
@@ -27,7 +27,7 @@ pub fn entry_and_part(tag: u32) -> (u32, usize) {
 #[repr(align(64))]
 pub struct Pending {
     /// The instruction, for what is answered with data; a store has none, its warp went on.
-    pub flight: Option<Box<Flight>>,
+    pub warp_inst: Option<Box<WarpInst>>,
     /// What its halves want, if that is known.
     pub halves: Option<Halves>,
     /// When the instruction was issued.
@@ -53,7 +53,7 @@ const _: () = assert!(size_of::<Pending>() == 64);
 impl Pending {
     /// A free entry.
     const FREE: Pending = Pending {
-        flight: None,
+        warp_inst: None,
         halves: None,
         issued: Cycle::ZERO,
         pc: 0,
@@ -74,8 +74,8 @@ impl Pending {
 
     /// Lets the instruction go, if it is still here.
     pub fn finish(&mut self) -> Option<Finished> {
-        self.flight.take().map(|flight| Finished {
-            flight,
+        self.warp_inst.take().map(|warp_inst| Finished {
+            warp_inst,
             subcore: self.subcore,
             is_device: self.is_device,
         })
@@ -86,7 +86,7 @@ impl Pending {
 #[derive(Debug)]
 pub struct Finished {
     /// The instruction.
-    pub flight: Box<Flight>,
+    pub warp_inst: Box<WarpInst>,
     /// Its sub-core.
     pub subcore: u8,
     /// Whether it concerns device memory alone.

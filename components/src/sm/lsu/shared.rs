@@ -1,7 +1,7 @@
 //! Shared memory: 32 banks of words behind a crossbar, which shuffles use too.
 //!
 //! ```text
-//!   lsu --Flight--> [shared] --Flight, later--> dispatch of the sub-core
+//!   lsu --WarpInst--> [shared] --WarpInst, later--> dispatch of the sub-core
 //! ```
 //!
 //! An access takes as many passes as its worst bank has words to give (see [`super::banks`]); the banks are its own for that
@@ -38,9 +38,9 @@ use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
 
 use crate::config;
-use crate::proto::event::{Log, What};
+use crate::proto::event::{EventKind, Log};
 use crate::proto::launch::{Route, Timing};
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use crate::sm::lsu::halves::Halves;
 use crate::sm::lsu::mbarrier;
 use lines::Lines;
@@ -58,11 +58,11 @@ pub struct Config {
 /// The links of shared memory.
 pub struct Ports {
     /// Accesses and shuffles.
-    pub input: InPort<Box<Flight>>,
+    pub input: InPort<Box<WarpInst>>,
     /// Their ends, to each sub-core.
-    pub output: Vec<OutPort<Box<Flight>>>,
+    pub output: Vec<OutPort<Box<WarpInst>>>,
     /// Products of warp groups, from each tensor pipe, where there are any.
-    pub products: Vec<InPort<Box<Flight>>>,
+    pub products: Vec<InPort<Box<WarpInst>>>,
     /// Accesses line by line, where there are clusters: of other SMs, of the bulk copy engine.
     pub lines: Vec<LinePorts>,
 }
@@ -105,7 +105,7 @@ pub struct Stats {
 struct Current {
     /// Its last cycle there.
     last: Cycle,
-    flight: Box<Flight>,
+    warp_inst: Box<WarpInst>,
     passes: u32,
     /// What its halves want, where that was quick to see.
     halves: Option<Halves>,
@@ -149,7 +149,7 @@ impl SharedMemory {
     }
 
     /// Tells the log what happens from now on.
-    pub fn listen(&mut self, log: Log) {
+    pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
 
@@ -171,7 +171,7 @@ impl SharedMemory {
     fn finish(&mut self, now: Cycle) {
         let Some(current) = &self.current else { return };
         if current.last <= now
-            && self.ports.output[current.flight.subcore as usize].has_room(now)
+            && self.ports.output[current.warp_inst.subcore as usize].has_room(now)
             && let Some(current) = self.current.take()
         {
             self.end(current, now);
@@ -181,21 +181,21 @@ impl SharedMemory {
     /// Carries an access out, and sends it to its sub-core, which has room.
     fn end(&mut self, current: Current, now: Cycle) {
         let Current {
-            mut flight,
+            mut warp_inst,
             passes,
             halves,
             ..
         } = current;
-        let Timing { latency, route, .. } = flight.timing();
+        let Timing { latency, route, .. } = warp_inst.timing();
         match halves {
-            Some(halves) => self.move_halves(&mut flight, halves),
-            None => self.perform(&mut flight),
+            Some(halves) => self.move_halves(&mut warp_inst, halves),
+            None => self.perform(&mut warp_inst),
         }
-        if route == Route::Other && mbarrier::may_wait(&flight) {
-            self.waiting.hold(flight, now);
+        if route == Route::Other && mbarrier::may_wait(&warp_inst) {
+            self.waiting.hold(warp_inst, now);
             return;
         }
-        let spent = now.since(flight.issued) + 2;
+        let spent = now.since(warp_inst.issued) + 2;
         // Bank time beyond the first pass has been spent; what each pass adds beyond that comes on top.
         let further = u64::from(passes - 1);
         let slower = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
@@ -204,34 +204,38 @@ impl SharedMemory {
         if route != Route::Shuffle {
             self.stats.latency.record(spent + extra);
         }
-        self.ports.output[flight.subcore as usize].send_after(now, extra, flight);
+        self.ports.output[warp_inst.subcore as usize].send_after(now, extra, warp_inst);
     }
 
     fn begin(&mut self, now: Cycle) {
         if self.free > now || self.lines.hold_banks(now) {
             return;
         }
-        let Some(flight) = self.ports.input.recv(now) else {
+        let Some(warp_inst) = self.ports.input.recv(now) else {
             return;
         };
-        if flight.timing().route != Route::Shuffle {
-            self.use_bytes(end_of_cta(&flight));
+        if warp_inst.timing().route != Route::Shuffle {
+            self.use_bytes(end_of_cta(&warp_inst));
         }
-        let (passes, halves) = self.count(&flight);
+        let (passes, halves) = self.count(&warp_inst);
         self.stats.busy_cycles += u64::from(passes);
-        self.shown = Some((flight.warp, flight.pc, passes));
-        let number = flight.issued.0;
-        self.log
-            .tell(now, flight.subcore, flight.warp, What::Access { number, passes });
+        self.shown = Some((warp_inst.warp, warp_inst.pc, passes));
+        let number = warp_inst.issued.0;
+        self.log.emit(
+            now,
+            warp_inst.subcore,
+            warp_inst.warp,
+            EventKind::Access { number, passes },
+        );
         self.free = now + u64::from(passes);
         let current = Current {
             last: now + u64::from(passes - 1),
-            flight,
+            warp_inst,
             passes,
             halves,
         };
         // An access without conflicts has the banks for this one cycle.
-        if passes == 1 && self.ports.output[current.flight.subcore as usize].has_room(now) {
+        if passes == 1 && self.ports.output[current.warp_inst.subcore as usize].has_room(now) {
             self.end(current, now);
         } else {
             self.current = Some(current);
@@ -253,19 +257,25 @@ impl SharedMemory {
         activity
     }
 
-    fn perform(&mut self, flight: &mut Flight) {
-        match flight.inst().op {
+    fn perform(&mut self, warp_inst: &mut WarpInst) {
+        match warp_inst.inst().op {
             Opcode::Shfl => {
-                let inst = &flight.grid.program.code()[flight.pc as usize];
-                let decoded = &flight.grid.program.decoded()[flight.pc as usize];
-                execute(inst, decoded, flight.lanes, &flight.operands, &mut flight.results);
+                let inst = &warp_inst.grid.program.code()[warp_inst.pc as usize];
+                let decoded = &warp_inst.grid.program.decoded()[warp_inst.pc as usize];
+                execute(
+                    inst,
+                    decoded,
+                    warp_inst.lanes,
+                    &warp_inst.operands,
+                    &mut warp_inst.results,
+                );
             }
-            Opcode::Ldsm => self.load_matrices(flight),
-            Opcode::Ld => self.load(flight),
-            Opcode::St => self.store(flight),
-            Opcode::Ldgsts => self.copy(flight),
-            Opcode::Syncs => mbarrier::test(&self.bytes, flight),
-            _ => self.atomics(flight),
+            Opcode::Ldsm => self.load_matrices(warp_inst),
+            Opcode::Ld => self.load(warp_inst),
+            Opcode::St => self.store(warp_inst),
+            Opcode::Ldgsts => self.copy(warp_inst),
+            Opcode::Syncs => mbarrier::test(&self.bytes, warp_inst),
+            _ => self.atomics(warp_inst),
         }
     }
 }
@@ -355,8 +365,8 @@ impl Component for SharedMemory {
 }
 
 /// Where the shared memory of a warp's CTA ends.
-fn end_of_cta(flight: &Flight) -> usize {
-    flight.shared_base as usize + flight.grid.shared_bytes as usize
+fn end_of_cta(warp_inst: &WarpInst) -> usize {
+    warp_inst.shared_base as usize + warp_inst.grid.shared_bytes as usize
 }
 
 /// What the banks do, by the passes of the access that has them: a conflict takes more than one.

@@ -14,7 +14,7 @@ use super::agu;
 use super::coalescer::Parts;
 use crate::proto::launch::{Trap, TrapKind};
 use crate::proto::mem::Packet;
-use crate::proto::warp::{Fetch, Flight};
+use crate::proto::warp::{Fetch, WarpInst};
 
 /// Whether a row goes by a texture's or surface's handle.
 pub fn is_texture(op: Opcode) -> bool {
@@ -22,43 +22,43 @@ pub fn is_texture(op: Opcode) -> bool {
 }
 
 /// Works out what each lane wants; the first fault, if a lane is beyond a surface that traps, or if there is no such image.
-pub fn generate(flight: &mut Flight) -> Option<Box<Trap>> {
-    (flight.shared_lanes, flight.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
-    let mut fetch = flight.fetch.take().unwrap_or_default();
+pub fn generate(warp_inst: &mut WarpInst) -> Option<Box<Trap>> {
+    (warp_inst.shared_lanes, warp_inst.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
+    let mut fetch = warp_inst.fetch.take().unwrap_or_default();
     fetch.n = 0;
-    let trap = match texture_of(flight) {
-        Ok(texture) => want(flight, &texture, &mut fetch),
+    let trap = match texture_of(warp_inst) {
+        Ok(texture) => want(warp_inst, &texture, &mut fetch),
         Err(trap) => trap,
     };
-    flight.fetch = Some(fetch);
+    warp_inst.fetch = Some(fetch);
     trap
 }
 
 /// The image that the lanes' handle means. `Err` holds a trap, or nothing where no lane asks.
-fn texture_of(flight: &Flight) -> Result<Texture, Option<Box<Trap>>> {
-    let lane = flight.lanes.lowest().ok_or(None)?;
-    let [low, high] = [0, 1].map(|n| flight.operands.words[n].0[lane]);
+fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Box<Trap>>> {
+    let lane = warp_inst.lanes.lowest().ok_or(None)?;
+    let [low, high] = [0, 1].map(|n| warp_inst.operands.words[n].0[lane]);
     let handle = u64::from(high) << 32 | u64::from(low);
     let index = handle.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-    let found = index.and_then(|index| flight.grid.textures.get(index));
+    let found = index.and_then(|index| warp_inst.grid.textures.get(index));
     found
         .copied()
-        .ok_or_else(|| Some(agu::texture_trap(flight, TrapKind::OutOfBounds, lane, handle)))
+        .ok_or_else(|| Some(agu::texture_trap(warp_inst, TrapKind::OutOfBounds, lane, handle)))
 }
 
-fn want(flight: &mut Flight, texture: &Texture, fetch: &mut Fetch) -> Option<Box<Trap>> {
-    let inst = *flight.inst();
-    let first = flight.decoded().first_word[1] as usize;
+fn want(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetch) -> Option<Box<Trap>> {
+    let inst = *warp_inst.inst();
+    let first = warp_inst.decoded().first_word[1] as usize;
     let bytes = inst.mods.access.total();
-    for lane in flight.lanes.iter() {
-        let at = Place::of(&inst.mods, |n| flight.operands.words[first + n].0[lane]);
+    for lane in warp_inst.lanes.iter() {
+        let at = Place::of(&inst.mods, |n| warp_inst.operands.words[first + n].0[lane]);
         if inst.op == Opcode::Tex {
             (fetch.texels[lane], fetch.n) = texels(texture, &at, inst.mods.from != Ty::F32, Mode::of(inst.mods.lut));
             continue;
         }
         let Ok(address) = surface_address(texture, &at, bytes, Outside::of(inst.mods.lut)) else {
             return Some(agu::texture_trap(
-                flight,
+                warp_inst,
                 TrapKind::OutOfBounds,
                 lane,
                 u64::from(at.at[0]),
@@ -66,15 +66,15 @@ fn want(flight: &mut Flight, texture: &Texture, fetch: &mut Fetch) -> Option<Box
         };
         if address.is_some_and(|address| !address.is_multiple_of(u64::from(bytes))) {
             return Some(agu::texture_trap(
-                flight,
+                warp_inst,
                 TrapKind::Misaligned,
                 lane,
                 u64::from(at.at[0]),
             ));
         }
         match (inst.op, address) {
-            (Opcode::Sust, Some(address)) => flight.addresses[lane] = address,
-            (Opcode::Sust, None) => flight.lanes &= !LaneMask::lane(lane),
+            (Opcode::Sust, Some(address)) => warp_inst.addresses[lane] = address,
+            (Opcode::Sust, None) => warp_inst.lanes &= !LaneMask::lane(lane),
             _ => {
                 fetch.n = 1;
                 fetch.texels[lane][0] = Texel { address, weight: 1.0 };
@@ -86,15 +86,15 @@ fn want(flight: &mut Flight, texture: &Texture, fetch: &mut Fetch) -> Option<Box
 }
 
 /// Adds the packets for texel `n` of every lane.
-pub fn add_parts(parts: &mut Parts, flight: &Flight, n: usize) {
-    let Some(fetch) = &flight.fetch else { return };
-    let bytes = match (flight.inst().op, texture_of(flight)) {
+pub fn add_parts(parts: &mut Parts, warp_inst: &WarpInst, n: usize) {
+    let Some(fetch) = &warp_inst.fetch else { return };
+    let bytes = match (warp_inst.inst().op, texture_of(warp_inst)) {
         (Opcode::Tex, Ok(texture)) => texture.texel_bytes(),
-        _ => flight.inst().mods.access.total(),
+        _ => warp_inst.inst().mods.access.total(),
     };
     let mut addresses = [0; WARP_SIZE];
     let mut lanes = LaneMask::NONE;
-    for lane in flight.lanes.iter().filter(|_| n < fetch.n) {
+    for lane in warp_inst.lanes.iter().filter(|_| n < fetch.n) {
         if let Some(address) = fetch.texels[lane][n].address {
             addresses[lane] = address;
             lanes |= LaneMask::lane(lane);
@@ -104,9 +104,9 @@ pub fn add_parts(parts: &mut Parts, flight: &Flight, n: usize) {
 }
 
 /// Takes what an answered packet brings of the lanes' texels.
-pub fn fill(flight: &mut Flight, packet: &Packet) {
-    let Some(fetch) = &mut flight.fetch else { return };
-    for lane in flight.lanes.iter() {
+pub fn fill(warp_inst: &mut WarpInst, packet: &Packet) {
+    let Some(fetch) = &mut warp_inst.fetch else { return };
+    for lane in warp_inst.lanes.iter() {
         for n in 0..fetch.n {
             let offset = fetch.texels[lane][n]
                 .address
@@ -120,11 +120,11 @@ pub fn fill(flight: &mut Flight, packet: &Packet) {
 }
 
 /// Makes results of the texels.
-pub fn finish(flight: &mut Flight) {
-    let inst = *flight.inst();
-    let Ok(texture) = texture_of(flight) else { return };
-    let Some(fetch) = &flight.fetch else { return };
-    for lane in flight.lanes.iter() {
+pub fn finish(warp_inst: &mut WarpInst) {
+    let inst = *warp_inst.inst();
+    let Ok(texture) = texture_of(warp_inst) else { return };
+    let Some(fetch) = &warp_inst.fetch else { return };
+    for lane in warp_inst.lanes.iter() {
         let words = match inst.op {
             Opcode::Tex => {
                 let (texels, bytes) = (&fetch.texels[lane][..fetch.n], &fetch.bytes[lane][..fetch.n]);
@@ -142,7 +142,7 @@ pub fn finish(flight: &mut Flight) {
             ),
         };
         for (n, word) in words.into_iter().enumerate() {
-            flight.results.words[n].0[lane] = word;
+            warp_inst.results.words[n].0[lane] = word;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The load-store unit: takes memory instructions from the sub-cores in turn, and brings back what they load.
 //!
 //! ```text
-//!   dispatch --Flight--> [lsu] --Packet--> l1
-//!            <--Flight--       <--Packet--
-//!   scheduler <-MemoryNote-    --Flight--> shared (shared memory and shuffles, which use its crossbar)
+//!   dispatch --WarpInst--> [lsu] --Packet--> l1
+//!            <--WarpInst--       <--Packet--
+//!   scheduler <-LsuAck-    --WarpInst--> shared (shared memory and shuffles, which use its crossbar)
 //!   cta       <-Trap-------    --Packet--> network of the GPC, to other SMs' shared memory, and back
 //! ```
 //!
@@ -41,12 +41,12 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
 use crate::config;
-use crate::proto::cluster::Seated;
-use crate::proto::event::{Log, What};
+use crate::proto::cluster::ClusterPlaced;
+use crate::proto::event::{EventKind, Log};
 use crate::proto::launch::Trap;
 use crate::proto::mem::{Packet, PacketKind, shown};
 use crate::proto::pool::PacketPool;
-use crate::proto::warp::{Flight, MemoryNote};
+use crate::proto::warp::{LsuAck, WarpInst};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::data::Filling;
 use crate::sm::lsu::pending::{Finished, PendingTable};
@@ -81,13 +81,13 @@ pub struct Config {
 /// The links of an LSU.
 pub struct Ports {
     /// Memory instructions from each sub-core.
-    pub input: Vec<InPort<Box<Flight>>>,
+    pub input: Vec<InPort<Box<WarpInst>>>,
     /// Their ends, to each sub-core.
-    pub output: Vec<OutPort<Box<Flight>>>,
+    pub output: Vec<OutPort<Box<WarpInst>>>,
     /// To each scheduler.
-    pub note: Vec<OutPort<MemoryNote>>,
+    pub note: Vec<OutPort<LsuAck>>,
     /// What concerns shared memory, and shuffles.
-    pub shared: OutPort<Box<Flight>>,
+    pub shared: OutPort<Box<WarpInst>>,
     /// To the L1.
     pub l1: OutPort<Box<Packet>>,
     /// From the L1.
@@ -97,7 +97,7 @@ pub struct Ports {
     /// What clusters need, where there are any.
     pub cluster: Option<ClusterPorts>,
     /// To the bulk copy engine, where there is one.
-    pub bulk: Option<OutPort<Box<Flight>>>,
+    pub bulk: Option<OutPort<Box<WarpInst>>>,
 }
 
 warpwave_hw::show_ports!(Ports: input, output, note, shared, l1, answer, trap, cluster, bulk);
@@ -105,14 +105,14 @@ warpwave_hw::show_ports!(Ports: input, output, note, shared, l1, answer, trap, c
 /// The links of an LSU that clusters alone need.
 pub struct ClusterPorts {
     /// From the CTA manager.
-    pub seated: InPort<Seated>,
+    pub placed: InPort<ClusterPlaced>,
     /// To other SMs' shared memory.
     pub request: OutPort<Box<Packet>>,
     /// From there.
     pub answer: InPort<Box<Packet>>,
 }
 
-warpwave_hw::show_ports!(ClusterPorts: seated, request, answer);
+warpwave_hw::show_ports!(ClusterPorts: placed, request, answer);
 
 impl Ports {
     /// Whether a packet may go to another SM.
@@ -205,7 +205,7 @@ impl Lsu {
     }
 
     /// Tells the log what happens from now on.
-    pub fn listen(&mut self, log: Log) {
+    pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
 
@@ -305,7 +305,7 @@ impl Component for Lsu {
         self.away = 0;
         self.clusters.clear();
         if let Some(ports) = &mut self.ports.cluster {
-            ports.seated.clear();
+            ports.placed.clear();
             ports.answer.clear();
         }
         self.ports.input.iter_mut().for_each(InPort::clear);

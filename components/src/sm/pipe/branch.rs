@@ -1,8 +1,8 @@
 //! The branch unit of a sub-core: tells the scheduler in which lanes a control instruction's guard holds, and its operands.
 //!
 //! ```text
-//!   dispatch --Flight--> [branch] --Resolved, later--> scheduler
-//!                                 --Flight (spent)---> dispatch
+//!   dispatch --WarpInst--> [branch] --Resolved, later--> scheduler
+//!                                 --WarpInst (spent)---> dispatch
 //! ```
 //!
 //! | what | cycles |
@@ -19,16 +19,16 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::warp::{Flight, Resolved};
+use crate::proto::warp::{Resolved, WarpInst};
 
 /// The links of a branch unit.
 pub struct Ports {
     /// Control instructions with their operands.
-    pub input: InPort<Box<Flight>>,
+    pub input: InPort<Box<WarpInst>>,
     /// What is known of them.
     pub resolved: OutPort<Resolved>,
     /// The boxes, back to the pool.
-    pub spent: OutPort<Box<Flight>>,
+    pub spent: OutPort<Box<WarpInst>>,
 }
 
 warpwave_hw::show_ports!(Ports: input, resolved, spent);
@@ -54,13 +54,13 @@ impl BranchUnit {
 }
 
 /// WARPSYNC: the lanes whose mask differs from the lowest lane's mask.
-fn apart(flight: &Flight) -> LaneMask {
-    if flight.inst().op != Opcode::Warpsync {
+fn apart(warp_inst: &WarpInst) -> LaneMask {
+    if warp_inst.inst().op != Opcode::Warpsync {
         return LaneMask::NONE;
     }
-    let masks = &flight.operands.words[flight.decoded().first_word[0] as usize].0;
-    let first = flight.lanes.lowest().map_or(0, |lane| masks[lane]);
-    flight.lanes.filter(|lane| masks[lane] != first)
+    let masks = &warp_inst.operands.words[warp_inst.decoded().first_word[0] as usize].0;
+    let first = warp_inst.lanes.lowest().map_or(0, |lane| masks[lane]);
+    warp_inst.lanes.filter(|lane| masks[lane] != first)
 }
 
 warpwave_hw::warm!(BranchUnit);
@@ -74,28 +74,30 @@ impl Component for BranchUnit {
         self.entered = None;
         while self.ports.resolved.has_room(now)
             && self.ports.spent.has_room(now)
-            && let Some(flight) = self.ports.input.recv(now)
+            && let Some(warp_inst) = self.ports.input.recv(now)
         {
-            let lane = flight.lanes.lowest().unwrap_or(0);
-            let word = |slot: usize| flight.operands.words[flight.decoded().first_word[slot] as usize].0[lane];
-            let n_sources = flight.inst().op.row().src.len();
+            let lane = warp_inst.lanes.lowest().unwrap_or(0);
+            let word = |slot: usize| warp_inst.operands.words[warp_inst.decoded().first_word[slot] as usize].0[lane];
+            let n_sources = warp_inst.inst().op.row().src.len();
             let [a, b] = [0, 1].map(|slot| if slot < n_sources { word(slot) } else { 0 });
             let resolved = Resolved {
-                warp: flight.warp,
-                pc: flight.pc,
-                lanes: flight.lanes,
+                warp: warp_inst.warp,
+                pc: warp_inst.pc,
+                lanes: warp_inst.lanes,
                 a,
                 b,
-                count: (flight.lanes & flight.operands.preds[0]).count(),
-                apart: apart(&flight),
+                count: (warp_inst.lanes & warp_inst.operands.preds[0]).count(),
+                apart: apart(&warp_inst),
             };
             self.instructions += 1;
             self.entered = Some(resolved.clone());
-            let spent = now.since(flight.issued) + self.ports.resolved.latency();
-            self.ports
-                .resolved
-                .send_after(now, u64::from(flight.timing().latency).saturating_sub(spent), resolved);
-            self.ports.spent.send(now, flight);
+            let spent = now.since(warp_inst.issued) + self.ports.resolved.latency();
+            self.ports.resolved.send_after(
+                now,
+                u64::from(warp_inst.timing().latency).saturating_sub(spent),
+                resolved,
+            );
+            self.ports.spent.send(now, warp_inst);
         }
         Activity::busy_if(self.ports.input.is_ready(now))
     }

@@ -1,7 +1,7 @@
 //! A math pipe: INT, FP32 (with IMAD), half, FP64, special functions, tensor. They differ in what is sent to them and in time.
 //!
 //! ```text
-//!   dispatch --Flight--> [pipe] --Flight, later--> dispatch
+//!   dispatch --WarpInst--> [pipe] --WarpInst, later--> dispatch
 //! ```
 //!
 //! The result is worked out when the operands come, and leaves so that a dependent instruction can issue `latency` cycles after
@@ -28,16 +28,16 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 
 /// The links of a pipe.
 pub struct Ports {
     /// Instructions with their operands.
-    pub input: InPort<Box<Flight>>,
+    pub input: InPort<Box<WarpInst>>,
     /// Instructions with their results.
-    pub output: OutPort<Box<Flight>>,
+    pub output: OutPort<Box<WarpInst>>,
     /// Of a tensor pipe, products of warp groups to shared memory.
-    pub group: Option<OutPort<Box<Flight>>>,
+    pub group: Option<OutPort<Box<WarpInst>>>,
 }
 
 warpwave_hw::show_ports!(Ports: input, output, group);
@@ -82,10 +82,16 @@ impl MathPipe {
 
 /// Computes what the instruction writes.
 #[inline]
-pub(super) fn compute(flight: &mut Flight) {
-    let inst = &flight.grid.program.code()[flight.pc as usize];
-    let decoded = &flight.grid.program.decoded()[flight.pc as usize];
-    execute(inst, decoded, flight.lanes, &flight.operands, &mut flight.results);
+pub(super) fn compute(warp_inst: &mut WarpInst) {
+    let inst = &warp_inst.grid.program.code()[warp_inst.pc as usize];
+    let decoded = &warp_inst.grid.program.decoded()[warp_inst.pc as usize];
+    execute(
+        inst,
+        decoded,
+        warp_inst.lanes,
+        &warp_inst.operands,
+        &mut warp_inst.results,
+    );
 }
 
 warpwave_hw::warm!(MathPipe: ; ports);
@@ -98,26 +104,26 @@ impl Component for MathPipe {
     fn tick(&mut self, now: Cycle) -> Activity {
         self.entered = None;
         while self.has_room(now)
-            && let Some(mut flight) = self.ports.input.recv(now)
+            && let Some(mut warp_inst) = self.ports.input.recv(now)
         {
             if let Some(group) = &mut self.ports.group
-                && flight.inst().op == Opcode::Hgmma
+                && warp_inst.inst().op == Opcode::Hgmma
             {
                 self.stats.instructions += 1;
-                self.stats.busy_cycles += u64::from(flight.timing().interval);
-                self.entered = Some((flight.warp, flight.pc));
-                group.send(now, flight);
+                self.stats.busy_cycles += u64::from(warp_inst.timing().interval);
+                self.entered = Some((warp_inst.warp, warp_inst.pc));
+                group.send(now, warp_inst);
                 continue;
             }
-            compute(&mut flight);
-            let timing = flight.timing();
+            compute(&mut warp_inst);
+            let timing = warp_inst.timing();
             self.stats.instructions += 1;
             self.stats.busy_cycles += u64::from(timing.interval);
-            self.entered = Some((flight.warp, flight.pc));
-            let spent = now.since(flight.issued) + 2;
+            self.entered = Some((warp_inst.warp, warp_inst.pc));
+            let spent = now.since(warp_inst.issued) + 2;
             self.ports
                 .output
-                .send_after(now, u64::from(timing.latency).saturating_sub(spent), flight);
+                .send_after(now, u64::from(timing.latency).saturating_sub(spent), warp_inst);
         }
         Activity::busy_if(self.ports.input.is_ready(now))
     }

@@ -10,25 +10,25 @@ use warpwave_isa::lane::LaneMask;
 use super::branch::{self, BranchUnit};
 use super::math::{self, MathPipe};
 use crate::proto::launch::Grid;
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use crate::test_ports::grid;
 
 /// Cycles from issue to a pipe: dispatch and the link to here.
 const ON_THE_WAY: u64 = 2;
 
 /// Each instruction of a grid's program, arriving at a pipe in one of these cycles.
-fn flights(grid: &Arc<Grid>, arrivals: &[u64]) -> Vec<(u64, Box<Flight>)> {
-    let flight = |(pc, &at): (usize, &u64)| {
-        let flight = Flight {
+fn flights(grid: &Arc<Grid>, arrivals: &[u64]) -> Vec<(u64, Box<WarpInst>)> {
+    let warp_inst = |(pc, &at): (usize, &u64)| {
+        let warp_inst = WarpInst {
             pc: pc as u32,
             issued: Cycle(at - ON_THE_WAY),
             lanes: LaneMask(0xffff_0001),
-            ..Flight::blank(0, grid.clone())
+            ..WarpInst::blank(0, grid.clone())
         };
         // The link takes a cycle.
-        (at - 1, Box::new(flight))
+        (at - 1, Box::new(warp_inst))
     };
-    arrivals.iter().enumerate().map(flight).collect()
+    arrivals.iter().enumerate().map(warp_inst).collect()
 }
 
 /// When messages of a link were taken.
@@ -48,7 +48,7 @@ fn order(events: &[Event], link: &str) -> Vec<u32> {
 }
 
 /// A math pipe whose operands come as in `flights`, and whose results are taken in the cycles that `takes` names.
-fn math_pipe(rig: &mut Rig, flights: Vec<(u64, Box<Flight>)>, depth: u32, takes: fn(Cycle) -> bool) -> MathPipe {
+fn math_pipe(rig: &mut Rig, flights: Vec<(u64, Box<WarpInst>)>, depth: u32, takes: fn(Cycle) -> bool) -> MathPipe {
     let ports = math::Ports {
         input: rig.input("operands", 1, 2, flights),
         output: rig.output("results", 1, depth, takes),

@@ -6,35 +6,35 @@ use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::program::{Decoded, WordSource};
 
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use crate::sm::subcore::regfile::RegFile;
 
 /// Reads the operands of `flight`, whose instruction and facts these are, and narrows its lanes from the running ones to those in
 /// which the guard holds. Predicates are left as they were in the box where the instruction looks at none.
 #[inline(never)]
 pub fn gather(
-    flight: &mut Flight,
+    warp_inst: &mut WarpInst,
     (inst, decoded): (&Inst, &Decoded),
     active: LaneMask,
     file: &RegFile,
     place: impl Fn() -> Place,
 ) {
-    let warp = flight.warp as usize;
+    let warp = warp_inst.warp as usize;
     for (n, source) in decoded.sources[..decoded.words as usize].iter().enumerate() {
-        flight.operands.words[n] = match *source {
+        warp_inst.operands.words[n] = match *source {
             WordSource::Reg(reg) => *file.read(warp, reg),
             WordSource::Zero => Lanes::ZERO,
             WordSource::Imm(bits) => Lanes::splat(bits),
-            WordSource::Const { bank, word } => Lanes::splat(flight.grid.constant(bank, word)),
+            WordSource::Const { bank, word } => Lanes::splat(warp_inst.grid.constant(bank, word)),
             WordSource::Special(special) => place().lanes(special),
         };
     }
-    flight.lanes = active;
+    warp_inst.lanes = active;
     if decoded.predicated {
         let predicates = file.predicates(warp);
-        flight.operands.file = *predicates;
-        flight.operands.preds = predicate_sources(inst, predicates);
-        flight.lanes = guard(inst, predicates, active);
+        warp_inst.operands.file = *predicates;
+        warp_inst.operands.preds = predicate_sources(inst, predicates);
+        warp_inst.lanes = guard(inst, predicates, active);
     }
 }
 
@@ -52,10 +52,10 @@ mod tests {
         let mut file = RegFile::new(8, 1);
         file.assign(0, 8);
         file.write(0, Reg(2), &squares, LaneMask::ALL);
-        let mut flight = Flight::blank(0, grid.clone());
+        let mut warp_inst = WarpInst::blank(0, grid.clone());
         let (inst, decoded) = (&grid.program.code()[0], &grid.program.decoded()[0]);
-        gather(&mut flight, (inst, decoded), LaneMask(0xff), &file, Place::default);
-        assert_eq!(flight.operands.words[..3], [squares, Lanes::splat(7), Lanes::ZERO]);
-        assert_eq!(flight.lanes, LaneMask(0xff));
+        gather(&mut warp_inst, (inst, decoded), LaneMask(0xff), &file, Place::default);
+        assert_eq!(warp_inst.operands.words[..3], [squares, Lanes::splat(7), Lanes::ZERO]);
+        assert_eq!(warp_inst.lanes, LaneMask(0xff));
     }
 }

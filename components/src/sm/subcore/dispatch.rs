@@ -1,8 +1,8 @@
 //! The dispatch unit of a sub-core: reads operands for what the scheduler chose, sends it into its pipe, and stores results.
 //!
 //! ```text
-//!   scheduler --Issue--> [dispatch] --Flight--> int fp32 half fp64 sfu tensor | lsu | branch
-//!             <-Release-           <--Flight--  int fp32 half fp64 sfu tensor | lsu, shared
+//!   scheduler --Issue--> [dispatch] --WarpInst--> int fp32 half fp64 sfu tensor | lsu | branch
+//!             <-Release-           <--WarpInst--  int fp32 half fp64 sfu tensor | lsu, shared
 //! ```
 //!
 //! Results are stored before operands are read, so what is stored in a cycle is read in the same one (the bypass).
@@ -38,9 +38,9 @@ use warpwave_isa::opcode::Pipe;
 
 use crate::bits::bits;
 use crate::config::{N_PIPES, PIPE_NAMES};
-use crate::proto::event::{Log, What};
+use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
-use crate::proto::warp::{Brief, Flight, PlaceNote, WarpStart};
+use crate::proto::warp::{IssueInfo, WarpInfo, WarpInst, WarpStart};
 use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
 use place::place;
@@ -65,17 +65,17 @@ pub struct Config {
 /// The links of a dispatch unit.
 pub struct Ports {
     /// Warps to come, and what their barriers counted.
-    pub start: InPort<PlaceNote>,
+    pub start: InPort<WarpInfo>,
     /// Chosen instructions.
     pub issue: InPort<Issue>,
     /// Stored results.
     pub release: OutPort<Release>,
     /// To each pipe, in the order of [`Pipe`].
-    pub pipes: Vec<OutPort<Box<Flight>>>,
+    pub pipes: Vec<OutPort<Box<WarpInst>>>,
     /// Results of the math pipes.
-    pub results: Vec<InPort<Box<Flight>>>,
+    pub results: Vec<InPort<Box<WarpInst>>>,
     /// Results of the units behind queues: LSU, shared memory.
-    pub queued: Vec<InPort<Box<Flight>>>,
+    pub queued: Vec<InPort<Box<WarpInst>>>,
 }
 
 warpwave_hw::show_ports!(Ports: start, issue, release, pipes, results, queued);
@@ -95,9 +95,9 @@ pub struct Dispatch {
     warps: Vec<Option<WarpStart>>,
     /// What the last counting barrier of each warp counted.
     counted: Vec<u32>,
-    pool: Vec<Box<Flight>>,
+    pool: Vec<Box<WarpInst>>,
     /// The instruction that gathers operands, and when it has them.
-    gathering: Option<(Cycle, Box<Flight>)>,
+    gathering: Option<(Cycle, Box<WarpInst>)>,
     /// What the last tick did, for the waveform.
     sent: Option<(Pipe, u8, u32)>,
     stored: Option<(u8, u32)>,
@@ -131,44 +131,46 @@ impl Dispatch {
     }
 
     /// Tells the log what happens from now on.
-    pub fn listen(&mut self, log: Log) {
+    pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
 
     #[inline]
-    fn tell(&self, at: Cycle, warp: u8, what: What) {
-        self.log.tell(at, self.config.subcore, warp, what);
+    fn emit(&self, at: Cycle, warp: u8, kind: EventKind) {
+        self.log.emit(at, self.config.subcore, warp, kind);
     }
 
-    fn note(&mut self, note: PlaceNote) {
+    fn note(&mut self, note: WarpInfo) {
         match note {
-            PlaceNote::Start(start) => {
+            WarpInfo::Start(start) => {
                 let slot = start.warp as usize;
                 self.file.assign(slot, start.grid.registers as usize);
                 self.warps[slot] = Some(start);
                 self.counted[slot] = 0;
             }
-            PlaceNote::Counted { warps, count } => bits(warps).for_each(|slot| self.counted[slot] = count),
+            WarpInfo::Counted { warps, count } => bits(warps).for_each(|slot| self.counted[slot] = count),
         }
     }
 
     fn send_gathered(&mut self, now: Cycle) {
-        let Some((ready, flight)) = &self.gathering else { return };
-        let pipe = flight.brief.pipe;
+        let Some((ready, warp_inst)) = &self.gathering else {
+            return;
+        };
+        let pipe = warp_inst.info.pipe;
         if *ready > now || !self.ports.pipes[pipe as usize].has_room(now) {
             return;
         }
-        if let Some((_, flight)) = self.gathering.take() {
+        if let Some((_, warp_inst)) = self.gathering.take() {
             self.stats.instructions += 1;
-            self.stats.thread_instructions += u64::from(flight.lanes.count());
-            self.sent = Some((pipe, flight.warp, flight.pc));
-            let number = flight.issued.0;
-            self.tell(now, flight.warp, What::Send { number });
-            let skipped = flight.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
+            self.stats.thread_instructions += u64::from(warp_inst.lanes.count());
+            self.sent = Some((pipe, warp_inst.warp, warp_inst.pc));
+            let number = warp_inst.issued.0;
+            self.emit(now, warp_inst.warp, EventKind::Send { number });
+            let skipped = warp_inst.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
             if skipped && self.ports.release.has_room(now) {
-                self.finish(flight, now);
+                self.finish(warp_inst, now);
             } else {
-                self.ports.pipes[pipe as usize].send(now, flight);
+                self.ports.pipes[pipe as usize].send(now, warp_inst);
             }
         }
     }
@@ -179,33 +181,33 @@ impl Dispatch {
         };
         let (warp, pc) = (issue.warp(), issue.pc());
         let start = self.warps[warp as usize].as_ref().expect("an issued warp has started");
-        let mut flight = match self.pool.pop() {
-            Some(flight) => flight,
-            None => Box::new(Flight::blank(self.config.subcore, start.grid.clone())),
+        let mut warp_inst = match self.pool.pop() {
+            Some(warp_inst) => warp_inst,
+            None => Box::new(WarpInst::blank(self.config.subcore, start.grid.clone())),
         };
-        if !std::sync::Arc::ptr_eq(&flight.grid, &start.grid) {
-            flight.grid = start.grid.clone();
+        if !std::sync::Arc::ptr_eq(&warp_inst.grid, &start.grid) {
+            warp_inst.grid = start.grid.clone();
         }
         let grid = &*start.grid;
         let inst = &grid.program.code()[pc as usize];
         let decoded = &grid.program.decoded()[pc as usize];
         let timing = &grid.timing[pc as usize];
-        flight.brief = Brief::of(inst, decoded, timing);
-        flight.warp = warp;
-        flight.pc = pc;
-        flight.group = issue.group();
-        flight.issued = Cycle(now.0 - 1);
-        self.tell(now, warp, What::Gather { number: now.0 - 1 });
-        flight.block = start.block;
-        flight.index = start.index;
-        flight.shared_base = start.shared_base;
-        gather(&mut flight, (inst, decoded), issue.active(), &self.file, || Place {
+        warp_inst.info = IssueInfo::of(inst, decoded, timing);
+        warp_inst.warp = warp;
+        warp_inst.pc = pc;
+        warp_inst.group = issue.group();
+        warp_inst.issued = Cycle(now.0 - 1);
+        self.emit(now, warp, EventKind::Gather { number: now.0 - 1 });
+        warp_inst.block = start.block;
+        warp_inst.index = start.index;
+        warp_inst.shared_base = start.shared_base;
+        gather(&mut warp_inst, (inst, decoded), issue.active(), &self.file, || Place {
             barrier_count: self.counted[warp as usize],
             ..place(&self.config, start, now)
         });
         let cycles = u64::from(timing.operand_cycles);
         self.stats.bank_conflict_cycles += cycles - 1;
-        self.gathering = Some((now + (cycles - 1), flight));
+        self.gathering = Some((now + (cycles - 1), warp_inst));
     }
 }
 
@@ -246,7 +248,7 @@ impl Component for Dispatch {
         }
         match &self.gathering {
             Some((ready, _)) if *ready > now => Activity::Until(*ready),
-            Some((_, flight)) => self.ports.pipes[flight.brief.pipe as usize].await_room(now),
+            Some((_, warp_inst)) => self.ports.pipes[warp_inst.info.pipe as usize].await_room(now),
             None => Activity::busy_if(self.ports.issue.is_ready(now)),
         }
     }

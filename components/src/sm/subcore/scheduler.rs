@@ -4,7 +4,7 @@
 //!   cta --WarpCommand--> [scheduler] --Issue--> dispatch --> pipes
 //!       <--WarpEvent---              <--Release--/
 //!                                    <--Resolved-- branch unit
-//!                                    <--MemoryNote-- lsu
+//!                                    <--LsuAck-- lsu
 //! ```
 //!
 //! A warp may go when it has an instruction in its buffer, no pending write concerns it, its pipe's issue interval is over
@@ -40,9 +40,9 @@ use warpwave_hw::time::Cycle;
 
 use crate::bits::bits;
 use crate::config::SchedulerPolicy;
-use crate::proto::event::{Log, What};
+use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
-use crate::proto::warp::{MemoryNote, Resolved, WarpCommand, WarpEvent};
+use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent};
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
 use crate::sm::subcore::warp::{Warp, Warps};
@@ -88,7 +88,7 @@ pub struct Ports {
     /// Branches that are known.
     pub resolved: InPort<Resolved>,
     /// Places and stores that are done.
-    pub note: InPort<MemoryNote>,
+    pub note: InPort<LsuAck>,
 }
 
 warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, note);
@@ -161,13 +161,13 @@ impl Scheduler {
     }
 
     /// Tells the log what happens from now on.
-    pub fn listen(&mut self, log: Log) {
+    pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
 
     #[inline]
-    pub(super) fn tell(&self, at: Cycle, warp: usize, what: What) {
-        self.log.tell(at, self.config.subcore, warp as u8, what);
+    pub(super) fn emit(&self, at: Cycle, warp: usize, kind: EventKind) {
+        self.log.emit(at, self.config.subcore, warp as u8, kind);
     }
 
     pub(super) fn warp(&mut self, warp: usize) -> &mut Warp {
@@ -216,7 +216,7 @@ impl Component for Scheduler {
         self.issue(now);
         let policy = &self.policy;
         if let Some(warp) = self.ibuffers.fetch(now, |set| policy.youngest(set)) {
-            self.tell(now, warp, What::Fetch);
+            self.emit(now, warp, EventKind::Fetch);
         }
         self.reap(now + 1);
         self.flush_outbox(now);

@@ -8,7 +8,7 @@ use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::LaneMask;
 
 use crate::proto::launch::Grid;
-use crate::proto::predecoded::{Course, Group, Order, Predecoded};
+use crate::proto::predecoded::{Group, IssueTarget, Order, Predecoded};
 use crate::proto::warp::WarpStart;
 use crate::sm::subcore::copies::Copies;
 use crate::sm::subcore::scoreboard::Scoreboard;
@@ -136,7 +136,7 @@ impl Warp {
         }
         match next.order {
             Order::Queued if self.queued > 0 => Err(State::ShortScoreboard),
-            Order::Returned if self.loads > 0 && next.course == Course::Fence => Err(State::Membar),
+            Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(State::Membar),
             Order::Returned if self.loads > 0 => Err(State::LongScoreboard),
             Order::Over if self.in_flight > 0 || self.stores > 0 => Err(State::Membar),
             _ => Ok(next),

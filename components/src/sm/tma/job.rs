@@ -6,7 +6,7 @@ use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 use crate::proto::bulk;
 use crate::proto::cluster::remote_address;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 
 /// A copy under way.
 pub(super) struct Job {
@@ -24,9 +24,9 @@ pub(super) struct Job {
 
 impl Job {
     /// The copy of a lane.
-    pub(super) fn of(flight: &Flight, lane: usize) -> Self {
-        let bulk = bulk::of(flight, lane);
-        let to_global = flight.inst().mods.high;
+    pub(super) fn of(warp_inst: &WarpInst, lane: usize) -> Self {
+        let bulk = bulk::of(warp_inst, lane);
+        let to_global = warp_inst.inst().mods.high;
         let mut pieces = Vec::new();
         let mut add = |piece: Piece| {
             // Nothing is written outside a tensor.
@@ -34,7 +34,8 @@ impl Job {
                 pieces.push(piece);
             }
         };
-        let (bytes, swizzle) = match bulk::map(&flight.grid, bulk.global).filter(|_| flight.inst().mods.count > 0) {
+        let (bytes, swizzle) = match bulk::map(&warp_inst.grid, bulk.global).filter(|_| warp_inst.inst().mods.count > 0)
+        {
             Some(map) => {
                 map.pieces(bulk.extent.map(|at| at as i32), bulk.shared, &mut add);
                 (map.tile_bytes(), map.swizzle)
@@ -49,7 +50,7 @@ impl Job {
             left: pieces.len() as u32,
             pieces,
             next: 0,
-            base: flight.shared_base,
+            base: warp_inst.shared_base,
             swizzle,
             barrier: bulk.barrier,
             bytes,

@@ -67,7 +67,7 @@ fn of_many_requests_the_slowest_are_kept_in_order_with_their_warps() {
             at: Cycle(1),
             subcore: 1,
             warp: 2,
-            what: What::Start { grid: 0, block, index },
+            kind: EventKind::Start { grid: 0, block, index },
         },
     );
     for slower in [5, 0, 9].into_iter().chain(10..40) {

@@ -7,37 +7,44 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::gmma;
 
 use super::{SharedMemory, end_of_cta};
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 
 impl SharedMemory {
     /// Carries products out, and sends them to their sub-cores so that they take the latency of the tensor pipe.
     pub(super) fn run_products(&mut self, now: Cycle) {
         for n in 0..self.ports.products.len() {
             while self.ports.output[n].has_room(now)
-                && let Some(mut flight) = self.ports.products[n].recv(now)
+                && let Some(mut warp_inst) = self.ports.products[n].recv(now)
             {
-                self.use_bytes(end_of_cta(&flight));
-                self.multiply(&mut flight);
+                self.use_bytes(end_of_cta(&warp_inst));
+                self.multiply(&mut warp_inst);
                 self.stats.products += 1;
-                let spent = now.since(flight.issued) + 2;
-                let extra = u64::from(flight.timing().latency).saturating_sub(spent);
-                self.ports.output[n].send_after(now, extra, flight);
+                let spent = now.since(warp_inst.issued) + 2;
+                let extra = u64::from(warp_inst.timing().latency).saturating_sub(spent);
+                self.ports.output[n].send_after(now, extra, warp_inst);
             }
         }
     }
 
     /// What lies outside the CTA's shared memory reads as zero.
-    fn multiply(&self, flight: &mut Flight) {
-        let grid = flight.grid.clone();
+    fn multiply(&self, warp_inst: &mut WarpInst) {
+        let grid = warp_inst.grid.clone();
         let (inst, decoded) = (
-            &grid.program.code()[flight.pc as usize],
-            &grid.program.decoded()[flight.pc as usize],
+            &grid.program.code()[warp_inst.pc as usize],
+            &grid.program.decoded()[warp_inst.pc as usize],
         );
-        let own = &self.bytes[flight.shared_base as usize..][..grid.shared_bytes as usize];
+        let own = &self.bytes[warp_inst.shared_base as usize..][..grid.shared_bytes as usize];
         let read = |at: usize| match own.get(at..at + 2) {
             Some(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),
             None => 0,
         };
-        gmma::multiply(inst, decoded, &flight.operands, flight.index, read, &mut flight.results);
+        gmma::multiply(
+            inst,
+            decoded,
+            &warp_inst.operands,
+            warp_inst.index,
+            read,
+            &mut warp_inst.results,
+        );
     }
 }

@@ -6,7 +6,7 @@ use warpwave_isa::opcode::Opcode;
 
 use super::{INVALIDATION, Lsu, accept};
 use crate::proto::mem::{Packet, PacketKind, Stage};
-use crate::proto::warp::MemoryNote;
+use crate::proto::warp::LsuAck;
 use crate::sm::lsu::data;
 use crate::sm::lsu::pending::{Finished, Pending, entry_and_part};
 use crate::sm::lsu::texture::{self, is_texture};
@@ -31,7 +31,7 @@ impl Lsu {
         let issued = pending.issued;
         let grid = self.grid.unwrap_or(0);
         self.log
-            .tell_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
+            .emit_request(packet, grid, (pending.subcore, pending.warp, pending.pc));
         // What is posted takes nothing from its answers, which may come while its last packets are being made.
         if !pending.posted {
             take_data(pending, packet, || parts.lanes_on_line(part));
@@ -49,15 +49,15 @@ impl Lsu {
     pub(super) fn end(&mut self, entry: u32, now: Cycle) {
         let mut pending = self.pending.take(entry);
         self.fences.end_access(pending.epoch);
-        if let Some(flight) = &mut pending.flight
+        if let Some(warp_inst) = &mut pending.warp_inst
             && !pending.is_device
-            && is_texture(flight.inst().op)
+            && is_texture(warp_inst.inst().op)
         {
-            texture::finish(flight);
+            texture::finish(warp_inst);
         }
         self.finished.extend(pending.finish());
         if pending.posted {
-            self.ports.note[pending.subcore as usize].send(now, MemoryNote::Stored { warp: pending.warp });
+            self.ports.note[pending.subcore as usize].send(now, LsuAck::StoreDone { warp: pending.warp });
         }
     }
 
@@ -67,21 +67,21 @@ impl Lsu {
         let mut n = 0;
         while n < self.finished.len() {
             let Finished {
-                flight,
+                warp_inst,
                 subcore,
                 is_device,
             } = &self.finished[n];
-            let to_shared = !is_device && (!flight.shared_lanes.is_empty() || flight.inst().op == Opcode::Ldgsts);
+            let to_shared = !is_device && (!warp_inst.shared_lanes.is_empty() || warp_inst.inst().op == Opcode::Ldgsts);
             let port = if to_shared {
                 &mut ports.shared
             } else {
                 &mut ports.output[*subcore as usize]
             };
             if port.has_room(now) {
-                if !is_device && accept::is_split(flight) {
-                    ports.note[*subcore as usize].send(now, MemoryNote::Taken { warp: flight.warp });
+                if !is_device && accept::is_split(warp_inst) {
+                    ports.note[*subcore as usize].send(now, LsuAck::QueueCredit { warp: warp_inst.warp });
                 }
-                port.send(now, self.finished.remove(n).flight);
+                port.send(now, self.finished.remove(n).warp_inst);
             } else {
                 n += 1;
             }
@@ -92,13 +92,15 @@ impl Lsu {
 /// Takes what the answer to a load or an atomic brings, where it concerns these lanes.
 #[inline]
 fn take_data(pending: &mut Pending, packet: &Packet, on_line: impl FnOnce() -> LaneMask) {
-    let Some(flight) = &mut pending.flight else { return };
+    let Some(warp_inst) = &mut pending.warp_inst else {
+        return;
+    };
     match (packet.kind, pending.halves) {
         (PacketKind::Load, Some(halves)) => {
-            halves.load_line(packet.line, &packet.bytes, &mut flight.results.words[0]);
+            halves.load_line(packet.line, &packet.bytes, &mut warp_inst.results.words[0]);
         }
-        (PacketKind::Load, None) if is_texture(flight.inst().op) => texture::fill(flight, packet),
-        (PacketKind::Load, None) => data::fill_loaded(flight, packet, on_line()),
-        _ => data::fill_atomic(flight, packet),
+        (PacketKind::Load, None) if is_texture(warp_inst.inst().op) => texture::fill(warp_inst, packet),
+        (PacketKind::Load, None) => data::fill_loaded(warp_inst, packet, on_line()),
+        _ => data::fill_atomic(warp_inst, packet),
     }
 }

@@ -16,7 +16,7 @@ use warpwave_isa::inst::Scope;
 use warpwave_isa::opcode::Opcode;
 
 use super::Lsu;
-use crate::proto::warp::Flight;
+use crate::proto::warp::WarpInst;
 use crate::sm::lsu::pending::Finished;
 
 /// Cycles from the LSU's last tick with an instruction to the scheduler: two links.
@@ -25,7 +25,7 @@ const RETURN: u64 = 2;
 /// A fence that is not over.
 #[derive(Debug)]
 struct Fence {
-    flight: Box<Flight>,
+    warp_inst: Box<WarpInst>,
     /// The epoch after the accesses that it waits for.
     after: u32,
     /// First cycle in which it may go back.
@@ -87,14 +87,14 @@ impl Fences {
     }
 
     /// A fence waits until cycle `due`, and for the accesses under way if it `drains` them.
-    fn add(&mut self, flight: Box<Flight>, drains: bool, due: Cycle) {
+    fn add(&mut self, warp_inst: Box<WarpInst>, drains: bool, due: Cycle) {
         let newest = self.epochs.len() - 1;
         if drains && self.epochs[newest] > 0 {
             self.epochs.push_back(0);
         }
         let open = self.epochs.len() as u32 - 1;
         self.waiting.push(Fence {
-            flight,
+            warp_inst,
             after: self.first.wrapping_add(if drains { open } else { 0 }),
             due,
         });
@@ -112,10 +112,10 @@ impl Fences {
     }
 
     /// Takes a fence that is over, the oldest first.
-    fn take_over(&mut self, now: Cycle) -> Option<Box<Flight>> {
+    fn take_over(&mut self, now: Cycle) -> Option<Box<WarpInst>> {
         let over = |fence: &Fence| fence.due <= now && self.is_drained(fence);
         let n = self.waiting.iter().position(over)?;
-        Some(self.waiting.remove(n).flight)
+        Some(self.waiting.remove(n).warp_inst)
     }
 
     /// Whether the accesses that a fence waits for have been performed.
@@ -127,14 +127,14 @@ impl Fences {
 
 impl Lsu {
     /// Takes a fence or an invalidation; one without lanes does nothing.
-    pub(super) fn take_fence(&mut self, flight: Box<Flight>, now: Cycle) {
-        self.tell_taken(&flight, now);
-        let inst = flight.inst();
-        if flight.lanes.is_empty() {
-            self.give_back(flight);
+    pub(super) fn take_fence(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
+        self.tell_taken(&warp_inst, now);
+        let inst = warp_inst.inst();
+        if warp_inst.lanes.is_empty() {
+            self.give_back(warp_inst);
         } else if inst.op == Opcode::CctlIvall {
-            self.invalidate_l1(&flight);
-            self.give_back(flight);
+            self.invalidate_l1(&warp_inst);
+            self.give_back(warp_inst);
         } else {
             let numbers = self.config.fence;
             let (drains, latency) = match inst.mods.scope {
@@ -142,29 +142,29 @@ impl Lsu {
                 Scope::Gpu => (true, numbers.gpu_latency),
                 Scope::Sys => (true, numbers.sys_latency),
             };
-            let due = Cycle((flight.issued + u64::from(latency)).0.saturating_sub(RETURN));
-            self.fences.add(flight, drains, due);
+            let due = Cycle((warp_inst.issued + u64::from(latency)).0.saturating_sub(RETURN));
+            self.fences.add(warp_inst, drains, due);
         }
     }
 
     /// The L1 is told to drop its lines, and how many bytes the grid leaves it.
-    pub(super) fn invalidate_l1(&mut self, flight: &Flight) {
-        self.grid = Some(flight.grid.id);
-        self.l1_bytes = flight.grid.l1_bytes;
+    pub(super) fn invalidate_l1(&mut self, warp_inst: &WarpInst) {
+        self.grid = Some(warp_inst.grid.id);
+        self.l1_bytes = warp_inst.grid.l1_bytes;
         self.invalidate = true;
     }
 
     /// Fences that are over go back to their warps.
     pub(super) fn end_fences(&mut self, now: Cycle) {
-        while let Some(flight) = self.fences.take_over(now) {
-            self.give_back(flight);
+        while let Some(warp_inst) = self.fences.take_over(now) {
+            self.give_back(warp_inst);
         }
     }
 
-    fn give_back(&mut self, flight: Box<Flight>) {
-        let subcore = flight.subcore;
+    fn give_back(&mut self, warp_inst: Box<WarpInst>) {
+        let subcore = warp_inst.subcore;
         self.finished.push(Finished {
-            flight,
+            warp_inst,
             subcore,
             is_device: true,
         });
@@ -177,14 +177,14 @@ mod tests {
     use crate::test_ports::grid;
 
     /// The fence of a warp.
-    fn of_warp(warp: u8) -> Box<Flight> {
-        let mut flight = Box::new(Flight::blank(0, grid("MEMBAR.GPU", 1)));
-        flight.warp = warp;
-        flight
+    fn of_warp(warp: u8) -> Box<WarpInst> {
+        let mut warp_inst = Box::new(WarpInst::blank(0, grid("MEMBAR.GPU", 1)));
+        warp_inst.warp = warp;
+        warp_inst
     }
 
     fn over(fences: &mut Fences, now: u64) -> Option<u8> {
-        fences.take_over(Cycle(now)).map(|flight| flight.warp)
+        fences.take_over(Cycle(now)).map(|warp_inst| warp_inst.warp)
     }
 
     #[test]

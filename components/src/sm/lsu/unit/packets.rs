@@ -9,14 +9,14 @@ use crate::proto::mem::{LINE, PacketKind, Stage};
 use crate::sm::lsu::pending::tag;
 use crate::sm::lsu::texture::{self, is_texture};
 
-const FLIGHT_STAYS: &str = "a flight stays until its packets are made";
+const FLIGHT_STAYS: &str = "a warp_inst stays until its packets are made";
 
 impl Lsu {
     /// What comes from other SMs, and who sits there.
     pub(super) fn take_from_cluster(&mut self, now: Cycle) {
         let Some(ports) = &mut self.ports.cluster else { return };
-        while let Some(seated) = ports.seated.recv(now) {
-            self.clusters.seated(seated);
+        while let Some(placed) = ports.placed.recv(now) {
+            self.clusters.placed(placed);
         }
         if self.away == 0 {
             return;
@@ -56,15 +56,15 @@ impl Lsu {
         }
         making.word += 1;
         if making.word < making.words {
-            let flight = pending.flight.as_ref().expect(FLIGHT_STAYS);
+            let warp_inst = pending.warp_inst.as_ref().expect(FLIGHT_STAYS);
             parts.clear();
-            if is_texture(flight.inst().op) {
-                return texture::add_parts(parts, flight, making.word as usize);
+            if is_texture(warp_inst.inst().op) {
+                return texture::add_parts(parts, warp_inst, making.word as usize);
             }
-            let addresses = flight
+            let addresses = warp_inst
                 .addresses
                 .map(|address| address + u64::from(making.word) * LINE as u64);
-            return parts.add(&addresses, flight.local_lanes, 4);
+            return parts.add(&addresses, warp_inst.local_lanes, 4);
         }
         if pending.posted {
             // The packets carry the data: the box goes back.
@@ -99,10 +99,10 @@ impl Lsu {
         packet.note(Stage::Lsu, now);
         packet.l1_hit = false;
         packet.l2_hit = false;
-        let flight = pending.flight.as_ref().expect(FLIGHT_STAYS);
+        let warp_inst = pending.warp_inst.as_ref().expect(FLIGHT_STAYS);
         making
             .filling
-            .fill(&mut packet, flight, part.lanes, making.word as usize);
+            .fill(&mut packet, warp_inst, part.lanes, making.word as usize);
         self.stats.packets += 1;
         self.sent = Some((part.line, part.sectors));
         match (remote, &mut self.ports.cluster) {

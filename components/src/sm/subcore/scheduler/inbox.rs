@@ -5,10 +5,10 @@ use warpwave_hw::time::Cycle;
 use super::ready::{LSU, LSU_GLOBAL};
 use super::{COMMAND, NOTE, RELEASE, RESOLVED, Scheduler};
 use crate::bits::bits;
-use crate::proto::event::What;
+use crate::proto::event::EventKind;
 use crate::proto::issue::Release;
-use crate::proto::predecoded::{Course, Group};
-use crate::proto::warp::{MemoryNote, Resolved, WarpCommand, WarpStart};
+use crate::proto::predecoded::{Group, IssueTarget};
+use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpStart};
 use crate::sm::subcore::stall::State;
 
 impl Scheduler {
@@ -21,8 +21,8 @@ impl Scheduler {
         if under_way & 1 << NOTE != 0 {
             while let Some(note) = self.ports.note.recv(now) {
                 match note {
-                    MemoryNote::Taken { warp } => self.taken(warp as usize),
-                    MemoryNote::Stored { warp } => self.stored(warp as usize),
+                    LsuAck::QueueCredit { warp } => self.taken(warp as usize),
+                    LsuAck::StoreDone { warp } => self.stored(warp as usize),
                 }
             }
         }
@@ -74,9 +74,9 @@ impl Scheduler {
         let warp = self.warps.get_mut(slot).expect("results come for resident warps only");
         let inst = &warp.code[release.pc() as usize];
         let of = inst.group;
-        match inst.course {
-            Course::Memory if of == Group::None => warp.loads -= 1,
-            Course::Fence => warp.at_fence = false,
+        match inst.target {
+            IssueTarget::Memory if of == Group::None => warp.loads -= 1,
+            IssueTarget::Fence => warp.at_fence = false,
             _ => {}
         }
         warp.board.release(inst);
@@ -89,7 +89,7 @@ impl Scheduler {
     fn start(&mut self, start: WarpStart, now: Cycle) {
         let slot = start.warp as usize;
         let (grid, block, index) = (start.grid.id, start.block, start.index);
-        self.tell(now, slot, What::Start { grid, block, index });
+        self.emit(now, slot, EventKind::Start { grid, block, index });
         self.warps.start(start, now);
         self.policy.add(slot);
         self.ibuffers.jump(slot);
@@ -147,7 +147,7 @@ impl Scheduler {
     }
 
     fn jump(&mut self, slot: usize, now: Cycle) {
-        self.tell(now, slot, What::Jump);
+        self.emit(now, slot, EventKind::Jump);
         self.ibuffers.jump(slot);
     }
 

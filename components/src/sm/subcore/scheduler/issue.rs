@@ -8,9 +8,9 @@ use warpwave_isa::opcode::Opcode;
 use super::ready::{LSU, LSU_GLOBAL, PLACES, THROTTLES};
 use super::{Scheduler, view};
 use crate::bits::bits;
-use crate::proto::event::What;
+use crate::proto::event::EventKind;
 use crate::proto::issue::Issue;
-use crate::proto::predecoded::{Course, Group};
+use crate::proto::predecoded::{Group, IssueTarget};
 use crate::sm::subcore::stall::State;
 
 /// What could issue in a cycle.
@@ -54,7 +54,7 @@ impl Scheduler {
     #[cold]
     fn tell_waits(&self, state: State, warps: u32, cycles: u64, end: Cycle) {
         let state = state as u8;
-        bits(warps).for_each(|warp| self.tell(end, warp, What::Wait { state, cycles }));
+        bits(warps).for_each(|warp| self.emit(end, warp, EventKind::Wait { state, cycles }));
     }
 
     /// Chooses one of the warps that can go, and sends its instruction on.
@@ -137,42 +137,46 @@ impl Scheduler {
             lanes: active,
             number: inst.number,
         });
-        let goes_on = !matches!(inst.course, Course::Resolved | Course::Close);
+        let goes_on = !matches!(inst.target, IssueTarget::Resolved | IssueTarget::Close);
         let lanes = active.0;
-        self.log
-            .tell(now, self.config.subcore, slot as u8, What::Issue { pc, lanes, goes_on });
+        self.log.emit(
+            now,
+            self.config.subcore,
+            slot as u8,
+            EventKind::Issue { pc, lanes, goes_on },
+        );
         self.ibuffers.take(slot);
         warp.buffered_pc = pc + 1;
-        match inst.course {
-            Course::Math => {
+        match inst.target {
+            IssueTarget::Math => {
                 self.pipe_free[inst.pipe as usize] = now + u64::from(inst.interval);
                 warp.in_flight += 1;
             }
-            Course::Memory | Course::Posted | Course::Fence => {
+            IssueTarget::Memory | IssueTarget::Posted | IssueTarget::Fence => {
                 self.credits -= 1;
                 if self.credits == 0 {
                     self.pipe_free[LSU] = Cycle::NEVER;
                     self.pipe_free[LSU_GLOBAL] = Cycle::NEVER;
                 }
-                let is_posted = inst.course == Course::Posted;
+                let is_posted = inst.target == IssueTarget::Posted;
                 warp.queued += 1;
                 warp.stores += u32::from(is_posted);
                 warp.in_flight += u32::from(!is_posted);
-                warp.loads += u32::from(inst.course == Course::Memory && inst.group == Group::None);
-                warp.at_fence = inst.course == Course::Fence;
+                warp.loads += u32::from(inst.target == IssueTarget::Memory && inst.group == Group::None);
+                warp.at_fence = inst.target == IssueTarget::Fence;
             }
-            Course::BranchUnit => {
+            IssueTarget::BranchUnit => {
                 warp.in_flight += 1;
                 warp.resolving = true;
             }
-            Course::Resolved => return self.resolve_at_issue(slot, pc, active, now),
-            Course::Close => {
+            IssueTarget::Resolved => return self.resolve_at_issue(slot, pc, active, now),
+            IssueTarget::Close => {
                 warp.close(Group::Copies);
                 return warp.flow.step();
             }
         }
         let group = inst.group;
-        if inst.course != Course::BranchUnit {
+        if inst.target != IssueTarget::BranchUnit {
             warp.board.issue(inst);
             warp.flow.step();
         }

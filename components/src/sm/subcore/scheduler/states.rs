@@ -5,7 +5,7 @@ use warpwave_hw::time::Cycle;
 use super::Scheduler;
 use super::ready::LSU_GLOBAL;
 use crate::bits::bits;
-use crate::proto::event::What;
+use crate::proto::event::EventKind;
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::State;
 
@@ -42,7 +42,7 @@ impl Scheduler {
         if let Some(old) = old {
             self.stats.stalls.charge(old, cycles);
             let state = old as u8;
-            self.tell(at, slot, What::Wait { state, cycles });
+            self.emit(at, slot, EventKind::Wait { state, cycles });
         }
         if state.is_some() {
             self.charge_throttled(at);
@@ -81,9 +81,9 @@ impl Scheduler {
                 let cycles = now.since(warp.since);
                 self.stats.stalls.charge(state, cycles);
                 let state = state as u8;
-                self.tell(now, slot, What::Wait { state, cycles });
+                self.emit(now, slot, EventKind::Wait { state, cycles });
             }
-            self.tell(now, slot, What::End);
+            self.emit(now, slot, EventKind::End);
             self.warps.end(slot);
             self.held_back.ended |= 1 << slot;
             self.ready.remove(slot);
