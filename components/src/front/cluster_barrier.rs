@@ -5,8 +5,13 @@
 //!                          <--ClusterOpen---
 //! ```
 //!
-//! A CTA arrives when every warp of it has arrived or ended; one that has ended counts as arrived for ever. When all CTAs of a
-//! cluster have arrived, those that have not ended are told, `delay` cycles later.
+//! A CTA arrives when each of its warps has arrived or ended. An ended CTA counts as arrived in every later round. When all CTAs of a
+//! cluster have arrived, the unit sends [`ClusterOpen`] to each that has not ended, `delay` cycles later.
+//!
+//! | Stage of `tick` | Cycles |
+//! |---|---|
+//! | take: note the arrivals, schedule the messages of complete clusters | 0 |
+//! | send: the messages that are due, in order | `delay` after the last arrival |
 //!
 //! Invariant: an entry exists from a cluster's first arrival to the end of its last CTA.
 
@@ -33,13 +38,14 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: arrive, open);
 
-/// A cluster that runs.
+/// A cluster with a CTA that has arrived and a CTA that has not ended.
 #[derive(Clone, Debug)]
 struct Entry {
     cluster: u64,
     size: u8,
-    /// CTAs that have arrived since it opened last, and those that have ended, bit i for rank i.
+    /// CTAs that have arrived since the barrier opened last, ended ones included; bit i for rank i.
     arrived: u32,
+    /// CTAs that have ended, bit i for rank i.
     ended: u32,
     /// SM of each CTA, within the GPC.
     sms: [u16; MAX_CLUSTER as usize],
@@ -51,53 +57,8 @@ impl Entry {
     }
 }
 
-/// The barrier unit of a GPC.
-pub struct ClusterBarrier {
-    path: Path,
-    ports: Ports,
-    /// Cycles from the last arrival to the messages that open.
-    delay: u64,
-    entries: Vec<Entry>,
-    /// Messages to go out: when, to which SM.
-    opening: VecDeque<(Cycle, usize, ClusterOpen)>,
-    opened: u64,
-}
-
-impl ClusterBarrier {
-    /// A unit that knows no cluster.
-    pub fn new(path: Path, delay: u64, ports: Ports) -> Self {
-        ClusterBarrier {
-            path,
-            ports,
-            delay,
-            entries: Vec::new(),
-            opening: VecDeque::new(),
-            opened: 0,
-        }
-    }
-
-    fn take(&mut self, sm: usize, message: ClusterArrive, now: Cycle) {
-        let ClusterArrive { cluster, rank, .. } = message;
-        let at = self.entry(message);
-        let entry = &mut self.entries[at];
-        entry.sms[rank as usize] = sm as u16;
-        entry.arrived |= 1 << rank;
-        entry.ended |= u32::from(message.ended) << rank;
-        let all = entry.all();
-        if entry.ended == all {
-            self.entries.swap_remove(at);
-        } else if entry.arrived == all {
-            entry.arrived = entry.ended;
-            self.opened += 1;
-            for rank in (0..entry.size).filter(|rank| entry.ended >> rank & 1 == 0) {
-                let open = ClusterOpen { cluster, rank };
-                let sm = entry.sms[rank as usize] as usize;
-                self.opening.push_back((now + self.delay, sm, open));
-            }
-        }
-    }
-
-    /// The place of a cluster's entry, a new one if it has none.
+impl State {
+    /// Index of a cluster's entry, which is added if it is missing.
     fn entry(&mut self, message: ClusterArrive) -> usize {
         let found = self.entries.iter().position(|entry| entry.cluster == message.cluster);
         found.unwrap_or_else(|| {
@@ -111,14 +72,67 @@ impl ClusterBarrier {
             self.entries.len() - 1
         })
     }
+}
+
+/// The barrier unit of a GPC.
+pub struct ClusterBarrier {
+    path: Path,
+    ports: Ports,
+    /// Cycles from the last arrival to the messages that open.
+    delay: u64,
+    state: State,
+}
+
+/// What `reset` clears.
+#[derive(Default)]
+struct State {
+    entries: Vec<Entry>,
+    /// Messages to send: cycle, SM of the GPC, message. The delay is the same for all, so the first is due first.
+    opening: VecDeque<(Cycle, usize, ClusterOpen)>,
+    /// Barriers opened so far.
+    opened: u64,
+}
+
+impl ClusterBarrier {
+    /// A unit without clusters.
+    pub fn new(path: Path, delay: u64, ports: Ports) -> Self {
+        ClusterBarrier {
+            path,
+            ports,
+            delay,
+            state: State::default(),
+        }
+    }
+
+    fn take(&mut self, sm: usize, message: ClusterArrive, now: Cycle) {
+        let ClusterArrive { cluster, rank, .. } = message;
+        let at = self.state.entry(message);
+        let state = &mut self.state;
+        let entry = &mut state.entries[at];
+        entry.sms[rank as usize] = sm as u16;
+        entry.arrived |= 1 << rank;
+        entry.ended |= u32::from(message.ended) << rank;
+        let all = entry.all();
+        if entry.ended == all {
+            state.entries.swap_remove(at);
+        } else if entry.arrived == all {
+            entry.arrived = entry.ended;
+            state.opened += 1;
+            for rank in (0..entry.size).filter(|rank| entry.ended >> rank & 1 == 0) {
+                let open = ClusterOpen { cluster, rank };
+                let sm = entry.sms[rank as usize] as usize;
+                state.opening.push_back((now + self.delay, sm, open));
+            }
+        }
+    }
 
     fn send(&mut self, now: Cycle) {
-        while let Some(&(due, sm, open)) = self.opening.front()
+        while let Some(&(due, sm, open)) = self.state.opening.front()
             && due <= now
             && self.ports.open[sm].has_room(now)
         {
             self.ports.open[sm].send(now, open);
-            self.opening.pop_front();
+            self.state.opening.pop_front();
         }
     }
 }
@@ -137,26 +151,24 @@ impl Component for ClusterBarrier {
             }
         }
         self.send(now);
-        match self.opening.front() {
+        match self.state.opening.front() {
             Some(&(due, ..)) => Activity::Until(due.max(now + 1)),
             None => Activity::Idle,
         }
     }
 
     fn reset(&mut self) {
-        self.entries.clear();
-        self.opening.clear();
-        self.opened = 0;
+        self.state = State::default();
         self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.entries.is_empty() && self.opening.is_empty()
+        self.state.entries.is_empty() && self.state.opening.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.vector("clusters", 16, Some(self.entries.len() as u64));
-        probe.vector("opening", 16, Some(self.opening.len() as u64));
+        probe.vector("clusters", 16, Some(self.state.entries.len() as u64));
+        probe.vector("opening", 16, Some(self.state.opening.len() as u64));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -164,11 +176,11 @@ impl Component for ClusterBarrier {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("cluster_barriers", self.opened);
+        report.count("cluster_barriers", self.state.opened);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        for entry in self.entries.iter().filter(|entry| entry.arrived != entry.ended) {
+        for entry in self.state.entries.iter().filter(|entry| entry.arrived != entry.ended) {
             say(format!(
                 "{}: cluster of block {}: {} of {} blocks have arrived",
                 self.path,

@@ -1,25 +1,30 @@
-//! The GigaThread engine: takes a grid from the host and hands its CTAs to the SMs as room frees.
+//! The GigaThread engine: takes a grid from the host and sends its CTAs to the SMs as slots become free.
 //!
 //! ```text
 //!   host --Grid--> [gigathread] --CtaLaunch--> cta manager of each SM
 //!        <-GridEvent-           <--SmEvent----
 //! ```
 //!
-//! CTAs go out in row-major order, each to the SM with the most free CTA slots; among equals the first in GPC, TPC order, so
-//! that the first fill is breadth first (reference rules §6).
+//! CTAs are sent in row-major order, each to the SM with the most free CTA slots. Among equals it is the first in GPC, TPC order, so
+//! the first fill is breadth first (reference rules §6).
 //!
-//! | what | cycles |
+//! | From, to | Cycles |
 //! |---|---|
 //! | grid accepted to first CTA | `launch_latency` |
 //! | between two CTAs of the chip | `dispatch_interval`, or its warps / `warps_per_cycle` if that is more |
 //! | between two CTAs of one SM | `sm_interval` |
 //!
-//! The CTAs of a cluster go together to SMs of one GPC (see [`gpcs`]): nothing is handed out of it before there is room for all.
+//! The stages of `tick`: events of SMs, a new grid if none runs, at most one CTA.
 //!
-//! Invariants: an SM never holds more CTAs than fit; every CTA of a grid runs once; one grid runs at a time.
+//! The CTAs of a cluster go to SMs of one GPC (`gpcs`). The first is sent only when all have a slot.
+//!
+//! # Invariants
+//! - An SM never holds more CTAs than fit.
+//! - Every CTA of a grid runs once. One grid runs at a time.
 
-pub mod gpcs;
+mod gpcs;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
@@ -38,7 +43,7 @@ use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent};
 pub struct Ports {
     /// Grids to run.
     pub grid: InPort<Arc<Grid>>,
-    /// What became of them.
+    /// Ends of grids, and traps.
     pub event: OutPort<GridEvent>,
     /// To each SM.
     pub launch: Vec<OutPort<CtaLaunch>>,
@@ -52,20 +57,23 @@ warpwave_hw::show_ports!(Ports: grid, event, launch, sm);
 #[derive(Clone, Debug)]
 struct Running {
     grid: Arc<Grid>,
+    /// CTAs sent. The index of the next one, in a grid without clusters.
     next: u64,
+    /// CTAs that have ended.
     done: u64,
+    /// Cycle in which the grid arrived.
     accepted: Cycle,
     in_clusters: bool,
 }
 
-/// What the engine counts.
+/// Counters of the engine.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Grids finished.
     pub grids: u64,
-    /// CTAs handed out.
+    /// CTAs sent.
     pub ctas: u64,
-    /// From a grid's acceptance to each of its CTAs' being handed out.
+    /// Cycles from the arrival of a grid to the sending of each of its CTAs.
     pub dispatch: Latency,
 }
 
@@ -73,31 +81,50 @@ pub struct Stats {
 pub struct GigaThread {
     path: Path,
     config: config::GigaThread,
+    /// SMs of each GPC.
+    gpcs: Vec<Range<usize>>,
     ports: Ports,
+    state: State,
+}
+
+/// What `reset` clears.
+struct State {
     running: Option<Running>,
     /// CTAs on each SM.
     resident: Vec<u32>,
-    gpcs: Gpcs,
+    /// Slots that clusters occupy.
+    clusters: Gpcs,
+    /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,
+    /// First cycle in which each SM may receive a CTA.
     sm_free: Vec<Cycle>,
+    /// SM and CTA of the last tick, for the waveform.
     sent: Option<(usize, u64)>,
     stats: Stats,
 }
 
-impl GigaThread {
-    /// An engine with nothing to run.
-    pub fn new(path: Path, config: config::GigaThread, gpcs: Gpcs, ports: Ports) -> Self {
-        let sms = ports.launch.len();
-        GigaThread {
+impl State {
+    fn new(gpcs: &[Range<usize>], n_sms: usize) -> Self {
+        State {
             running: None,
-            resident: vec![0; sms],
-            gpcs,
+            resident: vec![0; n_sms],
+            clusters: Gpcs::new(gpcs.to_vec()),
             next_dispatch: Cycle::ZERO,
-            sm_free: vec![Cycle::ZERO; sms],
+            sm_free: vec![Cycle::ZERO; n_sms],
             sent: None,
             stats: Stats::default(),
+        }
+    }
+}
+
+impl GigaThread {
+    /// An idle engine. `gpcs` has the SMs of each GPC.
+    pub fn new(path: Path, config: config::GigaThread, gpcs: Vec<Range<usize>>, ports: Ports) -> Self {
+        GigaThread {
+            state: State::new(&gpcs, ports.launch.len()),
             path,
             config,
+            gpcs,
             ports,
         }
     }
@@ -111,8 +138,8 @@ impl GigaThread {
                 match event {
                     SmEvent::CtaDone { slot, .. } => self.cta_done(sm, slot, now),
                     SmEvent::Trap(trap) => {
-                        // Nothing more is handed out; the host resets the machine.
-                        self.running = None;
+                        // No CTA is sent any more; the host resets the machine.
+                        self.state.running = None;
                         self.ports.event.send(now, GridEvent::Trap(trap));
                     }
                 }
@@ -121,45 +148,47 @@ impl GigaThread {
     }
 
     fn cta_done(&mut self, sm: usize, slot: u8, now: Cycle) {
-        self.resident[sm] -= 1;
-        self.gpcs.left(sm, slot);
-        let Some(running) = &mut self.running else { return };
+        let state = &mut self.state;
+        state.resident[sm] -= 1;
+        state.clusters.left(sm, slot);
+        let Some(running) = &mut state.running else { return };
         running.done += 1;
         if running.done == running.grid.ctas() {
             let grid = running.grid.id;
-            self.stats.grids += 1;
-            self.running = None;
+            state.stats.grids += 1;
+            state.running = None;
             self.ports.event.send(now, GridEvent::Done { grid, at: now });
         }
     }
 
     fn take_grid(&mut self, now: Cycle) {
-        if self.running.is_none()
+        if self.state.running.is_none()
             && let Some(grid) = self.ports.grid.recv(now)
         {
-            self.running = Some(Running {
+            self.state.running = Some(Running {
                 in_clusters: grid.in_clusters(),
                 grid,
                 next: 0,
                 done: 0,
                 accepted: now,
             });
-            self.next_dispatch = now + u64::from(self.config.launch_latency);
+            self.state.next_dispatch = now + u64::from(self.config.launch_latency);
         }
     }
 
     fn dispatch(&mut self, now: Cycle) {
-        self.sent = None;
-        if now < self.next_dispatch {
+        self.state.sent = None;
+        if now < self.state.next_dispatch {
             return;
         }
         let Some(sm) = self.next_sm(now) else { return };
-        let Some(running) = &mut self.running else { return };
-        let hold = self
+        let state = &mut self.state;
+        let Some(running) = &mut state.running else { return };
+        let interval = self
             .config
             .dispatch_interval
             .max(running.grid.warps().div_ceil(self.config.warps_per_cycle));
-        let (index, placement) = match self.gpcs.hand_out() {
+        let (index, placement) = match state.clusters.send_next() {
             Some((rank, placement)) => {
                 let cluster = running.next / u64::from(running.grid.cluster_ctas());
                 (running.grid.cluster_cta(cluster, rank), Some(placement))
@@ -167,12 +196,12 @@ impl GigaThread {
             None => (running.next, None),
         };
         running.next += 1;
-        self.resident[sm] += 1;
-        self.sm_free[sm] = now + u64::from(self.config.sm_interval);
-        self.next_dispatch = now + u64::from(hold);
-        self.sent = Some((sm, index));
-        self.stats.ctas += 1;
-        self.stats.dispatch.record(now.since(running.accepted));
+        state.resident[sm] += 1;
+        state.sm_free[sm] = now + u64::from(self.config.sm_interval);
+        state.next_dispatch = now + u64::from(interval);
+        state.sent = Some((sm, index));
+        state.stats.ctas += 1;
+        state.stats.dispatch.record(now.since(running.accepted));
         let launch = CtaLaunch {
             grid: running.grid.clone(),
             index,
@@ -183,49 +212,50 @@ impl GigaThread {
 
     /// The SM that takes the next CTA now.
     fn next_sm(&mut self, now: Cycle) -> Option<usize> {
-        let running = self.running.as_ref()?;
+        let running = self.state.running.as_ref()?;
         if !running.in_clusters {
             return self.emptiest(now);
         }
         let size = running.grid.cluster_ctas();
         let is_left = running.next < running.grid.ctas();
-        let sm = self.gpcs.seat(size, running.grid.ctas_per_sm, is_left)?;
-        (self.sm_free[sm] <= now && self.ports.launch[sm].has_room(now)).then_some(sm)
+        let per_sm = running.grid.ctas_per_sm;
+        let sm = self.state.clusters.next_sm(size, per_sm, is_left)?;
+        (self.state.sm_free[sm] <= now && self.ports.launch[sm].has_room(now)).then_some(sm)
     }
 
     /// The SM with the most free slots that can take a CTA now.
     fn emptiest(&self, now: Cycle) -> Option<usize> {
-        let running = self.running.as_ref()?;
+        let running = self.state.running.as_ref()?;
         if running.next == running.grid.ctas() {
             return None;
         }
         let (mut emptiest, mut least) = (None, running.grid.ctas_per_sm);
-        for (sm, &resident) in self.resident.iter().enumerate() {
-            // The link, which lies elsewhere in memory, is asked last.
-            if resident < least && self.sm_free[sm] <= now && self.ports.launch[sm].has_room(now) {
+        for (sm, &resident) in self.state.resident.iter().enumerate() {
+            // The link is tested last: its state is in another host cache line.
+            if resident < least && self.state.sm_free[sm] <= now && self.ports.launch[sm].has_room(now) {
                 (emptiest, least) = (Some(sm), resident);
             }
         }
         emptiest
     }
 
-    /// Whether there is room for a CTA of the grid, as far as slots are concerned.
+    /// True if a slot is free for the next CTA of the grid.
     fn has_room(&self, running: &Running) -> bool {
         match running.in_clusters {
-            true => self.gpcs.may_hand_out(),
-            false => self.resident.iter().any(|&n| n < running.grid.ctas_per_sm),
+            true => self.state.clusters.may_send(),
+            false => self.state.resident.iter().any(|&n| n < running.grid.ctas_per_sm),
         }
     }
 
-    /// When a CTA can next be handed out, as far as is known here.
+    /// The next cycle in which a CTA may be sent, unless an SM reports an end before.
     fn next_chance(&self, now: Cycle) -> Activity {
-        let Some(running) = &self.running else {
+        let Some(running) = &self.state.running else {
             return Activity::Idle;
         };
         if running.next == running.grid.ctas() || !self.has_room(running) {
             Activity::Idle
-        } else if self.next_dispatch > now + 1 {
-            Activity::Until(self.next_dispatch)
+        } else if self.state.next_dispatch > now + 1 {
+            Activity::Until(self.state.next_dispatch)
         } else {
             Activity::Busy
         }
@@ -243,35 +273,28 @@ impl Component for GigaThread {
         self.take_events(now);
         self.take_grid(now);
         self.dispatch(now);
-        let waiting = self.running.is_none() && self.ports.grid.is_ready(now);
-        // Events are left only for want of room to tell of them.
+        let waiting = self.state.running.is_none() && self.ports.grid.is_ready(now);
+        // An event stays in its link only while the host's link is full.
         let unread = !self.ports.event.has_room(now) && self.ports.sm.iter().any(|port| port.is_ready(now));
         Activity::busy_if(waiting || unread).or(self.next_chance(now))
     }
 
     fn reset(&mut self) {
-        self.running = None;
-        self.resident.fill(0);
-        self.gpcs.clear();
-        self.next_dispatch = Cycle::ZERO;
-        self.sm_free.fill(Cycle::ZERO);
-        self.sent = None;
-        self.stats = Stats::default();
-        self.ports.grid.clear();
-        self.ports.sm.iter_mut().for_each(InPort::clear);
+        self.state = State::new(&self.gpcs, self.ports.launch.len());
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.running.is_none()
+        self.state.running.is_none()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.vector("launch", 32, self.running.as_ref().map(|r| u64::from(r.grid.id)));
-        probe.bit("launch_valid", Some(self.sent.is_some()));
-        probe.vector("launch_sm", 12, self.sent.map(|(sm, _)| sm as u64));
-        probe.vector("launch_cta", 32, self.sent.map(|(_, index)| index));
-        probe.vector("ctas_launched", 32, self.running.as_ref().map(|r| r.next));
-        probe.vector("ctas_done", 32, self.running.as_ref().map(|r| r.done));
+        probe.vector("launch", 32, self.state.running.as_ref().map(|r| u64::from(r.grid.id)));
+        probe.bit("launch_valid", Some(self.state.sent.is_some()));
+        probe.vector("launch_sm", 12, self.state.sent.map(|(sm, _)| sm as u64));
+        probe.vector("launch_cta", 32, self.state.sent.map(|(_, index)| index));
+        probe.vector("ctas_launched", 32, self.state.running.as_ref().map(|r| r.next));
+        probe.vector("ctas_done", 32, self.state.running.as_ref().map(|r| r.done));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -279,13 +302,13 @@ impl Component for GigaThread {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("grids", self.stats.grids);
-        report.count("ctas", self.stats.ctas);
-        report.latency("dispatch", &self.stats.dispatch);
+        report.count("grids", self.state.stats.grids);
+        report.count("ctas", self.state.stats.ctas);
+        report.latency("dispatch", &self.state.stats.dispatch);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        if let Some(running) = &self.running {
+        if let Some(running) = &self.state.running {
             say(format!(
                 "{}: kernel {}: {} of {} blocks handed out, {} ended",
                 self.path,

@@ -12,7 +12,7 @@ use super::memory::MemorySide;
 use super::sm::{SmNeighbours, SmSlots, build_sm};
 use super::wiring::{Block, Blocks, CTA_EVENT, CTA_LAUNCH, GRID, GRID_EVENT};
 use crate::config::GpuConfig;
-use crate::front::gigathread::{self, GigaThread, gpcs::Gpcs};
+use crate::front::gigathread::{self, GigaThread};
 use crate::proto::launch::{Grid, GridEvent};
 use crate::proto::mem::SliceCommand;
 use crate::proto::noc::AddressMap;
@@ -60,7 +60,7 @@ pub(super) fn build_machine(config: &GpuConfig, storage: &Arc<Storage>) -> Machi
         tiles.push(build_sm(sm, number as u16, &map, neighbours));
     }
     let path = root.path.child("gigathread");
-    let giga = GigaThread::new(path, config.gigathread, Gpcs::new(config.gpcs()), ports);
+    let giga = GigaThread::new(path, config.gigathread, config.gpcs(), ports);
     root.fill(&mut front, Block::GigaThread, giga);
     let (memory, slices) = memory.build(storage);
     tiles.insert(0, front.build());

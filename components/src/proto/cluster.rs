@@ -1,8 +1,8 @@
-//! Clusters: who sits where, arrivals at a cluster's barrier, and addresses in another CTA's shared memory.
+//! Messages of clusters: placement of their CTAs, arrivals at their barrier, addresses in another CTA's shared memory.
 
 use std::sync::Arc;
 
-/// Where a CTA of a cluster runs.
+/// The SM and slot of a CTA in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CtaPlacement {
     /// Its SM, counted within the GPC.
@@ -11,7 +11,7 @@ pub struct CtaPlacement {
     pub slot: u8,
 }
 
-/// The placement of a cluster, by rank.
+/// Placement of every CTA of a cluster, by rank.
 pub type ClusterPlacement = Arc<[CtaPlacement]>;
 
 /// A CTA manager to the LSU: the CTA in this slot belongs to a cluster.
@@ -28,11 +28,11 @@ pub struct ClusterPlaced {
 pub struct ClusterArrive {
     /// The cluster: the linear index of its first CTA.
     pub cluster: u64,
-    /// Rank of the CTA whose warps have all arrived or ended.
+    /// Rank of the CTA. Each of its warps has arrived or ended.
     pub rank: u8,
     /// CTAs of the cluster.
     pub size: u8,
-    /// Whether the CTA has ended: it counts as arrived from now on.
+    /// True if the CTA has ended: it counts as arrived in every later round.
     pub ended: bool,
 }
 

@@ -1,29 +1,35 @@
-//! The CTA manager of an SM: admits CTAs, hands their warps to the sub-cores, keeps their barriers, reports their end.
+//! The CTA manager of an SM: admits CTAs, starts their warps on the sub-cores, keeps their barriers, reports their end.
 //!
 //! ```text
-//!   GigaThread --CtaLaunch--> [cta] --WarpCommand--> scheduler (and dispatch) of each sub-core
-//!              <--SmEvent----       <--WarpEvent----
+//!   GigaThread --CtaLaunch--> [cta] --WarpCommand--> scheduler of each sub-core
+//!              <--SmEvent----       --WarpInfo-----> dispatch unit of each sub-core
+//!                                   <--WarpEvent---- scheduler of each sub-core
 //!                                   <--Trap--------- lsu
 //! ```
 //!
-//! | what | cycles |
-//! |---|---|
-//! | a CTA admitted | one per cycle at most; its warps start in the next |
-//! | barrier, from the last arrival to the release | `base_latency` + `per_warp` x warps, less the way there and back |
+//! | Stage of `tick` | What it does | Cycles |
+//! |---|---|---|
+//! | take | traps of the LSU, then events of warps: arrivals, ends | 0 |
+//! | release | barriers whose latency is over | `base_latency` + `per_warp` x warps after the last arrival's issue |
+//! | finish | frees the slots of CTAs whose warps have all ended | 0 |
+//! | start | at most one warp per sub-core, of the CTA in the lowest slot | 1 to the scheduler |
+//! | admit | at most one CTA; its warps start from the next cycle on | 1 |
+//! | clusters | messages for the LSU and the cluster barrier | 1 |
 //!
-//! A warp goes to the sub-core with the most free slots, the lowest first. Registers need no manager: all warps on an SM are of
-//! one grid, so slot i's registers begin at i times the registers of a warp.
+//! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no manager: all warps on an SM
+//! belong to one grid, so the registers of slot i begin at i times the registers of a warp.
 //!
-//! Invariants: CTAs resident never exceed what GigaThread was told; a CTA's slot is free only when all its warps have ended.
+//! # Invariants
+//! - The SM never holds more CTAs than it has slots: GigaThread sends a CTA only for a free slot.
+//! - A CTA's slot is free only when all its warps have ended.
 
+mod barrier_release;
 mod cluster;
 mod counts;
-mod opening;
-mod tell;
+mod warp_messages;
 
 pub use cluster::ClusterPorts;
 pub use counts::Stats;
-use tell::{trapped, warp_start};
 
 use std::sync::Arc;
 
@@ -40,10 +46,11 @@ use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
 use crate::proto::warp::{WarpCommand, WarpEvent, WarpInfo};
 use crate::sm::barrier::{Arrival, Barriers};
+use barrier_release::PendingRelease;
 use cluster::{Clusters, Member};
-use opening::Opening;
+use warp_messages::{trapped, warp_start};
 
-/// Most warp slots of one sub-core.
+/// Upper bound of the warp slots of a sub-core.
 pub const MAX_WARPS: usize = 32;
 
 /// Numbers of a CTA manager.
@@ -65,7 +72,7 @@ pub struct Config {
 pub struct Ports {
     /// CTAs to run.
     pub launch: InPort<CtaLaunch>,
-    /// What became of them.
+    /// Ends of CTAs, and traps.
     pub event: OutPort<SmEvent>,
     /// To each sub-core's scheduler.
     pub command: Vec<OutPort<WarpCommand>>,
@@ -75,7 +82,7 @@ pub struct Ports {
     pub warp: Vec<InPort<WarpEvent>>,
     /// From the LSU.
     pub trap: InPort<Box<Trap>>,
-    /// What clusters need, where there are any.
+    /// Links of clusters, on a GPU that has clusters.
     pub cluster: Option<ClusterPorts>,
 }
 
@@ -86,14 +93,16 @@ warpwave_hw::show_ports!(Ports: launch, event, command, start, warp, trap, clust
 struct Resident {
     grid: Arc<Grid>,
     index: u64,
-    /// Warps handed to sub-cores so far.
+    /// Warps started so far.
     started: u32,
+    /// Warps that have not ended.
     live: u32,
     barriers: Barriers,
-    /// Sub-core and slot of each warp.
+    /// Sub-core and warp slot of each warp.
     places: [(u8, u8); 64],
+    /// Cycle of its admission.
     since: Cycle,
-    /// Its part in a cluster.
+    /// Its rank and arrivals in its cluster, if it belongs to one.
     member: Option<Member>,
 }
 
@@ -102,20 +111,47 @@ pub struct CtaManager {
     path: Path,
     config: Config,
     ports: Ports,
+    state: State,
+}
+
+/// What `reset` clears.
+struct State {
+    /// The CTA in each slot.
     residents: Vec<Option<Resident>>,
-    /// CTA slots whose warps have not all started, and those whose warps have all ended, bit i for slot i.
-    starting: u64,
-    ended: u64,
-    /// CTA slots taken.
+    /// CTA slots in use, bit i for slot i.
     taken: u64,
+    /// CTA slots with warps still to start.
+    starting: u64,
+    /// CTA slots with no warp left, whose end is not reported yet.
+    ended: u64,
     /// Free warp slots of each sub-core, bit i for slot i.
     free: Vec<u32>,
     /// CTA slot and warp index of each warp slot of each sub-core.
     owners: Vec<[(u8, u8); MAX_WARPS]>,
-    openings: Vec<Opening>,
+    /// Complete barriers whose latency is not over.
+    releases: Vec<PendingRelease>,
+    /// Cluster messages that wait for a link.
     clusters: Clusters,
+    /// Since when the SM has had a CTA.
     active_since: Option<Cycle>,
     stats: Stats,
+}
+
+impl State {
+    fn new(config: &Config) -> Self {
+        State {
+            residents: vec![None; config.max_ctas],
+            taken: 0,
+            starting: 0,
+            ended: 0,
+            free: vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores],
+            owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
+            releases: Vec::with_capacity(config.max_ctas),
+            clusters: Clusters::default(),
+            active_since: None,
+            stats: Stats::default(),
+        }
+    }
 }
 
 impl CtaManager {
@@ -125,18 +161,8 @@ impl CtaManager {
             config.warps_per_subcore <= MAX_WARPS && config.subcores <= 8 && config.max_ctas <= 64,
             "{path}: too many warps, sub-cores or CTAs"
         );
-        let free = vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores];
         CtaManager {
-            residents: vec![None; config.max_ctas],
-            starting: 0,
-            ended: 0,
-            taken: 0,
-            owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
-            openings: Vec::with_capacity(config.max_ctas),
-            free,
-            clusters: Clusters::default(),
-            active_since: None,
-            stats: Stats::default(),
+            state: State::new(&config),
             path,
             config,
             ports,
@@ -158,8 +184,11 @@ impl CtaManager {
             | WarpEvent::Done { warp }
             | WarpEvent::Trap { warp, .. } => warp,
         };
-        let (cta, index) = self.owners[subcore][slot as usize];
-        let resident = self.residents[cta as usize].as_mut().expect("a warp's CTA is resident");
+        let state = &mut self.state;
+        let (cta, index) = state.owners[subcore][slot as usize];
+        let resident = state.residents[cta as usize]
+            .as_mut()
+            .expect("a warp's CTA is resident");
         match event {
             WarpEvent::Arrive {
                 barrier,
@@ -174,12 +203,12 @@ impl CtaManager {
                 pass,
                 count,
             }),
-            WarpEvent::ArriveCluster { .. } => self.clusters.arrive(resident, index),
+            WarpEvent::ArriveCluster { .. } => state.clusters.arrive(resident, index),
             WarpEvent::Done { .. } => {
                 resident.live -= 1;
-                self.ended |= u64::from(resident.live == 0) << cta;
-                self.free[subcore] |= 1 << slot;
-                self.clusters.ended(resident, index);
+                state.ended |= u64::from(resident.live == 0) << cta;
+                state.free[subcore] |= 1 << slot;
+                state.clusters.ended(resident, index);
             }
             WarpEvent::Trap { pc, lanes, .. } => {
                 let trap = trapped(resident, u32::from(index), pc, lanes);
@@ -187,25 +216,26 @@ impl CtaManager {
                 return;
             }
         }
-        self.open_barriers(cta as usize, now);
+        self.complete_barriers(cta as usize, now);
     }
 
     fn finish(&mut self, now: Cycle) {
-        for slot in bits(self.ended) {
+        for slot in bits(self.state.ended) {
             if !self.ports.event.has_room(now) {
                 return;
             }
-            let resident = self.residents[slot].take().expect("a CTA that ends is resident");
-            self.ended &= !(1 << slot);
-            self.taken &= !(1 << slot);
-            self.stats.cta_latency.record(now.since(resident.since));
+            let state = &mut self.state;
+            let resident = state.residents[slot].take().expect("a CTA that ends is resident");
+            state.ended &= !(1 << slot);
+            state.taken &= !(1 << slot);
+            state.stats.cta_latency.record(now.since(resident.since));
             let (index, slot) = (resident.index, slot as u8);
             self.ports.event.send(now, SmEvent::CtaDone { index, slot });
         }
     }
 
     fn has_free_slot(&self) -> bool {
-        (self.taken.count_ones() as usize) < self.config.max_ctas
+        (self.state.taken.count_ones() as usize) < self.config.max_ctas
     }
 
     fn admit(&mut self, now: Cycle) {
@@ -217,11 +247,12 @@ impl CtaManager {
         };
         let (slot, member) = self.slot_of(&launch, now);
         let CtaLaunch { grid, index, placement } = launch;
-        self.stats.ctas += 1;
-        self.stats.threads += u64::from(grid.threads());
-        self.taken |= 1 << slot;
-        self.starting |= 1 << slot;
-        self.residents[slot] = Some(Resident {
+        let state = &mut self.state;
+        state.stats.ctas += 1;
+        state.stats.threads += u64::from(grid.threads());
+        state.taken |= 1 << slot;
+        state.starting |= 1 << slot;
+        state.residents[slot] = Some(Resident {
             live: grid.warps(),
             grid,
             index,
@@ -231,21 +262,23 @@ impl CtaManager {
             since: now,
             member,
         });
-        self.clusters.placed(slot, placement);
+        state.clusters.placed(slot, placement);
     }
 
-    /// Starts as many warps as sub-cores have room for commands: one each per cycle.
+    /// Starts warps in order until the next one's sub-core has had a warp in this cycle, or no slot or link has room.
     fn start_warps(&mut self, now: Cycle) {
+        let (state, n_subcores) = (&mut self.state, self.config.subcores);
         let mut used = 0u32;
-        for cta in bits(self.starting) {
-            while let Some(resident) = &mut self.residents[cta] {
+        for cta in bits(state.starting) {
+            while let Some(resident) = &mut state.residents[cta] {
                 if resident.started == resident.grid.warps() {
-                    self.starting &= !(1 << cta);
+                    state.starting &= !(1 << cta);
                     break;
                 }
-                let free = |s: &usize| self.free[*s].count_ones();
-                let emptiest = (0..self.config.subcores).max_by_key(|s| (free(s), self.config.subcores - s));
-                let Some(subcore) = emptiest.filter(|s| self.free[*s] != 0) else {
+                let n_free = |s: &usize| state.free[*s].count_ones();
+                // The lowest among the emptiest.
+                let emptiest = (0..n_subcores).max_by_key(|s| (n_free(s), n_subcores - s));
+                let Some(subcore) = emptiest.filter(|s| state.free[*s] != 0) else {
                     return;
                 };
                 if used >> subcore & 1 == 1
@@ -255,14 +288,14 @@ impl CtaManager {
                     return;
                 }
                 used |= 1 << subcore;
-                let slot = self.free[subcore].trailing_zeros() as u8;
-                self.free[subcore] &= !(1 << slot);
+                let slot = state.free[subcore].trailing_zeros() as u8;
+                state.free[subcore] &= !(1 << slot);
                 let index = resident.started;
                 resident.places[index as usize] = (subcore as u8, slot);
                 resident.started += 1;
-                self.owners[subcore][slot as usize] = (cta as u8, index as u8);
+                state.owners[subcore][slot as usize] = (cta as u8, index as u8);
                 let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
-                self.stats.warps += 1;
+                state.stats.warps += 1;
                 self.ports.start[subcore].send(now, WarpInfo::Start(start.clone()));
                 self.ports.command[subcore].send(now, WarpCommand::Start(start));
             }
@@ -276,15 +309,25 @@ impl CtaManager {
     }
 
     fn count_activity(&mut self, now: Cycle) {
-        let busy = self.taken != 0;
-        match (self.active_since, busy) {
-            (None, true) => self.active_since = Some(now),
+        let state = &mut self.state;
+        let busy = state.taken != 0;
+        match (state.active_since, busy) {
+            (None, true) => state.active_since = Some(now),
             (Some(since), false) => {
-                self.stats.active_cycles += now.since(since);
-                self.active_since = None;
+                state.stats.active_cycles += now.since(since);
+                state.active_since = None;
             }
             _ => {}
         }
+    }
+
+    /// CTAs, warps or cluster messages to work on in the next cycle, or a barrier to release later.
+    fn activity(&self, now: Cycle) -> Activity {
+        let state = &self.state;
+        let next_release = state.releases.iter().map(|release| release.at).min();
+        let can_admit = self.has_free_slot() && self.ports.launch.is_ready(now);
+        let busy = state.starting != 0 || can_admit || state.ended != 0 || state.clusters.is_busy();
+        Activity::busy_if(busy).or(next_release.map_or(Activity::Idle, Activity::Until))
     }
 }
 
@@ -300,44 +343,30 @@ impl Component for CtaManager {
             self.report_trap(*trap, now);
         }
         self.take_events(now);
-        self.release(now);
+        self.release_barriers(now);
         self.finish(now);
         self.start_warps(now);
         self.admit(now);
         self.run_clusters(now);
         self.count_activity(now);
-        let openings = self.openings.iter().map(|o| o.at);
-        let next_opening = openings.min().map_or(Activity::Idle, Activity::Until);
-        let waiting = self.has_free_slot() && self.ports.launch.is_ready(now);
-        let busy = self.starting != 0 || waiting || self.ended != 0 || self.clusters.is_busy();
-        Activity::busy_if(busy).or(next_opening)
+        self.activity(now)
     }
 
     fn reset(&mut self) {
-        self.residents.fill(None);
-        self.starting = 0;
-        self.ended = 0;
-        self.taken = 0;
-        self.free
-            .fill((u64::MAX >> (64 - self.config.warps_per_subcore)) as u32);
-        self.openings.clear();
-        self.clear_clusters();
-        self.active_since = None;
-        self.stats = Stats::default();
-        self.ports.launch.clear();
-        self.ports.trap.clear();
-        self.ports.warp.iter_mut().for_each(InPort::clear);
+        self.state = State::new(&self.config);
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.taken == 0 && self.openings.is_empty() && !self.clusters.is_busy()
+        let state = &self.state;
+        state.taken == 0 && state.releases.is_empty() && !state.clusters.is_busy()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let resident = self.residents.iter().flatten();
+        let resident = self.state.residents.iter().flatten();
         probe.vector("ctas", 6, Some(resident.clone().count() as u64));
         probe.vector("live_warps", 7, Some(resident.map(|r| u64::from(r.live)).sum()));
-        probe.vector("barriers_opening", 10, Some(self.openings.len() as u64));
+        probe.vector("barriers_opening", 10, Some(self.state.releases.len() as u64));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -345,11 +374,11 @@ impl Component for CtaManager {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.stats.report(report);
+        self.state.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        for resident in self.residents.iter().flatten() {
+        for resident in self.state.residents.iter().flatten() {
             let [x, y, z] = resident.grid.cta_position(resident.index);
             for (number, arrived, expected) in resident.barriers.pending() {
                 let wanted = if expected == 0 { resident.live } else { expected };

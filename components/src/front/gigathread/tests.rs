@@ -28,12 +28,7 @@ fn engine(rig: &mut Rig, ctas: u32, ends: [&[u64]; 3]) -> GigaThread {
             .map(|ends| rig.input("ended", way, 8, ends.iter().map(done).collect()))
             .into(),
     };
-    GigaThread::new(
-        Path::root("gigathread"),
-        CONFIG,
-        Gpcs::new(std::iter::once(0..3).collect()),
-        ports,
-    )
+    GigaThread::new(Path::root("gigathread"), CONFIG, std::iter::once(0..3).collect(), ports)
 }
 
 /// When an SM got its CTAs.

@@ -1,4 +1,5 @@
-//! A CTA manager's part in clusters: tells the LSU where their CTAs sit, and keeps each CTA's part in its cluster's barrier.
+//! The CTA manager on a GPU with clusters: it tells the LSU where the CTAs of a cluster run, and counts each CTA's arrivals at the
+//! barrier of its cluster.
 
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
@@ -8,29 +9,30 @@ use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, ClusterPl
 use crate::proto::launch::{CtaLaunch, Grid};
 use crate::proto::warp::WarpCommand;
 
-/// The links of a CTA manager that clusters alone need.
+/// The links of a CTA manager for clusters.
 pub struct ClusterPorts {
-    /// To the LSU.
+    /// Placement of each cluster, to the LSU.
     pub placed: OutPort<ClusterPlaced>,
-    /// To the barrier unit of the GPC.
+    /// Arrivals of CTAs, to the cluster barrier of the GPC.
     pub arrive: OutPort<ClusterArrive>,
-    /// From it.
+    /// Open barriers, from the cluster barrier.
     pub open: InPort<ClusterOpen>,
 }
 
 warpwave_hw::show_ports!(ClusterPorts: placed, arrive, open);
 
-/// A CTA's part in its cluster.
+/// A CTA as a member of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Member {
     /// The linear index of the cluster's first CTA.
     cluster: u64,
     rank: u8,
     size: u8,
-    /// Warps that have arrived since the barrier opened last or have ended, and those that have ended.
+    /// Warps that have arrived since the barrier opened last, or have ended; bit i for warp i of the CTA.
     arrived: u64,
+    /// Warps that have ended.
     ended: u64,
-    /// Whether the barrier unit knows that all have arrived.
+    /// True if the cluster barrier has been told that all have arrived.
     announced: bool,
 }
 
@@ -64,11 +66,14 @@ impl Member {
     }
 }
 
-/// Messages for and from the cluster that wait for their turn.
+/// Cluster messages that wait for room in a link.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clusters {
+    /// To the LSU.
     placed: Vec<ClusterPlaced>,
+    /// To the cluster barrier.
     arrivals: Vec<ClusterArrive>,
+    /// From the cluster barrier, for the schedulers.
     opened: Vec<ClusterOpen>,
 }
 
@@ -113,49 +118,52 @@ impl Clusters {
 }
 
 impl CtaManager {
-    /// The slot of a CTA that comes, the first free one if it is in no cluster, and its part in its cluster.
+    /// The slot of a new CTA, and its membership. GigaThread has chosen the slot of a CTA in a cluster; others get the first free one.
     pub(super) fn slot_of(&self, launch: &CtaLaunch, now: Cycle) -> (usize, Option<Member>) {
         let Some(placement) = &launch.placement else {
-            let free = self.residents.iter().position(Option::is_none);
+            let free = self.state.residents.iter().position(Option::is_none);
             return (free.expect("a CTA comes when a slot is free"), None);
         };
         let member = Member::of(&launch.grid, launch.index, placement.len());
         let slot = placement[member.rank()].slot as usize;
         assert!(
-            self.residents[slot].is_none(),
+            self.state.residents[slot].is_none(),
             "{} {now}: slot {slot} is given to a second block",
             self.path
         );
         (slot, Some(member))
     }
 
-    /// Takes and sends what concerns clusters.
+    /// Moves cluster messages; at most one open barrier per cycle goes to the schedulers.
     pub(super) fn run_clusters(&mut self, now: Cycle) {
-        let Some(ports) = &mut self.ports.cluster else { return };
+        let (Some(ports), clusters) = (&mut self.ports.cluster, &mut self.state.clusters) else {
+            return;
+        };
         while let Some(open) = ports.open.recv(now) {
-            self.clusters.opened.push(open);
+            clusters.opened.push(open);
         }
-        while !self.clusters.placed.is_empty() && ports.placed.has_room(now) {
-            ports.placed.send(now, self.clusters.placed.remove(0));
+        while !clusters.placed.is_empty() && ports.placed.has_room(now) {
+            ports.placed.send(now, clusters.placed.remove(0));
         }
-        while !self.clusters.arrivals.is_empty() && ports.arrive.has_room(now) {
-            ports.arrive.send(now, self.clusters.arrivals.remove(0));
+        while !clusters.arrivals.is_empty() && ports.arrive.has_room(now) {
+            ports.arrive.send(now, clusters.arrivals.remove(0));
         }
-        if !self.clusters.opened.is_empty() && self.ports.command.iter().all(|port| port.has_room(now)) {
-            let open = self.clusters.opened.remove(0);
+        if !clusters.opened.is_empty() && self.ports.command.iter().all(|port| port.has_room(now)) {
+            let open = clusters.opened.remove(0);
             self.open_cluster(open, now);
         }
     }
 
-    /// Lets the warps of a CTA go on: those that have not ended.
+    /// Sends the open barrier to the warps of its CTA that have not ended.
     fn open_cluster(&mut self, open: ClusterOpen, now: Cycle) {
         let is_meant = |member: &Member| member.cluster == open.cluster && member.rank == open.rank;
         let found = self
+            .state
             .residents
             .iter_mut()
             .flatten()
             .find(|r| r.member.as_ref().is_some_and(is_meant));
-        // A CTA that ended while the message was under way has nobody left to wait.
+        // The CTA may have ended while the message was in flight.
         let Some(resident) = found else { return };
         let Some(member) = &mut resident.member else { return };
         member.arrived = member.ended;
@@ -169,13 +177,6 @@ impl CtaManager {
             if warps != 0 {
                 port.send(now, WarpCommand::OpenCluster(warps));
             }
-        }
-    }
-
-    pub(super) fn clear_clusters(&mut self) {
-        self.clusters = Clusters::default();
-        if let Some(ports) = &mut self.ports.cluster {
-            ports.open.clear();
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The branch unit of a sub-core: tells the scheduler in which lanes a control instruction's guard holds, and its operands.
+//! The branch unit of a sub-core: evaluates the guard and the operands of control instructions that read registers.
 //!
 //! ```text
-//!   dispatch --WarpInst--> [branch] --Resolved, later--> scheduler
-//!                                 --WarpInst (spent)---> dispatch
+//!   dispatch --WarpInst--> [branch] --Resolved, branch_latency after issue--> scheduler
+//!                                   --WarpInst (to reuse its box)-----------> dispatch
 //! ```
 //!
-//! | what | cycles |
+//! | Step | Cycles |
 //! |---|---|
 //! | issue to the scheduler's knowing | `branch_latency`, at least 3 |
 
@@ -25,9 +25,9 @@ use crate::proto::warp::{Resolved, WarpInst};
 pub struct Ports {
     /// Control instructions with their operands.
     pub input: InPort<Box<WarpInst>>,
-    /// What is known of them.
+    /// Lanes and operands of each, to the scheduler.
     pub resolved: OutPort<Resolved>,
-    /// The boxes, back to the pool.
+    /// The boxes, back to the dispatch unit's pool.
     pub spent: OutPort<Box<WarpInst>>,
 }
 
@@ -37,18 +37,25 @@ warpwave_hw::show_ports!(Ports: input, resolved, spent);
 pub struct BranchUnit {
     path: Path,
     ports: Ports,
+    state: State,
+}
+
+/// What `reset` clears.
+#[derive(Default)]
+struct State {
+    /// What the last tick resolved, for the waveform.
     entered: Option<Resolved>,
+    /// Instructions so far.
     instructions: u64,
 }
 
 impl BranchUnit {
-    /// A branch unit with nothing to do.
+    /// An idle branch unit.
     pub fn new(path: Path, ports: Ports) -> Self {
         BranchUnit {
             path,
             ports,
-            entered: None,
-            instructions: 0,
+            state: State::default(),
         }
     }
 }
@@ -71,7 +78,7 @@ impl Component for BranchUnit {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.entered = None;
+        self.state.entered = None;
         while self.ports.resolved.has_room(now)
             && self.ports.spent.has_room(now)
             && let Some(warp_inst) = self.ports.input.recv(now)
@@ -89,8 +96,8 @@ impl Component for BranchUnit {
                 count: (warp_inst.lanes & warp_inst.operands.preds[0]).count(),
                 apart: apart(&warp_inst),
             };
-            self.instructions += 1;
-            self.entered = Some(resolved.clone());
+            self.state.instructions += 1;
+            self.state.entered = Some(resolved.clone());
             let spent = now.since(warp_inst.issued) + self.ports.resolved.latency();
             self.ports.resolved.send_after(
                 now,
@@ -103,9 +110,8 @@ impl Component for BranchUnit {
     }
 
     fn reset(&mut self) {
-        self.entered = None;
-        self.instructions = 0;
-        self.ports.input.clear();
+        self.state = State::default();
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
@@ -113,7 +119,7 @@ impl Component for BranchUnit {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let entered = self.entered.as_ref();
+        let entered = self.state.entered.as_ref();
         probe.bit("valid", Some(entered.is_some()));
         probe.vector("warp", 5, entered.map(|r| u64::from(r.warp)));
         probe.vector("pc", 32, entered.map(|r| u64::from(r.pc)));
@@ -125,6 +131,6 @@ impl Component for BranchUnit {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("instructions", self.instructions);
+        report.count("instructions", self.state.instructions);
     }
 }

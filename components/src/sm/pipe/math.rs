@@ -1,22 +1,22 @@
-//! A math pipe: INT, FP32 (with IMAD), half, FP64, special functions, tensor. They differ in what is sent to them and in time.
+//! A math pipe: INT, FP32 (with IMAD), half, FP64, special functions, tensor. One type for all: the instruction says what to compute.
 //!
 //! ```text
-//!   dispatch --WarpInst--> [pipe] --WarpInst, later--> dispatch
+//!   dispatch --WarpInst--> [pipe] --WarpInst, latency - 3 cycles later--> dispatch
+//!                                 --WarpInst (HGMMA)--> shared memory
 //! ```
 //!
-//! The result is worked out when the operands come, and leaves so that a dependent instruction can issue `latency` cycles after
-//! the issue of this one; the stages in between lie in the link. Whether the pipe can take an instruction (its interval) is the
-//! scheduler's business, which knows of every instruction sent here.
-//!
-//! The operands of a warp group's product lie in shared memory: the tensor pipe hands it on, and shared memory answers in its place.
-//!
-//! | way of a result | cycles |
+//! | Step | Cycles |
 //! |---|---|
-//! | issue to here | 2 |
-//! | here to the write port | latency - 3, at least 1 |
+//! | issue to the pipe's entry | 2 |
+//! | entry to the write port | latency - 3, at least 1 |
 //! | write port to dependent issue | 1 |
 //!
-//! Invariant: results leave in the order in which operands came.
+//! The pipe computes the result at entry and sends it on a link that holds it for the remaining cycles: the link is the pipe's
+//! stages. The scheduler keeps the pipe's issue interval, so the pipe accepts every instruction that it receives.
+//!
+//! The operands of a warp group's product (HGMMA) lie in shared memory. The tensor pipe forwards it; shared memory computes it.
+//!
+//! Invariant: results leave in the order in which operands arrived.
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{Show, Wires};
@@ -36,18 +36,18 @@ pub struct Ports {
     pub input: InPort<Box<WarpInst>>,
     /// Instructions with their results.
     pub output: OutPort<Box<WarpInst>>,
-    /// Of a tensor pipe, products of warp groups to shared memory.
+    /// Tensor pipe only: products of warp groups, to shared memory.
     pub group: Option<OutPort<Box<WarpInst>>>,
 }
 
 warpwave_hw::show_ports!(Ports: input, output, group);
 
-/// What a pipe counts.
+/// Counters of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
     /// Warp instructions.
     pub instructions: u64,
-    /// Cycles in which an instruction held the pipe's entry.
+    /// Cycles in which an instruction occupied the pipe's entry.
     pub busy_cycles: u64,
 }
 
@@ -55,6 +55,12 @@ pub struct Stats {
 pub struct MathPipe {
     path: Path,
     ports: Ports,
+    state: State,
+}
+
+/// What `reset` clears.
+#[derive(Default)]
+struct State {
     /// Warp and program counter of the instruction that entered in the last tick.
     entered: Option<(u8, u32)>,
     stats: Stats,
@@ -66,14 +72,11 @@ impl MathPipe {
         MathPipe {
             path,
             ports,
-            entered: None,
-            stats: Stats::default(),
+            state: State::default(),
         }
     }
-}
 
-impl MathPipe {
-    /// Whether an instruction can be taken, wherever it goes.
+    /// True if both outputs have room, as the pipe cannot know where the next instruction goes.
     #[inline]
     fn has_room(&self, now: Cycle) -> bool {
         self.ports.output.has_room(now) && self.ports.group.as_ref().is_none_or(|group| group.has_room(now))
@@ -102,24 +105,22 @@ impl Component for MathPipe {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.entered = None;
+        self.state.entered = None;
         while self.has_room(now)
             && let Some(mut warp_inst) = self.ports.input.recv(now)
         {
+            let timing = warp_inst.timing();
+            self.state.stats.instructions += 1;
+            self.state.stats.busy_cycles += u64::from(timing.interval);
+            self.state.entered = Some((warp_inst.warp, warp_inst.pc));
             if let Some(group) = &mut self.ports.group
                 && warp_inst.inst().op == Opcode::Hgmma
             {
-                self.stats.instructions += 1;
-                self.stats.busy_cycles += u64::from(warp_inst.timing().interval);
-                self.entered = Some((warp_inst.warp, warp_inst.pc));
                 group.send(now, warp_inst);
                 continue;
             }
             compute(&mut warp_inst);
-            let timing = warp_inst.timing();
-            self.stats.instructions += 1;
-            self.stats.busy_cycles += u64::from(timing.interval);
-            self.entered = Some((warp_inst.warp, warp_inst.pc));
+            // 2: the link to the write port and the release to the scheduler take a cycle each.
             let spent = now.since(warp_inst.issued) + 2;
             self.ports
                 .output
@@ -129,9 +130,8 @@ impl Component for MathPipe {
     }
 
     fn reset(&mut self) {
-        self.entered = None;
-        self.stats = Stats::default();
-        self.ports.input.clear();
+        self.state = State::default();
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
@@ -139,9 +139,9 @@ impl Component for MathPipe {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.bit("valid", Some(self.entered.is_some()));
-        probe.vector("warp", 5, self.entered.map(|(warp, _)| u64::from(warp)));
-        probe.vector("pc", 32, self.entered.map(|(_, pc)| u64::from(pc)));
+        probe.bit("valid", Some(self.state.entered.is_some()));
+        probe.vector("warp", 5, self.state.entered.map(|(warp, _)| u64::from(warp)));
+        probe.vector("pc", 32, self.state.entered.map(|(_, pc)| u64::from(pc)));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -149,7 +149,7 @@ impl Component for MathPipe {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("instructions", self.stats.instructions);
-        report.count("busy_cycles", self.stats.busy_cycles);
+        report.count("instructions", self.state.stats.instructions);
+        report.count("busy_cycles", self.state.stats.busy_cycles);
     }
 }

@@ -1,4 +1,4 @@
-//! What the CTA manager tells others of a warp: how it starts, and how it went wrong.
+//! Messages about one warp: its start, for the sub-core, and its trap, for GigaThread.
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
@@ -6,7 +6,7 @@ use super::Resident;
 use crate::proto::launch::{Trap, TrapKind};
 use crate::proto::warp::{WarpStart, thread_position};
 
-/// What a sub-core must know of a warp.
+/// The start of a warp in a slot of a sub-core.
 pub(super) fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
     let grid = &resident.grid;
     let shared = grid.shared_bytes.next_multiple_of(shared_unit);
@@ -21,6 +21,7 @@ pub(super) fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, 
     }
 }
 
+/// The trap of a warp, located by its lowest lane.
 pub(super) fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask) -> Trap {
     let lane = lanes.lowest().unwrap_or(0) as u32;
     let inst = &resident.grid.program.code()[pc as usize];

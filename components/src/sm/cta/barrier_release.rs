@@ -1,0 +1,68 @@
+//! Block barriers: complete when the last warp has arrived, released when the barrier's latency is over.
+
+use warpwave_hw::time::Cycle;
+
+use super::CtaManager;
+use crate::proto::warp::{WarpCommand, WarpInfo};
+use crate::sm::barrier::Opened;
+
+/// Cycles of a barrier's latency that have passed when the last arrival is here: the link from the scheduler.
+const ARRIVAL_CYCLES: u64 = 1;
+
+/// A complete barrier whose latency is not over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingRelease {
+    /// Cycle of the release.
+    pub(super) at: Cycle,
+    /// Warp slots to release, for each sub-core.
+    warps: [u32; 8],
+    /// Result of a counting barrier (BAR.RED): threads whose predicate held.
+    count: Option<u32>,
+}
+
+impl CtaManager {
+    /// Schedules the release of every complete barrier of a CTA.
+    pub(super) fn complete_barriers(&mut self, cta: usize, now: Cycle) {
+        let state = &mut self.state;
+        let Some(resident) = &mut state.residents[cta] else {
+            return;
+        };
+        while let Some(Opened { waiting, count }) = resident.barriers.open(resident.live) {
+            let mut warps = [0; 8];
+            for index in (0..64).filter(|index| waiting >> index & 1 == 1) {
+                let (subcore, slot) = resident.places[index];
+                warps[subcore as usize] |= 1 << slot;
+            }
+            let total = self.config.barrier.base_latency + self.config.barrier.per_warp * resident.grid.warps();
+            let wait = u64::from(total).saturating_sub(ARRIVAL_CYCLES).max(1);
+            state.stats.barriers += 1;
+            state.stats.barrier_latency.record(u64::from(total));
+            state.releases.push(PendingRelease {
+                at: now + (wait - 1),
+                warps,
+                count,
+            });
+        }
+    }
+
+    /// Releases the barriers that are due, once every link has room.
+    pub(super) fn release_barriers(&mut self, now: Cycle) {
+        let ports = &mut self.ports;
+        self.state.releases.retain(|release| {
+            let ready = release.at <= now
+                && (0..ports.command.len()).all(|s| {
+                    let can_count = release.count.is_none() || ports.start[s].has_room(now);
+                    release.warps[s] == 0 || (ports.command[s].has_room(now) && can_count)
+                });
+            if ready {
+                for (s, &warps) in release.warps.iter().enumerate().filter(|(_, warps)| **warps != 0) {
+                    ports.command[s].send(now, WarpCommand::Release(warps));
+                    if let Some(count) = release.count {
+                        ports.start[s].send(now, WarpInfo::Counted { warps, count });
+                    }
+                }
+            }
+            !ready
+        });
+    }
+}
