@@ -1,29 +1,37 @@
-//! The dispatch unit of a sub-core: reads operands for what the scheduler chose, sends it into its pipe, and stores results.
+//! The dispatch unit of a sub-core: reads the operands of an issued instruction, sends it into its pipe, and writes results back.
 //!
 //! ```text
-//!   scheduler --Issue--> [dispatch] --WarpInst--> int fp32 half fp64 sfu tensor | lsu | branch
-//!             <-Release-           <--WarpInst--  int fp32 half fp64 sfu tensor | lsu, shared
+//!   scheduler --Issue--> [collector -> latch] --WarpInst--> int fp32 half fp64 sfu tensor | lsu | branch
+//!             <-Release- [register file]      <--WarpInst-- int fp32 half fp64 sfu tensor | lsu, shared | branch
+//!   cta --WarpInfo-----> [special registers]
 //! ```
 //!
-//! Results are stored before operands are read, so what is stored in a cycle is read in the same one (the bypass).
+//! The stages of `tick`, in this order:
 //!
-//! | what | cycles |
-//! |---|---|
-//! | issue to operands in the pipe's latch | 2, plus one for each further turn of the fullest register bank |
-//! | result at the write port to the scheduler's release | 1 |
+//! | Stage | What it does | Cycles |
+//! |---|---|---|
+//! | take warp info | a warp starts in a slot, or its counting barrier opens | 0 |
+//! | write back | results go to the register file, and a [`Release`] to the scheduler | 1 to the scheduler |
+//! | dispatch | the instruction in the latch goes into its pipe | 1 to the pipe |
+//! | collect | the next issued instruction reads its operands into the latch | 1, plus one per further turn of the fullest register bank |
 //!
-//! Every result of a math pipe is stored when it comes: such pipes never lose the port. Of the units behind queues, the LSU and
-//! shared memory, each stores one result a cycle (huerta25).
+//! Write-back comes before collect: a result that is written in a cycle is read in that cycle (the bypass). An instruction without
+//! bank conflict passes collect and dispatch in one cycle, so it is in the pipe 2 cycles after its issue.
+//!
+//! A math pipe writes each result in the cycle in which it arrives: the pipes never compete for a write port. The LSU and shared
+//! memory have queues before the port, and each writes one result per cycle (huerta25).
 //!
 //! # Invariants
-//! - One instruction at a time gathers operands; sources are read in the order of issue.
-//! - Boxes go round: as many exist as were ever in flight at once.
+//! - One instruction at a time is in the collector: operands are read in the order of issue.
+//! - Every box of an instruction returns to the pool, so no tick allocates once the pool has its largest size.
 
-mod place;
-mod results;
+mod special_registers;
 mod stats;
+mod writeback;
 
 pub use stats::Stats;
+
+use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
@@ -43,7 +51,7 @@ use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{IssueInfo, WarpInfo, WarpInst, WarpStart};
 use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
-use place::place;
+use special_registers::special_registers;
 
 /// Numbers of a dispatch unit.
 #[derive(Clone, Debug)]
@@ -64,45 +72,74 @@ pub struct Config {
 
 /// The links of a dispatch unit.
 pub struct Ports {
-    /// Warps to come, and what their barriers counted.
+    /// Starts of warps and results of counting barriers, from the CTA manager.
     pub start: InPort<WarpInfo>,
-    /// Chosen instructions.
+    /// Issued instructions, from the scheduler.
     pub issue: InPort<Issue>,
-    /// Stored results.
+    /// Completed instructions, to the scheduler.
     pub release: OutPort<Release>,
-    /// To each pipe, in the order of [`Pipe`].
+    /// Instructions with operands, to each pipe in the order of [`Pipe`].
     pub pipes: Vec<OutPort<Box<WarpInst>>>,
-    /// Results of the math pipes.
+    /// Results of the math pipes and the branch unit.
     pub results: Vec<InPort<Box<WarpInst>>>,
-    /// Results of the units behind queues: LSU, shared memory.
+    /// Results of the LSU and of shared memory.
     pub queued: Vec<InPort<Box<WarpInst>>>,
 }
 
 warpwave_hw::show_ports!(Ports: start, issue, release, pipes, results, queued);
 
+/// Bit of [`Ports::start`] in the inbox; the ports of results follow.
+const WARP_INFO: u64 = 1;
+const FIRST_RESULT: u32 = 1;
+
 /// The dispatch unit.
-#[allow(
-    clippy::vec_box,
-    reason = "the boxes travel: taking them out must not move what they hold"
-)]
 pub struct Dispatch {
     path: Path,
     config: Config,
     ports: Ports,
-    /// Numbers `start`, then the results, then the queued ones.
+    /// The input ports with messages in flight: `start`, then `results`, then `queued`.
     inbox: Inbox,
+    log: Log,
+    state: State,
+}
+
+/// What `reset` clears.
+#[allow(
+    clippy::vec_box,
+    reason = "the boxes travel: taking one out must not move its contents"
+)]
+struct State {
     file: RegFile,
+    /// The warp of each slot, as the CTA manager started it.
     warps: Vec<Option<WarpStart>>,
-    /// What the last counting barrier of each warp counted.
+    /// Result of the last counting barrier (BAR.RED) of each warp slot.
     counted: Vec<u32>,
+    /// The instruction in the collector, and the cycle in which its operands are complete.
+    latch: Option<(Cycle, Box<WarpInst>)>,
+    /// Boxes not in use.
     pool: Vec<Box<WarpInst>>,
-    /// The instruction that gathers operands, and when it has them.
-    gathering: Option<(Cycle, Box<WarpInst>)>,
-    /// What the last tick did, for the waveform.
+    /// Pipe, warp and program counter that the last tick dispatched, for the waveform.
     sent: Option<(Pipe, u8, u32)>,
+    /// Warp and program counter of the last result written in the last tick, for the waveform.
     stored: Option<(u8, u32)>,
     stats: Stats,
-    log: Log,
+}
+
+warpwave_hw::warm!(State: file, latch, stats, warps);
+
+impl State {
+    fn new(config: &Config) -> Self {
+        State {
+            file: RegFile::new(config.rows, config.warps),
+            warps: vec![None; config.warps],
+            counted: vec![0; config.warps],
+            latch: None,
+            pool: Vec::new(),
+            sent: None,
+            stored: None,
+            stats: Stats::default(),
+        }
+    }
 }
 
 impl Dispatch {
@@ -114,15 +151,8 @@ impl Dispatch {
         let results = ports.results.iter().chain(&ports.queued);
         results.for_each(|port| _ = inbox.add(port));
         Dispatch {
+            state: State::new(&config),
             inbox,
-            file: RegFile::new(config.rows, config.warps),
-            warps: vec![None; config.warps],
-            counted: vec![0; config.warps],
-            pool: Vec::new(),
-            gathering: None,
-            sent: None,
-            stored: None,
-            stats: Stats::default(),
             log: Log::default(),
             path,
             config,
@@ -130,7 +160,7 @@ impl Dispatch {
         }
     }
 
-    /// Tells the log what happens from now on.
+    /// Sends events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
@@ -140,81 +170,101 @@ impl Dispatch {
         self.log.emit(at, self.config.subcore, warp, kind);
     }
 
-    fn note(&mut self, note: WarpInfo) {
-        match note {
-            WarpInfo::Start(start) => {
-                let slot = start.warp as usize;
-                self.file.assign(slot, start.grid.registers as usize);
-                self.warps[slot] = Some(start);
-                self.counted[slot] = 0;
+    fn take_warp_info(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        while let Some(info) = self.ports.start.recv(now) {
+            match info {
+                WarpInfo::Start(start) => {
+                    let slot = start.warp as usize;
+                    state.file.assign(slot, start.grid.registers as usize);
+                    state.warps[slot] = Some(start);
+                    state.counted[slot] = 0;
+                }
+                WarpInfo::Counted { warps, count } => bits(warps).for_each(|slot| state.counted[slot] = count),
             }
-            WarpInfo::Counted { warps, count } => bits(warps).for_each(|slot| self.counted[slot] = count),
         }
     }
 
-    fn send_gathered(&mut self, now: Cycle) {
-        let Some((ready, warp_inst)) = &self.gathering else {
+    /// Sends the instruction in the latch into its pipe, if its operands are complete and the pipe has room.
+    fn dispatch(&mut self, now: Cycle) {
+        let Some((ready, warp_inst)) = &self.state.latch else {
             return;
         };
         let pipe = warp_inst.info.pipe;
         if *ready > now || !self.ports.pipes[pipe as usize].has_room(now) {
             return;
         }
-        if let Some((_, warp_inst)) = self.gathering.take() {
-            self.stats.instructions += 1;
-            self.stats.thread_instructions += u64::from(warp_inst.lanes.count());
-            self.sent = Some((pipe, warp_inst.warp, warp_inst.pc));
-            let number = warp_inst.issued.0;
-            self.emit(now, warp_inst.warp, EventKind::Send { number });
-            let skipped = warp_inst.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
-            if skipped && self.ports.release.has_room(now) {
-                self.finish(warp_inst, now);
-            } else {
-                self.ports.pipes[pipe as usize].send(now, warp_inst);
-            }
+        let Some((_, warp_inst)) = self.state.latch.take() else {
+            return;
+        };
+        self.state.stats.instructions += 1;
+        self.state.stats.thread_instructions += u64::from(warp_inst.lanes.count());
+        self.state.sent = Some((pipe, warp_inst.warp, warp_inst.pc));
+        let number = warp_inst.issued.0;
+        self.emit(now, warp_inst.warp, EventKind::Send { number });
+        // An instruction without lanes computes nothing. The LSU and the branch unit still count on it.
+        let skips_pipe = warp_inst.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
+        if skips_pipe && self.ports.release.has_room(now) {
+            self.complete(warp_inst, now);
+        } else {
+            self.ports.pipes[pipe as usize].send(now, warp_inst);
         }
     }
 
-    fn gather_next(&mut self, now: Cycle) {
+    /// Takes the next issued instruction and reads its operands into the latch.
+    fn collect(&mut self, now: Cycle) {
         let Some(issue) = self.ports.issue.recv(now) else {
             return;
         };
         let (warp, pc) = (issue.warp(), issue.pc());
-        let start = self.warps[warp as usize].as_ref().expect("an issued warp has started");
-        let mut warp_inst = match self.pool.pop() {
-            Some(warp_inst) => warp_inst,
-            None => Box::new(WarpInst::blank(self.config.subcore, start.grid.clone())),
-        };
-        if !std::sync::Arc::ptr_eq(&warp_inst.grid, &start.grid) {
-            warp_inst.grid = start.grid.clone();
-        }
+        // The link from the scheduler takes a cycle.
+        let issued = Cycle(now.0 - 1);
+        self.emit(now, warp, EventKind::Gather { number: issued.0 });
+        let state = &mut self.state;
+        let start = state.warps[warp as usize].as_ref().expect("an issued warp has started");
         let grid = &*start.grid;
         let inst = &grid.program.code()[pc as usize];
         let decoded = &grid.program.decoded()[pc as usize];
         let timing = &grid.timing[pc as usize];
+        let mut warp_inst = match state.pool.pop() {
+            Some(warp_inst) => warp_inst,
+            None => Box::new(WarpInst::blank(self.config.subcore, start.grid.clone())),
+        };
+        // Another grid has begun since the box was used. The comparison spares the reference count.
+        if !Arc::ptr_eq(&warp_inst.grid, &start.grid) {
+            warp_inst.grid = start.grid.clone();
+        }
         warp_inst.info = IssueInfo::of(inst, decoded, timing);
         warp_inst.warp = warp;
         warp_inst.pc = pc;
         warp_inst.group = issue.group();
-        warp_inst.issued = Cycle(now.0 - 1);
-        self.emit(now, warp, EventKind::Gather { number: now.0 - 1 });
+        warp_inst.issued = issued;
         warp_inst.block = start.block;
         warp_inst.index = start.index;
         warp_inst.shared_base = start.shared_base;
-        gather(&mut warp_inst, (inst, decoded), issue.active(), &self.file, || Place {
-            barrier_count: self.counted[warp as usize],
-            ..place(&self.config, start, now)
+        gather(&mut warp_inst, (inst, decoded), issue.active(), &state.file, || Place {
+            barrier_count: state.counted[warp as usize],
+            ..special_registers(&self.config, start, now)
         });
-        let cycles = u64::from(timing.operand_cycles);
-        self.stats.bank_conflict_cycles += cycles - 1;
-        self.gathering = Some((now + (cycles - 1), warp_inst));
+        let conflict_cycles = u64::from(timing.operand_cycles) - 1;
+        state.stats.bank_conflict_cycles += conflict_cycles;
+        state.latch = Some((now + conflict_cycles, warp_inst));
+    }
+
+    /// Busy while a result or an issued instruction waits; else until the operands are complete or the pipe has room.
+    fn activity(&mut self, now: Cycle) -> Activity {
+        if self.has_result(now) {
+            return Activity::Busy;
+        }
+        match &self.state.latch {
+            Some((ready, _)) if *ready > now => Activity::Until(*ready),
+            Some((_, warp_inst)) => self.ports.pipes[warp_inst.info.pipe as usize].await_room(now),
+            None => Activity::busy_if(self.ports.issue.is_ready(now)),
+        }
     }
 }
 
-/// Number of the first result's port in the inbox.
-const FIRST_RESULT: u32 = 1;
-
-warpwave_hw::warm!(Dispatch: file, gathering, stats, warps; ports);
+warpwave_hw::warm!(Dispatch: ; state, ports);
 
 impl Component for Dispatch {
     fn path(&self) -> &Path {
@@ -222,67 +272,45 @@ impl Component for Dispatch {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.stored = None;
-        self.sent = None;
-        let under_way = self.inbox.under_way();
-        if under_way & 1 != 0 {
-            while let Some(note) = self.ports.start.recv(now) {
-                self.note(note);
+        self.state.stored = None;
+        self.state.sent = None;
+        let in_flight = self.inbox.under_way();
+        if in_flight & WARP_INFO != 0 {
+            self.take_warp_info(now);
+        }
+        self.write_back(in_flight >> FIRST_RESULT, now);
+        self.dispatch(now);
+        if self.state.latch.is_none() {
+            self.collect(now);
+            // Without bank conflict the operands are complete at once. One instruction per cycle is dispatched.
+            if self.state.sent.is_none() {
+                self.dispatch(now);
             }
         }
-        if under_way >> FIRST_RESULT != 0 {
-            self.take_results(under_way >> FIRST_RESULT, now);
-        }
-        if self.gathering.is_some() {
-            self.send_gathered(now);
-        }
-        if self.gathering.is_none() {
-            self.gather_next(now);
-            // A free latch sends in the cycle in which it gathers, so operands are under way after one cycle.
-            if self.sent.is_none() {
-                self.send_gathered(now);
-            }
-        }
-        if self.has_result(now) {
-            return Activity::Busy;
-        }
-        match &self.gathering {
-            Some((ready, _)) if *ready > now => Activity::Until(*ready),
-            Some((_, warp_inst)) => self.ports.pipes[warp_inst.info.pipe as usize].await_room(now),
-            None => Activity::busy_if(self.ports.issue.is_ready(now)),
-        }
+        self.activity(now)
     }
 
     fn reset(&mut self) {
-        self.file = RegFile::new(self.config.rows, self.config.warps);
-        self.warps.fill(None);
-        self.counted.fill(0);
-        self.gathering = None;
-        self.sent = None;
-        self.stored = None;
-        self.stats = Stats::default();
-        self.ports.start.clear();
-        self.ports.issue.clear();
-        self.ports
-            .results
-            .iter_mut()
-            .chain(&mut self.ports.queued)
-            .for_each(InPort::clear);
+        self.state = State::new(&self.config);
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.gathering.is_none()
+        self.state.latch.is_none()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.bit("dispatch_valid", Some(self.sent.is_some()));
-        probe.state("dispatch_pipe", &PIPE_NAMES, self.sent.map(|(pipe, ..)| pipe as usize));
-        probe.vector("dispatch_warp", 5, self.sent.map(|(_, warp, _)| u64::from(warp)));
-        probe.vector("dispatch_pc", 32, self.sent.map(|(.., pc)| u64::from(pc)));
-        probe.bit("collector_busy", Some(self.gathering.is_some()));
-        probe.bit("writeback_valid", Some(self.stored.is_some()));
-        probe.vector("writeback_warp", 5, self.stored.map(|(warp, _)| u64::from(warp)));
-        probe.vector("writeback_pc", 32, self.stored.map(|(_, pc)| u64::from(pc)));
+        let State {
+            sent, stored, latch, ..
+        } = &self.state;
+        probe.bit("dispatch_valid", Some(sent.is_some()));
+        probe.state("dispatch_pipe", &PIPE_NAMES, sent.map(|(pipe, ..)| pipe as usize));
+        probe.vector("dispatch_warp", 5, sent.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector("dispatch_pc", 32, sent.map(|(.., pc)| u64::from(pc)));
+        probe.bit("collector_busy", Some(latch.is_some()));
+        probe.bit("writeback_valid", Some(stored.is_some()));
+        probe.vector("writeback_warp", 5, stored.map(|(warp, _)| u64::from(warp)));
+        probe.vector("writeback_pc", 32, stored.map(|(_, pc)| u64::from(pc)));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -290,6 +318,6 @@ impl Component for Dispatch {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.stats.report(report);
+        self.state.stats.report(report);
     }
 }

@@ -1,13 +1,13 @@
-//! What a dispatch unit counts.
+//! Counters of a dispatch unit.
 
 use warpwave_hw::stats::Report;
 
-/// What a dispatch unit counts.
+/// Counters of a dispatch unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Instructions sent on.
+    /// Instructions sent into pipes.
     pub instructions: u64,
-    /// Their lanes in which the guard holds.
+    /// Lanes of these instructions in which the guard holds.
     pub thread_instructions: u64,
     /// Cycles lost to register-bank conflicts.
     pub bank_conflict_cycles: u64,

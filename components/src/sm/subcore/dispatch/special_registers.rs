@@ -1,4 +1,4 @@
-//! What special registers read: where a warp is in the machine and in its grid, and when.
+//! Values of the special registers of a warp: its place in the GPU and in its grid, and the clock.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::special::Place;
@@ -7,8 +7,8 @@ use warpwave_isa::lane::WARP_SIZE;
 use super::Config;
 use crate::proto::warp::WarpStart;
 
-/// The place of a warp, but for what its barriers counted.
-pub(super) fn place(config: &Config, start: &WarpStart, now: Cycle) -> Place {
+/// The special registers of a warp in cycle `now`, except the result of its last counting barrier.
+pub(super) fn special_registers(config: &Config, start: &WarpStart, now: Cycle) -> Place {
     let grid = &start.grid;
     Place {
         block_size: grid.block,

@@ -1,5 +1,6 @@
-//! Results come in: they are stored, the scheduler hears of it, the box is free again.
+//! Write-back: results go to the register file, their instruction is complete, and its box returns to the pool.
 
+use warpwave_hw::grow::push;
 use warpwave_hw::link::InPort;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::{Opcode, Pipe};
@@ -9,20 +10,19 @@ use super::{Dispatch, FIRST_RESULT};
 use crate::proto::event::EventKind;
 use crate::proto::issue::Release;
 use crate::proto::warp::{IssueInfo, WarpInst};
-use warpwave_hw::grow::push;
 
 impl Dispatch {
-    /// Stores what has come in, lower ports first.
-    pub(super) fn take_results(&mut self, mut under_way: u64, now: Cycle) {
+    /// Writes the results that have arrived, lower ports first. Bit n of `ports` is set if port n has a message in flight.
+    pub(super) fn write_back(&mut self, mut ports: u64, now: Cycle) {
         let n_results = self.ports.results.len();
-        while under_way != 0 && self.ports.release.has_room(now) {
-            let n = under_way.trailing_zeros() as usize;
+        while ports != 0 && self.ports.release.has_room(now) {
+            let n = ports.trailing_zeros() as usize;
             if let Some(warp_inst) = self.result_port(n).recv(now) {
                 self.store(warp_inst, now);
-                // What is queued gives one result a cycle, a pipe all that it has.
-                under_way &= !(u64::from(n >= n_results) << n);
+                // A queued port writes one result per cycle, a pipe all that have arrived.
+                ports &= !(u64::from(n >= n_results) << n);
             } else {
-                under_way &= under_way - 1;
+                ports &= ports - 1;
             }
         }
     }
@@ -35,14 +35,14 @@ impl Dispatch {
         }
     }
 
-    /// Whether a result could be stored in the next cycle.
+    /// True if a result can be written in the next cycle.
     pub(super) fn has_result(&mut self, now: Cycle) -> bool {
-        let mut under_way = self.inbox.under_way() >> FIRST_RESULT;
-        while under_way != 0 {
-            if self.result_port(under_way.trailing_zeros() as usize).is_ready(now) {
+        let mut ports = self.inbox.under_way() >> FIRST_RESULT;
+        while ports != 0 {
+            if self.result_port(ports.trailing_zeros() as usize).is_ready(now) {
                 return true;
             }
-            under_way &= under_way - 1;
+            ports &= ports - 1;
         }
         false
     }
@@ -56,46 +56,46 @@ impl Dispatch {
             ..
         } = warp_inst.info;
         if pipe == Pipe::Control {
-            // Nothing to store: the branch unit has told the scheduler, and gives the box back.
+            // The branch unit has sent its result to the scheduler and returns the box here.
             let number = warp_inst.issued.0;
             self.emit(now, warp_inst.warp, EventKind::Store { number });
-            push(&mut self.pool, warp_inst);
+            push(&mut self.state.pool, warp_inst);
             return;
         }
         let (warp, lanes) = (warp_inst.warp as usize, warp_inst.lanes);
         for (n, words) in warp_inst.results.words[..result_words as usize].iter().enumerate() {
             let reg = dst.offset(n as u8);
-            self.file.write(warp, reg, words, lanes);
+            self.state.file.write(warp, reg, words, lanes);
         }
         if sets_predicates {
             self.store_predicates(&warp_inst);
         }
-        self.stats.writebacks += 1;
-        self.stored = Some((warp_inst.warp, warp_inst.pc));
-        self.finish(warp_inst, now);
+        self.state.stats.writebacks += 1;
+        self.state.stored = Some((warp_inst.warp, warp_inst.pc));
+        self.complete(warp_inst, now);
     }
 
     fn store_predicates(&mut self, warp_inst: &WarpInst) {
         let inst = warp_inst.inst();
         let all: [Pred; Pred::COUNT] = std::array::from_fn(|n| Pred(n as u8));
-        let named = match inst.op {
+        let written = match inst.op {
             Opcode::R2p => &all[..],
             op => &inst.pdst[..op.row().pdst as usize],
         };
-        for (&pred, &value) in named.iter().zip(&warp_inst.results.preds) {
-            self.file
-                .write_predicate(warp_inst.warp as usize, pred, value, warp_inst.lanes);
+        let (warp, lanes) = (warp_inst.warp as usize, warp_inst.lanes);
+        for (&pred, &value) in written.iter().zip(&warp_inst.results.preds) {
+            self.state.file.write_predicate(warp, pred, value, lanes);
         }
     }
 
-    /// The instruction is over: its scheduler may know, its box is free. Posted stores report their end through the LSU.
-    pub(super) fn finish(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
+    /// Releases the instruction's registers at the scheduler and reuses its box. The LSU reports the end of a posted store itself.
+    pub(super) fn complete(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Store { number });
         if !warp_inst.info.is_posted {
             let release = Release::new(warp_inst.warp, warp_inst.pc, warp_inst.group);
             self.ports.release.send(now, release);
         }
-        push(&mut self.pool, warp_inst);
+        push(&mut self.state.pool, warp_inst);
     }
 }
