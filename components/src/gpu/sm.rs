@@ -134,7 +134,7 @@ fn join_blocks(sm: &Blocks<'_>, neighbours: SmNeighbours, subcores: SubcorePorts
         lsu: unit::Ports {
             input: subcores.memory,
             output: subcores.memory_done,
-            note: subcores.note,
+            ack: subcores.ack,
             shared: to_shared,
             l1: to_l1,
             answer,

@@ -6,7 +6,7 @@ use warpwave_hw::tile::TileBuilder;
 use warpwave_isa::opcode::Pipe;
 
 use super::wiring::{
-    BRANCH, BRANCH_SPENT, BULK_DONE, Block, Blocks, COMMAND, EVENT, ISSUE, MEMORY, MEMORY_DONE, NOTE, PIPE, PIPE_DONE,
+    ACK, BRANCH, BRANCH_SPENT, BULK_DONE, Block, Blocks, COMMAND, EVENT, ISSUE, MEMORY, MEMORY_DONE, PIPE, PIPE_DONE,
     PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, START,
 };
 use crate::config::{GpuConfig, PIPES, PipePreset, PipeRow};
@@ -27,7 +27,7 @@ pub(super) struct SubcorePorts {
     pub shared_done: Vec<OutPort<Box<WarpInst>>>,
     pub products: Vec<InPort<Box<WarpInst>>>,
     pub bulk_done: Vec<OutPort<Box<WarpInst>>>,
-    pub note: Vec<OutPort<LsuAck>>,
+    pub ack: Vec<OutPort<LsuAck>>,
 }
 
 /// The math pipes, those with numbers in the preset.
@@ -77,7 +77,7 @@ pub(super) fn build_subcore(
         issue,
         release: releases,
         resolved: branches,
-        note: keep_output(&mut ends.note, here.join_to(sm, &NOTE)),
+        ack: keep_output(&mut ends.ack, here.join_to(sm, &ACK)),
     };
     let config = scheduler_config(here.config, subcore);
     let scheduler = Scheduler::new(here.path.child("scheduler"), config, ports);

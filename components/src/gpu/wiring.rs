@@ -110,7 +110,7 @@ links! {
     ISSUE:             Issue             = "issue",            1,             2,             Scheduler -> Dispatch;
     RELEASE:           Release           = "release",          1,             8,             Dispatch -> Scheduler;
     RESOLVED:          Resolved          = "resolved",         1,             24,            BranchUnit -> Scheduler;
-    NOTE:              LsuAck        = "note",             1,             32,            Lsu -> Scheduler;
+    ACK:               LsuAck        = "note",             1,             32,            Lsu -> Scheduler;
     BRANCH:            Box<WarpInst>       = "branch.in",        1,             4,             Dispatch -> BranchUnit;
     BRANCH_SPENT:      Box<WarpInst>       = "branch.spent",     1,             4,             BranchUnit -> Dispatch;
     MEMORY:            Box<WarpInst>       = "memory",           1,             memory_queue,  Dispatch -> Lsu;

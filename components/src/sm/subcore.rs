@@ -1,13 +1,13 @@
-//! A sub-core: one scheduler, one dispatch unit, and what they keep of their warps.
+//! A sub-core: one warp scheduler, one dispatch unit, and their parts.
 //!
-//! [`scheduler`] is a component built from the units [`warp`], [`ibuffer`], [`scoreboard`], [`copies`], [`stall`] and [`policy`];
-//! [`dispatch`] is one built from [`regfile`] and [`collector`].
+//! The component [`scheduler`] is built from [`warp`], [`ibuffer`], [`scoreboard`], [`async_groups`], [`stall`] and [`policy`].
+//! The component [`dispatch`] is built from [`regfile`] and [`collector`].
 
 pub mod stall;
 
 pub mod scoreboard;
 
-pub mod copies;
+pub mod async_groups;
 
 pub mod ibuffer;
 

@@ -14,7 +14,7 @@ use super::Listener;
 pub type States = [u64; stall::STATES];
 
 /// Place of the state of a warp that issues.
-pub const SELECTED: usize = stall::State::Selected as usize;
+pub const SELECTED: usize = stall::WarpState::Selected as usize;
 
 /// Stretches that a run is cut into, at most.
 const STRETCHES: usize = 240;
@@ -186,7 +186,7 @@ mod tests {
     /// A warp that starts in cycle 10, issues 7 in 14 after 4 cycles of `wait`, 8 in 20, and is over in 30.
     fn one_warp() -> Profile {
         let mut profile = Profile::default();
-        let wait = stall::State::Wait as u8;
+        let wait = stall::WarpState::Wait as u8;
         let issue = |pc| EventKind::Issue {
             pc,
             lanes: 0xff,

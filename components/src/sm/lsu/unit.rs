@@ -85,7 +85,7 @@ pub struct Ports {
     /// Their ends, to each sub-core.
     pub output: Vec<OutPort<Box<WarpInst>>>,
     /// To each scheduler.
-    pub note: Vec<OutPort<LsuAck>>,
+    pub ack: Vec<OutPort<LsuAck>>,
     /// What concerns shared memory, and shuffles.
     pub shared: OutPort<Box<WarpInst>>,
     /// To the L1.
@@ -100,7 +100,7 @@ pub struct Ports {
     pub bulk: Option<OutPort<Box<WarpInst>>>,
 }
 
-warpwave_hw::show_ports!(Ports: input, output, note, shared, l1, answer, trap, cluster, bulk);
+warpwave_hw::show_ports!(Ports: input, output, ack, shared, l1, answer, trap, cluster, bulk);
 
 /// The links of an LSU that clusters alone need.
 pub struct ClusterPorts {

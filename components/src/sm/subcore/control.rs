@@ -1,4 +1,4 @@
-//! What a control instruction does to its warp, once the lanes in which its guard holds are known.
+//! Control instructions: their effect on the warp, once the lanes in which the guard holds are known.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::barrier;
@@ -11,8 +11,8 @@ use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::warp::ClusterState;
 
 impl Scheduler {
-    /// Carries out the control instruction at `pc` in `lanes`, with operands A and B and the number of lanes whose predicate holds.
-    /// Lanes of `apart` give another operand A.
+    /// Executes the control instruction at `pc` in `lanes`, with operands A and B and the number of lanes whose predicate holds.
+    /// Operand A of the lanes in `apart` differs from `a`.
     pub(super) fn resolve(
         &mut self,
         slot: usize,
@@ -22,7 +22,8 @@ impl Scheduler {
         [a, b, count]: [u32; 3],
         now: Cycle,
     ) {
-        let warp = self
+        let state = &mut self.state;
+        let warp = state
             .warps
             .get_mut(slot)
             .expect("control instructions belong to resident warps");
@@ -31,9 +32,9 @@ impl Scheduler {
         let flow = &mut warp.flow;
         match inst.op {
             Opcode::Bra => {
-                self.stats.branches += 1;
+                state.stats.branches += 1;
                 let taken = lanes & flow.active();
-                self.stats.divergent_branches += u64::from(!taken.is_empty() && taken != flow.active());
+                state.stats.divergent_branches += u64::from(!taken.is_empty() && taken != flow.active());
                 flow.branch(lanes, inst.target);
             }
             Opcode::Bssy => flow.bssy(inst.conv),
@@ -45,7 +46,7 @@ impl Scheduler {
             }
             Opcode::Bar if inst.mods.count == 1 => {
                 flow.step();
-                self.outbox.push(WarpEvent::Arrive {
+                state.outbox.push(WarpEvent::Arrive {
                     warp: slot as u8,
                     barrier: a as u8,
                     threads: b,
@@ -59,7 +60,7 @@ impl Scheduler {
                     *warp.barrier_count.get_or_insert(0) += count;
                 }
                 if warp.flow.arrive() {
-                    self.arrive(slot);
+                    self.arrive_at_barrier(slot);
                 }
             }
             Opcode::Exit => {
@@ -107,39 +108,39 @@ impl Scheduler {
                 let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
                 warp.resume_at = now + cycles.max(1);
                 warp.asleep = true;
-                self.timers |= 1 << slot;
+                state.timers |= 1 << slot;
             }
             Opcode::Trap if !lanes.is_empty() => self.trap(slot, pc, lanes),
             _ => flow.step(),
         }
-        if let Some((pc, lanes)) = self.warp(slot).flow.take_split_exchange() {
+        if let Some((pc, lanes)) = self.state.warp(slot).flow.take_split_exchange() {
             self.trap(slot, pc, lanes);
         }
     }
 
-    /// The warp ends the launch. Until the launch is given up the warp stands still.
+    /// Reports a trap, which ends the launch. The warp issues nothing until then.
     fn trap(&mut self, slot: usize, pc: u32, lanes: LaneMask) {
         let warp = slot as u8;
-        self.outbox.push(WarpEvent::Trap { warp, pc, lanes });
-        self.warp(slot).at_barrier = true;
+        self.state.outbox.push(WarpEvent::Trap { warp, pc, lanes });
+        self.state.warp(slot).at_barrier = true;
     }
 
-    /// Tells the CTA manager, once, when every live lane has arrived at the barrier of the cluster.
+    /// Sends the warp's arrival at the cluster's barrier once, when every live lane has arrived.
     fn announce(&mut self, slot: usize) {
-        let warp = self.warp(slot);
+        let warp = self.state.warp(slot);
         let live = warp.flow.live();
         if warp.cluster.announced || live.is_empty() || live & warp.cluster.arrived != live {
             return;
         }
         warp.cluster.announced = true;
-        self.outbox.push(WarpEvent::ArriveCluster { warp: slot as u8 });
+        self.state.outbox.push(WarpEvent::ArriveCluster { warp: slot as u8 });
     }
 
-    /// All live lanes of the warp wait at a barrier, its block's or its cluster's, which may be open already.
+    /// All live lanes of the warp wait at a barrier: its block's, or its cluster's, which may be open already.
     fn all_wait(&mut self, slot: usize, now: Cycle) {
-        let warp = self.warp(slot);
+        let warp = self.state.warp(slot);
         if !warp.cluster.waits {
-            return self.arrive(slot);
+            return self.arrive_at_barrier(slot);
         }
         warp.at_barrier = true;
         if std::mem::take(&mut warp.cluster.open) {
@@ -147,10 +148,11 @@ impl Scheduler {
         }
     }
 
-    /// The barrier of a warp's cluster is open: the warp goes on, now or when it comes there.
-    /// One that has arrived and ended since is not here any more.
+    /// Opens the barrier of the warp's cluster: the warp continues now, or when it waits there. It may have ended since its arrival.
     pub(super) fn open_cluster(&mut self, slot: usize, now: Cycle) {
-        let Some(warp) = self.warps.get_mut(slot) else { return };
+        let Some(warp) = self.state.warps.get_mut(slot) else {
+            return;
+        };
         warp.cluster.arrived = LaneMask::NONE;
         warp.cluster.announced = false;
         if warp.at_barrier && warp.cluster.waits {
@@ -161,20 +163,20 @@ impl Scheduler {
     }
 
     fn pass_cluster_barrier(&mut self, slot: usize, now: Cycle) {
-        let warp = self.warp(slot);
+        let warp = self.state.warp(slot);
         warp.cluster.waits = false;
         warp.at_barrier = false;
         warp.flow.release();
         self.follow(slot, None, now);
     }
 
-    /// All live lanes of the warp are at its block barrier.
-    fn arrive(&mut self, slot: usize) {
-        let warp = self.warp(slot);
+    /// Sends the warp's arrival at its block barrier.
+    fn arrive_at_barrier(&mut self, slot: usize) {
+        let warp = self.state.warp(slot);
         warp.at_barrier = true;
         let (barrier, threads) = warp.barrier;
         let count = warp.barrier_count.take();
-        self.outbox.push(WarpEvent::Arrive {
+        self.state.outbox.push(WarpEvent::Arrive {
             warp: slot as u8,
             barrier,
             threads,

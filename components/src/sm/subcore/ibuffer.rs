@@ -1,47 +1,52 @@
 //! Instruction buffers of a sub-core's warps, and the fetch that fills them.
 //!
-//! One instruction is fetched per cycle, for the warp fetched last while it has room, else for the youngest that has
-//! (huerta25); it is in the buffer `latency` cycles later. A jump empties the warp's buffer, and what was under way for it is
-//! dropped on arrival. Every fetch hits: instruction-cache misses are not modelled.
+//! One instruction is fetched per cycle: for the last warp again while its buffer has room, else for the youngest warp with room
+//! (huerta25). It is in the buffer `latency` cycles later. A jump empties the warp's buffer, and its fetches in flight are dropped
+//! on arrival. Every fetch hits: instruction-cache misses are not modelled.
 
 use warpwave_hw::time::Cycle;
 
-/// Most warp slots.
+/// Upper bound of the warp slots.
 const SLOTS: usize = 32;
 
-/// One fetch under way.
+/// One fetch in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fetch {
     arrives: Cycle,
     warp: u8,
+    /// [`Buffer::jumps`] when the fetch began.
     jumps: u8,
 }
 
 /// One warp's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Buffer {
+    /// Instructions in the buffer.
     ready: u8,
+    /// Instructions in flight to it.
     coming: u8,
-    /// Jumps so far, to tell apart what was fetched before the last one.
+    /// Jumps so far (mod 256): identifies fetches from before the last jump.
     jumps: u8,
 }
 
 /// The buffers of all warps of a sub-core.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IBuffers {
+    /// Capacity of each buffer, in instructions.
     entries: u8,
     latency: u64,
     buffers: [Buffer; SLOTS],
-    /// Ring of fetches, oldest first; as long as a power of two.
+    /// Ring of fetches in flight, oldest first. Its length is a power of two.
     ring: Box<[Fetch]>,
     first: u32,
     n: u32,
-    /// When the oldest of them arrives; [`Cycle::NEVER`] where there is none.
+    /// Arrival of the oldest fetch, or [`Cycle::NEVER`].
     arrives: Cycle,
-    /// Warps with room, bit i for slot i.
-    wanting: u32,
-    /// Warps whose buffer is empty, though it has been fetched for or will be.
+    /// Warps whose buffer has room, bit i for slot i.
+    has_room: u32,
+    /// Warps with an empty buffer that is being filled, bit i for slot i.
     empty: u32,
+    /// The warp of the last fetch.
     last: u8,
 }
 
@@ -62,28 +67,28 @@ impl IBuffers {
             first: 0,
             n: 0,
             arrives: Cycle::NEVER,
-            wanting: 0,
+            has_room: 0,
             empty: 0,
             last: 0,
         }
     }
 
-    /// Whether the warp's next instruction is here.
+    /// True if the warp's next instruction is in its buffer.
     #[inline]
     pub fn has_instruction(&self, warp: usize) -> bool {
         self.buffers[warp % SLOTS].ready > 0
     }
 
-    /// The warp's next instruction is issued.
+    /// Removes the warp's next instruction, which is issued.
     #[inline]
     pub fn take(&mut self, warp: usize) {
         let buffer = &mut self.buffers[warp % SLOTS];
         buffer.ready -= 1;
         self.empty |= u32::from(buffer.ready == 0) << warp;
-        self.wanting |= 1 << warp;
+        self.has_room |= 1 << warp;
     }
 
-    /// The warp goes on somewhere else: its buffer is empty, and fetching starts there.
+    /// Empties the warp's buffer and fetches from its new program counter.
     pub fn jump(&mut self, warp: usize) {
         let buffer = &mut self.buffers[warp];
         *buffer = Buffer {
@@ -92,17 +97,17 @@ impl IBuffers {
             jumps: buffer.jumps.wrapping_add(1),
         };
         self.empty |= 1 << warp;
-        self.wanting |= 1 << warp;
+        self.has_room |= 1 << warp;
     }
 
-    /// Nothing more is fetched for the warp: it has ended, or does not know yet where to go on.
+    /// Stops fetching for the warp: it has exited, or its next program counter is not known yet.
     pub fn stop(&mut self, warp: usize) {
         self.jump(warp);
         self.empty &= !(1 << warp);
-        self.wanting &= !(1 << warp);
+        self.has_room &= !(1 << warp);
     }
 
-    /// Takes the fetches that have arrived; gives the warps whose buffer was empty until now.
+    /// Moves arrived fetches into the buffers. Returns the warps whose buffer was empty before.
     #[inline]
     pub fn arrive(&mut self, now: Cycle) -> u32 {
         if self.arrives > now { 0 } else { self.take_arrived(now) }
@@ -128,28 +133,28 @@ impl IBuffers {
         before & !self.empty
     }
 
-    /// Where the fetch is that is the `n`th after the oldest.
+    /// Index in the ring of the `n`th fetch after the oldest.
     #[inline]
     fn place(&self, n: u32) -> usize {
         self.first.wrapping_add(n) as usize & (self.ring.len() - 1)
     }
 
-    /// Starts this cycle's fetch, and says for which warp. `youngest` gives the youngest of a set of warps.
+    /// Starts this cycle's fetch and returns its warp. `youngest` returns the youngest of a set of warps.
     #[inline]
     pub fn fetch(&mut self, now: Cycle, youngest: impl Fn(u32) -> usize) -> Option<usize> {
-        if self.wanting == 0 || self.n as usize == self.ring.len() {
+        if self.has_room == 0 || self.n as usize == self.ring.len() {
             return None;
         }
-        let warp = if self.wanting >> self.last & 1 == 1 {
+        let warp = if self.has_room >> self.last & 1 == 1 {
             self.last as usize
         } else {
-            youngest(self.wanting)
+            youngest(self.has_room)
         };
         let place = self.place(self.n);
         let buffer = &mut self.buffers[warp % SLOTS];
         buffer.coming += 1;
         if buffer.ready + buffer.coming >= self.entries {
-            self.wanting &= !(1 << warp);
+            self.has_room &= !(1 << warp);
         }
         let arrives = now + self.latency;
         self.arrives = self.arrives.min(arrives);
@@ -163,19 +168,18 @@ impl IBuffers {
         Some(warp)
     }
 
-    /// Whether any buffer has room.
+    /// True if a buffer has room.
     pub fn is_fetching(&self) -> bool {
-        self.wanting != 0
+        self.has_room != 0
     }
 
-    /// When the oldest fetch under way arrives; [`Cycle::NEVER`] where none is.
+    /// Arrival of the oldest fetch in flight, or [`Cycle::NEVER`].
     #[inline]
     pub fn next_arrival(&self) -> Cycle {
         self.arrives
     }
 
-    /// When a fetch arrives that a warp with an empty buffer waits for; [`Cycle::NEVER`] where none does. The others may arrive
-    /// when the next tick comes.
+    /// Arrival of the next fetch for an empty buffer, or [`Cycle::NEVER`]. No warp waits for other fetches, so they need no tick.
     #[inline]
     pub fn next_filling(&self) -> Cycle {
         if self.empty == 0 {
@@ -193,7 +197,7 @@ impl IBuffers {
         filling.next().map_or(Cycle::NEVER, |fetch| fetch.arrives)
     }
 
-    /// Instructions of a warp that are here.
+    /// Number of instructions in a warp's buffer.
     pub fn ready(&self, warp: usize) -> u8 {
         self.buffers[warp].ready
     }

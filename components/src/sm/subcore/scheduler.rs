@@ -1,30 +1,43 @@
-//! The warp scheduler of a sub-core: each cycle it chooses one warp whose next instruction can go, and sends it to dispatch.
+//! The warp scheduler of a sub-core: each cycle it issues the next instruction of one warp.
 //!
 //! ```text
-//!   cta --WarpCommand--> [scheduler] --Issue--> dispatch --> pipes
-//!       <--WarpEvent---              <--Release--/
-//!                                    <--Resolved-- branch unit
-//!                                    <--LsuAck-- lsu
+//!   cta --WarpCommand--> [scheduler] --Issue---> dispatch unit --> pipes
+//!       <--WarpEvent---              <--Release-- dispatch unit
+//!                                    <--Resolved- branch unit
+//!                                    <--LsuAck--- lsu
 //! ```
 //!
-//! A warp may go when it has an instruction in its buffer, no pending write concerns it, its pipe's issue interval is over
-//! (or the memory queue has a place), and the dispatch unit takes one. Control instructions that need no register are resolved
-//! here, at issue; the others go to the branch unit and the warp waits.
+//! The stages of `tick`, in this order. Each has its function:
 //!
-//! | what | cycles |
+//! | Stage | What it does |
 //! |---|---|
-//! | issue to dispatch | 1 |
-//! | result stored to dependent issue | 1 |
-//! | taken branch, from issue to the fetch at its target | `branch_latency` |
+//! | receive | warps start, barriers open, results release registers, branches resolve, memory-queue credits return |
+//! | run timers | sleeps end, fetching restarts after a branch |
+//! | arrive | fetched instructions enter the instruction buffers |
+//! | evaluate | each warp with a change gets its stall reason, or joins the ready set of its pipe |
+//! | issue | of the ready warps whose pipe is free, the [policy](super::policy) chooses one |
+//! | fetch | one instruction is fetched, for one warp |
+//! | retire | warps that have exited, with nothing in flight, leave their slot |
+//! | send events | arrivals, traps and ends go to the CTA manager |
+//!
+//! A warp can issue when its instruction buffer has an instruction, no pending write concerns that instruction, its pipe's issue
+//! interval is over (memory: the queue has a credit), and the dispatch unit has room. A control instruction that reads no register
+//! is resolved at issue. Others go to the branch unit, and their warp waits.
+//!
+//! | From, to | Cycles |
+//! |---|---|
+//! | issue to the dispatch unit | 1 |
+//! | write-back to the issue of a dependent instruction | 1 |
+//! | issue of a taken branch to the fetch at its target | `branch_latency` |
 //!
 //! # Invariants
-//! - Each resident warp is charged one state per cycle: the states' sum is the warps' resident cycles.
-//! - `ready` holds just the warps without a wait.
+//! - Each resident warp is charged one state per cycle: the sum over states is the warps' resident cycles.
+//! - A warp is in the ready set exactly if its `state` is `None`.
 
-mod inbox;
+mod evaluate;
 mod issue;
 mod ready;
-mod states;
+mod receive;
 mod view;
 
 pub use view::Stats;
@@ -47,82 +60,126 @@ use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::Policy;
 use crate::sm::subcore::warp::{Warp, Warps};
 use ready::{PLACES, Ready};
-
-/// The numbers of its ports in its inbox.
-const COMMAND: u32 = 0;
-const NOTE: u32 = 1;
-const RELEASE: u32 = 2;
-const RESOLVED: u32 = 3;
+use view::LastTick;
 
 /// Numbers of a scheduler.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sub-core in its SM.
     pub subcore: u8,
-    /// Warp slots.
+    /// Warp slots, at most 32.
     pub warps: usize,
-    /// Which ready warp goes.
+    /// Which of the eligible warps issues.
     pub policy: SchedulerPolicy,
-    /// Instructions of a warp's buffer.
+    /// Instructions that a warp's buffer holds.
     pub ibuffer_entries: u32,
     /// Cycles of a fetch.
     pub fetch_latency: u32,
     /// Cycles from a branch's issue to the fetch at its target.
     pub branch_latency: u32,
-    /// Places of the sub-core's memory queue.
+    /// Entries of the sub-core's memory queue at the LSU.
     pub memory_queue: u32,
-    /// Core clock, for sleeps.
+    /// Core clock in kHz, for sleeps.
     pub core_khz: u32,
 }
 
 /// The links of a scheduler.
 pub struct Ports {
-    /// Warps to start, barriers that open.
+    /// Warps to start and open barriers, from the CTA manager.
     pub command: InPort<WarpCommand>,
-    /// Arrivals and ends.
+    /// Arrivals at barriers, traps and ends of warps, to the CTA manager.
     pub event: OutPort<WarpEvent>,
-    /// Chosen instructions.
+    /// Issued instructions, to the dispatch unit.
     pub issue: OutPort<Issue>,
-    /// Stored results.
+    /// Completed instructions, from the dispatch unit.
     pub release: InPort<Release>,
-    /// Branches that are known.
+    /// Resolved control instructions, from the branch unit.
     pub resolved: InPort<Resolved>,
-    /// Places and stores that are done.
-    pub note: InPort<LsuAck>,
+    /// Credits of the memory queue and completed stores, from the LSU.
+    pub ack: InPort<LsuAck>,
 }
 
-warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, note);
+warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, ack);
+
+/// Numbers of the input ports in the inbox.
+const COMMAND: u32 = 0;
+const ACK: u32 = 1;
+const RELEASE: u32 = 2;
+const RESOLVED: u32 = 3;
 
 /// The scheduler.
 pub struct Scheduler {
-    pub(super) path: Path,
+    path: Path,
     pub(super) config: Config,
-    pub(super) ports: Ports,
+    ports: Ports,
+    /// The input ports with messages in flight.
     inbox: Inbox,
-    pub(super) warps: Warps,
-    pub(super) ibuffers: IBuffers,
-    policy: Policy,
-    ready: Ready,
-    /// From when each pipe takes another instruction; of the LSU never while its queue has no place.
-    pipe_free: [Cycle; PLACES],
-    credits: u32,
-    /// Warps whose state must be looked at again.
-    dirty: u32,
-    /// Warps whose lanes have all ended.
-    ending: u32,
-    /// Warps of which less is under way than when that was last asked.
-    settled: u32,
-    /// Warps that go on at a known cycle.
-    pub(super) timers: u32,
-    /// Events that wait for room.
-    pub(super) outbox: Vec<WarpEvent>,
-    active_since: Option<Cycle>,
-    issued: Option<view::Issued>,
-    held_back: view::HeldBack,
-    /// First cycle for which the warps that could go have not been charged: since then all have waited for their pipes.
-    uncharged: Cycle,
-    pub(super) stats: Stats,
     log: Log,
+    /// Chooses among the eligible warps. Has state of its own, and its own `clear`.
+    policy: Policy,
+    pub(super) state: State,
+}
+
+/// What `reset` clears. Sets of warps are masks: bit i for slot i.
+pub(super) struct State {
+    /// The warp slots.
+    pub(super) warps: Warps,
+    /// The instruction buffer of each slot, and the fetches in flight.
+    ibuffers: IBuffers,
+    /// The warps without a stall reason, by the pipe that each needs.
+    ready: Ready,
+    /// First cycle in which each pipe accepts an instruction. [`Cycle::NEVER`] for the LSU while no credit is left.
+    pipe_free: [Cycle; PLACES],
+    /// Free entries of the memory queue.
+    credits: u32,
+    /// Warps to evaluate: something changed that may end or begin a stall.
+    reevaluate: u32,
+    /// Warps whose lanes have all exited.
+    exited: u32,
+    /// Warps with less in flight than at the last retire stage, or with a new stall reason. Only these can retire.
+    progressed: u32,
+    /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
+    pub(super) timers: u32,
+    /// Events that wait for room in the link.
+    pub(super) outbox: Vec<WarpEvent>,
+    /// First cycle for which the ready warps are not charged. In each cycle since then they all waited for their pipes.
+    uncharged: Cycle,
+    /// Since when a warp has been resident.
+    active_since: Option<Cycle>,
+    /// What the last tick did, for the waveform.
+    last_tick: LastTick,
+    pub(super) stats: Stats,
+}
+
+warpwave_hw::warm!(State: ibuffers, ready, pipe_free, stats, warps);
+
+impl State {
+    fn new(config: &Config) -> Self {
+        let n = config.warps;
+        State {
+            warps: Warps::new(n),
+            ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
+            ready: Ready::default(),
+            pipe_free: [Cycle::ZERO; PLACES],
+            credits: config.memory_queue,
+            reevaluate: 0,
+            exited: 0,
+            progressed: 0,
+            timers: 0,
+            outbox: Vec::with_capacity(2 * n),
+            uncharged: Cycle::ZERO,
+            active_since: None,
+            last_tick: LastTick::default(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// The warp in a slot, of which a message or a timer has come.
+    pub(super) fn warp(&mut self, slot: usize) -> &mut Warp {
+        self.warps
+            .get_mut(slot)
+            .expect("messages and timers belong to resident warps")
+    }
 }
 
 impl Scheduler {
@@ -132,27 +189,13 @@ impl Scheduler {
         assert!(n <= 32, "{path}: at most 32 warp slots, not {n}");
         let mut inbox = Inbox::default();
         assert_eq!(inbox.add(&ports.command), COMMAND);
-        assert_eq!(inbox.add(&ports.note), NOTE);
+        assert_eq!(inbox.add(&ports.ack), ACK);
         assert_eq!(inbox.add(&ports.release), RELEASE);
         assert_eq!(inbox.add(&ports.resolved), RESOLVED);
         Scheduler {
-            inbox,
-            warps: Warps::new(n),
-            ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
             policy: Policy::new(config.policy, n),
-            ready: Ready::default(),
-            pipe_free: [Cycle::ZERO; PLACES],
-            credits: config.memory_queue,
-            dirty: 0,
-            ending: 0,
-            settled: 0,
-            timers: 0,
-            outbox: Vec::with_capacity(2 * n),
-            active_since: None,
-            issued: None,
-            held_back: view::HeldBack::default(),
-            uncharged: Cycle::ZERO,
-            stats: Stats::default(),
+            state: State::new(&config),
+            inbox,
             log: Log::default(),
             path,
             config,
@@ -160,42 +203,47 @@ impl Scheduler {
         }
     }
 
-    /// Tells the log what happens from now on.
+    /// Sends events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
 
     #[inline]
-    pub(super) fn emit(&self, at: Cycle, warp: usize, kind: EventKind) {
-        self.log.emit(at, self.config.subcore, warp as u8, kind);
+    fn emit(&self, at: Cycle, slot: usize, kind: EventKind) {
+        self.log.emit(at, self.config.subcore, slot as u8, kind);
     }
 
-    pub(super) fn warp(&mut self, warp: usize) -> &mut Warp {
-        self.warps.get_mut(warp).expect("messages come for resident warps only")
+    /// Moves fetched instructions into the buffers. A warp whose buffer was empty may issue now.
+    fn arrive(&mut self, now: Cycle) {
+        self.state.reevaluate |= self.state.ibuffers.arrive(now);
     }
 
-    pub(super) fn look_again(&mut self, warp: usize) {
-        self.dirty |= 1 << warp;
-    }
-
-    fn flush_outbox(&mut self, now: Cycle) {
-        while !self.outbox.is_empty() && self.ports.event.has_room(now) {
-            self.ports.event.send(now, self.outbox.remove(0));
+    fn fetch(&mut self, now: Cycle) {
+        let policy = &self.policy;
+        if let Some(slot) = self.state.ibuffers.fetch(now, |set| policy.youngest(set)) {
+            self.emit(now, slot, EventKind::Fetch);
         }
     }
 
+    fn send_events(&mut self, now: Cycle) {
+        while !self.state.outbox.is_empty() && self.ports.event.has_room(now) {
+            self.ports.event.send(now, self.state.outbox.remove(0));
+        }
+    }
+
+    /// The next cycle with work: a fetch, a timer, a pipe that becomes free for a ready warp, or an event to send.
     fn activity(&self, now: Cycle) -> Activity {
-        let busy = self.ibuffers.is_fetching() || !self.outbox.is_empty() || self.dirty != 0;
-        if busy {
+        let state = &self.state;
+        if state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.reevaluate != 0 {
             return Activity::Busy;
         }
-        let timers = bits(self.timers).filter_map(|slot| Some(self.warps.get(slot)?.resume_at));
-        let next = timers.fold(self.ibuffers.next_filling(), Cycle::min);
+        let timers = bits(state.timers).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
+        let next = timers.fold(state.ibuffers.next_filling(), Cycle::min);
         self.next_issue(now, next)
     }
 }
 
-warpwave_hw::warm!(Scheduler: ibuffers, policy, ready, pipe_free, stats, warps; ports);
+warpwave_hw::warm!(Scheduler: policy; state, ports);
 
 impl Component for Scheduler {
     fn path(&self) -> &Path {
@@ -203,55 +251,26 @@ impl Component for Scheduler {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        let under_way = self.inbox.under_way();
-        if under_way != 0 {
-            self.take_messages(under_way, now);
-        }
-        if self.timers != 0 {
-            self.run_timers(now);
-        }
-        self.held_back.ended = 0;
-        self.dirty |= self.ibuffers.arrive(now);
-        self.look_at_changed(now);
+        self.state.last_tick = LastTick::default();
+        self.receive(now);
+        self.run_timers(now);
+        self.arrive(now);
+        self.evaluate(now);
         self.issue(now);
-        let policy = &self.policy;
-        if let Some(warp) = self.ibuffers.fetch(now, |set| policy.youngest(set)) {
-            self.emit(now, warp, EventKind::Fetch);
-        }
-        self.reap(now + 1);
-        self.flush_outbox(now);
+        self.fetch(now);
+        self.retire(now + 1);
+        self.send_events(now);
         self.activity(now)
     }
 
     fn reset(&mut self) {
-        self.warps.clear();
-        self.ibuffers = IBuffers::new(
-            self.config.warps,
-            self.config.ibuffer_entries,
-            self.config.fetch_latency,
-        );
+        self.state = State::new(&self.config);
         self.policy.clear();
-        self.ready = Ready::default();
-        self.pipe_free = [Cycle::ZERO; PLACES];
-        self.credits = self.config.memory_queue;
-        self.dirty = 0;
-        self.ending = 0;
-        self.settled = 0;
-        self.timers = 0;
-        self.outbox.clear();
-        self.active_since = None;
-        self.issued = None;
-        self.held_back = view::HeldBack::default();
-        self.uncharged = Cycle::ZERO;
-        self.stats = Stats::default();
-        self.ports.command.clear();
-        self.ports.release.clear();
-        self.ports.resolved.clear();
-        self.ports.note.clear();
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.warps.resident() == 0 && self.outbox.is_empty()
+        self.state.warps.resident() == 0 && self.state.outbox.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -259,11 +278,11 @@ impl Component for Scheduler {
     }
 
     fn drifts_at(&self) -> Cycle {
-        self.ibuffers.next_arrival()
+        self.state.ibuffers.next_arrival()
     }
 
     fn catch_up(&mut self, now: Cycle) {
-        self.dirty |= self.ibuffers.arrive(Cycle(now.0.saturating_sub(1)));
+        self.arrive(Cycle(now.0.saturating_sub(1)));
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
@@ -271,7 +290,7 @@ impl Component for Scheduler {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.stats.report(report);
+        self.state.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

@@ -1,13 +1,13 @@
-//! Pending writes of one warp: which registers and predicates are not there yet, and what kind of wait that is.
+//! The scoreboard of one warp: its pending register and predicate writes, and the stall reason of an instruction that touches one.
 //!
-//! A bit is set at issue and cleared when the result is stored. Reading or writing a pending register waits, so a register has
+//! A bit is set at issue and cleared when the result is written. Reading or writing a pending register waits, so a register has
 //! at most one write in flight. Sources are read in order of issue, so writes after reads need no bit.
 
 use warpwave_isa::reg::RegSet;
 
 use crate::proto::launch::ResultWait;
 use crate::proto::predecoded::Predecoded;
-use crate::sm::subcore::stall::State;
+use crate::sm::subcore::stall::WarpState;
 
 /// Registers and predicates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,7 +16,7 @@ struct Pending {
     predicates: u8,
 }
 
-/// Words of a [`RegSet`], less one: a mask of an index into it.
+/// Mask of an index into the four words of a [`RegSet`].
 const WORDS: usize = 3;
 
 impl Pending {
@@ -42,13 +42,15 @@ impl Pending {
     }
 }
 
-/// The scoreboard of one warp: all that is pending, and what of it comes from beyond the L1 or from behind a queue. The rest, which
-/// is most of it, comes after a fixed time and is marked once.
+/// The scoreboard of one warp. Most results have a fixed latency and are marked in `all` only.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Scoreboard {
+    /// Every pending write.
     all: Pending,
+    /// Pending results from beyond the L1: long scoreboard.
     long: Pending,
+    /// Pending results from behind a queue of the SM: short scoreboard.
     short: Pending,
 }
 
@@ -64,7 +66,7 @@ impl Scoreboard {
         }
     }
 
-    /// The results of an instruction are stored.
+    /// Clears the results of an instruction.
     #[inline]
     pub fn release(&mut self, inst: &Predecoded) {
         self.all.remove(inst);
@@ -75,20 +77,19 @@ impl Scoreboard {
         }
     }
 
-    /// What an instruction has to wait for, the slowest first; nothing if it may issue.
+    /// Stall reason of an instruction, the slowest kind of result first. `None` if no pending write concerns it.
     #[inline]
-    pub fn wait(&self, inst: &Predecoded) -> Option<State> {
+    pub fn wait(&self, inst: &Predecoded) -> Option<WarpState> {
         self.all.concerns(inst).then(|| self.slowest(inst))
     }
 
-    /// Of an instruction that waits for something.
-    fn slowest(&self, inst: &Predecoded) -> State {
+    fn slowest(&self, inst: &Predecoded) -> WarpState {
         if self.long.concerns(inst) {
-            State::LongScoreboard
+            WarpState::LongScoreboard
         } else if self.short.concerns(inst) {
-            State::ShortScoreboard
+            WarpState::ShortScoreboard
         } else {
-            State::Wait
+            WarpState::Wait
         }
     }
 }
@@ -109,7 +110,7 @@ mod tests {
         inst
     }
 
-    /// The instruction, one whose result is waited for like this.
+    /// The instruction, with a result of this kind.
     fn known(inst: &Inst, result: ResultWait) -> Predecoded {
         let timing = Timing {
             latency: 4,
@@ -132,8 +133,8 @@ mod tests {
         let mut board = Scoreboard::default();
         let producer = add(4, 1);
         board.issue(&fixed(&producer));
-        assert_eq!(board.wait(&fixed(&add(5, 4))), Some(State::Wait));
-        assert_eq!(board.wait(&fixed(&add(4, 1))), Some(State::Wait));
+        assert_eq!(board.wait(&fixed(&add(5, 4))), Some(WarpState::Wait));
+        assert_eq!(board.wait(&fixed(&add(4, 1))), Some(WarpState::Wait));
         assert_eq!(board.wait(&fixed(&add(5, 6))), None);
         board.release(&fixed(&producer));
         assert_eq!(board.wait(&fixed(&add(5, 4))), None);
@@ -150,7 +151,7 @@ mod tests {
         };
         let mut board = Scoreboard::default();
         board.issue(&known(&load, ResultWait::Long));
-        assert_eq!(board.wait(&fixed(&add(0, 9))), Some(State::LongScoreboard));
+        assert_eq!(board.wait(&fixed(&add(0, 9))), Some(WarpState::LongScoreboard));
         assert_eq!(board.wait(&fixed(&add(0, 10))), None);
     }
 
@@ -162,7 +163,7 @@ mod tests {
         board.issue(&fixed(&compare));
         let mut guarded = add(0, 1);
         guarded.guard = warpwave_isa::reg::Guard::unless(Pred(2));
-        assert_eq!(board.wait(&fixed(&guarded)), Some(State::Wait));
+        assert_eq!(board.wait(&fixed(&guarded)), Some(WarpState::Wait));
     }
 
     #[test]
@@ -178,7 +179,7 @@ mod tests {
         board.issue(&known(&load, ResultWait::Short));
         let waits = |board: &Scoreboard| [61, 62, 63, 64, 65, 66].map(|reg| board.wait(&fixed(&add(0, reg))).is_some());
         assert_eq!(waits(&board), [false, true, true, true, true, false]);
-        assert_eq!(board.wait(&fixed(&add(0, 65))), Some(State::ShortScoreboard));
+        assert_eq!(board.wait(&fixed(&add(0, 65))), Some(WarpState::ShortScoreboard));
         board.release(&known(&load, ResultWait::Short));
         assert_eq!(waits(&board), [false; 6]);
     }

@@ -1,7 +1,7 @@
-//! What a resident warp is doing in a cycle: one state per warp per cycle, first match wins, so that sums conserve.
+//! The state of a resident warp: one per warp and cycle. The first that applies wins, so the sum over states is the resident cycles.
 //!
-//! Warps that wait for an event are charged in one go when their state changes; warps that could issue are charged cycle by
-//! cycle, since what holds them back changes from cycle to cycle.
+//! A warp that waits for an event is charged once, when its state changes. A ready warp is charged per cycle, because whether it is
+//! selected, not selected or throttled changes from cycle to cycle.
 
 use warpwave_hw::stats::Report;
 
@@ -9,7 +9,7 @@ use warpwave_hw::stats::Report;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the profiler's stall reasons")]
-pub enum State {
+pub enum WarpState {
     Drain,
     Sleeping,
     Barrier,
@@ -29,7 +29,7 @@ pub enum State {
 }
 
 /// Number of states.
-pub const STATES: usize = State::Selected as usize + 1;
+pub const STATES: usize = WarpState::Selected as usize + 1;
 
 /// The states' names, in order, as waveforms show them.
 pub const NAMES: [&str; STATES] = [
@@ -51,7 +51,7 @@ pub const NAMES: [&str; STATES] = [
     "selected",
 ];
 
-/// What waveforms show of a warp slot: the states' names, and a last one for a slot without a warp.
+/// Values of a warp slot in waveforms: the states' names, then the name of a slot without a warp.
 pub const SHOWN: [&str; STATES + 1] = {
     let mut shown = ["empty"; STATES + 1];
     let mut n = 0;
@@ -62,7 +62,7 @@ pub const SHOWN: [&str; STATES + 1] = {
     shown
 };
 
-/// The place of an empty slot among [`SHOWN`].
+/// Index of an empty slot in [`SHOWN`].
 pub const EMPTY: usize = STATES;
 
 /// The states' counter names in reports.
@@ -92,12 +92,12 @@ pub struct StallCycles([u64; STATES]);
 impl StallCycles {
     /// Charges `cycles` warp-cycles to a state.
     #[inline]
-    pub fn charge(&mut self, state: State, cycles: u64) {
+    pub fn charge(&mut self, state: WarpState, cycles: u64) {
         self.0[state as usize] += cycles;
     }
 
     /// Warp-cycles charged to a state.
-    pub fn of(&self, state: State) -> u64 {
+    pub fn of(&self, state: WarpState) -> u64 {
         self.0[state as usize]
     }
 

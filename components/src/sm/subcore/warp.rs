@@ -1,4 +1,4 @@
-//! A warp as its scheduler keeps it.
+//! The warp slots of a scheduler, and what a scheduler keeps of each warp.
 
 use std::sync::Arc;
 
@@ -10,77 +10,77 @@ use warpwave_isa::lane::LaneMask;
 use crate::proto::launch::Grid;
 use crate::proto::predecoded::{Group, IssueTarget, Order, Predecoded};
 use crate::proto::warp::WarpStart;
-use crate::sm::subcore::copies::Copies;
+use crate::sm::subcore::async_groups::AsyncGroups;
 use crate::sm::subcore::scoreboard::Scoreboard;
-use crate::sm::subcore::stall::State;
+use crate::sm::subcore::stall::WarpState;
 
-/// How far a warp is with the barrier of its cluster.
+/// A warp's part in the barrier of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClusterState {
-    /// Lanes that have arrived since the barrier opened last.
+    /// Lanes that have arrived since the barrier last opened.
     pub arrived: LaneMask,
-    /// Whether the CTA manager knows that all have.
+    /// True if the CTA manager has been told that all have arrived.
     pub announced: bool,
-    /// Whether the barrier has opened, and the warp has not come to wait for that yet.
+    /// True if the barrier has opened before the warp waits for it.
     pub open: bool,
-    /// Whether lanes wait for the barrier of the cluster, rather than that of the block.
+    /// True if lanes wait for the barrier of the cluster, not of the block.
     pub waits: bool,
 }
 
-/// One resident warp. What every instruction needs stands together: the first 64 bytes, and those of the scoreboard.
+/// One resident warp. The fields that every instruction reads share two host cache lines: the first 64 bytes, and the scoreboard.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Warp {
-    /// What its scheduler needs to know of its instructions, by program counter.
+    /// Predecoded instructions, by program counter.
     pub code: Arc<[Predecoded]>,
-    /// First cycle not yet charged.
+    /// First cycle that is not charged to a state yet.
     pub since: Cycle,
-    /// Cycle from which it goes on fetching after a jump; a sleep sets it too.
+    /// Cycle in which fetching restarts after a branch, or in which a sleep ends.
     pub resume_at: Cycle,
-    /// Instructions issued whose end has not been reported back.
+    /// Issued instructions that are not complete, posted stores excluded.
     pub in_flight: u32,
-    /// Memory instructions that the LSU has not taken yet.
+    /// Memory instructions in the memory queue.
     pub queued: u32,
-    /// Stores and reductions not yet in the L2.
+    /// Posted stores and reductions that have not reached the L2.
     pub stores: u32,
     /// Program counter of the instruction at the head of its buffer.
     pub buffered_pc: u32,
-    /// State since `since`; nothing while it could issue.
-    pub state: Option<State>,
-    /// Whether a control instruction is under way to the branch unit.
+    /// Stall reason since `since`. `None` while the warp is ready.
+    pub state: Option<WarpState>,
+    /// True while a control instruction is at the branch unit.
     pub resolving: bool,
-    /// Whether it waits at a block barrier.
+    /// True while the warp waits at a barrier.
     pub at_barrier: bool,
-    /// Whether it waits at a fence.
+    /// True while the warp waits at a fence.
     pub at_fence: bool,
-    /// Whether `resume_at` is the end of a sleep.
+    /// True if `resume_at` is the end of a sleep.
     pub asleep: bool,
-    /// Whether it waits for groups of copies or products.
+    /// True while the warp waits for groups of asynchronous operations.
     awaits_groups: bool,
-    /// Where its lanes stand: the place and the running lanes first.
+    /// Control flow: program counter and active lanes first, then diverged paths.
     pub flow: Flow,
     /// Its pending writes.
     pub board: Scoreboard,
-    copies: Copies,
-    products: Copies,
-    bulk: Copies,
-    /// What it runs.
+    copies: AsyncGroups,
+    products: AsyncGroups,
+    bulk: AsyncGroups,
+    /// Its grid.
     pub grid: Arc<Grid>,
     /// Position of its CTA in the grid.
     pub block: [u32; 3],
     /// Its index in the CTA.
     pub index: u32,
-    /// Where it stands with the barrier of its cluster.
+    /// Its part in the barrier of its cluster.
     pub cluster: ClusterState,
-    /// The block barrier that it waits at, and the threads that the barrier waits for.
+    /// Number of the block barrier that it waits at, and the thread count of that barrier.
     pub barrier: (u8, u32),
-    /// Threads of it that the barrier is to count, so far.
+    /// Threads of the warp whose predicate holds, for a counting barrier.
     pub barrier_count: Option<u32>,
-    /// Loads and atomics issued and not returned. Asynchronous copies do not count.
+    /// Loads and atomics in flight, asynchronous copies excluded.
     pub loads: u32,
 }
 
-/// The place and the running lanes are the last that the first 64 bytes hold.
+/// The program counter and the active lanes are the last of the first 64 bytes.
 const _: () = assert!(std::mem::offset_of!(Warp, flow) == 56);
 
 impl Warp {
@@ -102,11 +102,11 @@ impl Warp {
             resume_at: now,
             asleep: false,
             awaits_groups: false,
-            state: Some(State::NoInstruction),
+            state: Some(WarpState::NoInstruction),
             since: now,
-            copies: Copies::default(),
-            products: Copies::default(),
-            bulk: Copies::default(),
+            copies: AsyncGroups::default(),
+            products: AsyncGroups::default(),
+            bulk: AsyncGroups::default(),
             buffered_pc: 0,
             cluster: ClusterState::default(),
             barrier: (0, 0),
@@ -121,31 +121,31 @@ impl Warp {
         &self.grid.program.code()[pc as usize]
     }
 
-    /// Its next instruction, or what keeps it from issuing that, whatever the pipes do.
+    /// The next instruction if it has no hazard, else the stall reason. The pipes are not looked at.
     #[inline]
-    pub fn next(&self, now: Cycle, has_instruction: bool) -> Result<&Predecoded, State> {
-        if self.is_held(now) {
-            return Err(self.hold(now));
+    pub fn next(&self, now: Cycle, has_instruction: bool) -> Result<&Predecoded, WarpState> {
+        if self.is_blocked(now) {
+            return Err(self.block_reason(now));
         }
         if !has_instruction {
-            return Err(State::NoInstruction);
+            return Err(WarpState::NoInstruction);
         }
         let next = &self.code[self.flow.pc() as usize];
         if let Some(state) = self.board.wait(next) {
             return Err(state);
         }
         match next.order {
-            Order::Queued if self.queued > 0 => Err(State::ShortScoreboard),
-            Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(State::Membar),
-            Order::Returned if self.loads > 0 => Err(State::LongScoreboard),
-            Order::Over if self.in_flight > 0 || self.stores > 0 => Err(State::Membar),
+            Order::Queued if self.queued > 0 => Err(WarpState::ShortScoreboard),
+            Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(WarpState::Membar),
+            Order::Returned if self.loads > 0 => Err(WarpState::LongScoreboard),
+            Order::Over if self.in_flight > 0 || self.stores > 0 => Err(WarpState::Membar),
             _ => Ok(next),
         }
     }
 
-    /// Whether anything but its next instruction keeps it, asked without a branch for each reason: mostly none does.
+    /// True if the warp stalls whatever its next instruction is. Evaluated without a branch per reason, as mostly none applies.
     #[inline]
-    fn is_held(&self, now: Cycle) -> bool {
+    fn is_blocked(&self, now: Cycle) -> bool {
         self.flow.active().is_empty()
             | self.at_barrier
             | self.at_fence
@@ -154,42 +154,48 @@ impl Warp {
             | (self.resume_at > now)
     }
 
-    /// Why a warp that is held is held: the first that applies. A warp that has ended has no running lanes either.
+    /// Stall reason of a blocked warp, the first that applies. An exited warp has no active lanes either, so it comes first.
     #[cold]
-    fn hold(&self, now: Cycle) -> State {
+    fn block_reason(&self, now: Cycle) -> WarpState {
         if self.flow.is_done() {
-            State::Drain
+            WarpState::Drain
         } else if self.asleep && self.resume_at > now {
-            State::Sleeping
+            WarpState::Sleeping
         } else if self.at_barrier || self.flow.active().is_empty() {
-            State::Barrier
+            WarpState::Barrier
         } else if self.at_fence {
-            State::Membar
+            WarpState::Membar
         } else if self.products.is_awaited() {
-            State::Gmma
+            WarpState::Gmma
         } else if self.copies.is_awaited() || self.bulk.is_awaited() {
-            State::LongScoreboard
+            WarpState::LongScoreboard
         } else {
-            State::BranchResolving
+            WarpState::BranchResolving
         }
     }
 
-    /// Whether the end of one of its instructions may change what it waits for: not what is no matter of results.
+    /// True if the completion of an instruction can end the warp's stall.
     #[inline]
-    pub fn waits_for_results(&self) -> bool {
+    pub fn waits_for_completion(&self) -> bool {
         matches!(
             self.state,
-            Some(State::LongScoreboard | State::ShortScoreboard | State::Wait | State::Membar | State::Gmma)
+            Some(
+                WarpState::LongScoreboard
+                    | WarpState::ShortScoreboard
+                    | WarpState::Wait
+                    | WarpState::Membar
+                    | WarpState::Gmma
+            )
         )
     }
 
-    /// One more of a group begins; gives the group's number.
+    /// An operation of a group begins. Returns the group's number.
     #[inline]
     pub fn begin(&mut self, group: Group) -> u8 {
-        self.groups(group).map_or(0, Copies::begin)
+        self.groups(group).map_or(0, AsyncGroups::begin)
     }
 
-    /// One of a numbered group is over.
+    /// An operation of group `number` is complete.
     #[inline]
     pub fn end(&mut self, group: Group, number: u8) {
         if group != Group::None {
@@ -197,23 +203,23 @@ impl Warp {
         }
     }
 
-    /// The group that is open begins no more.
+    /// Closes the open group.
     pub fn close(&mut self, group: Group) {
-        self.change(group, Copies::close);
+        self.change(group, AsyncGroups::close);
     }
 
-    /// It waits until at most the `n` groups closed last are under way.
+    /// The warp waits until, of the closed groups, only the last `n` are in flight.
     pub fn wait(&mut self, group: Group, n: u8) {
         self.change(group, |groups| groups.wait(n));
     }
 
-    fn change(&mut self, group: Group, change: impl FnOnce(&mut Copies)) {
+    fn change(&mut self, group: Group, change: impl FnOnce(&mut AsyncGroups)) {
         self.groups(group).map(change);
         self.awaits_groups = self.copies.is_awaited() || self.products.is_awaited() || self.bulk.is_awaited();
     }
 
     #[inline]
-    fn groups(&mut self, group: Group) -> Option<&mut Copies> {
+    fn groups(&mut self, group: Group) -> Option<&mut AsyncGroups> {
         match group {
             Group::None => None,
             Group::Copies => Some(&mut self.copies),
@@ -226,17 +232,17 @@ impl Warp {
 /// The warps in a scheduler's slots.
 #[derive(Clone, Debug)]
 pub struct Warps {
-    /// One that has ended stays until another begins in its slot, in its memory. Slots that none has begun in hold copies of the
-    /// first, so that who asks for a resident warp need not look whether there ever was one.
+    /// A retired warp stays until the next one starts in its slot and reuses its memory. A slot never used holds a copy of the first
+    /// warp, so an access needs no test for an empty slot.
     slots: Vec<Warp>,
-    /// How many there are.
+    /// Number of slots.
     n: usize,
-    /// Slots whose warp has not ended, bit i for slot i.
+    /// Slots with a resident warp, bit i for slot i.
     resident: u32,
 }
 
 impl Warps {
-    /// So many empty slots.
+    /// `slots` empty slots.
     pub fn new(slots: usize) -> Self {
         Warps {
             slots: Vec::new(),
@@ -245,30 +251,30 @@ impl Warps {
         }
     }
 
-    /// The slots with a warp, bit i for slot i.
+    /// Slots with a resident warp, bit i for slot i.
     #[inline]
     pub fn resident(&self) -> u32 {
         self.resident
     }
 
-    /// The warp in a slot, if one is there.
+    /// The resident warp in a slot.
     #[inline]
     pub fn get(&self, slot: usize) -> Option<&Warp> {
         (self.resident >> slot & 1 == 1).then(|| &self.slots[slot])
     }
 
-    /// The same, to be changed.
+    /// The resident warp in a slot, mutable.
     #[inline]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut Warp> {
         (self.resident >> slot & 1 == 1).then(|| &mut self.slots[slot])
     }
 
-    /// All slots.
+    /// The resident warp of every slot, or `None`.
     pub fn iter(&self) -> impl Iterator<Item = Option<&Warp>> {
         (0..self.n).map(|slot| self.get(slot))
     }
 
-    /// A warp begins at its first instruction.
+    /// Starts a warp at its first instruction.
     ///
     /// # Panics
     /// If its slot is taken.
@@ -289,13 +295,8 @@ impl Warps {
         self.resident |= 1 << slot;
     }
 
-    /// The warp in a slot has ended.
+    /// Ends the warp in a slot.
     pub fn end(&mut self, slot: usize) {
         self.resident &= !(1 << slot);
-    }
-
-    /// All slots are empty.
-    pub fn clear(&mut self) {
-        self.resident = 0;
     }
 }

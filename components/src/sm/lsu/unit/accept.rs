@@ -53,7 +53,7 @@ impl Lsu {
         if is_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
             return false;
         }
-        if !self.ports.note[subcore].has_room(now) || !self.ports.output[subcore].has_room(now) {
+        if !self.ports.ack[subcore].has_room(now) || !self.ports.output[subcore].has_room(now) {
             return false;
         }
         let has_room = !to_shared || self.ports.shared.has_room(now);
@@ -114,7 +114,7 @@ impl Lsu {
             if warp_inst.info.is_posted {
                 // Stored by an address that may be anywhere: what this SM sends from now on comes after it, and nobody else sees it.
                 let stored = LsuAck::StoreDone { warp: warp_inst.warp };
-                self.ports.note[warp_inst.subcore as usize].send(now, stored);
+                self.ports.ack[warp_inst.subcore as usize].send(now, stored);
             }
             self.ports.shared.send(now, warp_inst);
         } else if op == Opcode::Ldc {
@@ -130,7 +130,7 @@ impl Lsu {
     }
 
     pub(super) fn tell_taken(&mut self, warp_inst: &WarpInst, now: Cycle) {
-        self.ports.note[warp_inst.subcore as usize].send(now, LsuAck::QueueCredit { warp: warp_inst.warp });
+        self.ports.ack[warp_inst.subcore as usize].send(now, LsuAck::QueueCredit { warp: warp_inst.warp });
     }
 
     #[cold]

@@ -57,7 +57,7 @@ impl Lsu {
         }
         self.finished.extend(pending.finish());
         if pending.posted {
-            self.ports.note[pending.subcore as usize].send(now, LsuAck::StoreDone { warp: pending.warp });
+            self.ports.ack[pending.subcore as usize].send(now, LsuAck::StoreDone { warp: pending.warp });
         }
     }
 
@@ -79,7 +79,7 @@ impl Lsu {
             };
             if port.has_room(now) {
                 if !is_device && accept::is_split(warp_inst) {
-                    ports.note[*subcore as usize].send(now, LsuAck::QueueCredit { warp: warp_inst.warp });
+                    ports.ack[*subcore as usize].send(now, LsuAck::QueueCredit { warp: warp_inst.warp });
                 }
                 port.send(now, self.finished.remove(n).warp_inst);
             } else {

@@ -1,74 +1,76 @@
-//! The warps that could go but for their pipes, by what each wants.
+//! The set of warps without a stall reason, grouped by the pipe that each needs.
 //!
-//! Kept up to date one warp at a time, so that a cycle asks only the pipes that somebody wants. The LSU's queue counts as two
-//! pipes, one for local and global memory and one for the rest, since waiting for either has a name of its own.
+//! The scheduler updates it per warp, so a tick tests only the pipes in `pipes`. The LSU's queue counts as two pipes, one per
+//! stall reason: `lg_throttle` (local and global memory) and `mio_throttle` (the rest).
 //!
-//! Invariant: each warp of the set wants one pipe, and `pipes` names just those that are wanted.
+//! Invariant: each warp is in one group, and `pipes` has the bits of the groups that are not empty.
 
 use warpwave_isa::opcode::Pipe;
 
 use crate::config::N_PIPES;
-use crate::sm::subcore::stall::State;
+use crate::sm::subcore::stall::WarpState;
 
-/// Warp slots of a scheduler at most.
+/// Upper bound of the warp slots.
 const SLOTS: usize = 32;
 
-/// The place of the LSU among the pipes, and of its queue for accesses of local and global memory.
+/// Index of the LSU, and of its queue for accesses to local and global memory.
 pub(super) const LSU: usize = Pipe::Lsu as usize;
 pub(super) const LSU_GLOBAL: usize = N_PIPES;
 
-/// Places for pipes: those of an instruction, that of the LSU twice, and more that make an index a mask.
+/// Groups: the pipes, the LSU a second time, and unused ones up to a power of two, so that `% PLACES` is a mask.
 pub(super) const PLACES: usize = 16;
 
-/// What a warp is charged with that waits for a pipe.
-pub(super) const THROTTLES: [State; PLACES] = {
-    let mut throttles = [State::MathPipeThrottle; PLACES];
-    throttles[LSU] = State::MioThrottle;
-    throttles[LSU_GLOBAL] = State::LgThrottle;
+/// WarpState of a ready warp whose pipe accepts nothing.
+pub(super) const THROTTLES: [WarpState; PLACES] = {
+    let mut throttles = [WarpState::MathPipeThrottle; PLACES];
+    throttles[LSU] = WarpState::MioThrottle;
+    throttles[LSU_GLOBAL] = WarpState::LgThrottle;
     throttles
 };
 
-/// Warps without a wait.
+/// The ready warps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ready {
-    /// The warps, bit i for slot i.
+    /// All ready warps, bit i for slot i.
     pub(super) warps: u32,
-    /// Pipes that are wanted, bit i for pipe i.
+    /// Pipes that a ready warp needs, bit i for pipe i.
     pub(super) pipes: u16,
-    wanted: [u32; PLACES],
-    n_wanted: [u8; PLACES],
+    /// Ready warps of each pipe, and their number.
+    groups: [u32; PLACES],
+    counts: [u8; PLACES],
+    /// Pipe of each ready warp.
     pipe_of: [u8; SLOTS],
 }
 
 impl Ready {
-    /// The warps that want a pipe.
+    /// The warps that need `pipe`.
     #[inline]
-    pub(super) fn wanting(&self, pipe: usize) -> u32 {
-        self.wanted[pipe % PLACES]
+    pub(super) fn of_pipe(&self, pipe: usize) -> u32 {
+        self.groups[pipe % PLACES]
     }
 
-    /// Their number.
+    /// Number of warps that need `pipe`.
     #[inline]
     pub(super) fn count(&self, pipe: usize) -> u32 {
-        u32::from(self.n_wanted[pipe % PLACES])
+        u32::from(self.counts[pipe % PLACES])
     }
 
-    /// A warp could go, if `pipe` takes it.
+    /// Adds a warp that needs `pipe`, or moves it there.
     #[inline]
     pub(super) fn insert(&mut self, slot: usize, pipe: usize) {
         let (bit, pipe) = (1 << slot, pipe % PLACES);
-        if self.wanted[pipe] & bit != 0 {
+        if self.groups[pipe] & bit != 0 {
             return;
         }
         self.remove(slot);
         self.pipe_of[slot] = pipe as u8;
         self.warps |= bit;
         self.pipes |= 1 << pipe;
-        self.wanted[pipe] |= bit;
-        self.n_wanted[pipe] += 1;
+        self.groups[pipe] |= bit;
+        self.counts[pipe] += 1;
     }
 
-    /// A warp waits for something, or has gone.
+    /// Removes a warp, if it is in the set.
     #[inline]
     pub(super) fn remove(&mut self, slot: usize) {
         let bit = 1 << slot;
@@ -77,10 +79,10 @@ impl Ready {
         }
         self.warps &= !bit;
         let pipe = self.pipe_of[slot] as usize % PLACES;
-        let wanted = &mut self.wanted[pipe];
-        *wanted &= !bit;
-        self.n_wanted[pipe] -= 1;
-        self.pipes &= !(u16::from(*wanted == 0) << pipe);
+        let group = &mut self.groups[pipe];
+        *group &= !bit;
+        self.counts[pipe] -= 1;
+        self.pipes &= !(u16::from(*group == 0) << pipe);
     }
 }
 
@@ -95,9 +97,9 @@ mod tests {
         ready.insert(3, LSU);
         ready.insert(5, LSU);
         assert_eq!((ready.warps, ready.pipes), (0b101000, 1 << LSU));
-        assert_eq!((ready.wanting(LSU), ready.count(LSU)), (0b101000, 2));
+        assert_eq!((ready.of_pipe(LSU), ready.count(LSU)), (0b101000, 2));
         ready.insert(3, INT);
-        assert_eq!((ready.wanting(LSU), ready.wanting(INT)), (0b100000, 0b1000));
+        assert_eq!((ready.of_pipe(LSU), ready.of_pipe(INT)), (0b100000, 0b1000));
         assert_eq!([LSU, INT, LSU_GLOBAL].map(|pipe| ready.count(pipe)), [1, 1, 0]);
         ready.remove(5);
         ready.remove(5);
@@ -106,8 +108,8 @@ mod tests {
 
     #[test]
     fn waiting_for_the_queue_is_named_after_what_is_wanted_of_it() {
-        assert_eq!(THROTTLES[LSU], State::MioThrottle);
-        assert_eq!(THROTTLES[LSU_GLOBAL], State::LgThrottle);
-        assert_eq!(THROTTLES[Pipe::Fp32 as usize], State::MathPipeThrottle);
+        assert_eq!(THROTTLES[LSU], WarpState::MioThrottle);
+        assert_eq!(THROTTLES[LSU_GLOBAL], WarpState::LgThrottle);
+        assert_eq!(THROTTLES[Pipe::Fp32 as usize], WarpState::MathPipeThrottle);
     }
 }

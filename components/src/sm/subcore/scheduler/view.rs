@@ -1,20 +1,20 @@
-//! What a scheduler shows: its counters, its signals, and what its warps wait for.
+//! What a scheduler shows: counters, waveform signals, and the stall reasons of its warps for the deadlock report.
 
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_isa::lane::LaneMask;
 
-use super::Scheduler;
 use super::ready::{PLACES, THROTTLES};
+use super::{Scheduler, State};
 use crate::config::{N_PIPES, PIPES};
-use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, State};
+use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, WarpState};
 
-/// What a scheduler counts.
+/// Counters of a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
     /// Warp instructions issued.
     pub instructions: u64,
-    /// Their running lanes, guards not applied.
+    /// Active lanes of these instructions, guards not applied.
     pub thread_instructions: u64,
     /// Instructions by pipe.
     pub by_pipe: [u64; N_PIPES],
@@ -24,7 +24,7 @@ pub struct Stats {
     pub divergent_branches: u64,
     /// Cycles with at least one warp resident.
     pub active_cycles: u64,
-    /// Warps that could have gone, summed over cycles.
+    /// Eligible warps, summed over the cycles in which one issued.
     pub eligible_warps: u64,
     /// Warps started.
     pub warps: u64,
@@ -50,74 +50,77 @@ impl Stats {
     }
 }
 
-/// What was issued in a cycle.
+/// An issued instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Issued {
     pub slot: usize,
     pub pc: u32,
     pub lanes: LaneMask,
-    /// The instruction's number among those of all kernels.
+    /// The instruction's number among the instructions of all kernels.
     pub number: u32,
 }
 
-/// Why ready warps did not go in a cycle, and which warps ended in it.
+/// What a tick did: the waveform shows it, and derives from it why ready warps did not issue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HeldBack {
-    /// Pipes that took nothing, bit i for pipe i.
-    pub pipes: u16,
-    /// Whether the dispatch unit took nothing.
-    pub no_room: bool,
-    /// Warps that ended, bit i for slot i.
-    pub ended: u32,
+pub(super) struct LastTick {
+    pub issued: Option<Issued>,
+    /// Pipes that a ready warp needed and that accepted nothing, bit i for pipe i.
+    pub throttled: u16,
+    /// True if a warp was eligible but the dispatch unit had no room.
+    pub dispatch_full: bool,
+    /// Warps that retired, bit i for slot i.
+    pub retired: u32,
 }
 
 impl Scheduler {
     pub(super) fn show(&self, probe: &mut dyn Probe) {
-        let issued = self.issued.as_ref();
+        let state = &self.state;
+        let issued = state.last_tick.issued.as_ref();
         probe.bit("issue_valid", Some(issued.is_some()));
         probe.code("issue_inst", issued.map(|i| u64::from(i.number)));
         probe.vector("issue_warp", 5, issued.map(|i| i.slot as u64));
         probe.vector("issue_pc", 32, issued.map(|i| u64::from(i.pc)));
         probe.vector("issue_active", 32, issued.map(|i| u64::from(i.lanes.0)));
         probe.vector("issue_lanes", 6, Some(issued.map_or(0, |i| u64::from(i.lanes.count()))));
-        probe.vector("ready", self.config.warps as u32, Some(u64::from(self.ready.warps)));
-        probe.vector("memory_credits", 8, Some(u64::from(self.credits)));
-        for (slot, warp) in self.warps.iter().enumerate() {
+        probe.vector("ready", self.config.warps as u32, Some(u64::from(state.ready.warps)));
+        probe.vector("memory_credits", 8, Some(u64::from(state.credits)));
+        for (slot, warp) in state.warps.iter().enumerate() {
             probe.enter("warp", slot);
             probe.bit("resident", Some(warp.is_some()));
             probe.state("state", &SHOWN, Some(self.shown_state(slot)));
             probe.vector("pc", 32, warp.map(|w| u64::from(w.flow.pc())));
             probe.vector("active", 32, warp.map(|w| u64::from(w.flow.active().0)));
-            probe.vector("ibuffer", 4, warp.map(|_| u64::from(self.ibuffers.ready(slot))));
+            probe.vector("ibuffer", 4, warp.map(|_| u64::from(state.ibuffers.ready(slot))));
             probe.vector("in_flight", 16, warp.map(|w| u64::from(w.in_flight)));
             probe.leave();
         }
     }
 
-    /// The state that a slot's warp is charged with in this cycle, as an index into [`SHOWN`].
+    /// The state of a slot's warp in this cycle, as an index into [`SHOWN`].
     fn shown_state(&self, slot: usize) -> usize {
-        let state = match self.warps.get(slot) {
-            None if self.held_back.ended >> slot & 1 == 1 => State::Drain,
+        let LastTick { issued, retired, .. } = self.state.last_tick;
+        let state = match self.state.warps.get(slot) {
+            None if retired >> slot & 1 == 1 => WarpState::Drain,
             None => return EMPTY,
-            Some(_) if self.issued.is_some_and(|issued| issued.slot == slot) => State::Selected,
-            Some(warp) => warp.state.unwrap_or_else(|| self.held_back_state(slot)),
+            Some(_) if issued.is_some_and(|issued| issued.slot == slot) => WarpState::Selected,
+            Some(warp) => warp.state.unwrap_or_else(|| self.ready_state(slot)),
         };
         state as usize
     }
 
-    /// Why a ready warp did not go.
-    fn held_back_state(&self, slot: usize) -> State {
-        let HeldBack { pipes, no_room, .. } = self.held_back;
-        let wants = |pipe: &usize| self.ready.wanting(*pipe) >> slot & 1 == 1;
-        match (0..PLACES).find(wants) {
-            Some(pipe) if pipes >> pipe & 1 == 1 => THROTTLES[pipe],
-            _ if no_room => State::DispatchStall,
-            _ => State::NotSelected,
+    /// The state of a ready warp that did not issue.
+    fn ready_state(&self, slot: usize) -> WarpState {
+        let State { ready, last_tick, .. } = &self.state;
+        let needs = |pipe: &usize| ready.of_pipe(*pipe) >> slot & 1 == 1;
+        match (0..PLACES).find(needs) {
+            Some(pipe) if last_tick.throttled >> pipe & 1 == 1 => THROTTLES[pipe],
+            _ if last_tick.dispatch_full => WarpState::DispatchStall,
+            _ => WarpState::NotSelected,
         }
     }
 
     pub(super) fn say_waits(&self, say: &mut dyn FnMut(String)) {
-        for warp in self.warps.iter().flatten() {
+        for warp in self.state.warps.iter().flatten() {
             let [x, y, z] = warp.block;
             let state = warp.state.map_or("nothing", |state| NAMES[state as usize]);
             let pc = warp.flow.pc();

@@ -1,0 +1,109 @@
+//! The evaluate stage finds each warp's stall reason; the retire stage ends warps.
+
+use warpwave_hw::time::Cycle;
+
+use super::Scheduler;
+use super::ready::LSU_GLOBAL;
+use crate::bits::bits;
+use crate::proto::event::EventKind;
+use crate::proto::warp::WarpEvent;
+use crate::sm::subcore::stall::WarpState;
+
+impl Scheduler {
+    /// Evaluates the warps that changed.
+    #[inline]
+    pub(super) fn evaluate(&mut self, now: Cycle) {
+        for slot in bits(std::mem::take(&mut self.state.reevaluate)) {
+            self.evaluate_warp(slot, now);
+        }
+    }
+
+    /// Finds the warp's stall reason from cycle `at` on, or the pipe that its next instruction needs.
+    #[inline]
+    pub(super) fn evaluate_warp(&mut self, slot: usize, at: Cycle) {
+        let has_instruction = self.state.ibuffers.has_instruction(slot);
+        let Some(warp) = self.state.warps.get_mut(slot) else {
+            return;
+        };
+        let (state, pipe) = match warp.next(at, has_instruction) {
+            Ok(next) if next.is_local_or_global => (None, LSU_GLOBAL),
+            Ok(next) => (None, next.pipe as usize),
+            Err(state) => (Some(state), 0),
+        };
+        if state != warp.state {
+            self.change_state(slot, state, at);
+        }
+        if state.is_none() {
+            self.make_ready(slot, pipe, at);
+        }
+    }
+
+    /// Charges the warp's old state up to cycle `at`, where the new one begins.
+    fn change_state(&mut self, slot: usize, new: Option<WarpState>, at: Cycle) {
+        let warp = self.state.warp(slot);
+        let (old, cycles) = (warp.state, at.since(warp.since));
+        (warp.state, warp.since) = (new, at);
+        if let Some(old) = old {
+            self.charge_stall(slot, old, cycles, at);
+        }
+        if new.is_some() {
+            self.charge_throttled(at);
+            let state = &mut self.state;
+            state.ready.remove(slot);
+            state.exited |= u32::from(new == Some(WarpState::Drain)) << slot;
+            state.progressed |= 1 << slot;
+        }
+    }
+
+    fn charge_stall(&mut self, slot: usize, state: WarpState, cycles: u64, end: Cycle) {
+        self.state.stats.stalls.charge(state, cycles);
+        let state = state as u8;
+        self.emit(end, slot, EventKind::Wait { state, cycles });
+    }
+
+    /// Puts the warp in the ready set of `pipe` from cycle `at` on.
+    #[inline]
+    fn make_ready(&mut self, slot: usize, pipe: usize, at: Cycle) {
+        if self.state.ready.of_pipe(pipe) >> slot & 1 == 0 {
+            self.charge_throttled(at);
+            self.state.ready.insert(slot, pipe);
+        }
+    }
+
+    /// Retires exited warps with nothing in flight.
+    #[inline]
+    pub(super) fn retire(&mut self, at: Cycle) {
+        let candidates = std::mem::take(&mut self.state.progressed) & self.state.exited;
+        if candidates != 0 {
+            self.retire_idle(candidates, at);
+        }
+    }
+
+    fn retire_idle(&mut self, candidates: u32, at: Cycle) {
+        for slot in bits(candidates) {
+            let Some(warp) = self.state.warps.get(slot) else {
+                continue;
+            };
+            if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
+                continue;
+            }
+            if let Some(state) = warp.state {
+                let cycles = at.since(warp.since);
+                self.charge_stall(slot, state, cycles, at);
+            }
+            self.emit(at, slot, EventKind::End);
+            self.policy.remove(slot);
+            let state = &mut self.state;
+            state.exited &= !(1 << slot);
+            state.last_tick.retired |= 1 << slot;
+            state.warps.end(slot);
+            state.ready.remove(slot);
+            state.outbox.push(WarpEvent::Done { warp: slot as u8 });
+            if state.warps.resident() == 0
+                && let Some(since) = state.active_since.take()
+            {
+                state.stats.active_cycles += at.since(since);
+            }
+        }
+    }
+}

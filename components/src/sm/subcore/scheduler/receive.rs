@@ -1,0 +1,193 @@
+//! The stages that bring changes: messages from the other units, and timers.
+
+use warpwave_hw::time::Cycle;
+
+use super::ready::{LSU, LSU_GLOBAL};
+use super::{ACK, COMMAND, RELEASE, RESOLVED, Scheduler};
+use crate::bits::bits;
+use crate::proto::event::EventKind;
+use crate::proto::issue::Release;
+use crate::proto::predecoded::{Group, IssueTarget};
+use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpStart};
+use crate::sm::subcore::stall::WarpState;
+
+impl Scheduler {
+    /// Takes the visible messages of every port that has a message in flight.
+    #[inline]
+    pub(super) fn receive(&mut self, now: Cycle) {
+        let in_flight = self.inbox.under_way();
+        if in_flight & 1 << COMMAND != 0 {
+            self.take_commands(now);
+        }
+        if in_flight & 1 << ACK != 0 {
+            while let Some(ack) = self.ports.ack.recv(now) {
+                match ack {
+                    LsuAck::QueueCredit { warp } => self.return_credit(warp as usize),
+                    LsuAck::StoreDone { warp } => self.store_done(warp as usize),
+                }
+            }
+        }
+        if in_flight & 1 << RELEASE != 0 {
+            while let Some(release) = self.ports.release.recv(now) {
+                self.release(release);
+            }
+        }
+        if in_flight & 1 << RESOLVED != 0 {
+            self.take_resolved(now);
+        }
+    }
+
+    #[cold]
+    fn take_commands(&mut self, now: Cycle) {
+        while let Some(command) = self.ports.command.recv(now) {
+            match command {
+                WarpCommand::Start(start) => self.start(start, now),
+                WarpCommand::Release(warps) => self.open_barrier(warps, now),
+                WarpCommand::OpenCluster(warps) => bits(warps).for_each(|slot| self.open_cluster(slot, now)),
+            }
+        }
+    }
+
+    #[cold]
+    fn take_resolved(&mut self, now: Cycle) {
+        while let Some(resolved) = self.ports.resolved.recv(now) {
+            let Resolved {
+                warp,
+                pc,
+                lanes,
+                a,
+                b,
+                count,
+                apart,
+            } = resolved;
+            let slot = warp as usize;
+            let warp = self.state.warp(slot);
+            warp.resolving = false;
+            warp.in_flight -= 1;
+            self.state.progressed |= 1 << slot;
+            self.resolve(slot, pc, lanes, apart, [a, b, count], now);
+            self.follow(slot, None, now);
+        }
+    }
+
+    /// An instruction is complete: its registers are no longer pending.
+    #[inline]
+    fn release(&mut self, release: Release) {
+        let slot = release.warp() as usize;
+        let warp = self
+            .state
+            .warps
+            .get_mut(slot)
+            .expect("results belong to resident warps");
+        let inst = &warp.code[release.pc() as usize];
+        let group = inst.group;
+        match inst.target {
+            IssueTarget::Memory if group == Group::None => warp.loads -= 1,
+            IssueTarget::Fence => warp.at_fence = false,
+            _ => {}
+        }
+        warp.board.release(inst);
+        warp.in_flight -= 1;
+        warp.end(group, release.group());
+        self.state.progressed |= 1 << slot;
+        self.state.reevaluate |= u32::from(warp.waits_for_completion()) << slot;
+    }
+
+    fn start(&mut self, start: WarpStart, now: Cycle) {
+        let slot = start.warp as usize;
+        let (grid, block, index) = (start.grid.id, start.block, start.index);
+        self.emit(now, slot, EventKind::Start { grid, block, index });
+        self.policy.add(slot);
+        let state = &mut self.state;
+        state.warps.start(start, now);
+        state.ibuffers.jump(slot);
+        state.stats.warps += 1;
+        state.active_since.get_or_insert(now);
+    }
+
+    fn open_barrier(&mut self, warps: u32, now: Cycle) {
+        for slot in bits(warps) {
+            let warp = self.state.warp(slot);
+            assert!(
+                warp.at_barrier,
+                "barrier opened in cycle {now} for warp {slot}, which does not wait"
+            );
+            warp.flow.release();
+            warp.at_barrier = false;
+            self.follow(slot, None, now);
+        }
+    }
+
+    /// The LSU has taken an instruction from the memory queue.
+    #[inline]
+    fn return_credit(&mut self, slot: usize) {
+        let state = &mut self.state;
+        state.credits += 1;
+        state.pipe_free[LSU] = Cycle::ZERO;
+        state.pipe_free[LSU_GLOBAL] = Cycle::ZERO;
+        state.progressed |= 1 << slot;
+        let warp = state.warp(slot);
+        warp.queued -= 1;
+        if warp.queued == 0 && warp.state == Some(WarpState::ShortScoreboard) {
+            state.reevaluate |= 1 << slot;
+        }
+    }
+
+    fn store_done(&mut self, slot: usize) {
+        let state = &mut self.state;
+        state.progressed |= 1 << slot;
+        let warp = state.warp(slot);
+        warp.stores -= 1;
+        if warp.stores == 0 && warp.state == Some(WarpState::Membar) {
+            state.reevaluate |= 1 << slot;
+        }
+    }
+
+    /// Ends the sleeps that are over, and restarts the fetch of warps whose branch latency is over.
+    #[inline]
+    pub(super) fn run_timers(&mut self, now: Cycle) {
+        for slot in bits(self.state.timers) {
+            let warp = self.state.warp(slot);
+            if warp.resume_at <= now {
+                let slept = std::mem::take(&mut warp.asleep);
+                self.state.timers &= !(1 << slot);
+                if !slept {
+                    self.jump(slot, now);
+                }
+                self.state.reevaluate |= 1 << slot;
+            }
+        }
+    }
+
+    fn jump(&mut self, slot: usize, now: Cycle) {
+        self.emit(now, slot, EventKind::Jump);
+        self.state.ibuffers.jump(slot);
+    }
+
+    /// After a control instruction: if the warp continues elsewhere, empties its buffer. Fetching restarts now, or in cycle `from`.
+    pub(in crate::sm::subcore) fn follow(&mut self, slot: usize, from: Option<Cycle>, now: Cycle) {
+        let state = &mut self.state;
+        state.reevaluate |= 1 << slot;
+        let warp = state
+            .warps
+            .get_mut(slot)
+            .expect("a control instruction's warp is resident");
+        if warp.flow.is_done() {
+            state.ibuffers.stop(slot);
+            return;
+        }
+        let pc = warp.flow.pc();
+        if warp.flow.active().is_empty() || pc == warp.buffered_pc {
+            return;
+        }
+        warp.buffered_pc = pc;
+        match from {
+            None => self.jump(slot, now),
+            Some(from) => {
+                warp.resume_at = from;
+                state.timers |= 1 << slot;
+                state.ibuffers.stop(slot);
+            }
+        }
+    }
+}
