@@ -28,7 +28,5 @@ pub mod storage;
 
 pub mod gpu;
 
-mod bits;
-
 #[cfg(test)]
 mod test_ports;

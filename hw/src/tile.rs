@@ -22,6 +22,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use crate::bits::ones;
 use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
@@ -289,10 +290,7 @@ impl Tile {
             self.tick_faded(now, due);
         }
         if self.in_order {
-            while due != 0 {
-                self.tick(due.trailing_zeros() as usize, now);
-                due &= due - 1;
-            }
+            ones(due).for_each(|index| self.tick(index, now));
         } else {
             for n in 0..self.order.len() {
                 let index = self.order[n];
@@ -306,10 +304,8 @@ impl Tile {
     /// As [`Tile::cycle`], of a tile that is [plain](Tile::is_plain).
     #[inline]
     fn plain_cycle(&mut self, now: Cycle) {
-        let (mut due, mut busy) = (self.take_due(now), 0);
-        while due != 0 {
-            let index = due.trailing_zeros() as usize;
-            due &= due - 1;
+        let mut busy = 0;
+        for index in ones(self.take_due(now)) {
             let Some(component) = self.components.get_mut(index) else {
                 break;
             };
@@ -345,10 +341,7 @@ impl Tile {
 
     /// Ticks and samples what shows something that is over or has drifted, but for what is due anyway.
     fn tick_faded(&mut self, now: Cycle, due: u64) {
-        let mut faded = self.fading.take(now) & !due & self.watched;
-        while faded != 0 {
-            let index = faded.trailing_zeros() as usize;
-            faded &= faded - 1;
+        for index in ones(self.fading.take(now) & !due & self.watched) {
             let activity = self.components[index].tick(now);
             if let Some(watch) = &mut self.watch {
                 watch.sampler.sample(now, index, self.components[index].as_ref());

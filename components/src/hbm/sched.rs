@@ -8,6 +8,8 @@
 //!
 //! Source: Rixner et al., "Memory access scheduling" (ISCA 2000).
 
+use warpwave_hw::bits::ones;
+
 use super::bank::Location;
 use super::timing::Clockwork;
 use crate::config::MAX_CHANNEL_QUEUE;
@@ -134,7 +136,7 @@ impl Queue {
     pub(super) fn push(&mut self, entry: Entry, open: bool) {
         let n = self.entries.len();
         let of_bank = &mut self.of_bank[entry.at.bank as usize];
-        let held = bits(*of_bank).any(|other| self.entries[other].at == entry.at);
+        let held = ones(*of_bank).any(|other| self.entries[other].at == entry.at);
         *of_bank |= 1 << n;
         self.hits |= u64::from(open) << n;
         let mask = match held {
@@ -164,7 +166,7 @@ impl Queue {
         self.of_bank.iter_mut().for_each(close);
         let of_bank = self.of_bank[entry.at.bank as usize];
         // The next of the same line need wait no longer.
-        let next = bits(self.held & of_bank & !below).find(|&other| self.entries[other].at == entry.at);
+        let next = ones(self.held & of_bank & !below).find(|&other| self.entries[other].at == entry.at);
         if let Some(next) = next {
             self.held &= !(1 << next);
             self.ready[usize::from(self.entries[next].write)] |= 1 << next;
@@ -180,7 +182,7 @@ impl Queue {
     pub(super) fn row_changed(&mut self, bank: u32, row: Option<u32>) {
         let of_bank = self.of_bank[bank as usize];
         let wants_it = |&n: &usize| row == Some(self.entries[n].at.row);
-        let open = bits(of_bank).filter(wants_it).fold(0, |open, n| open | 1 << n);
+        let open = ones(of_bank).filter(wants_it).fold(0, |open, n| open | 1 << n);
         self.hits = self.hits & !of_bank | open;
         self.row_from = 0;
     }
@@ -297,13 +299,4 @@ impl Queue {
         }
         kept
     }
-}
-
-/// The bits of a mask, lowest first.
-fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = mask.trailing_zeros() as usize;
-        mask &= mask.wrapping_sub(1);
-        (lowest < u64::BITS as usize).then_some(lowest)
-    })
 }

@@ -33,6 +33,7 @@ pub use counts::Stats;
 
 use std::sync::Arc;
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -41,7 +42,6 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 
-use crate::bits::bits;
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
 use crate::proto::warp::{WarpCommand, WarpEvent, WarpInfo};
@@ -220,7 +220,7 @@ impl CtaManager {
     }
 
     fn finish(&mut self, now: Cycle) {
-        for slot in bits(self.state.ended) {
+        for slot in ones(self.state.ended) {
             if !self.ports.event.has_room(now) {
                 return;
             }
@@ -269,7 +269,7 @@ impl CtaManager {
     fn start_warps(&mut self, now: Cycle) {
         let (state, n_subcores) = (&mut self.state, self.config.subcores);
         let mut used = 0u32;
-        for cta in bits(state.starting) {
+        for cta in ones(state.starting) {
             while let Some(resident) = &mut state.residents[cta] {
                 if resident.started == resident.grid.warps() {
                     state.starting &= !(1 << cta);

@@ -2,10 +2,10 @@
 //!
 //! Whoever sends from another tile has run before: what becomes visible in a window is there when it begins.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 
 use super::ports::Ports;
-use crate::bits::bits;
 
 /// Cycles after which a place is used again, more than a window has.
 const PLACES: usize = 64;
@@ -62,7 +62,7 @@ impl Calendar {
     }
 
     fn take_places(&mut self, places: u64, visible: &mut Ports) {
-        for place in bits(self.cycles & places) {
+        for place in ones(self.cycles & places) {
             let inputs = &mut self.inputs[place * self.words..][..self.words];
             for (n, inputs) in inputs.iter_mut().enumerate() {
                 visible.add_some(n, std::mem::take(inputs));

@@ -20,6 +20,7 @@
 //! - Packets from one input to one output stay in order.
 //! - An output that several inputs want serves each before it serves one twice.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -31,7 +32,6 @@ use warpwave_hw::time::{Cycle, Domain};
 use super::arbiter::RoundRobin;
 use super::calendar::Calendar;
 use super::ports::Ports;
-use crate::bits::bits;
 use crate::proto::header::{Direction, Header, MAX_OUTPUTS, atomic_bytes};
 use crate::proto::mem::Packet;
 
@@ -158,7 +158,7 @@ impl Crossbar {
     fn serve(&mut self, now: Cycle, edge: u64) {
         for word in 0..self.wanted.words() {
             let mut over = 0;
-            for n in bits(self.wanted.word(word)) {
+            for n in ones(self.wanted.word(word)) {
                 over |= u64::from(!self.serve_output(word * 64 + n, now, edge)) << n;
             }
             self.wanted.remove_some(word, over);
@@ -218,7 +218,7 @@ impl Crossbar {
     fn find_visible(&mut self, now: Cycle) {
         self.calendar.take(now, &mut self.visible);
         for word in 0..self.near.words() {
-            for n in bits(self.near.word(word) & self.unknown.word(word)) {
+            for n in ones(self.near.word(word) & self.unknown.word(word)) {
                 if let Some(label) = self.inputs[word * 64 + n].label(now) {
                     self.heads[word * 64 + n].header = Header::from_label(label);
                     self.unknown.remove(word * 64 + n);
@@ -232,7 +232,7 @@ impl Crossbar {
     fn look(&mut self, now: Cycle, edge: u64) {
         for word in 0..self.visible.words() {
             let mut known = 0;
-            for n in bits(self.visible.word(word)) {
+            for n in ones(self.visible.word(word)) {
                 if self.heads[word * 64 + n].free <= edge {
                     known |= 1 << n;
                     self.make_known(word * 64 + n, now);
@@ -292,7 +292,7 @@ impl Component for Crossbar {
         self.calendar.begin(from, &mut self.visible);
         for word in 0..self.unknown.words() {
             let mut known = 0;
-            for n in bits(self.unknown.word(word)) {
+            for n in ones(self.unknown.word(word)) {
                 if let Some((at, label)) = self.inputs[word * 64 + n].coming()
                     && at < end
                 {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::wheel::{Wheel, first_from};
 use super::{HORIZON, MAX_COMPONENTS};
+use crate::bits::ones;
 use crate::time::Cycle;
 
 /// For each component the cycles modulo the horizon; and which components have any.
@@ -45,9 +46,9 @@ impl Mail {
 
     /// The first cycle from `now` on in which a message comes.
     pub fn next(&self, now: Cycle) -> Cycle {
-        let components = bits(self.components.load(Ordering::Acquire));
+        let components = ones(self.components.load(Ordering::Acquire));
         let cycles = components.fold(0, |cycles, component| {
-            cycles | self.cycles[component as usize].load(Ordering::Acquire)
+            cycles | self.cycles[component].load(Ordering::Acquire)
         });
         first_from(now, cycles)
     }
@@ -57,8 +58,8 @@ impl Mail {
         if self.components.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for component in bits(self.components.swap(0, Ordering::AcqRel)) {
-            wheel.add_all(self.cycles[component as usize].swap(0, Ordering::AcqRel), component);
+        for component in ones(self.components.swap(0, Ordering::AcqRel)) {
+            wheel.add_all(self.cycles[component].swap(0, Ordering::AcqRel), component);
         }
     }
 }
@@ -67,16 +68,6 @@ impl Mail {
 #[inline]
 fn bit(at: Cycle) -> u64 {
     1 << (at.0 % HORIZON)
-}
-
-/// The numbers of the bits that are set, lowest first.
-#[inline]
-fn bits(mut word: u64) -> impl Iterator<Item = u32> {
-    std::iter::from_fn(move || {
-        let bit = word.trailing_zeros();
-        word &= word.wrapping_sub(1);
-        (bit < u64::BITS).then_some(bit)
-    })
 }
 
 #[cfg(test)]

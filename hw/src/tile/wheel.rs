@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::HORIZON;
+use crate::bits::ones;
 use crate::time::Cycle;
 
 /// For each cycle modulo the horizon, the components to tick; and which cycles have any.
@@ -33,12 +34,10 @@ impl Wheel {
 
     /// Adds a component in each of these cycles, modulo the horizon.
     #[inline]
-    pub fn add_all(&self, cycles: u64, component: u32) {
-        let mut rest = cycles;
-        while rest != 0 {
-            let due = &self.due[rest.trailing_zeros() as usize];
+    pub fn add_all(&self, cycles: u64, component: usize) {
+        for place in ones(cycles) {
+            let due = &self.due[place];
             due.store(due.load(Ordering::Relaxed) | 1 << component, Ordering::Relaxed);
-            rest &= rest - 1;
         }
         self.cycles
             .store(self.cycles.load(Ordering::Relaxed) | cycles, Ordering::Relaxed);

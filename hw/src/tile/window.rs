@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::Tile;
+use crate::bits::ones;
 use crate::time::Cycle;
 
 impl Tile {
@@ -58,12 +59,11 @@ impl Tile {
 
     /// Tells the components that are due in the window, and those that ran in the last one, and has them read what they will need.
     fn begin_likely(&mut self, from: Cycle, end: Cycle) {
-        let mut likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.ran);
-        while likely != 0 {
-            let component = &mut self.components[likely.trailing_zeros() as usize];
+        let likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.ran);
+        for index in ones(likely) {
+            let component = &mut self.components[index];
             component.begin(from, end);
             component.warm();
-            likely &= likely - 1;
         }
     }
 

@@ -33,6 +33,7 @@ pub use stats::Stats;
 
 use std::sync::Arc;
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::wires::{Show, Wires};
@@ -44,7 +45,6 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::special::Place;
 use warpwave_isa::opcode::Pipe;
 
-use crate::bits::bits;
 use crate::config::{N_PIPES, PIPE_NAMES};
 use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
@@ -180,7 +180,7 @@ impl Dispatch {
                     state.warps[slot] = Some(start);
                     state.counted[slot] = 0;
                 }
-                WarpInfo::Counted { warps, count } => bits(warps).for_each(|slot| state.counted[slot] = count),
+                WarpInfo::Counted { warps, count } => ones(warps).for_each(|slot| state.counted[slot] = count),
             }
         }
     }

@@ -42,6 +42,7 @@ mod view;
 
 pub use view::Stats;
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::inbox::Inbox;
 use warpwave_hw::link::wires::{Show, Wires};
@@ -51,7 +52,6 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 
-use crate::bits::bits;
 use crate::config::SchedulerPolicy;
 use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
@@ -237,7 +237,7 @@ impl Scheduler {
         if state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.reevaluate != 0 {
             return Activity::Busy;
         }
-        let timers = bits(state.timers).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
+        let timers = ones(state.timers).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
         let next = timers.fold(state.ibuffers.next_filling(), Cycle::min);
         self.next_issue(now, next)
     }

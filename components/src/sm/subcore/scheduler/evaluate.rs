@@ -1,10 +1,10 @@
 //! The evaluate stage finds each warp's stall reason; the retire stage ends warps.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 
 use super::Scheduler;
 use super::ready::LSU_GLOBAL;
-use crate::bits::bits;
 use crate::proto::event::EventKind;
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::WarpState;
@@ -13,7 +13,7 @@ impl Scheduler {
     /// Evaluates the warps that changed.
     #[inline]
     pub(super) fn evaluate(&mut self, now: Cycle) {
-        for slot in bits(std::mem::take(&mut self.state.reevaluate)) {
+        for slot in ones(std::mem::take(&mut self.state.reevaluate)) {
             self.evaluate_warp(slot, now);
         }
     }
@@ -80,7 +80,7 @@ impl Scheduler {
     }
 
     fn retire_idle(&mut self, candidates: u32, at: Cycle) {
-        for slot in bits(candidates) {
+        for slot in ones(candidates) {
             let Some(warp) = self.state.warps.get(slot) else {
                 continue;
             };

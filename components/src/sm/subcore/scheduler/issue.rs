@@ -4,6 +4,7 @@
 //! `not_selected`, `dispatch_stall`, or the throttle of its pipe. Cycles in which all ready warps are throttled are charged later in
 //! one step, so the scheduler need not tick in them.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::component::Activity;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
@@ -12,7 +13,6 @@ use warpwave_isa::opcode::Opcode;
 use super::ready::{LSU, LSU_GLOBAL, PLACES, THROTTLES};
 use super::view::Issued;
 use super::{Scheduler, State};
-use crate::bits::bits;
 use crate::proto::event::EventKind;
 use crate::proto::issue::Issue;
 use crate::proto::predecoded::{Group, IssueTarget};
@@ -51,7 +51,7 @@ impl Scheduler {
     fn candidates(&self, now: Cycle) -> Candidates {
         let State { ready, pipe_free, .. } = &self.state;
         let mut candidates = Candidates::default();
-        for pipe in bits(ready.pipes) {
+        for pipe in ones(ready.pipes) {
             if pipe_free[pipe % PLACES] > now {
                 candidates.throttled |= 1 << pipe;
             } else {
@@ -168,7 +168,7 @@ impl Scheduler {
     /// Charges the ready warps of these pipes with the throttle of their pipe, for the `cycles` cycles before `end`.
     #[inline]
     fn charge_pipes(&mut self, pipes: u16, cycles: u64, end: Cycle) {
-        for pipe in bits(pipes) {
+        for pipe in ones(pipes) {
             let throttle = THROTTLES[pipe % PLACES];
             let warp_cycles = cycles * u64::from(self.state.ready.count(pipe));
             self.state.stats.stalls.charge(throttle, warp_cycles);
@@ -181,7 +181,7 @@ impl Scheduler {
     #[cold]
     fn emit_waits(&self, state: WarpState, warps: u32, cycles: u64, end: Cycle) {
         let state = state as u8;
-        bits(warps).for_each(|slot| self.emit(end, slot, EventKind::Wait { state, cycles }));
+        ones(warps).for_each(|slot| self.emit(end, slot, EventKind::Wait { state, cycles }));
     }
 
     /// The next cycle with work: `next`, or the first in which a ready warp's pipe is free. A credit of the memory queue comes as a
@@ -192,7 +192,7 @@ impl Scheduler {
         if self.log.is_on() && ready.warps != 0 {
             return Activity::Busy;
         }
-        let free = bits(ready.pipes).map(|pipe| pipe_free[pipe % PLACES].max(now + 1));
+        let free = ones(ready.pipes).map(|pipe| pipe_free[pipe % PLACES].max(now + 1));
         match free.fold(next, Cycle::min) {
             Cycle::NEVER => Activity::Idle,
             next => Activity::Until(next),

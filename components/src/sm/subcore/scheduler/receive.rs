@@ -1,10 +1,10 @@
 //! The stages that bring changes: messages from the other units, and timers.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 
 use super::ready::{LSU, LSU_GLOBAL};
 use super::{ACK, COMMAND, RELEASE, RESOLVED, Scheduler};
-use crate::bits::bits;
 use crate::proto::event::EventKind;
 use crate::proto::issue::Release;
 use crate::proto::predecoded::{Group, IssueTarget};
@@ -43,7 +43,7 @@ impl Scheduler {
             match command {
                 WarpCommand::Start(start) => self.start(start, now),
                 WarpCommand::Release(warps) => self.open_barrier(warps, now),
-                WarpCommand::OpenCluster(warps) => bits(warps).for_each(|slot| self.open_cluster(slot, now)),
+                WarpCommand::OpenCluster(warps) => ones(warps).for_each(|slot| self.open_cluster(slot, now)),
             }
         }
     }
@@ -106,7 +106,7 @@ impl Scheduler {
     }
 
     fn open_barrier(&mut self, warps: u32, now: Cycle) {
-        for slot in bits(warps) {
+        for slot in ones(warps) {
             let warp = self.state.warp(slot);
             assert!(
                 warp.at_barrier,
@@ -146,7 +146,7 @@ impl Scheduler {
     /// Ends the sleeps that are over, and restarts the fetch of warps whose branch latency is over.
     #[inline]
     pub(super) fn run_timers(&mut self, now: Cycle) {
-        for slot in bits(self.state.timers) {
+        for slot in ones(self.state.timers) {
             let warp = self.state.warp(slot);
             if warp.resume_at <= now {
                 let slept = std::mem::take(&mut warp.asleep);

@@ -1,0 +1,37 @@
+//! Masks: small sets of indices, one bit each, for loops that run every cycle. A wide set is a `bitvec`.
+
+/// The indices of the bits set in `mask`, lowest first.
+///
+/// ```
+/// use warpwave_hw::bits::ones;
+/// assert_eq!(ones(0b1010_0001u32).collect::<Vec<_>>(), [0, 5, 7]);
+/// assert_eq!(ones(1u64 << 63).next(), Some(63));
+/// assert_eq!(ones(0u64).count(), 0);
+/// ```
+#[inline]
+pub fn ones(mask: impl Into<u64>) -> Ones {
+    Ones(mask.into())
+}
+
+/// See [`ones`].
+#[derive(Clone, Debug)]
+pub struct Ones(u64);
+
+impl Iterator for Ones {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let lowest = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (lowest < u64::BITS).then_some(lowest as usize)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let n = self.0.count_ones() as usize;
+        (n, Some(n))
+    }
+}
+
+impl ExactSizeIterator for Ones {}
