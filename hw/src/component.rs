@@ -70,10 +70,6 @@ pub trait Component: Warm + Any + Send {
     /// Brings what it shows up to date with what changed by itself before cycle `now`, as a tick in that cycle would first.
     fn catch_up(&mut self, _now: Cycle) {}
 
-    /// A window begins: whatever another tile has sent that becomes visible before cycle `end` is in its link. Not said of a window in
-    /// which no message becomes visible and nothing else is due.
-    fn begin(&mut self, _from: Cycle, _end: Cycle) {}
-
     /// Offers the ends of its links to be watched.
     fn wires(&mut self, _wires: &mut dyn Wires) {}
 

@@ -83,7 +83,7 @@ fn star<F: FnMut(Cycle) -> Activity + Send + 'static>(acts: impl Iterator<Item =
     }
     let act = move |_| {
         // It holds the ends of the links, and nothing comes.
-        assert!(inputs.iter().all(|input| input.coming().is_none()));
+        assert!(inputs.iter().all(|input| input.is_empty()));
         Activity::Idle
     };
     let actor = Actor {

@@ -1,70 +1,49 @@
-//! Round robin among the inputs that want one output.
+//! Round robin among the inputs that request one output.
 
-use super::ports::Ports;
+use bitvec::prelude::BitVec;
 
-/// Which inputs want an output, and whose turn it is.
+/// The requests for an output, and the input that is served next.
 #[derive(Clone, Debug)]
 pub(super) struct RoundRobin {
-    /// Those that want it, where there are several: one alone needs no search.
-    wanted: Ports,
-    n_wanted: u32,
-    /// The numbers of all that want it, exclusive-or'ed: the number itself where there is one.
-    all: usize,
+    /// Inputs that request the output.
+    requests: BitVec<u64>,
+    /// Number of requests.
+    n: u32,
+    /// The search for the next request begins here: behind the input served last.
     turn: usize,
 }
 
 impl RoundRobin {
-    /// Nobody among `inputs` wants it; input 0 is first.
+    /// No requests of `inputs` inputs; input 0 is first.
     pub(super) fn new(inputs: usize) -> Self {
         RoundRobin {
-            wanted: Ports::none(inputs),
-            n_wanted: 0,
-            all: 0,
+            requests: BitVec::repeat(false, inputs),
+            n: 0,
             turn: 0,
         }
     }
 
-    /// An input wants it. It must not have done so already.
+    /// Adds a request of an input, which must have none.
     #[inline]
-    pub(super) fn want(&mut self, input: usize) {
-        if self.n_wanted != 0 {
-            if self.n_wanted == 1 {
-                self.wanted.add(self.all);
-            }
-            self.wanted.add(input);
-        }
-        self.n_wanted += 1;
-        self.all ^= input;
+    pub(super) fn request(&mut self, input: usize) {
+        self.requests.set(input, true);
+        self.n += 1;
     }
 
-    /// Inputs that want it.
+    /// Number of requests.
     #[inline]
-    pub(super) fn n_wanted(&self) -> u32 {
-        self.n_wanted
+    pub(super) fn n_requests(&self) -> u32 {
+        self.n
     }
 
-    /// The input whose turn it is: the first that wants it after the one served last. It is taken off.
+    /// Removes and returns the first request behind the input served last.
     #[inline]
     pub(super) fn grant(&mut self) -> Option<usize> {
-        let input = match self.n_wanted {
-            0 => return None,
-            1 => self.all,
-            _ => self.take_next()?,
-        };
-        self.n_wanted -= 1;
-        self.all ^= input;
+        let behind = self.requests[self.turn..].first_one().map(|n| self.turn + n);
+        let input = behind.or_else(|| self.requests.first_one())?;
+        self.requests.set(input, false);
+        self.n -= 1;
         self.turn = input + 1;
-        Some(input)
-    }
-
-    /// The next of several.
-    fn take_next(&mut self) -> Option<usize> {
-        let after = self.wanted.first_from(self.turn);
-        let input = after.or_else(|| self.wanted.first_from(0))?;
-        self.wanted.remove(input);
-        if self.n_wanted == 2 {
-            self.wanted.remove(self.all ^ input);
-        }
         Some(input)
     }
 }
@@ -74,25 +53,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_want_always_each_is_served_in_turn() {
+    fn all_request_always_each_is_served_in_turn() {
         let mut arbiter = RoundRobin::new(130);
-        (0..130).for_each(|input| arbiter.want(input));
+        (0..130).for_each(|input| arbiter.request(input));
         for round in 0..3 {
             for input in 0..130 {
                 assert_eq!(arbiter.grant(), Some(input), "round {round}");
-                arbiter.want(input);
+                arbiter.request(input);
             }
         }
     }
 
     #[test]
-    fn served_input_wants_again_the_others_go_first() {
+    fn served_input_requests_again_the_others_go_first() {
         let mut arbiter = RoundRobin::new(128);
-        [3, 64, 127].into_iter().for_each(|input| arbiter.want(input));
+        [3, 64, 127].into_iter().for_each(|input| arbiter.request(input));
         assert_eq!(arbiter.grant(), Some(3));
-        arbiter.want(3);
+        arbiter.request(3);
         let order: Vec<_> = std::iter::from_fn(|| arbiter.grant()).collect();
         assert_eq!(order, [64, 127, 3]);
-        assert_eq!(arbiter.n_wanted(), 0);
+        assert_eq!(arbiter.n_requests(), 0);
     }
 }

@@ -1,26 +1,33 @@
-//! One network of the crossbar: every input reaches every output, one packet at a time through each.
+//! One crossbar network, for requests (SM to slice) or responses (slice to SM). Each port moves one packet at a time.
 //!
 //! ```text
-//!   in[0] --head--+                      +--> out[0]   round robin per output
-//!   in[1] --head--+--- destination ------+--> out[1]
-//!    ...          |                      |     ...
-//!   in[n] --head--+                      +--> out[m]
+//!   in[0] --[head]--+                     +--[round robin]--> out[0]
+//!   in[1] --[head]--+---- request,     ---+--[round robin]--> out[1]
+//!    ...            |      grant          |       ...
+//!   in[n] --[head]--+                     +--[round robin]--> out[m]
 //! ```
 //!
-//! Requests go from SMs to slices, responses from slices to SMs. Where a packet goes is in its [`Header`], the label of its link.
+//! The [`Header`] in the link's sideband names the output. Only an atomic's packet is read here, for its size.
+//!
+//! `tick` runs two stages for each edge of the crossbar's clock in the cycle:
+//!
+//! | Stage | What it does |
+//! |---|---|
+//! | request | the visible head of each free input requests its output |
+//! | grant | each free output with room grants one request, and the packet leaves |
 //!
 //! | Operation | Cycles of the crossbar's clock |
 //! |---|---|
 //! | through an idle crossbar | 0: the links before and behind it carry the latency |
-//! | a packet holds its input and its output | ceil(data bytes / `bytes_per_cycle`), at least 1; the header travels beside the data |
+//! | a packet keeps its input and its output busy | max(1, ceil(data bytes / `bytes_per_cycle`)); the header takes no bandwidth |
 //!
-//! A packet is sent on when it gets its output; the cycles that the rest of it takes delay what follows.
+//! Cut-through: a granted packet leaves at once, and its busy cycles delay only later packets.
 //!
 //! # Invariants
 //! - Packets from one input to one output stay in order.
-//! - An output that several inputs want serves each before it serves one twice.
+//! - Round robin: an output serves each waiting input before it serves one twice.
 
-use warpwave_hw::bits::ones;
+use bitvec::prelude::BitVec;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -30,10 +37,9 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
 use super::arbiter::RoundRobin;
-use super::calendar::Calendar;
-use super::ports::Ports;
 use crate::proto::header::{Direction, Header, MAX_OUTPUTS, atomic_bytes};
 use crate::proto::mem::Packet;
+use warpwave_hw::bits::ones;
 
 /// Shape of a network.
 #[derive(Clone, Debug)]
@@ -46,68 +52,97 @@ pub struct Config {
     pub clock: Domain,
 }
 
+/// The links of a network. Headers number the outputs.
+struct Ports {
+    inputs: Vec<InPort<Box<Packet>>>,
+    outputs: Vec<OutPort<Box<Packet>>>,
+}
+
+warpwave_hw::show_ports!(Ports: inputs, outputs);
+
 /// Events of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs, reason = "the unit is in the name")]
 pub struct Stats {
     pub packets: u64,
     pub data_bytes: u64,
-    /// Cycles that packets held an output, all outputs together.
+    /// Busy cycles of all outputs together.
     pub output_cycles: u64,
-    /// Cycles in which an output was wanted and free, but the link behind it was full.
+    /// Cycles in which an output was requested and free, but the link behind it was full.
     pub blocked_cycles: u64,
-    /// Cycles that packets at the head of an input waited for an output that another held or got.
+    /// Cycles that packets at the head of an input waited for an output that another packet kept busy.
     pub conflict_cycles: u64,
 }
 
-/// In place of the edge from which an input is free: its head is known to an output, and waits for it.
-const WAITS: u64 = u64::MAX;
-
-/// What is known of an input and the packet at its head.
+/// An input, with its head register.
 #[derive(Clone, Copy, Default)]
-struct Head {
-    /// Edge from which the input may send again, or [`WAITS`].
+struct Input {
+    /// First edge at which the input may send again.
     free: u64,
-    /// Where the packet goes, once it is known to be under way.
-    header: Header,
-    /// Its data bytes, once an output knows of it.
+    /// Data bytes of the head, while it waits for its output.
     bytes: u32,
+    /// True while the head waits for its output.
+    waits: bool,
 }
 
+/// An output, with its arbiter.
+#[derive(Clone)]
 struct Output {
-    port: OutPort<Box<Packet>>,
+    /// First edge at which the output may send again.
     free: u64,
+    /// The inputs that request the output.
     arbiter: RoundRobin,
+    /// True if the link behind the output was full at the last edge.
     blocked: bool,
+}
+
+/// What `reset` clears.
+struct State {
+    inputs: Vec<Input>,
+    outputs: Vec<Output>,
+    /// Inputs whose head does not wait for an output. Scanned in whole words, as every edge does.
+    idle: BitVec<u64>,
+    /// Outputs that an input requests.
+    requested: BitVec<u64>,
+    /// First edge that has not passed.
+    next_edge: u64,
+    /// The last edge at which an input or output becomes free.
+    last_free: u64,
+    stats: Stats,
+}
+
+impl State {
+    fn new(n_inputs: usize, n_outputs: usize) -> Self {
+        let output = Output {
+            free: 0,
+            arbiter: RoundRobin::new(n_inputs),
+            blocked: false,
+        };
+        let mut idle: BitVec<u64> = BitVec::repeat(true, n_inputs);
+        // The scan reads whole words.
+        idle.set_uninitialized(false);
+        State {
+            inputs: vec![Input::default(); n_inputs],
+            outputs: vec![output; n_outputs],
+            idle,
+            requested: BitVec::repeat(false, n_outputs),
+            next_edge: 0,
+            last_free: 0,
+            stats: Stats::default(),
+        }
+    }
 }
 
 /// One network of the crossbar.
 pub struct Crossbar {
     path: Path,
     config: Config,
-    inputs: Vec<InPort<Box<Packet>>>,
-    /// Inputs of which no head is known, and those of them whose sender is of the same tile and may send at any time.
-    unknown: Ports,
-    near: Ports,
-    /// Inputs whose heads become visible in this window, and the first cycle after it.
-    calendar: Calendar,
-    end: Cycle,
-    /// Inputs with a visible head that no output knows.
-    visible: Ports,
-    /// For each input.
-    heads: Box<[Head]>,
-    outputs: Vec<Output>,
-    /// Outputs that an input wants.
-    wanted: Ports,
-    /// First edge not seen yet.
-    next_edge: u64,
-    /// The last edge at which an input becomes free.
-    last_free: u64,
-    stats: Stats,
+    ports: Ports,
+    state: State,
 }
 
 impl Crossbar {
-    /// Nothing under way. Outputs are numbered as headers name them.
+    /// An empty network. Outputs are numbered as headers name them.
     ///
     /// # Panics
     /// If there are more outputs than headers can name.
@@ -117,154 +152,87 @@ impl Crossbar {
         inputs: Vec<InPort<Box<Packet>>>,
         outputs: Vec<OutPort<Box<Packet>>>,
     ) -> Self {
-        let n = inputs.len();
         assert!(outputs.len() <= MAX_OUTPUTS, "{path}: more outputs than headers name");
-        let output = |port| Output {
-            port,
-            free: 0,
-            arbiter: RoundRobin::new(n),
-            blocked: false,
-        };
-        let of = |is_wanted: &dyn Fn(&InPort<Box<Packet>>) -> bool| {
-            let mut ports = Ports::none(n);
-            let wanted = inputs.iter().enumerate().filter(|(_, input)| is_wanted(input));
-            wanted.for_each(|(n, _)| ports.add(n));
-            ports
-        };
         Crossbar {
-            unknown: of(&|_| true),
-            near: of(&|input| !input.is_remote()),
-            calendar: Calendar::new(n),
-            end: Cycle::ZERO,
-            visible: Ports::none(n),
-            wanted: Ports::none(outputs.len()),
-            heads: vec![Head::default(); n].into(),
-            inputs,
-            outputs: outputs.into_iter().map(output).collect(),
-            next_edge: 0,
-            last_free: 0,
-            stats: Stats::default(),
+            state: State::new(inputs.len(), outputs.len()),
             path,
             config,
+            ports: Ports { inputs, outputs },
         }
     }
 
     /// The counters.
     pub fn counters(&self) -> &Stats {
-        &self.stats
+        &self.state.stats
     }
 
-    /// Serves every output that is wanted.
-    fn serve(&mut self, now: Cycle, edge: u64) {
-        for word in 0..self.wanted.words() {
-            let mut over = 0;
-            for n in ones(self.wanted.word(word)) {
-                over |= u64::from(!self.serve_output(word * 64 + n, now, edge)) << n;
+    /// The visible head of each free input requests its output.
+    fn request(&mut self, now: Cycle, edge: u64) {
+        for word in 0..self.state.idle.as_raw_slice().len() {
+            for bit in ones(self.state.idle.as_raw_slice()[word]) {
+                let n = word * 64 + bit;
+                if self.state.inputs[n].free <= edge
+                    && let Some(label) = self.ports.inputs[n].label(now)
+                {
+                    self.request_output(n, Header::from_label(label), now);
+                }
             }
-            self.wanted.remove_some(word, over);
         }
     }
 
-    /// Sends the packet whose turn it is at an output that is wanted, if it goes; whether the output is still wanted.
     #[inline]
-    fn serve_output(&mut self, n: usize, now: Cycle, edge: u64) -> bool {
-        let output = &mut self.outputs[n];
-        let free = output.free <= edge;
-        let mut served = None;
-        output.blocked = free && !output.port.has_room(now);
+    fn request_output(&mut self, n: usize, header: Header, now: Cycle) {
+        let (port, direction, state) = (&mut self.ports.inputs[n], self.config.direction, &mut self.state);
+        let of_atomic = || atomic_bytes(port.peek(now).expect("the head of an input stays"), direction);
+        state.inputs[n].bytes = header.data_bytes(of_atomic);
+        state.inputs[n].waits = true;
+        state.idle.set(n, false);
+        state.outputs[header.output()].arbiter.request(n);
+        state.requested.set(header.output(), true);
+    }
+
+    /// Each free output with room grants one request.
+    fn grant(&mut self, now: Cycle, edge: u64) {
+        for word in 0..self.state.requested.as_raw_slice().len() {
+            for bit in ones(self.state.requested.as_raw_slice()[word]) {
+                self.grant_output(word * 64 + bit, now, edge);
+            }
+        }
+    }
+
+    #[inline]
+    fn grant_output(&mut self, n: usize, now: Cycle, edge: u64) {
+        let (state, port) = (&mut self.state, &mut self.ports.outputs[n]);
+        let output = &mut state.outputs[n];
+        let is_free = output.free <= edge;
+        output.blocked = is_free && !port.has_room(now);
         if output.blocked {
-            self.stats.blocked_cycles += 1;
-        } else if free {
-            let input = output.arbiter.grant().expect("an output in `wanted` is wanted");
-            served = Some(input);
-            let packet = self.inputs[input].take(now);
-            let head = &mut self.heads[input];
-            let bytes = head.bytes;
-            let cycles = u64::from(cycles(bytes, self.config.bytes_per_cycle));
-            head.free = edge + cycles;
+            state.stats.blocked_cycles += 1;
+            return;
+        }
+        if is_free {
+            let granted = output.arbiter.grant().expect("an output in `requested` has a request");
+            let input = &mut state.inputs[granted];
+            let cycles = busy_cycles(input.bytes, self.config.bytes_per_cycle);
+            input.free = edge + cycles;
+            input.waits = false;
+            state.idle.set(granted, true);
             output.free = edge + cycles;
-            output.port.send(now, packet);
-            self.last_free = self.last_free.max(edge + cycles);
-            self.stats.packets += 1;
-            self.stats.data_bytes += u64::from(bytes);
-            self.stats.output_cycles += cycles;
+            state.last_free = state.last_free.max(edge + cycles);
+            state.stats.packets += 1;
+            state.stats.data_bytes += u64::from(input.bytes);
+            state.stats.output_cycles += cycles;
+            port.send(now, self.ports.inputs[granted].take(now));
         }
-        let n_wanted = output.arbiter.n_wanted();
-        if !output.blocked {
-            self.stats.conflict_cycles += u64::from(n_wanted);
-        }
-        if let Some(input) = served {
-            self.expect_head(input, now);
-        }
-        n_wanted > 0
-    }
-
-    /// Finds out when the next head of an input becomes visible, if it does so in this window.
-    #[inline]
-    fn expect_head(&mut self, n: usize, now: Cycle) {
-        let coming = self.inputs[n].coming();
-        if let Some((_, label)) = coming {
-            self.heads[n].header = Header::from_label(label);
-        }
-        match coming {
-            Some((at, _)) if at <= now => self.visible.add(n),
-            Some((at, _)) if at < self.end => self.calendar.note(at, n),
-            _ => self.unknown.add(n),
-        }
-    }
-
-    /// Finds the heads that have become visible.
-    #[inline]
-    fn find_visible(&mut self, now: Cycle) {
-        self.calendar.take(now, &mut self.visible);
-        for word in 0..self.near.words() {
-            for n in ones(self.near.word(word) & self.unknown.word(word)) {
-                if let Some(label) = self.inputs[word * 64 + n].label(now) {
-                    self.heads[word * 64 + n].header = Header::from_label(label);
-                    self.unknown.remove(word * 64 + n);
-                    self.visible.add(word * 64 + n);
-                }
-            }
-        }
-    }
-
-    /// Makes the visible heads of free inputs known to their outputs.
-    fn look(&mut self, now: Cycle, edge: u64) {
-        for word in 0..self.visible.words() {
-            let mut known = 0;
-            for n in ones(self.visible.word(word)) {
-                if self.heads[word * 64 + n].free <= edge {
-                    known |= 1 << n;
-                    self.make_known(word * 64 + n, now);
-                }
-            }
-            self.visible.remove_some(word, known);
-        }
-    }
-
-    /// Makes the head of an input known to its output.
-    #[inline]
-    fn make_known(&mut self, n: usize, now: Cycle) {
-        let (input, head, direction) = (&mut self.inputs[n], &mut self.heads[n], self.config.direction);
-        let of_atomic = || atomic_bytes(input.peek(now).expect("the head of an input stays"), direction);
-        head.bytes = head.header.data_bytes(of_atomic);
-        head.free = WAITS;
-        let output = head.header.output();
-        self.outputs[output].arbiter.want(n);
-        self.wanted.add(output);
-    }
-
-    /// A head waits for an edge, its input, or an output.
-    fn activity(&self) -> Activity {
-        let busy = self.next_edge <= self.last_free || !self.wanted.is_empty() || !self.visible.is_empty();
-        match busy {
-            true => Activity::Until(self.config.clock.cycle_of(self.next_edge)),
-            false => Activity::Idle,
+        let n_waiting = output.arbiter.n_requests();
+        state.stats.conflict_cycles += u64::from(n_waiting);
+        if n_waiting == 0 {
+            state.requested.set(n, false);
         }
     }
 
     fn n_waiting(&self) -> usize {
-        self.heads.iter().filter(|head| head.free == WAITS).count()
+        self.state.inputs.iter().filter(|input| input.waits).count()
     }
 }
 
@@ -277,51 +245,24 @@ impl Component for Crossbar {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
-        self.next_edge = edges.end;
-        self.find_visible(now);
+        self.state.next_edge = edges.end;
+        // A head that becomes visible between two edges is seen at the next one.
+        let mut busy = edges.is_empty();
         for edge in edges {
-            self.look(now, edge);
-            self.serve(now, edge);
+            self.request(now, edge);
+            self.grant(now, edge);
         }
-        self.activity()
-    }
-
-    /// Notes the heads that become visible in the window.
-    fn begin(&mut self, from: Cycle, end: Cycle) {
-        self.end = end;
-        self.calendar.begin(from, &mut self.visible);
-        for word in 0..self.unknown.words() {
-            let mut known = 0;
-            for n in ones(self.unknown.word(word)) {
-                if let Some((at, label)) = self.inputs[word * 64 + n].coming()
-                    && at < end
-                {
-                    known |= 1 << n;
-                    self.calendar.note(at.max(from), word * 64 + n);
-                    self.heads[word * 64 + n].header = Header::from_label(label);
-                }
-            }
-            self.unknown.remove_some(word, known);
+        let state = &self.state;
+        busy |= state.next_edge <= state.last_free || state.requested.any();
+        match busy {
+            true => Activity::Until(self.config.clock.cycle_of(state.next_edge)),
+            false => Activity::Idle,
         }
     }
 
     fn reset(&mut self) {
-        let n = self.inputs.len();
-        self.inputs.iter_mut().for_each(InPort::clear);
-        (0..n).for_each(|input| self.unknown.add(input));
-        self.calendar = Calendar::new(n);
-        self.end = Cycle::ZERO;
-        self.visible.clear();
-        self.heads.fill(Head::default());
-        for output in &mut self.outputs {
-            output.free = 0;
-            output.arbiter = RoundRobin::new(n);
-            output.blocked = false;
-        }
-        self.wanted.clear();
-        self.next_edge = 0;
-        self.last_free = 0;
-        self.stats = Stats::default();
+        self.state = State::new(self.ports.inputs.len(), self.ports.outputs.len());
+        self.ports.clear_inputs();
     }
 
     /// Packets are in the links alone.
@@ -330,30 +271,29 @@ impl Component for Crossbar {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
+        let state = &self.state;
         probe.vector("inputs_waiting", 16, Some(self.n_waiting() as u64));
-        for (n, &Head { free, .. }) in self.heads.iter().enumerate() {
-            let waits = free == WAITS;
+        for (n, &Input { free, waits, .. }) in state.inputs.iter().enumerate() {
             probe.enter("in", n);
             probe.bit("waits", Some(waits));
-            probe.bit("sends", Some(!waits && free >= self.next_edge && free > 0));
+            probe.bit("sends", Some(!waits && free >= state.next_edge && free > 0));
             probe.leave();
         }
-        for (n, output) in self.outputs.iter().enumerate() {
+        for (n, output) in state.outputs.iter().enumerate() {
             probe.enter("out", n);
-            probe.vector("wanted", 16, Some(u64::from(output.arbiter.n_wanted())));
-            probe.bit("busy", Some(output.free >= self.next_edge && output.free > 0));
+            probe.vector("wanted", 16, Some(u64::from(output.arbiter.n_requests())));
+            probe.bit("busy", Some(output.free >= state.next_edge && output.free > 0));
             probe.bit("blocked", Some(output.blocked));
             probe.leave();
         }
     }
 
     fn wires(&mut self, wires: &mut dyn Wires) {
-        self.inputs.show(wires);
-        self.outputs.iter_mut().for_each(|output| output.port.show(wires));
+        self.ports.show(wires);
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        let s = &self.stats;
+        let s = &self.state.stats;
         report.count("packets", s.packets);
         report.count("data_bytes", s.data_bytes);
         report.count("output_cycles", s.output_cycles);
@@ -362,22 +302,22 @@ impl Component for Crossbar {
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        for (n, output) in self.outputs.iter().enumerate() {
-            let wanted = output.arbiter.n_wanted();
-            if wanted > 0 {
-                say(format!("{}: {wanted} packets wait for output {n}", self.path));
+        for (n, output) in self.state.outputs.iter().enumerate() {
+            let waiting = output.arbiter.n_requests();
+            if waiting > 0 {
+                say(format!("{}: {waiting} packets wait for output {n}", self.path));
             }
         }
     }
 }
 
-/// Cycles that so many bytes take. Most packets take one, which needs no division.
+/// Cycles that a packet keeps its ports busy. Most packets take one, which needs no division.
 #[inline]
-fn cycles(bytes: u32, per_cycle: u32) -> u32 {
+fn busy_cycles(bytes: u32, per_cycle: u32) -> u64 {
     if bytes <= per_cycle {
         1
     } else {
-        bytes.div_ceil(per_cycle)
+        u64::from(bytes.div_ceil(per_cycle))
     }
 }
 

@@ -39,13 +39,6 @@ impl<T> InPort<T> {
     pub fn label(&self, now: Cycle) -> Option<u16> {
         self.stamp().label(now)
     }
-
-    /// The cycle in which the oldest message is or becomes visible, and its label. Of a sender in another tile all is known that becomes
-    /// visible in this window ([`Component::begin`](crate::component::Component::begin)); for anything beyond use it to ask ahead only.
-    #[inline]
-    pub fn coming(&self) -> Option<(Cycle, u16)> {
-        self.stamp().coming()
-    }
 }
 
 #[cfg(test)]

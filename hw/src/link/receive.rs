@@ -43,11 +43,6 @@ impl<T> InPort<T> {
         self.stamp().is_ready(now)
     }
 
-    /// Whether the sender is of another tile.
-    pub fn is_remote(&self) -> bool {
-        self.is_remote
-    }
-
     /// Takes the oldest visible message; its slot is free again after the credit latency.
     #[inline]
     pub fn recv(&mut self, now: Cycle) -> Option<T> {

@@ -90,14 +90,6 @@ impl Stamp {
         is_ready(word, now).then_some(word as u16 & LARGEST_LABEL)
     }
 
-    /// The cycle from which the message is visible, and its sideband, if there is one.
-    #[inline]
-    pub(super) fn coming(&self) -> Option<(Cycle, u16)> {
-        let word = self.0.load(Ordering::Acquire);
-        let visible = Cycle((word & !FULL) >> LABEL_BITS);
-        (word & FULL != 0).then_some((visible, word as u16 & LARGEST_LABEL))
-    }
-
     /// Lets the receiver know of the message that was sent into the slot.
     #[inline]
     pub(super) fn fill(&self, visible: Cycle, label: u16) {

@@ -15,7 +15,7 @@ impl Tile {
         self.shared.take_mail();
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
-        self.begin_likely(from, end);
+        self.warm_likely(from, end);
         if self.is_plain() {
             self.run_plain(from, end);
         } else {
@@ -57,13 +57,11 @@ impl Tile {
         }
     }
 
-    /// Tells the components that are due in the window, and those that ran in the last one, and has them read what they will need.
-    fn begin_likely(&mut self, from: Cycle, end: Cycle) {
+    /// Warms the components that are due in the window, and those that ran in the last one.
+    fn warm_likely(&mut self, from: Cycle, end: Cycle) {
         let likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.ran);
         for index in ones(likely) {
-            let component = &mut self.components[index];
-            component.begin(from, end);
-            component.warm();
+            self.components[index].warm();
         }
     }
 
