@@ -14,7 +14,7 @@ pub struct CtaPlacement {
 /// Placement of every CTA of a cluster, by rank.
 pub type ClusterPlacement = Arc<[CtaPlacement]>;
 
-/// A CTA manager to the LSU: the CTA in this slot belongs to a cluster.
+/// From a CTA manager to the LSU: the CTA in this slot belongs to a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterPlaced {
     /// CTA slot.
@@ -23,7 +23,7 @@ pub struct ClusterPlaced {
     pub placement: ClusterPlacement,
 }
 
-/// A CTA manager to the barrier unit of its GPC.
+/// From a CTA manager to the cluster barrier of its GPC: a CTA has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClusterArrive {
     /// The cluster: the linear index of its first CTA.
@@ -36,12 +36,12 @@ pub struct ClusterArrive {
     pub ended: bool,
 }
 
-/// The barrier unit of a GPC to a CTA manager: this cluster's barrier is open.
+/// From the cluster barrier of a GPC to a CTA manager: the barrier is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClusterOpen {
     /// The cluster: the linear index of its first CTA.
     pub cluster: u64,
-    /// Rank of the CTA that may go on.
+    /// Rank of the CTA that may continue.
     pub rank: u8,
 }
 

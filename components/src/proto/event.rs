@@ -1,13 +1,13 @@
-//! What happens in an SM to warps, instructions and requests: told as it happens, to whoever listens.
+//! Events of warps, instructions and requests in an SM, for subscribers.
 //!
-//! Blocks keep a [`Log`]. With nobody listening it costs a branch per event and holds nothing. The events of a cycle come in any
-//! order of the blocks, so whoever reads sorts them: [`Event`] is ordered for that.
+//! Each component keeps a [`Log`]. Without a subscriber it costs a branch per event and stores nothing. The events of a cycle come
+//! in any order of the components, so a reader sorts them: [`Event`] is ordered for that.
 //!
 //! ```text
 //! Start  { Fetch  Wait*  Issue  [Gather  Send  [Take  [Access]]  Store] }*  Wait  End      of each warp
 //! ```
 //!
-//! The waits of a warp, its state `selected` counted as a wait of one cycle, cover its resident cycles without gap or overlap.
+//! The waits of a warp cover its resident cycles without gap or overlap. Its state `selected` counts as a wait of one cycle.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,15 +15,15 @@ use warpwave_hw::time::Cycle;
 
 use crate::proto::mem::{Packet, PacketKind, Stamps};
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum EventKind {
-    /// The results of the instruction gathered under this number are stored; of a branch, it is known; of a store, its data have left.
+    /// The instruction is complete: its results are written, a branch is resolved, the data of a store have left.
     Store {
         /// Its number.
         number: u64,
     },
-    /// The warp begins.
+    /// The warp starts.
     Start {
         /// Number of its launch.
         grid: u32,
@@ -32,56 +32,56 @@ pub enum EventKind {
         /// Its index in the CTA.
         index: u32,
     },
-    /// It goes on elsewhere: what was fetched and not issued is dropped.
+    /// The warp continues elsewhere: fetched instructions are dropped.
     Jump,
-    /// Until now, and for so many cycles, it was in this state (an index into the scheduler's names).
+    /// The warp was in this state for `cycles` cycles, until now.
     Wait {
-        /// The state.
+        /// Index into [`NAMES`](crate::sm::subcore::stall::NAMES).
         state: u8,
         /// Cycles, the last one before `at`.
         cycles: u64,
     },
-    /// Its next instruction is issued.
+    /// The next instruction of the warp is issued.
     Issue {
         /// The instruction.
         pc: u32,
-        /// Running lanes.
+        /// Active lanes.
         lanes: u32,
-        /// Whether it goes on to the dispatch unit; if not, it is over.
+        /// True if it goes to the dispatch unit. If false, it is complete.
         goes_on: bool,
     },
     /// The oldest instruction of the sub-core that was issued and not gathered reads its operands.
     Gather {
-        /// Names it in the sub-core from now on.
+        /// Identifies the instruction in its sub-core from now on: the cycle of its issue.
         number: u64,
     },
-    /// It goes into its pipe.
+    /// The instruction enters its pipe.
     Send {
         /// Its number.
         number: u64,
     },
-    /// The LSU takes it.
+    /// The LSU takes the instruction.
     Take {
         /// Its number.
         number: u64,
     },
-    /// It has the banks of shared memory.
+    /// The instruction has the banks of shared memory.
     Access {
         /// Its number.
         number: u64,
-        /// For so many passes.
+        /// Passes that it takes.
         passes: u32,
     },
-    /// The next instruction that is not in the buffer is asked for.
+    /// A fetch for the warp starts.
     Fetch,
-    /// The warp is over.
+    /// The warp retires.
     End,
 }
 
-/// What happened to a warp, and when.
+/// An event of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Event {
-    /// The cycle; of a wait, the one after its last.
+    /// The cycle. For a wait, the cycle after its last.
     pub at: Cycle,
     /// Sub-core of the SM.
     pub subcore: u8,
@@ -102,17 +102,17 @@ pub struct Request {
     pub warp: u8,
     /// The instruction.
     pub pc: u32,
-    /// What it wanted.
+    /// Load, store or atomic.
     pub kind: PacketKind,
     /// Device address of the line.
     pub line: u64,
     /// Sectors, bit i for bytes 32*i on.
     pub sectors: u8,
-    /// Whether the L1 had them.
+    /// True if the L1 had all of them.
     pub l1_hit: bool,
-    /// Whether the L2 had them.
+    /// True if the L2 had all of them.
     pub l2_hit: bool,
-    /// When it passed each stage.
+    /// Cycle in which it passed each stage.
     pub stamps: Stamps,
 }
 
@@ -134,32 +134,32 @@ impl Request {
     }
 }
 
-/// What one SM has told and nobody has read.
+/// Events of one SM that are not read yet.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EventBatch {
-    /// Events of warps, as they came.
+    /// Events of warps, unsorted.
     pub events: Vec<Event>,
     /// Requests, in the order in which they came back.
     pub requests: Vec<Request>,
 }
 
-/// Where an SM's blocks tell what happens; silent until it is made to listen.
+/// The sink of events of an SM's components. Silent without a subscriber.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Option<Arc<Mutex<EventBatch>>>);
 
 impl Log {
-    /// A log that keeps what it is told. Clones keep it together.
+    /// A log that stores events. Clones share the store.
     pub fn subscribed() -> Self {
         Log(Some(Arc::default()))
     }
 
-    /// Whether anybody listens.
+    /// True if there is a subscriber.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Keeps an event of a warp, if anybody listens.
+    /// Stores an event of a warp, if there is a subscriber.
     #[inline]
     pub fn emit(&self, at: Cycle, subcore: u8, warp: u8, kind: EventKind) {
         if let Some(told) = &self.0 {
@@ -175,7 +175,7 @@ impl Log {
         }
     }
 
-    /// Keeps a request, if anybody listens.
+    /// Stores a request, if there is a subscriber.
     #[inline]
     pub fn emit_request(&self, packet: &Packet, grid: u32, of: (u8, u8, u32)) {
         if let Some(told) = &self.0 {
@@ -183,7 +183,7 @@ impl Log {
         }
     }
 
-    /// Moves what was told behind what `to` holds.
+    /// Appends the stored events to `to`.
     pub fn drain_into(&self, to: &mut EventBatch) {
         if let Some(told) = &self.0 {
             let mut told = open(told);
@@ -193,7 +193,7 @@ impl Log {
     }
 }
 
-/// Out of the way of machines to which nobody listens.
+/// Not inlined: most runs have no subscriber.
 #[cold]
 #[inline(never)]
 fn keep(told: &Mutex<EventBatch>, event: Event) {
@@ -206,7 +206,7 @@ fn keep_request(told: &Mutex<EventBatch>, request: Request) {
     open(told).requests.push(request);
 }
 
-/// Whoever panicked with the lock did so outside of these few lines.
+/// A panic elsewhere cannot leave a batch half written, so a poisoned lock is opened.
 fn open(told: &Mutex<EventBatch>) -> MutexGuard<'_, EventBatch> {
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,18 +1,18 @@
-//! What the crossbar is told of a packet: a header, which travels as the label of the packet's link.
+//! The crossbar's header of a packet. It travels in the sideband of the packet's link.
 //!
 //! ```text
 //!   14            3 2     0
-//!   |    output    | size |     size: sectors of data, or "an atomic's"
+//!   |    output    | size |     size: sectors of data, or 7 for an atomic
 //! ```
 //!
-//! So the crossbar leaves the packet alone, which lies in memory that only the ends of its way need.
+//! The crossbar routes by the header and does not read the packet, except an atomic's, for its size.
 
 use warpwave_hw::link::LARGEST_LABEL;
 use warpwave_isa::inst::AtomOp;
 
 use super::mem::{Packet, PacketKind, SECTOR};
 
-/// Which way packets go.
+/// The direction of a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From SMs to slices.
@@ -21,20 +21,20 @@ pub enum Direction {
     Response,
 }
 
-/// Outputs of a network that a header can name.
+/// Most outputs of a network: the numbers that a header can hold.
 pub const MAX_OUTPUTS: usize = (LARGEST_LABEL as usize + 1) >> SIZE_BITS;
 
 const SIZE_BITS: u32 = 3;
 
-/// In place of the sectors: the packet itself says how many bytes its lanes have.
+/// Size of an atomic: the number of bytes depends on its lanes.
 const OF_ATOMIC: u16 = (1 << SIZE_BITS) - 1;
 
-/// Where a packet goes, and its size.
+/// Output and size of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Header(u16);
 
 impl Header {
-    /// The header of a packet that sets out in this direction: to [`Packet::slice`], or to [`Packet::sm`].
+    /// The header of a packet in this direction: to [`Packet::slice`], or to [`Packet::sm`].
     #[inline]
     pub fn of(packet: &Packet, direction: Direction) -> Self {
         let (output, has_data) = match direction {
@@ -49,25 +49,25 @@ impl Header {
         Header(output << SIZE_BITS | size)
     }
 
-    /// From the label of a link.
+    /// From the sideband of a link.
     #[inline]
     pub fn from_label(label: u16) -> Self {
         Header(label)
     }
 
-    /// As the label of a link.
+    /// As the sideband of a link.
     #[inline]
     pub fn label(self) -> u16 {
         self.0
     }
 
-    /// The output that it goes to.
+    /// Number of the output.
     #[inline]
     pub fn output(self) -> usize {
         usize::from(self.0 >> SIZE_BITS)
     }
 
-    /// Sectors of data; of an atomic none.
+    /// Sectors of data; 0 for an atomic.
     #[inline]
     pub fn data_sectors(self) -> u32 {
         match self.0 & OF_ATOMIC {
@@ -76,7 +76,7 @@ impl Header {
         }
     }
 
-    /// Bytes beside the header; of an atomic, what `of_atomic` says.
+    /// Data bytes. `of_atomic` returns the bytes of an atomic.
     #[inline]
     pub fn data_bytes(self, of_atomic: impl FnOnce() -> u32) -> u32 {
         match self.0 & OF_ATOMIC {
@@ -86,7 +86,7 @@ impl Header {
     }
 }
 
-/// Data bytes of an atomic: a word for each lane, and one to compare with; back come the old values.
+/// Data bytes of an atomic. Request: a word per lane, and one more for CAS. Response: the old values.
 #[cold]
 pub fn atomic_bytes(packet: &Packet, direction: Direction) -> u32 {
     let Some(atomic) = &packet.atomic else { return 0 };

@@ -1,16 +1,16 @@
-//! Between a scheduler and its dispatch unit: an instruction is chosen, its results are stored.
+//! Messages between a scheduler and its dispatch unit: an instruction is issued, an instruction is complete.
 //!
-//! Both messages are a word that is never 0, so that in a link one lies in a word of its place, and is put there by one store.
+//! Both are one word, so a link copies 8 bytes per message.
 
 use std::fmt;
 use std::num::NonZeroU64;
 
 use warpwave_isa::lane::LaneMask;
 
-/// Most instructions of a program: what a message has bits for.
+/// Most instructions of a program: the program counter has 23 bits in a message.
 pub const MAX_INSTRUCTIONS: usize = 1 << (WARP - PC);
 
-/// Groups of asynchronous copies that a message tells apart.
+/// Groups of asynchronous operations of a warp: 3 bits in a message.
 pub const GROUPS: u8 = 1 << (63 - GROUP);
 
 /// The lowest bit of each field; the lanes begin at bit 0.
@@ -20,13 +20,13 @@ const GROUP: u32 = 60;
 /// Set in every word.
 const SET: NonZeroU64 = NonZeroU64::new(1 << 63).expect("a bit is set");
 
-/// A scheduler to its dispatch unit: this warp's instruction is chosen.
+/// From a scheduler to its dispatch unit: a warp's next instruction is issued.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Issue(NonZeroU64);
 
 impl Issue {
-    /// The instruction `pc`, below [`MAX_INSTRUCTIONS`], of the warp in one of 32 slots; `active` lanes run, the guard not yet applied;
-    /// `group` is that of an asynchronous copy, below [`GROUPS`].
+    /// The instruction at `pc`, below [`MAX_INSTRUCTIONS`], of the warp in one of 32 slots. The guard is not applied to `active` yet.
+    /// `group`, below [`GROUPS`], is the group of an asynchronous operation.
     #[inline]
     pub fn new(warp: u8, pc: u32, active: LaneMask, group: u8) -> Self {
         debug_assert!(warp < 32 && (pc as usize) < MAX_INSTRUCTIONS && group < GROUPS);
@@ -46,13 +46,13 @@ impl Issue {
         (self.0.get() >> PC) as u32 % MAX_INSTRUCTIONS as u32
     }
 
-    /// Running lanes, the guard not yet applied.
+    /// Active lanes; the guard is not applied yet.
     #[inline]
     pub fn active(self) -> LaneMask {
         LaneMask(self.0.get() as u32)
     }
 
-    /// Of an asynchronous copy, its group.
+    /// Group of an asynchronous operation.
     #[inline]
     pub fn group(self) -> u8 {
         (self.0.get() >> GROUP) as u8 % GROUPS
@@ -70,12 +70,12 @@ impl fmt::Debug for Issue {
     }
 }
 
-/// A dispatch unit to its scheduler: the results of an instruction are stored.
+/// From a dispatch unit to its scheduler: an instruction is complete, its results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Release(Issue);
 
 impl Release {
-    /// Of what was issued as [`Issue::new`] says.
+    /// The instruction that was issued with these values, see [`Issue::new`].
     #[inline]
     pub fn new(warp: u8, pc: u32, group: u8) -> Self {
         Release(Issue::new(warp, pc, LaneMask::NONE, group))
@@ -93,7 +93,7 @@ impl Release {
         self.0.pc()
     }
 
-    /// Of an asynchronous copy, its group.
+    /// Group of an asynchronous operation.
     #[inline]
     pub fn group(self) -> u8 {
         self.0.group()

@@ -32,7 +32,7 @@ pub struct Grid {
     pub registers: u32,
     /// First address and bytes of each device allocation, ascending: what global accesses may touch.
     pub allocations: Vec<(u64, u64)>,
-    /// First device address of the local memory of all warp slots, a multiple of a line; the machine fills it in at launch.
+    /// First device address of the local memory of all warp slots, a multiple of a line. The GPU sets it at launch.
     pub local_base: u64,
     /// Constant banks, in words. Bank 0 holds launch values and parameters.
     pub constants: Vec<Vec<u32>>,
@@ -40,57 +40,56 @@ pub struct Grid {
     pub textures: Vec<Texture>,
     /// CTAs that fit on one SM at a time.
     pub ctas_per_sm: u32,
-    /// Bytes of an SM's L1 while it runs: what its carve-out for shared memory leaves; the machine fills it in at launch.
+    /// Bytes of an SM's L1 while the grid runs: the rest of the carve-out for shared memory. The GPU sets it at launch.
     pub l1_bytes: u32,
-    /// Cycles that each instruction takes on this machine, by program counter; the machine fills it in at launch.
+    /// Cycles of each instruction, by program counter. The GPU sets them at launch.
     pub timing: Vec<Timing>,
-    /// What schedulers need to know of each instruction, by program counter; the machine fills it in at launch.
+    /// Predecoded instructions for the schedulers, by program counter. The GPU sets them at launch.
     pub predecoded: Arc<[Predecoded]>,
 }
 
-/// What the front of an SM looks up of one instruction: its cycles, from the machine's configuration, and what its result is waited
-/// for by.
+/// Cycles and routing of one instruction, from the GPU's configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// Issue to the issue of an instruction that reads the result.
     pub latency: u32,
-    /// Issue cycles that it takes of its pipe.
+    /// Issue interval of its pipe, in cycles.
     pub interval: u32,
     /// Cycles that the register banks need for its operands, at least 1.
     pub operand_cycles: u32,
-    /// How its result is waited for.
+    /// Kind of stall of a dependent instruction.
     pub result: ResultWait,
-    /// Whether it is over for its warp once it is sent.
+    /// True if it is complete for its warp once it is sent.
     pub is_posted: bool,
-    /// Whether it uses the queue for local and global accesses.
+    /// True for an access to local or global memory.
     pub is_local_or_global: bool,
-    /// Where the LSU sends it.
+    /// Its unit behind the LSU.
     pub route: Route,
 }
 
-/// Where the LSU sends an instruction, as far as that is known before its addresses are.
+/// The unit behind the LSU that serves an instruction, as far as it is known before the addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
-    /// To shared memory, whose crossbar shuffles use.
+    /// Shared memory: a shuffle uses its crossbar.
     Shuffle,
-    /// To shared memory: a load or store by offsets in it.
+    /// Shared memory: a load or store with offsets in it.
     Shared,
-    /// To device memory: an access by addresses there.
+    /// Device memory: an access with device addresses.
     Device,
-    /// Nowhere: the LSU holds it, or tells the L1.
+    /// None: the LSU handles it, or invalidates the L1.
     Fence,
-    /// Where its kind or its addresses lead.
+    /// Depends on its kind or its addresses.
     Other,
 }
 
-/// How who needs a result waits for it: the profiler's long scoreboard, short scoreboard, and fixed latency.
+/// Stall of an instruction that needs the result: the profiler's long scoreboard, short scoreboard, or fixed latency (wait).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResultWait {
-    /// It comes from beyond the L1.
+    /// The result comes from beyond the L1.
     Long,
-    /// It comes from a unit of the SM behind a queue.
+    /// The result comes from a unit of the SM behind a queue.
     Short,
-    /// It comes after a fixed time.
+    /// The result comes after a fixed latency.
     Fixed,
 }
 
@@ -178,7 +177,7 @@ impl Grid {
     }
 }
 
-/// GigaThread to an SM: run this CTA.
+/// From GigaThread to an SM: run this CTA.
 #[derive(Clone, Debug)]
 pub struct CtaLaunch {
     /// Its grid.
@@ -189,21 +188,21 @@ pub struct CtaLaunch {
     pub placement: Option<ClusterPlacement>,
 }
 
-/// An SM to GigaThread.
+/// From an SM to GigaThread.
 #[derive(Clone, Debug)]
 pub enum SmEvent {
     /// A CTA has ended and its stores have left; its resources are free.
     CtaDone {
         /// Its linear index.
         index: u64,
-        /// The slot that it had.
+        /// Its slot.
         slot: u8,
     },
-    /// A thread did what it must not.
+    /// A thread trapped.
     Trap(Box<Trap>),
 }
 
-/// GigaThread to the host.
+/// From GigaThread to the host.
 #[derive(Clone, Debug)]
 pub enum GridEvent {
     /// Every CTA has ended, in this cycle.
@@ -213,11 +212,11 @@ pub enum GridEvent {
         /// Cycle in which the last CTA was known to have ended.
         at: warpwave_hw::time::Cycle,
     },
-    /// A thread did what it must not; the launch is given up.
+    /// A thread trapped; the launch is abandoned.
     Trap(Box<Trap>),
 }
 
-/// What a thread did.
+/// Cause of a trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TrapKind {
     /// An access outside every allocation of its space.

@@ -1,7 +1,7 @@
-//! What a warp scheduler needs to know of an instruction: one line of the processor's cache each, worked out at launch.
+//! Predecoded instructions for the warp schedulers: 64 bytes each, one host cache line, computed at launch.
 //!
-//! A scheduler looks the next instruction of a warp up whenever something of the warp changes, and the issued one when its
-//! results are stored. Here both are one read, where the instruction, its facts and its cycles would be three.
+//! A scheduler reads the next instruction of a warp whenever the warp changes, and an issued one when it completes. Either takes one
+//! read here, instead of three for the instruction, its facts and its cycles.
 
 use std::sync::Arc;
 
@@ -12,66 +12,66 @@ use warpwave_isa::reg::{Guard, RegSet};
 
 use super::launch::{ResultWait, Timing};
 
-/// Where an instruction goes when it is issued.
+/// Target of an issued instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IssueTarget {
-    /// Into a math pipe, which is taken for its interval.
+    /// A math pipe, which accepts the next instruction after the interval.
     Math,
-    /// Into the memory queue.
+    /// The memory queue.
     Memory,
-    /// Likewise; it is over for its warp once it is sent.
+    /// The memory queue; the instruction is complete for its warp once it is sent.
     Posted,
-    /// Into the memory queue; the warp waits at it until it is back.
+    /// The memory queue; the warp waits until the instruction is complete.
     Fence,
-    /// To the branch unit, which reads its operands; the warp waits.
+    /// The branch unit, which reads its operands; the warp waits.
     BranchUnit,
-    /// Nowhere: a control instruction that needs no register is resolved at issue.
+    /// None: a control instruction that reads no register is resolved at issue.
     Resolved,
-    /// Nowhere: it closes a group of asynchronous copies.
+    /// None: the instruction closes a group of asynchronous copies.
     Close,
 }
 
-/// What an instruction counts in until it is over, beside its warp.
+/// The group counter that an asynchronous instruction belongs to until it is complete.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
-    /// Nothing.
+    /// None: the instruction is not asynchronous.
     None,
-    /// The warp's asynchronous copies.
+    /// The warp's asynchronous copies (LDGSTS).
     Copies,
-    /// Its part of the products of its warp group.
+    /// Products of the warp's group (HGMMA).
     Products,
-    /// Its bulk copies towards global memory.
+    /// Bulk copies from shared to global memory (UBLKCP).
     Bulk,
 }
 
-/// What of a warp's accesses must be done before a control instruction may issue.
+/// Progress of the warp's accesses that an instruction needs before it may issue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// Nothing.
+    /// None.
     None,
-    /// They have left the memory queue: a barrier.
+    /// All have left the memory queue: a barrier.
     Queued,
-    /// The loads and atomics have returned: a fence, an invalidation of the L1.
+    /// All loads and atomics have returned: a fence, an invalidation of the L1.
     Returned,
-    /// They are over: a fence before products and bulk copies.
+    /// All are complete: a fence before products and bulk copies.
     Over,
 }
 
-/// One instruction, as its scheduler sees it.
+/// A predecoded instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(64))]
 pub struct Predecoded {
     /// Registers read or written.
     pub touches: RegSet,
-    /// Registers written, as far as they are in word `defs_word` of a [`RegSet`].
+    /// Registers written: word `defs_word` of a [`RegSet`].
     pub defs: u64,
-    /// Operands A and B of what is resolved at issue.
+    /// Operands A and B of an instruction that is resolved at issue.
     pub operands: [u32; 2],
-    /// Its number among those of all kernels.
+    /// Its number among the instructions of all kernels.
     pub number: u32,
-    /// Which word of a [`RegSet`] the first register written is in.
+    /// The word of a [`RegSet`] with the first register written.
     pub defs_word: u8,
-    /// The registers written that are in the word behind that.
+    /// Registers written: the word behind `defs_word`.
     pub defs_beyond: u8,
     /// Predicates written, bit i for Pi.
     pub pred_defs: u8,
@@ -79,25 +79,25 @@ pub struct Predecoded {
     pub pred_touches: u8,
     /// Its pipe.
     pub pipe: Pipe,
-    /// Cycles that it takes of its pipe.
+    /// Issue interval of its pipe, in cycles.
     pub interval: u8,
-    /// How its result is waited for.
+    /// Kind of stall of a dependent instruction.
     pub result: ResultWait,
-    /// Whether it uses the queue for local and global accesses.
+    /// True for an access to local or global memory: it stalls as `lg_throttle`.
     pub is_local_or_global: bool,
-    /// Where it goes.
+    /// Its target at issue.
     pub target: IssueTarget,
-    /// What it counts in.
+    /// Its group counter.
     pub group: Group,
-    /// What it waits for in order.
+    /// Progress that it needs of earlier accesses.
     pub order: Order,
 }
 
-/// Of this every slot of every scheduler reads two at each instruction.
+/// One host cache line.
 const _: () = assert!(size_of::<Predecoded>() == 64);
 
 impl Predecoded {
-    /// What is known of an instruction that takes these cycles.
+    /// Predecodes an instruction with these facts and cycles.
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
         let words = decoded.defs.0;
         let first = words.iter().position(|&word| word != 0).unwrap_or(0);
@@ -134,7 +134,7 @@ impl Predecoded {
     }
 }
 
-/// Every instruction of a program with these cycles, by program counter.
+/// Predecodes every instruction of a program, by program counter.
 pub fn table(program: &Program, timing: &[Timing]) -> Arc<[Predecoded]> {
     let code = program.code().iter().zip(program.decoded()).zip(timing);
     let numbered = code.zip(program.first()..);
@@ -163,7 +163,7 @@ fn order(op: Opcode) -> Order {
     }
 }
 
-/// Operands A and B of a control instruction that needs no register, no guard and no predicate.
+/// Operands A and B of a control instruction that reads no register and no predicate.
 fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
     if inst.guard != Guard::ALWAYS || inst.op == Opcode::BarRed {
         return None;

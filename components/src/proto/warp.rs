@@ -1,4 +1,4 @@
-//! Inside an SM: warps started and ended, instructions issued, operands and results on their way.
+//! Messages inside an SM: starts and ends of warps, instructions with operands and results, acknowledgements.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use warpwave_isa::reg::Reg;
 
 use crate::proto::launch::{Grid, Route, Timing};
 
-/// A warp to be: from the CTA manager to scheduler and dispatch unit of its sub-core.
+/// The start of a warp. The CTA manager sends it to the scheduler and to the dispatch unit of the sub-core.
 #[derive(Clone, Debug)]
 pub struct WarpStart {
     /// Slot in the sub-core.
     pub warp: u8,
     /// Slot of its CTA in the SM.
     pub cta: u8,
-    /// Index of the warp in its CTA: thread 32 * this is lane 0.
+    /// Index of the warp in its CTA: lane 0 is thread 32 * `index`.
     pub index: u32,
     /// Position of its CTA in the grid.
     pub block: [u32; 3],
@@ -28,36 +28,36 @@ pub struct WarpStart {
     pub shared_base: u32,
     /// Lanes that hold a thread.
     pub lanes: LaneMask,
-    /// What it runs.
+    /// Its grid.
     pub grid: Arc<Grid>,
 }
 
-/// The CTA manager to a scheduler.
+/// From the CTA manager to a scheduler.
 #[derive(Clone, Debug)]
 pub enum WarpCommand {
-    /// Begin.
+    /// A warp starts.
     Start(WarpStart),
-    /// These warps' barrier is open, bit i for slot i.
+    /// The block barrier of these warps is open, bit i for slot i.
     Release(u32),
-    /// The barrier of these warps' cluster is open.
+    /// The cluster barrier of these warps is open, bit i for slot i.
     OpenCluster(u32),
 }
 
-/// The CTA manager to a dispatch unit.
+/// From the CTA manager to a dispatch unit: what special registers and BAR.RED read.
 #[derive(Clone, Debug)]
 pub enum WarpInfo {
-    /// A warp begins.
+    /// A warp starts.
     Start(WarpStart),
-    /// These warps' barrier has counted so many threads.
+    /// The counting barrier of these warps is open.
     Counted {
-        /// Bit i for slot i.
+        /// The warps, bit i for slot i.
         warps: u32,
-        /// The threads.
+        /// Threads whose predicate held.
         count: u32,
     },
 }
 
-/// A scheduler to the CTA manager.
+/// From a scheduler to the CTA manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WarpEvent {
     /// The warp has arrived at a barrier of its CTA.
@@ -66,11 +66,11 @@ pub enum WarpEvent {
         warp: u8,
         /// Barrier number.
         barrier: u8,
-        /// Threads that the barrier waits for; 0 for all of the CTA.
+        /// Threads that the barrier waits for; 0 for all threads of the CTA.
         threads: u32,
-        /// Whether the warp goes on without waiting (`bar.arrive`).
+        /// True if the warp continues without waiting (`bar.arrive`).
         pass: bool,
-        /// Threads of the warp whose predicate holds, where the barrier counts them.
+        /// Threads of the warp whose predicate holds, at a counting barrier.
         count: Option<u32>,
     },
     /// Every live lane of the warp has arrived at the barrier of its cluster.
@@ -78,7 +78,7 @@ pub enum WarpEvent {
         /// Slot in the sub-core.
         warp: u8,
     },
-    /// Every lane has ended, and nothing of the warp is in flight.
+    /// Every lane has exited, and nothing of the warp is in flight.
     Done {
         /// Slot in the sub-core.
         warp: u8,
@@ -94,7 +94,7 @@ pub enum WarpEvent {
     },
 }
 
-/// The branch unit to its scheduler.
+/// From the branch unit to its scheduler: guard and operands of a control instruction.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Slot in the sub-core.
@@ -103,46 +103,46 @@ pub struct Resolved {
     pub pc: u32,
     /// Lanes in which its guard holds.
     pub lanes: LaneMask,
-    /// Its operand A (barrier number, mask, target) in the lowest of these lanes.
+    /// Operand A (barrier number, mask, target) in the lowest lane of `lanes`.
     pub a: u32,
-    /// Its operand B likewise.
+    /// Operand B in the lowest lane of `lanes`.
     pub b: u32,
-    /// Of these lanes, those in which its predicate source holds.
+    /// Number of lanes of `lanes` in which its predicate source holds.
     pub count: u32,
     /// WARPSYNC: the lanes whose operand A differs from `a`.
     pub apart: LaneMask,
 }
 
-/// The LSU to a scheduler. Of a word's size, as one of these comes for every access.
+/// From the LSU to a scheduler. One word, as every access sends one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(8))]
 pub enum LsuAck {
-    /// The LSU has taken an instruction of this warp from the sub-core's memory queue: its place is free again, and what any
-    /// warp of the SM sends from now on comes after it.
+    /// The LSU has taken an instruction of this warp from the sub-core's memory queue. Its entry is free, and every later access of
+    /// the SM comes after it.
     QueueCredit {
         /// Slot in the sub-core.
         warp: u8,
     },
-    /// All bytes of a store or reduction of this warp are in the L2, or on their way to shared memory alone.
+    /// All bytes of a store or reduction of this warp are in the L2. For shared memory: they are on their way.
     StoreDone {
         /// Slot in the sub-core.
         warp: u8,
     },
 }
 
-/// The texels that a fetch wants, and their bytes as far as they have come.
+/// The texels of a texture fetch, and the bytes that have arrived.
 #[derive(Clone, Debug)]
 pub struct Fetch {
     /// The texels of each lane.
     pub texels: [[Texel; MAX_TEXELS]; WARP_SIZE],
-    /// Texels of a lane.
+    /// Texels per lane.
     pub n: usize,
     /// Their bytes.
     pub bytes: [[[u8; 16]; MAX_TEXELS]; WARP_SIZE],
 }
 
 impl Default for Fetch {
-    /// Nothing.
+    /// No texels.
     fn default() -> Self {
         Fetch {
             texels: [[Texel::default(); MAX_TEXELS]; WARP_SIZE],
@@ -152,25 +152,25 @@ impl Default for Fetch {
     }
 }
 
-/// What becomes of an instruction, looked up once.
+/// The facts of an instruction that its units read most, looked up once at collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IssueInfo {
-    /// Where it goes.
+    /// Its pipe.
     pub pipe: Pipe,
     /// The first register that it writes.
     pub dst: Reg,
-    /// How many; none if they are not kept.
+    /// Number of registers that it writes; 0 if the destination is RZ.
     pub result_words: u8,
-    /// Whether it writes predicates.
+    /// True if it writes predicates.
     pub sets_predicates: bool,
-    /// Whether it is over for its warp once it is sent.
+    /// True if it is complete for its warp once it is sent: a store, a reduction.
     pub is_posted: bool,
-    /// Where the LSU sends it.
+    /// Its unit behind the LSU.
     pub route: Route,
 }
 
 impl IssueInfo {
-    /// Of an instruction, its facts, and its cycles.
+    /// The facts of `inst`.
     #[inline]
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
         IssueInfo {
@@ -184,24 +184,24 @@ impl IssueInfo {
     }
 }
 
-/// An instruction on its way through a pipe: its operands, later its results. The same box goes round, from the dispatch unit
-/// through a pipe and back, so that nothing is allocated.
+/// A warp instruction in flight, with its operands and later its results. Its box travels from the dispatch unit through a pipe and
+/// back, so nothing is allocated.
 ///
-/// Laid out in whole lines of the host's cache: one that everybody reads, then what is read and written.
+/// The first 64 bytes, one host cache line, hold the fields that every unit reads.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct WarpInst {
-    /// What the warp runs.
+    /// Its grid.
     pub grid: Arc<Grid>,
     /// Cycle of issue.
     pub issued: Cycle,
     /// The instruction.
     pub pc: u32,
-    /// Lanes in which it takes effect: running, and the guard holds.
+    /// Lanes in which it takes effect: active, and the guard holds.
     pub lanes: LaneMask,
     /// Lanes whose address is in shared memory.
     pub shared_lanes: LaneMask,
-    /// Lanes whose address is in local memory, where each further word lies a line further.
+    /// Lanes whose address is in local memory, where successive words of a lane are a line apart.
     pub local_lanes: LaneMask,
     /// Position of the CTA in the grid.
     pub block: [u32; 3],
@@ -209,25 +209,25 @@ pub struct WarpInst {
     pub index: u32,
     /// First byte of the CTA's shared memory.
     pub shared_base: u32,
-    /// Sub-core that it belongs to.
+    /// Its sub-core.
     pub subcore: u8,
     /// Slot in the sub-core.
     pub warp: u8,
-    /// Of an asynchronous copy, its group.
+    /// Group of an asynchronous operation.
     pub group: u8,
-    /// What is asked of the instruction most.
+    /// The facts that its units read most.
     pub info: IssueInfo,
-    /// What it reads.
+    /// Source operands.
     pub operands: Operands,
-    /// What it writes.
+    /// Results.
     pub results: Results,
-    /// Address of each lane's access, once the LSU has worked them out: in device memory, or in the CTA's shared memory.
+    /// Address of each lane's access, computed by the LSU: in device memory, or in the CTA's shared memory.
     pub addresses: [u64; WARP_SIZE],
-    /// Of a texture's or surface's access: what it fetches. Made by the first one, and kept with the box.
+    /// The fetch of a texture or surface access. Allocated by the first one, and kept with the box.
     pub fetch: Option<Box<Fetch>>,
 }
 
-/// What everybody reads of an instruction fills one line.
+/// The fields that every unit reads fill one host cache line.
 const _: () = assert!(std::mem::offset_of!(WarpInst, operands) == 64);
 
 impl WarpInst {

@@ -1,6 +1,7 @@
-//! The block barriers of one CTA: who has arrived, and when all have.
+//! The 16 block barriers of one CTA, a part of the CTA manager.
 //!
-//! A unit of the CTA manager. Sixteen barriers per CTA; each counts warps, or as many threads as its instruction says.
+//! A barrier counts arrived warps. It is complete when all live warps of the CTA have arrived, or the warps of its thread count.
+//!
 //! Invariants: a warp waits at one barrier at most; an open barrier is empty.
 
 use warpwave_isa::barrier::BARRIERS;
@@ -12,9 +13,9 @@ struct Barrier {
     arrived: u32,
     /// Arrived warps that wait, bit i for warp i of the CTA.
     waiting: u64,
-    /// Warps that it waits for; 0 for all live warps of the CTA.
+    /// Warps needed to complete it; 0 for all live warps of the CTA.
     expected: u32,
-    /// Threads whose predicate held, where the barrier counts them.
+    /// Threads whose predicate held, at a counting barrier (BAR.RED).
     count: Option<u32>,
 }
 
@@ -25,20 +26,20 @@ pub struct Arrival {
     pub number: u8,
     /// Index of the warp in its CTA.
     pub warp: u32,
-    /// Threads as the instruction says; 0 for the whole CTA.
+    /// Thread count of the instruction; 0 for the whole CTA.
     pub threads: u32,
-    /// Whether the warp goes on without waiting.
+    /// True if the warp continues without waiting.
     pub pass: bool,
-    /// Threads of it whose predicate holds, where the barrier counts them.
+    /// Threads of the warp whose predicate holds, at a counting barrier.
     pub count: Option<u32>,
 }
 
-/// A barrier that opens.
+/// An opened barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opened {
     /// Warps that waited, bit i for warp i of the CTA.
     pub waiting: u64,
-    /// Threads counted, where it counts.
+    /// Threads whose predicate held, at a counting barrier.
     pub count: Option<u32>,
 }
 
@@ -47,7 +48,7 @@ pub struct Opened {
 pub struct Barriers([Barrier; BARRIERS]);
 
 impl Barriers {
-    /// A warp arrives.
+    /// Adds the arrival of a warp.
     pub fn arrive(&mut self, arrival: Arrival) {
         let barrier = &mut self.0[arrival.number as usize % BARRIERS];
         barrier.arrived += 1;
@@ -60,7 +61,7 @@ impl Barriers {
         }
     }
 
-    /// Opens one barrier that is complete with `live` warps left in the CTA, if there is one.
+    /// Opens one complete barrier, if there is one. `live` warps of the CTA have not ended.
     pub fn open(&mut self, live: u32) -> Option<Opened> {
         let complete = |b: &Barrier| b.arrived > 0 && b.arrived >= if b.expected == 0 { live } else { b.expected };
         let barrier = self.0.iter_mut().find(|b| complete(b))?;
@@ -68,7 +69,7 @@ impl Barriers {
         Some(Opened { waiting, count })
     }
 
-    /// Barriers at which some have arrived: number, arrived, expected (0: all).
+    /// Barriers with arrivals: number, warps arrived, warps needed (0: all).
     pub fn pending(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         self.0
             .iter()

@@ -1,8 +1,8 @@
-//! What a CTA manager counts.
+//! Counters of a CTA manager.
 
 use warpwave_hw::stats::{Latency, Report};
 
-/// What a CTA manager counts.
+/// Counters of a CTA manager.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// CTAs admitted.

@@ -17,7 +17,7 @@ use crate::test_ports::grid;
 const ON_THE_WAY: u64 = 2;
 
 /// Each instruction of a grid's program, arriving at a pipe in one of these cycles.
-fn flights(grid: &Arc<Grid>, arrivals: &[u64]) -> Vec<(u64, Box<WarpInst>)> {
+fn warp_insts(grid: &Arc<Grid>, arrivals: &[u64]) -> Vec<(u64, Box<WarpInst>)> {
     let warp_inst = |(pc, &at): (usize, &u64)| {
         let warp_inst = WarpInst {
             pc: pc as u32,
@@ -47,10 +47,10 @@ fn order(events: &[Event], link: &str) -> Vec<u32> {
         .collect()
 }
 
-/// A math pipe whose operands come as in `flights`, and whose results are taken in the cycles that `takes` names.
-fn math_pipe(rig: &mut Rig, flights: Vec<(u64, Box<WarpInst>)>, depth: u32, takes: fn(Cycle) -> bool) -> MathPipe {
+/// A math pipe whose operands come as in `operands`, and whose results are taken in the cycles that `takes` names.
+fn math_pipe(rig: &mut Rig, operands: Vec<(u64, Box<WarpInst>)>, depth: u32, takes: fn(Cycle) -> bool) -> MathPipe {
     let ports = math::Ports {
-        input: rig.input("operands", 1, 2, flights),
+        input: rig.input("operands", 1, 2, operands),
         output: rig.output("results", 1, depth, takes),
         group: None,
     };
@@ -65,7 +65,7 @@ const MATH: &str = "FFMA R0, R1, R2, R3
 #[test]
 fn math_pipe_under_back_pressure_keeps_the_contract_and_the_order() {
     let program = grid(MATH, 1);
-    let build = |rig: &mut Rig| math_pipe(rig, flights(&program, &[2, 3, 30, 31]), 2, |now| now.0 % 5 == 0);
+    let build = |rig: &mut Rig| math_pipe(rig, warp_insts(&program, &[2, 3, 30, 31]), 2, |now| now.0 % 5 == 0);
     let events = check(build, 150).unwrap();
     assert_eq!(order(&events, "results"), [0, 1, 2, 3]);
 }
@@ -74,7 +74,7 @@ fn math_pipe_under_back_pressure_keeps_the_contract_and_the_order() {
 fn instructions_arriving_two_after_issue_leave_one_before_a_dependent_may_issue() {
     let program = grid(MATH, 1);
     let arrivals = [10, 100, 200, 300];
-    let build = |rig: &mut Rig| math_pipe(rig, flights(&program, &arrivals), 8, |_| true);
+    let build = |rig: &mut Rig| math_pipe(rig, warp_insts(&program, &arrivals), 8, |_| true);
     let events = check(build, 400).unwrap();
     let wanted: Vec<u64> = arrivals
         .iter()
@@ -88,7 +88,7 @@ fn instructions_arriving_two_after_issue_leave_one_before_a_dependent_may_issue(
 fn branch_unit_under_back_pressure_keeps_the_contract_and_the_order() {
     let program = grid("BRA 0\nBSSY B0\nBAR 0x3, 0x40\nEXIT", 1);
     let build = |rig: &mut Rig| {
-        let input = rig.input("operands", 1, 2, flights(&program, &[2, 3, 4, 40]));
+        let input = rig.input("operands", 1, 2, warp_insts(&program, &[2, 3, 4, 40]));
         let resolved = rig.output("resolved", 1, 2, |now| now.0 % 4 == 0);
         let spent = rig.output("spent", 1, 2, |now| now.0 % 7 == 0);
         BranchUnit::new(Path::root("branch"), branch::Ports { input, resolved, spent })

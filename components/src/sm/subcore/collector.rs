@@ -1,4 +1,4 @@
-//! The operand collector: gathers what an instruction reads.
+//! The operand collector: reads the source operands of an instruction.
 
 use warpwave_isa::exec::special::Place;
 use warpwave_isa::exec::{guard, predicate_sources};
@@ -9,15 +9,15 @@ use warpwave_isa::program::{Decoded, WordSource};
 use crate::proto::warp::WarpInst;
 use crate::sm::subcore::regfile::RegFile;
 
-/// Reads the operands of `flight`, whose instruction and facts these are, and narrows its lanes from the running ones to those in
-/// which the guard holds. Predicates are left as they were in the box where the instruction looks at none.
+/// Reads the operands of `warp_inst`, and sets its lanes to the `active` ones in which the guard holds.
+/// An instruction without predicates leaves the predicates of the box as they were. `special` computes the special registers.
 #[inline(never)]
 pub fn gather(
     warp_inst: &mut WarpInst,
     (inst, decoded): (&Inst, &Decoded),
     active: LaneMask,
     file: &RegFile,
-    place: impl Fn() -> Place,
+    special: impl Fn() -> Place,
 ) {
     let warp = warp_inst.warp as usize;
     for (n, source) in decoded.sources[..decoded.words as usize].iter().enumerate() {
@@ -26,7 +26,7 @@ pub fn gather(
             WordSource::Zero => Lanes::ZERO,
             WordSource::Imm(bits) => Lanes::splat(bits),
             WordSource::Const { bank, word } => Lanes::splat(warp_inst.grid.constant(bank, word)),
-            WordSource::Special(special) => place().lanes(special),
+            WordSource::Special(register) => special().lanes(register),
         };
     }
     warp_inst.lanes = active;

@@ -1,8 +1,8 @@
 //! The register file of a sub-core: a row of 32 words for each warp register, and the predicates.
 //!
-//! A warp's rows begin at its slot times the registers of a warp of its grid, since one grid at a time runs on an SM.
+//! The rows of slot i begin at row i times the registers of a warp, since one grid at a time runs on an SM.
 //!
-//! The host's memory for a row is taken when a warp first has it: most kernels use a part of the file.
+//! Host memory for a row is allocated when a warp first gets it: most kernels use a part of the file.
 
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::reg::{Pred, Reg};
@@ -12,9 +12,9 @@ use warpwave_hw::grow::grow;
 /// Registers and predicates of all warps of a sub-core.
 #[derive(Clone, Debug)]
 pub struct RegFile {
-    /// Rows that the file holds.
+    /// Rows of the file.
     n_rows: usize,
-    /// Those that a warp has had.
+    /// The rows that a warp has had, from row 0 on.
     rows: Vec<Lanes>,
     predicates: Vec<[LaneMask; Pred::COUNT]>,
     /// First row of each warp slot.
@@ -32,10 +32,10 @@ impl RegFile {
         }
     }
 
-    /// Gives a warp slot its rows: as many for every slot.
+    /// Assigns `registers` rows to a warp slot. The number is the same for every slot.
     ///
     /// # Panics
-    /// If they lie beyond the file: then more warps were admitted than fit.
+    /// If the rows are beyond the end of the file: more warps were admitted than fit.
     pub fn assign(&mut self, warp: usize, registers: usize) {
         self.base[warp] = warp * registers;
         let end = self.base[warp] + registers;
