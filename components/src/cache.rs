@@ -8,7 +8,7 @@
 //!
 //! Read in this order: `tags`, [`replacement`], `line_store`, `mshr`, `targets`, `tag_stage`.
 //!
-//! A *way* is named by one number in the whole cache ([`tags::Tags`]); the same number addresses the line's bytes and state.
+//! A *way* is named by one number in the whole cache (`tags::Tags`); the same number addresses the line's bytes and state.
 
 pub(crate) mod tags;
 

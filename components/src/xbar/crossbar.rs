@@ -100,13 +100,11 @@ struct Output {
 struct State {
     inputs: Vec<Input>,
     outputs: Vec<Output>,
-    /// Inputs whose head does not wait for an output. Scanned in whole words, as every edge does.
-    idle: BitVec<u64>,
     /// Outputs that an input requests.
     requested: BitVec<u64>,
     /// First edge that has not passed.
     next_edge: u64,
-    /// The last edge at which an input or output becomes free.
+    /// The last edge at which a busy port becomes free. A head behind a busy input is seen then.
     last_free: u64,
     stats: Stats,
 }
@@ -118,13 +116,9 @@ impl State {
             arbiter: RoundRobin::new(n_inputs),
             blocked: false,
         };
-        let mut idle: BitVec<u64> = BitVec::repeat(true, n_inputs);
-        // The scan reads whole words.
-        idle.set_uninitialized(false);
         State {
             inputs: vec![Input::default(); n_inputs],
             outputs: vec![output; n_outputs],
-            idle,
             requested: BitVec::repeat(false, n_outputs),
             next_edge: 0,
             last_free: 0,
@@ -168,14 +162,13 @@ impl Crossbar {
 
     /// The visible head of each free input requests its output.
     fn request(&mut self, now: Cycle, edge: u64) {
-        for word in 0..self.state.idle.as_raw_slice().len() {
-            for bit in ones(self.state.idle.as_raw_slice()[word]) {
-                let n = word * 64 + bit;
-                if self.state.inputs[n].free <= edge
-                    && let Some(label) = self.ports.inputs[n].label(now)
-                {
-                    self.request_output(n, Header::from_label(label), now);
-                }
+        for n in 0..self.state.inputs.len() {
+            let Input { free, waits, .. } = self.state.inputs[n];
+            if !waits
+                && free <= edge
+                && let Some(label) = self.ports.inputs[n].label(now)
+            {
+                self.request_output(n, Header::from_label(label), now);
             }
         }
     }
@@ -186,13 +179,13 @@ impl Crossbar {
         let of_atomic = || atomic_bytes(port.peek(now).expect("the head of an input stays"), direction);
         state.inputs[n].bytes = header.data_bytes(of_atomic);
         state.inputs[n].waits = true;
-        state.idle.set(n, false);
         state.outputs[header.output()].arbiter.request(n);
         state.requested.set(header.output(), true);
     }
 
     /// Each free output with room grants one request.
     fn grant(&mut self, now: Cycle, edge: u64) {
+        // By words: granting clears bits, and most outputs have no request.
         for word in 0..self.state.requested.as_raw_slice().len() {
             for bit in ones(self.state.requested.as_raw_slice()[word]) {
                 self.grant_output(word * 64 + bit, now, edge);
@@ -216,7 +209,6 @@ impl Crossbar {
             let cycles = busy_cycles(input.bytes, self.config.bytes_per_cycle);
             input.free = edge + cycles;
             input.waits = false;
-            state.idle.set(granted, true);
             output.free = edge + cycles;
             state.last_free = state.last_free.max(edge + cycles);
             state.stats.packets += 1;
@@ -229,6 +221,11 @@ impl Crossbar {
         if n_waiting == 0 {
             state.requested.set(n, false);
         }
+    }
+
+    /// True if no head waits and no input is busy: only a new head brings work.
+    fn is_idle(&self) -> bool {
+        self.state.last_free < self.state.next_edge && self.state.requested.not_any()
     }
 
     fn n_waiting(&self) -> usize {
@@ -245,18 +242,16 @@ impl Component for Crossbar {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
+        let has_edge = !edges.is_empty();
         self.state.next_edge = edges.end;
-        // A head that becomes visible between two edges is seen at the next one.
-        let mut busy = edges.is_empty();
         for edge in edges {
             self.request(now, edge);
             self.grant(now, edge);
         }
-        let state = &self.state;
-        busy |= state.next_edge <= state.last_free || state.requested.any();
-        match busy {
-            true => Activity::Until(self.config.clock.cycle_of(state.next_edge)),
-            false => Activity::Idle,
+        // A head that becomes visible in a cycle without an edge is seen at the next edge.
+        match has_edge && self.is_idle() {
+            true => Activity::Idle,
+            false => Activity::Until(self.config.clock.cycle_of(self.state.next_edge)),
         }
     }
 
