@@ -54,27 +54,17 @@ pub trait Component: Warm + Any + Send {
     /// Whether nothing is in flight inside.
     fn is_quiescent(&self) -> bool;
 
-    /// Names its signals and gives their values, always the same signals in the same order.
+    /// Names its signals and gives their values: always the same signals, in the same order.
+    ///
+    /// A value lasts until a tick changes it. A value that lasts one cycle of the global clock needs no tick of its own: a watched
+    /// component is also ticked in the cycle after each tick.
     fn probe(&self, probe: &mut dyn Probe);
-
-    /// When what the tick in cycle `now` shows is over: while watched, it is ticked then even if nothing else is due.
-    fn fades_at(&self, now: Cycle) -> Cycle {
-        now + 1
-    }
-
-    /// When what it shows changes by itself, with no tick: while watched, it is ticked then.
-    fn drifts_at(&self) -> Cycle {
-        Cycle::NEVER
-    }
-
-    /// Brings what it shows up to date with what changed by itself before cycle `now`, as a tick in that cycle would first.
-    fn catch_up(&mut self, _now: Cycle) {}
-
-    /// Offers the ends of its links to be watched.
-    fn wires(&mut self, _wires: &mut dyn Wires) {}
 
     /// Gives its counters and latencies.
     fn stats(&self, report: &mut dyn Report);
+
+    /// Offers the ends of its links to an observer of links.
+    fn ports(&mut self, _wires: &mut dyn Wires) {}
 
     /// Says in sentences what it waits for, for the report of a deadlock.
     fn waits(&self, _say: &mut dyn FnMut(String)) {}

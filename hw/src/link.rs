@@ -87,7 +87,7 @@ pub struct InPort<T> {
     receiver: u8,
     is_remote: bool,
     channel: Receiver<T>,
-    /// The sender's tile.
+    /// The receiver's tile.
     tile: Arc<Shared>,
     monitor: Option<Box<Watcher<T>>>,
     /// The oldest message, if it was received from the channel to be looked at.
@@ -137,7 +137,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         sender: from,
         receiver: to,
         is_remote: between_tiles,
-        tile: from_tile.clone(),
+        tile: to_tile.clone(),
         config: config.clone(),
         monitor: None,
     };

@@ -11,7 +11,6 @@
 //! early or late never mixes up two cycles.
 
 pub(crate) mod due;
-mod fading;
 mod mail;
 mod slot;
 mod watch;
@@ -27,7 +26,6 @@ use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
 use due::DueTable;
-use fading::Fading;
 use watch::Watch;
 
 pub(crate) use slot::Shared;
@@ -102,7 +100,8 @@ impl TileBuilder {
             skip: true,
             watch: None,
             watched: 0,
-            fading: Fading::new(n),
+            pulses: 0,
+            pulse_end: Cycle::NEVER,
             ran: 0,
             components,
         }
@@ -128,7 +127,9 @@ pub struct Tile {
     watch: Option<Watch>,
     /// The components to sample now: none outside the window.
     watched: u64,
-    fading: Fading,
+    /// Watched components that were due in the cycle before `pulse_end`. They tick once more then, which ends signals of one cycle.
+    pulses: u64,
+    pulse_end: Cycle,
     /// The components that the wheel has named since the window began.
     ran: u64,
 }
@@ -200,7 +201,8 @@ impl Tile {
         self.components.iter_mut().for_each(|component| component.reset());
         self.far.fill(Cycle::NEVER);
         self.next_far = Cycle::NEVER;
-        self.fading.clear();
+        self.pulses = 0;
+        self.pulse_end = Cycle::NEVER;
         self.wake_all(now);
     }
 
@@ -221,7 +223,7 @@ impl Tile {
     /// The first cycle in which a component is due, messages from other tiles left out.
     #[inline]
     fn next_known(&self, now: Cycle) -> Cycle {
-        self.shared.wheel.next(now).min(self.next_far).min(self.fading.next())
+        self.shared.wheel.next(now).min(self.next_far).min(self.pulse_end)
     }
 
     /// The first cycle of a trace window that has not begun.
@@ -267,7 +269,7 @@ impl Tile {
 
     /// Whether only what is due is ticked, in slot order, and nobody watches.
     fn is_plain(&self) -> bool {
-        self.skip && self.in_order && self.watched == 0 && self.fading.next() == Cycle::NEVER
+        self.skip && self.in_order && self.watched == 0 && self.pulse_end == Cycle::NEVER
     }
 
     /// The components that are due in a cycle.
@@ -286,9 +288,7 @@ impl Tile {
         if !self.skip {
             due = self.all();
         }
-        if self.fading.next() <= now {
-            self.tick_faded(now, due);
-        }
+        due |= self.take_pulses(now, due);
         if self.in_order {
             ones(due).for_each(|index| self.tick(index, now));
         } else {
@@ -335,20 +335,18 @@ impl Tile {
     fn sample(&mut self, index: usize, now: Cycle) {
         if let Some(watch) = &mut self.watch {
             watch.sampler.sample(now, index, self.components[index].as_ref());
-            self.fading.set(index, self.components[index].fades_at(now));
         }
     }
 
-    /// Ticks and samples what shows something that is over or has drifted, but for what is due anyway.
-    fn tick_faded(&mut self, now: Cycle, due: u64) {
-        for index in ones(self.fading.take(now) & !due & self.watched) {
-            let activity = self.components[index].tick(now);
-            if let Some(watch) = &mut self.watch {
-                watch.sampler.sample(now, index, self.components[index].as_ref());
-                self.fading.set(index, self.components[index].drifts_at());
-            }
-            self.schedule(index, now, activity);
-        }
+    /// The watched components whose pulses end now. `due` are the components that begin new ones.
+    fn take_pulses(&mut self, now: Cycle, due: u64) -> u64 {
+        let ended = match self.pulse_end <= now {
+            true => self.pulses & self.watched,
+            false => 0,
+        };
+        self.pulses = due & self.watched;
+        self.pulse_end = if self.pulses == 0 { Cycle::NEVER } else { now + 1 };
+        ended
     }
 
     #[inline]

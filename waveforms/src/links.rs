@@ -86,13 +86,13 @@ impl Links {
         };
         // Once to count the ends: what the host holds one of is no link of the machine's.
         for component in clock.tiles_mut().iter_mut().flat_map(|tile| tile.components_mut()) {
-            component.wires(&mut finder);
+            component.ports(&mut finder);
         }
         finder.ends.get_or_insert_default().retain(|_, ends| *ends == 2);
         finder.wanted = finder.ends.take().unwrap_or_default();
         for component in clock.tiles_mut().iter_mut().flat_map(|tile| tile.components_mut()) {
             finder.component = component.path().to_string();
-            component.wires(&mut finder);
+            component.ports(&mut finder);
         }
         finder.links
     }

@@ -171,7 +171,7 @@ impl Component for ClusterBarrier {
         probe.vector("opening", 16, Some(self.state.opening.len() as u64));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -297,7 +297,7 @@ impl Component for GigaThread {
         probe.vector("ctas_done", 32, self.state.running.as_ref().map(|r| r.done));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

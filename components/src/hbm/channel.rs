@@ -262,9 +262,14 @@ impl Channel {
         self.idle_until = 0;
     }
 
+    fn has_command(&self) -> bool {
+        self.row_command != Command::None || self.column_command != Command::None
+    }
+
     fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
         let mut next = u64::MAX;
-        if self.one_waits(now) {
+        // A command is on its bus for one edge.
+        if self.has_command() || self.one_waits(now) {
             next = next_edge;
         }
         if self.queue.len() > 0 {
@@ -314,10 +319,9 @@ impl Component for Channel {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let known = self.row_command != Command::None || self.column_command != Command::None;
         probe.state("row_command", &Command::NAMES, Some(self.row_command as usize));
         probe.state("column_command", &Command::NAMES, Some(self.column_command as usize));
-        probe.vector("line", 48, known.then_some(self.line));
+        probe.vector("line", 48, self.has_command().then_some(self.line));
         probe.vector("queue", 8, Some(self.queue.len() as u64));
         probe.bit("writing", Some(self.queue.is_writing()));
         probe.vector("done", 16, Some(self.done.len() as u64));
@@ -329,11 +333,7 @@ impl Component for Channel {
         }
     }
 
-    fn fades_at(&self, now: Cycle) -> Cycle {
-        self.config.clock.cycle_of(self.config.clock.edges(now).end)
-    }
-
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.slices.show(wires);
     }
 

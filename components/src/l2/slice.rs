@@ -239,7 +239,8 @@ impl Slice {
     fn activity(&mut self, now: Cycle, inputs: RareInputs) -> Activity {
         let state = &self.state;
         let tag = state.tag.state();
-        let busy = !tag.is_held_up() && self.ports.requests.is_ready(now)
+        let busy = matches!(tag, SliceTagState::Hit | SliceTagState::Miss)
+            || !tag.is_held_up() && self.ports.requests.is_ready(now)
             || !state.to_memory.is_empty()
             || inputs.memory && self.ports.memory.iter().any(|(_, port)| port.is_ready(now))
             || inputs.host && self.host_keeps_busy(now);
@@ -313,11 +314,7 @@ impl Component for Slice {
         probe.bit("writes_back", Some(state.write_back.is_some()));
     }
 
-    fn fades_at(&self, _: Cycle) -> Cycle {
-        self.config.clock.cycle_of(self.state.next_edge)
-    }
-
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -369,7 +369,7 @@ impl Component for CtaManager {
         probe.vector("barriers_opening", 10, Some(self.state.releases.len() as u64));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -277,7 +277,7 @@ impl Component for L1 {
         probe.vector("store_sectors", 16, Some(u64::from(state.xbar_queue.changed())));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -79,10 +79,6 @@ impl Tile {
         if self.next_trace_window() < end
             && let Some(watch) = &mut self.watch
         {
-            for (index, component) in self.components.iter_mut().enumerate() {
-                component.catch_up(from);
-                self.fading.set(index, component.drifts_at());
-            }
             self.watched = watch.begin(from, &self.components);
         }
     }

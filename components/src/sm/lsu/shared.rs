@@ -339,7 +339,7 @@ impl Component for SharedMemory {
         probe.vector("passes", 6, Some(passes));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -337,7 +337,7 @@ impl Component for Lsu {
         probe.vector("pending", 10, Some(self.pending.n_used() as u64));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -126,7 +126,7 @@ impl Component for BranchUnit {
         probe.vector("lanes", 32, entered.map(|r| u64::from(r.lanes.0)));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

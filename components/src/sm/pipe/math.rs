@@ -144,7 +144,7 @@ impl Component for MathPipe {
         probe.vector("pc", 32, self.state.entered.map(|(_, pc)| u64::from(pc)));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -313,7 +313,7 @@ impl Component for Dispatch {
         probe.vector("writeback_pc", 32, stored.map(|(_, pc)| u64::from(pc)));
     }
 
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

@@ -179,24 +179,6 @@ impl IBuffers {
         self.arrives
     }
 
-    /// Arrival of the next fetch for an empty buffer, or [`Cycle::NEVER`]. No warp waits for other fetches, so they need no tick.
-    #[inline]
-    pub fn next_filling(&self) -> Cycle {
-        if self.empty == 0 {
-            Cycle::NEVER
-        } else {
-            self.find_filling()
-        }
-    }
-
-    fn find_filling(&self) -> Cycle {
-        let coming = (0..self.n).map(|n| &self.ring[self.place(n)]);
-        let mut filling = coming.filter(|fetch| {
-            self.empty >> fetch.warp & 1 == 1 && self.buffers[fetch.warp as usize % SLOTS].jumps == fetch.jumps
-        });
-        filling.next().map_or(Cycle::NEVER, |fetch| fetch.arrives)
-    }
-
     /// Number of instructions in a warp's buffer.
     pub fn ready(&self, warp: usize) -> u8 {
         self.buffers[warp].ready
@@ -215,24 +197,6 @@ mod tests {
         assert_eq!(buffers.arrive(Cycle(6)), 0);
         assert_eq!(buffers.arrive(Cycle(7)), 1);
         assert!(buffers.has_instruction(0));
-    }
-
-    #[test]
-    fn fetch_for_a_warp_with_instructions_is_awaited_only_when_the_last_is_taken() {
-        let mut buffers = IBuffers::new(1, 3, 2);
-        buffers.jump(0);
-        buffers.fetch(Cycle(5), |_| 0);
-        assert_eq!((buffers.next_filling(), buffers.next_arrival()), (Cycle(7), Cycle(7)));
-        buffers.arrive(Cycle(7));
-        buffers.fetch(Cycle(7), |_| 0);
-        assert_eq!(
-            (buffers.next_filling(), buffers.next_arrival()),
-            (Cycle::NEVER, Cycle(9))
-        );
-        buffers.take(0);
-        assert_eq!(buffers.next_filling(), Cycle(9));
-        buffers.jump(0);
-        assert_eq!(buffers.next_filling(), Cycle::NEVER, "fetched before the jump");
     }
 
     #[test]

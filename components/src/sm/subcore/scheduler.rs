@@ -238,7 +238,7 @@ impl Scheduler {
             return Activity::Busy;
         }
         let timers = ones(state.timers).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
-        let next = timers.fold(state.ibuffers.next_filling(), Cycle::min);
+        let next = timers.fold(state.ibuffers.next_arrival(), Cycle::min);
         self.next_issue(now, next)
     }
 }
@@ -277,15 +277,7 @@ impl Component for Scheduler {
         self.show(probe);
     }
 
-    fn drifts_at(&self) -> Cycle {
-        self.state.ibuffers.next_arrival()
-    }
-
-    fn catch_up(&mut self, now: Cycle) {
-        self.arrive(Cycle(now.0.saturating_sub(1)));
-    }
-
-    fn wires(&mut self, wires: &mut dyn Wires) {
+    fn ports(&mut self, wires: &mut dyn Wires) {
         self.ports.show(wires);
     }
 

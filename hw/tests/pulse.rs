@@ -1,4 +1,4 @@
-//! What a component shows that changes by itself: it costs no tick, and a waveform has it all the same.
+//! A pulse: a signal that a tick sets and the next tick clears. A waveform shows its end though no tick was due then.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,36 +10,40 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
 
-/// Rings from cycle 7 on, without being ticked again after its first tick.
-struct EggTimer {
+/// Shows a pulse in each cycle in which it is due: 0, 7 and 8.
+struct Pulse {
     path: Path,
-    rings: bool,
+    shows: bool,
+    due: Cycle,
     ticks: Arc<Mutex<u32>>,
 }
 
-impl warpwave_hw::warm::Warm for EggTimer {}
+impl warpwave_hw::warm::Warm for Pulse {}
 
-impl Component for EggTimer {
+impl Component for Pulse {
     fn path(&self) -> &Path {
         &self.path
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
         *self.ticks.lock().expect("no panic while it is held") += 1;
-        self.rings |= now.0 >= 7;
-        Activity::Idle
-    }
-
-    fn drifts_at(&self) -> Cycle {
-        if self.rings { Cycle::NEVER } else { Cycle(7) }
-    }
-
-    fn catch_up(&mut self, now: Cycle) {
-        self.rings |= now.0 > 7;
+        self.shows = now == self.due;
+        if self.shows {
+            self.due = match now.0 {
+                0 => Cycle(7),
+                7 => Cycle(8),
+                _ => Cycle::NEVER,
+            };
+        }
+        match self.due {
+            Cycle::NEVER => Activity::Idle,
+            due => Activity::Until(due),
+        }
     }
 
     fn reset(&mut self) {
-        self.rings = false;
+        self.shows = false;
+        self.due = Cycle::ZERO;
     }
 
     fn is_quiescent(&self) -> bool {
@@ -47,7 +51,7 @@ impl Component for EggTimer {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.bit("rings", Some(self.rings));
+        probe.bit("shows", Some(self.shows));
     }
 
     fn stats(&self, _: &mut dyn Report) {}
@@ -75,7 +79,7 @@ impl Seen {
     fn note(&self, now: Cycle, component: &dyn Component) {
         let mut bit = Bit::default();
         component.probe(&mut bit);
-        let shown = bit.0.expect("a timer shows a bit");
+        let shown = bit.0.expect("a pulse shows a bit");
         self.0.lock().expect("no panic while it is held").push((now.0, shown));
     }
 }
@@ -90,17 +94,18 @@ impl Sampler for Seen {
     fn flush(&mut self, _: Cycle) {}
 }
 
-/// What a window that begins in cycle `from` shows, and the ticks of the run.
+/// What the samples of a run show with a window from cycle `from` on, and the ticks of the run.
 fn watched_from(from: u64) -> (Vec<(u64, bool)>, u32) {
     let (seen, ticks) = (Seen::default(), Arc::<Mutex<u32>>::default());
     let mut tile = TileBuilder::new();
     let slot = tile.slot();
-    let timer = EggTimer {
-        path: Path::root("timer"),
-        rings: false,
+    let pulse = Pulse {
+        path: Path::root("pulse"),
+        shows: false,
+        due: Cycle::ZERO,
         ticks: ticks.clone(),
     };
-    tile.fill(&slot, timer);
+    tile.fill(&slot, pulse);
     let mut tile = tile.build();
     tile.watch(Box::new(seen.clone()), 1, Cycle(from)..Cycle::NEVER);
     let mut clock = Clock::new(vec![tile]);
@@ -113,15 +118,15 @@ fn watched_from(from: u64) -> (Vec<(u64, bool)>, u32) {
 }
 
 #[test]
-fn what_drifts_is_shown_in_its_cycle() {
+fn watched_pulse_ends_in_the_cycle_after_its_own() {
     let (seen, ticks) = watched_from(0);
-    assert_eq!(seen, [(0, false), (0, false), (1, false), (7, true)]);
-    assert_eq!(ticks, 3);
+    let samples = [(0, true), (1, false), (7, true), (8, true), (9, false)];
+    assert_eq!((seen[0], &seen[1..]), ((0, false), &samples[..]));
+    assert_eq!(ticks, 5);
 }
 
 #[test]
-fn window_that_begins_later_shows_what_has_drifted_before() {
-    let (seen, ticks) = watched_from(55);
-    assert_eq!(seen, [(60, true)]);
-    assert_eq!(ticks, 1, "nobody looked when it rang");
+fn pulse_that_no_sampler_watches_costs_one_tick() {
+    let (_, ticks) = watched_from(55);
+    assert_eq!(ticks, 3);
 }
