@@ -1,7 +1,7 @@
 //! The ground of the GPU model: time, links, components, statistics. It knows no GPU block.
 //!
 //! Read in this order: [`time`], [`path`], [`component`], [`link`], [`tile`], [`clock`], then the furniture
-//! ([`bits`], [`queue`], [`pipe`], [`arbiter`], [`grow`]).
+//! ([`bits`], [`arbiter`], [`grow`]).
 //!
 //! # Promises
 //! - What is sent in a cycle is seen in a later one; the order in which components tick never changes a result.
@@ -20,10 +20,6 @@ pub mod tile;
 pub mod clock;
 
 pub mod bits;
-
-pub mod queue;
-
-pub mod pipe;
 
 pub mod arbiter;
 

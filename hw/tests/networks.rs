@@ -1,6 +1,8 @@
 //! Random networks of small components over several tiles: every message is sent and taken in the same cycle, whatever the
 //! quantum, the threads, the tick order, with and without idle-skipping, watched or not.
 
+use std::collections::VecDeque;
+
 use proptest::prelude::*;
 use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
@@ -9,7 +11,6 @@ use warpwave_hw::link::stall::Stall;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::{Probe, Sampler};
-use warpwave_hw::queue::Queue;
 use warpwave_hw::stats::Report;
 use warpwave_hw::tile::{Slot, TileBuilder};
 use warpwave_hw::time::Cycle;
@@ -137,7 +138,7 @@ struct Node {
     shape: NodeShape,
     inputs: Vec<InPort<Box<u64>>>,
     outputs: Vec<(OutPort<Box<u64>>, u64)>,
-    held: Queue<(Cycle, u64)>,
+    held: VecDeque<(Cycle, u64)>,
     begun: u64,
     ended: u64,
 }
@@ -151,7 +152,11 @@ impl Node {
     /// A message lives for 0 to 15 more nodes: what its low bits say.
     fn hold(&mut self, now: Cycle, message: u64) {
         let until = now + mixed(message) % (self.shape.hold + 1);
-        self.held.push((until, message));
+        self.held.push_back((until, message));
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.len() < self.shape.room
     }
 
     fn next_begin(&self) -> Option<Cycle> {
@@ -180,7 +185,7 @@ impl Node {
                 Box::new((mixed(message) << 4) | ((message & 15) - 1)),
             );
         }
-        self.held.pop();
+        self.held.pop_front();
         true
     }
 }
@@ -195,14 +200,14 @@ impl Component for Node {
     fn tick(&mut self, now: Cycle) -> Activity {
         let mut waits = !self.pass_on(now);
         for n in 0..self.inputs.len() {
-            if self.held.has_room()
+            if self.has_room()
                 && let Some(message) = self.inputs[n].recv(now)
             {
                 self.hold(now, *message);
             }
             waits |= self.inputs[n].is_ready(now);
         }
-        if self.held.has_room() && self.next_begin().is_some_and(|at| at <= now) {
+        if self.has_room() && self.next_begin().is_some_and(|at| at <= now) {
             self.hold(now, (mixed(self.begun) << 4) | 15);
             self.begun += 1;
         }
@@ -334,7 +339,7 @@ impl Node {
             path: Path::root("net").at("node", n),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            held: Queue::new(shape.room),
+            held: VecDeque::with_capacity(shape.room),
             shape: shape.clone(),
             begun: 0,
             ended: 0,

@@ -1,8 +1,9 @@
 //! A sound component, and one for each fault that the contract finds.
 
+use std::collections::VecDeque;
+
 use super::*;
 use crate::component::Activity;
-use crate::pipe::Pipe;
 use crate::probe::Probe;
 use crate::stats::Report;
 
@@ -21,13 +22,17 @@ enum Fault {
     ShowsTooMuch,
 }
 
-/// Adds one in four cycles, pipelined.
+/// Cycles of an addition, and the sums that are pipelined in them.
+const LATENCY: u64 = 4;
+
+/// Adds one to each number.
 struct Adder {
     path: Path,
     fault: Fault,
     input: InPort<u32>,
     output: OutPort<u32>,
-    pipe: Pipe<u32>,
+    /// Sums, each with the cycle from which it may be sent.
+    pipe: VecDeque<(Cycle, u32)>,
     sums: u64,
     ticks: u64,
 }
@@ -42,20 +47,20 @@ impl Component for Adder {
     fn tick(&mut self, now: Cycle) -> Activity {
         self.ticks += 1;
         if self.output.has_room(now)
-            && let Some(sum) = self.pipe.take(now)
+            && let Some((_, sum)) = self.pipe.pop_front_if(|(ready, _)| *ready <= now)
         {
             self.output.send(now, sum);
             self.sums += 1;
         }
-        if self.pipe.can_start(now)
+        if self.pipe.len() < LATENCY as usize
             && let Some(number) = self.input.recv(now)
         {
-            self.pipe.start(now, number + 1);
+            self.pipe.push_back((now + LATENCY, number + 1));
         }
         if self.input.is_ready(now) || self.fault == Fault::NeverRests {
             return Activity::Busy;
         }
-        match self.pipe.ready_at() {
+        match self.pipe.front().map(|(ready, _)| *ready) {
             Some(at) if self.fault == Fault::OversleepsRoom && at <= now => Activity::Idle,
             Some(at) => Activity::Until(at),
             None => Activity::Idle,
@@ -112,7 +117,7 @@ fn verdict(fault: Fault) -> Result<Vec<Event>, String> {
             fault,
             input: rig.input("numbers", 1, 2, traffic),
             output: rig.output("sums", 2, 1, |now| now.0 % 5 != 0),
-            pipe: Pipe::new(4, 1),
+            pipe: VecDeque::new(),
             sums: 0,
             ticks: 0,
         }
