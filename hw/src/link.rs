@@ -19,11 +19,11 @@
 //! [`OutPort::await_room`] and is ticked when there is some.
 
 mod attached;
-mod label;
 mod receive;
+mod sideband;
 mod stamp;
 
-pub mod inbox;
+pub mod arrivals;
 pub mod monitor;
 pub mod stall;
 pub mod wires;
@@ -39,7 +39,7 @@ use crate::time::Cycle;
 use crate::warm::prefetch;
 use attached::Attached;
 use monitor::Monitor;
-pub use stamp::LARGEST_LABEL;
+pub use stamp::MAX_SIDEBAND;
 use stamp::{FIRST, HEADER, NUMBER, Stamp, Stamps, WAITED_FOR, next, stamps};
 
 /// Shape of a link.
@@ -216,7 +216,7 @@ impl<T> OutPort<T> {
 
     /// Puts a message into the link, visible so many cycles later.
     #[inline(always)]
-    fn put(&mut self, now: Cycle, after: u64, label: u16, message: T) {
+    fn put(&mut self, now: Cycle, after: u64, sideband: u16, message: T) {
         let mut visible = now + after;
         if self.last_visible > visible {
             visible = self.behind_last(visible);
@@ -229,7 +229,7 @@ impl<T> OutPort<T> {
         let sent = self.channel.try_send(message);
         assert!(sent.is_ok(), "{}: a free slot, but a full channel", self.config.path);
         // The receiver asks the stamp first, so the message must be in the channel by now.
-        stamp.fill(visible, label);
+        stamp.fill(visible, sideband);
         self.slot = next(self.slot, &self.stamps);
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);

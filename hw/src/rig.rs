@@ -75,7 +75,7 @@ pub struct Rig {
     tile: TileBuilder,
     slot: Slot,
     events: Events,
-    under_way: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
 }
 
 impl Rig {
@@ -86,7 +86,7 @@ impl Rig {
             tile,
             slot,
             events: Events::default(),
-            under_way: Arc::default(),
+            in_flight: Arc::default(),
         }
     }
 
@@ -100,27 +100,27 @@ impl Rig {
     where
         T: Clone + Debug + Send + 'static,
     {
-        self.labelled_input(name, latency, depth, traffic, |_| 0)
+        self.sideband_input(name, latency, depth, traffic, |_| 0)
     }
 
-    /// The same with labels beside the messages ([`OutPort::send_labelled`]).
-    pub fn labelled_input<T>(
+    /// The same with labels beside the messages ([`OutPort::send_sideband`]).
+    pub fn sideband_input<T>(
         &mut self,
         name: &'static str,
         latency: u32,
         depth: u32,
         traffic: Vec<(u64, T)>,
-        label: fn(&T) -> u16,
+        sideband: fn(&T) -> u16,
     ) -> InPort<T>
     where
         T: Clone + Debug + Send + 'static,
     {
         let slot = self.tile.slot();
         let (mut output, mut input) = link(&config(name, latency, depth), &slot, &self.slot);
-        output.watch(Box::new(Count(self.under_way.clone())));
-        input.watch(Box::new(Count(self.under_way.clone())));
+        output.watch(Box::new(Count(self.in_flight.clone())));
+        input.watch(Box::new(Count(self.in_flight.clone())));
         self.tile
-            .fill(&slot, Feeder::new(name, output, traffic, label, self.events.clone()));
+            .fill(&slot, Feeder::new(name, output, traffic, sideband, self.events.clone()));
         input
     }
 
@@ -137,8 +137,8 @@ impl Rig {
     {
         let slot = self.tile.slot();
         let (mut output, mut input) = link(&config(name, latency, depth), &self.slot, &slot);
-        output.watch(Box::new(Count(self.under_way.clone())));
-        input.watch(Box::new(Count(self.under_way.clone())));
+        output.watch(Box::new(Count(self.in_flight.clone())));
+        input.watch(Box::new(Count(self.in_flight.clone())));
         self.tile
             .fill(&slot, Drain::new(name, input, takes, self.events.clone()));
         output
@@ -214,7 +214,7 @@ pub fn check<C: Component + 'static>(build: impl Fn(&mut Rig) -> C, cycles: u64)
 struct Machine {
     clock: Clock,
     events: Events,
-    under_way: Arc<AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
 }
 
 impl Machine {
@@ -231,7 +231,7 @@ impl Machine {
         Machine {
             clock: Clock::new(vec![tile]),
             events: rig.events,
-            under_way: rig.under_way,
+            in_flight: rig.in_flight,
         }
     }
 
@@ -249,7 +249,7 @@ impl Machine {
             self.clock.run(now + 1, |_| false);
             // A quiet machine stays where it is; time passes all the same.
             self.clock.wait_until(now + 1);
-            let is_at_rest = self.under_way.load(Ordering::Relaxed) == 0 && self.all_sent();
+            let is_at_rest = self.in_flight.load(Ordering::Relaxed) == 0 && self.all_sent();
             life.look(now, Look::at(self.component()), &sampled.last(), is_at_rest);
         }
         let events = self.events.lock().expect("no feeder or drain panics").clone();
@@ -265,7 +265,7 @@ impl Machine {
     fn reset(&mut self) {
         self.clock.reset(Cycle::ZERO);
         self.events.lock().expect("no feeder or drain panics").clear();
-        self.under_way.store(0, Ordering::Relaxed);
+        self.in_flight.store(0, Ordering::Relaxed);
     }
 }
 

@@ -13,7 +13,7 @@
 pub(crate) mod due;
 mod mail;
 mod slot;
-mod watch;
+mod trace_window;
 mod wheel;
 mod window;
 
@@ -26,7 +26,7 @@ use crate::component::{Activity, Component};
 use crate::probe::Sampler;
 use crate::time::Cycle;
 use due::DueTable;
-use watch::Watch;
+use trace_window::TraceWindow;
 
 pub(crate) use slot::Shared;
 pub use slot::Slot;
@@ -95,8 +95,8 @@ impl TileBuilder {
             shared: self.shared,
             order: (0..n).collect(),
             in_order: true,
-            far: vec![Cycle::NEVER; n],
-            next_far: Cycle::NEVER,
+            overflow: vec![Cycle::NEVER; n],
+            next_overflow: Cycle::NEVER,
             skip: true,
             watch: None,
             watched: 0,
@@ -121,10 +121,10 @@ pub struct Tile {
     order: Vec<usize>,
     in_order: bool,
     /// Cycles beyond the horizon that components have named.
-    far: Vec<Cycle>,
-    next_far: Cycle,
+    overflow: Vec<Cycle>,
+    next_overflow: Cycle,
     skip: bool,
-    watch: Option<Watch>,
+    watch: Option<TraceWindow>,
     /// The components to sample now: none outside the window.
     watched: u64,
     /// Watched components that were due in the cycle before `pulse_end`. They tick once more then, which ends signals of one cycle.
@@ -188,7 +188,7 @@ impl Tile {
     /// Watches the components whose bit is set in `watched`, in the cycles of `window`. Outside of it watching costs nothing.
     pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
         self.watched = 0;
-        self.watch = Some(Watch::new(sampler, watched, window));
+        self.watch = Some(TraceWindow::new(sampler, watched, window));
     }
 
     /// Lets what watches it hand on what it has of a quantum that a panic broke off.
@@ -199,8 +199,8 @@ impl Tile {
     /// Every component is back to its first state, and due in cycle `now`.
     pub fn reset(&mut self, now: Cycle) {
         self.components.iter_mut().for_each(|component| component.reset());
-        self.far.fill(Cycle::NEVER);
-        self.next_far = Cycle::NEVER;
+        self.overflow.fill(Cycle::NEVER);
+        self.next_overflow = Cycle::NEVER;
         self.pulses = 0;
         self.pulse_end = Cycle::NEVER;
         self.wake_all(now);
@@ -223,12 +223,12 @@ impl Tile {
     /// The first cycle in which a component is due, messages from other tiles left out.
     #[inline]
     fn next_known(&self, now: Cycle) -> Cycle {
-        self.shared.wheel.next(now).min(self.next_far).min(self.pulse_end)
+        self.shared.wheel.next(now).min(self.next_overflow).min(self.pulse_end)
     }
 
     /// The first cycle of a trace window that has not begun.
     pub(crate) fn next_trace_window(&self) -> Cycle {
-        self.watch.as_ref().map_or(Cycle::NEVER, Watch::next)
+        self.watch.as_ref().map_or(Cycle::NEVER, TraceWindow::next)
     }
 
     /// Makes the tile number `tile` of the machine with this due table.
@@ -277,8 +277,8 @@ impl Tile {
     fn take_due(&mut self, now: Cycle) -> u64 {
         let due = self.shared.wheel.take(now);
         self.ran |= due;
-        match self.next_far <= now {
-            true => due | self.take_far(now),
+        match self.next_overflow <= now {
+            true => due | self.take_overflow(now),
             false => due,
         }
     }
@@ -354,26 +354,26 @@ impl Tile {
         match activity {
             Activity::Busy => self.shared.wheel.add(now + 1, 1 << index),
             Activity::Until(at) if at.since(now) < HORIZON => self.shared.wheel.add(at.max(now + 1), 1 << index),
-            Activity::Until(at) => self.wait_far(index, at),
+            Activity::Until(at) => self.add_overflow(index, at),
             Activity::Idle => {}
         }
     }
 
     #[cold]
-    fn wait_far(&mut self, index: usize, at: Cycle) {
-        self.far[index] = at;
-        self.next_far = self.next_far.min(at);
+    fn add_overflow(&mut self, index: usize, at: Cycle) {
+        self.overflow[index] = at;
+        self.next_overflow = self.next_overflow.min(at);
     }
 
-    fn take_far(&mut self, now: Cycle) -> u64 {
+    fn take_overflow(&mut self, now: Cycle) -> u64 {
         let mut due = 0;
-        self.next_far = Cycle::NEVER;
-        for (index, at) in self.far.iter_mut().enumerate() {
+        self.next_overflow = Cycle::NEVER;
+        for (index, at) in self.overflow.iter_mut().enumerate() {
             if *at <= now {
                 due |= 1 << index;
                 *at = Cycle::NEVER;
             }
-            self.next_far = self.next_far.min(*at);
+            self.next_overflow = self.next_overflow.min(*at);
         }
         due
     }

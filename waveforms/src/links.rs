@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use warpwave_hw::clock::Clock;
-use warpwave_hw::link::wires::{Basket, End, LinkEvent, Wires};
+use warpwave_hw::link::wires::{End, LinkEvent, LinkEventLog, Wires};
 use warpwave_hw::time::Cycle;
 
 use crate::recorder::Change;
@@ -64,7 +64,7 @@ enum Due {
 #[derive(Default)]
 pub struct Links {
     links: Vec<Link>,
-    basket: Basket,
+    log: LinkEventLog,
     /// What happened and is not merged, by cycle and link.
     events: VecDeque<LinkEvent>,
     drained: Vec<LinkEvent>,
@@ -99,7 +99,7 @@ impl Links {
 
     /// Takes in what happened before the end of the quantum.
     pub fn refill(&mut self) {
-        self.basket.drain_into(&mut self.drained);
+        self.log.drain_into(&mut self.drained);
         self.events.extend(self.drained.drain(..));
         // Ends in different tiles leave their events in any order; those of one end stay as they came.
         self.events
@@ -227,7 +227,7 @@ impl Finder<'_> {
 }
 
 impl Wires for Finder<'_> {
-    fn end(&mut self, end: &End<'_>) -> Option<(Basket, u32)> {
+    fn end(&mut self, end: &End<'_>) -> Option<(LinkEventLog, u32)> {
         let path = end.link.path.as_str();
         let is_taken = |(name, _): &(&str, Kind)| self.selection.takes(path.split('.').chain([*name]));
         if !self.selection.may_begin(path) || !SIGNALS.iter().any(is_taken) {
@@ -250,6 +250,6 @@ impl Wires for Finder<'_> {
         } else {
             self.links.links[number as usize].credit_latency = end.credit_latency;
         }
-        Some((self.links.basket.clone(), number))
+        Some((self.links.log.clone(), number))
     }
 }

@@ -40,7 +40,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::inbox::Inbox;
+use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -93,7 +93,7 @@ pub struct Channel {
     config: Config,
     slices: Vec<SlicePorts>,
     /// Slices that have sent something.
-    requests: Inbox,
+    requests: ArrivalMask,
     storage: Arc<Storage>,
     layout: Layout,
     /// The bursts of each mask of sectors.
@@ -117,7 +117,7 @@ impl Channel {
     /// A channel with every row closed.
     pub fn new(path: Path, config: Config, slices: Vec<SlicePorts>, storage: Arc<Storage>) -> Self {
         let burst = config.burst_bytes.div_ceil(config.bus_bytes_per_command_cycle);
-        let mut requests = Inbox::default();
+        let mut requests = ArrivalMask::default();
         slices.iter().for_each(|(port, _)| _ = requests.add(port));
         Channel {
             layout: Layout {
@@ -213,7 +213,7 @@ impl Channel {
 
     /// Whether a request waits before the queue.
     fn one_waits(&self, now: Cycle) -> bool {
-        self.requests.under_way() != 0 && self.slices.iter().any(|(port, _)| port.is_ready(now))
+        self.requests.in_flight() != 0 && self.slices.iter().any(|(port, _)| port.is_ready(now))
     }
 
     /// Takes one request in.
@@ -222,7 +222,7 @@ impl Channel {
             self.stats.full_cycles += u64::from(self.one_waits(now));
             return;
         }
-        if self.requests.under_way() == 0 {
+        if self.requests.in_flight() == 0 {
             return;
         }
         let mut port = self.turn;

@@ -52,7 +52,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::inbox::Inbox;
+use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -174,7 +174,7 @@ pub struct Slice {
     config: Config,
     ports: Ports,
     /// The channels with a message in flight to the slice.
-    from_memory: Inbox,
+    from_memory: ArrivalMask,
     state: State,
 }
 
@@ -190,7 +190,7 @@ impl Slice {
             "{path}: {} sectors in flight are less than a line's {SECTORS}",
             config.mshr_entries
         );
-        let mut from_memory = Inbox::default();
+        let mut from_memory = ArrivalMask::default();
         ports.memory.iter().for_each(|(_, port)| _ = from_memory.add(port));
         Slice {
             from_memory,
@@ -278,7 +278,7 @@ impl Component for Slice {
         let edges = self.config.clock.edges(now);
         self.state.next_edge = edges.end;
         let inputs = RareInputs {
-            memory: self.from_memory.under_way() != 0,
+            memory: self.from_memory.in_flight() != 0,
             host: self.state.write_back.is_some() || self.ports.commands.is_ready(now),
         };
         for edge in edges {

@@ -7,7 +7,7 @@
 //!
 //! The crossbar routes by the header and does not read the packet, except an atomic's, for its size.
 
-use warpwave_hw::link::LARGEST_LABEL;
+use warpwave_hw::link::MAX_SIDEBAND;
 use warpwave_isa::inst::AtomOp;
 
 use super::mem::{Packet, PacketKind, SECTOR};
@@ -22,7 +22,7 @@ pub enum Direction {
 }
 
 /// Most outputs of a network: the numbers that a header can hold.
-pub const MAX_OUTPUTS: usize = (LARGEST_LABEL as usize + 1) >> SIZE_BITS;
+pub const MAX_OUTPUTS: usize = (MAX_SIDEBAND as usize + 1) >> SIZE_BITS;
 
 const SIZE_BITS: u32 = 3;
 
@@ -51,13 +51,13 @@ impl Header {
 
     /// From the sideband of a link.
     #[inline]
-    pub fn from_label(label: u16) -> Self {
+    pub fn from_sideband(label: u16) -> Self {
         Header(label)
     }
 
     /// As the sideband of a link.
     #[inline]
-    pub fn label(self) -> u16 {
+    pub fn sideband(self) -> u16 {
         self.0
     }
 
@@ -135,7 +135,7 @@ mod tests {
             sectors: 0b1111,
             ..Packet::blank()
         };
-        let passed = |direction| Header::from_label(Header::of(&packet, direction).label());
+        let passed = |direction| Header::from_sideband(Header::of(&packet, direction).sideband());
         assert_eq!(passed(Direction::Request).output(), MAX_OUTPUTS - 1);
         assert_eq!(passed(Direction::Response).output(), 7);
         assert_eq!(passed(Direction::Response).data_bytes(|| unreachable!()), 128);

@@ -166,9 +166,9 @@ impl Crossbar {
             let Input { free, waits, .. } = self.state.inputs[n];
             if !waits
                 && free <= edge
-                && let Some(label) = self.ports.inputs[n].label(now)
+                && let Some(label) = self.ports.inputs[n].sideband(now)
             {
-                self.request_output(n, Header::from_label(label), now);
+                self.request_output(n, Header::from_sideband(label), now);
             }
         }
     }

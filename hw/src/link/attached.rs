@@ -14,9 +14,9 @@ pub(super) struct Attached<T> {
 impl<T> OutPort<T> {
     /// Sends a message past what hangs on this end.
     #[cold]
-    pub(super) fn send_attached(&mut self, now: Cycle, extra: u64, label: u16, message: T) {
+    pub(super) fn send_attached(&mut self, now: Cycle, extra: u64, sideband: u16, message: T) {
         let delay = self.attached(now, extra, &message);
-        self.put(now, u64::from(self.latency) + extra + delay, label, message);
+        self.put(now, u64::from(self.latency) + extra + delay, sideband, message);
     }
 
     /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.

@@ -45,23 +45,23 @@ impl<T: Clone + Send> Monitor<T> for Tap<T> {
 }
 
 /// Messages sent and not yet taken, each with the cycle of its sending.
-type UnderWay<T> = Arc<Mutex<VecDeque<(Cycle, T)>>>;
+type InFlight<T> = Arc<Mutex<VecDeque<(Cycle, T)>>>;
 
 /// Checks that a link loses, doubles, changes, reorders and hurries nothing, and never holds more than its depth.
 ///
 /// A breach panics with the link's path, the cycle and the messages.
 pub struct Checker<T> {
     link: LinkConfig,
-    under_way: UnderWay<T>,
+    in_flight: InFlight<T>,
 }
 
 impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
     /// Checks the link between these two ends from now on; it must be empty. It takes the place of other monitors.
     pub fn attach(link: &LinkConfig, output: &mut OutPort<T>, input: &mut InPort<T>) -> Checker<T> {
-        let under_way = UnderWay::default();
+        let in_flight = InFlight::default();
         let end = || Checker {
             link: link.clone(),
-            under_way: under_way.clone(),
+            in_flight: in_flight.clone(),
         };
         output.watch(Box::new(end()));
         input.watch(Box::new(end()));
@@ -69,25 +69,25 @@ impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
     }
 
     /// Messages sent and not yet taken: 0 when the link has come to rest.
-    pub fn n_under_way(&self) -> usize {
-        self.under_way.lock().expect("no monitor panics").len()
+    pub fn n_in_flight(&self) -> usize {
+        self.in_flight.lock().expect("no monitor panics").len()
     }
 }
 
 impl<T: Clone + PartialEq + Debug + Send> Monitor<T> for Checker<T> {
     fn sent(&mut self, now: Cycle, message: &T) {
         let LinkConfig { path, depth, .. } = &self.link;
-        let mut under_way = self.under_way.lock().expect("no monitor panics");
+        let mut in_flight = self.in_flight.lock().expect("no monitor panics");
         assert!(
-            under_way.len() < *depth as usize,
-            "cycle {now}: {path}: {message:?} sent, with {under_way:?} under way at depth {depth}"
+            in_flight.len() < *depth as usize,
+            "cycle {now}: {path}: {message:?} sent, with {in_flight:?} under way at depth {depth}"
         );
-        under_way.push_back((now, message.clone()));
+        in_flight.push_back((now, message.clone()));
     }
 
     fn taken(&mut self, now: Cycle, message: &T) {
         let LinkConfig { path, latency, .. } = &self.link;
-        let oldest = self.under_way.lock().expect("no monitor panics").pop_front();
+        let oldest = self.in_flight.lock().expect("no monitor panics").pop_front();
         assert!(
             oldest
                 .as_ref()

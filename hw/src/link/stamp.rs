@@ -30,18 +30,18 @@ pub(super) const FIRST: u32 = HEADER as u32 + 1;
 const FULL: u64 = 1 << 63;
 
 /// Bits of a sideband, below those of the cycle.
-const LABEL_BITS: u32 = u16::BITS - 1;
+const SIDEBAND_BITS: u32 = u16::BITS - 1;
 
 /// The largest sideband of a message.
-pub const LARGEST_LABEL: u16 = (1 << LABEL_BITS) - 1;
+pub const MAX_SIDEBAND: u16 = (1 << SIDEBAND_BITS) - 1;
 
 /// A message sent in the last cycle is visible before the cycle's bits end.
-const _: () = assert!(Cycle::LAST.0 + HORIZON < FULL >> LABEL_BITS);
+const _: () = assert!(Cycle::LAST.0 + HORIZON < FULL >> SIDEBAND_BITS);
 
 /// Header: the sender is to be woken when a slot is free.
 pub(super) const WAITED_FOR: u64 = 1 << 63;
 
-/// Header: the link's number in the receiver's [`inbox`](super::inbox), counted from 1; 0 without one.
+/// Header: the link's number in the receiver's [`arrivals`](super::arrivals), counted from 1; 0 without one.
 pub(super) const NUMBER: u64 = WAITED_FOR - 1;
 
 /// A header and `depth` empty slots.
@@ -67,14 +67,14 @@ impl Stamp {
     #[inline]
     pub(super) fn is_free(&self, now: Cycle) -> bool {
         // A full slot's word is beyond any cycle.
-        self.0.load(Ordering::Acquire) >> LABEL_BITS <= now.0
+        self.0.load(Ordering::Acquire) >> SIDEBAND_BITS <= now.0
     }
 
     /// From when the sender may use the slot, unless it holds a message.
     #[inline]
     pub(super) fn free_from(&self) -> Option<Cycle> {
         let word = self.0.load(Ordering::Acquire);
-        (word & FULL == 0).then_some(Cycle(word >> LABEL_BITS))
+        (word & FULL == 0).then_some(Cycle(word >> SIDEBAND_BITS))
     }
 
     /// Whether the slot's message is visible.
@@ -85,22 +85,22 @@ impl Stamp {
 
     /// The sideband of the message, if it is visible.
     #[inline]
-    pub(super) fn label(&self, now: Cycle) -> Option<u16> {
+    pub(super) fn sideband(&self, now: Cycle) -> Option<u16> {
         let word = self.0.load(Ordering::Acquire);
-        is_ready(word, now).then_some(word as u16 & LARGEST_LABEL)
+        is_ready(word, now).then_some(word as u16 & MAX_SIDEBAND)
     }
 
     /// Lets the receiver know of the message that was sent into the slot.
     #[inline]
-    pub(super) fn fill(&self, visible: Cycle, label: u16) {
-        let word = FULL | visible.0 << LABEL_BITS | u64::from(label);
+    pub(super) fn fill(&self, visible: Cycle, sideband: u16) {
+        let word = FULL | visible.0 << SIDEBAND_BITS | u64::from(sideband);
         self.0.store(word, Ordering::Release);
     }
 
     /// Lets the sender know from when the slot is free.
     #[inline]
     pub(super) fn free(&self, from: Cycle) {
-        self.0.store(from.0 << LABEL_BITS, Ordering::Release);
+        self.0.store(from.0 << SIDEBAND_BITS, Ordering::Release);
     }
 
     /// The word of the header.
@@ -119,5 +119,5 @@ impl Stamp {
 #[inline]
 fn is_ready(word: u64, now: Cycle) -> bool {
     // An empty slot's word is below FULL, so it wraps to a cycle beyond any other.
-    word.wrapping_sub(FULL) >> LABEL_BITS <= now.0
+    word.wrapping_sub(FULL) >> SIDEBAND_BITS <= now.0
 }

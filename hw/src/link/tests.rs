@@ -118,7 +118,7 @@ fn stalled_link_delays_within_bounds_keeps_order_and_repeats_exactly() {
                 sent += 1;
             }
         }
-        assert_eq!((sent, waits.len(), checker.n_under_way()), (500, 500, 0));
+        assert_eq!((sent, waits.len(), checker.n_in_flight()), (500, 500, 0));
         waits
     };
     let waits = run();

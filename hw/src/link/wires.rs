@@ -31,9 +31,9 @@ pub struct LinkEvent {
 
 /// Where the ends of watched links leave what happens.
 #[derive(Clone, Default, Debug)]
-pub struct Basket(Arc<Mutex<Vec<LinkEvent>>>);
+pub struct LinkEventLog(Arc<Mutex<Vec<LinkEvent>>>);
 
-impl Basket {
+impl LinkEventLog {
     /// Moves all that was left behind what `to` holds.
     pub fn drain_into(&self, to: &mut Vec<LinkEvent>) {
         to.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -60,18 +60,18 @@ pub struct End<'a> {
 /// Chooses the ends to watch.
 pub trait Wires {
     /// Where this end is to leave what happens, and the link's number; nothing if nobody wants to know.
-    fn end(&mut self, end: &End<'_>) -> Option<(Basket, u32)>;
+    fn end(&mut self, end: &End<'_>) -> Option<(LinkEventLog, u32)>;
 }
 
 /// Notes what happens at one end.
 struct Tap {
-    basket: Basket,
+    log: LinkEventLog,
     link: u32,
 }
 
 impl<T: Payload> Monitor<T> for Tap {
     fn sent(&mut self, now: Cycle, message: &T) {
-        self.basket.leave(LinkEvent {
+        self.log.leave(LinkEvent {
             at: now,
             link: self.link,
             sent: Some(message.summary()),
@@ -79,7 +79,7 @@ impl<T: Payload> Monitor<T> for Tap {
     }
 
     fn taken(&mut self, now: Cycle, _: &T) {
-        self.basket.leave(LinkEvent {
+        self.log.leave(LinkEvent {
             at: now,
             link: self.link,
             sent: None,
@@ -105,8 +105,8 @@ impl<T: Payload> Show for OutPort<T> {
             payload: T::NAME,
             credit_latency: 0,
         };
-        if let Some((basket, link)) = wires.end(&end) {
-            self.watch(Box::new(Tap { basket, link }));
+        if let Some((log, link)) = wires.end(&end) {
+            self.watch(Box::new(Tap { log, link }));
         }
     }
 
@@ -122,8 +122,8 @@ impl<T: Payload> Show for InPort<T> {
             payload: T::NAME,
             credit_latency: u64::from(self.credit_latency),
         };
-        if let Some((basket, link)) = wires.end(&end) {
-            self.watch(Box::new(Tap { basket, link }));
+        if let Some((log, link)) = wires.end(&end) {
+            self.watch(Box::new(Tap { log, link }));
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Feeder<T> {
     name: &'static str,
     output: OutPort<T>,
     traffic: Vec<(u64, T)>,
-    label: fn(&T) -> u16,
+    sideband: fn(&T) -> u16,
     next: usize,
     events: Events,
 }
@@ -47,7 +47,7 @@ impl<T> Feeder<T> {
         name: &'static str,
         output: OutPort<T>,
         traffic: Vec<(u64, T)>,
-        label: fn(&T) -> u16,
+        sideband: fn(&T) -> u16,
         events: Events,
     ) -> Self {
         Feeder {
@@ -55,7 +55,7 @@ impl<T> Feeder<T> {
             name,
             output,
             traffic,
-            label,
+            sideband,
             next: 0,
             events,
         }
@@ -75,7 +75,8 @@ impl<T: Clone + Debug + Send + 'static> Component for Feeder<T> {
             && self.output.has_room(now)
         {
             note(&self.events, now, self.name, message);
-            self.output.send_labelled(now, (self.label)(message), message.clone());
+            self.output
+                .send_sideband(now, (self.sideband)(message), message.clone());
             self.next += 1;
         }
         let next = self.traffic.get(self.next);

@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     pub(super) neighbors: Mutex<Vec<usize>>,
     /// Components to tick when the next quantum begins.
     pub(super) next_quantum: AtomicU64,
-    /// For each component, its numbered links (see [`crate::link::inbox`]) with messages under way, and the first cycle in which it
+    /// For each component, its numbered links (see [`crate::link::arrivals`]) with messages under way, and the first cycle in which it
     /// looks at them.
     arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
 }

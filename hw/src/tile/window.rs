@@ -48,7 +48,7 @@ impl Tile {
     fn run_plain(&mut self, from: Cycle, end: Cycle) {
         let mut now = from;
         loop {
-            now = self.shared.wheel.next(now).min(self.next_far).max(now);
+            now = self.shared.wheel.next(now).min(self.next_overflow).max(now);
             if now >= end {
                 return;
             }

@@ -80,7 +80,7 @@ impl DueResponse {
 
     #[inline]
     fn header(&self) -> Header {
-        Header::from_label(self.due_and_label as u16)
+        Header::from_sideband(self.due_and_label as u16)
     }
 }
 
@@ -113,7 +113,7 @@ impl Pipe {
     fn push(&mut self, packet: Box<Packet>, edge: u64) {
         let due = edge + self.latency;
         self.due = self.due.min(due);
-        let label = Header::of(&packet, Direction::Response).label();
+        let label = Header::of(&packet, Direction::Response).sideband();
         self.packets.push_back(DueResponse {
             due_and_label: due << LABEL_BITS | u64::from(label),
             packet,
@@ -142,7 +142,7 @@ impl Slice {
         let (header, packet) = state.responses.pop().expect("a response is due");
         state.stats.answer_cycles += 1;
         state.tag.note_progress();
-        self.ports.responses.send_labelled(now, header.label(), packet);
+        self.ports.responses.send_sideband(now, header.sideband(), packet);
     }
 
     /// Puts a packet, with every sector done, in the response pipe.

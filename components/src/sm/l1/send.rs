@@ -53,8 +53,8 @@ impl L1 {
             queued.packet.note(Stage::Request, now);
         }
         state.stats.sectors_written_below += u64::from(queued.header.data_sectors());
-        let label = queued.header.label();
-        self.ports.to_xbar.send_labelled(now, label, queued.packet);
+        let label = queued.header.sideband();
+        self.ports.to_xbar.send_sideband(now, label, queued.packet);
         state.tag.note_progress();
     }
 }

@@ -56,7 +56,7 @@ impl Bench {
 
     /// The LSU sends a packet now, and the L1 runs so many cycles.
     fn send(&mut self, packet: Box<Packet>, cycles: u64) {
-        self.lsu.send_labelled(self.now, packet.n_changed() as u16, packet);
+        self.lsu.send_sideband(self.now, packet.n_changed() as u16, packet);
         self.run(cycles);
     }
 

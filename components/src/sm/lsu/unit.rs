@@ -31,7 +31,7 @@ mod packets;
 pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::inbox::Inbox;
+use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -141,7 +141,7 @@ pub struct Lsu {
     config: Config,
     ports: Ports,
     /// Which of `ports.input` have instructions.
-    inbox: Inbox,
+    arrivals: ArrivalMask,
     pending: PendingTable,
     making: Option<Making>,
     /// Finished instructions that wait for their link.
@@ -173,12 +173,12 @@ impl Lsu {
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let subcores = ports.input.len();
         let warps = subcores as u32 * config.warps_per_subcore;
-        let mut inbox = Inbox::default();
+        let mut arrivals = ArrivalMask::default();
         for port in &ports.input {
-            inbox.add(port);
+            arrivals.add(port);
         }
         Lsu {
-            inbox,
+            arrivals,
             pending: PendingTable::new(config.lsu.pending_requests),
             making: None,
             finished: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
@@ -231,7 +231,7 @@ impl Lsu {
     fn turn(&self, now: Cycle) -> Activity {
         let soonest = self.next_accept.max(now + 1);
         let mut turn = Cycle::NEVER;
-        let mut waiting = self.inbox.under_way();
+        let mut waiting = self.arrivals.in_flight();
         while waiting != 0 && turn > soonest {
             let subcore = waiting.trailing_zeros() as usize;
             waiting &= waiting - 1;
@@ -293,7 +293,7 @@ impl Component for Lsu {
         self.grid = None;
         self.invalidate = false;
         self.next_accept = Cycle::ZERO;
-        self.inbox.look_from(Cycle::ZERO);
+        self.arrivals.look_from(Cycle::ZERO);
         self.subcore_free.fill(Cycle::ZERO);
         self.last = 0;
         self.held = 0;

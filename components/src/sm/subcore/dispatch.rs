@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::inbox::Inbox;
+use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -88,7 +88,7 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: start, issue, release, pipes, results, queued);
 
-/// Bit of [`Ports::start`] in the inbox; the ports of results follow.
+/// Bit of [`Ports::start`] in `arrivals`; the ports of results follow.
 const WARP_INFO: u64 = 1;
 const FIRST_RESULT: u32 = 1;
 
@@ -98,7 +98,7 @@ pub struct Dispatch {
     config: Config,
     ports: Ports,
     /// The input ports with messages in flight: `start`, then `results`, then `queued`.
-    inbox: Inbox,
+    arrivals: ArrivalMask,
     log: Log,
     state: State,
 }
@@ -146,13 +146,13 @@ impl Dispatch {
     /// A dispatch unit with all registers zero.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert_eq!(ports.pipes.len(), N_PIPES, "{path}: one link per pipe");
-        let mut inbox = Inbox::default();
-        inbox.add(&ports.start);
+        let mut arrivals = ArrivalMask::default();
+        arrivals.add(&ports.start);
         let results = ports.results.iter().chain(&ports.queued);
-        results.for_each(|port| _ = inbox.add(port));
+        results.for_each(|port| _ = arrivals.add(port));
         Dispatch {
             state: State::new(&config),
-            inbox,
+            arrivals,
             log: Log::default(),
             path,
             config,
@@ -274,7 +274,7 @@ impl Component for Dispatch {
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.stored = None;
         self.state.sent = None;
-        let in_flight = self.inbox.under_way();
+        let in_flight = self.arrivals.in_flight();
         if in_flight & WARP_INFO != 0 {
             self.take_warp_info(now);
         }

@@ -44,7 +44,7 @@ pub use view::Stats;
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::inbox::Inbox;
+use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -101,7 +101,7 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, ack);
 
-/// Numbers of the input ports in the inbox.
+/// Numbers of the input ports in `arrivals`.
 const COMMAND: u32 = 0;
 const ACK: u32 = 1;
 const RELEASE: u32 = 2;
@@ -113,7 +113,7 @@ pub struct Scheduler {
     pub(super) config: Config,
     ports: Ports,
     /// The input ports with messages in flight.
-    inbox: Inbox,
+    arrivals: ArrivalMask,
     log: Log,
     /// Chooses among the eligible warps. Has state of its own, and its own `clear`.
     policy: Policy,
@@ -187,15 +187,15 @@ impl Scheduler {
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let n = config.warps;
         assert!(n <= 32, "{path}: at most 32 warp slots, not {n}");
-        let mut inbox = Inbox::default();
-        assert_eq!(inbox.add(&ports.command), COMMAND);
-        assert_eq!(inbox.add(&ports.ack), ACK);
-        assert_eq!(inbox.add(&ports.release), RELEASE);
-        assert_eq!(inbox.add(&ports.resolved), RESOLVED);
+        let mut arrivals = ArrivalMask::default();
+        assert_eq!(arrivals.add(&ports.command), COMMAND);
+        assert_eq!(arrivals.add(&ports.ack), ACK);
+        assert_eq!(arrivals.add(&ports.release), RELEASE);
+        assert_eq!(arrivals.add(&ports.resolved), RESOLVED);
         Scheduler {
             policy: Policy::new(config.policy, n),
             state: State::new(&config),
-            inbox,
+            arrivals,
             log: Log::default(),
             path,
             config,

@@ -34,7 +34,7 @@ impl Bench {
     fn send(&mut self, input: usize, mut packet: Box<Packet>, slice: u16) {
         packet.slice = slice;
         let header = Header::of(&packet, self.xbar.config.direction);
-        self.to[input].send_labelled(self.now, header.label(), packet);
+        self.to[input].send_sideband(self.now, header.sideband(), packet);
     }
 
     /// Runs so many cycles and takes everything at once: cycle and tag, by output.
@@ -162,8 +162,8 @@ fn contract_of_a_component_is_kept() {
             let inputs = ["in0", "in1", "in2"].into_iter().zip(0..);
             let inputs = inputs
                 .map(|(name, n)| {
-                    rig.labelled_input(name, 1, 2, traffic(n), |packet| {
-                        Header::of(packet, Direction::Request).label()
+                    rig.sideband_input(name, 1, 2, traffic(n), |packet| {
+                        Header::of(packet, Direction::Request).sideband()
                     })
                 })
                 .collect();

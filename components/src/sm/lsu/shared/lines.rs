@@ -85,7 +85,7 @@ impl SharedMemory {
                 && let Some((_, packet)) = answers.pop_front()
             {
                 let header = Header::of(&packet, Direction::Response);
-                ports.output.send_labelled(now, header.label(), packet);
+                ports.output.send_sideband(now, header.sideband(), packet);
             }
         }
         let own_waits = self.ports.input.is_ready(now);

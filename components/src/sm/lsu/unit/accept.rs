@@ -20,7 +20,7 @@ impl Lsu {
         if now < self.next_accept || self.making.is_some() || self.invalidate || !self.pending.has_room() {
             return;
         }
-        let waiting = self.inbox.under_way();
+        let waiting = self.arrivals.in_flight();
         let mut subcore = self.last;
         for _ in 0..self.ports.input.len() {
             subcore = self.after(subcore);
@@ -67,7 +67,7 @@ impl Lsu {
         };
         let interval = u64::from(self.config.lsu.accept_interval);
         self.next_accept = now + interval;
-        self.inbox.look_from(now + interval.min(HORIZON - 1));
+        self.arrivals.look_from(now + interval.min(HORIZON - 1));
         self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
         self.accepted = Some((warp_inst.subcore, warp_inst.warp, warp_inst.pc));
         self.stats.instructions += 1;

@@ -111,7 +111,7 @@ impl Lsu {
                 packet.sm = self.config.sm_in_gpc;
                 self.away += 1;
                 let header = Header::of(&packet, Direction::Request);
-                ports.request.send_labelled(now, header.label(), packet);
+                ports.request.send_sideband(now, header.sideband(), packet);
             }
             _ => self.ports.l1.send(now, packet),
         }

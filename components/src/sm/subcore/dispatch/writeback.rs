@@ -37,7 +37,7 @@ impl Dispatch {
 
     /// True if a result can be written in the next cycle.
     pub(super) fn has_result(&mut self, now: Cycle) -> bool {
-        let mut ports = self.inbox.under_way() >> FIRST_RESULT;
+        let mut ports = self.arrivals.in_flight() >> FIRST_RESULT;
         while ports != 0 {
             if self.result_port(ports.trailing_zeros() as usize).is_ready(now) {
                 return true;

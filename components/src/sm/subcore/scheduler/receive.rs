@@ -15,7 +15,7 @@ impl Scheduler {
     /// Takes the visible messages of every port that has a message in flight.
     #[inline]
     pub(super) fn receive(&mut self, now: Cycle) {
-        let in_flight = self.inbox.under_way();
+        let in_flight = self.arrivals.in_flight();
         if in_flight & 1 << COMMAND != 0 {
             self.take_commands(now);
         }

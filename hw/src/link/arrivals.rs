@@ -14,7 +14,7 @@ pub const MAX_PORTS: u32 = 63;
 
 /// The numbered ports of one component.
 #[derive(Default)]
-pub struct Inbox {
+pub struct ArrivalMask {
     /// The component: its tile, and its number there.
     component: Option<(Arc<Shared>, u8)>,
     ports: u32,
@@ -22,14 +22,14 @@ pub struct Inbox {
     always: u64,
 }
 
-impl Inbox {
+impl ArrivalMask {
     /// Gives a port the next number, counted from 0.
     ///
     /// # Panics
     /// If there are [`MAX_PORTS`] already, or the link is in use.
     pub fn add<T>(&mut self, port: &InPort<T>) -> u32 {
         let number = self.ports;
-        assert!(number < MAX_PORTS, "an inbox has at most {MAX_PORTS} ports");
+        assert!(number < MAX_PORTS, "an arrivals has at most {MAX_PORTS} ports");
         assert!(port.is_empty(), "a port is numbered before its link is used");
         self.ports += 1;
         if port.is_remote {
@@ -57,7 +57,7 @@ impl Inbox {
 
     /// The ports that may have a message, bit i for port i.
     #[inline]
-    pub fn under_way(&self) -> u64 {
+    pub fn in_flight(&self) -> u64 {
         let component = self.component.as_ref();
         self.always | component.map_or(0, |(tile, component)| tile.arrivals(*component))
     }
@@ -85,19 +85,19 @@ mod tests {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let ((_, quiet), (mut out, mut input)) = (joined(&from, &to), joined(&from, &to));
-        let mut inbox = Inbox::default();
-        assert_eq!((inbox.add(&quiet), inbox.add(&input)), (0, 1));
-        assert_eq!(inbox.under_way(), 0);
+        let mut arrivals = ArrivalMask::default();
+        assert_eq!((arrivals.add(&quiet), arrivals.add(&input)), (0, 1));
+        assert_eq!(arrivals.in_flight(), 0);
         out.send(Cycle(0), 7);
         out.send(Cycle(0), 8);
-        assert_eq!(inbox.under_way(), 0b10);
+        assert_eq!(arrivals.in_flight(), 0b10);
         assert_eq!(input.recv(Cycle(1)), Some(7));
-        assert_eq!(inbox.under_way(), 0b10);
+        assert_eq!(arrivals.in_flight(), 0b10);
         assert_eq!(input.recv(Cycle(1)), Some(8));
-        assert_eq!(inbox.under_way(), 0);
+        assert_eq!(arrivals.in_flight(), 0);
         out.send(Cycle(2), 9);
         input.clear();
-        assert_eq!(inbox.under_way(), 0);
+        assert_eq!(arrivals.in_flight(), 0);
     }
 
     #[test]
@@ -105,9 +105,9 @@ mod tests {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let (mut out, mut input) = joined(&from, &to);
-        let mut inbox = Inbox::default();
-        inbox.add(&input);
-        inbox.look_from(Cycle(5));
+        let mut arrivals = ArrivalMask::default();
+        arrivals.add(&input);
+        arrivals.look_from(Cycle(5));
         out.send(Cycle(0), 7);
         assert_eq!(input.recv(Cycle(1)), Some(7));
         out.send(Cycle(6), 8);
@@ -120,10 +120,10 @@ mod tests {
         let (mut here, mut there) = (TileBuilder::new(), TileBuilder::new());
         let (from, near, to) = (there.slot(), here.slot(), here.slot());
         let ((_, far), (_, input)) = (joined(&from, &to), joined(&near, &to));
-        let mut inbox = Inbox::default();
-        inbox.add(&far);
-        inbox.add(&input);
-        assert_eq!(inbox.under_way(), 0b01);
+        let mut arrivals = ArrivalMask::default();
+        arrivals.add(&far);
+        arrivals.add(&input);
+        assert_eq!(arrivals.in_flight(), 0b01);
     }
 
     #[test]
@@ -131,13 +131,13 @@ mod tests {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let (mut out, mut input) = joined(&from, &to);
-        let mut inbox = Inbox::default();
-        inbox.add(&input);
+        let mut arrivals = ArrivalMask::default();
+        arrivals.add(&input);
         out.send(Cycle(0), 1);
         out.send(Cycle(0), 2);
         out.await_room(Cycle(0));
         input.recv(Cycle(1));
         out.send(Cycle(2), 3);
-        assert_eq!(inbox.under_way(), 1);
+        assert_eq!(arrivals.in_flight(), 1);
     }
 }

@@ -7,17 +7,17 @@ use crate::probe::Sampler;
 use crate::time::Cycle;
 
 /// What watches a tile.
-pub struct Watch {
+pub struct TraceWindow {
     pub sampler: Box<dyn Sampler>,
     components: u64,
     window: Range<Cycle>,
     begun: bool,
 }
 
-impl Watch {
+impl TraceWindow {
     /// Watches the components whose bit is set.
     pub fn new(sampler: Box<dyn Sampler>, components: u64, window: Range<Cycle>) -> Self {
-        Watch {
+        TraceWindow {
             sampler,
             components,
             window,
