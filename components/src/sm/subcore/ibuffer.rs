@@ -44,8 +44,6 @@ pub struct IBuffers {
     arrives: Cycle,
     /// Warps whose buffer has room, bit i for slot i.
     has_room: u32,
-    /// Warps with an empty buffer that is being filled, bit i for slot i.
-    empty: u32,
     /// The warp of the last fetch.
     last: u8,
 }
@@ -68,7 +66,6 @@ impl IBuffers {
             n: 0,
             arrives: Cycle::NEVER,
             has_room: 0,
-            empty: 0,
             last: 0,
         }
     }
@@ -84,7 +81,6 @@ impl IBuffers {
     pub fn take(&mut self, warp: usize) {
         let buffer = &mut self.buffers[warp % SLOTS];
         buffer.ready -= 1;
-        self.empty |= u32::from(buffer.ready == 0) << warp;
         self.has_room |= 1 << warp;
     }
 
@@ -96,14 +92,12 @@ impl IBuffers {
             coming: 0,
             jumps: buffer.jumps.wrapping_add(1),
         };
-        self.empty |= 1 << warp;
         self.has_room |= 1 << warp;
     }
 
     /// Stops fetching for the warp: it has exited, or its next program counter is not known yet.
     pub fn stop(&mut self, warp: usize) {
         self.jump(warp);
-        self.empty &= !(1 << warp);
         self.has_room &= !(1 << warp);
     }
 
@@ -114,7 +108,7 @@ impl IBuffers {
     }
 
     fn take_arrived(&mut self, now: Cycle) -> u32 {
-        let before = self.empty;
+        let mut filled = 0;
         while self.arrives <= now {
             let Fetch { warp, jumps, .. } = self.ring[self.place(0)];
             self.first = self.first.wrapping_add(1);
@@ -125,12 +119,12 @@ impl IBuffers {
             };
             let buffer = &mut self.buffers[warp as usize % SLOTS];
             if buffer.jumps == jumps {
+                filled |= u32::from(buffer.ready == 0) << warp;
                 buffer.coming -= 1;
                 buffer.ready += 1;
-                self.empty &= !(1 << warp);
             }
         }
-        before & !self.empty
+        filled
     }
 
     /// Index in the ring of the `n`th fetch after the oldest.
