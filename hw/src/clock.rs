@@ -11,10 +11,7 @@
 //! run in turn: if one has run up to cycle t, the other may run up to t + L. A window covers 2 L cycles. When no tile has anything to
 //! do, the clock jumps.
 //!
-//! # Why nothing else decides a result
-//! - A tile runs the same cycles, in order, whatever the windows are.
-//! - In each cycle it sees the messages whose stamp has come. They were sent at least L cycles before, so the sender has run that far.
-//! - Credits have the same latency, so the same holds for room in a link.
+//! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
 //! Each host thread runs a fixed range of the tiles of each role (module `worker`).
 
@@ -25,11 +22,12 @@ mod worker;
 
 use std::panic::resume_unwind;
 
+use bitvec::vec::BitVec;
+
 use crate::tile::Tile;
 use crate::tile::due::DueTable;
 use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
-use role::Role;
 use worker::Worker;
 
 /// Longest quantum, whatever the links allow: half the horizon of a tile.
@@ -50,8 +48,8 @@ pub enum Stop {
 pub struct Clock {
     now: Cycle,
     tiles: Vec<Tile>,
-    /// By tile number.
-    roles: Vec<Role>,
+    /// The tiles of the interconnect, by tile number (module `role`).
+    interconnect: BitVec,
     due: DueTable,
     quantum: u64,
     threads: usize,
@@ -68,7 +66,7 @@ impl Clock {
         let latencies = tiles.iter().filter_map(Tile::remote_latency);
         Clock {
             now: Cycle::ZERO,
-            roles: role::of(&tiles),
+            interconnect: role::interconnect_of(&tiles),
             quantum: latencies.min().unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM),
             tiles,
             due,
@@ -114,10 +112,10 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Moves on to a cycle before which nothing is due; an earlier one is no move.
+    /// Moves on to cycle `at`, before which nothing is due. Does nothing if cycle `at` has passed.
     ///
     /// # Panics
-    /// If something is due before.
+    /// If a component is due before cycle `at`.
     pub fn wait_until(&mut self, at: Cycle) {
         let now = self.now;
         let is_free = self
@@ -129,16 +127,17 @@ impl Clock {
         self.begin_windows();
     }
 
-    /// Every component is back to its first state, and due in cycle `at`, which is the next to run.
+    /// Resets every component. Cycle `at` is the next to run, and all are due in it.
     pub fn reset(&mut self, at: Cycle) {
         self.tiles.iter_mut().for_each(|tile| tile.reset(at));
         self.now = at;
     }
 
-    /// Runs until `stop` holds (asked after every quantum with the first cycle that not all tiles have run), until `limit`, or until nothing can happen any more.
+    /// Runs until `stop` holds, until cycle `limit`, or until nothing is due. `stop` is asked after every window, with the first cycle
+    /// that not all tiles have run.
     ///
     /// # Panics
-    /// As a component does, whatever thread ticked it.
+    /// If a component panics, on whatever thread.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
         let reason = self.lead(|leader| leader.run(limit, &mut stop));
         if reason == Stop::Limit {
@@ -147,11 +146,11 @@ impl Clock {
         reason
     }
 
-    /// Runs, or waits, in steps of so many cycles until no component has had anything under way for a whole step; early only if
-    /// something is stuck for good. How many steps that takes does not depend on whether the clock sees that nothing is due.
+    /// Runs or waits in steps of `step` cycles, until two steps in a row end with every component quiescent. Stops early if nothing is
+    /// due but a component is not quiescent. The number of steps does not depend on idle-skipping.
     ///
     /// # Panics
-    /// As a component does, whatever thread ticked it.
+    /// If a component panics, on whatever thread.
     pub fn run_until_still(&mut self, step: u64) {
         self.lead(|leader| {
             let mut is_still = false;
@@ -165,14 +164,14 @@ impl Clock {
         });
     }
 
-    /// Does `what` with this thread as the leader of the others.
+    /// Calls `what` on this thread, which leads, while the other threads follow.
     fn lead<T>(&mut self, what: impl FnOnce(&mut Leader) -> Option<T>) -> T {
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }
-        let workers = Worker::split(&mut self.tiles, &self.roles, &self.due, self.threads);
+        let workers = Worker::split(&mut self.tiles, &self.interconnect, &self.due, self.threads);
         let pool = WorkerPool::new(workers);
-        let mut leader = Leader::new(self.now, self.quantum, &self.roles, &self.due, &pool);
+        let mut leader = Leader::new(self.now, self.quantum, &self.interconnect, &self.due, &pool);
         let result = std::thread::scope(|scope| {
             let follow = |number| {
                 let pool = &pool;
@@ -189,7 +188,7 @@ impl Clock {
         result
     }
 
-    /// Begins trace windows that a jump of the clock has passed.
+    /// Begins the trace windows that a jump of the clock has reached.
     fn begin_windows(&mut self) {
         let now = self.now;
         self.tiles.iter_mut().for_each(|tile| tile.begin_passed(now));

@@ -103,7 +103,7 @@ impl Rig {
         self.sideband_input(name, latency, depth, traffic, |_| 0)
     }
 
-    /// The same with labels beside the messages ([`OutPort::send_sideband`]).
+    /// The same with a sideband beside each message ([`OutPort::send_sideband`]).
     pub fn sideband_input<T>(
         &mut self,
         name: &'static str,

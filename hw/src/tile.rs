@@ -2,13 +2,14 @@
 //!
 //! Links inside a tile may be as short as one cycle; links between tiles bound the quantum that a tile runs by itself.
 //!
-//! Sending a message puts its receiver on the wheel for the cycle in which the message becomes visible; a component that names a
-//! cycle puts itself there. So a cycle costs what happens in it, not the number of components.
+//! The wheel holds wake-ups. A sent message wakes its receiver in the cycle in which it becomes visible. A component names the cycle of
+//! its own next wake-up. So a cycle costs what happens in it, not the number of components.
 //!
-//! Invariants: every entry of the wheel lies less than [`HORIZON`] cycles ahead; entries that other tiles make arrive in a
-//! mailbox (module `mail`) and are taken over when a window begins, before any of them falls due. A tile is at most a quantum
-//! ahead of its receivers; a quantum and a message between tiles take at most half the horizon each. So a mailbox taken over
-//! early or late never mixes up two cycles.
+//! # Invariants
+//! - Every wake-up on the wheel lies less than [`HORIZON`] cycles ahead. Later ones wait in the overflow.
+//! - Wake-ups from other tiles arrive in the mailbox (module `mail`). They move to the wheel when a window begins, before the first is due.
+//! - A tile is at most a quantum ahead of its receivers. A quantum and a message between tiles take at most half the horizon each, so
+//!   two cycles of a mailbox never share a bit.
 
 pub(crate) mod due;
 mod mail;
@@ -120,7 +121,7 @@ pub struct Tile {
     components: Vec<Box<dyn Component>>,
     order: Vec<usize>,
     in_order: bool,
-    /// Cycles beyond the horizon that components have named.
+    /// Wake-ups beyond the horizon, by component.
     overflow: Vec<Cycle>,
     next_overflow: Cycle,
     skip: bool,
@@ -130,7 +131,7 @@ pub struct Tile {
     /// Watched components that were due in the cycle before `pulse_end`. They tick once more then, which ends signals of one cycle.
     pulses: u64,
     pulse_end: Cycle,
-    /// The components that the wheel has named since the window began.
+    /// Components that the wheel has woken since the window began.
     ran: u64,
 }
 
@@ -140,7 +141,7 @@ impl Tile {
         &self.components
     }
 
-    /// The components, in slot order, to be set up before a run.
+    /// The components, in slot order, for set-up before a run.
     pub fn components_mut(&mut self) -> impl Iterator<Item = &mut dyn Component> {
         self.components.iter_mut().map(|component| component.as_mut())
     }
@@ -153,12 +154,12 @@ impl Tile {
         }
     }
 
-    /// Tells tiles apart for as long as they live.
+    /// A number that no other living tile has.
     pub(crate) fn identity(&self) -> usize {
         self.shared.identity()
     }
 
-    /// The tiles that links join it to, by their identity.
+    /// The tiles that links join to this one, by identity.
     pub(crate) fn neighbors(&self) -> Vec<usize> {
         let neighbors = self.shared.neighbors.lock();
         neighbors.unwrap_or_else(PoisonError::into_inner).clone()
@@ -191,12 +192,12 @@ impl Tile {
         self.watch = Some(TraceWindow::new(sampler, watched, window));
     }
 
-    /// Lets what watches it hand on what it has of a quantum that a panic broke off.
+    /// Flushes the sampler after a panic in the middle of a window.
     pub fn give_up(&mut self) {
         self.hand_on(Cycle::ZERO);
     }
 
-    /// Every component is back to its first state, and due in cycle `now`.
+    /// Resets every component. All are due in cycle `now`.
     pub fn reset(&mut self, now: Cycle) {
         self.components.iter_mut().for_each(|component| component.reset());
         self.overflow.fill(Cycle::NEVER);
@@ -245,12 +246,12 @@ impl Tile {
         entry.expect("a tile that runs is part of a machine")
     }
 
-    /// Its number in the machine.
+    /// The tile's number in the machine.
     pub(crate) fn number(&self) -> usize {
         self.due_entry().1
     }
 
-    /// Lowers its entry in the due table: it has run up to `now`.
+    /// Lowers the tile's entry in the due table. The tile has run up to `now`.
     pub(crate) fn note_due(&self, now: Cycle) {
         let (due, tile) = self.due_entry();
         due.lower(*tile, self.next_due(now));
@@ -267,7 +268,7 @@ impl Tile {
             .unwrap_or(0)
     }
 
-    /// Whether only what is due is ticked, in slot order, and nobody watches.
+    /// True if only due components tick, in slot order, and no sampler watches.
     fn is_plain(&self) -> bool {
         self.skip && self.in_order && self.watched == 0 && self.pulse_end == Cycle::NEVER
     }
@@ -329,7 +330,7 @@ impl Tile {
         self.schedule(index, now, activity);
     }
 
-    /// Out of the way of tiles that nobody watches.
+    // Cold: most tiles are not watched.
     #[cold]
     #[inline(never)]
     fn sample(&mut self, index: usize, now: Cycle) {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bitvec::slice::BitSlice;
 use crossbeam::utils::CachePadded;
 
 use super::Stop;
@@ -31,7 +32,7 @@ impl<'a> WorkerPool<'a> {
         }
     }
 
-    /// What a thread that does not lead does: it runs its tiles through each window.
+    /// Runs each window on worker `number`, until the leader ends the run.
     pub fn follow(&self, number: usize) {
         let _guard = self.barrier.guard();
         while self.barrier.wait() && !self.done.load(Ordering::Acquire) {
@@ -40,7 +41,7 @@ impl<'a> WorkerPool<'a> {
         }
     }
 
-    /// A worker, while its thread runs no window.
+    /// A worker whose thread runs no window now.
     fn worker(&self, number: usize) -> MutexGuard<'_, Worker<'a>> {
         self.workers[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,35 +100,41 @@ pub struct Leader<'a> {
     leaves: Cycle,
     lookahead: u64,
     /// By tile number.
-    roles: &'a [Role],
+    interconnect_tiles: &'a BitSlice,
     due: &'a DueTable,
     pool: &'a WorkerPool<'a>,
 }
 
 impl<'a> Leader<'a> {
-    /// All tiles have run up to `now`.
-    pub fn new(now: Cycle, lookahead: u64, roles: &'a [Role], due: &'a DueTable, pool: &'a WorkerPool<'a>) -> Self {
+    /// A leader whose tiles have all run up to `now`.
+    pub fn new(
+        now: Cycle,
+        lookahead: u64,
+        interconnect_tiles: &'a BitSlice,
+        due: &'a DueTable,
+        pool: &'a WorkerPool<'a>,
+    ) -> Self {
         Leader {
             interconnect: now,
             leaves: now,
             lookahead,
-            roles,
+            interconnect_tiles,
             due,
             pool,
         }
     }
 
-    /// All tiles have run up to here.
+    /// The first cycle that not all tiles have run.
     pub fn now(&self) -> Cycle {
         self.interconnect.min(self.leaves)
     }
 
-    /// No tile has run beyond here.
+    /// The first cycle that no tile has run.
     fn latest(&self) -> Cycle {
         self.interconnect.max(self.leaves)
     }
 
-    /// Does `what` while the other threads follow, and ends them. `None` if one of them has panicked.
+    /// Calls `what` while the other threads follow, then ends them. `None` if one of them has panicked.
     pub fn lead<T>(&mut self, what: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let pool = self.pool;
         let _guard = pool.barrier.guard();
@@ -136,7 +143,7 @@ impl<'a> Leader<'a> {
         pool.barrier.wait().then_some(result)
     }
 
-    /// Runs until `stop` holds, until nothing is due, or until cycle `limit`. All tiles have run up to the same cycle then.
+    /// Runs until `stop` holds, until nothing is due, or until cycle `limit`. At the end all tiles have run up to the same cycle.
     pub fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
         let reason = loop {
             let next = self.due.earliest();
@@ -161,7 +168,7 @@ impl<'a> Leader<'a> {
         Some(reason)
     }
 
-    /// Runs, or waits, until a cycle.
+    /// Runs or waits until cycle `at`.
     pub fn run_to(&mut self, at: Cycle) -> Option<Stop> {
         let reason = self.run(at, &mut |_| false)?;
         (self.interconnect, self.leaves) = (at, at);
@@ -180,7 +187,7 @@ impl<'a> Leader<'a> {
 
     /// Lets the role that is behind run until it is one lookahead beyond the other, or until `limit`.
     fn run_window(&mut self, limit: Cycle) -> Option<()> {
-        let has_interconnect = self.roles.contains(&Role::Interconnect);
+        let has_interconnect = self.interconnect_tiles.any();
         let (role, from, other) = if has_interconnect && self.interconnect < self.leaves {
             (Role::Interconnect, self.interconnect, self.leaves)
         } else {
@@ -199,10 +206,13 @@ impl<'a> Leader<'a> {
         Some(())
     }
 
-    /// Whether a window has work for at most one tile, so for one thread.
+    /// True if a window has work for at most one tile. One thread runs it then.
     fn is_small(&self, role: Role, end: Cycle) -> bool {
-        let is_due = |&(tile, &of): &(usize, &Role)| of == role && self.due.get(tile) < end;
-        self.roles.iter().enumerate().filter(is_due).nth(1).is_none()
+        let is_due = |&tile: &usize| self.due.get(tile) < end;
+        match role {
+            Role::Interconnect => self.interconnect_tiles.iter_ones().filter(is_due).nth(1).is_none(),
+            Role::Leaf => self.interconnect_tiles.iter_zeros().filter(is_due).nth(1).is_none(),
+        }
     }
 
     /// Lets the role that is behind catch up with the other.

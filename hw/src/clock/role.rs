@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use bitvec::vec::BitVec;
+
 use crate::tile::Tile;
 
 /// What a tile is for the clock.
@@ -16,89 +18,87 @@ pub enum Role {
     Leaf,
 }
 
-/// The role of every tile, in the order of `tiles`.
-pub fn of(tiles: &[Tile]) -> Vec<Role> {
-    let places: HashMap<usize, usize> = tiles.iter().map(Tile::identity).zip(0..).collect();
-    let place = |identity| places.get(&identity).copied();
+/// The interconnect: bit n is set if tile n is part of it.
+pub fn interconnect_of(tiles: &[Tile]) -> BitVec {
+    let numbers: HashMap<usize, usize> = tiles.iter().map(Tile::identity).zip(0..).collect();
+    let number = |identity| numbers.get(&identity).copied();
     let neighbors = tiles
         .iter()
-        .map(|tile| tile.neighbors().into_iter().filter_map(place).collect());
-    split(&neighbors.collect::<Vec<_>>())
+        .map(|tile| tile.neighbors().into_iter().filter_map(number).collect());
+    smaller_halves(&neighbors.collect::<Vec<_>>())
 }
 
-/// The role of every tile, from the neighbors of each.
-fn split(neighbors: &[Vec<usize>]) -> Vec<Role> {
-    let mut colors: Vec<Option<bool>> = vec![None; neighbors.len()];
-    let mut roles = vec![Role::Leaf; neighbors.len()];
-    for first in 0..neighbors.len() {
-        if colors[first].is_none() {
-            let Some(group) = color(first, neighbors, &mut colors) else {
-                return vec![Role::Leaf; neighbors.len()];
-            };
-            let n_true = group.iter().filter(|&&n| colors[n] == Some(true)).count();
-            let smaller = 2 * n_true < group.len();
-            let interconnect = group.iter().filter(|&&n| colors[n] == Some(smaller));
-            interconnect.for_each(|&n| roles[n] = Role::Interconnect);
+/// The smaller half of each connected part of the graph. No tile if a part is not bipartite.
+fn smaller_halves(neighbors: &[Vec<usize>]) -> BitVec {
+    let n = neighbors.len();
+    let (mut reached, mut colors) = (BitVec::repeat(false, n), BitVec::repeat(false, n));
+    let mut interconnect = BitVec::repeat(false, n);
+    while let Some(first) = reached.first_zero() {
+        let Some(part) = color(first, neighbors, &mut reached, &mut colors) else {
+            return BitVec::repeat(false, n);
+        };
+        let colored = part.iter().filter(|&&tile| colors[tile]).count();
+        let smaller = 2 * colored < part.len();
+        for tile in part.into_iter().filter(|&tile| colors[tile] == smaller) {
+            interconnect.set(tile, true);
         }
     }
-    roles
+    interconnect
 }
 
 /// Gives neighbors different colors, from `first` on, and returns the tiles reached. `None` if two neighbors need the same color.
-fn color(first: usize, neighbors: &[Vec<usize>], colors: &mut [Option<bool>]) -> Option<Vec<usize>> {
-    let mut group = vec![first];
-    colors[first] = Some(false);
+fn color(first: usize, neighbors: &[Vec<usize>], reached: &mut BitVec, colors: &mut BitVec) -> Option<Vec<usize>> {
+    let mut part = vec![first];
+    reached.set(first, true);
     let mut next = 0;
-    while next < group.len() {
-        let n = group[next];
+    while next < part.len() {
+        let tile = part[next];
         next += 1;
-        let other = colors[n].map(|color| !color);
-        for &neighbor in &neighbors[n] {
-            if colors[neighbor].is_none() {
-                colors[neighbor] = other;
-                group.push(neighbor);
+        let other = !colors[tile];
+        for &neighbor in &neighbors[tile] {
+            if !reached.replace(neighbor, true) {
+                colors.set(neighbor, other);
+                part.push(neighbor);
             } else if colors[neighbor] != other {
                 return None;
             }
         }
     }
-    Some(group)
+    Some(part)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The roles of `tiles` tiles, joined in pairs.
-    fn roles(tiles: usize, links: &[(usize, usize)]) -> Vec<Role> {
+    /// The interconnect of `tiles` tiles, joined in pairs.
+    fn interconnect(tiles: usize, links: &[(usize, usize)]) -> Vec<usize> {
         let mut neighbors = vec![Vec::new(); tiles];
         for &(one, other) in links {
             neighbors[one].push(other);
             neighbors[other].push(one);
         }
-        split(&neighbors)
+        smaller_halves(&neighbors).iter_ones().collect()
     }
 
     #[test]
     fn star_its_middle_is_the_interconnect() {
-        let (middle, leaf) = (Role::Interconnect, Role::Leaf);
-        assert_eq!(roles(4, &[(0, 1), (2, 1), (1, 3)]), [leaf, middle, leaf, leaf]);
+        assert_eq!(interconnect(4, &[(0, 1), (2, 1), (1, 3)]), [1]);
     }
 
     #[test]
     fn two_stars_with_common_leaves_have_two_interconnect_tiles() {
-        let (middle, leaf) = (Role::Interconnect, Role::Leaf);
         let links = [(0, 2), (0, 3), (0, 4), (1, 2), (3, 1), (4, 1)];
-        assert_eq!(roles(5, &links), [middle, middle, leaf, leaf, leaf]);
+        assert_eq!(interconnect(5, &links), [0, 1]);
     }
 
     #[test]
     fn ring_of_three_has_only_leaves() {
-        assert_eq!(roles(3, &[(0, 1), (1, 2), (2, 0)]), [Role::Leaf; 3]);
+        assert_eq!(interconnect(3, &[(0, 1), (1, 2), (2, 0)]), []);
     }
 
     #[test]
     fn tile_without_links_is_a_leaf() {
-        assert_eq!(roles(2, &[]), [Role::Leaf; 2]);
+        assert_eq!(interconnect(2, &[]), []);
     }
 }

@@ -3,6 +3,8 @@
 //! A worker has a fixed range of the tiles of each role. In a window it runs the tiles that are due: from first to last in one window,
 //! from last to first in the next. So it begins with the tiles that are still in the host's caches.
 
+use bitvec::slice::BitSlice;
+
 use super::role::Role;
 use crate::tile::Tile;
 use crate::tile::due::DueTable;
@@ -27,9 +29,9 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// Splits the tiles of each role into equal ranges, one for each of `threads` workers. `roles` is by tile number.
-    pub fn split(tiles: &'a mut [Tile], roles: &[Role], due: &'a DueTable, threads: usize) -> Vec<Worker<'a>> {
-        let totals = [Role::Interconnect, Role::Leaf].map(|role| roles.iter().filter(|&&other| other == role).count());
+    /// Splits the tiles of each role into equal ranges, one for each of `threads` workers. `interconnect` is by tile number.
+    pub fn split(tiles: &'a mut [Tile], interconnect: &BitSlice, due: &'a DueTable, threads: usize) -> Vec<Worker<'a>> {
+        let totals = [interconnect.count_ones(), interconnect.count_zeros()];
         let worker = |_| Worker {
             interconnect: Vec::new(),
             leaves: Vec::new(),
@@ -40,7 +42,10 @@ impl<'a> Worker<'a> {
         let mut workers: Vec<_> = (0..threads).map(worker).collect();
         let mut counts = [0; 2];
         for tile in tiles {
-            let role = roles[tile.number()];
+            let role = match interconnect[tile.number()] {
+                true => Role::Interconnect,
+                false => Role::Leaf,
+            };
             let worker = &mut workers[counts[role as usize] * threads / totals[role as usize]];
             counts[role as usize] += 1;
             worker.trace_window = worker.trace_window.min(tile.next_trace_window());

@@ -1,6 +1,6 @@
-//! Labels: a few bits that travel beside a message, for receivers that need no more of it to pass it on.
+//! Sidebands: 15 bits that travel beside a message, as a header does in hardware.
 //!
-//! A box that came from another tile is far from the processor by now. Its sideband lies in the word that says whether a message is there.
+//! The sideband lies in the slot's stamp. A receiver that only passes a message on, such as a crossbar, never reads the message itself.
 
 use super::{InPort, MAX_SIDEBAND, OutPort};
 use crate::time::Cycle;

@@ -1,7 +1,6 @@
-//! A mailbox: for each component of a tile the cycles in which messages of other tiles come.
+//! A mailbox: the wake-ups that other tiles leave for the components of a tile.
 //!
-//! Few components of a tile hear of others, and a window's cycles are the bits of a word: so all mail of a window lies in two or three
-//! lines of the processor's cache, which the threads of both tiles take from each other.
+//! Each component has one word. Bit n is a wake-up in cycle n (mod 64). A window touches two or three host cache lines.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +9,7 @@ use super::{HORIZON, MAX_COMPONENTS};
 use crate::bits::ones;
 use crate::time::Cycle;
 
-/// For each component the cycles modulo the horizon; and which components have any.
+/// The wake-up cycles of each component, modulo the horizon, and the components that have any.
 #[repr(C)]
 pub struct Mail {
     components: AtomicU64,
@@ -21,7 +20,7 @@ pub struct Mail {
 const _: () = assert!(HORIZON == u64::BITS as u64);
 
 impl Mail {
-    /// No mail.
+    /// An empty mailbox.
     pub fn new() -> Self {
         Mail {
             components: AtomicU64::new(0),
@@ -31,8 +30,8 @@ impl Mail {
 
     /// Adds a wake-up, while other threads may add more.
     ///
-    /// What is set already need not be set again, and a plain load does not take the line from others: who reads a bit that is
-    /// being taken off reads it before that, so it is taken over for this message too.
+    /// A bit that is set is not set again: a plain load does not take the cache line from other threads. The exchange of `drain_into`
+    /// comes after each load that finds the bit set, so the wake-up reaches the wheel.
     #[inline]
     pub fn post(&self, at: Cycle, component: u8) {
         let cycles = &self.cycles[component as usize];
@@ -44,7 +43,7 @@ impl Mail {
         }
     }
 
-    /// The first cycle from `now` on in which a message comes.
+    /// The first cycle from `now` on with a wake-up.
     pub fn next(&self, now: Cycle) -> Cycle {
         let components = ones(self.components.load(Ordering::Acquire));
         let cycles = components.fold(0, |cycles, component| {
@@ -53,7 +52,7 @@ impl Mail {
         first_from(now, cycles)
     }
 
-    /// Puts all on `wheel`, while other threads may leave more.
+    /// Moves all wake-ups to `wheel`, while other threads may add more.
     pub fn drain_into(&self, wheel: &Wheel) {
         if self.components.load(Ordering::Relaxed) == 0 {
             return;

@@ -51,7 +51,7 @@ impl Shared {
         })
     }
 
-    /// Tells tiles apart for as long as they live.
+    /// A number that no other living tile has.
     pub(crate) fn identity(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

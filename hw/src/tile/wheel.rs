@@ -1,6 +1,6 @@
 //! A wheel: a mask of components for each of the next [`HORIZON`] cycles.
 //!
-//! The next cycle in which anything is due is one bit scan away. Entries lie less than the horizon ahead of whoever reads them.
+//! The next cycle with an entry is one bit scan away. Entries lie less than the horizon ahead of the reader.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

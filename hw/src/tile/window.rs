@@ -25,7 +25,7 @@ impl Tile {
         self.note_due(end);
     }
 
-    /// Begins a trace window that time has passed without a tick, up to `now`.
+    /// Begins a trace window that a jump to `now` has passed.
     pub(crate) fn begin_passed(&mut self, now: Cycle) {
         if self.next_trace_window() < now {
             self.run(now, now);
@@ -44,7 +44,7 @@ impl Tile {
         }
     }
 
-    /// The same for most tiles, which have less to ask.
+    /// As [`Tile::run_cycles`], of a tile that is [plain](Tile::is_plain).
     fn run_plain(&mut self, from: Cycle, end: Cycle) {
         let mut now = from;
         loop {
@@ -65,7 +65,7 @@ impl Tile {
         }
     }
 
-    /// Puts those who asked for it on the wheel.
+    /// Wakes the components that wait for the next quantum.
     fn wake_for_quantum(&self, from: Cycle) {
         let waiting = self.shared.next_quantum.load(Ordering::Relaxed);
         if waiting != 0 {
@@ -74,7 +74,7 @@ impl Tile {
         }
     }
 
-    /// Begins the window if these cycles reach into it.
+    /// Begins the trace window if these cycles reach into it.
     fn begin_watch(&mut self, from: Cycle, end: Cycle) {
         if self.next_trace_window() < end
             && let Some(watch) = &mut self.watch
@@ -83,7 +83,7 @@ impl Tile {
         }
     }
 
-    /// Lets the sampler hand on what it recorded, and go when its window is over.
+    /// Flushes the sampler, and drops it when the trace window is over.
     pub(super) fn hand_on(&mut self, end: Cycle) {
         if let Some(watch) = &mut self.watch
             && watch.hand_on(end)
