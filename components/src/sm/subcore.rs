@@ -15,8 +15,6 @@ pub mod warp;
 
 pub mod policy;
 
-mod control;
-
 pub mod scheduler;
 
 pub mod regfile;

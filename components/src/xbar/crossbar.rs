@@ -74,7 +74,7 @@ pub struct Stats {
     pub conflict_cycles: u64,
 }
 
-/// An input, with its head register.
+/// An input. Its head is the oldest packet in its link, visible or waiting.
 #[derive(Clone, Copy, Default)]
 struct Input {
     /// First edge at which the input may send again.
@@ -85,7 +85,7 @@ struct Input {
     waits: bool,
 }
 
-/// An output, with its arbiter.
+/// An output and its arbiter.
 #[derive(Clone)]
 struct Output {
     /// First edge at which the output may send again.

@@ -1,4 +1,4 @@
-//! The engine by itself: the contract of a component, and who gets which CTA when, counted by hand.
+//! GigaThread by itself: the contract of a component, and the cycle in which each SM gets each CTA, counted by hand.
 
 use warpwave_hw::rig::{Event, Rig, check};
 

@@ -187,22 +187,20 @@ impl Dispatch {
 
     /// Sends the instruction in the latch into its pipe, if its operands are complete and the pipe has room.
     fn dispatch(&mut self, now: Cycle) {
-        let Some((ready, warp_inst)) = &self.state.latch else {
+        let pipes = &self.ports.pipes;
+        let can_go = |(ready, warp_inst): &mut (Cycle, Box<WarpInst>)| {
+            *ready <= now && pipes[warp_inst.info.pipe as usize].has_room(now)
+        };
+        let Some((_, warp_inst)) = self.state.latch.take_if(can_go) else {
             return;
         };
         let pipe = warp_inst.info.pipe;
-        if *ready > now || !self.ports.pipes[pipe as usize].has_room(now) {
-            return;
-        }
-        let Some((_, warp_inst)) = self.state.latch.take() else {
-            return;
-        };
         self.state.stats.instructions += 1;
         self.state.stats.thread_instructions += u64::from(warp_inst.lanes.count());
         self.state.sent = Some((pipe, warp_inst.warp, warp_inst.pc));
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Send { number });
-        // An instruction without lanes computes nothing. The LSU and the branch unit still count on it.
+        // Without lanes there is nothing to compute. But the LSU must return a credit, and the branch unit must resolve.
         let skips_pipe = warp_inst.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
         if skips_pipe && self.ports.release.has_room(now) {
             self.complete(warp_inst, now);

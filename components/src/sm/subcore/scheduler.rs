@@ -34,6 +34,7 @@
 //! - Each resident warp is charged one state per cycle: the sum over states is the warps' resident cycles.
 //! - A warp is in the ready set exactly if its `state` is `None`.
 
+mod control;
 mod evaluate;
 mod issue;
 mod ready;
@@ -110,20 +111,20 @@ const RESOLVED: u32 = 3;
 /// The scheduler.
 pub struct Scheduler {
     path: Path,
-    pub(super) config: Config,
+    config: Config,
     ports: Ports,
     /// The input ports with messages in flight.
     arrivals: ArrivalMask,
     log: Log,
     /// Chooses among the eligible warps. Has state of its own, and its own `clear`.
     policy: Policy,
-    pub(super) state: State,
+    state: State,
 }
 
 /// What `reset` clears. Sets of warps are masks: bit i for slot i.
-pub(super) struct State {
+struct State {
     /// The warp slots.
-    pub(super) warps: Warps,
+    warps: Warps,
     /// The instruction buffer of each slot, and the fetches in flight.
     ibuffers: IBuffers,
     /// The warps without a stall reason, by the pipe that each needs.
@@ -139,16 +140,16 @@ pub(super) struct State {
     /// Warps with less in flight than at the last retire stage, or with a new stall reason. Only these can retire.
     progressed: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
-    pub(super) timers: u32,
+    timers: u32,
     /// Events that wait for room in the link.
-    pub(super) outbox: Vec<WarpEvent>,
+    outbox: Vec<WarpEvent>,
     /// First cycle for which the ready warps are not charged. In each cycle since then they all waited for their pipes.
     uncharged: Cycle,
     /// Since when a warp has been resident.
     active_since: Option<Cycle>,
     /// What the last tick did, for the waveform.
     last_tick: LastTick,
-    pub(super) stats: Stats,
+    stats: Stats,
 }
 
 warpwave_hw::warm!(State: ibuffers, ready, pipe_free, stats, warps);
@@ -174,8 +175,8 @@ impl State {
         }
     }
 
-    /// The warp in a slot, of which a message or a timer has come.
-    pub(super) fn warp(&mut self, slot: usize) -> &mut Warp {
+    /// The resident warp that a message or a timer belongs to.
+    fn warp(&mut self, slot: usize) -> &mut Warp {
         self.warps
             .get_mut(slot)
             .expect("messages and timers belong to resident warps")

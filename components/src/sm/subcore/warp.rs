@@ -125,7 +125,7 @@ impl Warp {
     #[inline]
     pub fn next(&self, now: Cycle, has_instruction: bool) -> Result<&Predecoded, WarpState> {
         if self.is_blocked(now) {
-            return Err(self.block_reason(now));
+            return Err(self.stall_reason(now));
         }
         if !has_instruction {
             return Err(WarpState::NoInstruction);
@@ -156,7 +156,7 @@ impl Warp {
 
     /// Stall reason of a blocked warp, the first that applies. An exited warp has no active lanes either, so it comes first.
     #[cold]
-    fn block_reason(&self, now: Cycle) -> WarpState {
+    fn stall_reason(&self, now: Cycle) -> WarpState {
         if self.flow.is_done() {
             WarpState::Drain
         } else if self.asleep && self.resume_at > now {

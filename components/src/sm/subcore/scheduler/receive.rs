@@ -165,7 +165,7 @@ impl Scheduler {
     }
 
     /// After a control instruction: if the warp continues elsewhere, empties its buffer. Fetching restarts now, or in cycle `from`.
-    pub(in crate::sm::subcore) fn follow(&mut self, slot: usize, from: Option<Cycle>, now: Cycle) {
+    pub(super) fn follow(&mut self, slot: usize, from: Option<Cycle>, now: Cycle) {
         let state = &mut self.state;
         state.reevaluate |= 1 << slot;
         let warp = state

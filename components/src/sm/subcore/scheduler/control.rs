@@ -5,9 +5,9 @@ use warpwave_isa::barrier;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
+use super::Scheduler;
 use crate::proto::predecoded::Group;
 use crate::proto::warp::WarpEvent;
-use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::warp::ClusterState;
 
 impl Scheduler {
