@@ -2,6 +2,9 @@
 //!
 //! ```text
 //!   traffic --> feeder ---> [ component ] ---> drain --> events
+//!                                ^  |
+//!                                |  +-------> responder
+//!                                +------------'
 //! ```
 //!
 //! A test builds the component on the rig's links, once for each way of running it; [`check`] compares.
@@ -10,7 +13,7 @@
 //! - Without idle-skipping, or with the ticks of a cycle in another order, the same messages pass in the same cycles, and every
 //!   signal has the same value after every cycle: a tick with nothing to do changes nothing.
 //! - After a reset at any time the component does, shows and counts what it did after construction.
-//! - It shows the same signals every time, and they change in its own ticks alone.
+//! - It shows the same signals every time, and they change in its own ticks alone. Its counters never fall.
 //! - When all traffic is sent and it has come to rest, it is quiescent; and once it was, with nothing under way, it sends
 //!   nothing more.
 //!
@@ -53,7 +56,7 @@ use crate::link::{InPort, LinkConfig, OutPort, link};
 use crate::path::Path;
 use crate::tile::{Slot, TileBuilder};
 use crate::time::Cycle;
-use ports::{Count, Drain, Feeder};
+use ports::{Count, Drain, Feeder, Responder};
 use record::{Life, Look, Sampled};
 
 /// A message that passed: sent by a feeder, or taken by a drain.
@@ -142,6 +145,30 @@ impl Rig {
         self.tile
             .fill(&slot, Drain::new(name, input, takes, self.events.clone()));
         output
+    }
+
+    /// A pair of links of one cycle: traffic that answers what the component sends. One message is taken per cycle, and `respond`
+    /// gives the responses to it, each with the cycles until it is sent. Responses keep the order of their messages.
+    pub fn responder<T, R>(
+        &mut self,
+        names: [&'static str; 2],
+        depth: u32,
+        respond: impl Fn(T) -> Vec<(u64, R)> + Send + 'static,
+    ) -> (OutPort<T>, InPort<R>)
+    where
+        T: Debug + Send + 'static,
+        R: Debug + Send + 'static,
+    {
+        let slot = self.tile.slot();
+        let (mut output, mut taken) = link(&config(names[0], 1, depth), &self.slot, &slot);
+        let (mut response, mut input) = link(&config(names[1], 1, depth), &slot, &self.slot);
+        output.watch(Box::new(Count(self.in_flight.clone())));
+        taken.watch(Box::new(Count(self.in_flight.clone())));
+        response.watch(Box::new(Count(self.in_flight.clone())));
+        input.watch(Box::new(Count(self.in_flight.clone())));
+        let responder = Responder::new(names, taken, response, respond, self.events.clone());
+        self.tile.fill(&slot, responder);
+        (output, input)
     }
 }
 
@@ -250,7 +277,7 @@ impl Machine {
             // A quiet machine stays where it is; time passes all the same.
             self.clock.wait_until(now + 1);
             let is_at_rest = self.in_flight.load(Ordering::Relaxed) == 0 && self.all_sent();
-            life.look(now, Look::at(self.component()), &sampled.last(), is_at_rest);
+            life.look(now, self.component(), &sampled.last(), is_at_rest);
         }
         let events = self.events.lock().expect("no feeder or drain panics").clone();
         life.end(events, self.component())

@@ -1,5 +1,6 @@
 //! What is at the far ends of a rig's links.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -139,6 +140,84 @@ impl<T: Debug + Send + 'static, F: Fn(Cycle) -> bool + Send + 'static> Component
 
     fn is_quiescent(&self) -> bool {
         true
+    }
+
+    fn probe(&self, _: &mut dyn Probe) {}
+
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+/// Responses to one message, each with the cycles until it is sent.
+pub(super) type Responses<R> = Vec<(u64, R)>;
+
+/// Takes every message, and sends responses to it.
+pub(super) struct Responder<T, R, F> {
+    path: Path,
+    names: [&'static str; 2],
+    input: InPort<T>,
+    output: OutPort<R>,
+    respond: F,
+    /// Responses that wait, in the order in which their messages came.
+    waiting: VecDeque<(Cycle, R)>,
+    events: Events,
+}
+
+impl<T, R, F> Responder<T, R, F> {
+    /// The names are of the links from the component and to it.
+    pub(super) fn new(
+        names: [&'static str; 2],
+        input: InPort<T>,
+        output: OutPort<R>,
+        respond: F,
+        events: Events,
+    ) -> Self {
+        Responder {
+            path: Path::root("rig").child(names[1]),
+            names,
+            input,
+            output,
+            respond,
+            waiting: VecDeque::new(),
+            events,
+        }
+    }
+}
+
+impl<T: Send, R: Send, F: Send> crate::warm::Warm for Responder<T, R, F> {}
+
+impl<T, R, F> Component for Responder<T, R, F>
+where
+    T: Debug + Send + 'static,
+    R: Debug + Send + 'static,
+    F: Fn(T) -> Responses<R> + Send + 'static,
+{
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        if let Some(message) = self.input.recv(now) {
+            note(&self.events, now, self.names[0], &message);
+            let responses = (self.respond)(message).into_iter();
+            self.waiting.extend(responses.map(|(after, response)| (now + after, response)));
+        }
+        if self.output.has_room(now)
+            && let Some((_, response)) = self.waiting.pop_front_if(|(at, _)| *at <= now)
+        {
+            note(&self.events, now, self.names[1], &response);
+            self.output.send(now, response);
+        }
+        let next = self.waiting.front().map_or(Activity::Idle, |(at, _)| Activity::Until(*at));
+        next.or(Activity::busy_if(self.input.is_ready(now)))
+    }
+
+    fn reset(&mut self) {
+        self.input.clear();
+        self.waiting.clear();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     fn probe(&self, _: &mut dyn Probe) {}

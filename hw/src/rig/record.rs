@@ -102,6 +102,17 @@ impl Report for Counts {
     }
 }
 
+/// A component's counters.
+#[derive(Default)]
+struct Totals(Vec<(&'static str, u64)>);
+
+impl Report for Totals {
+    fn count(&mut self, name: &'static str, value: u64) {
+        self.0.push((name, value));
+    }
+    fn latency(&mut self, _: &'static str, _: &Latency) {}
+}
+
 /// One life of a component.
 pub(super) struct Life {
     pub(super) events: Vec<Event>,
@@ -111,6 +122,8 @@ pub(super) struct Life {
     /// The cycles after which nothing was under way around it and all traffic was sent.
     at_rest: Vec<bool>,
     counts: Vec<String>,
+    /// Its counters after the last cycle.
+    totals: Totals,
     waits: Vec<String>,
     /// What was first wrong with a look.
     finding: Option<String>,
@@ -124,14 +137,17 @@ impl Life {
             looks: Vec::new(),
             at_rest: Vec::new(),
             counts: Vec::new(),
+            totals: Totals::default(),
             waits: Vec::new(),
             finding: None,
         }
     }
 
-    pub(super) fn look(&mut self, now: Cycle, look: Look, sampled: &Look, is_at_rest: bool) {
+    pub(super) fn look(&mut self, now: Cycle, component: &dyn Component, sampled: &Look, is_at_rest: bool) {
         assert_eq!(now.0, self.looks.len() as u64, "a look after every cycle");
-        self.finding = self.finding.take().or_else(|| self.looks_wrong(now, &look, sampled));
+        let look = Look::at(component);
+        let fallen = self.fallen_counter(now, component);
+        self.finding = self.finding.take().or_else(|| self.looks_wrong(now, &look, sampled)).or(fallen);
         self.looks.push(look);
         self.at_rest.push(is_at_rest);
     }
@@ -149,6 +165,16 @@ impl Life {
         Some(format!(
             "in cycle {now}, without a tick of it: {name} is {value:?}, sampled {sampled:?}"
         ))
+    }
+
+    /// A counter that is less than after the cycle before.
+    fn fallen_counter(&mut self, now: Cycle, component: &dyn Component) -> Option<String> {
+        let mut totals = Totals::default();
+        component.stats(&mut totals);
+        let before = std::mem::replace(&mut self.totals, totals);
+        let mut both = before.0.iter().zip(&self.totals.0);
+        let ((name, before), (_, after)) = both.find(|((_, before), (_, after))| after < before)?;
+        Some(format!("in cycle {now} counter {name} falls from {before} to {after}"))
     }
 
     pub(super) fn end(mut self, mut events: Vec<Event>, component: &dyn Component) -> Life {

@@ -15,6 +15,7 @@ enum Fault {
     OversleepsRoom,
     ForgetsToReset,
     ForgetsToResetCounter,
+    CountsDown,
     ClaimsRest,
     NeverRests,
     LooksAtTheChannel,
@@ -101,7 +102,11 @@ impl Component for Adder {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("sums", self.sums);
+        let sums = match self.fault {
+            Fault::CountsDown => 10_u64.saturating_sub(self.sums),
+            _ => self.sums,
+        };
+        report.count("sums", sums);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
@@ -147,6 +152,7 @@ fn every_fault_is_found_and_named() {
         (Fault::OversleepsRoom, "not at rest after 200 cycles: 4 sums inside"),
         (Fault::ForgetsToReset, "after a reset in cycle 2: event"),
         (Fault::ForgetsToResetCounter, "after a reset in cycle 10: counts sums 2"),
+        (Fault::CountsDown, "in cycle 5 counter sums falls from 10 to 9"),
         (Fault::ClaimsRest, "quiescent and alone after cycle"),
         (Fault::NeverRests, "not at rest after 200 cycles: 0 sums inside"),
         (
