@@ -74,23 +74,8 @@ const MOST_LINES: usize = 400;
 /// Files that may be longer, up to so many lines, and why.
 const LONGER: &[(&str, usize, &str)] = &[];
 
-/// Components without a contract test of their own, and why. All but stand-ins are held to it inside the whole machine, signal by
-/// signal, by `determinism.rs`.
-const HELD_IN_PLACE: [(&str, &str); 7] = [
-    ("components/src/gpu/rig/driver.rs", "a stand-in for tests"),
-    ("components/src/sm/cta.rs", "its traffic answers what it sends"),
-    ("components/src/sm/lsu/shared.rs", "its traffic answers what it sends"),
-    ("components/src/sm/lsu/unit.rs", "its traffic answers what it sends"),
-    ("components/src/sm/tma.rs", "its traffic answers what it sends"),
-    (
-        "components/src/sm/subcore/dispatch.rs",
-        "its traffic answers what it sends",
-    ),
-    (
-        "components/src/sm/subcore/scheduler.rs",
-        "its traffic answers what it sends",
-    ),
-];
+/// Components that stand in for others in tests, and need no contract test of their own.
+const STAND_INS: [&str; 1] = ["components/src/gpu/rig/driver.rs"];
 
 /// What does not belong into a committed Rust file, and what to do instead.
 const UNFINISHED: [(&str, &str); 6] = [
@@ -467,17 +452,17 @@ fn every_component_is_held_to_the_contract() {
             |file: &File| homes.contains(&file.path) && file.text.contains("rig::") && file.text.contains("check(");
         files.iter().any(holds)
     };
-    let is_listed = |file: &File| HELD_IN_PLACE.iter().any(|(path, _)| *path == file.path);
+    let is_stand_in = |file: &File| STAND_INS.contains(&file.path.as_str());
     let components: Vec<_> = files.iter().filter(is_component).collect();
     assert!(components.len() > 10, "only {} components found", components.len());
     let findings = components
         .iter()
-        .filter(|file| is_held(file) == is_listed(file))
+        .filter(|file| is_held(file) == is_stand_in(file))
         .map(|file| file.path.clone())
         .collect();
     assert_none(
         findings,
-        "call `warpwave_hw::rig::check` in the component's tests, or say in HELD_IN_PLACE why not; take it out once it does",
+        "call `warpwave_hw::rig::check` in the component's tests; STAND_INS is for components of tests alone",
     );
 }
 

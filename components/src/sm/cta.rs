@@ -390,3 +390,6 @@ impl Component for CtaManager {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

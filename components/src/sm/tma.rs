@@ -307,6 +307,7 @@ impl Component for Tma {
         self.under_way.fill(None);
         self.free = (0..self.config.pieces).collect();
         self.to_shared.clear();
+        self.pool.clear();
         self.written = 0;
         self.moved = None;
         self.stats = Stats::default();
@@ -347,3 +348,6 @@ impl Component for Tma {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

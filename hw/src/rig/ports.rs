@@ -199,7 +199,8 @@ where
         if let Some(message) = self.input.recv(now) {
             note(&self.events, now, self.names[0], &message);
             let responses = (self.respond)(message).into_iter();
-            self.waiting.extend(responses.map(|(after, response)| (now + after, response)));
+            self.waiting
+                .extend(responses.map(|(after, response)| (now + after, response)));
         }
         if self.output.has_room(now)
             && let Some((_, response)) = self.waiting.pop_front_if(|(at, _)| *at <= now)
@@ -207,7 +208,10 @@ where
             note(&self.events, now, self.names[1], &response);
             self.output.send(now, response);
         }
-        let next = self.waiting.front().map_or(Activity::Idle, |(at, _)| Activity::Until(*at));
+        let next = self
+            .waiting
+            .front()
+            .map_or(Activity::Idle, |(at, _)| Activity::Until(*at));
         next.or(Activity::busy_if(self.input.is_ready(now)))
     }
 

@@ -147,7 +147,11 @@ impl Life {
         assert_eq!(now.0, self.looks.len() as u64, "a look after every cycle");
         let look = Look::at(component);
         let fallen = self.fallen_counter(now, component);
-        self.finding = self.finding.take().or_else(|| self.looks_wrong(now, &look, sampled)).or(fallen);
+        self.finding = self
+            .finding
+            .take()
+            .or_else(|| self.looks_wrong(now, &look, sampled))
+            .or(fallen);
         self.looks.push(look);
         self.at_rest.push(is_at_rest);
     }

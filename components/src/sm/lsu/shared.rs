@@ -390,3 +390,6 @@ fn bank_state(passes: u64) -> usize {
 const LOADS: [&str; 3] = ["shared_ld_inst", "shared_ld_passes", "shared_ld_conflicts"];
 const STORES: [&str; 3] = ["shared_st_inst", "shared_st_passes", "shared_st_conflicts"];
 const ATOMICS: [&str; 3] = ["shared_atom_inst", "shared_atom_passes", "shared_atom_conflicts"];
+
+#[cfg(test)]
+mod tests;

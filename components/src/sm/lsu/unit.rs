@@ -287,6 +287,7 @@ impl Component for Lsu {
 
     fn reset(&mut self) {
         self.pending.clear();
+        self.pool = PacketPool::default();
         self.making = None;
         self.finished.clear();
         self.fences.clear();
@@ -345,3 +346,6 @@ impl Component for Lsu {
         self.stats.report(report);
     }
 }
+
+#[cfg(test)]
+mod tests;

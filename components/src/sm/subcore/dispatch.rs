@@ -319,3 +319,6 @@ impl Component for Dispatch {
         self.state.stats.report(report);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -290,3 +290,6 @@ impl Component for Scheduler {
         self.say_waits(say);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! The CTA manager by itself keeps the contract of a component: the test is GigaThread, and the schedulers answer.
+
+use warpwave_hw::rig::{Rig, check};
+
+use super::*;
+use crate::preset;
+use crate::test_ports::grid;
+
+/// What a scheduler sends for a command: each warp arrives at barrier 0, and ends when it opens.
+fn scheduler(command: WarpCommand) -> Vec<(u64, WarpEvent)> {
+    let arrive = |warp| WarpEvent::Arrive {
+        warp,
+        barrier: 0,
+        threads: 0,
+        pass: false,
+        count: None,
+    };
+    match command {
+        WarpCommand::Start(start) => vec![(5 + u64::from(start.index), arrive(start.warp))],
+        WarpCommand::Release(warps) => ones(warps)
+            .map(|slot| (9, WarpEvent::Done { warp: slot as u8 }))
+            .collect(),
+        WarpCommand::OpenCluster(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn cta_manager_under_back_pressure_keeps_the_contract_and_reports_every_cta_once() {
+    let grid = Arc::new(Grid {
+        block: [96, 1, 1],
+        ..(*grid("BAR 0x0, 0x0\nEXIT", 4)).clone()
+    });
+    let launch = |n: u64| CtaLaunch {
+        grid: grid.clone(),
+        index: n,
+        placement: None,
+    };
+    let build = |rig: &mut Rig| {
+        let launches = [0, 1, 2, 60].into_iter().zip((0..).map(launch)).collect();
+        let subcores = [["command0", "warp0"], ["command1", "warp1"]];
+        let (command, warp) = subcores
+            .map(|names| rig.responder(names, 2, scheduler))
+            .into_iter()
+            .unzip();
+        let ports = Ports {
+            launch: rig.input("launch", 1, 4, launches),
+            event: rig.output("event", 1, 1, |now| now.0 % 5 == 0),
+            command,
+            start: ["start0", "start1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
+            warp,
+            trap: rig.input("trap", 1, 1, Vec::new()),
+            cluster: None,
+        };
+        let config = Config {
+            subcores: 2,
+            warps_per_subcore: 6,
+            max_ctas: 4,
+            barrier: preset::load("tiny", &[]).expect("tiny is built in").config.sm.barrier,
+            shared_unit: 128,
+        };
+        CtaManager::new(Path::root("cta"), config, ports)
+    };
+    let events = check(build, 250).unwrap();
+    let done = |index: &u64| {
+        let text = format!("CtaDone {{ index: {index},");
+        events
+            .iter()
+            .filter(|event| event.link == "event" && event.message.contains(&text))
+            .count()
+            == 1
+    };
+    assert!((0..4).all(|index| done(&index)), "{events:?}");
+}

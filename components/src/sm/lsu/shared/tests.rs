@@ -1,0 +1,70 @@
+//! Shared memory by itself keeps the contract of a component: the test is the LSU, the network of the GPC, and the dispatch units.
+
+use std::sync::Arc;
+
+use warpwave_hw::rig::{Rig, check};
+use warpwave_isa::lane::LaneMask;
+
+use super::*;
+use crate::preset;
+use crate::proto::cluster::remote_address;
+use crate::proto::launch::Grid;
+use crate::proto::warp::IssueInfo;
+use crate::test_ports::{grid, load};
+
+const PROGRAM: &str = "ST.SHARED.B32 [R2], R4
+    LD.SHARED.B32 R0, [R2]
+    SHFL.BFLY R1, PT, R0, 0x10, 0x1f";
+
+/// The instruction at `pc` of the program, with lanes `stride` bytes apart.
+fn access(grid: &Arc<Grid>, (subcore, pc): (u8, u32), stride: u64) -> Box<WarpInst> {
+    let mut inst = Box::new(WarpInst::blank(subcore, grid.clone()));
+    (inst.pc, inst.lanes) = (pc, LaneMask::ALL);
+    inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
+    inst.addresses = std::array::from_fn(|lane| lane as u64 * stride);
+    if inst.info.route == Route::Shared {
+        inst.shared_lanes = LaneMask::ALL;
+    }
+    inst
+}
+
+#[test]
+fn shared_memory_keeps_the_contract_and_every_access_ends_once() {
+    let grid = Arc::new(Grid {
+        shared_bytes: 8192,
+        ..(*grid(PROGRAM, 1)).clone()
+    });
+    let build = |rig: &mut Rig| {
+        let accesses = [
+            (0, access(&grid, (0, 0), 4)),
+            (1, access(&grid, (1, 1), 4)),
+            (2, access(&grid, (0, 1), 128)),
+            (3, access(&grid, (1, 2), 0)),
+            (90, access(&grid, (0, 1), 8)),
+        ];
+        let mut remote = load(0, 0b0001, 7);
+        remote.line = remote_address(0, 128);
+        let lines = LinePorts {
+            input: rig.input("requests", 1, 2, vec![(4, remote.clone()), (100, remote)]),
+            output: rig.output("responses", 1, 2, |now| now.0 % 5 == 0),
+            latency: 6,
+        };
+        let ports = Ports {
+            input: rig.input("in", 1, 2, accesses.into()),
+            output: vec![
+                rig.output("out0", 1, 4, |now| now.0 % 4 == 0),
+                rig.output("out1", 1, 4, |_| true),
+            ],
+            products: Vec::new(),
+            lines: vec![lines],
+        };
+        let config = Config {
+            bytes: 1 << 16,
+            shared: preset::load("tiny", &[]).expect("tiny is built in").config.sm.shared,
+        };
+        SharedMemory::new(Path::root("shared"), config, ports)
+    };
+    let events = check(build, 400).unwrap();
+    let count = |link: &str| events.iter().filter(|event| event.link == link).count();
+    assert_eq!(["out0", "out1", "responses"].map(count), [3, 2, 2]);
+}

@@ -1,0 +1,57 @@
+//! The copy engine by itself keeps the contract of a component: the test is the LSU, and the L1 and shared memory answer.
+
+use std::sync::Arc;
+
+use warpwave_hw::rig::{Rig, check};
+use warpwave_isa::lane::{LaneMask, Lanes};
+
+use super::*;
+use crate::preset;
+use crate::proto::launch::Grid;
+use crate::proto::warp::IssueInfo;
+use crate::storage::BASE;
+use crate::test_ports::grid;
+
+/// A copy of 300 bytes by lane 0.
+fn copy(grid: &Arc<Grid>, pc: u32) -> Box<WarpInst> {
+    let mut inst = Box::new(WarpInst::blank(0, grid.clone()));
+    (inst.pc, inst.lanes) = (pc, LaneMask(1));
+    inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
+    for (word, value) in [256, BASE as u32, (BASE >> 32) as u32, 300, 8].into_iter().enumerate() {
+        inst.operands.words[word] = Lanes([value; 32]);
+    }
+    inst
+}
+
+#[test]
+fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
+    let grid = grid("UBLKCP R0, R2, R4, R5\nUBLKCP.HI R0, R2, R4, R5", 1);
+    let build = |rig: &mut Rig| {
+        let (l1, answer) = rig.responder(["l1", "answer"], 2, |packet: Box<Packet>| vec![(25, packet)]);
+        let (shared, shared_answer) =
+            rig.responder(["shared", "shared_answer"], 2, |packet: Box<Packet>| vec![(4, packet)]);
+        let ports = Ports {
+            input: rig.input(
+                "in",
+                1,
+                2,
+                vec![(0, copy(&grid, 0)), (1, copy(&grid, 1)), (120, copy(&grid, 0))],
+            ),
+            output: vec![rig.output("out", 1, 1, |now| now.0 % 6 == 0)],
+            l1,
+            answer,
+            shared,
+            shared_answer,
+        };
+        let h100 = preset::load("h100-sxm5", &[]).expect("it is built in").config;
+        let config = config::Tma {
+            pieces: 2,
+            ..h100.sm.tma
+        };
+        Tma::new(Path::root("tma"), config, ports)
+    };
+    let events = check(build, 1500).unwrap();
+    let count = |link: &str| events.iter().filter(|event| event.link == link).count();
+    // 300 bytes from a line's first byte are three pieces; copies to shared memory tell their mbarrier, too.
+    assert_eq!(["out", "l1", "shared"].map(count), [3, 9, 3 * 3 + 2]);
+}
