@@ -7,19 +7,19 @@ pub const LONGEST: u64 = 1 << 20;
 
 /// A distribution of latencies in cycles, exact below 2,048 and to 3 digits above.
 ///
-/// A machine has hundreds, and most see short latencies or none: each takes memory when the first is recorded, and more for those
-/// that are long. Short ones are counted one by one, which costs a few instructions; the histogram is made when asked for.
+/// [`Latency::histogram`] gives the records as a [`Histogram`]. Latencies below 2,048 are counted in an array first, which costs
+/// a few host instructions per record. Memory is allocated at the first record.
 #[derive(Clone, Debug, Default)]
 pub struct Latency(Option<Box<Recorded>>);
 
 #[derive(Clone, Debug)]
 struct Recorded {
-    /// How often each short latency was recorded.
+    /// Number of records of each short latency.
     short: [u32; SHORT],
     long: Option<Histogram<u32>>,
 }
 
-/// Latencies below this are short.
+/// Size of the array of short latencies, in cycles. Latencies from here on go to the histogram.
 const SHORT: usize = 1 << 11;
 
 fn histogram() -> Histogram<u32> {
@@ -40,7 +40,7 @@ impl Latency {
         self.record_n(cycles, 1);
     }
 
-    /// Records the same latency so many times.
+    /// Records one latency `n` times.
     #[inline]
     pub fn record_n(&mut self, cycles: u64, n: u64) {
         let n = u32::try_from(n).unwrap_or(u32::MAX);
@@ -51,7 +51,7 @@ impl Latency {
         }
     }
 
-    /// Adds everything that `other` recorded.
+    /// Adds all records of `other`.
     pub fn add(&mut self, other: &Latency) {
         let Some(other) = &other.0 else { return };
         let mine = self.mine();
@@ -64,12 +64,12 @@ impl Latency {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.0 = None;
     }
 
-    /// The recorded values.
+    /// All records as one histogram.
     pub fn histogram(&self) -> Histogram<u32> {
         let Some(recorded) = &self.0 else { return histogram() };
         let mut all = recorded.long.clone().unwrap_or_else(histogram);
@@ -101,7 +101,7 @@ impl Recorded {
 
 /// Receives a component's statistics.
 pub trait Report {
-    /// So many events, named with their unit.
+    /// A counter. Its name contains the unit.
     fn count(&mut self, name: &'static str, value: u64);
     /// A distribution of latencies of one path.
     fn latency(&mut self, name: &'static str, value: &Latency);
