@@ -2,19 +2,20 @@
 
 use std::ops::Range;
 
+use bitvec::vec::BitVec;
 use warpwave_hw::clock::Clock;
 use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
 
 use crate::error::WaveError;
 use crate::links::Links;
-use crate::merge::{Feed, Merge};
-use crate::recorder::{Recorder, Tray};
+use crate::merge::{Merge, TileStream};
+use crate::recorder::{ChangeBuffer, Recorder};
 use crate::select::Selection;
 use crate::signal::{Signal, declare};
 
-/// Of each component of a tile, which of its signals are recorded; nothing of one that is not even visited.
-type Taken = Vec<Vec<bool>>;
+/// For each component of a tile: one bit per signal, set if it is recorded. Empty if the component has no recorded signal.
+type Taken = Vec<BitVec>;
 
 /// Records what is selected in the cycles of `recorded`: the signals, by tile and component, and then those of links; what joins
 /// the tiles again; and the links.
@@ -36,13 +37,13 @@ pub fn attach(
     }
     let mut merge = Merge::default();
     for (tile, (base, taken)) in clock.tiles_mut().iter_mut().zip(taken) {
-        let component = |(n, takes): (usize, &Vec<bool>)| u64::from(!takes.is_empty()) << n;
+        let component = |(n, takes): (usize, &BitVec)| u64::from(!takes.is_empty()) << n;
         let watched = taken.iter().enumerate().map(component).fold(0, |mask, bit| mask | bit);
         if watched != 0 {
-            let tray = Tray::default();
-            let recorder = Recorder::new(base as u32, &taken, recorded.clone(), tray.clone());
+            let buffer = ChangeBuffer::default();
+            let recorder = Recorder::new(base as u32, &taken, recorded.clone(), buffer.clone());
             tile.watch(Box::new(recorder), watched, recorded.clone());
-            merge.add(Feed::new(tray, base));
+            merge.add(TileStream::new(buffer, base));
         }
     }
     Ok((signals, merge, links))
@@ -65,16 +66,19 @@ fn take(tile: &Tile, selection: &Selection, signals: &mut Vec<Signal>) -> Taken 
         let path = component.path().as_str();
         let sees = watched_by_trigger(path);
         if !may_take(path) && !sees {
-            taken.push(Vec::new());
+            taken.push(BitVec::new());
             continue;
         }
         let declared = declare(component.as_ref());
         let needs = |signal: &Signal| sees && selection.trigger().is_some_and(|trigger| trigger.needs(signal));
         let takes = |signal: &Signal| selection.takes(signal.names()) || needs(signal);
-        let takes: Vec<bool> = declared.iter().map(takes).collect();
-        let shown = declared.into_iter().zip(&takes).filter(|(_, takes)| **takes);
+        let takes: BitVec = declared.iter().map(takes).collect();
+        let shown = declared
+            .into_iter()
+            .zip(takes.iter().by_vals())
+            .filter(|&(_, takes)| takes);
         signals.extend(shown.map(|(signal, _)| signal));
-        taken.push(if takes.contains(&true) { takes } else { Vec::new() });
+        taken.push(if takes.any() { takes } else { BitVec::new() });
     }
     taken
 }

@@ -5,11 +5,11 @@
 
 use warpwave_hw::time::Cycle;
 
-use crate::recorder::{Batch, Change, Tray};
+use crate::recorder::{Batch, Change, ChangeBuffer};
 
 /// What one tile hands over, and how far it is merged.
-pub struct Feed {
-    tray: Tray,
+pub struct TileStream {
+    buffer: ChangeBuffer,
     batch: Batch,
     base: usize,
     next: usize,
@@ -17,11 +17,11 @@ pub struct Feed {
     begun: bool,
 }
 
-impl Feed {
-    /// A tile that leaves its batches in `tray` and whose signals are numbered from `base` on.
-    pub fn new(tray: Tray, base: usize) -> Self {
-        Feed {
-            tray,
+impl TileStream {
+    /// A tile with its batches in `buffer`. Its first signal has number `base`.
+    pub fn new(buffer: ChangeBuffer, base: usize) -> Self {
+        TileStream {
+            buffer,
             batch: Batch::default(),
             base,
             next: 0,
@@ -29,7 +29,7 @@ impl Feed {
         }
     }
 
-    /// Takes what is in the tray behind what is left.
+    /// Takes the batch in the buffer and puts it behind the rest.
     fn refill(&mut self) {
         if self.next == self.batch.cycles.len() {
             self.batch.clear();
@@ -37,11 +37,11 @@ impl Feed {
             self.batch.drop_first(self.next);
         }
         self.next = 0;
-        let mut tray = self.tray.open();
+        let mut buffer = self.buffer.open();
         if self.batch.cycles.is_empty() {
-            std::mem::swap(&mut *tray, &mut self.batch);
+            std::mem::swap(&mut *buffer, &mut self.batch);
         } else {
-            self.batch.append(&mut tray);
+            self.batch.append(&mut buffer);
         }
     }
 
@@ -65,49 +65,49 @@ impl Feed {
 /// All tiles' changes in order.
 #[derive(Default)]
 pub struct Merge {
-    feeds: Vec<Feed>,
+    streams: Vec<TileStream>,
 }
 
 impl Merge {
     /// Another tile.
-    pub fn add(&mut self, feed: Feed) {
-        self.feeds.push(feed);
+    pub fn add(&mut self, stream: TileStream) {
+        self.streams.push(stream);
     }
 
     /// Whether there is no tile.
     pub fn is_empty(&self) -> bool {
-        self.feeds.is_empty()
+        self.streams.is_empty()
     }
 
     /// Takes what the tiles have left. Values at the window's start go to `first`; whether all tiles' are known.
     pub fn refill(&mut self, first: &mut [Option<u64>]) -> bool {
-        for feed in &mut self.feeds {
-            feed.refill();
-            if let Some(values) = feed.batch.first.take() {
-                first[feed.base..][..values.len()].copy_from_slice(&values);
-                feed.begun = true;
+        for stream in &mut self.streams {
+            stream.refill();
+            if let Some(values) = stream.batch.first.take() {
+                first[stream.base..][..values.len()].copy_from_slice(&values);
+                stream.begun = true;
             }
         }
-        !self.feeds.is_empty() && self.feeds.iter().all(|feed| feed.begun)
+        !self.streams.is_empty() && self.streams.iter().all(|stream| stream.begun)
     }
 
     /// The next cycle in which anything changes.
     pub fn next(&self) -> Cycle {
-        let cycles = self.feeds.iter().filter_map(Feed::cycle);
+        let cycles = self.streams.iter().filter_map(TileStream::cycle);
         cycles.min().unwrap_or(Cycle::NEVER)
     }
 
     /// The last cycle in which anything changes, of those taken in.
     pub fn last(&self) -> Option<Cycle> {
-        let cycles = self.feeds.iter().filter_map(|feed| feed.batch.cycles.last());
+        let cycles = self.streams.iter().filter_map(|stream| stream.batch.cycles.last());
         cycles.map(|&(cycle, _)| cycle).max()
     }
 
     /// Adds that cycle's changes to `step`.
     pub fn take(&mut self, cycle: Cycle, step: &mut Vec<Change>) {
-        for feed in &mut self.feeds {
-            if feed.cycle() == Some(cycle) {
-                step.extend_from_slice(feed.take());
+        for stream in &mut self.streams {
+            if stream.cycle() == Some(cycle) {
+                step.extend_from_slice(stream.take());
             }
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     /// A tile hands over one signal's changes: cycles and values.
-    fn leave(tray: &Tray, signal: u32, changes: &[(u64, u64)]) {
+    fn leave(buffer: &ChangeBuffer, signal: u32, changes: &[(u64, u64)]) {
         let mut batch = Batch {
             first: Some(vec![Some(0)]),
             ..Batch::default()
@@ -127,7 +127,7 @@ mod tests {
             batch.changes.push((signal, Some(value)));
             batch.cycles.push((Cycle(at), batch.changes.len()));
         }
-        tray.open().append(&mut batch);
+        buffer.open().append(&mut batch);
     }
 
     fn taken(merge: &mut Merge) -> (Cycle, Vec<Change>) {
@@ -138,22 +138,22 @@ mod tests {
 
     #[test]
     fn changes_of_a_tile_that_is_ahead_wait_for_the_other_and_stay_in_order() {
-        let trays = [Tray::default(), Tray::default()];
+        let buffers = [ChangeBuffer::default(), ChangeBuffer::default()];
         let mut merge = Merge::default();
-        for (n, tray) in trays.iter().enumerate() {
-            merge.add(Feed::new(tray.clone(), n));
+        for (n, buffer) in buffers.iter().enumerate() {
+            merge.add(TileStream::new(buffer.clone(), n));
         }
         let mut first = [None; 2];
-        leave(&trays[0], 0, &[(5, 1), (30, 2)]);
+        leave(&buffers[0], 0, &[(5, 1), (30, 2)]);
         assert!(!merge.refill(&mut first), "the other tile has not begun");
-        leave(&trays[1], 1, &[(7, 3)]);
+        leave(&buffers[1], 1, &[(7, 3)]);
         assert!(merge.refill(&mut first));
         assert_eq!(first, [Some(0); 2]);
         assert_eq!(taken(&mut merge), (Cycle(5), vec![(0, Some(1))]));
         assert_eq!(taken(&mut merge), (Cycle(7), vec![(1, Some(3))]));
         // What is left of the first stands before what comes next.
-        leave(&trays[0], 0, &[(31, 4)]);
-        leave(&trays[1], 1, &[(30, 5)]);
+        leave(&buffers[0], 0, &[(31, 4)]);
+        leave(&buffers[1], 1, &[(30, 5)]);
         merge.refill(&mut first);
         assert_eq!(taken(&mut merge), (Cycle(30), vec![(0, Some(2)), (1, Some(5))]));
         assert_eq!(taken(&mut merge), (Cycle(31), vec![(0, Some(4))]));

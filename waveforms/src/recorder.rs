@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bitvec::vec::BitVec;
 use warpwave_hw::component::Component;
 use warpwave_hw::probe::{CODE_WIDTH, Probe, Sampler};
 use warpwave_hw::time::Cycle;
@@ -53,12 +54,12 @@ impl Batch {
     }
 }
 
-/// Where a tile leaves its batches.
+/// The buffer between a tile's recorder and the merge: one batch under a lock.
 #[derive(Clone, Default, Debug)]
-pub struct Tray(Arc<Mutex<Batch>>);
+pub struct ChangeBuffer(Arc<Mutex<Batch>>);
 
-impl Tray {
-    /// The batch in it. Whoever panicked meanwhile did so outside of the few lines that hold the lock.
+impl ChangeBuffer {
+    /// Locks the batch. A poisoned lock is sound: no code panics while it holds the lock.
     pub fn open(&self) -> MutexGuard<'_, Batch> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,16 +81,16 @@ pub struct Recorder {
     /// Whether the window has begun: before, values are followed and no changes kept.
     is_open: bool,
     batch: Batch,
-    tray: Tray,
+    buffer: ChangeBuffer,
 }
 
 impl Recorder {
     /// A recorder for a tile whose signals start at place `base`. `selected` says for each component of the tile which of its
     /// signals are recorded.
-    pub fn new(base: u32, selected: &[Vec<bool>], window: Range<Cycle>, tray: Tray) -> Recorder {
+    pub fn new(base: u32, selected: &[BitVec], window: Range<Cycle>, buffer: ChangeBuffer) -> Recorder {
         let (mut starts, mut places, mut n_signals) = (vec![0], Vec::new(), 0);
         for signals in selected {
-            for &selected in signals {
+            for selected in signals.iter().by_vals() {
                 places.push(if selected { n_signals } else { LEFT_OUT });
                 n_signals += u32::from(selected);
             }
@@ -103,7 +104,7 @@ impl Recorder {
             window,
             is_open: false,
             batch: Batch::default(),
-            tray,
+            buffer,
         }
     }
 
@@ -182,7 +183,7 @@ impl Sampler for Recorder {
             }
             start = end;
         }
-        self.tray.open().append(&mut self.batch);
+        self.buffer.open().append(&mut self.batch);
     }
 }
 

@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+use bitvec::vec::BitVec;
 use warpwave_hw::time::Cycle;
 
 use crate::curves::{NOT_STALLED, is_warp_state};
@@ -64,8 +65,8 @@ impl fmt::Display for Trigger {
 /// A trigger that watches signals.
 pub struct Armed {
     trigger: Trigger,
-    /// Of each signal, whether the trigger sees it.
-    sees: Vec<bool>,
+    /// One bit per signal, set if the trigger sees it.
+    sees: BitVec,
     /// Of a stall, each warp's signal, its state, and since when; states that wait.
     warps: Vec<(usize, Option<u64>, Cycle)>,
     waits: Vec<bool>,
@@ -77,8 +78,8 @@ pub struct Armed {
 impl Armed {
     /// Watches these signals from cycle `start` on.
     pub fn new(trigger: Trigger, signals: &[Signal], start: Cycle) -> Armed {
-        let sees: Vec<bool> = signals.iter().map(|signal| trigger.needs(signal)).collect();
-        let seen = || (0..signals.len()).filter(|&n| sees[n]);
+        let sees: BitVec = signals.iter().map(|signal| trigger.needs(signal)).collect();
+        let seen = || sees.iter_ones();
         let waits = seen().find_map(|n| match signals[n].kind {
             Kind::State(names) => Some(names.iter().map(|name| !NOT_STALLED.contains(name)).collect()),
             _ => None,
@@ -118,7 +119,7 @@ impl Armed {
     #[inline]
     pub fn see(&mut self, now: Cycle, signal: u32, to: Option<u64>) {
         // What is worked out comes after what is recorded, and is not seen.
-        if self.sees.get(signal as usize) != Some(&true) {
+        if !self.sees.get(signal as usize).is_some_and(|sees| *sees) {
             return;
         }
         match self.trigger {
@@ -137,7 +138,7 @@ impl Armed {
     pub fn fires(&mut self, now: Cycle, values: &[Option<u64>]) -> bool {
         match self.trigger {
             Trigger::Address(address) if std::mem::take(&mut self.touched) => {
-                let seen: Vec<_> = (0..self.sees.len()).filter(|&n| self.sees[n]).collect();
+                let seen: Vec<_> = self.sees.iter_ones().collect();
                 seen.chunks_exact(2).any(|pair| {
                     values[pair[0]] == Some(address - address % LINE)
                         && values[pair[1]].is_some_and(|sectors| sectors >> (address % LINE / SECTOR) & 1 == 1)

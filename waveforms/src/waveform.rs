@@ -1,9 +1,9 @@
 //! The waveform of a run: attaches a recorder to every tile concerned, merges what they record, and hands it to every sink.
 //!
 //! ```text
-//! tile -> recorder -> tray \            / curves, marks, trigger \    / file: VCD, compressed or not, or another sink
-//! tile -> recorder -> tray -> merge -> <                          > -<
-//! tile -> recorder -> tray /            \ values now             /    \ flight recorder
+//! tile -> recorder -> buffer \            / curves, marks, trigger \    / file: VCD, compressed or not, or another sink
+//! tile -> recorder -> buffer -> merge -> <                          > -<
+//! tile -> recorder -> buffer /            \ values now             /    \ flight recorder
 //! ```
 //!
 //! Changes are handed on by cycle and within a cycle by signal, and signals are numbered by tile and component. A quantum is
