@@ -11,12 +11,11 @@
 //! # Promises
 //! - A message sent in cycle t is visible from t + latency on, in the order of sending.
 //! - A slot emptied in cycle t is free again in t + credit latency (1 inside a tile, the link's latency between tiles).
-//! - Both depend on stamps alone, never on who ticks first or which thread runs when: inside a quantum no stamp of the other
-//!   side's can fall due. So room and visible messages are the same for any tick order, quantum or number of threads.
+//! - Both depend on stamps alone. Inside a window no stamp of another tile falls due. So room and visible messages are the same for any
+//!   tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
-//! Ask for room, then send: sending without room is a bug and panics. A sender that has nothing else to do waits for room with
-//! [`OutPort::await_room`] and is ticked when there is some.
+//! A sender asks for room first: a send without room panics. [`OutPort::await_room`] wakes a sender when there is room.
 
 mod attached;
 mod receive;
@@ -49,7 +48,7 @@ pub struct LinkConfig {
     pub path: Path,
     /// Cycles from sending to being visible, at least 1.
     pub latency: u32,
-    /// Messages that may be under way or waiting, at least 1.
+    /// Messages in flight or waiting, at least 1.
     pub depth: u32,
 }
 
@@ -171,10 +170,10 @@ impl<T> OutPort<T> {
         self.stamp().is_free(now)
     }
 
-    /// What a sender says of itself after a tick in which there was no room, or there may be none in the next: when to tick it.
+    /// The activity of a sender that waits for room.
     ///
-    /// Inside a tile the receiver wakes it when it takes a message. Another tile cannot free a place for a cycle of the same
-    /// quantum, so a sender to one is ticked when the next begins.
+    /// Inside a tile the receiver wakes the sender when it takes a message. Another tile cannot free a slot for a cycle of the same
+    /// window, so a sender to another tile is woken when the next window begins.
     pub fn await_room(&self, now: Cycle) -> Activity {
         if let Some(free) = self.stamp().free_from() {
             return match free <= now + 1 {
@@ -202,7 +201,7 @@ impl<T> OutPort<T> {
     }
 
     /// Sends a message that takes `extra` cycles more than the link's latency: a pipeline whose stages lie in the link.
-    /// Messages never overtake: one that would comes right behind the message before it.
+    /// Messages never overtake: a faster one is visible in the same cycle as the message before it.
     ///
     /// # Panics
     /// If there is no room, or the message would come beyond the horizon of a tile.
@@ -214,7 +213,7 @@ impl<T> OutPort<T> {
         self.put(now, u64::from(self.latency) + extra, 0, message);
     }
 
-    /// Puts a message into the link, visible so many cycles later.
+    /// Puts a message into the link, visible `after` cycles later.
     #[inline(always)]
     fn put(&mut self, now: Cycle, after: u64, sideband: u16, message: T) {
         let mut visible = now + after;
@@ -255,7 +254,7 @@ impl<T> OutPort<T> {
         );
     }
 
-    /// The cycle, or that of the message before, which is later, if it is still under way: a receiver that was reset has dropped it.
+    /// The cycle of the message before if that is still in flight, else `visible`. A receiver that was reset has dropped it.
     fn behind_last(&self, visible: Cycle) -> Cycle {
         let last = if self.slot == FIRST {
             self.stamps.len() as u32

@@ -268,11 +268,6 @@ impl Tile {
             .unwrap_or(0)
     }
 
-    /// True if only due components tick, in slot order, and no sampler watches.
-    fn is_plain(&self) -> bool {
-        self.skip && self.in_order && self.watched == 0 && self.pulse_end == Cycle::NEVER
-    }
-
     /// The components that are due in a cycle.
     #[inline]
     fn take_due(&mut self, now: Cycle) -> u64 {
@@ -284,12 +279,15 @@ impl Tile {
         }
     }
 
+    #[inline]
     fn cycle(&mut self, now: Cycle) {
         let mut due = self.take_due(now);
         if !self.skip {
             due = self.all();
         }
-        due |= self.take_pulses(now, due);
+        if self.watched != 0 || self.pulses != 0 {
+            due |= self.take_pulses(now, due);
+        }
         if self.in_order {
             ones(due).for_each(|index| self.tick(index, now));
         } else {
@@ -299,25 +297,6 @@ impl Tile {
                     self.tick(index, now);
                 }
             }
-        }
-    }
-
-    /// As [`Tile::cycle`], of a tile that is [plain](Tile::is_plain).
-    #[inline]
-    fn plain_cycle(&mut self, now: Cycle) {
-        let mut busy = 0;
-        for index in ones(self.take_due(now)) {
-            let Some(component) = self.components.get_mut(index) else {
-                break;
-            };
-            match component.tick(now) {
-                Activity::Busy => busy |= 1 << index,
-                Activity::Idle => {}
-                activity => self.schedule(index, now, activity),
-            }
-        }
-        if busy != 0 {
-            self.shared.wheel.add(now + 1, busy);
         }
     }
 

@@ -1,7 +1,7 @@
-//! Which of a component's input ports have messages under way: one word, so that a tick asks those ports alone.
+//! The input ports of a component that have messages in flight, as a mask. A tick reads only these ports.
 //!
-//! A component with many ports, of which few have anything at a time, numbers them when it is built. A port's bit is set while
-//! a message is on its link, visible or not, so the word says where to look, never what is there: no result depends on it.
+//! A component with many ports numbers them when it is built. A port's bit is set while a message is on its link, visible or not.
+//! So the mask says where to look, and no result depends on it.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::time::Cycle;
 /// Most ports of one component.
 pub const MAX_PORTS: u32 = 63;
 
-/// The numbered ports of one component.
+/// The numbered ports of a component.
 #[derive(Default)]
 pub struct ArrivalMask {
     /// The component: its tile, and its number there.
     component: Option<(Arc<Shared>, u8)>,
     ports: u32,
-    /// Ports whose sender is of another tile: it cannot write here, so they are always asked.
+    /// Ports with a sender in another tile. It cannot write to the mask, so their bits are always set.
     always: u64,
 }
 
@@ -29,7 +29,7 @@ impl ArrivalMask {
     /// If there are [`MAX_PORTS`] already, or the link is in use.
     pub fn add<T>(&mut self, port: &InPort<T>) -> u32 {
         let number = self.ports;
-        assert!(number < MAX_PORTS, "an arrivals has at most {MAX_PORTS} ports");
+        assert!(number < MAX_PORTS, "a component numbers at most {MAX_PORTS} ports");
         assert!(port.is_empty(), "a port is numbered before its link is used");
         self.ports += 1;
         if port.is_remote {
@@ -46,8 +46,7 @@ impl ArrivalMask {
         number
     }
 
-    /// Whatever comes to the numbered ports, the component will not look at it before this cycle, less than a tile's horizon ahead: it
-    /// need not be woken sooner for that.
+    /// Messages on the numbered ports do not wake the component before cycle `at`, which is less than a tile's horizon ahead.
     #[inline]
     pub fn look_from(&self, at: Cycle) {
         if let Some((tile, component)) = &self.component {
@@ -55,7 +54,7 @@ impl ArrivalMask {
         }
     }
 
-    /// The ports that may have a message, bit i for port i.
+    /// The ports that may have a message: bit n for port n.
     #[inline]
     pub fn in_flight(&self) -> u64 {
         let component = self.component.as_ref();

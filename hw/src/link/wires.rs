@@ -1,7 +1,7 @@
-//! What a link shows to a waveform: each message as it is sent, and that it is taken, noted at the ends.
+//! Link events for waveforms: each message sent or taken, with its cycle.
 //!
-//! From that a waveform works out the handshake: valid, ready, occupancy and what the message is. A link that nobody watches
-//! pays nothing but the branch of its monitor.
+//! A waveform derives the handshake from the events: valid, ready, occupancy and the message's number. A link that is not watched
+//! costs one branch per message.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,23 +23,23 @@ pub trait Payload {
 pub struct LinkEvent {
     /// When.
     pub at: Cycle,
-    /// The link, as whoever watches numbers it.
+    /// The number that the observer gave the link.
     pub link: u32,
-    /// What was sent; nothing of a message that was taken.
+    /// The message's number if it was sent. `None` if it was taken.
     pub sent: Option<u64>,
 }
 
-/// Where the ends of watched links leave what happens.
+/// The events of watched links, shared by their ends.
 #[derive(Clone, Default, Debug)]
 pub struct LinkEventLog(Arc<Mutex<Vec<LinkEvent>>>);
 
 impl LinkEventLog {
-    /// Moves all that was left behind what `to` holds.
+    /// Moves all events to the end of `to`.
     pub fn drain_into(&self, to: &mut Vec<LinkEvent>) {
         to.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn leave(&self, event: LinkEvent) {
+    fn push(&self, event: LinkEvent) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 }
@@ -53,17 +53,17 @@ pub struct End<'a> {
     pub is_sender: bool,
     /// What a message's number is ([`Payload::NAME`]).
     pub payload: &'static str,
-    /// Cycles from taking a message to its place being free for the sender.
+    /// Cycles from taking a message until its slot is free for the sender.
     pub credit_latency: u64,
 }
 
 /// Chooses the ends to watch.
 pub trait Wires {
-    /// Where this end is to leave what happens, and the link's number; nothing if nobody wants to know.
+    /// The log for the events of this end, and the link's number. `None` if the end is not watched.
     fn end(&mut self, end: &End<'_>) -> Option<(LinkEventLog, u32)>;
 }
 
-/// Notes what happens at one end.
+/// Logs the events of one end.
 struct Tap {
     log: LinkEventLog,
     link: u32,
@@ -71,7 +71,7 @@ struct Tap {
 
 impl<T: Payload> Monitor<T> for Tap {
     fn sent(&mut self, now: Cycle, message: &T) {
-        self.log.leave(LinkEvent {
+        self.log.push(LinkEvent {
             at: now,
             link: self.link,
             sent: Some(message.summary()),
@@ -79,7 +79,7 @@ impl<T: Payload> Monitor<T> for Tap {
     }
 
     fn taken(&mut self, now: Cycle, _: &T) {
-        self.log.leave(LinkEvent {
+        self.log.push(LinkEvent {
             at: now,
             link: self.link,
             sent: None,

@@ -16,11 +16,7 @@ impl Tile {
         self.wake_for_quantum(from);
         self.begin_watch(from, end);
         self.warm_likely(from, end);
-        if self.is_plain() {
-            self.run_plain(from, end);
-        } else {
-            self.run_cycles(from, end);
-        }
+        self.run_cycles(from, end);
         self.hand_on(end);
         self.note_due(end);
     }
@@ -40,19 +36,6 @@ impl Tile {
                 return;
             }
             self.cycle(now);
-            now += 1;
-        }
-    }
-
-    /// As [`Tile::run_cycles`], of a tile that is [plain](Tile::is_plain).
-    fn run_plain(&mut self, from: Cycle, end: Cycle) {
-        let mut now = from;
-        loop {
-            now = self.shared.wheel.next(now).min(self.next_overflow).max(now);
-            if now >= end {
-                return;
-            }
-            self.plain_cycle(now);
             now += 1;
         }
     }
