@@ -1,13 +1,13 @@
 //! A barrier for the host threads of a clock.
 //!
-//! Windows are short, so a waiting thread spins first. It sleeps when there are more threads than cores, or when the others take long.
+//! Windows are short, so a waiting thread spins first. It sleeps after `SPINS` looks, or at once if there are more threads than cores.
 //! A thread that panics breaks the barrier: the others get `false` instead of waiting for it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Looks at the round before a thread sleeps: some tens of microseconds.
-const SPINS: u32 = 4096;
+/// Looks at the round before a thread sleeps: about ten microseconds. More takes the core from other programs (`hw/docs/performance.md`).
+const SPINS: u32 = 1024;
 
 /// A barrier for a fixed number of threads.
 pub struct ThreadBarrier {
@@ -24,7 +24,7 @@ pub struct ThreadBarrier {
 impl ThreadBarrier {
     /// A barrier for `threads` threads.
     pub fn new(threads: usize) -> Self {
-        // The number of cores takes the system a while to say, and only several threads need it.
+        // The query is slow, and one thread needs no answer.
         let has_cores = threads > 1 && std::thread::available_parallelism().is_ok_and(|cores| threads <= cores.get());
         ThreadBarrier {
             threads,
