@@ -10,12 +10,15 @@
 
 mod build;
 mod engine;
+mod factory;
 mod gpc;
 mod memory;
 pub mod rig;
 mod sm;
 mod subcore;
 mod wiring;
+
+pub use factory::{BeforeL1Ports, Factory};
 
 use std::any::Any;
 use std::fmt;
@@ -121,8 +124,13 @@ impl std::error::Error for LaunchError {}
 impl Gpu {
     /// Builds the machine. The configuration must be free of faults ([`GpuConfig::check`]).
     pub fn new(config: GpuConfig) -> Self {
+        Gpu::with_own(config, &Factory::new())
+    }
+
+    /// As [`Gpu::new`], with own parts.
+    pub fn with_own(config: GpuConfig, factory: &Factory) -> Self {
         let storage = Arc::new(Storage::new(config.memory_bytes));
-        let machine = build::build_machine(&config, &storage);
+        let machine = build::build_machine(&config, factory, &storage);
         Gpu {
             clock: machine.clock,
             storage,

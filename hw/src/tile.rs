@@ -73,12 +73,17 @@ impl TileBuilder {
 
     /// Puts the component that was built into its place.
     pub fn fill(&mut self, slot: &Slot, component: impl Component + 'static) {
+        self.fill_boxed(slot, Box::new(component));
+    }
+
+    /// As [`TileBuilder::fill`], for a component of any type.
+    pub fn fill_boxed(&mut self, slot: &Slot, component: Box<dyn Component>) {
         assert!(
             Arc::ptr_eq(&self.shared, &slot.shared),
             "{}: a slot of another tile",
             component.path()
         );
-        self.components[slot.index] = Some(Box::new(component));
+        self.components[slot.index] = Some(component);
     }
 
     /// The finished tile.

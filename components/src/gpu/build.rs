@@ -7,6 +7,7 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::tile::TileBuilder;
 
+use super::factory::Factory;
 use super::gpc::Gpc;
 use super::memory::MemorySide;
 use super::sm::{SmNeighbours, SmSlots, build_sm};
@@ -27,7 +28,7 @@ pub(super) struct Machine {
 }
 
 /// Builds the whole machine.
-pub(super) fn build_machine(config: &GpuConfig, storage: &Arc<Storage>) -> Machine {
+pub(super) fn build_machine(config: &GpuConfig, factory: &Factory, storage: &Arc<Storage>) -> Machine {
     let map = Arc::new(AddressMap::new(config.l2.slices, config.hbm.channels));
     let mut front = TileBuilder::new();
     let mut root = Blocks::new(config, Path::root("gpu"));
@@ -42,10 +43,11 @@ pub(super) fn build_machine(config: &GpuConfig, storage: &Arc<Storage>) -> Machi
         sm: Vec::new(),
     };
     let mut memory = MemorySide::new(config, &root.path, &map);
+    memory.replacement = factory.l2_replacement_or(memory.replacement);
     let mut gpcs = gpcs(config, &root.path);
     let mut tiles = Vec::new();
     for (number, path) in sm_paths(config, &root.path).into_iter().enumerate() {
-        let sm = SmSlots::new(config, path);
+        let sm = SmSlots::new(config, path, factory);
         let (launch, launches) = sm.blocks.join_to(&root, &CTA_LAUNCH);
         let (event, events) = sm.blocks.join_to(&root, &CTA_EVENT);
         ports.launch.push(launch);
@@ -57,7 +59,7 @@ pub(super) fn build_machine(config: &GpuConfig, storage: &Arc<Storage>) -> Machi
             xbar: memory.connect(&sm.blocks),
             cluster: gpcs.get_mut(gpc).map(|gpc| gpc.connect(&sm.blocks)),
         };
-        tiles.push(build_sm(sm, number as u16, &map, neighbours));
+        tiles.push(build_sm(sm, number as u16, &map, factory, neighbours));
     }
     let path = root.path.child("gigathread");
     let giga = GigaThread::new(path, config.gigathread, config.gpcs(), ports);

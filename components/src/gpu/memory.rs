@@ -29,6 +29,7 @@ use super::wiring::{
     Block, Blocks, FETCH, FILL, MEMORY_DEPTH, SLICE_COMMAND, SLICE_REQUEST, SLICE_RESPONSE, XBAR_REQUEST,
     XBAR_RESPONSE, slice_link, sm_link,
 };
+use crate::cache::replacement::NewReplacement;
 use crate::config::{GpuConfig, Hbm, OUTSIDE_L1};
 use crate::hbm::channel::{self, Channel};
 use crate::l2::slice::{self, Slice};
@@ -52,6 +53,8 @@ pub(super) struct MemorySide<'a> {
     /// The two networks and the host.
     blocks: Blocks<'a>,
     map: Arc<AddressMap>,
+    /// Of each slice.
+    pub replacement: NewReplacement,
     request: TileBuilder,
     response: TileBuilder,
     from_sms: Vec<InPort<Box<Packet>>>,
@@ -69,6 +72,7 @@ impl<'a> MemorySide<'a> {
         MemorySide {
             blocks,
             map: map.clone(),
+            replacement: config.l2.replacement.new_replacement(),
             request,
             response,
             from_sms: Vec::new(),
@@ -173,7 +177,7 @@ impl<'a> MemorySide<'a> {
         slice::Config {
             bytes: l2.size / l2.slices,
             associativity: l2.associativity,
-            replacement: l2.replacement.new_replacement(),
+            replacement: self.replacement.clone(),
             latency: domain_cycles(l2.hit_latency.saturating_sub(outside), khz, config).max(1),
             far_latency: domain_cycles(l2.far_latency, khz, config),
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,

@@ -7,16 +7,17 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Tile, TileBuilder};
 
 use super::engine::build_engine;
+use super::factory::{BeforeL1Ports, Factory};
 use super::gpc::SmCluster;
 use super::subcore::{SubcorePorts, SubcoreSlots, build_subcore, warps};
-use super::wiring::{Block, Blocks, L1_REQUEST, L1_RESPONSE, SHARED, TRAP};
+use super::wiring::{Block, Blocks, L1_REQUEST, L1_RESPONSE, OWN_REQUEST, OWN_RESPONSE, SHARED, TRAP};
 use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
 use crate::proto::warp::WarpInst;
 use crate::sm::cta::{self, CtaManager};
-use crate::sm::l1::{self, L1};
+use crate::sm::l1;
 use crate::sm::lsu::shared::{self, SharedMemory};
 use crate::sm::lsu::unit::{self, Lsu};
 
@@ -40,12 +41,15 @@ pub(super) struct SmSlots<'a> {
 
 impl<'a> SmSlots<'a> {
     /// No sub-core yet.
-    pub(super) fn new(config: &'a GpuConfig, path: Path) -> Self {
+    pub(super) fn new(config: &'a GpuConfig, path: Path, factory: &Factory) -> Self {
         let mut tile = TileBuilder::new();
         let mut blocks = Blocks::new(config, path);
         blocks.reserve(&mut tile, &[Block::Cta, Block::Lsu, Block::L1, Block::Shared]);
         if config.cluster.max_ctas > 0 {
             blocks.reserve(&mut tile, &[Block::Tma]);
+        }
+        if factory.has_before_l1() {
+            blocks.reserve(&mut tile, &[Block::BeforeL1]);
         }
         SmSlots { tile, blocks }
     }
@@ -60,7 +64,13 @@ struct SmPorts {
 }
 
 /// Builds the `number`-th SM in its tile.
-pub(super) fn build_sm(slots: SmSlots<'_>, number: u16, map: &Arc<AddressMap>, neighbours: SmNeighbours) -> Tile {
+pub(super) fn build_sm(
+    slots: SmSlots<'_>,
+    number: u16,
+    map: &Arc<AddressMap>,
+    factory: &Factory,
+    neighbours: SmNeighbours,
+) -> Tile {
     let SmSlots { mut tile, blocks } = slots;
     let Blocks { config, path, .. } = &blocks;
     let subcores: Vec<_> = (0..config.sm.subcores as usize)
@@ -68,17 +78,18 @@ pub(super) fn build_sm(slots: SmSlots<'_>, number: u16, map: &Arc<AddressMap>, n
         .collect();
     let mut ends = SubcorePorts::default();
     for (n, subcore) in subcores.iter().enumerate() {
-        build_subcore(subcore, &blocks, (number, n as u8), &mut tile, &mut ends);
+        build_subcore(subcore, &blocks, (number, n as u8), factory, &mut tile, &mut ends);
     }
-    let ports = join_blocks(&blocks, neighbours, ends, &mut tile);
+    let lsu_l1 = join_lsu_and_l1(&blocks, factory, &mut tile);
+    let ports = join_blocks(&blocks, neighbours, ends, lsu_l1, &mut tile);
     let cta = CtaManager::new(path.child("cta"), cta_config(config), ports.cta);
     blocks.fill(&mut tile, Block::Cta, cta);
     let lsu = Lsu::new(path.child("lsu"), lsu_config(config, number), ports.lsu);
     blocks.fill(&mut tile, Block::Lsu, lsu);
     let shared = SharedMemory::new(path.child("shared"), shared_config(config), ports.shared);
     blocks.fill(&mut tile, Block::Shared, shared);
-    let l1 = L1::new(path.child("l1"), l1_config(config, number, map), ports.l1);
-    blocks.fill(&mut tile, Block::L1, l1);
+    let l1 = factory.build_l1(path.child("l1"), l1_config(config, number, map), ports.l1);
+    blocks.fill_boxed(&mut tile, Block::L1, l1);
     tile.build()
 }
 
@@ -110,11 +121,40 @@ fn join_cluster(
     }
 }
 
+/// One end of a pair of links for packets.
+type PacketPorts = (OutPort<Box<Packet>>, InPort<Box<Packet>>);
+
+/// Joins the LSU and the L1, directly or through the factory's component. Gives the ends of the LSU, then those of the L1.
+fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -> [PacketPorts; 2] {
+    if !factory.has_before_l1() {
+        let (to_l1, from_lsu) = sm.join(&L1_REQUEST);
+        let (to_lsu, from_l1) = sm.join(&L1_RESPONSE);
+        return [(to_l1, from_l1), (to_lsu, from_lsu)];
+    }
+    let (lsu_out, from_lsu) = sm.join(&OWN_REQUEST);
+    let (to_lsu, lsu_in) = sm.join(&OWN_RESPONSE);
+    let (to_l1, l1_in) = sm.join(&L1_REQUEST.from(Block::BeforeL1));
+    let (l1_out, from_l1) = sm.join(&L1_RESPONSE.to(Block::BeforeL1));
+    let ports = BeforeL1Ports {
+        from_lsu,
+        to_l1,
+        from_l1,
+        to_lsu,
+    };
+    sm.fill_boxed(tile, Block::BeforeL1, factory.build_before_l1(&sm.path, ports));
+    [(lsu_out, lsu_in), (l1_out, l1_in)]
+}
+
 /// Joins the blocks that the sub-cores share.
-fn join_blocks(sm: &Blocks<'_>, neighbours: SmNeighbours, subcores: SubcorePorts, tile: &mut TileBuilder) -> SmPorts {
+fn join_blocks(
+    sm: &Blocks<'_>,
+    neighbours: SmNeighbours,
+    subcores: SubcorePorts,
+    lsu_l1: [PacketPorts; 2],
+    tile: &mut TileBuilder,
+) -> SmPorts {
     let (to_shared, from_lsu) = sm.join(&SHARED);
-    let (to_l1, requests) = sm.join(&L1_REQUEST);
-    let (responses, answer) = sm.join(&L1_RESPONSE);
+    let [(to_l1, answer), (responses, requests)] = lsu_l1;
     let (trap, traps) = sm.join(&TRAP);
     let cluster = neighbours.cluster;
     let cluster = cluster.map_or_else(ClusterEnds::default, |cluster| {

@@ -5,6 +5,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_isa::opcode::Pipe;
 
+use super::factory::Factory;
 use super::wiring::{
     ACK, BRANCH, BRANCH_SPENT, BULK_DONE, Block, Blocks, COMMAND, EVENT, ISSUE, MEMORY, MEMORY_DONE, PIPE, PIPE_DONE,
     PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, START,
@@ -63,6 +64,7 @@ pub(super) fn build_subcore(
     slots: &SubcoreSlots<'_>,
     sm: &Blocks<'_>,
     (number, subcore): (u16, u8),
+    factory: &Factory,
     tile: &mut TileBuilder,
     ends: &mut SubcorePorts,
 ) {
@@ -79,8 +81,11 @@ pub(super) fn build_subcore(
         resolved: branches,
         ack: keep_output(&mut ends.ack, here.join_to(sm, &ACK)),
     };
-    let config = scheduler_config(here.config, subcore);
-    let scheduler = Scheduler::new(here.path.child("scheduler"), config, ports);
+    let path = here.path.child("scheduler");
+    let mut scheduler = Scheduler::new(path.clone(), scheduler_config(here.config, subcore), ports);
+    if let Some(own) = factory.build_policy(&path) {
+        scheduler.set_policy(own);
+    }
     here.fill(tile, Block::Scheduler, scheduler);
     let ports = dispatch::Ports {
         start: keep_output(&mut ends.start, here.join_to(sm, &START)),

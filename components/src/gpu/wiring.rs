@@ -26,6 +26,7 @@ pub(super) enum Block {
     GigaThread,
     Cta,
     Lsu,
+    BeforeL1,
     L1,
     Shared,
     Tma,
@@ -93,6 +94,8 @@ links! {
     SHARED:            Box<WarpInst>       = "shared",           1,             2,             Lsu -> Shared;
     L1_REQUEST:        Box<Packet>       = "l1.request",       1,             2,             Lsu -> L1;
     L1_RESPONSE:       Box<Packet>       = "lsu.answer",       1,             4,             L1 -> Lsu;
+    OWN_REQUEST:       Box<Packet>       = "own.request",      1,             2,             Lsu -> BeforeL1;
+    OWN_RESPONSE:      Box<Packet>       = "own.answer",       1,             4,             BeforeL1 -> Lsu;
     TRAP:              Box<Trap>         = "cta.trap",         1,             4,             Lsu -> Cta;
     PLACED:            ClusterPlaced            = "lsu.seated",       1,             2,             Cta -> Lsu;
     TMA:               Box<WarpInst>       = "tma",              1,             2,             Lsu -> Tma;
@@ -195,6 +198,18 @@ fn xbar_latency(config: &GpuConfig) -> u32 {
     (cycles.div_ceil(config.clocks.l2_khz.into()) as u32).max(2)
 }
 
+impl<T> Link<T> {
+    /// The same link from another block.
+    pub(super) fn from(self, from: Block) -> Self {
+        Link { from, ..self }
+    }
+
+    /// The same link to another block.
+    pub(super) fn to(self, to: Block) -> Self {
+        Link { to, ..self }
+    }
+}
+
 /// Blocks of one owner, each with its place in a tile.
 pub(super) struct Blocks<'a> {
     pub config: &'a GpuConfig,
@@ -225,9 +240,14 @@ impl<'a> Blocks<'a> {
 
     /// Puts a component into the place of its block.
     pub(super) fn fill(&self, tile: &mut TileBuilder, block: Block, component: impl Component + 'static) {
+        self.fill_boxed(tile, block, Box::new(component));
+    }
+
+    /// As [`Blocks::fill`], for a component of any type.
+    pub(super) fn fill_boxed(&self, tile: &mut TileBuilder, block: Block, component: Box<dyn Component>) {
         let found = self.slots.iter().find(|(of, _)| *of == block);
         let (_, slot) = found.unwrap_or_else(|| panic!("{}: {block:?} has no place", self.path));
-        tile.fill(slot, component);
+        tile.fill_boxed(slot, component);
     }
 
     /// Whether a block is here.

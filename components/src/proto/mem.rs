@@ -16,6 +16,9 @@ pub const SECTORS: usize = LINE / SECTOR;
 /// Set in the tags of packets of the bulk copy engine, by which its L1 tells them from the LSU's.
 pub const BULK_TAG: u32 = 1 << 30;
 
+/// Tag of packets that a component between LSU and L1 sends of its own: no packet of the LSU has it.
+pub const OWN_TAG: u32 = 1 << 29;
+
 /// What a packet wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketKind {

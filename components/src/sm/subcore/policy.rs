@@ -1,59 +1,178 @@
-//! Which of the eligible warps issues.
+//! Warp scheduling policies: which of the eligible warps of a sub-core issues.
+//!
+//! | Preset word (`sm.scheduler`) | Policy | Chooses |
+//! |---|---|---|
+//! | `loose-round-robin` | [`LooseRoundRobin`] | the next eligible slot after the one that issued last |
+//! | `greedy-then-oldest` | [`GreedyThenOldest`] | the warp that issued last while it is eligible, then the oldest |
+//! | `oldest-first` | [`OldestFirst`] | the oldest |
+//!
+//! An own policy implements [`SchedulingPolicy`] and is registered with [`Factory`](crate::gpu::Factory):
+//!
+//! ```
+//! use warpwave_components::sm::subcore::policy::{Eligible, SchedulingPolicy};
+//!
+//! struct YoungestFirst;
+//!
+//! impl SchedulingPolicy for YoungestFirst {
+//!     fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
+//!         eligible.by_age().next_back().expect("one warp is eligible")
+//!     }
+//! }
+//!
+//! let eligible = Eligible { slots: 0b0101, last: 1, residents: &[2, 1, 0] };
+//! assert_eq!(YoungestFirst.choose(&eligible), 0);
+//! ```
 
 use crate::config::SchedulerPolicy;
 
-/// The choice of a scheduler, and what it remembers for it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Policy {
-    kind: SchedulerPolicy,
-    last: usize,
-    /// Resident warps, oldest first.
-    by_age: Vec<u8>,
+/// The warps that a policy chooses from.
+#[derive(Clone, Copy, Debug)]
+pub struct Eligible<'a> {
+    /// Slots of the warps whose next instruction can issue, bit i for slot i. At least one bit is set.
+    pub slots: u32,
+    /// Slot of the warp that issued last.
+    pub last: usize,
+    /// Slots of all resident warps, oldest first.
+    pub residents: &'a [u8],
 }
 
-impl Policy {
-    /// A policy for a scheduler without warps.
-    pub fn new(kind: SchedulerPolicy, warps: usize) -> Self {
-        Policy {
-            kind,
-            last: 0,
-            by_age: Vec::with_capacity(warps),
+impl Eligible<'_> {
+    /// Whether the warp in `slot` is eligible.
+    #[inline]
+    pub fn contains(&self, slot: usize) -> bool {
+        self.slots.checked_shr(slot as u32).is_some_and(|slots| slots & 1 == 1)
+    }
+
+    /// Slots of the eligible warps, oldest first.
+    pub fn by_age(&self) -> impl DoubleEndedIterator<Item = usize> {
+        let slots = self.residents.iter().map(|&slot| usize::from(slot));
+        slots.filter(|&slot| self.contains(slot))
+    }
+
+    /// Slot of the oldest eligible warp.
+    #[inline]
+    pub fn oldest(&self) -> usize {
+        self.by_age().next().expect("an eligible warp is resident")
+    }
+}
+
+/// Chooses the warp that issues.
+pub trait SchedulingPolicy: Send {
+    /// Chooses one eligible slot. Called once for each instruction that issues, never in other cycles.
+    fn choose(&mut self, eligible: &Eligible<'_>) -> usize;
+
+    /// Returns to the state after construction.
+    fn reset(&mut self) {}
+}
+
+/// The next eligible slot after the one that issued last.
+pub struct LooseRoundRobin;
+
+impl SchedulingPolicy for LooseRoundRobin {
+    #[inline]
+    fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
+        let above = eligible.slots & u32::MAX.checked_shl(eligible.last as u32 + 1).unwrap_or(0);
+        let slots = if above != 0 { above } else { eligible.slots };
+        slots.trailing_zeros() as usize
+    }
+}
+
+/// The warp that issued last while it is eligible, then the oldest.
+pub struct GreedyThenOldest;
+
+impl SchedulingPolicy for GreedyThenOldest {
+    #[inline]
+    fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
+        match eligible.contains(eligible.last) {
+            true => eligible.last,
+            false => eligible.oldest(),
+        }
+    }
+}
+
+/// The oldest eligible warp.
+pub struct OldestFirst;
+
+impl SchedulingPolicy for OldestFirst {
+    #[inline]
+    fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
+        eligible.oldest()
+    }
+}
+
+/// The policy of a scheduler: one that a preset names, or a user's own.
+enum Policy {
+    Named(SchedulerPolicy),
+    Own(Box<dyn SchedulingPolicy>),
+}
+
+impl SchedulingPolicy for Policy {
+    #[inline]
+    fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
+        match self {
+            Policy::Named(SchedulerPolicy::LooseRoundRobin) => LooseRoundRobin.choose(eligible),
+            Policy::Named(SchedulerPolicy::GreedyThenOldest) => GreedyThenOldest.choose(eligible),
+            Policy::Named(SchedulerPolicy::OldestFirst) => OldestFirst.choose(eligible),
+            Policy::Own(policy) => policy.choose(eligible),
         }
     }
 
-    /// A warp has come: the youngest.
+    fn reset(&mut self) {
+        if let Policy::Own(policy) = self {
+            policy.reset();
+        }
+    }
+}
+
+/// The policy of a scheduler with the warps that it orders.
+pub struct WarpSelector {
+    policy: Policy,
+    last: usize,
+    /// Resident warps, oldest first.
+    residents: Vec<u8>,
+}
+
+impl WarpSelector {
+    /// A selector without warps.
+    pub fn new(policy: SchedulerPolicy, warps: usize) -> Self {
+        WarpSelector {
+            policy: Policy::Named(policy),
+            last: 0,
+            residents: Vec::with_capacity(warps),
+        }
+    }
+
+    /// Chooses by an own policy from now on.
+    pub fn set_policy(&mut self, own: Box<dyn SchedulingPolicy>) {
+        self.policy = Policy::Own(own);
+    }
+
+    /// Adds a warp, the youngest.
     pub fn add(&mut self, warp: usize) {
-        self.by_age.push(warp as u8);
+        self.residents.push(warp as u8);
     }
 
-    /// A warp has gone.
+    /// Removes a warp.
     pub fn remove(&mut self, warp: usize) {
-        self.by_age.retain(|&w| w as usize != warp);
+        self.residents.retain(|&w| w as usize != warp);
     }
 
-    /// Forgets all warps.
+    /// Removes all warps.
     pub fn clear(&mut self) {
-        self.by_age.clear();
+        self.residents.clear();
         self.last = 0;
+        self.policy.reset();
     }
 
     /// Chooses one of a non-empty set of resident warps, bit i for slot i.
     #[inline]
     pub fn choose(&mut self, eligible: u32) -> usize {
-        let warp = match self.kind {
-            SchedulerPolicy::LooseRoundRobin => next_after(eligible, self.last),
-            SchedulerPolicy::GreedyThenOldest if eligible >> self.last & 1 == 1 => self.last,
-            SchedulerPolicy::GreedyThenOldest | SchedulerPolicy::OldestFirst => self.oldest(eligible),
-        };
-        self.last = warp;
-        warp
-    }
-
-    /// The oldest of a non-empty set of resident warps.
-    #[inline]
-    pub fn oldest(&self, set: u32) -> usize {
-        let found = self.by_age.iter().find(|&&w| set >> w & 1 == 1);
-        *found.expect("a chosen warp is resident") as usize
+        self.last = self.policy.choose(&Eligible {
+            slots: eligible,
+            last: self.last,
+            residents: &self.residents,
+        });
+        self.last
     }
 
     /// The youngest of a non-empty set of resident warps.
@@ -62,23 +181,17 @@ impl Policy {
         if set.is_power_of_two() {
             return set.trailing_zeros() as usize;
         }
-        let found = self.by_age.iter().rev().find(|&&w| set >> w & 1 == 1);
+        let found = self.residents.iter().rev().find(|&&w| set >> w & 1 == 1);
         *found.expect("a chosen warp is resident") as usize
     }
-}
-
-/// The first member above `last`, else the lowest.
-fn next_after(set: u32, last: usize) -> usize {
-    let above = set & u32::MAX.checked_shl(last as u32 + 1).unwrap_or(0);
-    (if above != 0 { above } else { set }).trailing_zeros() as usize
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn policy(kind: SchedulerPolicy) -> Policy {
-        let mut policy = Policy::new(kind, 4);
+    fn policy(kind: SchedulerPolicy) -> WarpSelector {
+        let mut policy = WarpSelector::new(kind, 4);
         [2, 0, 3, 1].into_iter().for_each(|w| policy.add(w));
         policy
     }

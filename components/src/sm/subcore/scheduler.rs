@@ -58,7 +58,7 @@ use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent};
 use crate::sm::subcore::ibuffer::IBuffers;
-use crate::sm::subcore::policy::Policy;
+use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
 use crate::sm::subcore::warp::{Warp, Warps};
 use ready::{PLACES, Ready};
 use view::LastTick;
@@ -117,7 +117,7 @@ pub struct Scheduler {
     arrivals: ArrivalMask,
     log: Log,
     /// Chooses among the eligible warps. Has state of its own, and its own `clear`.
-    policy: Policy,
+    selector: WarpSelector,
     state: State,
 }
 
@@ -194,7 +194,7 @@ impl Scheduler {
         assert_eq!(arrivals.add(&ports.release), RELEASE);
         assert_eq!(arrivals.add(&ports.resolved), RESOLVED);
         Scheduler {
-            policy: Policy::new(config.policy, n),
+            selector: WarpSelector::new(config.policy, n),
             state: State::new(&config),
             arrivals,
             log: Log::default(),
@@ -202,6 +202,11 @@ impl Scheduler {
             config,
             ports,
         }
+    }
+
+    /// Chooses by an own policy from now on, not by that of the configuration.
+    pub fn set_policy(&mut self, own: Box<dyn SchedulingPolicy>) {
+        self.selector.set_policy(own);
     }
 
     /// Sends events to `log` from now on.
@@ -220,8 +225,8 @@ impl Scheduler {
     }
 
     fn fetch(&mut self, now: Cycle) {
-        let policy = &self.policy;
-        if let Some(slot) = self.state.ibuffers.fetch(now, |set| policy.youngest(set)) {
+        let selector = &self.selector;
+        if let Some(slot) = self.state.ibuffers.fetch(now, |set| selector.youngest(set)) {
             self.emit(now, slot, EventKind::Fetch);
         }
     }
@@ -244,7 +249,7 @@ impl Scheduler {
     }
 }
 
-warpwave_hw::warm!(Scheduler: policy; state, ports);
+warpwave_hw::warm!(Scheduler: selector; state, ports);
 
 impl Component for Scheduler {
     fn path(&self) -> &Path {
@@ -266,7 +271,7 @@ impl Component for Scheduler {
 
     fn reset(&mut self) {
         self.state = State::new(&self.config);
-        self.policy.clear();
+        self.selector.clear();
         self.ports.clear_inputs();
     }
 

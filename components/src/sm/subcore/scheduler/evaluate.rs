@@ -92,7 +92,7 @@ impl Scheduler {
                 self.charge_stall(slot, state, cycles, at);
             }
             self.emit(at, slot, EventKind::End);
-            self.policy.remove(slot);
+            self.selector.remove(slot);
             let state = &mut self.state;
             state.exited &= !(1 << slot);
             state.last_tick.retired |= 1 << slot;

@@ -64,7 +64,12 @@ impl Scheduler {
 
     fn issue_one(&mut self, eligible: u32, n: u32, now: Cycle) {
         let (stall, held) = if self.ports.issue.has_room(now) {
-            let slot = self.policy.choose(eligible);
+            let slot = self.selector.choose(eligible);
+            assert!(
+                slot < 32 && eligible >> slot & 1 == 1,
+                "{}: in cycle {now} the scheduling policy chose slot {slot}, not one of the eligible slots {eligible:#b}",
+                self.path
+            );
             self.state.stats.eligible_warps += u64::from(n);
             self.state.stats.stalls.charge(WarpState::Selected, 1);
             self.issue_warp(slot, now);

@@ -97,7 +97,7 @@ impl Scheduler {
         let slot = start.warp as usize;
         let (grid, block, index) = (start.grid.id, start.block, start.index);
         self.emit(now, slot, EventKind::Start { grid, block, index });
-        self.policy.add(slot);
+        self.selector.add(slot);
         let state = &mut self.state;
         state.warps.start(start, now);
         state.ibuffers.jump(slot);
