@@ -248,29 +248,7 @@ impl<'a> Bench<'a> {
         before: &Counts,
         tell: &mut dyn FnMut(Cycle) -> bool,
     ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
-        let facts = facts(&grid, self.gpu.config());
-        let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
-        let ended = self.gpu.launch_or_freeze(grid, limit, tell).map(drop);
-        let counts = before.again(self.gpu.components());
-        if ended.is_err() {
-            self.gpu.reset();
-        }
-        let run = LaunchRun {
-            entry,
-            grid: sizes,
-            block,
-            cycles: self.gpu.latest().cycles(),
-            counts: counts.since(before),
-            facts,
-            printed: if ended.is_ok() { self.printed() } else { String::new() },
-        };
-        (run, counts, ended)
-    }
-
-    /// What the last launch printed; nothing is left of it.
-    fn printed(&self) -> String {
-        let take = |buffer| host::print::take(self.gpu.storage(), buffer);
-        self.placement.print.map(take).unwrap_or_default()
+        run_grid(&mut self.gpu, self.placement.print, grid, limit, before, tell)
     }
 
     /// What a copy of memory holds that launches without time printed.
@@ -307,6 +285,37 @@ pub(crate) fn grids(
             .map_err(|error| BenchError::Launch { index, error })
     };
     scenario.launches.iter().enumerate().map(grid).collect()
+}
+
+/// Runs one launch: what it showed, the counters after it, and whether it came to its end. `before` has the counters before it, and
+/// `print` the address of the buffer that `vprintf` writes to.
+pub(crate) fn run_grid(
+    gpu: &mut Gpu,
+    print: Option<u64>,
+    grid: Grid,
+    limit: Option<u64>,
+    before: &Counts,
+    tell: &mut dyn FnMut(Cycle) -> bool,
+) -> (LaunchRun, Counts, Result<(), LaunchError>) {
+    let facts = facts(&grid, gpu.config());
+    let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
+    let ended = gpu.launch_or_freeze(grid, limit, tell).map(drop);
+    let counts = before.again(gpu.components());
+    if ended.is_err() {
+        gpu.reset();
+    }
+    let take = |buffer| host::print::take(gpu.storage(), buffer);
+    let printed = print.filter(|_| ended.is_ok()).map(take);
+    let run = LaunchRun {
+        entry,
+        grid: sizes,
+        block,
+        cycles: gpu.latest().cycles(),
+        counts: counts.since(before),
+        facts,
+        printed: printed.unwrap_or_default(),
+    };
+    (run, counts, ended)
 }
 
 fn facts(grid: &Grid, config: &GpuConfig) -> LaunchFacts {

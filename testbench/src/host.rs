@@ -21,6 +21,7 @@ pub mod printf;
 
 pub use error::{ClusterFault, HostError};
 pub use launch::grid;
+pub(crate) use memory::allocate;
 pub use memory::{Placement, Region};
 
 #[cfg(test)]

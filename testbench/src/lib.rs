@@ -1,7 +1,30 @@
-//! The host and the laboratory: scenarios, the reference, reports.
+//! A GPU, simulated cycle by cycle: a library that runs kernels, and the laboratory around it.
 //!
-//! Read in this order: [`scenario`] (the input), [`host`] (what a driver does), [`reference`](mod@reference) (the program without time),
+//! ```
+//! use warpwave::gpu::Gpu;
+//!
+//! let ptx = include_str!("../examples/saxpy.ptx");
+//! let mut gpu = Gpu::preset("h100-sxm5")?;
+//! let module = gpu.load(ptx)?;
+//! let (x, y) = (gpu.buffer(&[1.0f32, 2.0, 3.0])?, gpu.buffer(&[10.0f32, 20.0, 30.0])?);
+//! let report = gpu.launch(&module, "saxpy", (1, 32), &[&3u32, &2.0f32, &x, &y])?;
+//! assert_eq!(gpu.read(&y), [12.0, 24.0, 36.0]);
+//!
+//! // One warp, three lanes in use: two loads and a store of one sector each.
+//! assert_eq!(report.metric("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"), Some(2.0));
+//! println!("{} cycles", report.cycles());
+//! # Ok::<(), warpwave::gpu::GpuError>(())
+//! ```
+//!
+//! [`gpu`] is that front, with own policies, own components and events for closures; `examples/` shows each.
+//!
+//! The laboratory runs scenarios. Read in this order: [`scenario`] (the input), [`host`] (what a driver does), [`reference`](mod@reference) (the program without time),
 //! [`lockstep`] (compares the two), [`mod@bench`] (runs a scenario), [`report`] (says what happened).
+
+pub use warpwave_components as components;
+pub use warpwave_hw as hw;
+
+pub mod gpu;
 
 pub mod scenario;
 

@@ -61,6 +61,22 @@ impl Placement {
         })
     }
 
+    /// Allocates and fills the module's variables, for launches whose arguments are addresses.
+    ///
+    /// # Errors
+    /// If memory is full.
+    pub fn of_module(program: &Module, storage: &Storage) -> Result<Placement, HostError> {
+        let mut regions = Vec::new();
+        let (globals, banks) = module::place(&[], program, storage, &mut regions)?;
+        Ok(Placement {
+            buffers: Vec::new(),
+            globals,
+            print: module::address_of(program, &banks, print::BUFFER),
+            banks,
+            regions,
+        })
+    }
+
     /// Everything whose bytes a run may change: buffers, then globals in device memory, each with its address.
     pub fn of<'a>(&'a self, scenario: &'a Scenario) -> impl Iterator<Item = (&'a Buffer, u64)> {
         let buffers = scenario.buffers.iter().zip(self.buffers.iter().copied());
@@ -69,7 +85,7 @@ impl Placement {
     }
 }
 
-pub(super) fn allocate(storage: &Storage, name: &str, bytes: u64) -> Result<u64, HostError> {
+pub(crate) fn allocate(storage: &Storage, name: &str, bytes: u64) -> Result<u64, HostError> {
     storage.allocate(bytes).ok_or_else(|| HostError::OutOfMemory {
         name: name.to_owned(),
         need: bytes,

@@ -6,7 +6,7 @@ use super::{latency, metrics, stalls};
 use crate::bench::{LaunchRun, Run, StopReason};
 
 /// The metrics of the summary, each with a plain name.
-const HEADLINES: [(&str, &str); 15] = [
+pub(crate) const HEADLINES: [(&str, &str); 15] = [
     ("instructions executed", "smsp__inst_executed.sum"),
     ("per cycle and SM, active", "sm__inst_executed.avg.per_cycle_active"),
     ("issue slots used", "sm__inst_issued.avg.pct_of_peak_sustained_active"),

@@ -1,0 +1,122 @@
+//! Puts an own component between the LSU and the L1 of each SM: a prefetcher that asks for the next line.
+//!
+//! A component implements [`Component`]: once a cycle, `tick` takes what has arrived and sends what leaves, through bounded links.
+//! The prefetcher passes every packet on. After a load of the LSU it sends a load of its own for the next line, with the tag
+//! [`OWN_TAG`], and keeps the response. The L1 does the rest, so no value can change.
+//!
+//! ```sh
+//! cargo run --release --example own_prefetcher
+//! ```
+
+use warpwave::components::preset;
+use warpwave::components::proto::mem::{LINE, OWN_TAG, Packet, PacketKind};
+use warpwave::gpu::{BeforeL1Ports, Factory, Gpu, GpuError};
+use warpwave::hw::component::{Activity, Component};
+use warpwave::hw::link::wires::{Show, Wires};
+use warpwave::hw::path::Path;
+use warpwave::hw::probe::Probe;
+use warpwave::hw::stats::Report;
+use warpwave::hw::time::Cycle;
+
+struct NextLine {
+    path: Path,
+    ports: BeforeL1Ports,
+    /// Line and sectors to prefetch in the next cycle without a packet of the LSU.
+    next: Option<(u64, u8)>,
+    prefetches: u64,
+}
+
+warpwave::hw::warm!(NextLine);
+
+impl Component for NextLine {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        let ports = &mut self.ports;
+        while ports.to_lsu.has_room(now)
+            && let Some(packet) = ports.from_l1.recv(now)
+        {
+            if packet.tag != OWN_TAG {
+                ports.to_lsu.send(now, packet);
+            }
+        }
+        if ports.to_l1.has_room(now) {
+            if let Some(packet) = ports.from_lsu.recv(now) {
+                if packet.kind == PacketKind::Load {
+                    self.next = Some((packet.line + LINE as u64, packet.sectors));
+                }
+                ports.to_l1.send(now, packet);
+            } else if let Some((line, sectors)) = self.next.take() {
+                self.prefetches += 1;
+                let (tag, blank) = (OWN_TAG, Packet::blank());
+                let prefetch = Packet {
+                    line,
+                    sectors,
+                    tag,
+                    ..blank
+                };
+                ports.to_l1.send(now, Box::new(prefetch));
+            }
+        }
+        let is_waiting = ports.from_lsu.is_ready(now) || ports.from_l1.is_ready(now);
+        Activity::busy_if(self.next.is_some() || is_waiting)
+    }
+
+    fn reset(&mut self) {
+        self.ports.clear_inputs();
+        (self.next, self.prefetches) = (None, 0);
+    }
+
+    fn is_quiescent(&self) -> bool {
+        self.next.is_none()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.vector("next_line", 48, self.next.map(|(line, _)| line));
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        report.count("prefetches", self.prefetches);
+    }
+
+    fn ports(&mut self, wires: &mut dyn Wires) {
+        self.ports.show(wires);
+    }
+}
+
+const LINES: u32 = 64;
+
+/// Gives the cycles, and the prefetches where there is a prefetcher.
+fn run(factory: &Factory) -> Result<(u64, Option<u64>), GpuError> {
+    let mut gpu = Gpu::with_own(preset::load("tiny", &[])?.config, factory)?;
+    let module = gpu.load(include_str!("walk.ptx"))?;
+    let data = gpu.buffer(&[3u32; LINES as usize * 32])?;
+    let sums = gpu.buffer(&[0u32; 32])?;
+    let report = gpu.launch(&module, "walk", (1, 32), &[&data, &sums, &LINES, &1u32])?;
+    assert_eq!(gpu.read(&sums), [3 * LINES; 32]);
+    Ok((report.cycles(), report.counter("prefetcher", "prefetches")))
+}
+
+/// Compares the machine with the prefetcher to that without.
+pub fn main() -> Result<(), GpuError> {
+    let (plain, none) = run(&Factory::new())?;
+    let factory = Factory::new().before_l1("prefetcher", |path, ports| NextLine {
+        path,
+        ports,
+        next: None,
+        prefetches: 0,
+    });
+    let (own, prefetches) = run(&factory)?;
+    println!("{:<14} {plain:>8} cycles", "plain");
+    println!(
+        "{:<14} {own:>8} cycles, {} prefetches",
+        "next line",
+        prefetches.unwrap_or(0)
+    );
+    // One prefetch for each load. Half of the time of each miss, or more, passes before the load.
+    assert_eq!((none, prefetches), (None, Some(LINES.into())));
+    assert!(own < plain, "{own} cycles with the prefetcher, {plain} without");
+    Ok(())
+}

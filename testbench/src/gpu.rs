@@ -1,0 +1,243 @@
+//! A GPU for programs: load PTX, make buffers from slices, launch, read the report.
+//!
+//! The crate's front page shows it. Own policies and components come from a [`Factory`]; `examples/` has one of each.
+
+mod args;
+mod error;
+mod subscribe;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::gpu::Gpu as Machine;
+pub use warpwave_components::gpu::{BeforeL1Ports, Factory};
+use warpwave_components::preset;
+use warpwave_hw::time::Cycle;
+use warpwave_ptx::Module as Ptx;
+
+use crate::bench::{LaunchRun, run_grid};
+use crate::host::{self, Placement};
+use crate::report::counts::Counts;
+use crate::report::metrics;
+use crate::report::text::HEADLINES;
+use crate::scenario::{Arg, Launch};
+pub use args::{Buffer, Dims, Element, KernelArg, Shape};
+pub use error::GpuError;
+pub use subscribe::Event;
+use subscribe::Subscription;
+
+/// A simulated GPU with its device memory.
+pub struct Gpu {
+    machine: Machine,
+    counts: Counts,
+    launches: u32,
+    cycle_limit: Option<u64>,
+    subscription: Option<Subscription>,
+}
+
+/// A PTX text whose variables are in device memory.
+pub struct Module {
+    ptx: Ptx,
+    placement: Placement,
+}
+
+impl Gpu {
+    /// Builds the GPU of a built-in preset, or of a preset file by its path.
+    ///
+    /// # Errors
+    /// If there is no such preset, or it is faulty.
+    pub fn preset(name: &str) -> Result<Self, GpuError> {
+        Gpu::with_own(preset::load(name, &[])?.config, &Factory::new())
+    }
+
+    /// Builds a GPU from any configuration, with the parts that `factory` replaces.
+    ///
+    /// # Errors
+    /// If the configuration is faulty.
+    pub fn with_own(config: GpuConfig, factory: &Factory) -> Result<Self, GpuError> {
+        let faults = config.check();
+        if !faults.is_empty() {
+            return Err(GpuError::Config(faults));
+        }
+        let machine = Machine::with_own(config, factory);
+        Ok(Gpu {
+            counts: Counts::of(machine.components()),
+            machine,
+            launches: 0,
+            cycle_limit: None,
+            subscription: None,
+        })
+    }
+
+    /// The machine, to set its quantum or to look at its components.
+    pub fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    /// Simulates on this many host threads. No result depends on it.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.machine.clock_mut().set_threads(threads.max(1));
+    }
+
+    /// Ends a launch with an error after this many cycles.
+    pub fn limit_cycles(&mut self, cycles: u64) {
+        self.cycle_limit = Some(cycles);
+    }
+
+    /// Tells `subscriber` of every event of later launches: of warps and instructions, and of memory requests.
+    ///
+    /// Events come in the order of cycles, within a cycle in the order of SMs, and within an SM in a fixed order. The order is
+    /// the same for any number of threads. The simulation is slower while somebody subscribes.
+    pub fn subscribe(&mut self, subscriber: impl FnMut(&Event) + 'static) {
+        let new = || Subscription::new(&mut self.machine);
+        let subscription = self.subscription.get_or_insert_with(new);
+        subscription.subscribers.push(Box::new(subscriber));
+    }
+
+    /// Compiles a PTX text and puts its variables into device memory.
+    ///
+    /// # Errors
+    /// If it is not PTX, if it is too new for this GPU, or if memory is full.
+    pub fn load(&mut self, ptx: &str) -> Result<Module, GpuError> {
+        let refuse = |findings| GpuError::Ptx {
+            findings,
+            text: ptx.to_owned(),
+        };
+        let module = warpwave_ptx::compile(ptx).map_err(refuse)?;
+        let too_new = module.too_new_for(self.machine.config().compute_capability());
+        if !too_new.is_empty() {
+            return Err(refuse(too_new));
+        }
+        Ok(Module {
+            placement: Placement::of_module(&module, self.machine.storage())?,
+            ptx: module,
+        })
+    }
+
+    /// Makes a buffer with these elements.
+    ///
+    /// # Errors
+    /// If memory is full.
+    pub fn buffer<T: Element>(&mut self, elements: &[T]) -> Result<Buffer<T>, GpuError> {
+        let bytes = args::to_bytes(elements);
+        let storage = self.machine.storage();
+        let address = host::allocate(storage, "a buffer", bytes.len() as u64)?;
+        storage.write(address, &bytes);
+        Ok(Buffer {
+            address,
+            len: elements.len(),
+            element: PhantomData,
+        })
+    }
+
+    /// Copies a buffer to the host.
+    pub fn read<T: Element>(&self, buffer: &Buffer<T>) -> Vec<T> {
+        let mut bytes = vec![0; buffer.bytes()];
+        self.machine.storage().read(buffer.address, &mut bytes);
+        args::from_bytes(&bytes)
+    }
+
+    /// Copies elements to a buffer.
+    ///
+    /// # Errors
+    /// If they are not as many as the buffer has.
+    pub fn write<T: Element>(&mut self, buffer: &Buffer<T>, elements: &[T]) -> Result<(), GpuError> {
+        if elements.len() != buffer.len {
+            let (found, want) = (elements.len(), buffer.len);
+            return Err(GpuError::Length { found, want });
+        }
+        self.machine.storage().write(buffer.address, &args::to_bytes(elements));
+        Ok(())
+    }
+
+    /// Runs a kernel to its end. Caches stay as they are between launches.
+    ///
+    /// # Errors
+    /// If kernel, shape or arguments do not fit, or if the launch traps, deadlocks or reaches the cycle limit.
+    pub fn launch(
+        &mut self,
+        module: &Module,
+        kernel: &str,
+        shape: impl Into<Shape>,
+        args: &[&dyn KernelArg],
+    ) -> Result<Report, GpuError> {
+        let launch = launch(kernel, shape.into(), args)?;
+        let (storage, config) = (self.machine.storage(), self.machine.config().clone());
+        let grid = host::grid(self.launches, &launch, &module.ptx, &module.placement, storage, &config)?;
+        self.launches += 1;
+        let subscription = &mut self.subscription;
+        let mut each_step = |now: Cycle| {
+            subscription.iter_mut().for_each(|subscription| subscription.tell(now));
+            true
+        };
+        let print = module.placement.print;
+        let limit = self.cycle_limit;
+        let (run, counts, ended) = run_grid(&mut self.machine, print, grid, limit, &self.counts, &mut each_step);
+        // The machine is still: nothing earlier can come.
+        each_step(Cycle::NEVER);
+        // A reset, after an error, sets all counters to 0.
+        self.counts = match &ended {
+            Ok(()) => counts,
+            Err(_) => counts.again(self.machine.components()),
+        };
+        ended.map_err(GpuError::Launch)?;
+        Ok(Report { run, config })
+    }
+}
+
+fn launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg]) -> Result<Launch, GpuError> {
+    let (Dims(grid), Dims(block)) = (shape.grid, shape.block);
+    if grid.contains(&0) || block.contains(&0) {
+        return Err(GpuError::EmptyLaunch { grid, block });
+    }
+    Ok(Launch {
+        entry: Some(kernel.to_owned()),
+        grid,
+        block,
+        dynamic_shared_bytes: shape.dynamic_shared_bytes,
+        cluster: shape.cluster.map(|Dims(cluster)| cluster),
+        args: args.iter().map(|arg| Arg::Bytes(arg.bytes())).collect(),
+    })
+}
+
+/// What a launch showed. Its text is a table of the metrics that are asked for most.
+#[derive(Clone, Debug)]
+pub struct Report {
+    run: LaunchRun,
+    config: GpuConfig,
+}
+
+impl Report {
+    /// Core cycles from launch to end.
+    pub fn cycles(&self) -> u64 {
+        self.run.cycles
+    }
+
+    /// The value of a metric by the profiler's name. None if there is no such metric, or nothing that it could be a share of.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        metrics::find(name)?.value(&self.run.inputs(&self.config)).number()
+    }
+
+    /// A counter over all components of a kind, such as `("l1", "load_sectors_hit")`; own components are counted too.
+    pub fn counter(&self, kind: &str, name: &str) -> Option<u64> {
+        self.run.counts.sum(kind, name)
+    }
+
+    /// What the kernel printed.
+    pub fn printed(&self) -> &str {
+        &self.run.printed
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<26} {:>14} cycles", self.run.entry, self.run.cycles)?;
+        for (title, name) in HEADLINES {
+            let metric = metrics::find(name).expect("a headline is a row of the table");
+            let value = metric.value(&self.run.inputs(&self.config));
+            writeln!(f, "{title:<26} {:>14} {}", value.to_string(), metric.unit)?;
+        }
+        Ok(())
+    }
+}

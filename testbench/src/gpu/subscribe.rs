@@ -1,0 +1,87 @@
+//! Events of the machine for closures, in one order for the whole machine.
+
+use warpwave_components::gpu::Gpu;
+use warpwave_components::proto::event::{Event as WarpEvent, Request};
+use warpwave_components::proto::mem::Stage;
+use warpwave_hw::time::Cycle;
+
+use crate::watch::{Listener, Watch};
+
+/// Something that happened in an SM.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Event {
+    /// A warp started, waited, fetched, issued or ended, or an instruction of it went on.
+    Warp {
+        /// Number of the SM.
+        sm: u16,
+        /// What, when, and to which warp.
+        event: WarpEvent,
+    },
+    /// A memory request is back at the LSU.
+    Request {
+        /// Number of the SM.
+        sm: u16,
+        /// Its warp, its line, and the cycle of each stage that it passed.
+        request: Request,
+    },
+}
+
+impl Event {
+    /// The cycle.
+    pub fn at(&self) -> Cycle {
+        match self {
+            Event::Warp { event, .. } => event.at,
+            Event::Request { request, .. } => request.stamps.0[Stage::Return as usize],
+        }
+    }
+
+    /// Number of the SM.
+    pub fn sm(&self) -> u16 {
+        match self {
+            Event::Warp { sm, .. } | Event::Request { sm, .. } => *sm,
+        }
+    }
+}
+
+/// A closure that is told of events.
+pub(super) type Subscriber = Box<dyn FnMut(&Event)>;
+
+/// The subscribers of a machine.
+pub(super) struct Subscription {
+    watch: Watch,
+    /// Events that nobody was told of.
+    events: Vec<Event>,
+    pub(super) subscribers: Vec<Subscriber>,
+}
+
+impl Listener for Vec<Event> {
+    fn event(&mut self, sm: u16, event: &WarpEvent) {
+        self.push(Event::Warp { sm, event: *event });
+    }
+
+    fn request(&mut self, sm: u16, request: &Request) {
+        let request = *request;
+        self.push(Event::Request { sm, request });
+    }
+}
+
+impl Subscription {
+    pub(super) fn new(gpu: &mut Gpu) -> Self {
+        Subscription {
+            watch: Watch::begin(gpu),
+            events: Vec::new(),
+            subscribers: Vec::new(),
+        }
+    }
+
+    /// Tells what happened before cycle `now`, which every tile has reached. Each SM's events come in order, and sorting by cycle and SM keeps that order.
+    pub(super) fn tell(&mut self, now: Cycle) {
+        self.watch.collect(now, &mut [&mut self.events]);
+        self.events.sort_by_key(|event| (event.at(), event.sm()));
+        // A tile may be ahead of the others, and its requests come at once.
+        let complete = self.events.partition_point(|event| event.at() < now);
+        for event in self.events.drain(..complete) {
+            self.subscribers.iter_mut().for_each(|to| to(&event));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The library as a user sees it: the examples run, errors are typed, events come in one order, own parts take their place.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use warpwave::components::gpu::LaunchError;
+use warpwave::components::preset;
+use warpwave::components::sm::l1::L1;
+use warpwave::gpu::{Event, Factory, Gpu, GpuError};
+
+#[path = "../examples/own_prefetcher.rs"]
+mod own_prefetcher;
+#[path = "../examples/own_replacement_policy.rs"]
+mod own_replacement_policy;
+#[path = "../examples/own_scheduling_policy.rs"]
+mod own_scheduling_policy;
+#[path = "../examples/run_a_kernel.rs"]
+mod run_a_kernel;
+
+const SAXPY: &str = include_str!("../examples/saxpy.ptx");
+const WALK: &str = include_str!("../examples/walk.ptx");
+
+#[test]
+fn examples_hold_what_they_assert() {
+    run_a_kernel::main().unwrap();
+    own_scheduling_policy::main().unwrap();
+    own_replacement_policy::main().unwrap();
+    own_prefetcher::main().unwrap();
+}
+
+/// Cycles and events of two launches of `saxpy`.
+fn events(threads: usize, quantum: u64) -> (u64, Vec<Event>) {
+    let mut gpu = Gpu::preset("tiny").unwrap();
+    gpu.set_threads(threads);
+    gpu.machine_mut().clock_mut().set_quantum(quantum);
+    let events = Rc::new(RefCell::new(Vec::new()));
+    let list = Rc::clone(&events);
+    gpu.subscribe(move |event| list.borrow_mut().push(*event));
+    let module = gpu.load(SAXPY).unwrap();
+    let x = gpu.buffer(&[1.0f32; 500]).unwrap();
+    let cycles = [0, 1].map(|_| {
+        let report = gpu.launch(&module, "saxpy", (4, 128), &[&500u32, &2.0f32, &x, &x]);
+        report.unwrap().cycles()
+    });
+    (cycles.iter().sum(), events.take())
+}
+
+#[test]
+fn events_come_in_order_and_are_the_same_for_any_threads_and_quantum() {
+    let (cycles, all) = events(1, 8);
+    if let Some(pair) = all
+        .windows(2)
+        .find(|pair| (pair[0].at(), pair[0].sm()) > (pair[1].at(), pair[1].sm()))
+    {
+        panic!("out of order: {pair:?}");
+    }
+    assert!([0, 1].iter().all(|sm| all.iter().any(|event| event.sm() == *sm)));
+    assert!(all.iter().any(|event| matches!(event, Event::Request { .. })));
+    for (threads, quantum) in [(2, 8), (1, 1), (2, 3)] {
+        assert!(
+            events(threads, quantum) == (cycles, all.clone()),
+            "{threads} threads, quantum {quantum}"
+        );
+    }
+}
+
+#[test]
+fn own_l1_in_the_place_of_the_built_in_gives_its_cycles() {
+    let run = |factory: &Factory| {
+        let mut gpu = Gpu::with_own(preset::load("tiny", &[]).unwrap().config, factory).unwrap();
+        let module = gpu.load(WALK).unwrap();
+        let data = gpu.buffer(&[1u32; 640]).unwrap();
+        let report = gpu.launch(&module, "walk", (1, 32), &[&data, &data, &20u32, &2u32]);
+        report.unwrap().cycles()
+    };
+    // A hit one cycle later: 20 of the 40 loads, each of which the next instructions wait for.
+    let slower = Factory::new().l1(|path, mut config, ports| {
+        config.latency += 1;
+        L1::new(path, config, ports)
+    });
+    let same = Factory::new().l1(L1::new);
+    let plain = run(&Factory::new());
+    assert_eq!(run(&same), plain);
+    assert_eq!(run(&slower), plain + 20);
+}
+
+#[test]
+fn faults_of_a_user_are_errors_and_the_gpu_runs_on() {
+    assert!(matches!(Gpu::preset("h10"), Err(GpuError::Preset(_))));
+    let mut gpu = Gpu::preset("tiny").unwrap();
+    assert!(matches!(gpu.load("no PTX"), Err(GpuError::Ptx { .. })));
+    let module = gpu.load(SAXPY).unwrap();
+    let x = gpu.buffer(&[1.0f32; 32]).unwrap();
+    let fault = gpu.launch(&module, "saxp", (1, 32), &[]).unwrap_err();
+    assert_eq!(fault.to_string(), "the program has no kernel `saxp`; it has saxpy");
+    let fault = gpu.launch(&module, "saxpy", (0, 32), &[]).unwrap_err();
+    assert!(
+        matches!(fault, GpuError::EmptyLaunch { grid: [0, 1, 1], .. }),
+        "{fault}"
+    );
+    let fault = gpu
+        .launch(&module, "saxpy", (1, 32), &[&32u64, &2.0f32, &x, &x])
+        .unwrap_err();
+    assert!(
+        fault.to_string().starts_with("argument 0 of kernel `saxpy` is 8 bytes"),
+        "{fault}"
+    );
+    assert_eq!(gpu.write(&x, &[1.0; 3]), Err(GpuError::Length { found: 3, want: 32 }));
+    let fault = gpu
+        .launch(&module, "saxpy", (2, 32), &[&64u32, &2.0f32, &x, &x])
+        .unwrap_err();
+    assert!(matches!(fault, GpuError::Launch(LaunchError::Trap(_))), "{fault}");
+    gpu.write(&x, &[3.0; 32]).unwrap();
+    let report = gpu
+        .launch(&module, "saxpy", (1, 32), &[&32u32, &2.0f32, &x, &x])
+        .unwrap();
+    assert_eq!(gpu.read(&x), [9.0; 32]);
+    // One warp executes the 17 instructions up to the store, then EXIT: the counters of the trap are not among them.
+    assert!(report.counter("scheduler", "warps") == Some(1), "{report}");
+    gpu.limit_cycles(10);
+    let fault = gpu
+        .launch(&module, "saxpy", (1, 32), &[&32u32, &2.0f32, &x, &x])
+        .unwrap_err();
+    assert!(matches!(fault, GpuError::Launch(LaunchError::Sim(_))), "{fault}");
+}
