@@ -21,9 +21,21 @@ use warpwave::hw::time::Cycle;
 struct NextLine {
     path: Path,
     ports: BeforeL1Ports,
+    state: State,
+}
+
+#[derive(Default)]
+struct State {
     /// The packet to send in the next cycle without one of the LSU.
     next: Option<Box<Packet>>,
     prefetches: u64,
+}
+
+impl NextLine {
+    fn new(path: Path, ports: BeforeL1Ports) -> Self {
+        let state = State::default();
+        NextLine { path, ports, state }
+    }
 }
 
 warpwave::hw::warm!(NextLine);
@@ -34,7 +46,7 @@ impl Component for NextLine {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        let ports = &mut self.ports;
+        let NextLine { ports, state, .. } = self;
         while ports.to_lsu.has_room(now)
             && let Some(packet) = ports.from_l1.recv(now)
         {
@@ -48,32 +60,32 @@ impl Component for NextLine {
                     let mut prefetch = Box::new(Packet::blank());
                     (prefetch.line, prefetch.sectors) = (packet.line + LINE as u64, packet.sectors);
                     prefetch.tag = OWN_TAG;
-                    self.next = Some(prefetch);
+                    state.next = Some(prefetch);
                 }
                 ports.to_l1.send(now, packet);
-            } else if let Some(prefetch) = self.next.take() {
-                self.prefetches += 1;
+            } else if let Some(prefetch) = state.next.take() {
+                state.prefetches += 1;
                 ports.to_l1.send(now, prefetch);
             }
         }
-        Activity::busy_if(self.next.is_some() || ports.from_lsu.is_ready(now) || ports.from_l1.is_ready(now))
+        Activity::busy_if(state.next.is_some() || ports.from_lsu.is_ready(now) || ports.from_l1.is_ready(now))
     }
 
     fn reset(&mut self) {
         self.ports.clear_inputs();
-        (self.next, self.prefetches) = (None, 0);
+        self.state = State::default();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.next.is_none()
+        self.state.next.is_none()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.bit("has_next", Some(self.next.is_some()));
+        probe.bit("has_next", Some(self.state.next.is_some()));
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("prefetches", self.prefetches);
+        report.count("prefetches", self.state.prefetches);
     }
 }
 
@@ -93,23 +105,9 @@ fn run(factory: &Factory) -> Result<(u64, Option<u64>), GpuError> {
 /// Compares the machine with the prefetcher to that without.
 pub fn main() -> Result<(), GpuError> {
     let (plain, none) = run(&Factory::new())?;
-    let factory = Factory::new().before_l1("prefetcher", |path, ports| {
-        let (next, prefetches) = (None, 0);
-        NextLine {
-            path,
-            ports,
-            next,
-            prefetches,
-        }
-    });
-    let (own, prefetches) = run(&factory)?;
-    println!("{:<14} {plain:>8} cycles", "plain");
-    println!(
-        "{:<14} {own:>8} cycles, {} prefetches",
-        "next line",
-        prefetches.unwrap_or(0)
-    );
-    // One prefetch for each load. Half of the time of each miss, or more, passes before the load.
+    let (own, prefetches) = run(&Factory::new().before_l1("prefetcher", NextLine::new))?;
+    println!("plain {plain} cycles; next line {own} cycles, {prefetches:?} prefetches");
+    // One prefetch for each load.
     assert_eq!((none, prefetches), (None, Some(LINES.into())));
     assert!(own < plain);
     Ok(())
