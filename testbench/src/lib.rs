@@ -16,10 +16,11 @@
 //! # Ok::<(), warpwave::gpu::GpuError>(())
 //! ```
 //!
-//! [`gpu`] is that front, with own policies, own components and events for closures; `examples/` shows each.
+//! [`gpu`] also takes own policies and components, and tells closures of events. `examples/` shows each.
 //!
-//! The laboratory runs scenarios. Read in this order: [`scenario`] (the input), [`host`] (what a driver does), [`reference`](mod@reference) (the program without time),
-//! [`lockstep`] (compares the two), [`mod@bench`] (runs a scenario), [`report`] (says what happened).
+//! The laboratory runs scenarios. Read in this order: [`scenario`] (the input), [`host`] (what a driver does),
+//! [`reference`](mod@reference) (the program without time), [`lockstep`] (compares the two), [`mod@bench`] (runs a scenario),
+//! [`report`] (says what happened).
 
 pub use warpwave_components as components;
 pub use warpwave_hw as hw;
