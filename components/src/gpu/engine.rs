@@ -1,4 +1,4 @@
-//! Wires the bulk copy engine of an SM: beside the L1 and shared memory, behind the LSU.
+//! Builds the bulk copy engine of an SM and its links to LSU, L1 and shared memory.
 
 use warpwave_hw::link::OutPort;
 use warpwave_hw::tile::TileBuilder;
@@ -9,30 +9,30 @@ use crate::sm::l1;
 use crate::sm::lsu::shared;
 use crate::sm::tma::{Ports, Tma};
 
-/// The ends of the engine's links at its neighbours.
+/// The other ends of the links of the engine.
 pub(super) struct Engine {
-    /// The LSU's.
+    /// At the LSU.
     pub input: OutPort<Box<WarpInst>>,
-    /// The L1's.
+    /// At the L1.
     pub l1: l1::BulkPorts,
-    /// Shared memory's.
+    /// At shared memory.
     pub lines: shared::LinePorts,
 }
 
-/// Builds the engine; `output` leads to the sub-cores.
+/// Builds the engine. `output` leads to the sub-cores.
 pub(super) fn build_engine(sm: &Blocks<'_>, tile: &mut TileBuilder, output: Vec<OutPort<Box<WarpInst>>>) -> Engine {
     let (to_tma, input) = sm.join(&TMA);
     let (to_l1, requests) = sm.join(&TMA_L1_REQUEST);
-    let (responses, answer) = sm.join(&TMA_L1_RESPONSE);
+    let (responses, l1_response) = sm.join(&TMA_L1_RESPONSE);
     let (to_shared, lines) = sm.join(&TMA_LINE);
-    let (written, shared_answer) = sm.join(&TMA_LINE_RESPONSE);
+    let (written, shared_response) = sm.join(&TMA_LINE_RESPONSE);
     let ports = Ports {
         input,
         output,
         l1: to_l1,
-        answer,
+        l1_response,
         shared: to_shared,
-        shared_answer,
+        shared_response,
     };
     sm.fill(
         tile,

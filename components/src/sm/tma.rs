@@ -1,20 +1,25 @@
-//! The bulk copy engine (TMA) of an SM: copies between global and shared memory, piece by piece, without a register.
+//! The bulk copy engine (TMA) of an SM: copies bytes between global and shared memory without registers.
 //!
 //! ```text
-//!   lsu --WarpInst--> [tma] --Packet--> l1 (which they pass by)      and back
-//!   dispatch <-WarpInst-    --Packet--> shared (line by line)        and back
+//!   lsu --WarpInst--> [tma] --Packet--> l1 (bypassed)           and back
+//!   dispatch <-WarpInst-    --Packet--> shared (line by line)   and back
 //! ```
 //!
-//! | what | cycles |
+//! A piece is the part of a copy that lies in one line of global memory and one line of shared memory.
+//!
+//! | Operation | Cycles |
 //! |---|---|
-//! | an instruction's arrival to its first request | `latency` |
-//! | pieces | one per cycle, at most `pieces` under way |
+//! | arrival of an instruction to its first request | `latency` |
+//! | pieces | one per cycle, at most `pieces` in flight |
 //!
-//! A copy towards shared memory reads each piece from the L2, writes it, and then arrives at its mbarrier with the bytes; its warp went
-//! on when the engine had taken it. One towards global memory reads shared memory and writes to the L2; its instruction ends with it.
-//! What lies outside a tensor is zero, and is not written.
+//! | Direction | Path of a piece | The instruction ends |
+//! |---|---|---|
+//! | to shared memory | L2, shared memory; after the last piece the engine arrives at the mbarrier | when all its copies have begun |
+//! | to global memory | shared memory, L2 | when all its copies are complete |
 //!
-//! Invariant: a copy's bytes are in shared memory before its mbarrier hears of them, because shared memory serves packets in order.
+//! Bytes outside a tensor read as zero and are not written.
+//!
+//! Invariant: the bytes of a copy are in shared memory before the engine arrives at its mbarrier. Shared memory serves packets in order.
 
 mod job;
 
@@ -27,102 +32,287 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
 
 use crate::config;
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind};
 use crate::proto::warp::WarpInst;
 use job::Job;
 
+/// Depth of the queue to shared memory, in pieces. While it is full, no piece reads shared memory. Assumed.
+const TO_SHARED: usize = 2;
+
 /// The links of the engine.
 pub struct Ports {
-    /// Copies.
+    /// Copy instructions, from the LSU.
     pub input: InPort<Box<WarpInst>>,
-    /// Their ends, to each sub-core.
+    /// Ended instructions, to the dispatch unit of each sub-core.
     pub output: Vec<OutPort<Box<WarpInst>>>,
-    /// To the L1.
+    /// Requests to the L1.
     pub l1: OutPort<Box<Packet>>,
-    /// From the L1.
-    pub answer: InPort<Box<Packet>>,
-    /// To shared memory.
+    /// Responses of the L1.
+    pub l1_response: InPort<Box<Packet>>,
+    /// Requests to shared memory.
     pub shared: OutPort<Box<Packet>>,
-    /// From shared memory.
-    pub shared_answer: InPort<Box<Packet>>,
+    /// Responses of shared memory.
+    pub shared_response: InPort<Box<Packet>>,
 }
 
-warpwave_hw::show_ports!(Ports: input, output, l1, answer, shared, shared_answer);
+warpwave_hw::show_ports!(Ports: input, output, l1, l1_response, shared, shared_response);
 
-/// What the engine counts.
+/// Events of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Copies of lanes begun towards shared memory, and towards global memory.
+    /// Copies begun, one per lane: to shared memory, to global memory.
     pub copies: [u64; 2],
-    /// Pieces moved.
+    /// Pieces sent.
     pub pieces: u64,
-    /// Bytes moved.
+    /// Bytes of these pieces.
     pub bytes: u64,
 }
 
-/// An instruction that the engine holds: until its copies have begun, or until they are over.
+/// An instruction that has not ended.
 struct Held {
     warp_inst: Box<WarpInst>,
-    /// The cycle from which its copies may begin.
+    /// First cycle in which its copies may begin.
     from: Cycle,
     /// Lanes whose copy has not begun.
-    lanes: u32,
-    /// Copies under way that it waits for.
+    lanes: LaneMask,
+    /// Copies in flight. Only copies to global memory count.
     copies: u32,
 }
 
-/// The engine.
+impl Held {
+    fn is_to_global(&self) -> bool {
+        self.warp_inst.inst().mods.high
+    }
+
+    fn has_ended(&self) -> bool {
+        self.lanes.is_empty() && self.copies == 0
+    }
+}
+
+/// A piece in flight.
+#[derive(Clone, Copy)]
+struct InFlight {
+    /// Number of its job since reset.
+    job: u32,
+    /// Number of the piece in its job.
+    piece: u32,
+}
+
+/// What survives a cycle.
 #[allow(
     clippy::vec_box,
-    reason = "the boxes travel: taking them out must not move what they hold"
+    reason = "the boxes travel: taking one out must not move its contents"
 )]
+struct State {
+    held: VecDeque<Held>,
+    /// Jobs with pieces in flight, oldest first. The newest may have pieces to send.
+    jobs: VecDeque<Job>,
+    /// Number of the oldest job since reset.
+    first_job: u32,
+    /// The pieces in flight, by tag.
+    in_flight: Vec<Option<InFlight>>,
+    free_tags: Vec<u32>,
+    /// Packets for shared memory, waiting for the link.
+    to_shared: VecDeque<Box<Packet>>,
+    /// Stores and mbarrier arrivals that shared memory has not acknowledged.
+    unacknowledged: u32,
+    /// Packets not in use.
+    pool: Vec<Box<Packet>>,
+    /// Global address of the piece that the last tick sent, for the waveform.
+    sent: Option<u64>,
+    stats: Stats,
+}
+
+impl State {
+    fn new(config: &config::Tma) -> Self {
+        State {
+            held: VecDeque::new(),
+            jobs: VecDeque::new(),
+            first_job: 0,
+            in_flight: vec![None; config.pieces as usize],
+            free_tags: (0..config.pieces).collect(),
+            to_shared: VecDeque::new(),
+            unacknowledged: 0,
+            pool: Vec::new(),
+            sent: None,
+            stats: Stats::default(),
+        }
+    }
+
+    /// The job of a piece in flight.
+    fn job(&mut self, piece: InFlight) -> &mut Job {
+        &mut self.jobs[(piece.job - self.first_job) as usize]
+    }
+
+    fn new_packet(&mut self) -> Box<Packet> {
+        self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()))
+    }
+
+    /// Queues a store or an mbarrier arrival for shared memory.
+    fn write_shared(&mut self, packet: Box<Packet>) {
+        self.unacknowledged += 1;
+        self.to_shared.push_back(packet);
+    }
+
+    /// Removes complete jobs, oldest first. A job to shared memory arrives at its mbarrier.
+    fn finish_jobs(&mut self) {
+        while let Some(job) = self.jobs.pop_front_if(|job| job.is_complete()) {
+            self.first_job += 1;
+            if job.to_global {
+                let held = self.held.iter_mut().find(|held| held.copies > 0);
+                held.expect("a copy to global memory keeps its instruction").copies -= 1;
+            } else {
+                let mut packet = self.new_packet();
+                job.arrive(&mut packet);
+                self.write_shared(packet);
+            }
+        }
+    }
+}
+
+/// The engine.
 pub struct Tma {
     path: Path,
     config: config::Tma,
     ports: Ports,
-    held: VecDeque<Held>,
-    /// The copies whose pieces are under way, and the one that makes pieces, in order.
-    jobs: VecDeque<Job>,
-    /// Number of the first of them since the start.
-    first_job: u32,
-    /// For each piece under way its job's number and its place there.
-    under_way: Vec<Option<(u32, u32)>>,
-    free: Vec<u32>,
-    /// Packets for shared memory that wait for the link.
-    to_shared: VecDeque<Box<Packet>>,
-    /// Packets at shared memory whose answer nobody waits for.
-    written: u32,
-    pool: Vec<Box<Packet>>,
-    moved: Option<u64>,
-    stats: Stats,
+    state: State,
 }
 
 impl Tma {
     /// An engine with nothing to copy.
     pub fn new(path: Path, config: config::Tma, ports: Ports) -> Self {
         Tma {
-            held: VecDeque::new(),
-            jobs: VecDeque::new(),
-            first_job: 0,
-            under_way: vec![None; config.pieces as usize],
-            free: (0..config.pieces).collect(),
-            to_shared: VecDeque::new(),
-            written: 0,
-            pool: Vec::new(),
-            moved: None,
-            stats: Stats::default(),
+            state: State::new(&config),
             path,
             config,
             ports,
         }
     }
 
-    fn take(&mut self, now: Cycle) {
+    /// Receives a response of shared memory. Bytes that were read go to global memory.
+    fn receive_from_shared(&mut self, now: Cycle) {
+        if !self.ports.l1.has_room(now) {
+            return;
+        }
+        let Some(mut packet) = self.ports.shared_response.recv(now) else {
+            return;
+        };
+        let state = &mut self.state;
+        if packet.kind != PacketKind::Load {
+            state.unacknowledged -= 1;
+            state.pool.push(packet);
+            return;
+        }
+        // The tag stays in use until the L2 has acknowledged the store.
+        let tag = (packet.tag & !BULK_TAG) as usize;
+        let piece = state.in_flight[tag].expect("a response belongs to a piece in flight");
+        state.job(piece).write_global(&mut packet, piece.piece);
+        self.ports.l1.send(now, packet);
+    }
+
+    /// Receives a response of the L1. Bytes that were read go to shared memory.
+    fn receive_from_l1(&mut self, now: Cycle) {
+        let Some(mut packet) = self.ports.l1_response.recv(now) else {
+            return;
+        };
+        let state = &mut self.state;
+        let tag = packet.tag & !BULK_TAG;
+        let piece = state.in_flight[tag as usize].take();
+        let piece = piece.expect("a response belongs to a piece in flight");
+        state.free_tags.push(tag);
+        let job = state.job(piece);
+        job.left -= 1;
+        if packet.kind == PacketKind::Load {
+            job.write_shared(&mut packet, piece.piece);
+            state.write_shared(packet);
+        } else {
+            state.pool.push(packet);
+        }
+        state.finish_jobs();
+    }
+
+    /// Sends the next piece of the newest job.
+    fn send_piece(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        let number = state.first_job + state.jobs.len() as u32;
+        let Some(job) = state.jobs.back_mut().filter(|job| job.has_more()) else {
+            return;
+        };
+        let has_room = match job.reads_global_next() {
+            true => self.ports.l1.has_room(now),
+            false => state.to_shared.len() < TO_SHARED,
+        };
+        if !has_room || state.free_tags.is_empty() {
+            return;
+        }
+        let (n, piece) = job.take();
+        state.stats.pieces += 1;
+        state.stats.bytes += u64::from(piece.bytes);
+        state.sent = piece.global;
+        let mut packet = state.new_packet();
+        let Some(job) = state.jobs.back_mut() else { return };
+        if !job.to_global && piece.global.is_none() {
+            job.write_zeros(&mut packet, piece);
+            job.left -= 1;
+            state.write_shared(packet);
+            return state.finish_jobs();
+        }
+        let Some(tag) = state.free_tags.pop() else { return };
+        state.in_flight[tag as usize] = Some(InFlight {
+            job: number - 1,
+            piece: n,
+        });
+        packet.tag = BULK_TAG | tag;
+        if job.to_global {
+            job.read_shared(&mut packet, piece);
+            state.to_shared.push_back(packet);
+        } else {
+            job.read_global(&mut packet, piece);
+            self.ports.l1.send(now, packet);
+        }
+    }
+
+    /// Begins the copy of the next lane, once all pieces of the job before are in flight.
+    fn begin_copy(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        if state.jobs.back().is_some_and(Job::has_more) {
+            return;
+        }
+        let next = state.held.iter_mut().find(|held| !held.lanes.is_empty());
+        let Some(held) = next.filter(|held| held.from <= now) else {
+            return;
+        };
+        let lane = held.lanes.0.trailing_zeros() as usize;
+        held.lanes.0 &= held.lanes.0 - 1;
+        held.copies += u32::from(held.is_to_global());
+        let job = Job::of(&held.warp_inst, lane);
+        state.stats.copies[usize::from(job.to_global)] += 1;
+        state.jobs.push_back(job);
+        // A tile outside its tensor has no piece: the job is complete.
+        state.finish_jobs();
+    }
+
+    /// Sends the oldest ended instruction to its sub-core.
+    fn end_instruction(&mut self, now: Cycle) {
+        let Some(n) = self.state.held.iter().position(Held::has_ended) else {
+            return;
+        };
+        let port = &mut self.ports.output[self.state.held[n].warp_inst.subcore as usize];
+        if port.has_room(now)
+            && let Some(held) = self.state.held.remove(n)
+        {
+            port.send(now, held.warp_inst);
+        }
+    }
+
+    /// Takes an instruction from the LSU.
+    fn take_instruction(&mut self, now: Cycle) {
         if let Some(warp_inst) = self.ports.input.recv(now) {
-            self.held.push_back(Held {
-                lanes: warp_inst.lanes.0,
+            self.state.held.push_back(Held {
+                lanes: warp_inst.lanes,
                 from: now + u64::from(self.config.latency),
                 copies: 0,
                 warp_inst,
@@ -130,153 +320,23 @@ impl Tma {
         }
     }
 
-    /// Begins the copy of the next lane of the first instruction that has one left, once all pieces of the one before are under way.
-    fn begin(&mut self, now: Cycle) {
-        if self.jobs.back().is_some_and(Job::has_more) {
-            return;
-        }
-        let Some(n) = self.held.iter().position(|held| held.lanes != 0) else {
-            return;
-        };
-        let held = &mut self.held[n];
-        if held.from > now {
-            return;
-        }
-        let lane = held.lanes.trailing_zeros() as usize;
-        held.lanes &= held.lanes - 1;
-        held.copies += 1;
-        let job = Job::of(&held.warp_inst, lane);
-        self.stats.copies[usize::from(job.to_global)] += 1;
-        self.jobs.push_back(job);
-        self.finish_jobs();
-    }
-
-    /// Hands back the first instruction of which nothing is left: its copies have begun (towards shared memory) or are over.
-    fn end(&mut self, now: Cycle) {
-        let is_over = |held: &Held| held.lanes == 0 && !(held.warp_inst.inst().mods.high && held.copies > 0);
-        let Some(n) = self.held.iter().position(is_over) else {
-            return;
-        };
-        let port = &mut self.ports.output[self.held[n].warp_inst.subcore as usize];
-        if port.has_room(now)
-            && let Some(held) = self.held.remove(n)
-        {
-            port.send(now, held.warp_inst);
-        }
-    }
-
-    /// Sends the next piece of the copy that makes them on its first way.
-    fn send_piece(&mut self, now: Cycle) {
-        self.moved = None;
-        let Some(job) = self.jobs.back_mut().filter(|job| job.has_more()) else {
-            return;
-        };
-        let room = match job.next_is_global() {
-            true => self.ports.l1.has_room(now),
-            false => self.to_shared.len() < 2,
-        };
-        if !room || self.free.is_empty() {
-            return;
-        }
-        let number = self.first_job + self.jobs.len() as u32 - 1;
-        let Some(job) = self.jobs.back_mut() else { return };
-        let (n, piece) = job.take();
-        self.stats.pieces += 1;
-        self.stats.bytes += u64::from(piece.bytes);
-        self.moved = piece.global;
-        let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
-        if !job.to_global && piece.global.is_none() {
-            job.write_zeros(&mut packet, piece);
-            job.left -= 1;
-            self.write_shared(packet);
-            self.finish_jobs();
-            return;
-        }
-        let Some(tag) = self.free.pop() else { return };
-        self.under_way[tag as usize] = Some((number, n));
-        packet.tag = BULK_TAG | tag;
-        if job.to_global {
-            job.read_shared(&mut packet, piece);
-            self.to_shared.push_back(packet);
-        } else {
-            job.read_global(&mut packet, piece);
-            self.ports.l1.send(now, packet);
-        }
-    }
-
-    /// Puts a packet for shared memory in line whose answer nobody waits for.
-    fn write_shared(&mut self, packet: Box<Packet>) {
-        self.written += 1;
-        self.to_shared.push_back(packet);
-    }
-
-    /// What the L1 answers: bytes read, which go to shared memory, or bytes written.
-    fn take_answer(&mut self, now: Cycle) {
-        let Some(mut packet) = self.ports.answer.recv(now) else {
-            return;
-        };
-        let tag = packet.tag & !BULK_TAG;
-        let (number, n) = self.under_way[tag as usize]
-            .take()
-            .expect("an answer belongs to a piece");
-        self.free.push(tag);
-        let job = &mut self.jobs[(number - self.first_job) as usize];
-        job.left -= 1;
-        if packet.kind == PacketKind::Load {
-            job.write_shared(&mut packet, n);
-            self.write_shared(packet);
-        } else {
-            self.pool.push(packet);
-        }
-        self.finish_jobs();
-    }
-
-    /// What shared memory answers: bytes read, which go on to global memory.
-    fn take_shared_answer(&mut self, now: Cycle) {
-        if !self.ports.l1.has_room(now) {
-            return;
-        }
-        let Some(mut packet) = self.ports.shared_answer.recv(now) else {
-            return;
-        };
-        if packet.kind != PacketKind::Load {
-            self.written -= 1;
-            self.pool.push(packet);
-            return;
-        }
-        let tag = (packet.tag & !BULK_TAG) as usize;
-        let (number, n) = self.under_way[tag].expect("an answer belongs to a piece");
-        self.jobs[(number - self.first_job) as usize].write_global(&mut packet, n);
-        self.ports.l1.send(now, packet);
-    }
-
-    /// Copies that are over, from the first on: one towards shared memory arrives at its mbarrier, one towards global memory lets its
-    /// instruction end.
-    fn finish_jobs(&mut self) {
-        while self.jobs.front().is_some_and(|job| job.left == 0 && !job.has_more())
-            && let Some(job) = self.jobs.pop_front()
-        {
-            self.first_job += 1;
-            if job.to_global {
-                let held = self
-                    .held
-                    .iter_mut()
-                    .find(|held| held.warp_inst.inst().mods.high && held.copies > 0);
-                held.expect("a copy towards global memory keeps its instruction").copies -= 1;
-            } else {
-                let mut packet = self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()));
-                job.arrive(&mut packet);
-                self.write_shared(packet);
-            }
-        }
-    }
-
-    fn send_shared(&mut self, now: Cycle) {
+    /// Sends the oldest queued packet to shared memory.
+    fn send_to_shared(&mut self, now: Cycle) {
         if self.ports.shared.has_room(now)
-            && let Some(packet) = self.to_shared.pop_front()
+            && let Some(packet) = self.state.to_shared.pop_front()
         {
             self.ports.shared.send(now, packet);
         }
+    }
+
+    fn activity(&self, now: Cycle) -> Activity {
+        let (state, ports) = (&self.state, &self.ports);
+        let has_message =
+            ports.input.is_ready(now) || ports.l1_response.is_ready(now) || ports.shared_response.is_ready(now);
+        // The pulse of `sent` ends in the next cycle.
+        let has_signal = state.sent.is_some();
+        let has_work = !state.to_shared.is_empty() || !state.held.is_empty() || state.jobs.iter().any(Job::has_more);
+        Activity::busy_if(has_message || has_signal || has_work)
     }
 }
 
@@ -288,47 +348,34 @@ impl Component for Tma {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.take_shared_answer(now);
-        self.take_answer(now);
+        self.state.sent = None;
+        self.receive_from_shared(now);
+        self.receive_from_l1(now);
         self.send_piece(now);
-        self.begin(now);
-        self.end(now);
-        self.take(now);
-        self.send_shared(now);
-        let waits = self.ports.answer.is_ready(now) || self.ports.shared_answer.is_ready(now);
-        let unread = self.ports.input.is_ready(now) || waits || !self.to_shared.is_empty() || self.moved.is_some();
-        Activity::busy_if(unread || !self.held.is_empty() || self.jobs.iter().any(Job::has_more))
+        self.begin_copy(now);
+        self.end_instruction(now);
+        self.take_instruction(now);
+        self.send_to_shared(now);
+        self.activity(now)
     }
 
     fn reset(&mut self) {
-        self.held.clear();
-        self.jobs.clear();
-        self.first_job = 0;
-        self.under_way.fill(None);
-        self.free = (0..self.config.pieces).collect();
-        self.to_shared.clear();
-        self.pool.clear();
-        self.written = 0;
-        self.moved = None;
-        self.stats = Stats::default();
-        self.ports.input.clear();
-        self.ports.answer.clear();
-        self.ports.shared_answer.clear();
+        self.state = State::new(&self.config);
+        self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.held.is_empty() && self.jobs.is_empty() && self.to_shared.is_empty() && self.written == 0
+        let state = &self.state;
+        state.held.is_empty() && state.jobs.is_empty() && state.to_shared.is_empty() && state.unacknowledged == 0
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.bit("piece_valid", Some(self.moved.is_some()));
-        probe.vector("piece_address", 48, self.moved);
-        probe.vector("copies", 16, Some(self.jobs.len() as u64));
-        probe.vector(
-            "pieces_under_way",
-            8,
-            Some(u64::from(self.config.pieces) - self.free.len() as u64),
-        );
+        let state = &self.state;
+        let in_flight = state.in_flight.len() - state.free_tags.len();
+        probe.bit("piece_valid", Some(state.sent.is_some()));
+        probe.vector("piece_address", 48, state.sent);
+        probe.vector("copies", 16, Some(state.jobs.len() as u64));
+        probe.vector("pieces_in_flight", 8, Some(in_flight as u64));
     }
 
     fn ports(&mut self, wires: &mut dyn Wires) {
@@ -336,15 +383,17 @@ impl Component for Tma {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("tma_loads", self.stats.copies[0]);
-        report.count("tma_stores", self.stats.copies[1]);
-        report.count("tma_pieces", self.stats.pieces);
-        report.count("tma_bytes", self.stats.bytes);
+        let stats = &self.state.stats;
+        report.count("tma_loads", stats.copies[0]);
+        report.count("tma_stores", stats.copies[1]);
+        report.count("tma_pieces", stats.pieces);
+        report.count("tma_bytes", stats.bytes);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        if !self.jobs.is_empty() {
-            say(format!("{}: {} bulk copies under way", self.path, self.jobs.len()));
+        let copies = self.state.jobs.len();
+        if copies > 0 {
+            say(format!("{}: {copies} bulk copies are in flight", self.path));
         }
     }
 }

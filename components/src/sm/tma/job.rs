@@ -1,4 +1,4 @@
-//! One lane's bulk copy: its pieces, and what packets carry of them.
+//! A job: the bulk copy of one lane, as pieces, and the packets that carry them.
 
 use warpwave_isa::exec::bulk::{Piece, run, swizzled};
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
@@ -8,17 +8,21 @@ use crate::proto::cluster::remote_address;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
 use crate::proto::warp::WarpInst;
 
-/// A copy under way.
+/// A copy in flight.
 pub(super) struct Job {
+    /// True for a copy from shared to global memory.
     pub to_global: bool,
     pieces: Vec<Piece>,
+    /// Number of the next piece to send.
     next: usize,
-    /// Pieces that have not come through.
+    /// Pieces that are not complete.
     pub left: u32,
-    /// First byte of the CTA's shared memory.
+    /// First byte of the CTA's shared memory in the SM's.
     base: u32,
     swizzle: u8,
+    /// Offset of the mbarrier in the CTA's shared memory.
     barrier: u32,
+    /// Bytes that the mbarrier expects of this copy.
     bytes: u32,
 }
 
@@ -29,7 +33,7 @@ impl Job {
         let to_global = warp_inst.inst().mods.high;
         let mut pieces = Vec::new();
         let mut add = |piece: Piece| {
-            // Nothing is written outside a tensor.
+            // Bytes outside a tensor are not written.
             if !(to_global && piece.global.is_none()) {
                 pieces.push(piece);
             }
@@ -61,29 +65,36 @@ impl Job {
         self.next < self.pieces.len()
     }
 
-    /// Whether the next piece begins its way in global memory.
-    pub(super) fn next_is_global(&self) -> bool {
+    /// True if the job has no piece to send and none in flight.
+    pub(super) fn is_complete(&self) -> bool {
+        self.left == 0 && !self.has_more()
+    }
+
+    /// True if the next piece is read from global memory.
+    pub(super) fn reads_global_next(&self) -> bool {
         !self.to_global && self.pieces.get(self.next).is_some_and(|piece| piece.global.is_some())
     }
 
-    /// The next piece, and its place.
+    /// Takes the next piece, with its number.
     pub(super) fn take(&mut self) -> (u32, Piece) {
         let piece = self.pieces[self.next];
         self.next += 1;
         (self.next as u32 - 1, piece)
     }
 
+    /// Makes the load of a piece from global memory.
     pub(super) fn read_global(&self, packet: &mut Packet, piece: Piece) {
         packet.kind = PacketKind::Load;
         self.at_global(packet, piece);
     }
 
+    /// Makes the load of a piece from shared memory.
     pub(super) fn read_shared(&self, packet: &mut Packet, piece: Piece) {
         packet.kind = PacketKind::Load;
         self.at_shared(packet, piece);
     }
 
-    /// Bytes that came from global memory go to their places in shared memory.
+    /// Turns the response of a global load into the store to shared memory.
     pub(super) fn write_shared(&self, packet: &mut Packet, n: u32) {
         let piece = self.pieces[n as usize];
         let from = packet.bytes;
@@ -91,6 +102,7 @@ impl Job {
         self.store_shared(packet, piece, |n| from[first + n]);
     }
 
+    /// Makes the store of a piece outside the tensor.
     pub(super) fn write_zeros(&self, packet: &mut Packet, piece: Piece) {
         self.store_shared(packet, piece, |_| 0);
     }
@@ -100,13 +112,13 @@ impl Job {
         self.at_shared(packet, piece);
         packet.byte_mask = 0;
         for n in 0..piece.bytes as usize {
-            let place = self.place(piece, n);
-            packet.bytes[place] = byte(n);
-            packet.byte_mask |= 1 << place;
+            let offset = self.shared_offset(piece, n);
+            packet.bytes[offset] = byte(n);
+            packet.byte_mask |= 1 << offset;
         }
     }
 
-    /// Bytes that came from shared memory go to their places in global memory.
+    /// Turns the response of a shared load into the store to global memory.
     pub(super) fn write_global(&self, packet: &mut Packet, n: u32) {
         let piece = self.pieces[n as usize];
         let from = packet.bytes;
@@ -115,12 +127,12 @@ impl Job {
         let first = piece.global.map_or(0, |at| at as usize % LINE);
         packet.byte_mask = 0;
         for n in 0..piece.bytes as usize {
-            packet.bytes[first + n] = from[self.place(piece, n)];
+            packet.bytes[first + n] = from[self.shared_offset(piece, n)];
             packet.byte_mask |= 1 << (first + n);
         }
     }
 
-    /// The copy's bytes have come: the mbarrier waits for so many less.
+    /// Makes the arrival at the mbarrier: it expects `bytes` bytes less.
     pub(super) fn arrive(&self, packet: &mut Packet) {
         packet.kind = PacketKind::Reduction;
         packet.line = remote_address(0, u64::from(self.base + self.barrier));
@@ -136,6 +148,7 @@ impl Job {
         };
     }
 
+    /// Addresses a piece in global memory.
     fn at_global(&self, packet: &mut Packet, piece: Piece) {
         let at = piece.global.unwrap_or(0);
         let first = at as usize % LINE;
@@ -146,14 +159,14 @@ impl Job {
         packet.set_out(true);
     }
 
-    /// The line of the CTA's shared memory that a piece is in.
+    /// Addresses the line of shared memory that holds a piece.
     fn at_shared(&self, packet: &mut Packet, piece: Piece) {
         let line = piece.shared & !(LINE as u32 - 1);
         packet.line = remote_address(0, u64::from(self.base + line));
     }
 
-    /// Where byte `n` of a piece is in its line of shared memory.
-    fn place(&self, piece: Piece, n: usize) -> usize {
+    /// Offset of byte `n` of a piece in its line of shared memory.
+    fn shared_offset(&self, piece: Piece, n: usize) -> usize {
         swizzled(piece.shared + n as u32, self.swizzle) as usize % LINE
     }
 }

@@ -1,4 +1,4 @@
-//! The copy engine by itself keeps the contract of a component: the test is the LSU, and the L1 and shared memory answer.
+//! Contract test of the bulk copy engine. The test acts as LSU, L1 and shared memory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::proto::warp::IssueInfo;
 use crate::storage::BASE;
 use crate::test_ports::grid;
 
-/// A copy of 300 bytes by lane 0.
+/// A copy of 300 bytes, by lane 0.
 fn copy(grid: &Arc<Grid>, pc: u32) -> Box<WarpInst> {
     let mut inst = Box::new(WarpInst::blank(0, grid.clone()));
     (inst.pc, inst.lanes) = (pc, LaneMask(1));
@@ -27,9 +27,10 @@ fn copy(grid: &Arc<Grid>, pc: u32) -> Box<WarpInst> {
 fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
     let grid = grid("UBLKCP R0, R2, R4, R5\nUBLKCP.HI R0, R2, R4, R5", 1);
     let build = |rig: &mut Rig| {
-        let (l1, answer) = rig.responder(["l1", "answer"], 2, |packet: Box<Packet>| vec![(25, packet)]);
-        let (shared, shared_answer) =
-            rig.responder(["shared", "shared_answer"], 2, |packet: Box<Packet>| vec![(4, packet)]);
+        let (l1, l1_response) = rig.responder(["l1", "l1_response"], 2, |packet: Box<Packet>| vec![(25, packet)]);
+        let (shared, shared_response) = rig.responder(["shared", "shared_response"], 2, |packet: Box<Packet>| {
+            vec![(4, packet)]
+        });
         let ports = Ports {
             input: rig.input(
                 "in",
@@ -39,9 +40,9 @@ fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
             ),
             output: vec![rig.output("out", 1, 1, |now| now.0 % 6 == 0)],
             l1,
-            answer,
+            l1_response,
             shared,
-            shared_answer,
+            shared_response,
         };
         let h100 = preset::load("h100-sxm5", &[]).expect("it is built in").config;
         let config = config::Tma {
@@ -52,6 +53,6 @@ fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
     };
     let events = check(build, 1500).unwrap();
     let count = |link: &str| events.iter().filter(|event| event.link == link).count();
-    // 300 bytes from a line's first byte are three pieces; copies to shared memory tell their mbarrier, too.
+    // 300 bytes from the start of a line are three pieces. Each of the two copies to shared memory also arrives at its mbarrier.
     assert_eq!(["out", "l1", "shared"].map(count), [3, 9, 3 * 3 + 2]);
 }
