@@ -1,7 +1,7 @@
-//! Memory traffic: one packet for what one warp instruction wants of one 128-byte line.
+//! Memory packets: the access of one warp request to one 128-byte line, and the response.
 //!
-//! A packet travels LSU -> L1 -> crossbar -> L2 slice and back with the same box, so nothing is allocated on the way; between
-//! L2 and HBM the same type carries fills and write-backs. Its stamps say when it passed each stage.
+//! One box travels LSU -> L1 -> crossbar -> L2 slice and back, so nothing is allocated on the way. Between L2 and HBM the same type
+//! carries fills and write-backs. Stamps give the cycle in which a packet entered each stage.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
@@ -13,76 +13,76 @@ pub const SECTOR: usize = 32;
 /// Sectors of a line.
 pub const SECTORS: usize = LINE / SECTOR;
 
-/// Set in the tags of packets of the bulk copy engine, by which its L1 tells them from the LSU's.
+/// Tag bit of packets of the bulk copy engine. Packets of the LSU do not set it.
 pub const BULK_TAG: u32 = 1 << 30;
 
-/// Tag of packets that a component between LSU and L1 sends of its own: no packet of the LSU has it.
+/// Tag of own packets of a component between LSU and L1. No packet of the LSU has it.
 pub const OWN_TAG: u32 = 1 << 29;
 
-/// What a packet wants.
+/// Kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketKind {
-    /// The sectors' bytes.
+    /// Reads the bytes of the sectors.
     Load,
-    /// The masked bytes written. Answered when the L2 has them.
+    /// Writes the masked bytes. The L2 acknowledges it once it has them.
     Store,
-    /// Read, modify, write at the L2, per lane; answered with the old values.
+    /// Reads, modifies and writes at the L2, per lane. The response has the old values.
     Atomic,
-    /// As an atomic, answered without values.
+    /// An atomic without old values in the response.
     Reduction,
-    /// LSU to L1 only, at the start of a grid and for an acquire: drops every line. From now on the L1 holds `bytes` bytes, which the
-    /// grid's carve-out for shared memory leaves. Takes effect in order; comes back as an answer.
+    /// Invalidates every line of the L1, in order with other requests. Only the LSU sends it: at the start of a grid, and for an
+    /// acquire. The response is the packet itself.
     Invalidate {
-        /// Bytes of lines.
+        /// Capacity of the L1 from now on, in bytes: the rest of the carve-out for shared memory.
         bytes: u32,
     },
 }
 
-/// The host to an L2 slice, between launches. Not timed traffic: it keeps device memory as the host sees it true.
+/// Command of the host to an L2 slice, between launches. It takes no simulated time: it keeps device memory and L2 consistent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceCommand {
-    /// Write every dirty sector back to memory and keep it as clean.
+    /// Writes every dirty sector back to memory, and keeps it as clean.
     WriteBack,
-    /// Forget every (clean) line: the host has written to memory.
+    /// Invalidates every line. All are clean. The host has written to memory.
     Invalidate,
 }
 
-/// Stages that a packet passes, in order. A stage's stamp is the cycle in which the packet entered it.
+/// Stages of a packet, in order. The stamp of a stage is the cycle in which the packet entered it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(usize)]
 pub enum Stage {
-    /// The warp instruction was issued.
+    /// Issue of the warp instruction.
     Issue,
-    /// The LSU has made the packet.
+    /// The LSU builds the packet.
     Lsu,
     /// L1 tag lookup.
     L1,
-    /// Left for the crossbar.
+    /// Sent to the crossbar.
     Request,
     /// L2 slice tag lookup.
     L2,
     /// Accepted by a memory channel.
     Hbm,
-    /// Its data were back in the L2, or found there.
+    /// The data are in the L2: a hit, or the fill has arrived.
     L2Data,
-    /// Back at the L1.
+    /// The response arrives at the L1.
     Response,
-    /// Back at the LSU.
+    /// The response arrives at the LSU.
     Return,
 }
 
 /// Number of stages.
 pub const STAGES: usize = Stage::Return as usize + 1;
 
-/// When a packet entered each stage; [`Cycle::NEVER`] where it did not.
+/// The cycle in which a packet entered each stage, or [`Cycle::NEVER`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamps(pub [Cycle; STAGES]);
 
 impl Stamps {
-    /// Nothing passed yet.
+    /// No stage entered.
     pub const NONE: Stamps = Stamps([Cycle::NEVER; STAGES]);
 
-    /// Notes the cycle in which a stage was entered.
+    /// Stores the cycle in which a stage was entered.
     #[inline]
     pub fn note(&mut self, stage: Stage, now: Cycle) {
         self.0[stage as usize] = now;
@@ -102,9 +102,9 @@ pub struct AtomicLane {
     pub lane: u8,
     /// Byte offset in the line.
     pub offset: u8,
-    /// The operand; in the answer, the old value.
+    /// The operand. In the response: the old value.
     pub value: u64,
-    /// What CAS compares with.
+    /// Compare value of a CAS.
     pub compare: u64,
 }
 
@@ -132,9 +132,9 @@ impl Default for AtomicLanes {
     }
 }
 
-/// What one warp instruction wants of one line, and the answer to it.
+/// A memory request for one line, and its response.
 ///
-/// Laid out in whole lines of the host's cache: one that every stage reads, one of stamps, two of bytes that few touch.
+/// The layout is in whole host cache lines: one that every stage reads, one of stamps, two of data.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Packet {
@@ -142,34 +142,34 @@ pub struct Packet {
     pub byte_mask: u128,
     /// Device address of the line, a multiple of [`LINE`].
     pub line: u64,
-    /// Lanes of an atomic; boxed once, kept with the packet.
+    /// Lanes of an atomic. Allocated by the first one, and kept with the packet.
     pub atomic: Option<Box<AtomicLanes>>,
-    /// What is wanted.
+    /// Kind of the request.
     pub kind: PacketKind,
-    /// Who inside the sender waits: the sender's own business.
+    /// Number of the waiting entry in the sender. Only the sender reads it.
     pub tag: u32,
-    /// The SM that waits for the answer.
+    /// The SM of the sender.
     pub sm: u16,
-    /// The L2 slice that is home to the line; filled in by whoever sends it to the crossbar.
+    /// Home slice of the line. The sender to the crossbar sets it.
     pub slice: u16,
-    /// Sectors concerned, bit i for bytes 32*i on.
+    /// Sectors of the request, bit i for bytes 32*i to 32*i + 31.
     pub sectors: u8,
-    /// How caches treat it.
+    /// Cache operator of the instruction.
     pub cache: CacheOp,
-    /// Whether the sectors were found in the L1 (an answer to the LSU), for counting.
+    /// In a response to the LSU: true if the L1 had all sectors. For statistics.
     pub l1_hit: bool,
-    /// Whether the sectors were found in the L2.
+    /// In a response of the L2: true if the L2 had all sectors.
     pub l2_hit: bool,
-    /// Whether it notes when it passes each stage: where somebody listens.
+    /// True if the packet stores its stamps. It does so for subscribers and histograms.
     pub is_timed: bool,
-    /// When it passed each stage, if it is timed; else anything.
+    /// Stamps of a timed packet. Undefined in others.
     pub stamps: Stamps,
-    /// Data of a store; data of a load's answer.
+    /// Data of a store, or of the response to a load.
     pub bytes: [u8; LINE],
 }
 
 impl Packet {
-    /// A packet that wants nothing yet, for a pool; it is timed.
+    /// A timed load of no sectors, for a pool.
     pub fn blank() -> Self {
         Packet {
             kind: PacketKind::Load,
@@ -189,7 +189,7 @@ impl Packet {
         }
     }
 
-    /// Passes no stage yet; from now on it is timed or is not.
+    /// Clears the stamps, if the packet is timed from now on.
     #[inline]
     pub fn set_out(&mut self, is_timed: bool) {
         self.is_timed = is_timed;
@@ -198,7 +198,7 @@ impl Packet {
         }
     }
 
-    /// Notes the cycle in which it enters a stage, if it is timed.
+    /// Stores the cycle in which the packet enters a stage, if it is timed.
     #[inline]
     pub fn note(&mut self, stage: Stage, now: Cycle) {
         if self.is_timed {
@@ -206,13 +206,13 @@ impl Packet {
         }
     }
 
-    /// Number of sectors concerned.
+    /// Number of sectors of the request.
     #[inline]
     pub fn n_sectors(&self) -> u32 {
         n_sectors(self.sectors)
     }
 
-    /// Number of sectors that it changes.
+    /// Number of sectors that the request changes. 0 for a load.
     #[inline]
     pub fn n_changed(&self) -> u32 {
         match self.kind {
@@ -222,15 +222,16 @@ impl Packet {
     }
 }
 
-/// An address as waveforms show it, in 48 bits: of another SM's shared memory the SM and the byte, without the mark.
+/// An address as waveforms show it, in 48 bits. For shared memory of another SM: the SM and the byte, without the window bit.
 #[inline]
 pub fn shown(address: u64) -> u64 {
     address & (u64::MAX >> 16)
 }
 
-/// Sectors in a mask of a line's: four bits of a table each, which is quicker than to count.
+/// Number of sectors in a mask.
 #[inline]
 pub fn n_sectors(sectors: u8) -> u32 {
+    // A table of four bits per mask is faster than a population count on hosts without the instruction.
     const COUNTS: u64 = 0x4332_3221_3221_2110;
     (COUNTS >> (4 * (sectors & ALL_SECTORS))) as u32 & 0xf
 }
@@ -238,20 +239,20 @@ pub fn n_sectors(sectors: u8) -> u32 {
 /// All sectors of a line.
 pub const ALL_SECTORS: u8 = (1 << SECTORS) - 1;
 
-/// A mask of bytes of a line, cut into those of its sectors.
+/// Splits a byte mask of a line into one byte mask per sector.
 #[inline]
 pub fn sector_masks(mask: u128) -> [u32; SECTORS] {
     std::array::from_fn(|sector| (mask >> (SECTOR * sector)) as u32)
 }
 
-/// Bits of the sectors in a mask of bytes of a line.
+/// The byte mask of the sectors in `sectors`.
 #[inline]
 pub fn byte_mask(sectors: u8) -> u128 {
     const MASKS: [u128; 1 << SECTORS] = masks();
     MASKS[usize::from(sectors & ALL_SECTORS)]
 }
 
-/// The mask of bytes for each mask of sectors.
+/// The byte mask for each sector mask.
 const fn masks() -> [u128; 1 << SECTORS] {
     let mut masks = [0; 1 << SECTORS];
     let mut n = 0;
@@ -265,7 +266,7 @@ const fn masks() -> [u128; 1 << SECTORS] {
     masks
 }
 
-/// The sectors whose bits are set in `sectors`, lowest first.
+/// Indices of the sectors in `sectors`, lowest first.
 #[inline]
 pub fn each_sector(mut sectors: u8) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -305,9 +306,10 @@ pub fn copy_bytes(from: &[u8; LINE], to: &mut [u8; LINE], mask: u128) {
     }
 }
 
-/// Copies the bytes of a sector whose bit is set in `mask`, words of 4 at once where all of one are wanted, as lanes write them.
+/// Copies the bytes of a sector whose bit is set in `mask`.
 #[inline]
 pub fn copy_some(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
+    // Lanes mostly write whole words of 4 bytes.
     let (from, to) = (from.as_chunks::<4>().0, to.as_chunks_mut::<4>().0);
     while mask != 0 {
         let word = mask.trailing_zeros() as usize / 4;
@@ -328,19 +330,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packet_takes_four_lines_of_the_hosts_cache() {
+    fn packet_has_four_host_cache_lines() {
         assert_eq!((size_of::<Packet>(), std::mem::offset_of!(Packet, bytes)), (256, 128));
     }
 
     #[test]
-    fn any_mask_exactly_its_bytes_are_copied() {
+    fn byte_mask_copies_exactly_its_bytes() {
         let from: [u8; LINE] = std::array::from_fn(|n| n as u8 + 1);
         let mut random = 1u128;
         for n in 0..1000u32 {
             random = random
                 .wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645)
                 .wrapping_add(1);
-            // Whole sectors and whole words among the others.
+            // A third each: random bytes, whole sectors, whole words.
             let mask = match n % 3 {
                 0 => random ^ random >> 64,
                 1 => byte_mask((random >> 100) as u8),
@@ -356,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn any_sectors_their_bytes_are_in_the_mask_and_copied() {
+    fn sector_mask_copies_exactly_its_sectors() {
         let from = [7; LINE];
         for sectors in 0..=ALL_SECTORS {
             let mut to = [0; LINE];
