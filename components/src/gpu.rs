@@ -12,6 +12,7 @@ mod build;
 mod engine;
 mod factory;
 mod gpc;
+mod launch_log;
 mod memory;
 pub mod rig;
 mod sm;
@@ -226,6 +227,8 @@ impl Gpu {
         }
         grid.id = self.launches;
         self.launches += 1;
+        let number = grid.id;
+        let _span = launch_log::enter_launch(&grid, self.clock.now());
         grid.timing = timing::table(&grid.program, &self.config.sm);
         grid.predecoded = predecoded::table(&grid.program, &grid.timing);
         grid.l1_bytes = self.l1_bytes(&grid);
@@ -235,6 +238,7 @@ impl Gpu {
         }
         let start = self.clock.now();
         let end = limit.map_or(Cycle::NEVER, |cycles| start + cycles);
+        launch_log::launch_begins(&grid, start);
         self.grids.send(start, Arc::new(grid));
         let mut event = None;
         let mut cancelled = false;
@@ -258,6 +262,7 @@ impl Gpu {
         };
         let stopped = self.clock.now();
         self.latest = *result.as_ref().unwrap_or(&Launched { start, end: stopped });
+        launch_log::launch_ends(number, start, stopped, &result);
         if let Ok(launched) = &result {
             self.settle(launched.end);
         }
@@ -298,8 +303,10 @@ impl Gpu {
 
     fn command_slices(&mut self, command: SliceCommand) {
         let now = self.clock.now();
+        launch_log::slices_commanded(command, now);
         self.slices.iter_mut().for_each(|slice| slice.send(now, command));
         self.clock.run_until_still(LAUNCH_GRID);
+        launch_log::slices_obeyed(command, self.clock.now());
     }
 
     fn waits(&self) -> Vec<String> {

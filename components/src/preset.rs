@@ -38,6 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use toml::Value;
+use tracing::info;
 
 use crate::config::{GpuConfig, keys};
 use crate::text_file;
@@ -125,6 +126,7 @@ pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, Pre
     if !faults.is_empty() {
         return Err(PresetError::Config { preset: name, faults });
     }
+    info!(sms = config.n_sms(), changed = sets.len(), "preset {name} loaded");
     let sources = layer.entries.into_iter().map(SourcedValue::from).collect();
     Ok(Preset {
         config,

@@ -23,6 +23,7 @@ mod worker;
 use std::panic::resume_unwind;
 
 use bitvec::vec::BitVec;
+use tracing::{Span, trace};
 
 use crate::tile::Tile;
 use crate::tile::due::DueTable;
@@ -123,7 +124,10 @@ impl Clock {
             .iter()
             .all(|tile| !tile.is_skipping() || tile.next_due(now) >= at);
         assert!(at <= now || is_free, "cycle {now}: something is due before cycle {at}");
-        self.now = now.max(at);
+        if at > now {
+            trace!(cycle = now.0, path = "clock", to = at.0, "clock jumps");
+            self.now = at;
+        }
         self.begin_windows();
     }
 
@@ -172,10 +176,11 @@ impl Clock {
         let workers = Worker::split(&mut self.tiles, &self.interconnect, &self.due, self.threads);
         let pool = WorkerPool::new(workers);
         let mut leader = Leader::new(self.now, self.quantum, &self.interconnect, &self.due, &pool);
+        let span = Span::current();
         let result = std::thread::scope(|scope| {
             let follow = |number| {
-                let pool = &pool;
-                scope.spawn(move || pool.follow(number))
+                let (pool, span) = (&pool, &span);
+                scope.spawn(move || span.in_scope(|| pool.follow(number)))
             };
             let others: Vec<_> = (1..self.threads).map(follow).collect();
             let result = leader.lead(what);

@@ -13,6 +13,8 @@
 
 mod args;
 
+mod log;
+
 mod failure;
 
 mod check;
@@ -50,7 +52,18 @@ use failure::Failure;
 /// Runs the command.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let result = match &arguments.command {
+    let result = log::start(arguments.log.as_deref()).and_then(|()| execute(&arguments.command));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.say();
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn execute(command: &Command) -> Result<(), Failure> {
+    match command {
         Command::Run(run) => run::run(run),
         Command::List => show::list(),
         Command::Bench(speed) if speed.growth => speed::growth(speed),
@@ -62,13 +75,6 @@ pub fn main() -> ExitCode {
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),
         Command::Explain { metric } => show::explain(metric),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            failure.say();
-            ExitCode::from(failure.code)
-        }
     }
 }
 

@@ -39,6 +39,8 @@ pub mod watch;
 
 pub mod report;
 
+pub mod log;
+
 pub mod bench;
 
 pub mod suite;

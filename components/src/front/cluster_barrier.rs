@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 
+use tracing::debug;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -117,6 +118,7 @@ impl ClusterBarrier {
             state.entries.swap_remove(at);
         } else if entry.arrived == all {
             entry.arrived = entry.ended;
+            debug!(cycle = now.0, path = %self.path, "barrier of cluster {cluster} is complete");
             state.opened += 1;
             for rank in (0..entry.size).filter(|rank| entry.ended >> rank & 1 == 0) {
                 let open = ClusterOpen { cluster, rank };

@@ -27,6 +27,7 @@ mod gpcs;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tracing::debug;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{Show, Wires};
 use warpwave_hw::link::{InPort, OutPort};
@@ -165,6 +166,8 @@ impl GigaThread {
         if self.state.running.is_none()
             && let Some(grid) = self.ports.grid.recv(now)
         {
+            let latency = self.config.launch_latency;
+            debug!(cycle = now.0, path = %self.path, ctas = grid.ctas(), latency, "grid {} is accepted", grid.id);
             self.state.running = Some(Running {
                 in_clusters: grid.in_clusters(),
                 grid,
@@ -172,7 +175,7 @@ impl GigaThread {
                 done: 0,
                 accepted: now,
             });
-            self.state.next_dispatch = now + u64::from(self.config.launch_latency);
+            self.state.next_dispatch = now + u64::from(latency);
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Arrival {
 /// An opened barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opened {
+    /// Number of the barrier.
+    pub number: u8,
     /// Warps that waited, bit i for warp i of the CTA.
     pub waiting: u64,
     /// Threads whose predicate held, at a counting barrier.
@@ -64,9 +66,13 @@ impl Barriers {
     /// Opens one complete barrier, if there is one. `live` warps of the CTA have not ended.
     pub fn open(&mut self, live: u32) -> Option<Opened> {
         let complete = |b: &Barrier| b.arrived > 0 && b.arrived >= if b.expected == 0 { live } else { b.expected };
-        let barrier = self.0.iter_mut().find(|b| complete(b))?;
-        let Barrier { waiting, count, .. } = std::mem::take(barrier);
-        Some(Opened { waiting, count })
+        let number = self.0.iter().position(complete)?;
+        let Barrier { waiting, count, .. } = std::mem::take(&mut self.0[number]);
+        Some(Opened {
+            number: number as u8,
+            waiting,
+            count,
+        })
     }
 
     /// Barriers with arrivals: number, warps arrived, warps needed (0: all).
@@ -91,8 +97,12 @@ mod tests {
         }
     }
 
-    fn opened(waiting: u64) -> Option<Opened> {
-        Some(Opened { waiting, count: None })
+    fn opened(number: u8, waiting: u64) -> Option<Opened> {
+        Some(Opened {
+            number,
+            waiting,
+            count: None,
+        })
     }
 
     #[test]
@@ -101,7 +111,7 @@ mod tests {
         barriers.arrive(arrival(0, 0));
         assert_eq!(barriers.open(2), None);
         barriers.arrive(arrival(0, 1));
-        assert_eq!(barriers.open(2), opened(0b11));
+        assert_eq!(barriers.open(2), opened(0, 0b11));
         assert_eq!(barriers.open(2), None);
     }
 
@@ -110,7 +120,7 @@ mod tests {
         let mut barriers = Barriers::default();
         barriers.arrive(arrival(0, 3));
         assert_eq!(barriers.open(2), None);
-        assert_eq!(barriers.open(1), opened(0b1000));
+        assert_eq!(barriers.open(1), opened(0, 0b1000));
     }
 
     #[test]
@@ -124,7 +134,7 @@ mod tests {
         barriers.arrive(of_64(0, true));
         assert_eq!(barriers.open(8), None);
         barriers.arrive(of_64(1, false));
-        assert_eq!(barriers.open(8), opened(0b10));
+        assert_eq!(barriers.open(8), opened(1, 0b10));
     }
 
     #[test]
@@ -138,7 +148,12 @@ mod tests {
                 });
             }
             let count = count.map(|count| 2 * count);
-            assert_eq!(barriers.open(2), Some(Opened { waiting: 0b11, count }));
+            let expected = Opened {
+                number: 2,
+                waiting: 0b11,
+                count,
+            };
+            assert_eq!(barriers.open(2), Some(expected));
         }
     }
 }

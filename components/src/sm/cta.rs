@@ -33,6 +33,7 @@ pub use counts::Stats;
 
 use std::sync::Arc;
 
+use tracing::{debug, info};
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{Show, Wires};
@@ -228,8 +229,10 @@ impl CtaManager {
             let resident = state.residents[slot].take().expect("a CTA that ends is resident");
             state.ended &= !(1 << slot);
             state.taken &= !(1 << slot);
-            state.stats.cta_latency.record(now.since(resident.since));
+            let cycles = now.since(resident.since);
+            state.stats.cta_latency.record(cycles);
             let (index, slot) = (resident.index, slot as u8);
+            debug!(cycle = now.0, path = %self.path, slot, cycles, "cta {index} ends");
             self.ports.event.send(now, SmEvent::CtaDone { index, slot });
         }
     }
@@ -247,6 +250,7 @@ impl CtaManager {
         };
         let (slot, member) = self.slot_of(&launch, now);
         let CtaLaunch { grid, index, placement } = launch;
+        debug!(cycle = now.0, path = %self.path, slot, warps = grid.warps(), "cta {index} starts");
         let state = &mut self.state;
         state.stats.ctas += 1;
         state.stats.threads += u64::from(grid.threads());
@@ -304,6 +308,16 @@ impl CtaManager {
 
     fn report_trap(&mut self, trap: Trap, now: Cycle) {
         if self.ports.event.has_room(now) {
+            info!(
+                cycle = now.0,
+                path = %self.path,
+                pc = trap.pc,
+                line = trap.line,
+                block = ?trap.block,
+                thread = ?trap.thread,
+                "trap: {}",
+                trap.kind
+            );
             self.ports.event.send(now, SmEvent::Trap(Box::new(trap)));
         }
     }

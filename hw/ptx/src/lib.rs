@@ -7,7 +7,7 @@
 //! [`parse`] reads any PTX; [`compile`] makes programs of it. Unsupported and malformed are different words: malformed
 //! text is not PTX, unsupported text is PTX that this machine does not run. Both are found when a text is loaded, all at
 //! once, each with its place ([`Diagnostic`]). An entry that is unsupported does not keep the others from running.
-//! No clock and no I/O in here.
+//! No simulated time and no I/O in here.
 
 pub mod diag;
 
@@ -39,6 +39,8 @@ use check::{Body, Checked};
 use diag::Lines;
 use lower::layout::ModuleLayout;
 use std::sync::Arc;
+use std::time::Instant;
+use tracing::{Level, enabled, info};
 use warpwave_isa::program::Program;
 
 /// A module ready to be loaded.
@@ -149,6 +151,7 @@ pub fn compile_with_syncs(text: &str) -> Result<Module, Vec<Diagnostic>> {
 }
 
 fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
+    let begin = enabled!(Level::INFO).then(Instant::now);
     let module = parse(text)?;
     let directives = directives::check(&module);
     if !directives.is_empty() {
@@ -171,6 +174,13 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
             .map(|program| program.with_sources(Arc::clone(&sources))),
     };
     let entries = share::each(&kernels(&checked).collect::<Vec<_>>(), |body| entry(body));
+    if let Some(begin) = begin {
+        info!(
+            entries = entries.len(),
+            us = begin.elapsed().as_micros(),
+            "PTX compiled"
+        );
+    }
     Ok(Module {
         entries,
         constant: layout.constant,

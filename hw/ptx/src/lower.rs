@@ -60,6 +60,8 @@ use crate::diag::{Diagnostic, Lines};
 use code::Code;
 use layout::{Layout, ModuleLayout};
 use spill::Spilled;
+use std::time::Instant;
+use tracing::{Level, debug, debug_span, enabled};
 use warpwave_isa::program::Program;
 
 /// A step of the lowering, and its name.
@@ -85,6 +87,31 @@ const PASSES: &[Pass] = &[
 /// Sees the code behind each pass.
 type Look<'l> = &'l mut dyn FnMut(&'static str, &Code);
 
+/// Logs the host time of each pass of a kernel. Reads the host's clock only if something logs it.
+struct Stopwatch<'k> {
+    kernel: &'k str,
+    begin: Option<Instant>,
+}
+
+impl<'k> Stopwatch<'k> {
+    fn start(kernel: &'k str) -> Self {
+        Stopwatch {
+            kernel,
+            begin: enabled!(Level::DEBUG).then(Instant::now),
+        }
+    }
+
+    /// Logs the pass that ends now.
+    fn lap(&mut self, pass: &str) {
+        if let Some(begin) = &mut self.begin {
+            let now = Instant::now();
+            let us = (now - *begin).as_micros();
+            *begin = now;
+            debug!(us, "pass `{pass}` of {}", self.kernel);
+        }
+    }
+}
+
 /// A kernel's program, or every reason why it cannot run.
 pub(crate) fn lower<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
@@ -93,6 +120,9 @@ pub(crate) fn lower<'t, 'a>(
     lines: &Lines,
     keep_syncs: bool,
 ) -> Result<Program, Vec<Diagnostic>> {
+    let name = body.function.name.text;
+    let _span = debug_span!("kernel", name).entered();
+    let mut watch = Stopwatch::start(name);
     let layout = Layout::of(checked, module, body);
     let mut findings = module.unsupported_for(checked, body);
     let mut code = match select::run(checked, body, &layout, lines) {
@@ -104,7 +134,10 @@ pub(crate) fn lower<'t, 'a>(
         }
     };
     code.keep_syncs = keep_syncs;
-    finish(&mut code, body, &layout, &mut |_, _| ())
+    watch.lap("select");
+    let program = finish(&mut code, body, &layout, &mut |pass, _| watch.lap(pass))?;
+    watch.lap("emit");
+    Ok(program)
 }
 
 /// The code behind selection and behind each pass, with the name of the pass; last the program.

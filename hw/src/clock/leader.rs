@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bitvec::slice::BitSlice;
 use crossbeam::utils::CachePadded;
+use tracing::trace;
 
 use super::Stop;
 use super::barrier::ThreadBarrier;
@@ -152,10 +153,7 @@ impl<'a> Leader<'a> {
                 break if stop(self.now()) { Stop::Asked } else { Stop::Quiet };
             }
             // Nothing is due before `next`, so no message is sent before it.
-            let jump = next.min(limit);
-            if jump > self.latest() {
-                (self.interconnect, self.leaves) = (jump, jump);
-            }
+            self.jump_to(next.min(limit));
             if self.now() >= limit {
                 break Stop::Limit;
             }
@@ -171,7 +169,7 @@ impl<'a> Leader<'a> {
     /// Runs or waits until cycle `at`.
     pub fn run_to(&mut self, at: Cycle) -> Option<Stop> {
         let reason = self.run(at, &mut |_| false)?;
-        (self.interconnect, self.leaves) = (at, at);
+        self.jump_to(at);
         for mut worker in self.pool.workers() {
             worker.tiles().for_each(|tile| tile.begin_passed(at));
         }
@@ -183,6 +181,15 @@ impl<'a> Leader<'a> {
         self.pool
             .workers()
             .all(|mut worker| worker.tiles().all(|tile| tile.is_quiescent()))
+    }
+
+    /// Moves on to cycle `to`, before which nothing is due. Does nothing if a tile has run cycle `to`.
+    fn jump_to(&mut self, to: Cycle) {
+        let from = self.latest();
+        if to > from {
+            trace!(cycle = from.0, path = "clock", to = to.0, "clock jumps");
+            (self.interconnect, self.leaves) = (to, to);
+        }
     }
 
     /// Lets the role that is behind run until it is one lookahead beyond the other, or until `limit`.

@@ -1,5 +1,7 @@
 //! What hangs on a sending end, for tests and waveforms: a monitor that sees its messages, a stall that delays them.
 
+use tracing::trace;
+
 use super::OutPort;
 use super::monitor::Monitor;
 use super::stall::Stall;
@@ -16,6 +18,9 @@ impl<T> OutPort<T> {
     #[cold]
     pub(super) fn send_attached(&mut self, now: Cycle, extra: u64, sideband: u16, message: T) {
         let delay = self.attached(now, extra, &message);
+        if delay > 0 {
+            trace!(cycle = now.0, path = %self.config.path, cycles = delay, "stall injected");
+        }
         self.put(now, u64::from(self.latency) + extra + delay, sideband, message);
     }
 

@@ -11,6 +11,9 @@ use warpwave::reference::Checks;
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
+    /// Log what happens, with simulated time: info, debug, trace, or MODULE=LEVEL; RUST_LOG does the same
+    #[arg(long, value_name = "FILTER", global = true)]
+    pub log: Option<String>,
 }
 
 #[derive(Subcommand)]

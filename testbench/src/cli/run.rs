@@ -16,6 +16,7 @@ use warpwave_ptx::diag::render_all;
 
 use super::args::{self, DEFAULT_GPU};
 use super::failure::{Failure, WRONG, warn, worse};
+use super::log;
 use super::outputs::Outputs;
 use super::print;
 use super::progress::{Line, catch_interrupt};
@@ -170,13 +171,16 @@ fn simulate(bench: &mut Bench, scenario: &Scenario, args: &args::Run, wave: &mut
         threads: args.threads.into(),
         max_cycles: args.max_cycles,
     };
-    let mut line = Line::new(!args.no_progress);
+    let mut line = Line::new(!args.no_progress && !log::is_on());
+    let log = log::hold();
     let run = catch_unwind(AssertUnwindSafe(|| {
         bench.run(options, &mut |progress| {
+            log.release(progress.now);
             views.collect(progress.now);
             wave.collect(progress.now) && line.observe(&scenario.name, progress)
         })
     }));
+    drop(log);
     line.clear();
     run.unwrap_or_else(|panic| {
         wave.rescue(bench);

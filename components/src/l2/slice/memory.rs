@@ -1,5 +1,6 @@
 //! The way to memory and back: fetches, write-backs, and the commands of the host.
 
+use tracing::trace;
 use warpwave_hw::time::Cycle;
 
 use super::Slice;
@@ -104,17 +105,25 @@ impl Slice {
     #[inline(never)]
     pub(super) fn obey_host(&mut self, now: Cycle) {
         self.take_command(now);
-        self.continue_write_back();
+        self.continue_write_back(now);
     }
 
     fn take_command(&mut self, now: Cycle) {
         if self.state.write_back.is_some() || !self.ports.commands.is_ready(now) {
             return;
         }
-        match self.ports.commands.recv(now) {
-            Some(SliceCommand::WriteBack) => self.state.write_back = Some(0),
-            Some(SliceCommand::Invalidate) => self.state.lines.forget_clean(),
-            None => {}
+        let Some(command) = self.ports.commands.recv(now) else {
+            return;
+        };
+        match command {
+            SliceCommand::WriteBack => {
+                trace!(cycle = now.0, path = %self.path, "write-back begins");
+                self.state.write_back = Some(0);
+            }
+            SliceCommand::Invalidate => {
+                trace!(cycle = now.0, path = %self.path, "clean lines are invalidated");
+                self.state.lines.forget_clean();
+            }
         }
     }
 
@@ -132,13 +141,15 @@ impl Slice {
     }
 
     /// Writes one more changed line back.
-    fn continue_write_back(&mut self) {
+    fn continue_write_back(&mut self, now: Cycle) {
         let Some(first) = self.state.write_back.filter(|_| self.may_write_back()) else {
             return;
         };
         let next = self.state.lines.next_changed(first);
         if let Some((_, way)) = next {
             self.write_line_back(way);
+        } else {
+            trace!(cycle = now.0, path = %self.path, "write-back ends");
         }
         self.state.write_back = next.map(|(set, _)| set);
     }

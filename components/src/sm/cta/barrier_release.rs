@@ -1,5 +1,6 @@
 //! Block barriers: complete when the last warp has arrived, released when the barrier's latency is over.
 
+use tracing::debug;
 use warpwave_hw::time::Cycle;
 
 use super::CtaManager;
@@ -14,6 +15,10 @@ const ARRIVAL_CYCLES: u64 = 1;
 pub(super) struct PendingRelease {
     /// Cycle of the release.
     pub(super) at: Cycle,
+    /// Linear index of the CTA.
+    cta: u64,
+    /// Number of the barrier.
+    barrier: u8,
     /// Warp slots to release, for each sub-core.
     warps: [u32; 8],
     /// Result of a counting barrier (BAR.RED): threads whose predicate held.
@@ -27,7 +32,7 @@ impl CtaManager {
         let Some(resident) = &mut state.residents[cta] else {
             return;
         };
-        while let Some(Opened { waiting, count }) = resident.barriers.open(resident.live) {
+        while let Some(Opened { number, waiting, count }) = resident.barriers.open(resident.live) {
             let mut warps = [0; 8];
             for index in (0..64).filter(|index| waiting >> index & 1 == 1) {
                 let (subcore, slot) = resident.places[index];
@@ -39,6 +44,8 @@ impl CtaManager {
             state.stats.barrier_latency.record(u64::from(total));
             state.releases.push(PendingRelease {
                 at: now + (wait - 1),
+                cta: resident.index,
+                barrier: number,
                 warps,
                 count,
             });
@@ -47,7 +54,7 @@ impl CtaManager {
 
     /// Releases the barriers that are due, once every link has room.
     pub(super) fn release_barriers(&mut self, now: Cycle) {
-        let ports = &mut self.ports;
+        let (ports, path) = (&mut self.ports, &self.path);
         self.state.releases.retain(|release| {
             let ready = release.at <= now
                 && (0..ports.command.len()).all(|s| {
@@ -55,6 +62,9 @@ impl CtaManager {
                     release.warps[s] == 0 || (ports.command[s].has_room(now) && can_count)
                 });
             if ready {
+                let PendingRelease { cta, barrier, .. } = release;
+                let warps: u32 = release.warps.iter().map(|warps| warps.count_ones()).sum();
+                debug!(cycle = now.0, path = %path, warps, "barrier {barrier} of cta {cta} is released");
                 for (s, &warps) in release.warps.iter().enumerate().filter(|(_, warps)| **warps != 0) {
                     ports.command[s].send(now, WarpCommand::Release(warps));
                     if let Some(count) = release.count {

@@ -1,6 +1,7 @@
 //! The CTA manager on a GPU with clusters: it tells the LSU where the CTAs of a cluster run, and counts each CTA's arrivals at the
 //! barrier of its cluster.
 
+use tracing::debug;
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
@@ -168,6 +169,7 @@ impl CtaManager {
         let Some(member) = &mut resident.member else { return };
         member.arrived = member.ended;
         member.announced = false;
+        debug!(cycle = now.0, path = %self.path, "cluster barrier of cta {} is released", resident.index);
         let mut warps = [0u32; 8];
         for warp in (0..resident.grid.warps() as usize).filter(|warp| member.ended >> warp & 1 == 0) {
             let (subcore, slot) = resident.places[warp];

@@ -1,5 +1,6 @@
 //! The tag stage: one request per cycle is looked up, and hits, misses, merges with a miss, bypasses the L1, or stalls.
 
+use tracing::debug;
 use warpwave_hw::time::Cycle;
 
 use super::write_policy::Stored;
@@ -136,6 +137,7 @@ impl L1 {
             return L1TagState::StallAnswer;
         }
         let packet = self.take_request(now);
+        debug!(cycle = now.0, path = %self.path, bytes, "L1 invalidated");
         let state = &mut self.state;
         state.stats.count_request(packet.kind, 0);
         state.lines.resize(bytes);

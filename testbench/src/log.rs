@@ -1,0 +1,163 @@
+//! The format of the log: simulated cycle, instance path, message, fields.
+//!
+//! The machine reports what happens as `tracing` events with the fields `cycle` and `path`. [`CycleFormat`] writes these two first:
+//!
+//! ```text
+//!      1042 gpu.gpc[0].sm[1].cta        cta 3 starts slot=0 warps=8
+//!         - warpwave_ptx                PTX compiled entries=1 us=1260
+//! ```
+//!
+//! An event before the clock runs has no cycle, and `-` in its place. An event without a path has the module that reports it.
+//! `testbench/docs/log.md` lists the events and shows how to filter them.
+//!
+//! ```
+//! // A library user's own subscriber.
+//! let log = tracing_subscriber::fmt().with_writer(std::io::stderr).event_format(warpwave::log::CycleFormat);
+//! log.init();
+//! ```
+
+use std::fmt::{self, Debug, Write};
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::FmtContext;
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Formats an event as a line: cycle, path, message, other fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CycleFormat;
+
+impl<S, N> FormatEvent<S, N> for CycleFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let cycle = line.cycle.map_or_else(|| "-".to_owned(), |cycle| cycle.to_string());
+        let place = match line.path.as_str() {
+            "" => event.metadata().target(),
+            path => path,
+        };
+        writeln!(writer, "{cycle:>9} {place:<27} {}{}", line.message, line.fields)
+    }
+}
+
+/// The fields of an event, as text.
+#[derive(Default)]
+struct Line {
+    cycle: Option<u64>,
+    path: String,
+    message: String,
+    /// Each after a blank.
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        match field.name() {
+            "cycle" => self.cycle = Some(value),
+            _ => self.record_debug(field, &value),
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "path" => self.path.push_str(value),
+            _ => self.record_debug(field, &value),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // Text in memory can be written.
+        let _ = match field.name() {
+            "path" => write!(self.path, "{value:?}"),
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use tracing::{debug, info};
+    use tracing_subscriber::fmt::MakeWriter;
+    use warpwave_hw::path::Path;
+
+    use super::*;
+
+    /// A writer to memory.
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Memory {
+        type Writer = Memory;
+
+        fn make_writer(&'a self) -> Memory {
+            self.clone()
+        }
+    }
+
+    /// The log of what `act` reports.
+    fn log_of(act: impl FnOnce()) -> String {
+        let memory = Memory::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(memory.clone())
+            .event_format(CycleFormat)
+            .finish();
+        tracing::subscriber::with_default(subscriber, act);
+        let bytes = memory.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn cycle_and_path_come_first_then_the_message_then_the_fields_in_order() {
+        let path = Path::root("gpu").at("sm", 1).child("cta");
+        let log =
+            log_of(|| debug!(cycle = 1042, path = %path, slot = 0, kernel = "k", block = ?[1, 2], "cta {} starts", 3));
+        assert_eq!(
+            log,
+            "     1042 gpu.sm[1].cta               cta 3 starts slot=0 kernel=\"k\" block=[1, 2]\n"
+        );
+        let log = log_of(|| info!(cycle = 7, path = "gpu", "launch 0 ends"));
+        assert_eq!(log, "        7 gpu                         launch 0 ends\n");
+    }
+
+    #[test]
+    fn event_without_cycle_and_path_shows_a_dash_and_its_module() {
+        let log = log_of(|| info!(target: "warpwave_ptx", entries = 1, "PTX compiled"));
+        assert_eq!(log, "        - warpwave_ptx                PTX compiled entries=1\n");
+    }
+
+    #[test]
+    fn event_in_a_span_shows_its_own_fields_only() {
+        let log = log_of(|| {
+            let _span = tracing::info_span!("launch", cycle = 3, number = 0).entered();
+            info!(cycle = 5, path = "gpu", "inside");
+        });
+        assert_eq!(log, "        5 gpu                         inside\n");
+    }
+
+    #[test]
+    fn largest_cycle_and_a_long_path_are_written_whole() {
+        let log = log_of(|| info!(cycle = u64::MAX, path = "gpu.gpc[10].sm[100].subcore[3].lsu", "x"));
+        assert_eq!(log, "18446744073709551615 gpu.gpc[10].sm[100].subcore[3].lsu x\n");
+    }
+}
