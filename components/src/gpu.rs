@@ -46,7 +46,7 @@ use crate::storage::Storage;
 
 /// Launches begin at multiples of this many cycles: the host sees the end of a grid only when a quantum is over, and what comes
 /// next must not depend on where quanta end. Longer than any quantum and the host's links together.
-const LAUNCH_GRID: u64 = 64;
+pub const LAUNCH_GRID: u64 = 64;
 
 /// A machine.
 pub struct Gpu {

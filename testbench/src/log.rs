@@ -1,6 +1,6 @@
 //! The format of the log: simulated cycle, instance path, message, fields.
 //!
-//! The machine reports what happens as `tracing` events with the fields `cycle` and `path`. [`CycleFormat`] writes these two first:
+//! The machine reports what happens as `tracing` events with the fields `cycle` (a `u64`) and `path`. [`CycleFormat`] writes these two first:
 //!
 //! ```text
 //!      1042 gpu.gpc[0].sm[1].cta        cta 3 starts slot=0 warps=8
@@ -87,7 +87,12 @@ mod tests {
 
     use tracing::{debug, info};
     use tracing_subscriber::fmt::MakeWriter;
+    use warpwave_hw::clock::Clock;
+    use warpwave_hw::link::stall::Stall;
+    use warpwave_hw::link::{LinkConfig, link};
     use warpwave_hw::path::Path;
+    use warpwave_hw::tile::TileBuilder;
+    use warpwave_hw::time::Cycle;
 
     use super::*;
 
@@ -118,7 +123,7 @@ mod tests {
     fn log_of(act: impl FnOnce()) -> String {
         let memory = Memory::default();
         let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::DEBUG)
+            .with_max_level(tracing::Level::TRACE)
             .with_writer(memory.clone())
             .event_format(CycleFormat)
             .finish();
@@ -131,12 +136,12 @@ mod tests {
     fn cycle_and_path_come_first_then_the_message_then_the_fields_in_order() {
         let path = Path::root("gpu").at("sm", 1).child("cta");
         let log =
-            log_of(|| debug!(cycle = 1042, path = %path, slot = 0, kernel = "k", block = ?[1, 2], "cta {} starts", 3));
+            log_of(|| debug!(cycle = 1042u64, path = %path, slot = 0, kernel = "k", block = ?[1, 2], "cta {} starts", 3));
         assert_eq!(
             log,
             "     1042 gpu.sm[1].cta               cta 3 starts slot=0 kernel=\"k\" block=[1, 2]\n"
         );
-        let log = log_of(|| info!(cycle = 7, path = "gpu", "launch 0 ends"));
+        let log = log_of(|| info!(cycle = 7u64, path = "gpu", "launch 0 ends"));
         assert_eq!(log, "        7 gpu                         launch 0 ends\n");
     }
 
@@ -149,10 +154,43 @@ mod tests {
     #[test]
     fn event_in_a_span_shows_its_own_fields_only() {
         let log = log_of(|| {
-            let _span = tracing::info_span!("launch", cycle = 3, number = 0).entered();
-            info!(cycle = 5, path = "gpu", "inside");
+            let _span = tracing::info_span!("launch", cycle = 3u64, number = 0).entered();
+            info!(cycle = 5u64, path = "gpu", "inside");
         });
         assert_eq!(log, "        5 gpu                         inside\n");
+    }
+
+    #[test]
+    fn stall_of_a_link_is_logged_with_its_delay_and_no_stall_is_not() {
+        let mut tile = TileBuilder::new();
+        let (from, to) = (tile.slot(), tile.slot());
+        let config = LinkConfig {
+            path: Path::root("gpu").child("requests"),
+            latency: 2,
+            depth: 4,
+        };
+        let (mut out, mut input) = link(&config, &from, &to);
+        // First outputs of SplitMix64 for seed 1234567: 6457827717110365317, then 3203168211198807973.
+        let log = log_of(|| {
+            out.send(Cycle(0), 'a');
+            assert_eq!(input.recv(Cycle(2)), Some('a'));
+            out.disturb(Stall::new(1234567, 9));
+            out.send(Cycle(0), 'b');
+            out.send(Cycle(1), 'c');
+        });
+        let expected = [(0, 6457827717110365317u64 % 10), (1, 3203168211198807973 % 10)]
+            .map(|(cycle, delay)| format!("{cycle:>9} gpu.requests                stall injected cycles={delay}\n"));
+        assert_eq!(log, expected.concat());
+    }
+
+    #[test]
+    fn jump_of_the_clock_is_logged_with_both_cycles() {
+        let mut clock = Clock::new(Vec::new());
+        let log = log_of(|| {
+            clock.wait_until(Cycle(64));
+            clock.wait_until(Cycle(64));
+        });
+        assert_eq!(log, "        0 clock                       clock jumps to=64\n");
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod check;
 mod ending;
 mod globals;
 mod input;
+mod log;
 mod outputs;
 mod own;
 mod run;
@@ -39,7 +40,8 @@ fn warpwave(args: &[&str]) -> Answer {
 /// Runs the command in a folder, where the record of the last cycles is left if a run goes wrong.
 fn warpwave_in(folder: &Path, args: &[&str]) -> Answer {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpwave"));
-    Answer::of(command.current_dir(folder).args(args).output().unwrap())
+    command.env_remove("RUST_LOG").current_dir(folder).args(args);
+    Answer::of(command.output().unwrap())
 }
 
 /// A program that fails in one way, by its name in `tests/errors`.
