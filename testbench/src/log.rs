@@ -135,8 +135,9 @@ mod tests {
     #[test]
     fn cycle_and_path_come_first_then_the_message_then_the_fields_in_order() {
         let path = Path::root("gpu").at("sm", 1).child("cta");
-        let log =
-            log_of(|| debug!(cycle = 1042u64, path = %path, slot = 0, kernel = "k", block = ?[1, 2], "cta {} starts", 3));
+        let log = log_of(
+            || debug!(cycle = 1042u64, path = %path, slot = 0, kernel = "k", block = ?[1, 2], "cta {} starts", 3),
+        );
         assert_eq!(
             log,
             "     1042 gpu.sm[1].cta               cta 3 starts slot=0 kernel=\"k\" block=[1, 2]\n"
