@@ -1,9 +1,8 @@
-//! Conversions between integers and floats of all widths. The common ones are host instructions, the others go through exact arithmetic.
+//! Conversions between integers and floats of all widths. Host arithmetic, but for the cases of [`soft`].
 
 use super::map::{map1, map2, put_wide, wide};
 use super::product::extend;
-use super::soft::{self, Finite, Format, Value};
-use super::{Results, Step, fp8, fp32, fp64, half};
+use super::{Results, Step, fp8, fp32, fp64, half, soft};
 use crate::inst::{Inst, Mods, Round, Ty};
 
 /// The source as an integer of `from`, sign-extended where it is signed.
@@ -65,24 +64,22 @@ pub(super) fn i2f(step: &Step, results: &mut Results) {
         (Ty::U32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], step.a(), |a| (a as f32).to_bits()),
         (Ty::S32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(step.a().0[lane] as i32).to_bits()),
         (Ty::U32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(step.a().0[lane]).to_bits()),
-        _ => {
-            let format = Format::of(ty);
-            put(step.inst, results, |lane| {
-                format.pack(Value::integer(integer(step, lane)), round)
-            });
-        }
+        (_, Ty::F32, Round::Nearest) => put(step.inst, results, |lane| (integer(step, lane) as f32).to_bits().into()),
+        (_, Ty::F64, Round::Nearest) => put_wide(&mut results.words, |lane| (integer(step, lane) as f64).to_bits()),
+        _ => put(step.inst, results, |lane| {
+            soft::from_integer(ty, integer(step, lane), round)
+        }),
     }
 }
 
-/// The source as a float of `from`.
-fn float(step: &Step, lane: usize) -> Value {
+/// The source as a float of `from`. An f64 holds every value of each.
+fn float(step: &Step, lane: usize) -> f64 {
     let from = step.inst.mods.from;
-    let bits = match from {
-        Ty::F64 => wide(step.pair(0), lane),
-        Ty::F16 | Ty::Bf16 => u64::from(step.a().0[lane] & 0xffff),
-        _ => u64::from(step.a().0[lane]),
-    };
-    Format::of(from).unpack(bits)
+    match from {
+        Ty::F64 => f64::from_bits(wide(step.pair(0), lane)),
+        Ty::F16 | Ty::Bf16 => half::widen(half::is_brain(from), step.a().0[lane] & 0xffff).into(),
+        _ => f32::from_bits(step.a().0[lane]).into(),
+    }
 }
 
 /// Out of range, the nearest value of the type.
@@ -98,35 +95,23 @@ pub(super) fn f2i(step: &Step, results: &mut Results) {
 }
 
 /// PTX: a NaN becomes zero, but the top bit alone where the source is f64 or the result has 64 bits.
-fn to_integer(value: Value, ty: Ty, from: Ty, round: Round) -> i128 {
+fn to_integer(value: f64, ty: Ty, from: Ty, round: Round) -> i128 {
     let (least, greatest) = range(ty);
-    match value {
-        Value::Nan if from == Ty::F64 || ty.words() == 2 => 1 << (8 * u32::from(ty.bytes()) - 1),
-        Value::Nan => 0,
-        Value::Infinite { negative: true } => least,
-        Value::Infinite { negative: false } => greatest,
-        // From 2^64 on every type is exceeded, and no shift can overflow.
-        Value::Finite(finite) if finite.mantissa != 0 && finite.exponent + finite.mantissa.ilog2() as i32 > 64 => {
-            if finite.negative {
-                least
-            } else {
-                greatest
-            }
-        }
-        Value::Finite(finite) => signed(finite, round).clamp(least, greatest),
+    if value.is_nan() && (from == Ty::F64 || ty.words() == 2) {
+        1 << (8 * u32::from(ty.bytes()) - 1)
+    } else {
+        (whole(value, round) as i128).clamp(least, greatest)
     }
 }
 
-fn signed(
-    Finite {
-        negative,
-        mantissa,
-        exponent,
-    }: Finite,
-    round: Round,
-) -> i128 {
-    let magnitude = soft::round_to(mantissa, -exponent, negative, round) as i128;
-    if negative { -magnitude } else { magnitude }
+/// The integral value next to a value, of the same sign even if zero.
+fn whole(value: f64, round: Round) -> f64 {
+    match round {
+        Round::Nearest => value.round_ties_even(),
+        Round::Zero => value.trunc(),
+        Round::Down => value.floor(),
+        Round::Up => value.ceil(),
+    }
 }
 
 pub(super) fn f2f(step: &Step, results: &mut Results) {
@@ -165,21 +150,19 @@ pub(super) fn f2f(step: &Step, results: &mut Results) {
         _ => put(step.inst, results, |lane| {
             let value = float(step, lane);
             let value = if integral { whole(value, round) } else { value };
-            Format::of(ty).pack(value, round)
+            narrow(ty, value, round)
         }),
     }
     finish(step.inst, results);
 }
 
-/// The integral value next to a value, of the same sign even if zero.
-fn whole(value: Value, round: Round) -> Value {
-    match value {
-        Value::Finite(finite) if finite.exponent < 0 => Value::Finite(Finite {
-            mantissa: soft::round_to(finite.mantissa, -finite.exponent, finite.negative, round),
-            exponent: 0,
-            ..finite
-        }),
-        _ => value,
+/// The bits of a value in the float type `ty`.
+fn narrow(ty: Ty, value: f64, round: Round) -> u64 {
+    match (ty, round) {
+        (Ty::F64, _) => fp64::bits(value),
+        (Ty::F16 | Ty::Bf16, Round::Nearest) => half::narrow(half::is_brain(ty), half::to_odd(value)).into(),
+        (Ty::F16 | Ty::Bf16, _) => soft::narrow_half(half::is_brain(ty), value, round).into(),
+        _ => fp32::narrow(value, round).into(),
     }
 }
 
@@ -205,7 +188,7 @@ pub(super) fn f2fp(step: &Step, results: &mut Results) {
     let out = &mut results.words[0];
     match round {
         _ if fp8::is_pair(ty) => map2(out, step.a(), step.b(), |a, b| {
-            fp8::narrow(ty, a) << 8 | fp8::narrow(ty, b)
+            soft::narrow_byte(ty, a) << 8 | soft::narrow_byte(ty, b)
         }),
         Round::Nearest => {
             let brain = half::is_brain(ty);
@@ -213,7 +196,7 @@ pub(super) fn f2fp(step: &Step, results: &mut Results) {
             map2(out, step.a(), step.b(), |a, b| one(a) << 16 | one(b));
         }
         round => {
-            let one = |word: u32| Format::of(ty).pack(soft::F32.unpack(word.into()), round) as u32;
+            let one = |word: u32| soft::narrow_half(half::is_brain(ty), f32::from_bits(word).into(), round);
             map2(out, step.a(), step.b(), |a, b| one(a) << 16 | one(b));
         }
     }

@@ -4,9 +4,9 @@
 //! product is made in f64, where it is exact, and the sum is rounded twice: to f64, then to f32. That is wrong only where the f64
 //! sum lies half-way between two f32, or where the result is denormal and so has fewer bits; a warp with such a lane takes the
 //! slow road, on which the f64 sum is rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+//! Directed rounding starts from the f64 sum rounded to odd as well.
 
 use super::map::{map2, map2_where, map3, update};
-use super::soft::{self, F32};
 use super::{Results, Step};
 use crate::inst::{Inst, Round};
 use crate::lane::{Lanes, WARP_SIZE};
@@ -61,7 +61,7 @@ pub(super) fn fadd(step: &Step, results: &mut Results) {
     match step.inst.mods.round {
         Round::Nearest => map2(out, step.a(), step.b(), |a, b| bits(number(a) + number(b))),
         round => map2(out, step.a(), step.b(), |a, b| {
-            F32.pack(soft::add(F32.unpack(a.into()), F32.unpack(b.into()), round), round) as u32
+            directed(number(a), 1.0, number(b), round)
         }),
     }
     finish(step.inst, out);
@@ -72,7 +72,8 @@ pub(super) fn fmul(step: &Step, results: &mut Results) {
     match step.inst.mods.round {
         Round::Nearest => map2(out, step.a(), step.b(), |a, b| bits(number(a) * number(b))),
         round => map2(out, step.a(), step.b(), |a, b| {
-            F32.pack(soft::multiply(F32.unpack(a.into()), F32.unpack(b.into())), round) as u32
+            // The product is exact.
+            narrow(f64::from(number(a)) * f64::from(number(b)), round)
         }),
     }
     finish(step.inst, out);
@@ -89,10 +90,7 @@ pub(super) fn ffma(step: &Step, results: &mut Results) {
                 });
             }
         }
-        round => map3(out, a, b, c, |a, b, c| {
-            let product = soft::multiply(F32.unpack(a.into()), F32.unpack(b.into()));
-            F32.pack(soft::add(product, F32.unpack(c.into()), round), round) as u32
-        }),
+        round => map3(out, a, b, c, |a, b, c| directed(number(a), number(b), number(c), round)),
     }
     finish(step.inst, out);
 }
@@ -132,6 +130,34 @@ pub(super) fn fused(a: f32, b: f32, c: f32) -> f64 {
     f64::from_bits(bits.wrapping_add(step).wrapping_sub(2 * (step & toward_zero)))
 }
 
+/// a * b + c, rounded once.
+#[inline(always)]
+fn directed(a: f32, b: f32, c: f32, round: Round) -> u32 {
+    let sum = fused(a, b, c);
+    // An exact sum of zero is -0 when rounded down, unless both terms are +0.
+    let has_negative = c.is_sign_negative() || a.is_sign_negative() != b.is_sign_negative();
+    if sum == 0.0 && round == Round::Down && has_negative {
+        return SIGN;
+    }
+    narrow(sum, round)
+}
+
+/// The f32 of a value. A value that is not exact must be rounded to odd.
+#[inline(always)]
+pub(super) fn narrow(value: f64, round: Round) -> u32 {
+    let nearest = value as f32;
+    let back = f64::from(nearest);
+    let down = round == Round::Down || round == Round::Zero && value > 0.0;
+    let up = round == Round::Up || round == Round::Zero && value < 0.0;
+    bits(if down && back > value {
+        nearest.next_down()
+    } else if up && back < value {
+        nearest.next_up()
+    } else {
+        nearest
+    })
+}
+
 pub(super) fn fmnmx(step: &Step, results: &mut Results) {
     let nan_wins = step.inst.mods.unordered;
     map2_where(
@@ -165,6 +191,7 @@ pub(super) fn choose(least: bool, nan_wins: bool, a: u32, b: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustc_apfloat::{Float, ieee::Single};
 
     const EDGES: [u32; 22] = [
         0,
@@ -192,6 +219,30 @@ mod tests {
     ];
 
     fn check(a: u32, b: u32, c: u32) {
+        check_nearest(a, b, c);
+        check_directed(a, b, c);
+    }
+
+    fn check_directed(a: u32, b: u32, c: u32) {
+        use rustc_apfloat::Round as Mode;
+        let [x, y, z] = [a, b, c].map(|word| Single::from_bits(word.into()));
+        let expected = |value: Single| if value.is_nan() { NAN } else { value.to_bits() as u32 };
+        for (round, mode) in [
+            (Round::Zero, Mode::TowardZero),
+            (Round::Down, Mode::TowardNegative),
+            (Round::Up, Mode::TowardPositive),
+        ] {
+            let what = || format!("{a:#x}, {b:#x}, {c:#x} rounded {round:?}");
+            let fused = directed(number(a), number(b), number(c), round);
+            assert_eq!(fused, expected(x.mul_add_r(y, z, mode).value), "fused: {}", what());
+            let sum = directed(number(a), 1.0, number(c), round);
+            assert_eq!(sum, expected(x.add_r(z, mode).value), "sum: {}", what());
+            let product = narrow(f64::from(number(a)) * f64::from(number(b)), round);
+            assert_eq!(product, expected(x.mul_r(y, mode).value), "product: {}", what());
+        }
+    }
+
+    fn check_nearest(a: u32, b: u32, c: u32) {
         let expected = bits(number(a).mul_add(number(b), number(c)));
         let slow = bits(fused(number(a), number(b), number(c)) as f32);
         assert_eq!(slow, expected, "{a:#x} * {b:#x} + {c:#x}, rounded to odd");

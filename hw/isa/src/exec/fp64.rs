@@ -34,14 +34,10 @@ pub(super) fn arithmetic(step: &Step, results: &mut Results) {
 
 #[cold]
 fn directed(step: &Step, op: Opcode, round: Round, results: &mut Results) {
-    let value = |slot, lane| soft::F64.unpack(wide(step.pair(slot), lane));
+    let slots = if op == Opcode::Dfma { [0, 1, 2] } else { [0, 1, 1] };
+    let operands = slots.map(|slot| step.pair(slot));
     put_wide(&mut results.words, |lane| {
-        let result = match op {
-            Opcode::Dadd => soft::add(value(0, lane), value(1, lane), round),
-            Opcode::Dmul => soft::multiply(value(0, lane), value(1, lane)),
-            _ => soft::add(soft::multiply(value(0, lane), value(1, lane)), value(2, lane), round),
-        };
-        soft::F64.pack(result, round)
+        soft::f64_arithmetic(op, operands.map(|pair| wide(pair, lane)), round)
     });
 }
 
