@@ -17,7 +17,7 @@ mod sm;
 pub use fault::ConfigFault;
 pub use memory::{Hbm, L2, MAX_CHANNEL_QUEUE, ReplacementPolicy, Timing, Xbar};
 pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
-pub(crate) use sm::OUTSIDE_L1;
+pub use sm::OUTSIDE_L1;
 pub use sm::{Barrier, Constant, Fence, L1, Lsu, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
 
 use std::ops::Range;

@@ -14,7 +14,6 @@ mod factory;
 mod gpc;
 mod launch_log;
 mod memory;
-pub mod rig;
 mod sm;
 mod subcore;
 mod wiring;
@@ -298,6 +297,11 @@ impl Gpu {
         self.clock.run(at, |_| false);
         self.clock.wait_until(at);
         self.clock.run_until_still(LAUNCH_GRID);
+        self.write_back();
+    }
+
+    /// Writes every changed line of the L2 to device memory. No grid may be in flight.
+    pub fn write_back(&mut self) {
         self.command_slices(SliceCommand::WriteBack);
     }
 

@@ -3,9 +3,9 @@
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| warpwave::oracle::memory_traffic(bytes));
+libfuzzer_sys::fuzz_target!(|input: warpwave::oracle::MemoryTraffic| warpwave::oracle::memory_traffic(input));
 
 #[cfg(not(fuzzing))]
 fn main() {
-    warpwave_fuzz::replay(warpwave::oracle::memory_traffic);
+    warpwave_fuzz::replay(|bytes| warpwave::oracle::replay(bytes, warpwave::oracle::memory_traffic));
 }

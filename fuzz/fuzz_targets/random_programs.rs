@@ -3,9 +3,9 @@
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| warpwave::oracle::random_programs(bytes));
+libfuzzer_sys::fuzz_target!(|input: warpwave::oracle::RandomProgram| warpwave::oracle::random_programs(input));
 
 #[cfg(not(fuzzing))]
 fn main() {
-    warpwave_fuzz::replay(warpwave::oracle::random_programs);
+    warpwave_fuzz::replay(|bytes| warpwave::oracle::replay(bytes, warpwave::oracle::random_programs));
 }

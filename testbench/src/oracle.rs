@@ -1,21 +1,25 @@
-//! What must hold whatever comes in: each oracle takes bytes, makes an input of them, and panics if a promise is broken.
+//! What must hold for every input: each oracle takes an input and panics if a promise is broken.
 //!
-//! The fuzz targets feed them with anything; `tests/properties.rs` with the corpus and with every input that once broke one.
+//! An input derives [`Arbitrary`], so libFuzzer makes it of any bytes and prints it. `tests/properties.rs` replays the corpus and
+//! every input that once broke a promise.
+
+use arbitrary::{Arbitrary, Unstructured};
+
+mod draw;
+
+mod memory_traffic;
 
 mod ptx_text;
 
 mod random_programs;
 
-pub use ptx_text::ptx_text;
-pub use random_programs::random_programs;
+pub use memory_traffic::{MemoryTraffic, memory_traffic};
+pub use ptx_text::{PtxText, ptx_text};
+pub use random_programs::{RandomProgram, random_programs};
 
-/// Any machine's memory system under any traffic: every request answered once, with the right bytes, in the same cycle however
-/// the machine is run ([`warpwave_components::gpu::rig`]).
-///
-/// # Panics
-/// If it is not so.
-pub fn memory_traffic(bytes: &[u8]) {
-    if let Err(what) = warpwave_components::gpu::rig::check(bytes) {
-        panic!("{what}");
+/// Gives an oracle the input that libFuzzer makes of `bytes`, if it makes one.
+pub fn replay<'a, T: Arbitrary<'a>>(bytes: &'a [u8], oracle: impl Fn(T)) {
+    if let Ok(input) = T::arbitrary_take_rest(Unstructured::new(bytes)) {
+        oracle(input);
     }
 }

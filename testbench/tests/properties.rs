@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use warpwave::oracle;
+
 /// Folders of other tests with PTX texts that fuzzing starts from, too: as the command in `fuzz/README.md` has them.
 const TEXTS: [&str; 3] = ["hw/ptx/tests/ok", "hw/ptx/tests/err", "testbench/corpus/ptx"];
 
@@ -40,7 +42,7 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn ptx_texts_that_fuzzing_knows_keep_every_promise() {
-    replay("ptx_text", warpwave::oracle::ptx_text);
+    replay("ptx_text", |bytes| oracle::replay(bytes, oracle::ptx_text));
 }
 
 #[test]
@@ -58,24 +60,26 @@ fn ptx_texts_of_other_tests_that_fuzzing_starts_from_keep_every_promise() {
     }
     let texts: Vec<PathBuf> = TEXTS.iter().flat_map(|folder| inputs(&root().join(folder))).collect();
     assert!(texts.len() > 200, "{} texts", texts.len());
-    give(&texts, warpwave::oracle::ptx_text);
+    give(&texts, |bytes| oracle::replay(bytes, oracle::ptx_text));
 }
 
 #[test]
 fn memory_traffic_that_fuzzing_knows_keeps_every_promise() {
-    replay("memory_traffic", warpwave::oracle::memory_traffic);
+    replay("memory_traffic", |bytes| oracle::replay(bytes, oracle::memory_traffic));
 }
 
 #[test]
 fn random_programs_that_fuzzing_knows_keep_every_promise() {
-    replay("random_programs", warpwave::oracle::random_programs);
+    replay("random_programs", |bytes| {
+        oracle::replay(bytes, oracle::random_programs)
+    });
 }
 
 #[test]
 fn random_programs_of_many_seeds_give_the_same_on_machine_and_reference() {
     for seed in 0..200 {
         println!("seed {seed}");
-        warpwave::oracle::random_programs(&noise(seed, 512));
+        oracle::replay(&noise(seed, 512), oracle::random_programs);
     }
 }
 

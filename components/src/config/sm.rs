@@ -6,7 +6,7 @@ use super::ReplacementPolicy;
 use super::pipe::Pipes;
 
 /// Cycles of an L1 hit outside the L1. There: dispatch, LSU in, LSU out, L1. Back: LSU, write port, scheduler.
-pub(crate) const OUTSIDE_L1: u32 = 7;
+pub const OUTSIDE_L1: u32 = 7;
 
 /// One streaming multiprocessor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -229,7 +229,7 @@ fn shared_config(config: &GpuConfig) -> shared::Config {
     }
 }
 
-pub(super) fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
+fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
     let l1 = config.sm.l1;
     l1::Config {
         sm,

@@ -1,22 +1,25 @@
 //! Any text given to the PTX front end.
 
+use arbitrary::Arbitrary;
 use warpwave_isa::inst::Inst;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
 
-/// Compiles any bytes as PTX; bytes that are not UTF-8 are left out.
+/// PTX text: the input's bytes as far as they are UTF-8.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub struct PtxText<'a>(&'a str);
+
+/// Compiles any text as PTX.
 ///
 /// # Panics
 /// If the front end does, if a second try gives something else, if a finding lies outside the text or cannot be rendered, or if
 /// a program jumps out of its code or does not survive being written and read.
 ///
 /// ```
-/// warpwave::oracle::ptx_text(b".version 7.8 .target sm_80 .entry k() { bra k; }");
+/// use warpwave::oracle;
+/// oracle::replay(b".version 7.8 .target sm_80 .entry k() { bra k; }", oracle::ptx_text);
 /// ```
-pub fn ptx_text(bytes: &[u8]) {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return;
-    };
+pub fn ptx_text(PtxText(text): PtxText<'_>) {
     let result = warpwave_ptx::compile(text);
     let again = warpwave_ptx::compile(text);
     assert_eq!(

@@ -2,33 +2,34 @@
 
 mod generate;
 
+mod program;
+
 mod statements;
 
 mod table;
 
-use arbitrary::Unstructured;
 use warpwave_components::preset;
 
 use crate::bench::{Bench, Options};
 use crate::lockstep;
 use crate::reference::Checks;
+pub use program::RandomProgram;
 
 /// Warp instructions, and cycles, that no generated program needs.
 const LIMIT: u64 = 4_000_000;
 
-/// Makes a valid program of any bytes (by `generate::scenario`) and runs it on the smallest machine and on the reference.
+/// Runs a program on the smallest machine and on the reference.
 ///
 /// # Panics
 /// If the program does not compile or does not come to its end on either, if they leave different bytes in memory, or if the watch
-/// over shared memory finds a race or an unwritten read, of which the program has none.
+/// over shared memory finds a race or an unwritten read. The program has none.
 ///
 /// ```
-/// warpwave::oracle::random_programs(b"any bytes make a program");
+/// use warpwave::oracle;
+/// oracle::replay(b"any bytes make a program", oracle::random_programs);
 /// ```
-pub fn random_programs(bytes: &[u8]) {
-    let Ok(scenario) = generate::scenario(&mut Unstructured::new(bytes)) else {
-        return;
-    };
+pub fn random_programs(program: RandomProgram) {
+    let scenario = generate::scenario(&program);
     let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
     let config = preset::load("tiny", &[]).expect("a built-in preset").config;
     let mut bench = match Bench::new(&scenario, config.clone()) {

@@ -1,14 +1,13 @@
-//! A valid program of any bytes: structured, ending, and without a race.
+//! The PTX text and the scenario of a program: structured, ending, and without a race.
 //!
-//! Threads read a buffer that nobody writes, write words of their own, and combine words of others by operations whose order does not
-//! matter. What all threads must do together (barriers, exchanges through shared memory, shuffles) stands only where all come along:
-//! outside conditions on values that differ between threads, and outside loops whose number of turns does.
+//! Threads read a buffer that no thread writes, write words of their own, and combine shared words by operations whose order does
+//! not matter. What all threads must do together (barriers, exchanges through shared memory, shuffles) is only in a place that all
+//! of them reach: outside conditions on values of a thread, and outside loops with turns of a thread.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
-use arbitrary::{Result, Unstructured};
-
-use super::table::COMMUTING;
+use super::program::{Decision, Exit, MOST_DEPTH, RandomProgram, Statement, Turns};
+use super::table::{COMMUTING, REGISTERS, n_registers, register};
 use crate::scenario::dtype::Dtype;
 use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario};
 
@@ -18,45 +17,30 @@ pub(super) const INPUT_WORDS: u64 = 256;
 pub(super) const OWN_WORDS: u64 = 16;
 /// Words that all threads combine with each operation.
 pub(super) const SHARED_COUNTERS: u64 = 4;
-/// Registers of each type that a program computes with.
-pub(super) const REGISTERS: [(char, &str, u8); 6] = [
-    ('r', "b32", 10),
-    ('h', "b16", 3),
-    ('l', "b64", 4),
-    ('f', "f32", 5),
-    ('d', "f64", 3),
-    ('p', "pred", 4),
-];
-/// Statements in one another.
-const MOST_DEPTH: u32 = 3;
-
-/// A scenario of one launch whose program and shape the bytes choose.
-pub(super) fn scenario(bytes: &mut Unstructured<'_>) -> Result<Scenario> {
-    let block: u32 = *bytes.choose(&[32, 64, 96, 128, 33, 7, 65])?;
-    let grid: u32 = bytes.int_in_range(1..=4)?;
-    let noise: u64 = bytes.arbitrary()?;
+/// A scenario of one launch of the program.
+pub(super) fn scenario(program: &RandomProgram) -> Scenario {
+    let &RandomProgram { block, grid, seed, .. } = program;
     let mut text = Text {
-        bytes,
         block,
         out: String::new(),
         n_labels: 0,
         depth: 0,
-        left: 60,
     };
-    text.program()?;
-    let ptx = text.out;
+    text.head();
+    text.statements(&program.body);
+    text.tail();
     let counters = COMMUTING.len() as u64 * SHARED_COUNTERS;
-    Ok(Scenario {
+    Scenario {
         name: "random".to_owned(),
         title: None,
         claim: None,
         ptx_path: "random.ptx".to_owned(),
-        ptx,
+        ptx: text.out,
         gpu: None,
         buffers: vec![
-            words("input", INPUT_WORDS, |n| mixed(noise ^ n) as u32),
+            words("input", INPUT_WORDS, |n| mixed(seed ^ n) as u32),
             words("output", u64::from(grid * block) * OWN_WORDS, |_| 0),
-            words("counters", counters, |n| mixed(noise ^ n << 32) as u32),
+            words("counters", counters, |n| mixed(seed ^ n << 32) as u32),
         ],
         globals: Vec::new(),
         launches: vec![Launch {
@@ -68,7 +52,7 @@ pub(super) fn scenario(bytes: &mut Unstructured<'_>) -> Result<Scenario> {
             args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Buffer(2)],
         }],
         asserts: Vec::new(),
-    })
+    }
 }
 
 fn words(name: &str, n: u64, word: impl Fn(u64) -> u32) -> Buffer {
@@ -90,27 +74,16 @@ fn mixed(n: u64) -> u64 {
     n ^ n >> 31
 }
 
-/// A program that is being written.
-pub(super) struct Text<'u, 'b> {
-    pub bytes: &'u mut Unstructured<'b>,
+/// PTX text that is being written.
+pub(super) struct Text {
     pub block: u32,
     out: String,
     n_labels: u32,
     depth: u32,
-    /// Statements that may still be written.
-    left: u32,
 }
 
-impl Text<'_, '_> {
-    fn program(&mut self) -> Result<()> {
-        self.head();
-        let n = self.bytes.int_in_range(4..=30)?;
-        self.statements(n, true)?;
-        self.tail();
-        Ok(())
-    }
-
-    pub(super) fn line(&mut self, line: impl std::fmt::Display) {
+impl Text {
+    pub(super) fn line(&mut self, line: impl Display) {
         let _ = writeln!(self.out, "\t{line}");
     }
 
@@ -146,8 +119,7 @@ impl Text<'_, '_> {
             ('d', "cvt.rn.f64.s32 %d#, %r#;"),
             ('p', "setp.lt.s32 %p#, %r#, 0;"),
         ] {
-            let n = REGISTERS.iter().find(|row| row.0 == letter).map_or(0, |row| row.2);
-            (0..n).for_each(|n| self.line(make.replace('#', &n.to_string()).to_string()));
+            (0..n_registers(letter)).for_each(|n| self.line(make.replace('#', &n.to_string()).to_string()));
         }
         for at in (0..OWN_WORDS).step_by(4) {
             self.line(format!("st.local.v4.u32 [%own+{}], {{%r1, %r2, %r3, %r4}};", 4 * at));
@@ -191,30 +163,26 @@ impl Text<'_, '_> {
         stores.iter().for_each(|store| self.line(store.to_string()));
     }
 
-    fn statements(&mut self, n: u32, together: bool) -> Result<()> {
-        for _ in 0..n {
-            if self.left == 0 {
-                return Ok(());
-            }
-            self.left -= 1;
-            self.statement(together)?;
-        }
-        Ok(())
+    fn statements(&mut self, statements: &[Statement]) {
+        statements.iter().for_each(|statement| self.statement(statement));
     }
 
-    /// One statement; `together` where all threads of the block come along.
-    fn statement(&mut self, together: bool) -> Result<()> {
-        match self.bytes.int_in_range(0..=23u8)? {
-            0 if self.depth < MOST_DEPTH => self.condition(together),
-            1 if self.depth < MOST_DEPTH => self.repeat(together),
-            2 | 3 => self.load(),
-            4 => self.store(),
-            5 => self.combine(),
-            6 | 7 => self.local(),
-            8 | 9 if together => self.exchange(),
-            10 | 11 if together && self.block.is_multiple_of(32) => self.collective(),
-            12 => self.carry(),
-            _ => self.computing(),
+    fn statement(&mut self, statement: &Statement) {
+        match statement {
+            Statement::If {
+                decision,
+                then,
+                otherwise,
+            } => self.condition(*decision, then, otherwise),
+            Statement::Loop { turns, body, exit } => self.repeat(*turns, body, exit.as_ref()),
+            Statement::Load(load) => self.load(load),
+            Statement::Store(store) => self.store(store),
+            Statement::Combine(combine) => self.combine(combine),
+            Statement::Local(local) => self.local(local),
+            Statement::Exchange(exchange) => self.exchange(exchange),
+            Statement::Collective(instruction) => self.collective(instruction),
+            Statement::Carry(carry) => self.carry(carry),
+            Statement::Compute(guard, instruction) => self.compute(*guard, instruction),
         }
     }
 
@@ -223,59 +191,47 @@ impl Text<'_, '_> {
         self.n_labels
     }
 
-    /// Two sides, one of which may be empty; all threads take the same one if `%ctaid` decides.
-    fn condition(&mut self, together: bool) -> Result<()> {
+    fn condition(&mut self, decision: Decision, then: &[Statement], otherwise: &[Statement]) {
         let label = self.label();
-        let alike = self.bytes.arbitrary()?;
-        if alike {
-            let bit = self.bytes.int_in_range(0..=1u8)?;
-            self.line(format!(
-                "mov.u32 %t2, %ctaid.x;\n\tand.b32 %t2, %t2, 1;\n\tsetp.eq.u32 %q, %t2, {bit};"
-            ));
-            self.line(format!("@%q bra ELSE{label};"));
-        } else {
-            let pred = self.register('p')?;
-            self.line(format!("@{pred} bra ELSE{label};"));
+        match decision {
+            Decision::Block { bit } => {
+                self.line(format!(
+                    "mov.u32 %t2, %ctaid.x;\n\tand.b32 %t2, %t2, 1;\n\tsetp.eq.u32 %q, %t2, {bit};"
+                ));
+                self.line(format!("@%q bra ELSE{label};"));
+            }
+            Decision::Thread { pred } => self.line(format!("@{} bra ELSE{label};", register('p', pred))),
         }
         self.depth += 1;
-        let n = self.bytes.int_in_range(1..=6)?;
-        self.statements(n, together && alike)?;
+        self.statements(then);
         self.line(format!("bra END{label};"));
         let _ = writeln!(self.out, "ELSE{label}:");
-        let n = self.bytes.int_in_range(0..=6)?;
-        self.statements(n, together && alike)?;
+        self.statements(otherwise);
         let _ = writeln!(self.out, "END{label}:");
         self.depth -= 1;
-        Ok(())
     }
 
-    /// A loop of up to four turns, as many for all threads or as a register says; some leave it early.
-    fn repeat(&mut self, together: bool) -> Result<()> {
+    fn repeat(&mut self, turns: Turns, body: &[Statement], exit: Option<&Exit>) {
         let label = self.label();
-        let alike = self.bytes.arbitrary()?;
-        let turns = format!("%turns{}", self.depth);
-        if alike {
-            let n = self.bytes.int_in_range(1..=4u8)?;
-            self.line(format!("mov.u32 {turns}, {n};"));
-        } else {
-            let count = self.register('r')?;
-            self.line(format!("and.b32 {turns}, {count}, 3;\n\tadd.u32 {turns}, {turns}, 1;"));
+        let left = format!("%turns{}", self.depth);
+        match turns {
+            Turns::Same(n) => self.line(format!("mov.u32 {left}, {n};")),
+            Turns::Register(n) => {
+                let count = register('r', n);
+                self.line(format!("and.b32 {left}, {count}, 3;\n\tadd.u32 {left}, {left}, 1;"));
+            }
         }
         let _ = writeln!(self.out, "LOOP{label}:");
         self.depth += 1;
-        let n = self.bytes.int_in_range(1..=6)?;
-        self.statements(n, together && alike)?;
-        if !alike && self.bytes.arbitrary()? {
-            let pred = self.register('p')?;
-            self.line(format!("@{pred} bra OUT{label};"));
-            let n = self.bytes.int_in_range(1..=3)?;
-            self.statements(n, false)?;
+        self.statements(body);
+        if let Some(Exit { pred, rest }) = exit {
+            self.line(format!("@{} bra OUT{label};", register('p', *pred)));
+            self.statements(rest);
         }
         self.depth -= 1;
         self.line(format!(
-            "sub.u32 {turns}, {turns}, 1;\n\tsetp.ne.u32 %q, {turns}, 0;\n\t@%q bra LOOP{label};"
+            "sub.u32 {left}, {left}, 1;\n\tsetp.ne.u32 %q, {left}, 0;\n\t@%q bra LOOP{label};"
         ));
         let _ = writeln!(self.out, "OUT{label}:");
-        Ok(())
     }
 }

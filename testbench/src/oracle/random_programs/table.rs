@@ -3,6 +3,26 @@
 //! An operand is a letter: `r` a 32-bit register, `h` 16 bits, `l` 64 bits, `f` f32, `d` f64, `p` a predicate; behind the first
 //! source, a capital letter may also be an immediate of that type. `#` is a byte, written as a number.
 
+/// Registers of each type that a program computes with.
+pub(super) const REGISTERS: [(char, &str, u8); 6] = [
+    ('r', "b32", 10),
+    ('h', "b16", 3),
+    ('l', "b64", 4),
+    ('f', "f32", 5),
+    ('d', "f64", 3),
+    ('p', "pred", 4),
+];
+
+/// Number of registers of the type with this letter.
+pub(super) fn n_registers(letter: char) -> u8 {
+    REGISTERS.iter().find(|row| row.0 == letter).map_or(1, |row| row.2)
+}
+
+/// The name of a register.
+pub(super) fn register(letter: char, n: u8) -> String {
+    format!("%{letter}{}", n % n_registers(letter))
+}
+
 /// Mnemonic, and operands: the result, `=`, the sources.
 pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("mov.b32", "r=R"),

@@ -1,10 +1,9 @@
 //! Random cases, and the smallest one.
 
 use super::*;
-use crate::config::{GpuConfig, OUTSIDE_L1};
-use crate::preset;
-use crate::proto::mem::{Packet, Stage};
-use warpwave_isa::inst::CacheOp;
+use warpwave_components::config::OUTSIDE_L1;
+use warpwave_components::proto::mem::{Packet, Stage};
+use warpwave_components::proto::noc::AddressMap;
 
 /// Bytes that look random, from a seed (xorshift).
 fn noise(seed: u64, n: usize) -> Vec<u8> {
@@ -19,11 +18,16 @@ fn noise(seed: u64, n: usize) -> Vec<u8> {
         .collect()
 }
 
+fn input(bytes: &[u8]) -> MemoryTraffic {
+    MemoryTraffic::arbitrary_take_rest(Unstructured::new(bytes)).unwrap()
+}
+
 #[test]
-fn random_machines_under_random_traffic_every_answer_is_right() {
+fn random_machines_under_random_traffic_every_response_is_right() {
     let mut all = Summary::default();
     for seed in 0..60 {
-        let summary = check(&noise(seed, 1500)).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+        let input = input(&noise(seed, 2000));
+        let summary = check(&input).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         all.requests += summary.requests;
         all.l1_hits += summary.l1_hits;
         all.l2_hits += summary.l2_hits;
@@ -36,10 +40,10 @@ fn random_machines_under_random_traffic_every_answer_is_right() {
 
 #[test]
 fn no_bytes_at_all_a_machine_that_does_nothing() {
-    assert_eq!(check(&[]), Ok(Summary::default()));
+    assert_eq!(check(&input(&[])), Ok(Summary::default()));
 }
 
-/// Cycles from the L1's lookup to its answer, for loads that pass the L1 by, one after the other.
+/// Cycles from the L1's lookup to its response, for loads that bypass the L1, one after the other.
 fn trips(config: &GpuConfig, lines: &[u64]) -> Vec<u64> {
     let load = |&line| Packet {
         line: traffic::FIRST_LINE + line * LINE as u64,
@@ -48,12 +52,12 @@ fn trips(config: &GpuConfig, lines: &[u64]) -> Vec<u64> {
         ..Packet::blank()
     };
     let traffic = Traffic::one_by_one(config.clone(), lines.iter().map(load).collect());
-    let (answers, _) = Rig::new(&traffic).run(&traffic, None).unwrap();
-    let cycles = |answer: &Answer| {
-        let at = |stage| answer.packet.stamps.at(stage).unwrap();
+    let (responses, _) = Machine::new(&traffic).run(&traffic, None).unwrap();
+    let cycles = |response: &Response| {
+        let at = |stage| response.packet.stamps.at(stage).unwrap();
         at(Stage::Return) - at(Stage::L1)
     };
-    answers[0].iter().map(cycles).collect()
+    responses[0].iter().map(cycles).collect()
 }
 
 #[test]

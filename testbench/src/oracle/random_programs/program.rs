@@ -1,0 +1,341 @@
+//! The input: a program as a tree of statements.
+//!
+//! A register is a number, taken modulo the registers of its type. The tree ends with the bytes: each list draws its length first,
+//! nesting is limited, and so is the number of statements.
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+
+use super::table::{COLLECTIVE, COMMUTING, COMPUTING, register};
+use crate::oracle::draw::{one_of, within};
+
+/// Statements nest this deep.
+pub(super) const MOST_DEPTH: u32 = 3;
+
+/// Most statements of a program.
+const MOST_STATEMENTS: u32 = 60;
+
+/// A program and the shape of its launch.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct RandomProgram {
+    /// Threads of a block.
+    #[arbitrary(with = one_of(&[32, 64, 96, 128, 33, 7, 65]))]
+    pub(super) block: u32,
+    /// Blocks.
+    #[arbitrary(with = within(1..=4))]
+    pub(super) grid: u32,
+    /// Seed of the words in the buffers.
+    pub(super) seed: u64,
+    #[arbitrary(with = body)]
+    pub(super) body: Vec<Statement>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Statement {
+    If {
+        decision: Decision,
+        then: Vec<Statement>,
+        otherwise: Vec<Statement>,
+    },
+    Loop {
+        turns: Turns,
+        body: Vec<Statement>,
+        exit: Option<Exit>,
+    },
+    Load(Load),
+    Store(Store),
+    Combine(Combine),
+    Local(Local),
+    Exchange(Exchange),
+    /// Of whole warps. Blocks with a part of one leave it out.
+    Collective(Instruction),
+    Carry(Carry),
+    Compute(Guard, Instruction),
+}
+
+/// What chooses the side of a condition.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Decision {
+    /// The lowest bit of `%ctaid`, the same for all threads of a block.
+    Block { bit: u8 },
+    /// A predicate of the thread.
+    Thread { pred: u8 },
+}
+
+/// The turns of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turns {
+    /// The same number for all threads.
+    Same(u8),
+    /// 1 to 4, by a register of the thread.
+    Register(u8),
+}
+
+/// Leaves a loop if the predicate holds; other threads go on with `rest`.
+#[derive(Clone, Debug)]
+pub(super) struct Exit {
+    pub pred: u8,
+    pub rest: Vec<Statement>,
+}
+
+/// A predicate that enables an instruction, perhaps negated.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Guard {
+    Always,
+    If(u8),
+    Unless(u8),
+}
+
+/// Type, bytes, and register letters of an access.
+pub(super) type Access = (&'static str, u64, &'static str);
+
+/// Loads words that no thread writes.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Load {
+    #[arbitrary(with = one_of(LOADS))]
+    pub access: Access,
+    #[arbitrary(with = one_of(&["", ".nc", ".cg", ".cs"]))]
+    pub cache: &'static str,
+    pub index: u8,
+    pub guard: Guard,
+    pub target: u8,
+}
+
+const LOADS: &[Access] = &[
+    ("u32", 4, "r"),
+    ("f32", 4, "f"),
+    ("u64", 8, "l"),
+    ("f64", 8, "d"),
+    ("s8", 1, "r"),
+    ("u16", 2, "r"),
+    ("b16", 2, "h"),
+    ("v2.u32", 8, "rr"),
+    ("v4.f32", 16, "ffff"),
+    ("v4.u8", 4, "hhhh"),
+];
+
+/// Stores to a place of the thread's own.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Store {
+    #[arbitrary(with = one_of(&[("u32", 4, "r"), ("u8", 1, "r"), ("u64", 8, "l"), ("f32", 4, "f")]))]
+    pub access: Access,
+    pub index: u8,
+    pub guard: Guard,
+    pub value: u8,
+    pub reads_back: bool,
+}
+
+/// An atomic whose order does not matter.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Combine {
+    /// In [`COMMUTING`].
+    #[arbitrary(with = within(0..=COMMUTING.len() - 1))]
+    pub op: usize,
+    pub value: u8,
+    pub guard: Guard,
+    #[arbitrary(with = one_of(&["red", "atom"]))]
+    pub name: &'static str,
+    pub place: CounterPlace,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CounterPlace {
+    Shared,
+    Global { index: u8 },
+}
+
+/// Local memory, by its own addresses or by generic ones.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Local {
+    #[arbitrary(with = one_of(&[("u32", 4, "r"), ("u64", 8, "l"), ("s8", 1, "r"), ("f64", 8, "d")]))]
+    pub access: Access,
+    pub index: u8,
+    pub guard: Guard,
+    pub value: u8,
+    pub is_generic: bool,
+    pub is_store: bool,
+}
+
+/// Each thread hands a word to another one through shared memory.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Exchange {
+    pub value: u8,
+    pub from: u8,
+    pub result: u8,
+    /// The barriers name no number of threads.
+    pub is_whole_block: bool,
+    #[arbitrary(with = within(0..=3u8))]
+    pub barrier: u8,
+}
+
+/// A sum or difference of 64 bits in halves.
+#[derive(Arbitrary, Clone, Debug)]
+pub(super) struct Carry {
+    #[arbitrary(with = one_of(&["add", "sub"]))]
+    pub op: &'static str,
+    #[arbitrary(with = operands("r=rR"))]
+    pub low: String,
+    #[arbitrary(with = operands("r=rR"))]
+    pub high: String,
+}
+
+/// An instruction of a table, as text.
+#[derive(Clone, Debug)]
+pub(super) struct Instruction {
+    pub mnemonic: &'static str,
+    pub operands: String,
+}
+
+impl<'a> Arbitrary<'a> for Guard {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(match bytes.int_in_range(0..=7u8)? {
+            0 => Guard::If(bytes.arbitrary()?),
+            1 => Guard::Unless(bytes.arbitrary()?),
+            _ => Guard::Always,
+        })
+    }
+}
+
+impl<'a> Arbitrary<'a> for CounterPlace {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(match bytes.arbitrary()? {
+            true => CounterPlace::Shared,
+            false => CounterPlace::Global {
+                index: bytes.arbitrary()?,
+            },
+        })
+    }
+}
+
+fn body(bytes: &mut Unstructured<'_>) -> Result<Vec<Statement>> {
+    let mut tree = Tree {
+        bytes,
+        depth: 0,
+        left: MOST_STATEMENTS,
+    };
+    tree.statements(4, 30, true)
+}
+
+/// The statements that are being drawn.
+struct Tree<'u, 'b> {
+    bytes: &'u mut Unstructured<'b>,
+    depth: u32,
+    /// Statements that may still be drawn.
+    left: u32,
+}
+
+impl Tree<'_, '_> {
+    fn statements(&mut self, least: u32, most: u32, together: bool) -> Result<Vec<Statement>> {
+        let n = self.bytes.int_in_range(least..=most)?;
+        let mut statements = Vec::new();
+        for _ in 0..n {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            statements.push(self.statement(together)?);
+        }
+        Ok(statements)
+    }
+
+    /// One statement. `together`: all threads of the block execute it.
+    fn statement(&mut self, together: bool) -> Result<Statement> {
+        let bytes = &mut *self.bytes;
+        Ok(match bytes.int_in_range(0..=23u8)? {
+            0 if self.depth < MOST_DEPTH => self.condition(together)?,
+            1 if self.depth < MOST_DEPTH => self.repeat(together)?,
+            2 | 3 => Statement::Load(bytes.arbitrary()?),
+            4 => Statement::Store(bytes.arbitrary()?),
+            5 => Statement::Combine(bytes.arbitrary()?),
+            6 | 7 => Statement::Local(bytes.arbitrary()?),
+            8 | 9 if together => Statement::Exchange(bytes.arbitrary()?),
+            10 | 11 if together => {
+                let (mnemonic, letters) = *bytes.choose(COLLECTIVE)?;
+                let (letters, clamp) = letters.split_once('%').unwrap_or((letters, ""));
+                let mut operands = operands(letters)(bytes)?;
+                if !clamp.is_empty() {
+                    operands = format!("{operands}, {clamp}");
+                }
+                Statement::Collective(Instruction { mnemonic, operands })
+            }
+            12 => Statement::Carry(bytes.arbitrary()?),
+            _ => {
+                let (mnemonic, letters) = *bytes.choose(COMPUTING)?;
+                let guard = bytes.arbitrary()?;
+                let operands = operands(letters)(bytes)?;
+                Statement::Compute(guard, Instruction { mnemonic, operands })
+            }
+        })
+    }
+
+    fn condition(&mut self, together: bool) -> Result<Statement> {
+        let decision = match self.bytes.arbitrary()? {
+            true => Decision::Block {
+                bit: self.bytes.int_in_range(0..=1)?,
+            },
+            false => Decision::Thread {
+                pred: self.bytes.arbitrary()?,
+            },
+        };
+        let together = together && matches!(decision, Decision::Block { .. });
+        self.depth += 1;
+        let then = self.statements(1, 6, together)?;
+        let otherwise = self.statements(0, 6, together)?;
+        self.depth -= 1;
+        Ok(Statement::If {
+            decision,
+            then,
+            otherwise,
+        })
+    }
+
+    fn repeat(&mut self, together: bool) -> Result<Statement> {
+        let turns = match self.bytes.arbitrary()? {
+            true => Turns::Same(self.bytes.int_in_range(1..=4)?),
+            false => Turns::Register(self.bytes.arbitrary()?),
+        };
+        let alike = matches!(turns, Turns::Same(_));
+        self.depth += 1;
+        let body = self.statements(1, 6, together && alike)?;
+        let exit = if !alike && self.bytes.arbitrary()? {
+            let pred = self.bytes.arbitrary()?;
+            let rest = self.statements(1, 3, false)?;
+            Some(Exit { pred, rest })
+        } else {
+            None
+        };
+        self.depth -= 1;
+        Ok(Statement::Loop { turns, body, exit })
+    }
+}
+
+/// Draws an operand for each letter ([`super::table`]).
+fn operands(letters: &str) -> impl Fn(&mut Unstructured<'_>) -> Result<String> {
+    move |bytes| {
+        let letters = letters.chars().filter(|&letter| letter != '=');
+        let operands: Result<Vec<_>> = letters.map(|letter| operand(letter, bytes)).collect();
+        Ok(operands?.join(", "))
+    }
+}
+
+fn operand(letter: char, bytes: &mut Unstructured<'_>) -> Result<String> {
+    if letter == '#' {
+        return Ok(bytes.int_in_range(0..=255u8)?.to_string());
+    }
+    if letter.is_lowercase() || bytes.ratio(3, 5)? {
+        return Ok(register(letter.to_ascii_lowercase(), bytes.arbitrary()?));
+    }
+    let edge: bool = bytes.arbitrary()?;
+    Ok(match letter {
+        'R' if edge => (*bytes.choose(&[0i64, 1, 2, 31, 32, 33, -1, 0x7fff_ffff, -0x8000_0000])?).to_string(),
+        'R' => bytes.arbitrary::<i32>()?.to_string(),
+        'H' => bytes.arbitrary::<i16>()?.to_string(),
+        'L' if edge => (*bytes.choose(&[0i64, 1, 63, 64, -1, i64::MAX, 1 << 32])?).to_string(),
+        'L' => bytes.arbitrary::<i32>()?.to_string(),
+        'F' if edge => {
+            let edges = [0u32, 1 << 31, 1, 0x3f80_0000, 0x7f80_0000, 0x7fc0_0000];
+            format!("0f{:08x}", *bytes.choose(&edges)?)
+        }
+        'F' => format!("0f{:08x}", bytes.arbitrary::<u32>()?),
+        _ => format!("0d{:016x}", bytes.arbitrary::<u64>()?),
+    })
+}
