@@ -1,5 +1,5 @@
 //! Waveforms of scenarios: they agree with the counters, and with themselves; and GTKWave opens what lies beside them, shows every
-//! row, and says at several cycles what our own reader of the dump says. Where GTKWave is not installed that test says so, and
+//! row, and says at several cycles what another reader of the dump says. Where GTKWave is not installed that test says so, and
 //! `.ci/run` counts it as skipped.
 
 use std::fs;
@@ -11,8 +11,12 @@ use warpwave::scenario::builtin;
 use warpwave_components::preset;
 use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
-use warpwave_waveforms::vcd::reader::Dump;
 use warpwave_waveforms::waveform::Waveform;
+
+#[path = "../../waveforms/tests/dump/mod.rs"]
+mod dump;
+
+use dump::Dump;
 
 /// Runs a scenario on the smallest machine with a waveform of everything.
 fn record(scenario: &str, vcd: &Path) -> Run {
@@ -70,10 +74,7 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
     for scenario in ["transpose_tiled", "diverge_nested", "latency_hiding", "reduce_shuffle"] {
         let file = folder.path().join("run.vcd");
         let run = record(scenario, &file);
-        let dump = Dump::read(&fs::read_to_string(&file).unwrap())
-            .unwrap()
-            .by_cycle()
-            .unwrap();
+        let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
         let names = states(&dump);
         let mut cycles = vec![0; names.len()];
         let warps = dump
@@ -105,10 +106,7 @@ fn links_in_the_waveform_lose_nothing_and_never_hold_more_than_their_depth() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");
     record("reduce_sequential", &file);
-    let dump = Dump::read(&fs::read_to_string(&file).unwrap())
-        .unwrap()
-        .by_cycle()
-        .unwrap();
+    let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
     let links: Vec<&str> = dump
         .signals
         .iter()
@@ -150,7 +148,7 @@ fn cluster_of_blocks_packets_to_another_sm_are_shown_by_sm_and_byte() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");
     record("cluster_swap", &file);
-    let dump = Dump::read(&fs::read_to_string(&file).unwrap()).unwrap();
+    let dump = Dump::read(&fs::read_to_string(&file).unwrap());
     let lines = dump.signals.iter().filter(|s| s.path.ends_with(".lsu.packet_line"));
     let shown: Vec<u64> = lines
         .flat_map(|line| &line.changes)
@@ -265,7 +263,7 @@ fn view_of_a_scenario_every_row_is_shown_with_the_values_of_the_dump() {
         said.contains(&format!("rows {n_rows}\n")),
         "not every row of {n_rows} is shown"
     );
-    let dump = Dump::read(&fs::read_to_string(folder.join("run.vcd")).unwrap()).unwrap();
+    let dump = Dump::read(&fs::read_to_string(folder.join("run.vcd")).unwrap());
     let mut compared = 0;
     for line in said.lines().filter_map(|line| line.strip_prefix("AT ")) {
         let mut words = line.splitn(3, ' ');

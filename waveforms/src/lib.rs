@@ -12,7 +12,7 @@
 //! ```
 //! use warpwave_hw::component::{Activity, Component};
 //! use warpwave_hw::{clock::Clock, path::Path, probe::Probe, stats::Report, tile::TileBuilder, time::Cycle};
-//! use warpwave_waveforms::{select::Selection, vcd::reader::Dump, file::About, waveform::Waveform};
+//! use warpwave_waveforms::{select::Selection, file::About, waveform::Waveform};
 //!
 //! struct Counter(Path, u64);
 //!
@@ -42,9 +42,14 @@
 //! clock.run(Cycle(25), |now| waveform.collect(now).is_err());
 //! waveform.finish(clock.now())?;
 //!
-//! let dump = Dump::read(&std::fs::read_to_string(&file)?)?.by_cycle()?;
-//! let count = dump.signal("gpu.sm[0].count").expect("it is selected");
-//! assert_eq!(count.changes, [(15, Some(3)), (20, Some(6))]);
+//! let mut dump = wellen::simple::read(&file)?;
+//! let count = dump.hierarchy().lookup_var(&["gpu", "sm[0]"], "count").expect("it is selected");
+//! let count = dump.hierarchy()[count].signal_ref();
+//! dump.load_signals(&[count]);
+//! let changes = dump.get_signal(count).expect("it is loaded").iter_changes();
+//! let changes = changes.map(|(at, value)| (dump.time_table()[at as usize], value.to_bit_string().unwrap()));
+//! // A cycle is ten time units long.
+//! assert_eq!(changes.collect::<Vec<_>>(), [(150, "00000011".into()), (200, "00000110".into())]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

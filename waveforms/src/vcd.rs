@@ -1,6 +1,6 @@
 //! Value change dumps: the text format that every waveform viewer reads.
 //!
-//! The dialect, which the [`writer`] writes and the [`reader`] insists on:
+//! The dialect of the [`writer`]:
 //! - header, then one `$dumpvars` with every signal, then changes, then a last time;
 //! - a clock and the count of its cycles come with every dump; values are those after a cycle's tick, from its rising edge on;
 //! - times rise strictly; a signal changes at most once at a time;
@@ -9,8 +9,6 @@
 //! - no date: the same run gives the same bytes.
 
 pub mod writer;
-
-pub mod reader;
 
 /// Time units of a cycle on an axis of cycles: a viewer's ruler in ns reads as the cycle.
 pub const UNITS: u64 = 10;

@@ -15,8 +15,11 @@ use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
 use warpwave_waveforms::file::About;
 use warpwave_waveforms::select::Selection;
-use warpwave_waveforms::vcd::reader::Dump;
 use warpwave_waveforms::waveform::{Summary, Waveform};
+
+mod dump;
+
+use dump::Dump;
 
 const STATES: &[&str] = &["empty", "holding", "stuck"];
 
@@ -187,7 +190,7 @@ fn about() -> About {
 
 /// Reads a dump, with cycles for times.
 fn read(text: &str) -> Dump {
-    Dump::read(text).expect("our dialect").by_cycle().expect("a clock")
+    Dump::read(text).by_cycle()
 }
 
 /// The dump of a run of so many cycles, and what it says of itself.

@@ -1,6 +1,8 @@
 //! The command as its users meet it: what it prints, what it says of bad input, how it ends.
 
 mod check;
+#[path = "../../../waveforms/tests/dump/mod.rs"]
+mod dump;
 mod ending;
 mod globals;
 mod input;

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use warpwave_waveforms::vcd::reader::Dump;
-
+use crate::dump::Dump;
 use crate::{assert_fails, error_scenario, warpwave_in};
 
 /// Runs a scenario on the smallest machine with these options, and reads the waveform, with cycles for times.
@@ -17,10 +16,7 @@ fn traced(scenario: &str, options: &[&str]) -> Dump {
 }
 
 fn read(file: &Path) -> Dump {
-    Dump::read(&fs::read_to_string(file).unwrap())
-        .unwrap()
-        .by_cycle()
-        .unwrap()
+    Dump::read(&fs::read_to_string(file).unwrap()).by_cycle()
 }
 
 fn refused(options: &[&str], says: &[&str]) {
