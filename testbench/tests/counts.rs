@@ -11,8 +11,8 @@ const OPTIONS: Options = Options {
     max_cycles: None,
 };
 
-/// A warp that polls an mbarrier asks as often as time has it: the machine holds each question for a while, the reference
-/// has no time to hold it for. How often they ask is not a property of the program.
+/// Scenarios that poll an mbarrier. The machine suspends each test for some cycles, and the reference has no time. So the number of tests
+/// is not a property of the program.
 const POLLS_AN_MBARRIER: &[&str] = &["tma_bulk_scale"];
 
 #[test]

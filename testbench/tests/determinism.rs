@@ -1,9 +1,8 @@
 //! Determinism: quantum, threads, tick order, idle-skipping and being watched change nothing.
 //!
-//! A scenario runs once plainly, then in other ways; device memory to the bit, every launch's cycles, and every counter and
-//! latency of every component must be the same. Every launch comes twice, so that what one leaves behind counts too. Waveforms
-//! look closer: every signal of every component in every cycle. A machine that was stopped in the middle of a grid goes on as a
-//! new one would.
+//! A scenario runs once plainly, then in other ways. Device memory must be the same to the bit, and so must the cycles of every
+//! launch and every counter and latency of every component. Every launch runs twice, so state left behind by the first shows.
+//! Waveforms compare every signal of every component in every cycle. A machine stopped in the middle of a grid continues like a new one.
 
 use std::fs;
 use std::path::Path;
@@ -296,8 +295,8 @@ fn watched_machine_same_outcome_and_however_it_is_run_the_same_waveform() {
     }
 }
 
-/// What a scenario's first launch leaves behind on a new machine that has waited, or on one stopped after so many cycles of it.
-/// The data are as at first when the launch counts.
+/// Outcome of a scenario's first launch: on a new machine that has waited, or on one that was stopped after `stopped_after` cycles
+/// of it. The data are restored before the launch that counts.
 fn run_after(scenario: &str, stopped_after: Option<u64>, begin: Cycle) -> (Outcome, Cycle) {
     let scenario = builtin::load(scenario).unwrap();
     let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();

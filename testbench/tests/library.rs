@@ -68,7 +68,7 @@ fn own_l1_in_the_place_of_the_built_in_gives_its_cycles() {
         let report = gpu.launch(&module, "walk", (1, 32), &[&data, &data, &20u32, &2u32]);
         report.unwrap().cycles()
     };
-    // A hit one cycle later: 20 of the 40 loads, each of which the next instructions wait for.
+    // Each of the 20 hits among the 40 loads takes one cycle longer, and the next instructions wait for it.
     let slower = Factory::new().l1(|path, mut config, ports| {
         config.latency += 1;
         L1::new(path, config, ports)

@@ -1,5 +1,5 @@
-//! The built-in scenarios: their arrays are what the references give, and so are the results of the reference machine without
-//! time and of the machine itself, which agree to the bit.
+//! The built-in scenarios. Plain references give their arrays. The reference without time and the machine must produce the same arrays,
+//! and must agree with each other to the bit.
 //!
 //! A scenario is a TOML file below `scenarios`, named by its stem; a folder holds what belongs together. Its `.npy` files come
 //! from the references: with `WARPWAVE_WRITE_EXPECTED=1` in the environment, the first test writes what it otherwise compares.
@@ -73,8 +73,8 @@ fn every_scenario_without_time_gives_what_is_expected() {
     });
 }
 
-/// One test for each of these presets: results as expected, bit for bit those of the reference, every assertion held, and cycles
-/// as in the golden table.
+/// One test for each preset. Results are as expected and equal the reference bit for bit. Every assertion holds. Cycles are those of
+/// the golden table.
 macro_rules! lockstep_on {
     ($($test:ident: $preset:literal,)*) => {$(
         #[test]

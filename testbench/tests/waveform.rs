@@ -1,6 +1,5 @@
-//! Waveforms of scenarios: they agree with the counters, and with themselves; and GTKWave opens what lies beside them, shows every
-//! row, and says at several cycles what another reader of the dump says. Where GTKWave is not installed that test says so, and
-//! `.ci/run` counts it as skipped.
+//! Waveforms of scenarios agree with the counters, and with each other. GTKWave opens the saved view, shows every row, and gives the
+//! values of another reader at several cycles. Without GTKWave that test says so, and `.ci/run` counts it as skipped.
 
 use std::fs;
 use std::path::Path;

@@ -61,7 +61,7 @@ static void launch(Dim grid, Dim block, std::vector<void *> args) {
     must(cudaDeviceSynchronize(), "synchronize");
 }
 
-// Whether the device holds what `expected` gives for each index, but for roundings.
+// True if each value on the device is near that of `expected`.
 static void check(const float *device, size_t n, const std::function<double(size_t)> &expected) {
     Floats found(n);
     must(cudaMemcpy(found.data(), device, n * 4, 2), "cudaMemcpy from the device");

@@ -1,11 +1,11 @@
 //! PTX arithmetic, from text through the lowering and the reference, against Rust's own.
 //!
-//! Each case is a PTX snippet on `%x`, `%y` (64 bits) and `%a`, `%b`, `%c` (their lower words, and the upper word of `%x`)
-//! that leaves its result in `%z`, and what Rust says of the same numbers.
+//! A case is a PTX snippet and a Rust function of the same numbers. The snippet reads `%x` and `%y`, of 64 bits. `%a` and `%b` are their
+//! lower words, and `%c` is the upper word of `%x`. The result is in `%z`.
 
 use crate::pairs;
 
-/// What Rust says: of x and y.
+/// The result in Rust, from x and y.
 type Expected = fn(u64, u64) -> u64;
 
 /// Numbers with borders between them: signs, carries, shift counts.

@@ -114,8 +114,7 @@ fn pairs(n: usize, exponent: u64, one: u64) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// The neighbour of a quotient or root that a rounding asks for, from the same in f64, which is exact or off by far less than an f32
-/// can tell.
+/// Rounds an f64 quotient or root to an f32 in this mode. The f64 is exact, or its error is far below an f32's precision.
 fn toward(mode: &str, exact: f64) -> f32 {
     let nearest = exact as f32;
     let (up, down) = (f64::from(nearest) < exact, f64::from(nearest) > exact);
@@ -203,8 +202,8 @@ fn inverse(odd: u64) -> u64 {
     (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
-/// Dividends whose quotients by odd numbers of 53 bits lie as near to the middle of two doubles as quotients can: for an odd middle k
-/// of 54 bits, k b is a whole number of units of the dividend but for a small rest.
+/// Quotients as near as possible to the middle of two doubles. The divisor b is odd and has 53 bits. For an odd middle k of 54 bits,
+/// k b is a whole number of units of the dividend plus a small rest.
 #[test]
 fn quotients_next_to_a_middle_round_to_the_right_side() {
     let mut hard = Vec::new();

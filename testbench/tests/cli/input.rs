@@ -1,4 +1,4 @@
-//! What is said of input that cannot be used.
+//! Error texts for input that cannot be used.
 
 use crate::{FILL, assert_fails, run_error, run_text, scenario, warpwave};
 

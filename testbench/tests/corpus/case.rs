@@ -1,7 +1,7 @@
 //! A case: one launch of one kernel, and what it must leave, whatever compiler made its PTX.
 //!
-//! Arguments are written in the order of the kernel's parameters; a buffer stands among them with its bytes before the launch and what
-//! is asked of them after it. Expectations come from the kernel's source, worked out in plain Rust.
+//! Arguments are in the order of the kernel's parameters. A buffer has its bytes before the launch, and the expected bytes after it.
+//! Expectations follow the kernel's source, in plain Rust.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use half::{bf16, f16};
 use warpwave::scenario::dtype::Dtype;
 use warpwave_isa::exec::texture::Texture;
 
-/// Whose kernel it is: the language, and the stem of the source file.
+/// Source of a kernel: the language, and the stem of the source file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// CUDA C: nvcc, NVRTC and clang compile it.
@@ -100,9 +100,9 @@ pub enum Check {
         /// Absolute tolerance.
         atol: f64,
     },
-    /// Anything: for times, which are the machine's own affair.
+    /// Anything: for times, which depend on the machine.
     Free,
-    /// Whatever this accepts: for results that depend on who comes first. Machine and reference may then differ.
+    /// Any result that this accepts: for results that depend on the order of threads. Machine and reference may then differ.
     Holds(Arc<Condition>),
 }
 

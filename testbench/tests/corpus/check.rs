@@ -122,7 +122,7 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
     Layouted { scenario, checks }
 }
 
-/// No kernel of the corpus races in shared memory or reads what nobody wrote there.
+/// No kernel of the corpus has a race in shared memory or reads a byte there that was never written.
 fn quiet(scenario: &Scenario) -> Result<(), String> {
     let checks = Checks {
         races: true,

@@ -1,5 +1,5 @@
-//! Control words, held to what they promise: each result and each read is followed along every way that control may take, by the words
-//! alone, until stalls or counters have made it safe. Whatever touches it before is a fault.
+//! Control words keep their promise. Each result and each read is followed along every path of control until stalls or counters have
+//! made it safe. An instruction that touches it before is a fault.
 
 use std::collections::HashMap;
 
@@ -83,7 +83,7 @@ impl<'p> Listing<'p> {
         waits.then_some(if cycles < 2 { Step::Fault } else { Step::Safe })
     }
 
-    /// Who touches the result of an instruction too early.
+    /// The instruction that touches the result of `producer` too early, if there is one.
     fn early_use(&self, producer: usize) -> Option<usize> {
         let result = self.decoded(producer);
         if result.defs.is_empty() && result.pred_defs == 0 {
@@ -112,7 +112,7 @@ impl<'p> Listing<'p> {
         })
     }
 
-    /// Who overwrites a source of an instruction that may not have read it yet.
+    /// The instruction that overwrites a source of `reader` before it is read, if there is one.
     fn early_write(&self, reader: usize) -> Option<usize> {
         let sources = self.decoded(reader).uses;
         if self.latencies[reader] != Latency::Variable || sources.is_empty() {
@@ -195,7 +195,7 @@ fn a_shorter_stall_or_one_counter_less_to_wait_for_is_a_fault() {
     let (mut stalls, mut waits) = (0, 0);
     for pc in 0..program.code().len() {
         let word = listing.words[pc];
-        // At the end of a block everything is there, whoever needs it.
+        // At the end of a basic block every result is complete, with or without a reader.
         let ends = program.code()[pc].op == Opcode::Bra || targets.contains(&(pc as u32 + 1));
         if word.stall > 1 && !ends {
             listing.words[pc].stall = word.stall - 1;

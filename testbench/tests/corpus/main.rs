@@ -1,8 +1,8 @@
 //! The corpus: every text that real compilers wrote loads, and its kernels give the right values on the machine and on the reference
 //! without time.
 //!
-//! A [`case`] is written once a kernel, in a file of [`cases`] for its topic, and applied to every compiler's build of that kernel
-//! ([`texts`], [`check`]). What comes of it is counted in the [`table`] that `testbench/corpus/COVERAGE.md` shows.
+//! Each kernel has one [`case`], in a file of [`cases`] for its topic. The case is applied to every compiler's build of that kernel
+//! ([`texts`], [`check`]). The [`table`] in `testbench/corpus/COVERAGE.md` counts the results.
 //!
 //! `CORPUS=PART` in the environment takes only the kernels with that part in `folder/text/entry`; `CORPUS_GPU=PRESET` runs on another
 //! preset than `tiny`. Either way the table is then printed and not compared.

@@ -2,7 +2,7 @@
 
 use super::{Kernel, one_word_each};
 
-/// A store whose lanes all mean shared memory never comes to the L2; the block must end all the same.
+/// A generic store with all lanes in shared memory never reaches the L2. The block must still end.
 #[test]
 fn generic_stores_to_shared_memory_alone_let_the_block_end() {
     let body = "\

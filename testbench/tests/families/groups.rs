@@ -1,7 +1,7 @@
 //! Products of a warp group (`wgmma`) in every type, and small tiles (`wmma`) of four bits and of one, element by element.
 //!
-//! Operands of a warp group lie in shared memory without a swizzle: blocks of eight lines of 16 bytes, 128 bytes apart along k, and 256
-//! along the other axis (PTX ISA, "Shared Memory Layout" of wgmma). Depth is 32 bytes in every type.
+//! Operands of a warp group are in shared memory, without a swizzle (PTX ISA, "Shared Memory Layout" of wgmma). A core matrix has eight
+//! lines of 16 bytes. Core matrices are 128 bytes apart along k, and 256 along the other axis. The depth is 32 bytes in every type.
 
 use super::Kernel;
 use super::products::Element::{self, *};
@@ -12,15 +12,15 @@ use super::products::{Registers, list};
 struct Group {
     types: [Element; 2],
     sums: Element,
-    /// Whether A is in registers.
+    /// True if A is in registers.
     registers: bool,
-    /// What stands behind the result and the operands: whether sums count, and the factors' signs.
+    /// True if the product adds to its accumulators.
     counts: bool,
     sign: i64,
 }
 
 impl Group {
-    /// Bytes of an operand as it lies in shared memory, of so many lines.
+    /// Words of an operand of `lines` lines, in the layout of shared memory.
     fn operand(element: Element, lines: usize, at: impl Fn(usize, usize) -> i64) -> Vec<u32> {
         let mut words = vec![0u32; lines * 8];
         for line in 0..lines {
@@ -253,7 +253,7 @@ fn small_tiles_of_four_bits_and_of_one_are_exact() {
     }
 }
 
-/// Each of eight lines lies where the lane of its number says; the line of a matrix that is stored turned is a column of it.
+/// The lane with the number of a line gives its address. A line of a transposed matrix is a column.
 #[test]
 fn matrices_stored_lie_line_by_line() {
     const LINE: u32 = 48;

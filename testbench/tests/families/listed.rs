@@ -44,8 +44,8 @@ const IMAGE: Texture = Texture {
     unit: false,
 };
 
-/// A kernel of one form. Registers hold small numbers, `%d1` a buffer's address; what the form leaves in them goes to the buffer, but for
-/// what depends on the order of threads.
+/// A kernel of one form. Registers hold small numbers, and `%d1` the address of a buffer. The kernel stores its registers into the
+/// buffer, except values that depend on the order of threads.
 fn text(form: &str) -> String {
     let in_order = ["atom", "mbarrier"].iter().any(|opcode| form.starts_with(opcode));
     // With one value in all threads, sums are exact in any order, and the last of several stores is like the first.

@@ -1,5 +1,5 @@
-//! Families of instructions, each in a small kernel: what it leaves must be what plain Rust gives, without time and on the machine,
-//! which agree to the bit.
+//! Families of instructions, each in a small kernel. Plain Rust gives the expected values. The reference without time and the machine
+//! must agree with them to the bit.
 
 mod barriers;
 mod bytes;
@@ -83,7 +83,7 @@ impl Kernel {
         self
     }
 
-    /// So many blocks of so many threads.
+    /// Sets the grid to `blocks` blocks of `threads` threads.
     pub fn sizes(mut self, blocks: u32, threads: u32) -> Kernel {
         (self.launch().grid, self.launch().block) = ([blocks, 1, 1], [threads, 1, 1]);
         self

@@ -1,9 +1,15 @@
 //! `mma` in every shape and type, against products taken element by element.
 //!
-//! Where elements lie in registers is what the PTX ISA says ("Matrix fragments for mma.m...") of each shape, put in one formula: with
-//! group g = lane / 4, position p = lane % 4 and e elements to a register, register r of A holds row g (and g + 8 where r is odd), from
-//! place e (p + 4 (r / 2)) on; that of B holds column g from place e (p + 4 r) on; accumulators are those of columns 2p and 2p + 1 in rows g,
-//! then g + 8. The numbers are small whole ones, so that sums are exact in every type and any order.
+//! The layout of elements in registers is that of the PTX ISA ("Matrix fragments for mma.m..."), in one formula for all shapes.
+//! Group g = lane / 4, position p = lane % 4, and a register has e elements:
+//!
+//! | Register r of | Row or column | First place along the depth |
+//! |---|---|---|
+//! | A | row g, or g + 8 where r is odd | e (p + 4 (r / 2)) |
+//! | B | column g | e (p + 4 r) |
+//! | accumulators | columns 2p and 2p + 1 in row g, then in row g + 8 | |
+//!
+//! The numbers are small and whole, so sums are exact in every type and any order.
 
 use half::{bf16, f16};
 
@@ -114,7 +120,7 @@ struct Form {
     tail: &'static str,
 }
 
-/// So many registers as a list: `{%a0, %a1}`.
+/// A list of `n` registers: `{%a0, %a1}`.
 pub fn list(letter: char, n: usize) -> String {
     let names: Vec<String> = (0..n).map(|i| format!("%{letter}{i}")).collect();
     format!("{{{}}}", names.join(", "))
@@ -255,8 +261,9 @@ fn products_of_integers_of_every_shape_are_exact() {
     check(16, &[128, 256], &[[B1, B1]], S32, &[".and.popc", ".xor.popc"]);
 }
 
-/// The eight lanes of a quarter multiply matrices of their own: lane t of it (of 0 to 3, and 16 to 19 more) holds row t (t + 4) of A, or a
-/// column of it and its rows 0 to 3 (4 to 7), and B likewise; accumulators in singles as the PTX ISA has them, in halves a row.
+/// Each quarter of a warp multiplies its own matrices. Quarter 0 has lanes 0 to 3 and 16 to 19, and so on. Its lane t holds row t of A
+/// (the upper lanes row t + 4), or a column and four of its rows. B has the same layout. Accumulators in singles follow the PTX ISA;
+/// in halves each lane has a row.
 #[test]
 fn quarters_of_a_warp_multiply_matrices_of_their_own() {
     for layout in 0..8 {

@@ -1,7 +1,7 @@
 //! The golden table: simulated cycles and warp instructions of every built-in scenario, a file per preset.
 //!
-//! Work on the simulator's speed may not move a single one of them. A change to the model may: it writes the table anew with
-//! `WARPWAVE_WRITE_GOLDEN=1 cargo test --package warpwave --test scenarios`, and its commit says why the figures moved.
+//! A change for the simulator's speed must not move any of them. A change to the model may. It writes the table again with
+//! `WARPWAVE_WRITE_GOLDEN=1 cargo test --package warpwave --test scenarios`. Its commit says why the figures moved.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

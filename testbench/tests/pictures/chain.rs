@@ -1,7 +1,7 @@
 //! A kernel of one warp whose every cycle follows from the preset `tiny` by hand.
 //!
-//! With s the cycle in which the warp starts, a fetch of 4 cycles, one fetch a cycle into a buffer of 3, and latencies of 14 (S2R),
-//! 4 (MOV, LOP3) and 5 (IMAD), each two issues of the INT pipe 2 cycles apart:
+//! The warp starts in cycle s. A fetch takes 4 cycles, one starts per cycle, and the buffer has 3 entries. Latencies are 14 (S2R),
+//! 4 (MOV, LOP3) and 5 (IMAD). Two issues to the INT pipe are 2 cycles apart.
 //!
 //! | row | fetched | issued | because | stored |
 //! |---|---|---|---|---|

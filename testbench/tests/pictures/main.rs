@@ -1,5 +1,5 @@
-//! The pictures of a run, read back by strict readers of their formats that share no code with the writers: a pipeline diagram and
-//! a timeline, of a kernel small enough to be counted by hand and of scenarios whose counters they must add up to.
+//! The pipeline diagram and the timeline of a run. Strict readers of both formats, which share no code with the writers, read them back.
+//! A small kernel is counted by hand. For scenarios the pictures must add up to the counters.
 
 mod chain;
 mod kanata;

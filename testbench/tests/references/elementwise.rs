@@ -68,7 +68,7 @@ fn erf_of_tabled_arguments_is_the_tabled_value() {
     }
 }
 
-/// Neighbouring chunks of so many elements change places.
+/// Swaps neighbouring chunks of `chunk` elements.
 pub fn swap(input: &[f32], chunk: usize) -> Vec<f32> {
     let pairs = input.chunks(2 * chunk);
     pairs

@@ -1,9 +1,9 @@
-//! Tensor products on raw fragments: which element of which factor each lane's registers hold, as the PTX manual
-//! draws it for `mma.m16n8k32` (bytes), `mma.m16n8k8` (tf32) and `mma.m16n8k16` (bf16).
+//! Tensor products on raw fragments: `mma.m16n8k32` (bytes), `mma.m16n8k8` (tf32) and `mma.m16n8k16` (bf16). The layout of elements
+//! in the registers of the lanes is that of the PTX manual.
 //!
-//! A lane is `4 * group + thread`. Register `i` of the left factor holds row `group`, or `group + 8` where `i` is odd,
-//! and the second half of the depth where `i` is 2 or 3; register `i` of the right factor holds column `group` and
-//! half `i` of the depth. In each register the depth runs over `thread`, then over the register's parts.
+//! A lane is `4 * group + thread`. Register `i` of the left factor holds row `group`, or `group + 8` where `i` is odd. It holds the
+//! second half of the depth where `i` is 2 or 3. Register `i` of the right factor holds column `group` and half `i` of the depth.
+//! In each register the depth runs over `thread`, then over the register's parts.
 
 use super::matrix::{Extents, product};
 use half::bf16;

@@ -331,7 +331,7 @@ impl Zoo {
     }
 }
 
-/// Floats of which many lie halfway between integers.
+/// Conversions of floats. Many lie halfway between integers.
 fn convert_zoo(least: i32, greatest: i32) -> Case {
     let n = 100;
     let halfway = |v: &f32| (v * 2.0).round() / 2.0 + 0.25 * (v % 2.0).trunc();

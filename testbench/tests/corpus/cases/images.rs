@@ -35,8 +35,8 @@ fn tex_gather1d() -> Case {
         .args([output(&[0.0; 300], &found), int(300)])
 }
 
-/// The four texels around a point, each by how near it is; beyond the edge, the edge. Sizes, angle and texels are such that the
-/// coordinates are exact however they are computed, lie at multiples of 1/256, and need no rounding of the result.
+/// Bilinear filter of the four texels around a point, clamped at the edge. Sizes and angle make every coordinate exact, a multiple of
+/// 1/256. The texels make the result exact.
 fn tex_rotate2d() -> Case {
     let (w, h, cosine, sine) = (32, 8, 0.5, 0.25);
     let (width, height) = (16, 4);

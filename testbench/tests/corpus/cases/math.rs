@@ -1,5 +1,5 @@
-//! Transcendental functions and long float sums. Tolerances come from the errors that the CUDA C Programming Guide and the PTX manual
-//! allow each function and approximate operation, and half a unit for each rounding between; references are in f64.
+//! Transcendental functions and long float sums. References are in f64. A tolerance is the sum of two parts. The CUDA C Programming Guide
+//! and the PTX manual give the error of each function and approximate operation. Each rounding between adds half a unit.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -73,8 +73,8 @@ fn softmax(row: &[f32]) -> Vec<f32> {
     row.iter().map(|v| (power(v) / sum) as f32).collect()
 }
 
-/// Arguments of the exponential, at most 10, carry 2^-20 by fast mathematics; the exponential 2 units; both count twice, in numerator
-/// and sum; 14 additions, the reciprocal and the product add half a unit each.
+/// Fast mathematics gives the arguments of the exponential, at most 10, an error of 2^-20. The exponential adds 2 units. Both count
+/// twice, in numerator and sum. 14 additions, the reciprocal and the product add half a unit each.
 const SOFTMAX_RTOL: f64 = 4e-6;
 
 fn cuda_softmax() -> Case {

@@ -162,8 +162,8 @@ fn mma_f16() -> Case {
         .args(sizes(size))
 }
 
-/// Where the element of a factor lies in the lanes' registers (PTX manual, fragments of `mma.m16n8k*`): `per` elements share one, and
-/// along the depth come first the parts of a register, then the lanes of a group of four, then further registers.
+/// Lane and register of an element of a factor (PTX manual, fragments of `mma.m16n8k*`). A register holds `per` elements. The depth runs
+/// over the parts of a register, then over the lanes of a group of four, then over registers.
 struct Fragment {
     lane: usize,
     register: usize,
@@ -217,7 +217,7 @@ fn mma_s8() -> Case {
         .args([input(&a), input(&b), output(&[0; 128], &c)])
 }
 
-/// Words that are short numbers both as one tf32 and as two bf16: the high half from 4 to 8, the low half 2, -2 or zero.
+/// Words that are short numbers both as one tf32 and as two bf16. The high half is from 4 to 8, the low half 2, -2 or zero.
 fn mma_tf32_bf16() -> Case {
     let word = |v: i32| (0x4080 + ((v as u32 & 7) << 4)) << 16 | [0, 0x4000, 0xc000][v as usize % 3];
     let draw = |seed, n| -> Vec<u32> { ints(seed, n, 0, 99).into_iter().map(word).collect() };
@@ -230,7 +230,7 @@ fn mma_tf32_bf16() -> Case {
         .args([input(&a), input(&b), output(&[0.0; 128], &c)])
 }
 
-/// Factors packed as cores of 8 by 8, the two along the depth side by side: rows of the left one, columns of the right one.
+/// Factors packed as core matrices of 8 by 8, two side by side along the depth. A line is a row of the left factor, a column of the right one.
 fn wgmma_gemm() -> Case {
     let size = Size { m: 64, n: 32, k: 16 };
     let (a, b) = (whole(12, 64 * 16, -9, 9), whole(13, 32 * 16, -9, 9));
