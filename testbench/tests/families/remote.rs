@@ -8,7 +8,7 @@ fn pair(low: f32, high: f32) -> u32 {
     u32::from(f16::from_f32(low).to_bits()) | u32::from(f16::from_f32(high).to_bits()) << 16
 }
 
-/// Each thread works on element `%t` mod 8 of memory, of `bytes` bytes. `%r` is 1, `%f` is 1.0, `%h` is 1.0 in f16, and `%hx` is two of them.
+/// Each thread works on element `%t` mod 8 of memory, of `bytes` bytes. `%r` is 1, `%f` is 1.0, `%h` is 0.5 in f16, and `%hx` is two of them.
 fn on_places(space: &str, bytes: u32, body: &str) -> String {
     let to_shared = "ld.global.b32 %x, [%p];\nst.shared.b32 [%s], %x;\nbar.sync 0;\n";
     let back = "bar.sync 0;\nld.shared.b32 %x, [%s];\nst.global.b32 [%p], %x;\n";
