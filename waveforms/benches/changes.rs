@@ -1,4 +1,4 @@
-//! Value changes per second into a file: the writer alone, and a whole watched machine. Each figure is the best of five runs.
+//! Speed of recording, in value changes per second: the VCD writer alone, and a whole machine. Each rate is the best of five runs.
 
 use std::fs::File;
 use std::time::Instant;
@@ -10,13 +10,13 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
-use warpwave_waveforms::file::About;
-use warpwave_waveforms::flight::Flight;
+use warpwave_waveforms::file::RunInfo;
+use warpwave_waveforms::flight::FlightRecorder;
 use warpwave_waveforms::recorder::Change;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::signal::{Kind, Signal};
 use warpwave_waveforms::sink::Sink;
-use warpwave_waveforms::vcd::{Axis, writer::Writer};
+use warpwave_waveforms::vcd::{TimeAxis, writer::VcdWriter};
 use warpwave_waveforms::waveform::Waveform;
 
 fn main() {
@@ -30,11 +30,8 @@ fn main() {
     };
     println!("writer alone:    {:6.1} M changes/s", best(&writer_alone));
     println!("watched machine: {:6.1} M changes/s", best(&watched_machine));
-    println!("flight recorder: {:6.2} ns a change", flight_ns());
-    println!(
-        "  of it the machine itself: {:.1} ns a tick of 16 signals",
-        unwatched_ns()
-    );
+    println!("flight recorder: {:6.2} ns per change", flight_ns());
+    println!("unwatched machine: {:.1} ns per tick of a component", unwatched_ns());
 }
 
 /// 10,000 signals (60 % bits, 15 % of 8, 20 % of 32, 5 % of 64 bits), 50 random changes a cycle.
@@ -64,7 +61,8 @@ fn writer_alone(file: &std::path::Path) -> (u64, f64) {
         })
         .collect();
     let start = Instant::now();
-    let mut writer = Writer::new(File::create(file).expect("a file"), &[], Axis::Cycles, &signals).expect("a file");
+    let mut writer =
+        VcdWriter::new(File::create(file).expect("a file"), &[], TimeAxis::Cycles, &signals).expect("a file");
     writer.begin(0, &vec![None; signals.len()]).expect("a file");
     for (cycle, changes) in changes.chunks(50).enumerate() {
         for &(signal, value) in changes {
@@ -75,7 +73,7 @@ fn writer_alone(file: &std::path::Path) -> (u64, f64) {
     (changes.len() as u64, start.elapsed().as_secs_f64())
 }
 
-/// As much into the flight recorder.
+/// Time per change of the flight recorder, in ns.
 fn flight_ns() -> f64 {
     let steps: Vec<Vec<Change>> = (0..1000)
         .map(|step| {
@@ -85,15 +83,15 @@ fn flight_ns() -> f64 {
         })
         .collect();
     let values = vec![None; 10_000];
-    let mut flight = Flight::new(20_000);
+    let mut flight = FlightRecorder::new(20_000);
     let start = Instant::now();
     for cycle in 0..100_000u64 {
-        flight.keep(Cycle(cycle), &steps[cycle as usize % 1000], &values);
+        flight.record(Cycle(cycle), &steps[cycle as usize % 1000], &values);
     }
     start.elapsed().as_nanos() as f64 / 5_000_000.0
 }
 
-/// A component with 16 signals of 8 to 32 bits, four of which change in a cycle.
+/// A component with 16 signals of 8 to 32 bits. Four change in each cycle.
 struct Busy(Path, [u64; 16], usize);
 
 impl warpwave_hw::warm::Warm for Busy {}
@@ -140,10 +138,10 @@ fn machine() -> Clock {
 }
 
 fn watched_machine(file: &std::path::Path) -> (u64, f64) {
-    let about = About::new(1_000_000, Vec::new());
+    let run = RunInfo::new(1_000_000, Vec::new());
     let mut clock = machine();
     let start = Instant::now();
-    let mut waveform = Waveform::create(file, &Selection::all(), &about, &mut clock).expect("a file");
+    let mut waveform = Waveform::create(file, &Selection::all(), &run, &mut clock).expect("a file");
     clock.run(Cycle(20_000), |now| waveform.collect(now).is_err());
     let summary = waveform.finish(clock.now()).expect("a file");
     (summary.changes, start.elapsed().as_secs_f64())

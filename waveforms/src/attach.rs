@@ -1,4 +1,6 @@
-//! Attaches recorders to the tiles of a machine: as few signals are declared and watched as the selection allows.
+//! Attaches recorders to the tiles of a machine.
+//!
+//! Only the selected signals and the inputs of the trigger are recorded.
 
 use std::ops::Range;
 
@@ -8,17 +10,19 @@ use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
 
 use crate::error::WaveError;
-use crate::links::Links;
+use crate::links::LinkSignals;
 use crate::merge::{Merge, TileStream};
 use crate::recorder::{ChangeBuffer, Recorder};
 use crate::select::Selection;
 use crate::signal::{Signal, declare};
+use crate::trigger::Trigger;
 
-/// For each component of a tile: one bit per signal, set if it is recorded. Empty if the component has no recorded signal.
-type Taken = Vec<BitVec>;
+/// The recorded signals of a tile: for each component one bit per signal. A component without recorded signals has an empty mask.
+type SignalMasks = Vec<BitVec>;
 
-/// Records what is selected in the cycles of `recorded`: the signals, by tile and component, and then those of links; what joins
-/// the tiles again; and the links.
+/// Attaches a recorder to each tile with selected signals, for the cycles of `recorded`.
+///
+/// Returns the signals (by tile and component, then the signals of links), the merge of the tiles, and the links.
 ///
 /// # Errors
 /// If a pattern selects nothing.
@@ -26,22 +30,22 @@ pub fn attach(
     selection: &Selection,
     clock: &mut Clock,
     recorded: &Range<Cycle>,
-) -> Result<(Vec<Signal>, Merge, Links), WaveError> {
+) -> Result<(Vec<Signal>, Merge, LinkSignals), WaveError> {
     let mut signals = Vec::new();
-    let taken: Vec<(usize, Taken)> = (clock.tiles().iter())
-        .map(|tile| (signals.len(), take(tile, selection, &mut signals)))
+    let selected: Vec<(usize, SignalMasks)> = (clock.tiles().iter())
+        .map(|tile| (signals.len(), select_signals(tile, selection, &mut signals)))
         .collect();
-    let links = Links::attach(selection, clock, &mut signals);
-    if let Some(pattern) = selection.idle_pattern(&signals) {
+    let links = LinkSignals::attach(selection, clock, &mut signals);
+    if let Some(pattern) = selection.unmatched_pattern(&signals) {
         return Err(selection.no_match(pattern, &all_signals(clock)));
     }
     let mut merge = Merge::default();
-    for (tile, (base, taken)) in clock.tiles_mut().iter_mut().zip(taken) {
-        let component = |(n, takes): (usize, &BitVec)| u64::from(!takes.is_empty()) << n;
-        let watched = taken.iter().enumerate().map(component).fold(0, |mask, bit| mask | bit);
+    for (tile, (base, masks)) in clock.tiles_mut().iter_mut().zip(selected) {
+        let component = |(n, mask): (usize, &BitVec)| u64::from(!mask.is_empty()) << n;
+        let watched = masks.iter().enumerate().map(component).fold(0, |mask, bit| mask | bit);
         if watched != 0 {
             let buffer = ChangeBuffer::default();
-            let recorder = Recorder::new(base as u32, &taken, recorded.clone(), buffer.clone());
+            let recorder = Recorder::new(base as u32, &masks, recorded.clone(), buffer.clone());
             tile.watch(Box::new(recorder), watched, recorded.clone());
             merge.add(TileStream::new(buffer, base));
         }
@@ -49,44 +53,45 @@ pub fn attach(
     Ok((signals, merge, links))
 }
 
-/// Adds to `signals` what is selected of a tile, and what the trigger must see of one of which anything is selected.
-fn take(tile: &Tile, selection: &Selection, signals: &mut Vec<Signal>) -> Taken {
-    let may_take = |path: &str| selection.may_take(path.split('.'));
-    let is_concerned = tile
+/// Selects the recorded signals of a tile and appends them to `signals`.
+fn select_signals(tile: &Tile, selection: &Selection, signals: &mut Vec<Signal>) -> SignalMasks {
+    let may_select = |path: &str| selection.may_select(path.split('.'));
+    let has_selected = tile
         .components()
         .iter()
-        .any(|component| may_take(component.path().as_str()));
-    let watched_by_trigger = |path: &str| match selection.trigger() {
-        Some(trigger) if trigger.is_of_the_front() => path.ends_with(".gigathread"),
-        Some(_) => is_concerned,
+        .any(|component| may_select(component.path().as_str()));
+    // A trigger on a launch looks at GigaThread. Any other looks at all components of the tiles with selected signals.
+    let has_trigger_inputs = |path: &str| match selection.trigger() {
+        Some(Trigger::Launch(_)) => path.ends_with(".gigathread"),
+        Some(_) => has_selected,
         None => false,
     };
-    let mut taken = Vec::new();
+    let mut masks = Vec::new();
     for component in tile.components() {
         let path = component.path().as_str();
-        let sees = watched_by_trigger(path);
-        if !may_take(path) && !sees {
-            taken.push(BitVec::new());
+        let has_inputs = has_trigger_inputs(path);
+        if !may_select(path) && !has_inputs {
+            masks.push(BitVec::new());
             continue;
         }
         let declared = declare(component.as_ref());
-        let needs = |signal: &Signal| sees && selection.trigger().is_some_and(|trigger| trigger.needs(signal));
-        let takes = |signal: &Signal| selection.takes(signal.names()) || needs(signal);
-        let takes: BitVec = declared.iter().map(takes).collect();
-        let shown = declared
+        let is_input = |signal: &Signal| has_inputs && selection.trigger().is_some_and(|trigger| trigger.reads(signal));
+        let is_recorded = |signal: &Signal| selection.selects(signal.names()) || is_input(signal);
+        let mask: BitVec = declared.iter().map(is_recorded).collect();
+        let recorded = declared
             .into_iter()
-            .zip(takes.iter().by_vals())
-            .filter(|&(_, takes)| takes);
-        signals.extend(shown.map(|(signal, _)| signal));
-        taken.push(if takes.any() { takes } else { BitVec::new() });
+            .zip(mask.iter().by_vals())
+            .filter(|&(_, is_recorded)| is_recorded);
+        signals.extend(recorded.map(|(signal, _)| signal));
+        masks.push(if mask.any() { mask } else { BitVec::new() });
     }
-    taken
+    masks
 }
 
-/// Every signal of the machine, those of links too.
+/// Every signal of the machine, with the signals of links.
 fn all_signals(clock: &mut Clock) -> Vec<Signal> {
     let components = clock.tiles().iter().flat_map(|tile| tile.components());
     let mut signals = components.flat_map(|component| declare(component.as_ref())).collect();
-    Links::attach(&Selection::all(), clock, &mut signals);
+    LinkSignals::attach(&Selection::all(), clock, &mut signals);
     signals
 }

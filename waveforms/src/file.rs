@@ -1,4 +1,4 @@
-//! Files of a run: what their headers say of it, and what they are written by.
+//! Creates dump files, and writes what their headers say of the run.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,36 +13,36 @@ use crate::error::WaveError;
 use crate::select::Selection;
 use crate::signal::Signal;
 use crate::sink::Sink;
-use crate::vcd::Axis;
-use crate::vcd::writer::Writer;
+use crate::vcd::TimeAxis;
+use crate::vcd::writer::VcdWriter;
 
-/// What a waveform says of the run.
+/// A description of the run, for the header of a dump.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct About {
-    /// Frequency of the core clock, in kHz.
+pub struct RunInfo {
+    /// The frequency of the core clock, in kHz.
     pub clock_khz: u64,
-    /// What ran where: kernel, part, seed; a line each. It must not depend on the host.
+    /// Lines about the kernel, the GPU and the seed. They must not depend on the host.
     pub run: Vec<String>,
-    /// The text of every instruction, by its number.
+    /// The text of every instruction, by number.
     pub code: Arc<[String]>,
-    /// What the times of a file are.
-    pub axis: Axis,
+    /// The unit of the dump's times.
+    pub axis: TimeAxis,
 }
 
-impl About {
-    /// A run on a core clock of so many kHz, shown by cycles, without a list of its instructions.
-    pub fn new(clock_khz: u64, run: Vec<String>) -> About {
-        About {
+impl RunInfo {
+    /// Describes a run with times in cycles and without instruction texts. `clock_khz` is the frequency of the core clock, in kHz.
+    pub fn new(clock_khz: u64, run: Vec<String>) -> RunInfo {
+        RunInfo {
             clock_khz,
             run,
             code: Arc::default(),
-            axis: Axis::Cycles,
+            axis: TimeAxis::Cycles,
         }
     }
 }
 
-/// The lines of a header: the clock, what is shown, what ran.
-pub fn header(selection: &Selection, about: &About) -> Vec<String> {
+/// The comment lines of a header: the clock, the selection and the run.
+pub fn header(selection: &Selection, about: &RunInfo) -> Vec<String> {
     let window = selection.window();
     let end = match window.end {
         Cycle::NEVER => String::new(),
@@ -50,7 +50,7 @@ pub fn header(selection: &Selection, about: &About) -> Vec<String> {
     };
     let patterns: Vec<&str> = selection.patterns().collect();
     let mut lines = vec![
-        "values are those after the cycle's tick, from the rising edge of the clock on".into(),
+        "a value holds from the rising edge of the clock on, after the tick of that cycle".into(),
         format!("core clock {} kHz", about.clock_khz),
         format!("signals {} in cycles {}..{end}", patterns.join(" "), window.start),
     ];
@@ -59,37 +59,42 @@ pub fn header(selection: &Selection, about: &About) -> Vec<String> {
     lines
 }
 
-/// A dump at `path`, compressed if its name ends in `.gz`.
+/// Creates a VCD file. It is compressed if the name ends in `.gz`.
 ///
 /// # Errors
-/// If the file cannot be made.
-pub fn create(path: &Path, header: &[String], about: &About, signals: &[Signal]) -> Result<Box<dyn Sink>, WaveError> {
-    let is_packed = path.extension().is_some_and(|extension| extension == "gz");
+/// If the file cannot be created.
+pub fn create_vcd(
+    path: &Path,
+    header: &[String],
+    about: &RunInfo,
+    signals: &[Signal],
+) -> Result<Box<dyn Sink>, WaveError> {
+    let is_gzip = path.extension().is_some_and(|extension| extension == "gz");
     let made = File::create(path).and_then(|file| -> io::Result<Box<dyn Sink>> {
-        Ok(if is_packed {
-            let packed = Packed(GzEncoder::new(file, Compression::fast()));
-            Box::new(Writer::new(packed, header, about.axis, signals)?)
+        Ok(if is_gzip {
+            let file = GzipFile(GzEncoder::new(file, Compression::fast()));
+            Box::new(VcdWriter::new(file, header, about.axis, signals)?)
         } else {
-            Box::new(Writer::new(file, header, about.axis, signals)?)
+            Box::new(VcdWriter::new(file, header, about.axis, signals)?)
         })
     });
     made.map_err(|error| WaveError::io(path, error))
 }
 
-/// A dump in the binary format FST at `path`.
+/// Creates a dump in GTKWave's binary format FST.
 ///
 /// # Errors
-/// If the file cannot be made.
+/// If the file cannot be created.
 #[cfg(feature = "fst")]
-pub fn create_fst(path: &Path, about: &About, signals: &[Signal]) -> Result<Box<dyn Sink>, WaveError> {
-    let made = File::create(path).and_then(|file| crate::fst::Fst::new(file, about.axis, signals));
+pub fn create_fst(path: &Path, about: &RunInfo, signals: &[Signal]) -> Result<Box<dyn Sink>, WaveError> {
+    let made = File::create(path).and_then(|file| crate::fst::FstSink::new(file, about.axis, signals));
     match made {
         Ok(sink) => Ok(Box::new(sink)),
         Err(error) => Err(WaveError::io(path, error)),
     }
 }
 
-/// The path without the endings of a dump: what lies beside it begins with that.
+/// The path without `.vcd`, `.fst` and `.gz`. The names of the view files begin with it.
 pub fn stem(path: &Path) -> PathBuf {
     let mut stem = path.to_path_buf();
     for ending in ["gz", "vcd", "fst"] {
@@ -100,10 +105,10 @@ pub fn stem(path: &Path) -> PathBuf {
     stem
 }
 
-/// A compressed file. Every block that is written can be unpacked at once; flushing ends the file.
-struct Packed(GzEncoder<File>);
+/// A compressed file. `write_all` makes all text so far readable. `flush` ends the file.
+struct GzipFile(GzEncoder<File>);
 
-impl Write for Packed {
+impl Write for GzipFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }

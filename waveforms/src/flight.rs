@@ -1,6 +1,6 @@
-//! The flight recorder: the last cycles of the recorded signals, always in memory, to be written when something goes wrong.
+//! The flight recorder: keeps the last cycles of the recorded signals in memory, for a dump when a run goes wrong.
 //!
-//! Changes lie in a ring of blocks; each block begins with a copy of all values, so that the oldest can be dropped at any time.
+//! Changes are stored in a ring of blocks. A block begins with a copy of all values, so the oldest block can be dropped at any time.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,62 +10,69 @@ use warpwave_hw::time::Cycle;
 use crate::recorder::Change;
 use crate::sink::Sink;
 
-/// Changes of a block, of 16 bytes each, and blocks of the ring: 16 MiB when full.
-const BLOCK: usize = 1 << 16;
+/// Changes in one block. A change has 16 bytes, so the full ring has 16 MiB.
+const BLOCK_CHANGES: usize = 1 << 16;
+
+/// Blocks in the ring.
 const BLOCKS: usize = 16;
 
-/// Set in a record whose signal has no value now.
+/// Marks a change to a missing value, in the signal's index.
 const NO_VALUE: u32 = 1 << 31;
 
-/// A change, with the cycles since the block's first one.
+/// A change in 16 bytes.
 #[derive(Clone, Copy)]
-struct Record {
-    after: u32,
+struct PackedChange {
+    /// Cycles since the block's first cycle.
+    offset: u32,
     signal: u32,
     value: u64,
 }
 
-/// Values at its first cycle, and the changes from it on.
+/// The changes of consecutive cycles.
 struct Block {
     start: Cycle,
-    first: Vec<Option<u64>>,
-    records: Vec<Record>,
+    /// The values of all signals before cycle `start`.
+    initial: Vec<Option<u64>>,
+    changes: Vec<PackedChange>,
 }
 
-/// The ring.
-pub struct Flight {
+/// Keeps the last cycles of all recorded signals.
+pub struct FlightRecorder {
     cycles: u64,
     blocks: VecDeque<Block>,
 }
 
-impl Flight {
-    /// Keeps the last `cycles` cycles, or fewer where more changes than the ring holds.
-    pub fn new(cycles: u64) -> Flight {
-        Flight {
+impl FlightRecorder {
+    /// Creates a recorder of the last `cycles` cycles. It keeps fewer if the ring is too small for their changes.
+    pub fn new(cycles: u64) -> FlightRecorder {
+        FlightRecorder {
             cycles,
             blocks: VecDeque::new(),
         }
     }
 
-    /// Keeps the changes of a cycle. `values` are those before.
-    pub fn keep(&mut self, now: Cycle, step: &[Change], values: &[Option<u64>]) {
+    /// Records the changes of a cycle. `values` are the values of all signals before these changes.
+    pub fn record(&mut self, now: Cycle, changes: &[Change], values: &[Option<u64>]) {
         let fits = |block: &Block| {
-            block.records.len() + step.len() <= BLOCK && now.since(block.start) <= self.cycles.min(u64::from(u32::MAX))
+            block.changes.len() + changes.len() <= BLOCK_CHANGES
+                && now.since(block.start) <= self.cycles.min(u64::from(u32::MAX))
         };
         if !self.blocks.back().is_some_and(fits) {
-            self.open(now, values);
+            self.begin_block(now, values);
         }
-        let block = self.blocks.back_mut().expect("one is open");
-        let after = now.since(block.start) as u32;
-        block.records.extend(step.iter().map(|&(signal, value)| Record {
-            after,
-            signal: signal | if value.is_none() { NO_VALUE } else { 0 },
-            value: value.unwrap_or(0),
-        }));
+        let block = self.blocks.back_mut().expect("a block has begun");
+        let offset = now.since(block.start) as u32;
+        block
+            .changes
+            .extend(changes.iter().map(|&(signal, value)| PackedChange {
+                offset,
+                signal: signal | if value.is_none() { NO_VALUE } else { 0 },
+                value: value.unwrap_or(0),
+            }));
     }
 
-    /// A new block, in the memory of one that is too old or too many.
-    fn open(&mut self, now: Cycle, values: &[Option<u64>]) {
+    /// Begins a block. It uses the memory of the oldest block if the ring is full or that block is too old.
+    fn begin_block(&mut self, now: Cycle, values: &[Option<u64>]) {
         let is_spare = self.blocks.len() >= BLOCKS
             || self
                 .blocks
@@ -74,32 +81,32 @@ impl Flight {
         let spare = if is_spare { self.blocks.pop_front() } else { None };
         let mut block = spare.unwrap_or_else(|| Block {
             start: now,
-            first: Vec::with_capacity(values.len()),
-            records: Vec::with_capacity(BLOCK),
+            initial: Vec::with_capacity(values.len()),
+            changes: Vec::with_capacity(BLOCK_CHANGES),
         });
         block.start = now;
-        block.first.clear();
-        block.first.extend_from_slice(values);
-        block.records.clear();
+        block.initial.clear();
+        block.initial.extend_from_slice(values);
+        block.changes.clear();
         self.blocks.push_back(block);
     }
 
-    /// The first cycle that it still has of those before `now`.
-    pub fn start(&self, now: Cycle) -> Cycle {
+    /// The oldest cycle in the recorder. `now` is the first cycle that has not run.
+    pub fn oldest_cycle(&self, now: Cycle) -> Cycle {
         let oldest = self.blocks.front().map_or(now, |block| block.start);
         oldest.max(Cycle(now.0.saturating_sub(self.cycles)))
     }
 
-    /// Writes what it has of the cycles before `now`.
+    /// Writes all recorded cycles before `now`.
     pub fn write(&self, sink: &mut dyn Sink, now: Cycle) -> io::Result<()> {
-        let start = self.start(now);
-        let mut values: Vec<Option<u64>> = self.blocks.front().map_or(Vec::new(), |block| block.first.clone());
+        let start = self.oldest_cycle(now);
+        let mut values: Vec<Option<u64>> = self.blocks.front().map_or(Vec::new(), |block| block.initial.clone());
         let mut begun = false;
         for block in &self.blocks {
-            for record in &block.records {
-                let at = block.start + u64::from(record.after);
-                let signal = record.signal & !NO_VALUE;
-                let value = (record.signal & NO_VALUE == 0).then_some(record.value);
+            for change in &block.changes {
+                let at = block.start + u64::from(change.offset);
+                let signal = change.signal & !NO_VALUE;
+                let value = (change.signal & NO_VALUE == 0).then_some(change.value);
                 if at > start && !begun {
                     sink.begin(start.0, &values)?;
                     begun = true;
@@ -107,6 +114,7 @@ impl Flight {
                 if begun {
                     sink.change(at.0, signal, value)?;
                 } else {
+                    // The oldest block may begin before the oldest cycle.
                     values[signal as usize] = value;
                 }
             }

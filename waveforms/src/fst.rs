@@ -1,8 +1,7 @@
-//! Dumps in GTKWave's compressed binary format (FST): the same scopes, signals and times as a VCD of the run, in a fraction of the
-//! bytes, opened at once; states have their names in the file itself.
+//! Dumps in FST, GTKWave's compressed binary format.
 //!
-//! Takes what any [`Sink`] takes. Promises a file that reads back as the VCD does, the same bytes for the same run, complete up to
-//! the last block when a run breaks off.
+//! An FST file has the same scopes, signals, times and values as a VCD of the run. It is smaller, opens faster, and contains the
+//! names of states. The same run gives the same bytes. If the run breaks off, the file is complete up to its last block.
 
 use std::borrow::Cow;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -15,39 +14,43 @@ use wavefst::{
 
 use crate::signal::{Kind, Scope, Signal};
 use crate::sink::Sink;
-use crate::vcd::Axis;
+use crate::vcd::TimeAxis;
 
-/// Changes in memory at most, before a block of them is compressed and written.
-const BLOCK: usize = 250_000;
+/// Changes per compressed block.
+const BLOCK_CHANGES: usize = 250_000;
 
-/// Bits of the count of cycles.
+/// Width of the count of cycles, in bits.
 const CYCLE_BITS: u32 = 48;
 
+/// The names of a state signal's values.
 type States = &'static [&'static str];
 
-/// A dump being written.
-pub struct Fst<W: Write + Seek> {
-    /// None once it is finished.
-    writer: Option<FstWriter<Counted<W>>>,
+/// An FST file that is being written.
+pub struct FstSink<W: Write + Seek> {
+    /// `None` once the file is finished.
+    writer: Option<FstWriter<CountedFile<W>>>,
     bytes: Arc<AtomicU64>,
+    /// Handles of the clock and of the count of its cycles.
     clock: u32,
     cycle: u32,
-    /// Each signal's number in the file.
+    /// The handle of each signal in the file.
     handles: Vec<u32>,
     kinds: Vec<Kind>,
-    axis: Axis,
+    axis: TimeAxis,
+    /// The cycle of the last change.
     at: u64,
+    /// Memory for the digits of a vector.
     digits: String,
 }
 
-impl<W: Write + Seek> Fst<W> {
-    /// Writes the header: scopes and signals, with the clock in the outermost scope of the first one, and the states' names.
+impl<W: Write + Seek> FstSink<W> {
+    /// Writes the header: scopes, signals and the names of states. The clock is in the first scope.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn new(out: W, axis: Axis, signals: &[Signal]) -> io::Result<Self> {
+    pub fn new(out: W, axis: TimeAxis, signals: &[Signal]) -> io::Result<Self> {
         let bytes = Arc::new(AtomicU64::new(0));
-        let counted = Counted {
+        let counted = CountedFile {
             out,
             end: bytes.clone(),
             at: 0,
@@ -56,13 +59,13 @@ impl<W: Write + Seek> Fst<W> {
             .chain_compression(ChainCompression::Lz4)
             .time_compression(TimeCompression::Raw)
             .timescale_exponent(match axis {
-                Axis::Cycles => -10,
-                Axis::Time { .. } => -12,
+                TimeAxis::Cycles => -10,
+                TimeAxis::Real { .. } => -12,
             })
-            .block_change_limit(BLOCK)
+            .block_change_limit(BLOCK_CHANGES)
             .build()
             .map_err(io::Error::other)?;
-        let mut declaration = Declaration {
+        let mut declaration = FstHeader {
             writer,
             signals,
             handles: vec![0; signals.len()],
@@ -70,10 +73,10 @@ impl<W: Write + Seek> Fst<W> {
             clock: [0; 2],
         };
         declaration.write(axis).map_err(io::Error::other)?;
-        let Declaration {
+        let FstHeader {
             writer, handles, clock, ..
         } = declaration;
-        Ok(Fst {
+        Ok(FstSink {
             writer: Some(writer),
             bytes,
             clock: clock[0],
@@ -91,7 +94,7 @@ impl<W: Write + Seek> Fst<W> {
         writer.emit_change(time, handle, value).map_err(io::Error::other)
     }
 
-    /// A value of so many bits, written out; all of them `digit` where there is none.
+    /// Writes a value of `width` bits. `Err` holds the digit of a missing value.
     fn vector(&mut self, time: u64, handle: u32, width: u32, value: Result<u64, u8>) -> io::Result<()> {
         let mut digits = std::mem::take(&mut self.digits);
         digits.clear();
@@ -114,7 +117,7 @@ impl<W: Write + Seek> Fst<W> {
                 let value = f64::from_bits(value.unwrap_or_default());
                 self.emit(time, handle, SignalValue::Real(value))
             }
-            (kind, value) => self.vector(time, handle, kind.width(), value.ok_or(kind.no_value())),
+            (kind, value) => self.vector(time, handle, kind.width(), value.ok_or(kind.undefined_digit())),
         }
     }
 
@@ -128,7 +131,7 @@ impl<W: Write + Seek> Fst<W> {
         self.emit(self.axis.fall(cycle), self.clock, SignalValue::Bit('0'))
     }
 
-    /// Goes on to the rising edge that begins cycle `at`, over the edges between.
+    /// Writes the clock edges up to the rising edge of cycle `at`.
     fn advance(&mut self, at: u64) -> io::Result<()> {
         while self.at < at {
             self.fall(self.at)?;
@@ -139,7 +142,7 @@ impl<W: Write + Seek> Fst<W> {
     }
 }
 
-impl<W: Write + Seek + Send> Sink for Fst<W> {
+impl<W: Write + Seek + Send> Sink for FstSink<W> {
     fn begin(&mut self, at: u64, values: &[Option<u64>]) -> io::Result<()> {
         self.at = at;
         self.rise(at)?;
@@ -153,8 +156,8 @@ impl<W: Write + Seek + Send> Sink for Fst<W> {
         self.value(self.axis.rise(at), signal as usize, value)
     }
 
-    /// The clock stays low until the end, so that the last values are visible.
     fn finish(&mut self, at: u64) -> io::Result<()> {
+        // Viewers draw up to the last time. So the dump ends with a time after the last values.
         if self.at < at {
             self.advance(at - 1)?;
             self.fall(at - 1)?;
@@ -171,27 +174,28 @@ impl<W: Write + Seek + Send> Sink for Fst<W> {
 }
 
 fn finished() -> io::Error {
-    io::Error::other("the dump has ended")
+    io::Error::other("the dump is finished and takes no more changes")
 }
 
-/// The header in the making.
-struct Declaration<'a, W: Write + Seek> {
-    writer: FstWriter<Counted<W>>,
+/// The header that is being written.
+struct FstHeader<'a, W: Write + Seek> {
+    writer: FstWriter<CountedFile<W>>,
     signals: &'a [Signal],
     handles: Vec<u32>,
-    /// Lists of names that the file has, with the number of each.
+    /// The tables of state names in the file, with their numbers.
     tables: Vec<(States, u32)>,
+    /// Handles of the clock and of the count of its cycles.
     clock: [u32; 2],
 }
 
-impl<W: Write + Seek> Declaration<'_, W> {
-    fn write(&mut self, axis: Axis) -> wavefst::Result<()> {
+impl<W: Write + Seek> FstHeader<'_, W> {
+    fn write(&mut self, axis: TimeAxis) -> wavefst::Result<()> {
         for (n, scope) in Scope::tree(self.signals).scopes.iter().enumerate() {
             self.scope(scope, n == 0)?;
         }
         let axis = match axis {
-            Axis::Cycles => "10 units a cycle",
-            Axis::Time { .. } => "real time",
+            TimeAxis::Cycles => "10 units per cycle",
+            TimeAxis::Real { .. } => "real time",
         };
         // No date: the same run gives the same bytes.
         self.writer.write_header(Header {
@@ -227,7 +231,7 @@ impl<W: Write + Seek> Declaration<'_, W> {
         self.writer.add_variable(kind, VarDir::Implicit, name, geometry)
     }
 
-    /// A signal in its scope; in a second one, it is the same signal again.
+    /// Declares a signal. In its second scope it becomes an alias.
     fn signal(&mut self, n: usize) -> wavefst::Result<()> {
         let Signal { name, kind, .. } = &self.signals[n];
         let name = match (*kind, kind.width()) {
@@ -250,6 +254,7 @@ impl<W: Write + Seek> Declaration<'_, W> {
         Ok(())
     }
 
+    /// The number of the table with these names. A new table is added to the file.
     fn table(&mut self, states: States, width: u32) -> wavefst::Result<u32> {
         if let Some((_, table)) = self.tables.iter().find(|(known, _)| *known == states) {
             return Ok(*table);
@@ -263,14 +268,14 @@ impl<W: Write + Seek> Declaration<'_, W> {
     }
 }
 
-/// A file that knows how long it is.
-struct Counted<W> {
+/// A file that counts its bytes.
+struct CountedFile<W> {
     out: W,
     end: Arc<AtomicU64>,
     at: u64,
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountedFile<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.out.write(bytes)?;
         self.at += n as u64;
@@ -283,7 +288,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-impl<W: Seek> Seek for Counted<W> {
+impl<W: Seek> Seek for CountedFile<W> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.at = self.out.seek(to)?;
         Ok(self.at)

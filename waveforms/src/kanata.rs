@@ -1,20 +1,27 @@
-//! Pipeline diagrams in the format of the viewer Konata: a row per instruction, its stages in lanes, arrows between rows.
+//! Pipeline diagrams for the viewer Konata: one row per instruction, with its stages and the instructions it depends on.
 //!
-//! Takes rows in the order of their first cycles. Promises a file with rising time, numbered from 0 in that order, in which every
-//! stage that begins ends, and every row retires or is flushed once.
+//! The format is Kanata 0004: one command per line, with tabs between the fields.
 //!
-//! ```text
-//! Kanata 0004 | C= start | C advance | I row | L label | S, E stage begins, ends | W arrow | R row is over
-//! ```
+//! | command | meaning |
+//! |---|---|
+//! | `C=`, `C` | sets the cycle; advances by a number of cycles |
+//! | `I`, `L` | begins an instruction; gives its label or tooltip |
+//! | `S`, `E` | a stage begins; a stage ends |
+//! | `W` | the instruction depends on an earlier one |
+//! | `R` | the instruction retires or is flushed |
+//!
+//! Instructions must come in the order of their first cycles, and are numbered from 0. In the file, cycles never go back, every stage
+//! ends, and every instruction retires or is flushed once.
 //!
 //! ```
 //! use warpwave_hw::time::Cycle;
-//! use warpwave_waveforms::kanata::{Row, Stage, Writer};
+//! use warpwave_waveforms::kanata::{Instruction, KanataWriter, Stage};
 //! let stage = Stage { lane: 0, name: "X", from: Cycle(5), to: Cycle(7) };
-//! let mut writer = Writer::new(Vec::new()).unwrap();
-//! writer.row(Row { thread: 0, label: "add".into(), stages: vec![stage], ..Row::default() }).unwrap();
-//! let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+//! let mut writer = KanataWriter::new(Vec::new())?;
+//! writer.instruction(Instruction { label: "add".into(), stages: vec![stage], ..Instruction::default() })?;
+//! let text = String::from_utf8(writer.finish()?)?;
 //! assert!(text.ends_with("S\t0\t0\tX\nC\t2\nE\t0\t0\tX\nR\t0\t0\t0\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::cmp::Reverse;
@@ -23,37 +30,37 @@ use std::io::{self, Write};
 
 use warpwave_hw::time::Cycle;
 
-/// A stretch of cycles of one row.
+/// A stage of an instruction: a range of cycles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stage {
-    /// Lane: 0 is the pipeline itself, further ones lie over it.
+    /// The lane. Lane 0 is the pipeline. Konata draws other lanes over it.
     pub lane: u8,
-    /// Its name, by which the viewer chooses a colour.
+    /// The name. Konata chooses the colour by it.
     pub name: &'static str,
-    /// First cycle.
+    /// The first cycle.
     pub from: Cycle,
-    /// The cycle after its last.
+    /// The cycle after the last one.
     pub to: Cycle,
 }
 
 /// One instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Row {
-    /// Rows of a thread belong together.
+pub struct Instruction {
+    /// The number of its hardware thread, such as a warp slot.
     pub thread: u64,
-    /// What the viewer writes beside the row.
+    /// The text beside the row.
     pub label: String,
-    /// What it shows when pointed at.
+    /// The text that appears when the mouse is over the row.
     pub tooltip: String,
-    /// Stages; those of a lane follow each other.
+    /// The stages. Stages of one lane must not overlap.
     pub stages: Vec<Stage>,
-    /// Numbers of earlier rows whose results it uses.
-    pub needs: Vec<u64>,
-    /// Whether it was given up.
+    /// The numbers of earlier instructions whose results this one uses.
+    pub producers: Vec<u64>,
+    /// True if the instruction was flushed and did not retire.
     pub flushed: bool,
 }
 
-impl Row {
+impl Instruction {
     fn begin(&self) -> Cycle {
         self.stages.iter().map(|stage| stage.from).min().unwrap_or_default()
     }
@@ -63,7 +70,7 @@ impl Row {
     }
 }
 
-/// What is still to be written of the rows so far, in the order in which it must stand: within a cycle ends come first.
+/// A command that is not written yet. Within a cycle commands are written in this order, ends first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Command {
     End(u64, u8, &'static str),
@@ -71,75 +78,78 @@ enum Command {
     Begin(u64, u8, &'static str),
 }
 
-/// Writes a diagram.
-pub struct Writer<W> {
+/// A Kanata file or stream.
+pub struct KanataWriter<W> {
     to: W,
+    /// Commands of later cycles.
     pending: BinaryHeap<Reverse<(Cycle, Command)>>,
+    /// The cycle of the last command.
     now: Option<Cycle>,
-    rows: u64,
+    instructions: u64,
     retired: u64,
 }
 
-impl<W: Write> Writer<W> {
-    /// Begins the file.
+impl<W: Write> KanataWriter<W> {
+    /// Writes the header.
     ///
     /// # Errors
-    /// What `to` gives.
+    /// If `to` cannot be written.
     pub fn new(mut to: W) -> io::Result<Self> {
         writeln!(to, "Kanata\t0004")?;
-        Ok(Writer {
+        Ok(KanataWriter {
             to,
             pending: BinaryHeap::new(),
             now: None,
-            rows: 0,
+            instructions: 0,
             retired: 0,
         })
     }
 
-    /// Adds a row; gives its number. A row without stages is an instant at cycle 0.
+    /// Adds an instruction and returns its number. An instruction without stages begins and ends in cycle 0.
     ///
     /// # Errors
-    /// What the file gives.
+    /// If the file cannot be written.
     ///
     /// # Panics
-    /// If the row begins before the one before it.
-    pub fn row(&mut self, row: Row) -> io::Result<u64> {
-        let (number, begin) = (self.rows, row.begin());
+    /// If the instruction begins before the previous one.
+    pub fn instruction(&mut self, instruction: Instruction) -> io::Result<u64> {
+        let (number, begin) = (self.instructions, instruction.begin());
         assert!(
             self.now.is_none_or(|now| now <= begin),
-            "row {number} begins in cycle {begin}, before the row before it"
+            "instruction {number} begins in cycle {begin}, before the previous one"
         );
         self.write_until(begin)?;
         self.go_to(begin)?;
-        self.rows += 1;
-        writeln!(self.to, "I\t{number}\t{number}\t{}", row.thread)?;
-        writeln!(self.to, "L\t{number}\t0\t{}", one_line(&row.label))?;
-        if !row.tooltip.is_empty() {
-            writeln!(self.to, "L\t{number}\t1\t{}", one_line(&row.tooltip))?;
+        self.instructions += 1;
+        writeln!(self.to, "I\t{number}\t{number}\t{}", instruction.thread)?;
+        writeln!(self.to, "L\t{number}\t0\t{}", one_line(&instruction.label))?;
+        if !instruction.tooltip.is_empty() {
+            writeln!(self.to, "L\t{number}\t1\t{}", one_line(&instruction.tooltip))?;
         }
-        for producer in row.needs.iter().filter(|producer| **producer < number) {
+        for producer in instruction.producers.iter().filter(|producer| **producer < number) {
             writeln!(self.to, "W\t{number}\t{producer}\t0")?;
         }
-        for stage in row.stages.iter().filter(|stage| stage.from < stage.to) {
+        for stage in instruction.stages.iter().filter(|stage| stage.from < stage.to) {
             let Stage { lane, name, from, to } = *stage;
             self.pending.push(Reverse((from, Command::Begin(number, lane, name))));
             self.pending.push(Reverse((to, Command::End(number, lane, name))));
         }
-        self.pending
-            .push(Reverse((row.end(), Command::Retire(number, row.flushed))));
+        let retire = Command::Retire(number, instruction.flushed);
+        self.pending.push(Reverse((instruction.end(), retire)));
         Ok(number)
     }
 
-    /// Writes what is left; gives back what it wrote to.
+    /// Writes the remaining commands and returns the file.
     ///
     /// # Errors
-    /// What the file gives.
+    /// If the file cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.write_until(Cycle::NEVER)?;
         self.to.flush()?;
         Ok(self.to)
     }
 
+    /// Writes the pending commands of all cycles before `end`.
     fn write_until(&mut self, end: Cycle) -> io::Result<()> {
         while self.pending.peek().is_some_and(|Reverse((at, _))| *at < end) {
             let Some(Reverse((at, command))) = self.pending.pop() else {
@@ -158,6 +168,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Advances the cycle of the file to `at`.
     fn go_to(&mut self, at: Cycle) -> io::Result<()> {
         match self.now {
             None => writeln!(self.to, "C=\t{at}")?,
@@ -169,7 +180,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Tabs and line ends separate fields and commands.
+/// Replaces tabs and line ends, which separate fields and commands.
 fn one_line(text: &str) -> String {
     text.replace('\t', " ").replace('\n', "\\n").replace('\r', "")
 }
@@ -188,24 +199,24 @@ mod tests {
     }
 
     #[test]
-    fn two_rows_that_overlap_are_written_by_cycle() {
-        let mut writer = Writer::new(Vec::new()).unwrap();
-        let first = Row {
+    fn overlapping_instructions_are_written_by_cycle() {
+        let mut writer = KanataWriter::new(Vec::new()).unwrap();
+        let first = Instruction {
             thread: 7,
             label: "LD R2".into(),
             tooltip: "line\t3".into(),
             stages: vec![stage(0, "F", 100, 102), stage(0, "X", 102, 110)],
-            ..Row::default()
+            ..Instruction::default()
         };
-        let second = Row {
+        let second = Instruction {
             thread: 7,
             label: "ADD R3".into(),
             stages: vec![stage(1, "wait", 101, 109), stage(0, "X", 109, 111)],
-            needs: vec![0],
-            ..Row::default()
+            producers: vec![0],
+            ..Instruction::default()
         };
-        assert_eq!(writer.row(first).unwrap(), 0);
-        assert_eq!(writer.row(second).unwrap(), 1);
+        assert_eq!(writer.instruction(first).unwrap(), 0);
+        assert_eq!(writer.instruction(second).unwrap(), 1);
         let text = String::from_utf8(writer.finish().unwrap()).unwrap();
         let lines = [
             "Kanata\t0004",
@@ -236,15 +247,15 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "row 1 begins in cycle 4, before the row before it")]
-    fn row_that_comes_too_late_is_refused() {
-        let mut writer = Writer::new(Vec::new()).unwrap();
+    #[should_panic(expected = "instruction 1 begins in cycle 4, before the previous one")]
+    fn instruction_before_the_previous_one_panics() {
+        let mut writer = KanataWriter::new(Vec::new()).unwrap();
         for from in [5, 4] {
-            let row = Row {
+            let instruction = Instruction {
                 stages: vec![stage(0, "X", from, 9)],
-                ..Row::default()
+                ..Instruction::default()
             };
-            writer.row(row).unwrap();
+            writer.instruction(instruction).unwrap();
         }
     }
 }

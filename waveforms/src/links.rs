@@ -1,13 +1,13 @@
-//! Links as handshakes, worked out of what is sent and taken at their ends.
+//! Handshake signals of links, derived from the messages sent and taken at both ends.
 //!
-//! | signal of a link | is, after a cycle |
+//! | signal | value after a cycle |
 //! |---|---|
-//! | `valid` | 1 if a message was sent in it |
-//! | `ready` | 1 if the sender has room for one in the next |
-//! | `occupancy` | messages sent and not taken |
-//! | `payload` | what the last message sent in it is, in one number |
+//! | `valid` | 1 if a message was sent in this cycle |
+//! | `ready` | 1 if the sender has room for a message in the next cycle |
+//! | `occupancy` | messages sent and not yet taken |
+//! | `payload` | the number of the last message sent in this cycle ([`Payload`](warpwave_hw::link::wires::Payload)) |
 //!
-//! A link lies in the scope of its receiver, and as an alias in that of its sender, below `to`.
+//! The signals are in the scope of the receiver. An alias is in the scope of the sender, below `to`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
@@ -20,7 +20,7 @@ use crate::recorder::Change;
 use crate::select::Selection;
 use crate::signal::{Kind, Signal};
 
-/// Signals of a link.
+/// The signals of each link.
 const SIGNALS: [(&str, Kind); 4] = [
     ("valid", Kind::Bit),
     ("ready", Kind::Bit),
@@ -28,68 +28,76 @@ const SIGNALS: [(&str, Kind); 4] = [
     ("payload", Kind::Vector(48)),
 ];
 
-/// A link that is watched at both ends.
+/// The state of one link.
 #[derive(Default)]
 struct Link {
-    /// Place of its first signal.
-    place: u32,
+    /// Index of its first signal.
+    first_signal: u32,
     depth: u64,
+    /// Cycles from taking a message until its slot is free for the sender.
     credit_latency: u64,
-    /// Messages sent and not taken; and places that are not free for the sender.
+    /// Messages sent and not yet taken.
     occupancy: u64,
-    in_use: u64,
+    /// Slots that the sender cannot use.
+    used_slots: u64,
+    /// The number of the message sent in this cycle.
     sent: Option<u64>,
-    shown: [Option<u64>; 4],
+    /// The values of its signals after the last change.
+    values: [Option<u64>; 4],
 }
 
 impl Link {
-    fn values(&self) -> [Option<u64>; 4] {
+    fn current_values(&self) -> [Option<u64>; 4] {
         [
             Some(u64::from(self.sent.is_some())),
-            Some(u64::from(self.in_use < self.depth)),
+            Some(u64::from(self.used_slots < self.depth)),
             Some(self.occupancy),
             self.sent,
         ]
     }
 }
 
-/// A place of a link is free, or what it showed for one cycle is over.
+/// A later effect of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    Free,
-    Over,
+enum Effect {
+    /// A slot becomes free for the sender.
+    SlotFree,
+    /// `valid` and `payload` of the last message end.
+    ValidEnd,
 }
 
-/// All links that are watched.
+/// The links that are recorded.
 #[derive(Default)]
-pub struct Links {
+pub struct LinkSignals {
     links: Vec<Link>,
     log: LinkEventLog,
-    /// What happened and is not merged, by cycle and link.
+    /// Events that are not applied yet, by cycle and link.
     events: VecDeque<LinkEvent>,
     drained: Vec<LinkEvent>,
-    due: BinaryHeap<Reverse<(Cycle, u32, Due)>>,
-    touched: BTreeSet<u32>,
+    /// Later effects of applied events, with the cycle and the link.
+    effects: BinaryHeap<Reverse<(Cycle, u32, Effect)>>,
+    /// Links with an event or effect in this cycle.
+    changed: BTreeSet<u32>,
 }
 
-impl Links {
-    /// Watches the links that are selected; their signals are added.
-    pub fn attach(selection: &Selection, clock: &mut Clock, signals: &mut Vec<Signal>) -> Links {
-        let mut finder = Finder {
+impl LinkSignals {
+    /// Watches the selected links, and appends their signals to `signals`.
+    pub fn attach(selection: &Selection, clock: &mut Clock, signals: &mut Vec<Signal>) -> LinkSignals {
+        let mut finder = LinkFinder {
             selection,
             signals,
-            links: Links::default(),
+            links: LinkSignals::default(),
             numbers: HashMap::new(),
             component: String::new(),
             ends: Some(HashMap::new()),
-            wanted: HashMap::new(),
+            complete: HashMap::new(),
         };
-        // Once to count the ends: what the host holds one of is no link of the machine's.
+        // The first pass counts the ends. The host holds one end of some links, which are not part of the machine.
         for component in clock.tiles_mut().iter_mut().flat_map(|tile| tile.components_mut()) {
             component.ports(&mut finder);
         }
         finder.ends.get_or_insert_default().retain(|_, ends| *ends == 2);
-        finder.wanted = finder.ends.take().unwrap_or_default();
+        finder.complete = finder.ends.take().unwrap_or_default();
         for component in clock.tiles_mut().iter_mut().flat_map(|tile| tile.components_mut()) {
             finder.component = component.path().to_string();
             component.ports(&mut finder);
@@ -97,108 +105,109 @@ impl Links {
         finder.links
     }
 
-    /// Takes in what happened before the end of the quantum.
+    /// Reads the events of the last quantum.
     pub fn refill(&mut self) {
         self.log.drain_into(&mut self.drained);
         self.events.extend(self.drained.drain(..));
-        // Ends in different tiles leave their events in any order; those of one end stay as they came.
+        // Tiles log their events in any order. The sort is stable, so the events of one end keep their order.
         self.events
             .make_contiguous()
             .sort_by_key(|event| (event.at, event.link));
     }
 
-    /// Nothing is shown before cycle `now`: only follows what is under way.
-    pub fn follow(&mut self, now: Cycle) {
-        let mut unseen = Vec::new();
+    /// Applies all events before cycle `now` and drops the changes. Messages in flight are then known when the window begins.
+    pub fn skip_to(&mut self, now: Cycle) {
+        let mut dropped = Vec::new();
         while self.next() < now {
-            self.take(self.next(), &mut unseen);
-            unseen.clear();
+            self.take(self.next(), &mut dropped);
+            dropped.clear();
         }
     }
 
-    /// The first values: what is under way.
+    /// Stores the values at the start of the window.
     pub fn begin(&mut self, start: Cycle, values: &mut [Option<u64>]) {
-        self.follow(start);
+        self.skip_to(start);
         for link in &mut self.links {
-            link.shown = link.values();
-            values[link.place as usize..][..4].copy_from_slice(&link.shown);
+            link.values = link.current_values();
+            values[link.first_signal as usize..][..4].copy_from_slice(&link.values);
         }
     }
 
     /// The next cycle in which a link may change.
     pub fn next(&self) -> Cycle {
         let event = self.events.front().map_or(Cycle::NEVER, |event| event.at);
-        let due = self.due.peek().map_or(Cycle::NEVER, |Reverse((at, ..))| *at);
-        event.min(due)
+        let effect = self.effects.peek().map_or(Cycle::NEVER, |Reverse((at, ..))| *at);
+        event.min(effect)
     }
 
-    /// Adds what changes in this cycle.
-    pub fn take(&mut self, now: Cycle, step: &mut Vec<Change>) {
-        while let Some(&Reverse((at, number, what))) = self.due.peek()
+    /// Applies the events of this cycle, and appends the changes of signals to `changes`.
+    pub fn take(&mut self, now: Cycle, changes: &mut Vec<Change>) {
+        while let Some(&Reverse((at, number, effect))) = self.effects.peek()
             && at <= now
         {
-            self.due.pop();
+            self.effects.pop();
             let link = &mut self.links[number as usize];
-            match what {
-                Due::Free => link.in_use = link.in_use.saturating_sub(1),
-                Due::Over => link.sent = None,
+            match effect {
+                Effect::SlotFree => link.used_slots = link.used_slots.saturating_sub(1),
+                Effect::ValidEnd => link.sent = None,
             }
-            self.touched.insert(number);
+            self.changed.insert(number);
         }
         while let Some(&event) = self.events.front()
             && event.at <= now
         {
             self.events.pop_front();
-            self.happen(now, event);
+            self.apply(now, event);
         }
-        for number in std::mem::take(&mut self.touched) {
+        for number in std::mem::take(&mut self.changed) {
             let link = &mut self.links[number as usize];
-            let values = link.values();
-            for (n, (new, old)) in values.into_iter().zip(link.shown).enumerate() {
-                step.extend((new != old).then_some((link.place + n as u32, new)));
+            let values = link.current_values();
+            for (n, (new, old)) in values.into_iter().zip(link.values).enumerate() {
+                changes.extend((new != old).then_some((link.first_signal + n as u32, new)));
             }
-            link.shown = values;
+            link.values = values;
         }
     }
 
-    fn happen(&mut self, now: Cycle, event: LinkEvent) {
+    fn apply(&mut self, now: Cycle, event: LinkEvent) {
         let link = &mut self.links[event.link as usize];
         match event.sent {
             Some(payload) => {
                 link.sent = Some(payload);
                 link.occupancy += 1;
-                link.in_use += 1;
-                self.due.push(Reverse((now + 1, event.link, Due::Over)));
+                link.used_slots += 1;
+                self.effects.push(Reverse((now + 1, event.link, Effect::ValidEnd)));
             }
             None => {
                 link.occupancy = link.occupancy.saturating_sub(1);
-                // Free for the sender in cycle taken + credit latency: ready in the one before.
+                // The slot is free in cycle now + credit latency, and `ready` speaks of the next cycle.
                 match link.credit_latency {
-                    0 | 1 => link.in_use = link.in_use.saturating_sub(1),
-                    latency => self.due.push(Reverse((now + (latency - 1), event.link, Due::Free))),
+                    0 | 1 => link.used_slots = link.used_slots.saturating_sub(1),
+                    latency => (self.effects).push(Reverse((now + (latency - 1), event.link, Effect::SlotFree))),
                 }
             }
         }
-        self.touched.insert(event.link);
+        self.changed.insert(event.link);
     }
 }
 
-/// Finds the links that are selected, and numbers them.
-struct Finder<'a> {
+/// Finds the selected links and numbers them.
+struct LinkFinder<'a> {
     selection: &'a Selection,
     signals: &'a mut Vec<Signal>,
-    links: Links,
+    links: LinkSignals,
+    /// The number of each recorded link, by path.
     numbers: HashMap<String, u32>,
-    /// The component whose ends are offered.
+    /// The path of the component that offers its ends now.
     component: String,
-    /// While they are counted: the ends of each selected link.
+    /// First pass only: the number of ends of each selected link.
     ends: Option<HashMap<String, u32>>,
-    /// Links with both ends.
-    wanted: HashMap<String, u32>,
+    /// The selected links with both ends in components.
+    complete: HashMap<String, u32>,
 }
 
-impl Finder<'_> {
-    /// The scope below the sender in which the link appears too.
+impl LinkFinder<'_> {
+    /// The scope of the link's alias: below the sender, with the rest of the link's path.
     fn alias(&self, link: &str) -> Vec<String> {
         let own: Vec<&str> = self.component.split('.').collect();
         let names: Vec<&str> = link.split('.').collect();
@@ -207,6 +216,7 @@ impl Finder<'_> {
         own.iter().copied().chain(below).map(String::from).collect()
     }
 
+    /// The number of a link. A new link gets the next number and its signals.
     fn number(&mut self, end: &End<'_>) -> u32 {
         let path = end.link.path.as_str();
         if let Some(&number) = self.numbers.get(path) {
@@ -215,7 +225,7 @@ impl Finder<'_> {
         let number = self.links.links.len() as u32;
         self.numbers.insert(path.into(), number);
         self.links.links.push(Link {
-            place: self.signals.len() as u32,
+            first_signal: self.signals.len() as u32,
             depth: end.link.depth.into(),
             ..Link::default()
         });
@@ -226,26 +236,26 @@ impl Finder<'_> {
     }
 }
 
-impl Wires for Finder<'_> {
+impl Wires for LinkFinder<'_> {
     fn end(&mut self, end: &End<'_>) -> Option<(LinkEventLog, u32)> {
         let path = end.link.path.as_str();
-        let is_taken = |(name, _): &(&str, Kind)| self.selection.takes(path.split('.').chain([*name]));
-        if !self.selection.may_begin(path) || !SIGNALS.iter().any(is_taken) {
+        let is_selected = |(name, _): &(&str, Kind)| self.selection.selects(path.split('.').chain([*name]));
+        if !self.selection.prefix_may_select(path) || !SIGNALS.iter().any(is_selected) {
             return None;
         }
         if let Some(ends) = &mut self.ends {
             *ends.entry(path.into()).or_default() += 1;
             return None;
         }
-        if !self.wanted.contains_key(path) {
+        if !self.complete.contains_key(path) {
             return None;
         }
         let number = self.number(end);
-        let place = self.links.links[number as usize].place as usize;
+        let first = self.links.links[number as usize].first_signal as usize;
         if end.is_sender {
             let alias = self.alias(path);
-            for signal in &mut self.signals[place..place + SIGNALS.len()] {
-                signal.also_in = Some(alias.clone());
+            for signal in &mut self.signals[first..first + SIGNALS.len()] {
+                signal.alias_scope = Some(alias.clone());
             }
         } else {
             self.links.links[number as usize].credit_latency = end.credit_latency;

@@ -1,19 +1,26 @@
-//! Timelines as a Chrome JSON trace, which Perfetto opens: tracks in groups, slices, requests that overlap, arrows, curves.
+//! Timelines for Perfetto, in Chrome's JSON trace event format.
 //!
-//! Takes what happened in any order; times are cycles, which viewers show as microseconds. Promises one JSON object of the trace
-//! event format, complete once [`Writer::finish`] has been called. Slices of one track must not overlap: what does goes into
-//! [`Writer::open`].
+//! | event | drawn as |
+//! |---|---|
+//! | slice | a box on a track. Slices of one track must not overlap |
+//! | asynchronous span | a box on a track of its own, so spans may overlap |
+//! | flow | an arrow between slices |
+//! | counter | a curve |
+//!
+//! Events may be written in any order. Times are cycles; Perfetto shows a cycle as 1 us. The file is complete after
+//! [`PerfettoWriter::finish`].
 //!
 //! ```
 //! use warpwave_hw::time::Cycle;
-//! use warpwave_waveforms::perfetto::{Track, Writer};
-//! let mut writer = Writer::new(Vec::new()).unwrap();
+//! use warpwave_waveforms::perfetto::{PerfettoWriter, Track};
+//! let mut writer = PerfettoWriter::new(Vec::new())?;
 //! let track = Track { group: 1, track: 2 };
-//! writer.name_track(track, "warp \"3\"").unwrap();
-//! writer.slice(track, "LD", Cycle(10), 4, &[("pc", 7u64.into())]).unwrap();
-//! let text = String::from_utf8(writer.finish().unwrap()).unwrap();
+//! writer.name_track(track, "warp \"3\"")?;
+//! writer.slice(track, "LD", Cycle(10), 4, &[("pc", 7u64.into())])?;
+//! let text = String::from_utf8(writer.finish()?)?;
 //! assert!(text.contains(r#"{"ph":"X","pid":1,"tid":2,"ts":10,"dur":4,"name":"LD","args":{"pc":7}}"#));
 //! assert!(text.contains(r#"{"name":"warp \"3\""}"#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::fmt::{self, Display};
@@ -21,16 +28,16 @@ use std::io::{self, Write};
 
 use warpwave_hw::time::Cycle;
 
-/// A row of the picture.
+/// A row of the timeline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Track {
-    /// Number of its group.
+    /// The number of its group. Perfetto calls a group a process.
     pub group: u32,
-    /// Its number in the group, by which rows are sorted.
+    /// Its number in the group. Tracks are sorted by number.
     pub track: u32,
 }
 
-/// A value that is shown with a slice.
+/// An argument of a slice.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value<'a> {
     /// A number.
@@ -51,34 +58,35 @@ impl<'a> From<&'a str> for Value<'a> {
     }
 }
 
-/// Values that are shown with a slice, by name.
+/// The arguments of a slice, by name. Perfetto shows them when the slice is selected.
 pub type Args<'a> = [(&'static str, Value<'a>)];
 
-/// Where an arrow passes.
+/// The kind of a point of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrow {
-    /// It begins here.
+pub enum FlowPoint {
+    /// The first point.
     Start,
-    /// It goes on from here.
+    /// A point between the first and the last.
     Step,
-    /// It ends here.
+    /// The last point.
     End,
 }
 
-/// Writes a timeline.
-pub struct Writer<W> {
+/// A trace file or stream.
+pub struct PerfettoWriter<W> {
     to: W,
-    first: bool,
+    /// True before the first event.
+    is_empty: bool,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> PerfettoWriter<W> {
     /// Begins the file.
     ///
     /// # Errors
-    /// What `to` gives, as in every other call.
+    /// If `to` cannot be written, as in all other calls.
     pub fn new(mut to: W) -> io::Result<Self> {
         write!(to, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-        Ok(Writer { to, first: true })
+        Ok(PerfettoWriter { to, is_empty: true })
     }
 
     /// Names a group of tracks.
@@ -103,7 +111,7 @@ impl<W: Write> Writer<W> {
         ))
     }
 
-    /// Something that takes its track for so many cycles.
+    /// Writes a slice of `cycles` cycles.
     pub fn slice(&mut self, at: Track, name: &str, from: Cycle, cycles: u64, args: &Args<'_>) -> io::Result<()> {
         let Track { group, track } = at;
         self.event(format_args!(
@@ -113,8 +121,8 @@ impl<W: Write> Writer<W> {
         ))
     }
 
-    /// Something that is known by `id` in its group begins. Of one id, what begins last ends first; different ids may overlap.
-    pub fn open(&mut self, group: u32, id: &str, name: &str, at: Cycle, args: &Args<'_>) -> io::Result<()> {
+    /// Begins an asynchronous span. Spans with one `id` nest: the last to begin is the first to end. Spans with different ids may overlap.
+    pub fn begin_span(&mut self, group: u32, id: &str, name: &str, at: Cycle, args: &Args<'_>) -> io::Result<()> {
         self.event(format_args!(
             r#"{{"ph":"b","cat":"memory","pid":{group},"id":{},"ts":{at},"name":{},"args":{}}}"#,
             Quoted(id),
@@ -123,8 +131,8 @@ impl<W: Write> Writer<W> {
         ))
     }
 
-    /// It ends.
-    pub fn close(&mut self, group: u32, id: &str, name: &str, at: Cycle) -> io::Result<()> {
+    /// Ends an asynchronous span.
+    pub fn end_span(&mut self, group: u32, id: &str, name: &str, at: Cycle) -> io::Result<()> {
         self.event(format_args!(
             r#"{{"ph":"e","cat":"memory","pid":{group},"id":{},"ts":{at},"name":{}}}"#,
             Quoted(id),
@@ -132,13 +140,13 @@ impl<W: Write> Writer<W> {
         ))
     }
 
-    /// A point of the arrow `id`, on the slice that its track has in that cycle.
-    pub fn arrow(&mut self, at: Track, id: &str, point: Arrow, cycle: Cycle) -> io::Result<()> {
+    /// Adds a point to the flow `id`. The point is on the slice that the track has in this cycle.
+    pub fn flow(&mut self, at: Track, id: &str, point: FlowPoint, cycle: Cycle) -> io::Result<()> {
         let Track { group, track } = at;
         let ph = match point {
-            Arrow::Start => r#""ph":"s""#,
-            Arrow::Step => r#""ph":"t""#,
-            Arrow::End => r#""ph":"f","bp":"e""#,
+            FlowPoint::Start => r#""ph":"s""#,
+            FlowPoint::Step => r#""ph":"t""#,
+            FlowPoint::End => r#""ph":"f","bp":"e""#,
         };
         self.event(format_args!(
             r#"{{{ph},"cat":"memory","pid":{group},"tid":{track},"id":{},"ts":{cycle},"name":"request"}}"#,
@@ -146,7 +154,7 @@ impl<W: Write> Writer<W> {
         ))
     }
 
-    /// A curve's value from a cycle on.
+    /// Sets a counter to a value, from a cycle on.
     pub fn counter(&mut self, group: u32, name: &str, from: Cycle, value: f64) -> io::Result<()> {
         self.event(format_args!(
             r#"{{"ph":"C","pid":{group},"ts":{from},"name":{},"args":{{"value":{value}}}}}"#,
@@ -154,7 +162,7 @@ impl<W: Write> Writer<W> {
         ))
     }
 
-    /// Ends the file; gives back what it wrote to.
+    /// Ends the file and returns it.
     pub fn finish(mut self) -> io::Result<W> {
         self.to.write_all(b"\n]}\n")?;
         self.to.flush()?;
@@ -162,12 +170,16 @@ impl<W: Write> Writer<W> {
     }
 
     fn event(&mut self, event: fmt::Arguments<'_>) -> io::Result<()> {
-        let separator = if std::mem::take(&mut self.first) { "\n" } else { ",\n" };
+        let separator = if std::mem::take(&mut self.is_empty) {
+            "\n"
+        } else {
+            ",\n"
+        };
         write!(self.to, "{separator}{event}")
     }
 }
 
-/// Text as JSON writes it.
+/// A JSON string.
 struct Quoted<'a>(&'a str);
 
 impl Display for Quoted<'_> {
@@ -185,6 +197,7 @@ impl Display for Quoted<'_> {
     }
 }
 
+/// Arguments as a JSON object.
 struct Object<'a>(&'a Args<'a>);
 
 impl Display for Object<'_> {

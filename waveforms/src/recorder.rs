@@ -1,6 +1,6 @@
-//! Records what the watched components of one tile show, on the tile's own thread, and keeps only what changed.
+//! Records the signals of one tile, on the tile's own thread. Only changes are kept.
 //!
-//! A quantum's changes are handed over together, through a buffer under a lock; the lock is taken once a quantum.
+//! At the end of each quantum the changes move to a buffer, which the merge reads. So the buffer's lock is taken once per quantum.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,22 +12,22 @@ use warpwave_hw::time::Cycle;
 
 use crate::signal::state_width;
 
-/// A signal, by its place among all recorded ones, and its new value.
+/// The index of a signal among all signals of the waveform, and its new value.
 pub type Change = (u32, Option<u64>);
 
-/// What a tile hands over.
+/// The changes of one tile, and their cycles.
 #[derive(Default, Debug)]
 pub struct Batch {
-    /// Every signal's value when the window began, once.
-    pub first: Option<Vec<Option<u64>>>,
-    /// Cycles with changes, rising, each with the place in `changes` behind its last one.
+    /// The value of every signal at the start of the window. Only the first batch has it.
+    pub initial: Option<Vec<Option<u64>>>,
+    /// The cycles with changes, in order, each with the index in `changes` after its last one.
     pub cycles: Vec<(Cycle, usize)>,
-    /// The changes, in a cycle by signal.
+    /// The changes, by cycle and then by signal.
     pub changes: Vec<Change>,
 }
 
 impl Batch {
-    /// Drops the first `n` cycles that have changes.
+    /// Drops the changes of the first `n` cycles in the batch.
     pub fn drop_first(&mut self, n: usize) {
         let Some(&(_, behind)) = n.checked_sub(1).and_then(|last| self.cycles.get(last)) else {
             return;
@@ -37,18 +37,18 @@ impl Batch {
         self.cycles.iter_mut().for_each(|(_, end)| *end -= behind);
     }
 
-    /// Takes what `other` has behind its own.
+    /// Moves everything from `other` to the end of this batch.
     pub fn append(&mut self, other: &mut Batch) {
         let behind = self.changes.len();
-        self.first = self.first.take().or(other.first.take());
+        self.initial = self.initial.take().or(other.initial.take());
         self.changes.append(&mut other.changes);
         self.cycles
             .extend(other.cycles.drain(..).map(|(cycle, end)| (cycle, end + behind)));
     }
 
-    /// Forgets everything, and keeps the memory.
+    /// Empties the batch. Its memory stays allocated.
     pub fn clear(&mut self) {
-        self.first = None;
+        self.initial = None;
         self.cycles.clear();
         self.changes.clear();
     }
@@ -60,45 +60,45 @@ pub struct ChangeBuffer(Arc<Mutex<Batch>>);
 
 impl ChangeBuffer {
     /// Locks the batch. A poisoned lock is sound: no code panics while it holds the lock.
-    pub fn open(&self) -> MutexGuard<'_, Batch> {
+    pub fn lock(&self) -> MutexGuard<'_, Batch> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The place of a signal that is not selected.
-const LEFT_OUT: u32 = u32::MAX;
+/// The index of a signal that is not recorded.
+const NOT_SELECTED: u32 = u32::MAX;
 
-/// One tile's recorder.
+/// The recorder of one tile.
 pub struct Recorder {
-    /// For each component of the tile, where its signals start in `places`.
+    /// For each component of the tile, the start of its signals in `indices`.
     starts: Vec<usize>,
-    /// For each signal of each component, its place in `values`, or `LEFT_OUT`.
-    places: Vec<u32>,
+    /// For each signal of each component, its index in `values`, or `NOT_SELECTED`.
+    indices: Vec<u32>,
     values: Vec<Option<u64>>,
-    /// The place of this tile's first signal among those of all tiles.
+    /// The index of the tile's first signal among all signals of the waveform.
     base: u32,
     window: Range<Cycle>,
-    /// Whether the window has begun: before, values are followed and no changes kept.
+    /// True once the window has begun. Before that, values are updated but changes are not kept.
     is_open: bool,
     batch: Batch,
     buffer: ChangeBuffer,
 }
 
 impl Recorder {
-    /// A recorder for a tile whose signals start at place `base`. `selected` says for each component of the tile which of its
-    /// signals are recorded.
+    /// Creates a recorder. `base` is the index of the tile's first signal among all signals of the waveform. `selected` has a mask of
+    /// recorded signals for each component of the tile.
     pub fn new(base: u32, selected: &[BitVec], window: Range<Cycle>, buffer: ChangeBuffer) -> Recorder {
-        let (mut starts, mut places, mut n_signals) = (vec![0], Vec::new(), 0);
+        let (mut starts, mut indices, mut n_signals) = (vec![0], Vec::new(), 0);
         for signals in selected {
             for selected in signals.iter().by_vals() {
-                places.push(if selected { n_signals } else { LEFT_OUT });
+                indices.push(if selected { n_signals } else { NOT_SELECTED });
                 n_signals += u32::from(selected);
             }
-            starts.push(places.len());
+            starts.push(indices.len());
         }
         Recorder {
             starts,
-            places,
+            indices,
             values: vec![None; n_signals as usize],
             base,
             window,
@@ -108,9 +108,10 @@ impl Recorder {
         }
     }
 
+    /// Reads all signals of a component and appends the changes to the batch.
     fn visit(&mut self, now: Cycle, index: usize, component: &dyn Component) {
         let mut visit = Visit {
-            places: self.places[self.starts[index]..self.starts[index + 1]].iter(),
+            indices: self.indices[self.starts[index]..self.starts[index + 1]].iter(),
             values: &mut self.values,
             changes: &mut self.batch.changes,
             base: self.base,
@@ -119,20 +120,20 @@ impl Recorder {
         };
         component.probe(&mut visit);
         assert!(
-            visit.places.next().is_none(),
-            "cycle {now}: {} gives fewer signals than it declared",
+            visit.indices.next().is_none(),
+            "cycle {now}: {} shows fewer signals than it declared",
             component.path()
         );
     }
 
-    /// The values so far are those at the window's start.
+    /// Begins the window. The current values are its initial values.
     fn open_window(&mut self) {
-        self.batch.first = Some(self.values.clone());
+        self.batch.initial = Some(self.values.clone());
         self.is_open = true;
     }
 
-    /// Keeps what was pushed since `before` as changes of cycle `now`.
-    fn keep(&mut self, now: Cycle, before: usize) {
+    /// Assigns the changes from index `before` on to cycle `now`.
+    fn assign_changes(&mut self, now: Cycle, before: usize) {
         let end = self.batch.changes.len();
         match self.batch.cycles.last_mut() {
             _ if before == end => {}
@@ -149,6 +150,7 @@ impl Sampler for Recorder {
                 self.visit(now, index, component.as_ref());
             }
         }
+        // Initial values are no changes.
         self.batch.changes.clear();
         if now >= self.window.start {
             self.open_window();
@@ -165,7 +167,7 @@ impl Sampler for Recorder {
         let before = self.batch.changes.len();
         self.visit(now, index, component);
         if self.is_open {
-            self.keep(now, before);
+            self.assign_changes(now, before);
         } else {
             self.batch.changes.clear();
         }
@@ -175,6 +177,7 @@ impl Sampler for Recorder {
         if !self.is_open {
             self.open_window();
         }
+        // With another tick order, components show their signals in another order.
         let mut start = 0;
         for &(_, end) in &self.batch.cycles {
             let changes = &mut self.batch.changes[start..end];
@@ -183,13 +186,13 @@ impl Sampler for Recorder {
             }
             start = end;
         }
-        self.buffer.open().append(&mut self.batch);
+        self.buffer.lock().append(&mut self.batch);
     }
 }
 
-/// One visit to a component.
+/// Compares the values of one component with the last ones.
 struct Visit<'a> {
-    places: std::slice::Iter<'a, u32>,
+    indices: std::slice::Iter<'a, u32>,
     values: &'a mut [Option<u64>],
     changes: &'a mut Vec<Change>,
     base: u32,
@@ -200,14 +203,14 @@ struct Visit<'a> {
 impl Visit<'_> {
     #[inline]
     fn value(&mut self, name: &str, width: u32, value: Option<u64>) {
-        let Some(&place) = self.places.next() else {
+        let Some(&index) = self.indices.next() else {
             panic!(
-                "cycle {}: {} gives more signals than it declared: {name}",
+                "cycle {}: {} shows more signals than it declared: {name}",
                 self.now,
                 self.component.path()
             )
         };
-        if place == LEFT_OUT || self.values[place as usize] == value {
+        if index == NOT_SELECTED || self.values[index as usize] == value {
             return;
         }
         assert!(
@@ -216,8 +219,8 @@ impl Visit<'_> {
             self.now,
             self.component.path()
         );
-        self.values[place as usize] = value;
-        self.changes.push((self.base + place, value));
+        self.values[index as usize] = value;
+        self.changes.push((self.base + index, value));
     }
 }
 

@@ -1,8 +1,8 @@
-//! Which signals a waveform shows, and in which cycles.
+//! Selects the signals and cycles of a waveform.
 //!
-//! A pattern is names with dots between them. In a name `*` stands for any text; the name `**` stands for any number of names.
-//! A pattern that matches a scope selects everything in it, so `gpu.gpc[0].sm[0]` and `gpu.gpc[0].sm[0].**` are the same,
-//! and `*` is everything.
+//! A pattern consists of names with dots between them. In a name, `*` matches any text. The name `**` matches any number of names.
+//! A pattern that matches a scope selects everything in it: `gpu.gpc[0].sm[0]` and `gpu.gpc[0].sm[0].**` are the same, and `*`
+//! selects everything.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,13 +13,15 @@ use crate::error::WaveError;
 use crate::signal::Signal;
 use crate::trigger::Trigger;
 
-/// Patterns, any of which selects a signal, and a window of cycles.
+/// Patterns of signal paths, a window of cycles, and an optional trigger.
+///
+/// A signal is selected if any pattern matches it.
 ///
 /// ```
 /// use warpwave_waveforms::select::Selection;
 /// let selection = Selection::new(&["gpu.*.sm[0].**.pc"], "100..200")?;
-/// assert!(selection.takes(["gpu", "gpc[1]", "sm[0]", "warp[7]", "pc"]));
-/// assert!(!selection.takes(["gpu", "gpc[1]", "sm[10]", "warp[7]", "pc"]));
+/// assert!(selection.selects(["gpu", "gpc[1]", "sm[0]", "warp[7]", "pc"]));
+/// assert!(!selection.selects(["gpu", "gpc[1]", "sm[10]", "warp[7]", "pc"]));
 /// assert_eq!((selection.window().start.0, selection.window().end.0), (100, 200));
 /// # Ok::<(), warpwave_waveforms::error::WaveError>(())
 /// ```
@@ -27,12 +29,13 @@ use crate::trigger::Trigger;
 pub struct Selection {
     patterns: Vec<Pattern>,
     window: Range<Cycle>,
+    /// Levels shown below a matched scope. `None` is all.
     depth: Option<usize>,
     trigger: Option<Trigger>,
 }
 
 impl Selection {
-    /// Everything, always.
+    /// Selects every signal in every cycle.
     pub fn all() -> Selection {
         Selection {
             patterns: vec![Pattern("**".into())],
@@ -42,7 +45,12 @@ impl Selection {
         }
     }
 
-    /// These patterns (none: everything) in this window: `A..B`, `A..`, `..B` or `..`, with B not in it.
+    /// Selects the signals that match `patterns` in the cycles of `window`. Without patterns every signal is selected.
+    ///
+    /// A window is `A..B`, `A..`, `..B` or `..`. Cycle B is not in it.
+    ///
+    /// # Errors
+    /// If a pattern or the window is malformed.
     pub fn new(patterns: &[impl AsRef<str>], window: &str) -> Result<Selection, WaveError> {
         let window = parse_window(window).ok_or_else(|| WaveError::BadWindow { window: window.into() })?;
         let patterns: Vec<Pattern> = patterns
@@ -58,8 +66,8 @@ impl Selection {
         })
     }
 
-    /// Of a scope that a pattern names, shows only so many levels: with 1 the signals directly in it. A `**` at a pattern's
-    /// end says nothing then.
+    /// Limits the levels shown below a matched scope: 1 shows the signals directly in it. A `**` at the end of a pattern has no
+    /// effect then.
     pub fn with_depth(self, levels: usize) -> Selection {
         Selection {
             depth: Some(levels),
@@ -67,7 +75,7 @@ impl Selection {
         }
     }
 
-    /// Shows the cycles from this event on.
+    /// Starts the dump with this event.
     pub fn with_trigger(self, trigger: Trigger) -> Selection {
         Selection {
             trigger: Some(trigger),
@@ -75,30 +83,30 @@ impl Selection {
         }
     }
 
-    /// The event from which on cycles are shown.
+    /// The event that starts the dump.
     pub fn trigger(&self) -> Option<Trigger> {
         self.trigger
     }
 
-    /// The cycles shown.
+    /// The window of cycles.
     pub fn window(&self) -> Range<Cycle> {
         self.window.clone()
     }
 
-    /// Whether a signal with these names, from the outermost scope to its own, is shown.
-    pub fn takes<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+    /// True if a signal is selected. `names` is its path, from the outermost scope to the signal.
+    pub fn selects<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         let names: Vec<&str> = names.into_iter().collect();
         self.patterns.iter().any(|pattern| pattern.matches(&names, self.depth))
     }
 
-    /// Whether any signal below this scope may be shown; if not, it need not be looked at.
-    pub fn may_take<'a>(&self, scope: impl IntoIterator<Item = &'a str>) -> bool {
+    /// False if no signal in this scope can be selected.
+    pub fn may_select<'a>(&self, scope: impl IntoIterator<Item = &'a str>) -> bool {
         let scope: Vec<&str> = scope.into_iter().collect();
         self.patterns.iter().any(|pattern| pattern.may_match_below(&scope))
     }
 
-    /// Whether anything at or below this dotted path may be shown, as far as the text before a pattern's first `*` tells: quick.
-    pub fn may_begin(&self, path: &str) -> bool {
+    /// False if no signal at or below this dotted path can be selected. A quick test: it compares text before the first `*` only.
+    pub fn prefix_may_select(&self, path: &str) -> bool {
         let fixed = |pattern: &Pattern| pattern.0.split('*').next().map(str::len).unwrap_or(0);
         let fits = |pattern: &Pattern| {
             let common = fixed(pattern).min(path.len());
@@ -112,14 +120,14 @@ impl Selection {
         self.patterns.iter().map(|pattern| pattern.0.as_str())
     }
 
-    /// A pattern that selects none of these signals: the index of the first.
-    pub fn idle_pattern(&self, signals: &[Signal]) -> Option<usize> {
+    /// The index of the first pattern that matches none of these signals.
+    pub fn unmatched_pattern(&self, signals: &[Signal]) -> Option<usize> {
         let paths: Vec<Vec<&str>> = signals.iter().map(|signal| signal.names().collect()).collect();
-        let is_idle = |pattern: &Pattern| !paths.iter().any(|path| pattern.matches(path, self.depth));
-        self.patterns.iter().position(is_idle)
+        let is_unmatched = |pattern: &Pattern| !paths.iter().any(|path| pattern.matches(path, self.depth));
+        self.patterns.iter().position(is_unmatched)
     }
 
-    /// Says that a pattern selects none of `signals`, which are all that there are, and names the nearest.
+    /// The error for a pattern that matches no signal. `signals` are all signals of the machine: the error names the nearest.
     pub fn no_match(&self, pattern: usize, signals: &[Signal]) -> WaveError {
         if signals.is_empty() {
             return WaveError::NoSignals;
@@ -137,6 +145,7 @@ impl Selection {
     }
 }
 
+/// Reads a window such as `100..200`.
 fn parse_window(text: &str) -> Option<Range<Cycle>> {
     let (from, to) = text.split_once("..")?;
     let bound = |text: &str, open: Cycle| match text.trim() {
@@ -147,13 +156,15 @@ fn parse_window(text: &str) -> Option<Range<Cycle>> {
     (window.start < window.end).then_some(window)
 }
 
+/// The text of a pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Pattern(String);
 
 impl Pattern {
     fn parse(text: &str) -> Result<Pattern, WaveError> {
-        let plain = |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_graphic());
-        if text.split('.').all(plain) && text.split('.').count() < 64 {
+        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_graphic());
+        // `advance` has one bit for each name.
+        if text.split('.').all(is_name) && text.split('.').count() < 64 {
             Ok(Pattern(text.into()))
         } else {
             Err(WaveError::BadPattern { pattern: text.into() })
@@ -164,27 +175,27 @@ impl Pattern {
         self.0.split('.')
     }
 
-    /// Whether it names the signal of this path, or a scope at most `depth` levels above it.
+    /// True if the pattern matches the signal of this path, or a scope at most `depth` levels above it.
     fn matches(&self, path: &[&str], depth: Option<usize>) -> bool {
         let Some(depth) = depth else {
-            return self.names().fold(1, |reached, name| step(reached, name, path)) != 0;
+            return self.names().fold(1, |reached, name| advance(reached, name, path)) != 0;
         };
-        let named = self
+        let scope = self
             .0
             .strip_suffix("**")
             .map_or(self.0.as_str(), |scope| scope.trim_end_matches('.'));
-        let names = named.split('.').filter(|name| !name.is_empty());
-        let reached = names.fold(1, |reached, name| step(reached, name, path));
+        let names = scope.split('.').filter(|name| !name.is_empty());
+        let reached = names.fold(1, |reached, name| advance(reached, name, path));
         reached >> path.len().saturating_sub(depth) != 0
     }
 
-    /// Whether it may name anything below `scope`: false only if it surely does not.
+    /// False if the pattern cannot match a signal below `scope`.
     fn may_match_below(&self, scope: &[&str]) -> bool {
         let fixed = self.names().take_while(|name| *name != "**");
-        fixed.zip(scope).all(|(name, there)| glob(name, there))
+        fixed.zip(scope).all(|(name, other)| glob_matches(name, other))
     }
 
-    /// How far the pattern gets, and what there is at that place.
+    /// The error for a pattern without a match: the longest prefix that matches a scope, and the nearest names in that scope.
     fn no_match(&self, paths: &[Vec<&str>]) -> WaveError {
         let names: Vec<&str> = self.names().collect();
         let mut reached = vec![1; paths.len()];
@@ -193,18 +204,19 @@ impl Pattern {
             let further: Vec<u64> = paths
                 .iter()
                 .zip(&reached)
-                .map(|(p, r)| step(*r, names[known], p))
+                .map(|(path, reached)| advance(*reached, names[known], path))
                 .collect();
             if further.iter().all(|reached| *reached == 0) {
                 break;
             }
             (reached, known) = (further, known + 1);
         }
-        let there: BTreeSet<&str> = paths.iter().zip(&reached).flat_map(|(p, r)| names_at(*r, p)).collect();
-        let mut nearest: Vec<&str> = there.into_iter().collect();
-        nearest.sort_by_key(|name| distance(name, names[known]));
+        let ends = paths.iter().zip(&reached);
+        let candidates: BTreeSet<&str> = ends.flat_map(|(path, reached)| names_at(*reached, path)).collect();
+        let mut nearest: Vec<&str> = candidates.into_iter().collect();
+        nearest.sort_by_key(|name| edit_distance(name, names[known]));
         let exists = names[..known].join(".");
-        let whole = |name: &&str| {
+        let full_path = |name: &&str| {
             if known == 0 {
                 name.to_string()
             } else {
@@ -213,23 +225,24 @@ impl Pattern {
         };
         WaveError::NoMatch {
             pattern: self.0.clone(),
-            nearest: nearest.iter().take(4).map(whole).collect(),
+            nearest: nearest.iter().take(4).map(full_path).collect(),
             exists,
         }
     }
 }
 
-/// Of a path, bit n of `reached` says that the pattern so far matches its first n names; so do the bits of the result after one
-/// more name of the pattern.
-fn step(reached: u64, name: &str, path: &[&str]) -> u64 {
+/// Advances a match by one name of the pattern. Bit n of `reached`, and of the result, is set if the pattern so far matches the first
+/// n names of the path.
+fn advance(reached: u64, name: &str, path: &[&str]) -> u64 {
     if name == "**" && reached != 0 {
         let from = u64::MAX << reached.trailing_zeros();
         return from & (u64::MAX >> (63 - path.len().min(63)));
     }
-    let matching = (0..path.len().min(63)).filter(|&n| reached >> n & 1 == 1 && glob(name, path[n]));
+    let matching = (0..path.len().min(63)).filter(|&n| reached >> n & 1 == 1 && glob_matches(name, path[n]));
     matching.fold(0, |mask, n| mask | 2 << n)
 }
 
+/// The names of a path that can follow the prefixes in `reached`.
 fn names_at<'a>(reached: u64, path: &'a [&str]) -> impl Iterator<Item = &'a str> {
     path.iter()
         .enumerate()
@@ -237,26 +250,26 @@ fn names_at<'a>(reached: u64, path: &'a [&str]) -> impl Iterator<Item = &'a str>
         .map(|(_, name)| *name)
 }
 
-/// Whether a name is as `pattern` says, where `*` stands for any text.
-fn glob(pattern: &str, name: &str) -> bool {
+/// True if `name` matches `pattern`. A `*` matches any text.
+fn glob_matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((before, rest)) => name
             .strip_prefix(before)
-            .is_some_and(|name| (0..=name.len()).any(|n| glob(rest, &name[n..]))),
+            .is_some_and(|name| (0..=name.len()).any(|n| glob_matches(rest, &name[n..]))),
     }
 }
 
-/// Least number of letters to insert, delete or exchange (Levenshtein's distance).
-fn distance(a: &str, b: &str) -> usize {
+/// The Levenshtein distance of two texts: the least number of letters to insert, delete or replace.
+fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (n, from) in a.bytes().enumerate() {
         let mut diagonal = row[0];
         row[0] = n + 1;
         for (k, to) in b.bytes().enumerate() {
-            let exchanged = diagonal + usize::from(from != to);
+            let replaced = diagonal + usize::from(from != to);
             diagonal = row[k + 1];
-            row[k + 1] = exchanged.min(row[k] + 1).min(diagonal + 1);
+            row[k + 1] = replaced.min(row[k] + 1).min(diagonal + 1);
         }
     }
     row[b.len()]
@@ -267,14 +280,14 @@ mod tests {
     use super::*;
     use crate::signal::Kind;
 
-    fn takes(pattern: &str, path: &str) -> bool {
+    fn selects(pattern: &str, path: &str) -> bool {
         Selection::new(&[pattern], "..")
             .expect("a pattern")
-            .takes(path.split('.'))
+            .selects(path.split('.'))
     }
 
     #[test]
-    fn patterns_select_as_they_say() {
+    fn patterns_select_signals_and_scopes() {
         let pc = "gpu.gpc[0].sm[1].subcore[2].pc";
         for pattern in [
             "*",
@@ -290,7 +303,7 @@ mod tests {
             "**.sub*e[2]",
             pc,
         ] {
-            assert!(takes(pattern, pc), "{pattern}");
+            assert!(selects(pattern, pc), "{pattern}");
         }
         for pattern in [
             "gpc[0]",
@@ -301,12 +314,12 @@ mod tests {
             "gpu.gpc[0].sm[1].subcore[2].pc.more",
             "g",
         ] {
-            assert!(!takes(pattern, pc), "{pattern}");
+            assert!(!selects(pattern, pc), "{pattern}");
         }
     }
 
     #[test]
-    fn distance_is_that_of_known_pairs() {
+    fn edit_distance_of_known_pairs() {
         for (a, b, expected) in [
             ("kitten", "sitting", 3),
             ("", "abc", 3),
@@ -314,7 +327,7 @@ mod tests {
             ("flaw", "lawn", 2),
             ("a", "a", 0),
         ] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
+            assert_eq!(edit_distance(a, b), expected, "{a} {b}");
         }
     }
 
@@ -327,12 +340,12 @@ mod tests {
         ];
         let signals = paths.map(|path| Signal::new(path, Kind::Bit));
         let selection = Selection::new(&["gpu.l2", pattern], "..").expect("a pattern");
-        let idle = selection.idle_pattern(&signals).expect("matches nothing");
-        selection.no_match(idle, &signals).to_string()
+        let unmatched = selection.unmatched_pattern(&signals).expect("matches nothing");
+        selection.no_match(unmatched, &signals).to_string()
     }
 
     #[test]
-    fn depth_counts_levels_below_what_a_pattern_names() {
+    fn depth_counts_levels_below_the_matched_scope() {
         let pc = ["gpu", "gpc[0]", "sm[1]", "subcore[2]", "pc"];
         for (pattern, deepest_without) in [
             ("gpu.gpc[0].sm[1]", 1),
@@ -342,23 +355,23 @@ mod tests {
             ("*.**.sm[*]", 1),
         ] {
             let selection = Selection::new(&[pattern], "..").expect("a pattern");
-            assert!(!selection.clone().with_depth(deepest_without).takes(pc), "{pattern}");
-            assert!(selection.with_depth(deepest_without + 1).takes(pc), "{pattern}");
+            assert!(!selection.clone().with_depth(deepest_without).selects(pc), "{pattern}");
+            assert!(selection.with_depth(deepest_without + 1).selects(pc), "{pattern}");
         }
-        let itself = Selection::new(&["**.pc"], "..").expect("a pattern").with_depth(1);
-        assert!(itself.takes(pc));
+        let signal = Selection::new(&["**.pc"], "..").expect("a pattern").with_depth(1);
+        assert!(signal.selects(pc));
     }
 
     #[test]
-    fn scope_outside_of_a_pattern_need_not_be_looked_at() {
+    fn scope_outside_a_pattern_cannot_be_selected() {
         let selection = Selection::new(&["gpu.gpc[0].sm[1].**.pc"], "..").expect("a pattern");
-        assert!(selection.may_take(["gpu", "gpc[0]", "sm[1]", "l1"]));
-        assert!(selection.may_take(["gpu", "gpc[0]"]));
-        assert!(!selection.may_take(["gpu", "gpc[0]", "sm[10]", "l1"]));
+        assert!(selection.may_select(["gpu", "gpc[0]", "sm[1]", "l1"]));
+        assert!(selection.may_select(["gpu", "gpc[0]"]));
+        assert!(!selection.may_select(["gpu", "gpc[0]", "sm[10]", "l1"]));
     }
 
     #[test]
-    fn pattern_without_a_match_names_the_nearest_there_is() {
+    fn error_of_an_unmatched_pattern_names_the_nearest_scopes() {
         assert_eq!(
             no_match("gpu.gpc[7].sm[0]"),
             "no signal matches `gpu.gpc[7].sm[0]`; `gpu` exists; the nearest: gpu.gpc[0], gpu.gpc[1], gpu.l2"
@@ -372,14 +385,14 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_read_and_odd_ones_refused() {
+    fn windows_are_parsed_and_malformed_ones_refused() {
         let window = |text| Selection::new(&["*"], text).map(|s| (s.window.start.0, s.window.end.0));
         assert_eq!(window("5..9").ok(), Some((5, 9)));
         assert_eq!(window("1_000..").ok(), Some((1000, u64::MAX)));
         assert_eq!(window("..7").ok(), Some((0, 7)));
         assert_eq!(window("..").ok(), Some((0, u64::MAX)));
-        for odd in ["", "5", "9..5", "5..5", "a..b", "5...9", "-1..4"] {
-            assert!(window(odd).is_err(), "{odd}");
+        for malformed in ["", "5", "9..5", "5..5", "a..b", "5...9", "-1..4"] {
+            assert!(window(malformed).is_err(), "{malformed}");
         }
         assert!(Selection::new(&["a..b"], "..").is_err());
     }

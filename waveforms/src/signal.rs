@@ -1,27 +1,27 @@
-//! The signals of a run: what the components declare on a first visit, and the tree of scopes that they form.
+//! The signals that components declare, and the tree of their scopes.
 
 use warpwave_hw::component::Component;
 use warpwave_hw::probe::{CODE_WIDTH, Probe};
 
-/// What a signal's values are.
+/// The type of a signal's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// One bit.
     Bit,
-    /// A number of so many bits, 1 to 64.
+    /// An unsigned number of this width, 1 to 64 bits.
     Vector(u32),
-    /// A number of so many bits, kept in storage.
+    /// An unsigned number of this width that is kept in storage, such as a register or a cache tag.
     Stored(u32),
-    /// One of these states.
+    /// A state. The value is an index into these names.
     State(&'static [&'static str]),
-    /// The number of an instruction, of [`CODE_WIDTH`] bits; the run's list of instructions has its text.
+    /// The number of an instruction in [`RunInfo::code`](crate::file::RunInfo::code), of [`CODE_WIDTH`] bits.
     Code,
-    /// A real number, as the bits of an `f64`; 0 where it has no value yet.
+    /// A real number, as the bits of an `f64`. A missing value is written as 0.
     Real,
 }
 
 impl Kind {
-    /// Bits, 1 to 64.
+    /// The width in bits, 1 to 64.
     pub fn width(self) -> u32 {
         match self {
             Kind::Bit => 1,
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// The names of its values, if it is a state.
+    /// The names of the states. `None` for any other kind.
     pub fn states(self) -> Option<&'static [&'static str]> {
         match self {
             Kind::State(names) => Some(names),
@@ -40,8 +40,8 @@ impl Kind {
         }
     }
 
-    /// The digit that stands for no value: `x`, never written, for storage; `z`, not driven, for everything else.
-    pub fn no_value(self) -> u8 {
+    /// The VCD digit of a missing value: `x` (never written) for storage, `z` (not driven) for any other kind.
+    pub fn undefined_digit(self) -> u8 {
         match self {
             Kind::Stored(_) => b'x',
             _ => b'z',
@@ -49,21 +49,21 @@ impl Kind {
     }
 }
 
-/// One signal, as a component declares it.
+/// One signal of a component.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signal {
-    /// The scopes that it lies in, from the outermost: `gpu`, `gpc[0]`, `sm[3]`.
+    /// The names of its scopes from the outermost one: `gpu`, `gpc[0]`, `sm[3]`.
     pub scope: Vec<String>,
-    /// Its own name.
+    /// The name inside its scope.
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub kind: Kind,
-    /// The scope in which it appears a second time, as an alias: the other end of a link.
-    pub also_in: Option<Vec<String>>,
+    /// A second scope that shows the signal as an alias. The sender's scope, for a signal of a link.
+    pub alias_scope: Option<Vec<String>>,
 }
 
 impl Signal {
-    /// The signal of this dotted path.
+    /// Creates a signal from a dotted path, without an alias.
     pub fn new(path: &str, kind: Kind) -> Signal {
         let mut scope: Vec<String> = path.split('.').map(String::from).collect();
         let name = scope.pop().unwrap_or_default();
@@ -71,35 +71,35 @@ impl Signal {
             scope,
             name,
             kind,
-            also_in: None,
+            alias_scope: None,
         }
     }
 
-    /// The dotted path.
+    /// The dotted path: all scopes and the name.
     pub fn path(&self) -> String {
         let mut path = self.scope.join(".");
         path.push('.');
         path + &self.name
     }
 
-    /// The name as a waveform declares it: with its range if it has several bits.
-    pub fn declared(&self) -> String {
+    /// The name in a VCD declaration: a vector has its bit range, as in `pc[31:0]`.
+    pub fn declared_name(&self) -> String {
         match (self.kind, self.kind.width()) {
             (Kind::Real, _) | (_, 1) => self.name.clone(),
             (_, width) => format!("{}[{}:0]", self.name, width - 1),
         }
     }
 
-    /// All names from the outermost scope to the signal's own.
+    /// All names of the path, from the outermost scope to the signal.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.scope.iter().map(String::as_str).chain([self.name.as_str()])
     }
 }
 
-/// All signals of a component, in the order in which it gives their values.
+/// Returns the signals of a component, in the order of its values.
 ///
 /// # Panics
-/// If the component declares a name that no waveform can hold, a width outside 1 to 64, or leaves a part that it did not enter.
+/// If a name is empty or has a space, `.` or `/`, if a width is not 1 to 64, or if `enter` and `leave` do not pair.
 pub fn declare(component: &dyn Component) -> Vec<Signal> {
     let scope: Vec<String> = component.path().as_str().split('.').map(String::from).collect();
     let mut declaration = Declaration {
@@ -111,14 +111,16 @@ pub fn declare(component: &dyn Component) -> Vec<Signal> {
     assert_eq!(
         declaration.scope.len(),
         declaration.depth,
-        "{}: a part is entered and never left",
+        "{}: `enter` without `leave`",
         component.path()
     );
     declaration.signals
 }
 
+/// Collects the signals of one component.
 struct Declaration {
     scope: Vec<String>,
+    /// Scopes of the component itself.
     depth: usize,
     signals: Vec<Signal>,
 }
@@ -131,14 +133,14 @@ impl Declaration {
             |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_graphic() && c != b'.' && c != b'/');
         assert!(
             fits(name) && scope.iter().all(|name| fits(name)) && (1..=64).contains(&width),
-            "{}.{name}: a signal needs plain names and 1 to 64 bits, not {width}",
+            "{}.{name}: a signal needs printable names without `.` and `/`, and 1 to 64 bits, not {width}",
             scope.join(".")
         );
         self.signals.push(Signal {
             scope,
             name: name.into(),
             kind,
-            also_in: None,
+            alias_scope: None,
         });
     }
 }
@@ -165,48 +167,48 @@ impl Probe for Declaration {
     fn leave(&mut self) {
         assert!(
             self.scope.len() > self.depth,
-            "{}: left too often",
+            "{}: `leave` without `enter`",
             self.scope.join(".")
         );
         self.scope.pop();
     }
 }
 
-/// Bits that tell so many states apart.
+/// The width of a state signal with these names, in bits.
 pub fn state_width(names: &[&str]) -> u32 {
     (usize::BITS - names.len().saturating_sub(1).leading_zeros()).max(1)
 }
 
-/// A scope with its signals (their places in the list it was made from) and the scopes inside it.
+/// A scope: its signals, as indices into the list of signals, and its inner scopes.
 #[derive(Debug, Default)]
 pub struct Scope {
-    /// Its name; empty at the top, which is no scope of its own.
+    /// The name. Empty for the root of the tree, which is not a scope of the dump.
     pub name: String,
-    /// Signals directly in it.
+    /// Signals directly in the scope.
     pub signals: Vec<usize>,
-    /// Scopes directly in it: as first seen, but numbered ones of one name together and by number.
+    /// Scopes directly in the scope, in the order of their first signals. Scopes of one name stand together, by number.
     pub scopes: Vec<Scope>,
 }
 
 impl Scope {
-    /// The tree of these signals.
+    /// Builds the tree of these signals and their aliases.
     ///
     /// # Panics
-    /// If two signals have one path.
+    /// If two signals have the same path.
     pub fn tree(signals: &[Signal]) -> Scope {
-        Self::tree_of(signals, |signal| signal.also_in.as_ref())
+        Self::build(signals, |signal| signal.alias_scope.as_ref())
     }
 
-    /// As [`Scope::tree`], with every signal in its first scope alone.
-    pub fn tree_of_first(signals: &[Signal]) -> Scope {
-        Self::tree_of(signals, |_| None)
+    /// Builds the tree without aliases, so that each signal appears once.
+    pub fn tree_without_aliases(signals: &[Signal]) -> Scope {
+        Self::build(signals, |_| None)
     }
 
-    fn tree_of(signals: &[Signal], also_in: impl Fn(&Signal) -> Option<&Vec<String>>) -> Scope {
+    fn build(signals: &[Signal], alias_scope: impl Fn(&Signal) -> Option<&Vec<String>>) -> Scope {
         let mut top = Scope::default();
         for (n, signal) in signals.iter().enumerate() {
-            for scopes in [Some(&signal.scope), also_in(signal)].into_iter().flatten() {
-                let scope = scopes.iter().fold(&mut top, |scope, name| scope.inner(name));
+            for scopes in [Some(&signal.scope), alias_scope(signal)].into_iter().flatten() {
+                let scope = scopes.iter().fold(&mut top, |scope, name| scope.child(name));
                 assert!(
                     scope.signals.iter().all(|&other| signals[other].name != signal.name),
                     "{}.{}: two signals of this name",
@@ -219,37 +221,39 @@ impl Scope {
         top
     }
 
-    fn inner(&mut self, name: &str) -> &mut Scope {
-        // Components come in order, so the scope is mostly the last one.
+    /// The inner scope of this name, which is added if it is missing.
+    fn child(&mut self, name: &str) -> &mut Scope {
+        // Signals come component by component, so the scope is most often the last one.
         let found = self.scopes.iter().rposition(|scope| scope.name == name);
-        let place = found.unwrap_or_else(|| {
-            let place = self.place_for(name);
+        let index = found.unwrap_or_else(|| {
+            let index = self.insert_index(name);
             let scope = Scope {
                 name: name.into(),
                 ..Scope::default()
             };
-            self.scopes.insert(place, scope);
-            place
+            self.scopes.insert(index, scope);
+            index
         });
-        &mut self.scopes[place]
+        &mut self.scopes[index]
     }
 
-    fn place_for(&self, name: &str) -> usize {
-        let (base, index) = split(name);
+    /// The index for a new scope: after the scopes of the same name with lower numbers.
+    fn insert_index(&self, name: &str) -> usize {
+        let (base, index) = split_index(name);
         let before = |scope: &Scope| {
-            let (other, number) = split(&scope.name);
+            let (other, number) = split_index(&scope.name);
             other == base && number <= index
         };
-        let same = |scope: &Scope| split(&scope.name).0 == base;
+        let same = |scope: &Scope| split_index(&scope.name).0 == base;
         match self.scopes.iter().rposition(before) {
-            Some(place) => place + 1,
+            Some(last) => last + 1,
             None => self.scopes.iter().position(same).unwrap_or(self.scopes.len()),
         }
     }
 }
 
-/// `sm[12]` in two: `sm` and 12.
-fn split(name: &str) -> (&str, Option<u64>) {
+/// Splits `sm[12]` into `sm` and 12.
+fn split_index(name: &str) -> (&str, Option<u64>) {
     let parts = name.strip_suffix(']').and_then(|name| name.rsplit_once('['));
     match parts {
         Some((base, index)) => (base, index.parse().ok()),
@@ -261,12 +265,12 @@ fn split(name: &str) -> (&str, Option<u64>) {
 mod tests {
     use super::*;
 
-    fn signal(path: &str) -> Signal {
+    fn bit(path: &str) -> Signal {
         Signal::new(path, Kind::Bit)
     }
 
     #[test]
-    fn numbered_scopes_come_by_number_others_as_seen() {
+    fn numbered_scopes_are_sorted_by_number_and_others_keep_their_order() {
         let signals = [
             "g.sm[10].a",
             "g.xbar.a",
@@ -276,7 +280,7 @@ mod tests {
             "g.sm[11].a",
             "g.own",
         ]
-        .map(signal);
+        .map(bit);
         let top = Scope::tree(&signals);
         let gpu = &top.scopes[0];
         let names: Vec<_> = gpu.scopes.iter().map(|scope| scope.name.as_str()).collect();
@@ -286,12 +290,12 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "g.a: two signals of this name")]
-    fn one_path_twice_panics() {
-        Scope::tree(&["g.a", "g.a"].map(signal));
+    fn two_signals_with_one_path_panic() {
+        Scope::tree(&["g.a", "g.a"].map(bit));
     }
 
     #[test]
-    fn states_need_the_bits_of_their_highest_number() {
+    fn width_of_a_state_holds_its_highest_index() {
         let widths = [1, 2, 3, 4, 5, 8, 9].map(|n| state_width(&vec!["s"; n]));
         assert_eq!(widths, [1, 1, 2, 2, 3, 3, 4]);
     }

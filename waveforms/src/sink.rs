@@ -1,21 +1,25 @@
-//! Where the merged changes of a run go: a file of some format, or memory.
+//! The interface of an output: a dump in some format, or memory.
 //!
-//! A sink is made with the table of signals and names them by their place in it. It is told of every cycle's changes in order:
-//! cycles rise strictly, in a cycle signals rise strictly, and each change is one.
+//! A sink is created with the list of signals. Changes name a signal by its index in that list.
+//!
+//! # Invariants that a sink relies on
+//! - Cycles never go back.
+//! - Within a cycle, signals come in rising order, each at most once.
+//! - Each change gives the signal a new value.
 
 use std::io;
 
-/// What takes the changes.
+/// Receives the changes of a run.
 pub trait Sink: Send {
-    /// The first values, of all signals. They hold from cycle `at` on.
+    /// Begins the dump with the values of all signals, from cycle `at` on.
     fn begin(&mut self, at: u64, values: &[Option<u64>]) -> io::Result<()>;
 
-    /// Signal number `signal` has this value from cycle `at` on.
+    /// Sets a signal, by its index, to a value from cycle `at` on. `None` is a missing value.
     fn change(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()>;
 
-    /// Nothing more happens before cycle `at`, which is not part of the record: writes out what is gathered, and ends.
+    /// Ends the dump. Cycle `at` is the first one that is not part of it.
     fn finish(&mut self, at: u64) -> io::Result<()>;
 
-    /// Bytes written or gathered so far.
+    /// Bytes written or buffered so far.
     fn bytes(&self) -> u64;
 }

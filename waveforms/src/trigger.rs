@@ -1,53 +1,48 @@
-//! What starts a waveform: an event in the machine, seen in its signals to the cycle.
+//! Triggers: an event in the machine that starts a dump, exact to the cycle.
 //!
 //! | trigger | fires in the first cycle in which |
 //! |---|---|
 //! | `Launch(n)` | GigaThread runs launch n, counted from 0 |
 //! | `Pc(n)` | a scheduler issues instruction n |
-//! | `Stall(n)` | a warp has been in one waiting state for more than n cycles |
-//! | `Address(a)` | an LSU asks for the sector of device address a |
+//! | `Stall(n)` | a warp has been in one stall state for more than n cycles |
+//! | `Address(a)` | an LSU requests the sector of device address a |
 //!
-//! Schedulers, warps and LSUs are those of the SMs that are traced.
+//! Only SMs with selected signals are observed.
 
 use std::fmt;
 
 use bitvec::vec::BitVec;
 use warpwave_hw::time::Cycle;
 
-use crate::curves::{NOT_STALLED, is_warp_state};
+use crate::derived::{NOT_STALLED, is_warp_state};
 use crate::signal::{Kind, Signal};
 
-/// Bytes of a line and of a sector.
+/// Sizes of a line and of a sector, in bytes.
 const LINE: u64 = 128;
 const SECTOR: u64 = 32;
 
-/// An event that starts the waveform.
+/// An event that starts a dump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trigger {
-    /// This launch.
+    /// The launch with this number.
     Launch(u64),
-    /// The issue of this instruction.
+    /// The issue of the instruction with this number.
     Pc(u64),
-    /// A wait of more than so many cycles.
+    /// A stall of more than this number of cycles.
     Stall(u64),
-    /// A request for this device address.
+    /// A request for the sector of this device address.
     Address(u64),
 }
 
 impl Trigger {
-    /// Whether it must see this signal.
-    pub fn needs(self, signal: &Signal) -> bool {
+    /// True if the trigger reads this signal.
+    pub fn reads(self, signal: &Signal) -> bool {
         match self {
             Trigger::Launch(_) => signal.name == "launch",
             Trigger::Pc(_) => signal.name == "issue_pc",
             Trigger::Stall(_) => is_warp_state(signal),
             Trigger::Address(_) => matches!(signal.name.as_str(), "packet_line" | "packet_sectors"),
         }
-    }
-
-    /// Whether the signals that it must see belong to the front of the machine, not to the SMs.
-    pub fn is_of_the_front(self) -> bool {
-        matches!(self, Trigger::Launch(_))
     }
 }
 
@@ -62,69 +57,70 @@ impl fmt::Display for Trigger {
     }
 }
 
-/// A trigger that watches signals.
-pub struct Armed {
+/// Detects a trigger in recorded signals.
+pub struct TriggerDetector {
     trigger: Trigger,
-    /// One bit per signal, set if the trigger sees it.
-    sees: BitVec,
-    /// Of a stall, each warp's signal, its state, and since when; states that wait.
+    /// One bit per signal, set if the trigger reads it.
+    inputs: BitVec,
+    /// `Stall` only: for each warp slot the index of its signal, its state, and the state's first cycle.
     warps: Vec<(usize, Option<u64>, Cycle)>,
-    waits: Vec<bool>,
-    /// Of an address, the places of a line and its sectors, side by side.
-    touched: bool,
-    fires: bool,
+    /// `Stall` only: for each state, whether it is a stall.
+    is_stall: Vec<bool>,
+    /// `Address` only: an input has changed in this cycle.
+    has_changed: bool,
+    /// `Launch` and `Pc` only: the awaited number has appeared in this cycle.
+    has_fired: bool,
 }
 
-impl Armed {
-    /// Watches these signals from cycle `start` on.
-    pub fn new(trigger: Trigger, signals: &[Signal], start: Cycle) -> Armed {
-        let sees: BitVec = signals.iter().map(|signal| trigger.needs(signal)).collect();
-        let seen = || sees.iter_ones();
-        let waits = seen().find_map(|n| match signals[n].kind {
+impl TriggerDetector {
+    /// Creates a detector for these signals. Recording begins in cycle `start`.
+    pub fn new(trigger: Trigger, signals: &[Signal], start: Cycle) -> TriggerDetector {
+        let inputs: BitVec = signals.iter().map(|signal| trigger.reads(signal)).collect();
+        let is_stall = inputs.iter_ones().find_map(|n| match signals[n].kind {
             Kind::State(names) => Some(names.iter().map(|name| !NOT_STALLED.contains(name)).collect()),
             _ => None,
         });
-        Armed {
+        TriggerDetector {
             trigger,
-            warps: seen().map(|n| (n, None, start)).collect(),
-            waits: waits.unwrap_or_default(),
-            sees,
-            touched: false,
-            fires: false,
+            warps: inputs.iter_ones().map(|n| (n, None, start)).collect(),
+            is_stall: is_stall.unwrap_or_default(),
+            inputs,
+            has_changed: false,
+            has_fired: false,
         }
     }
 
-    /// The cycle in which a wait becomes too long, if it goes on.
+    /// The first cycle in which the trigger may fire without a change of its inputs.
     pub fn next(&self) -> Cycle {
         let Trigger::Stall(limit) = self.trigger else {
             return Cycle::NEVER;
         };
-        let waiting = self.warps.iter().filter(|(_, state, _)| self.is_wait(*state));
-        let since = waiting.map(|&(_, _, since)| since).min();
+        let stalled = self.warps.iter().filter(|(_, state, _)| self.is_stall(*state));
+        let since = stalled.map(|&(_, _, since)| since).min();
         since.map_or(Cycle::NEVER, |since| since + (limit + 1))
     }
 
-    fn is_wait(&self, state: Option<u64>) -> bool {
-        state.is_some_and(|state| self.waits[state as usize])
+    fn is_stall(&self, state: Option<u64>) -> bool {
+        state.is_some_and(|state| self.is_stall[state as usize])
     }
 
-    /// The first values.
+    /// Reads the initial values.
     pub fn begin(&mut self, now: Cycle, values: &[Option<u64>]) {
-        for (n, &value) in values.iter().enumerate().take(self.sees.len()) {
-            self.see(now, n as u32, value);
+        for (n, &value) in values.iter().enumerate().take(self.inputs.len()) {
+            self.on_change(now, n as u32, value);
         }
     }
 
-    /// A signal changes.
+    /// Notes a change of a signal.
     #[inline]
-    pub fn see(&mut self, now: Cycle, signal: u32, to: Option<u64>) {
-        // What is worked out comes after what is recorded, and is not seen.
-        if !self.sees.get(signal as usize).is_some_and(|sees| *sees) {
+    pub fn on_change(&mut self, now: Cycle, signal: u32, to: Option<u64>) {
+        // Derived signals have indices after those of the recorded ones, and are no inputs.
+        if !self.inputs.get(signal as usize).is_some_and(|is_input| *is_input) {
             return;
         }
         match self.trigger {
-            Trigger::Launch(number) | Trigger::Pc(number) => self.fires |= to == Some(number),
-            Trigger::Address(_) => self.touched = true,
+            Trigger::Launch(number) | Trigger::Pc(number) => self.has_fired |= to == Some(number),
+            Trigger::Address(_) => self.has_changed = true,
             Trigger::Stall(_) => {
                 let warp = self.warps.iter_mut().find(|warp| warp.0 == signal as usize);
                 if let Some(warp) = warp {
@@ -134,18 +130,19 @@ impl Armed {
         }
     }
 
-    /// Whether it fires in this cycle, all of whose changes are seen.
+    /// True if the trigger fires in this cycle, after [`on_change`](Self::on_change) for all changes of the cycle.
     pub fn fires(&mut self, now: Cycle, values: &[Option<u64>]) -> bool {
         match self.trigger {
-            Trigger::Address(address) if std::mem::take(&mut self.touched) => {
-                let seen: Vec<_> = self.sees.iter_ones().collect();
-                seen.chunks_exact(2).any(|pair| {
+            Trigger::Address(address) if std::mem::take(&mut self.has_changed) => {
+                // An LSU declares `packet_line` and `packet_sectors` one after the other.
+                let inputs: Vec<_> = self.inputs.iter_ones().collect();
+                inputs.chunks_exact(2).any(|pair| {
                     values[pair[0]] == Some(address - address % LINE)
                         && values[pair[1]].is_some_and(|sectors| sectors >> (address % LINE / SECTOR) & 1 == 1)
                 })
             }
             Trigger::Stall(_) => self.next() <= now,
-            _ => std::mem::take(&mut self.fires),
+            _ => std::mem::take(&mut self.has_fired),
         }
     }
 }

@@ -1,75 +1,75 @@
-//! Value change dumps: the text format that every waveform viewer reads.
+//! Value change dumps (VCD, IEEE 1364 clause 18): the text format that every waveform viewer reads.
 //!
-//! The dialect of the [`writer`]:
-//! - header, then one `$dumpvars` with every signal, then changes, then a last time;
-//! - a clock and the count of its cycles come with every dump; values are those after a cycle's tick, from its rising edge on;
-//! - times rise strictly; a signal changes at most once at a time;
-//! - leading zeros are cut; `x` was never written, `z` is not driven; states are numbers, whose names stand in a `$comment`;
-//! - a signal that appears in two scopes has one code;
-//! - no date: the same run gives the same bytes.
+//! Rules of the dumps written here:
+//! - A dump is a header, one `$dumpvars` with every signal, the changes, and a last time.
+//! - Every dump has a clock and a count of its cycles. A value holds from the rising edge on, after the tick of that cycle.
+//! - Times never go back. A signal changes at most once per time.
+//! - Leading zeros are cut. `x` was never written, `z` is not driven. States are numbers, with their names in a `$comment`.
+//! - A signal in two scopes has one identifier code.
+//! - There is no date: the same run gives the same bytes.
 
 pub mod writer;
 
-/// Time units of a cycle on an axis of cycles: a viewer's ruler in ns reads as the cycle.
-pub const UNITS: u64 = 10;
+/// Time units per cycle for [`TimeAxis::Cycles`]. A unit is 100 ps, so a viewer's ruler in ns shows cycles.
+pub const UNITS_PER_CYCLE: u64 = 10;
 
-/// What the times of a dump are.
+/// The meaning of the times in a dump.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Axis {
-    /// Cycles of the core clock, each shown as 1 ns.
+pub enum TimeAxis {
+    /// Cycles of the core clock. A cycle is 1 ns in the viewer.
     Cycles,
-    /// Real time, in ps, of a core clock of so many kHz.
-    Time {
-        /// Its frequency.
+    /// Real time, in ps.
+    Real {
+        /// The frequency of the core clock, in kHz.
         khz: u64,
     },
 }
 
-impl Axis {
-    /// The time at which a cycle's clock rises.
+impl TimeAxis {
+    /// The time of the rising clock edge of a cycle, in units of the dump.
     #[inline]
     pub fn rise(self, cycle: u64) -> u64 {
         match self {
-            Axis::Cycles => cycle * UNITS,
-            Axis::Time { khz } => half_periods(2 * u128::from(cycle), khz),
+            TimeAxis::Cycles => cycle * UNITS_PER_CYCLE,
+            TimeAxis::Real { khz } => half_periods(2 * u128::from(cycle), khz),
         }
     }
 
-    /// The time at which it falls.
+    /// The time of the falling clock edge of a cycle, in units of the dump.
     #[inline]
     pub fn fall(self, cycle: u64) -> u64 {
         match self {
-            Axis::Cycles => cycle * UNITS + UNITS / 2,
-            Axis::Time { khz } => half_periods(2 * u128::from(cycle) + 1, khz),
+            TimeAxis::Cycles => cycle * UNITS_PER_CYCLE + UNITS_PER_CYCLE / 2,
+            TimeAxis::Real { khz } => half_periods(2 * u128::from(cycle) + 1, khz),
         }
     }
 
-    /// The picoseconds, as a viewer shows them, at which a cycle's clock rises.
-    pub fn shown_ps(self, cycle: u64) -> u64 {
+    /// The time of the rising clock edge of a cycle as a viewer shows it, in ps.
+    pub fn viewer_ps(self, cycle: u64) -> u64 {
         match self {
-            Axis::Cycles => cycle * 1000,
-            Axis::Time { .. } => self.rise(cycle),
+            TimeAxis::Cycles => cycle * 1000,
+            TimeAxis::Real { .. } => self.rise(cycle),
         }
     }
 
     fn timescale(self) -> &'static str {
         match self {
-            Axis::Cycles => "100 ps",
-            Axis::Time { .. } => "1 ps",
+            TimeAxis::Cycles => "100 ps",
+            TimeAxis::Real { .. } => "1 ps",
         }
     }
 
-    fn in_words(self) -> String {
+    fn description(self) -> String {
         match self {
-            Axis::Cycles => {
-                format!("{UNITS} time units are one cycle of the core clock: the ruler in ns reads as the cycle")
+            TimeAxis::Cycles => {
+                format!("{UNITS_PER_CYCLE} time units are one cycle of the core clock: the ruler in ns shows cycles")
             }
-            Axis::Time { khz } => format!("time is real time at a core clock of {khz} kHz"),
+            TimeAxis::Real { khz } => format!("times are real time at a core clock of {khz} kHz"),
         }
     }
 }
 
-/// So many half periods in ps.
+/// The duration of `n` half periods of the clock, in ps, rounded down.
 fn half_periods(n: u128, khz: u64) -> u64 {
     (n * 500_000_000 / u128::from(khz.max(1))) as u64
 }

@@ -1,13 +1,13 @@
-//! What viewers need to show a dump at once, made from the same table of signals as the dump.
+//! Files beside a dump that make a viewer show it at once, with groups, names and colours.
 //!
-//! | file beside `run.vcd` | for |
+//! | file beside `run.vcd` | use |
 //! |---|---|
-//! | `run.gtkw` | GTKWave: `gtkwave run.gtkw` opens the dump, laid out |
-//! | `run.names/NAME.txt` | GTKWave: names and colours of a state's values, texts of instructions |
-//! | `run.sucl` | Surfer: `surfer run.vcd --command-file run.sucl` lays it out |
-//! | `run.names/NAME.mapping` | Surfer: the same names; they go to `.surfer/mappings` |
+//! | `run.gtkw` | GTKWave: `gtkwave run.gtkw` opens the dump with its layout |
+//! | `run.names/NAME.txt` | GTKWave: names and colours of states, texts of instructions |
+//! | `run.sucl` | Surfer: `surfer run.vcd --command-file run.sucl` opens the dump with its layout |
+//! | `run.names/NAME.mapping` | Surfer: the same names and colours, to be copied to `.surfer/mappings` |
 //!
-//! Names in the files are relative, so the files may be moved together.
+//! All names are relative, so the files may be moved together. `waveforms/docs/` explains the views.
 
 pub mod gtkw;
 
@@ -23,51 +23,51 @@ use std::path::Path;
 use warpwave_hw::time::Cycle;
 
 use crate::error::WaveError;
-use crate::file::{About, stem};
-use crate::marks::Mark;
+use crate::file::{RunInfo, stem};
+use crate::markers::Marker;
 use crate::signal::Signal;
 use layout::Layout;
-use names::Lists;
+use names::NameTables;
 
-/// What part of a run a dump shows, and which cycles of it are worth a look.
+/// The cycles of a dump that a view shows first, and the markers in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Span {
-    /// First cycle.
+pub struct ViewRange {
+    /// The first cycle.
     pub start: Cycle,
     /// The cycle after the last one.
     pub end: Cycle,
-    /// Cycles to mark.
-    pub marks: Vec<Mark>,
-    /// What the view is centred on; if nothing, it shows all.
-    pub event: Option<Mark>,
+    /// The markers. Those outside the range are not shown.
+    pub markers: Vec<Marker>,
+    /// The event at the centre of the view. Without one, the view shows the whole range.
+    pub event: Option<Marker>,
 }
 
-impl Span {
-    /// Nothing is known yet.
-    pub const NONE: Span = Span {
+impl ViewRange {
+    /// The range before anything is recorded.
+    pub const EMPTY: ViewRange = ViewRange {
         start: Cycle::ZERO,
         end: Cycle::ZERO,
-        marks: Vec::new(),
+        markers: Vec::new(),
         event: None,
     };
 
-    /// The marks inside, the event's first, and the end.
-    fn marks(&self) -> Vec<Mark> {
-        let marks = self.event.iter().chain(&self.marks);
-        let inside = |mark: &&Mark| self.start <= mark.at && mark.at < self.end;
-        let mut marks: Vec<Mark> = marks.filter(inside).cloned().collect();
+    /// The markers inside the range: the event, the others, and the end.
+    fn shown_markers(&self) -> Vec<Marker> {
+        let markers = self.event.iter().chain(&self.markers);
+        let is_inside = |marker: &&Marker| self.start <= marker.at && marker.at < self.end;
+        let mut markers: Vec<Marker> = markers.filter(is_inside).cloned().collect();
         if self.start < self.end {
-            marks.push(Mark::new("end", self.end));
+            markers.push(Marker::new("end", self.end));
         }
-        marks
+        markers
     }
 }
 
-/// Writes the views of the dump at `dump`.
+/// Writes the view files of the dump at `dump`.
 ///
 /// # Errors
 /// If a file cannot be written.
-pub fn write_beside(dump: &Path, signals: &[Signal], about: &About, span: &Span) -> Result<(), WaveError> {
+pub fn write_views(dump: &Path, signals: &[Signal], run: &RunInfo, range: &ViewRange) -> Result<(), WaveError> {
     let write = |ending: &str, text: &str| {
         let mut path = stem(dump).into_os_string();
         path.push(".");
@@ -79,19 +79,19 @@ pub fn write_beside(dump: &Path, signals: &[Signal], about: &About, span: &Span)
         path.file_name()
             .map_or(String::new(), |name| name.to_string_lossy().into_owned())
     };
-    let lists = Lists::new(signals, &about.code);
+    let tables = NameTables::new(signals, &run.code);
     let layout = Layout::new(signals);
     let mut folder = stem(dump).into_os_string();
     folder.push(".names");
     fs::create_dir_all(&folder).map_err(|error| WaveError::io(Path::new(&folder), error))?;
-    for list in &lists.0 {
-        write(&format!("names/{}.txt", list.name), &list.translation())?;
-        write(&format!("names/{}.mapping", list.name), &list.mapping())?;
+    for table in &tables.0 {
+        write(&format!("names/{}.txt", table.name), &table.translate_file())?;
+        write(&format!("names/{}.mapping", table.name), &table.mapping_file())?;
     }
-    let files = gtkw::Files {
+    let files = gtkw::FileNames {
         dump: &name(dump),
         stem: &name(&stem(dump)),
     };
-    write("gtkw", &gtkw::text(&layout, signals, &lists, &files, about, span))?;
-    write("sucl", &surfer::text(&layout, signals, &lists, about, span))
+    write("gtkw", &gtkw::save_file(&layout, signals, &tables, &files, run, range))?;
+    write("sucl", &surfer::command_file(&layout, signals, &tables, run, range))
 }

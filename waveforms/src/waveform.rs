@@ -1,14 +1,14 @@
-//! The waveform of a run: attaches a recorder to every tile concerned, merges what they record, and hands it to every sink.
+//! The waveform of a run: records all tiles, merges their changes and writes them to every output.
 //!
 //! ```text
-//! tile -> recorder -> buffer \            / curves, marks, trigger \    / file: VCD, compressed or not, or another sink
+//! tile -> recorder -> buffer \            / links, derived signals \    / outputs: VCD, FST or another sink
 //! tile -> recorder -> buffer -> merge -> <                          > -<
-//! tile -> recorder -> buffer /            \ values now             /    \ flight recorder
+//! tile -> recorder -> buffer /            \ markers, trigger       /    \ flight recorder
 //! ```
 //!
-//! Changes are handed on by cycle and within a cycle by signal, and signals are numbered by tile and component. A quantum is
-//! complete in all tiles before it is collected. So a file is the same, byte for byte, for any number of threads, any quantum,
-//! any tick order, and with or without idle-skipping.
+//! Changes are ordered by cycle and then by signal. Signals are numbered by tile and component. A quantum is collected when all tiles
+//! have run it. So a file has the same bytes for any number of threads, any quantum and any tick order, and with or without
+//! idle-skipping.
 
 use std::io;
 use std::ops::Range;
@@ -19,153 +19,162 @@ use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
 
 use crate::attach::attach;
-use crate::curves::Curves;
+use crate::derived::DerivedSignals;
 use crate::error::WaveError;
-use crate::file::{self, About};
-use crate::flight::Flight;
-use crate::links::Links;
-use crate::marks::{Mark, Marks};
+use crate::file::{self, RunInfo};
+use crate::flight::FlightRecorder;
+use crate::links::LinkSignals;
+use crate::markers::{Marker, MarkerFinder};
 use crate::merge::Merge;
 use crate::recorder::Change;
 use crate::select::Selection;
 use crate::signal::Signal;
 use crate::sink::Sink;
-use crate::trigger::Armed;
-use crate::view::{self, Span};
+use crate::trigger::TriggerDetector;
+use crate::view::{self, ViewRange};
 
-/// What a finished waveform holds.
+/// The contents of a finished waveform.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Summary {
-    /// Signals shown.
+    /// The number of signals.
     pub signals: usize,
-    /// Value changes written, first values left out.
+    /// Value changes written. Initial values do not count.
     pub changes: u64,
-    /// Bytes of the first file.
+    /// Size of the first file, in bytes.
     pub bytes: u64,
-    /// Whether the run reached the window, and the trigger; if not, no signal has a value.
+    /// True if the run reached the window and the trigger fired. If not, no signal has a value.
     pub reached: bool,
-    /// Cycles worth a look.
-    pub marks: Vec<Mark>,
+    /// The markers found.
+    pub markers: Vec<Marker>,
 }
 
-/// A waveform being recorded. Dropped before it is finished, it leaves files that are valid up to the last cycle collected.
+/// A waveform that is being recorded.
+///
+/// If it is dropped before [`finish`](Waveform::finish), its files are valid up to the last cycle collected.
 pub struct Waveform {
-    about: About,
+    run: RunInfo,
     selection: Selection,
-    /// What is recorded, by tile and component, and then what is worked out of it; and the values as of now.
+    /// Signals of components by tile, then signals of links, then derived signals.
     signals: Vec<Signal>,
+    /// The current value of each signal.
     values: Vec<Option<u64>>,
     merge: Merge,
-    links: Links,
-    curves: Curves,
-    marks: Marks,
-    trigger: Option<Armed>,
+    links: LinkSignals,
+    derived: DerivedSignals,
+    markers: MarkerFinder,
+    trigger: Option<TriggerDetector>,
     outputs: Vec<Output>,
-    flight: Option<Flight>,
-    step: Vec<Change>,
+    flight: Option<FlightRecorder>,
+    /// The changes of one cycle, kept for its memory.
+    changes: Vec<Change>,
+    /// The recorded cycles: the window, or all cycles for the flight recorder.
     recorded: Range<Cycle>,
+    /// The first cycle that is not collected.
     now: Cycle,
+    /// True once the initial values are known.
     begun: bool,
-    /// From when on files show anything.
-    shown_from: Option<Cycle>,
-    changes: u64,
+    /// The first cycle in the outputs.
+    first_shown: Option<Cycle>,
+    /// Changes written to the outputs.
+    n_changes: u64,
+    /// True if the outputs take no more changes.
     closed: bool,
 }
 
-/// A file.
+/// An output file.
 struct Output {
     path: PathBuf,
     sink: Box<dyn Sink>,
 }
 
 impl Waveform {
-    /// Watches the tiles of `clock`. Changes go nowhere until a file is added.
+    /// Records the selected signals of the tiles of `clock`, without an output. [`Waveform::add_vcd`] adds one.
     ///
     /// # Errors
-    /// If a pattern selects nothing.
-    pub fn watch(selection: &Selection, about: &About, clock: &mut Clock) -> Result<Waveform, WaveError> {
-        Self::record(selection, about, clock, selection.window())
+    /// If a pattern matches no signal.
+    pub fn watch(selection: &Selection, run: &RunInfo, clock: &mut Clock) -> Result<Waveform, WaveError> {
+        Self::record(selection, run, clock, selection.window())
     }
 
-    /// As [`Waveform::watch`], with the last `cycles` cycles in memory at any time, whatever the window is.
+    /// Records like [`Waveform::watch`], with a flight recorder of the last `cycles` cycles. The window does not limit the recorder.
     ///
     /// # Errors
-    /// If a pattern selects nothing.
+    /// If a pattern matches no signal.
     pub fn watch_flight(
         selection: &Selection,
-        about: &About,
+        run: &RunInfo,
         clock: &mut Clock,
         cycles: u64,
     ) -> Result<Waveform, WaveError> {
-        let mut waveform = Self::record(selection, about, clock, Cycle::ZERO..Cycle::NEVER)?;
-        waveform.flight = Some(Flight::new(cycles));
+        let mut waveform = Self::record(selection, run, clock, Cycle::ZERO..Cycle::NEVER)?;
+        waveform.flight = Some(FlightRecorder::new(cycles));
         Ok(waveform)
     }
 
-    /// Creates the dump at `path` and, beside it, what viewers need to show it; then watches the tiles of `clock`.
+    /// Records the selected signals to a VCD at `path`, with the view files beside it.
     ///
     /// # Errors
-    /// If a pattern selects nothing, or a file cannot be made.
-    pub fn create(path: &Path, selection: &Selection, about: &About, clock: &mut Clock) -> Result<Waveform, WaveError> {
-        let mut waveform = Self::watch(selection, about, clock)?;
+    /// If a pattern matches no signal, or a file cannot be created.
+    pub fn create(path: &Path, selection: &Selection, run: &RunInfo, clock: &mut Clock) -> Result<Waveform, WaveError> {
+        let mut waveform = Self::watch(selection, run, clock)?;
         waveform.add_vcd(path)?;
         Ok(waveform)
     }
 
     fn record(
         selection: &Selection,
-        about: &About,
+        run: &RunInfo,
         clock: &mut Clock,
         recorded: Range<Cycle>,
     ) -> Result<Waveform, WaveError> {
         let (mut signals, merge, links) = attach(selection, clock, &recorded)?;
-        let trigger = (selection.trigger()).map(|trigger| Armed::new(trigger, &signals, recorded.start));
-        let marks = Marks::new(&signals, recorded.start);
-        let curves = Curves::new(&mut signals, recorded.start);
+        let trigger = (selection.trigger()).map(|trigger| TriggerDetector::new(trigger, &signals, recorded.start));
+        let markers = MarkerFinder::new(&signals, recorded.start);
+        let derived = DerivedSignals::new(&mut signals, recorded.start);
         Ok(Waveform {
-            about: about.clone(),
+            run: run.clone(),
             selection: selection.clone(),
             values: vec![None; signals.len()],
             signals,
             merge,
             links,
-            curves,
-            marks,
+            derived,
+            markers,
             trigger,
             outputs: Vec::new(),
             flight: None,
-            step: Vec::new(),
+            changes: Vec::new(),
             recorded,
             now: clock.now(),
             begun: false,
-            shown_from: None,
-            changes: 0,
+            first_shown: None,
+            n_changes: 0,
             closed: false,
         })
     }
 
-    /// The signals shown, as sinks number them.
+    /// The signals of the outputs. A sink names a signal by its index here.
     pub fn signals(&self) -> &[Signal] {
         &self.signals
     }
 
-    /// What the header of a file says of the run and of what is shown.
+    /// The comment lines of a dump's header.
     pub fn header(&self) -> Vec<String> {
-        file::header(&self.selection, &self.about)
+        file::header(&self.selection, &self.run)
     }
 
-    /// Writes the window to a dump at `path`, compressed if its name ends in `.gz`, with what viewers need beside it.
+    /// Adds a VCD at `path`, with the view files beside it. The VCD is compressed if the name ends in `.gz`.
     ///
     /// # Errors
-    /// If a file cannot be made.
+    /// If a file cannot be created.
     pub fn add_vcd(&mut self, path: &Path) -> Result<(), WaveError> {
-        let sink = file::create(path, &self.header(), &self.about, &self.signals)?;
-        view::write_beside(path, &self.signals, &self.about, &Span::NONE)?;
+        let sink = file::create_vcd(path, &self.header(), &self.run, &self.signals)?;
+        view::write_views(path, &self.signals, &self.run, &ViewRange::EMPTY)?;
         self.add_sink(path, sink);
         Ok(())
     }
 
-    /// Writes the window to `sink` too, whose file is `path`.
+    /// Adds an output. `path` is the file that `sink` writes.
     pub fn add_sink(&mut self, path: &Path, sink: Box<dyn Sink>) {
         self.outputs.push(Output {
             path: path.into(),
@@ -173,42 +182,43 @@ impl Waveform {
         });
     }
 
-    /// Takes what the tiles recorded before cycle `now`. To be called between quanta, at best after each.
+    /// Collects and writes all changes before cycle `now`. Call it between quanta, best after each one.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn collect(&mut self, now: Cycle) -> Result<(), WaveError> {
         self.now = self.now.max(now);
-        let result = self.merge();
-        self.checked(result)
+        let result = self.process();
+        self.close_on_error(result)
     }
 
-    /// Writes the rest up to cycle `now`, if it is later than what was collected, and the views with the marks found.
+    /// Collects all changes before cycle `now`, ends the outputs, and writes the view files with the markers found.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn finish(&mut self, now: Cycle) -> Result<Summary, WaveError> {
         self.collect(now)?;
         let result = self.close();
-        self.checked(result)?;
-        let span = self.span(self.shown_from.unwrap_or(self.last()), self.last());
+        self.close_on_error(result)?;
+        let range = self.view_range(self.first_shown.unwrap_or(self.end()), self.end());
         for output in &self.outputs {
-            view::write_beside(&output.path, &self.signals, &self.about, &span)?;
+            view::write_views(&output.path, &self.signals, &self.run, &range)?;
         }
         Ok(Summary {
             signals: self.signals.len(),
-            changes: self.changes,
+            changes: self.n_changes,
             bytes: self.outputs.first().map_or(0, |output| output.sink.bytes()),
-            reached: self.shown_from.is_some(),
-            marks: self.marks.found(),
+            reached: self.first_shown.is_some(),
+            markers: self.markers.markers(),
         })
     }
 
-    /// Writes what the flight recorder has to a dump at `path`, with a view of what led to `event` in the last cycle collected.
-    /// The cycles written; none if there is no flight recorder, or nothing in it.
+    /// Writes the flight recorder to a VCD at `path`. The view shows the cycles before `event`, the last cycle collected.
+    ///
+    /// Returns the cycles written. `None` if there is no flight recorder or it is empty.
     ///
     /// # Errors
-    /// If a file cannot be made or written.
+    /// If a file cannot be created or written.
     pub fn write_flight(&self, path: &Path, event: &str) -> Result<Option<Range<Cycle>>, WaveError> {
         let Some(flight) = self.flight.as_ref().filter(|_| self.begun) else {
             return Ok(None);
@@ -216,44 +226,45 @@ impl Waveform {
         let last = Cycle(self.now.0.saturating_sub(1));
         let mut header = self.header();
         header.push(format!("flight recorder: the cycles before {event} in cycle {last}"));
-        let mut sink = file::create(path, &header, &self.about, &self.signals)?;
+        let mut sink = file::create_vcd(path, &header, &self.run, &self.signals)?;
         let failed = |error| WaveError::io(path, error);
         flight.write(sink.as_mut(), self.now).map_err(failed)?;
-        let span = Span {
-            event: Some(Mark::new(event, last)),
-            ..self.span(flight.start(self.now), self.now)
+        let range = ViewRange {
+            event: Some(Marker::new(event, last)),
+            ..self.view_range(flight.oldest_cycle(self.now), self.now)
         };
-        view::write_beside(path, &self.signals, &self.about, &span)?;
-        Ok(Some(span.start..span.end))
+        view::write_views(path, &self.signals, &self.run, &range)?;
+        Ok(Some(range.start..range.end))
     }
 
-    fn span(&self, start: Cycle, end: Cycle) -> Span {
-        Span {
+    fn view_range(&self, start: Cycle, end: Cycle) -> ViewRange {
+        ViewRange {
             start,
             end,
-            marks: self.marks.found(),
+            markers: self.markers.markers(),
             event: None,
         }
     }
 
-    /// After a failure nothing more is written.
-    fn checked(&mut self, result: Result<(), WaveError>) -> Result<(), WaveError> {
+    /// Closes the waveform if `result` is an error: nothing more is written.
+    fn close_on_error(&mut self, result: Result<(), WaveError>) -> Result<(), WaveError> {
         self.closed |= result.is_err();
         result
     }
 
-    fn last(&self) -> Cycle {
+    /// The first cycle that is not in the outputs.
+    fn end(&self) -> Cycle {
         self.now.min(self.selection.window().end)
     }
 
     fn close(&mut self) -> Result<(), WaveError> {
         self.closed = true;
-        let last = self.last();
-        if self.shown_from.is_none() {
-            let nothing = vec![None; self.signals.len()];
-            self.each_output(|sink| sink.begin(last.0, &nothing))?;
+        let end = self.end();
+        if self.first_shown.is_none() {
+            let no_values = vec![None; self.signals.len()];
+            self.each_output(|sink| sink.begin(end.0, &no_values))?;
         }
-        self.each_output(|sink| sink.finish(last.0))
+        self.each_output(|sink| sink.finish(end.0))
     }
 
     fn each_output(&mut self, mut act: impl FnMut(&mut dyn Sink) -> io::Result<()>) -> Result<(), WaveError> {
@@ -263,90 +274,98 @@ impl Waveform {
         Ok(())
     }
 
-    fn merge(&mut self) -> Result<(), WaveError> {
-        self.refill();
-        self.drain()
+    fn process(&mut self) -> Result<(), WaveError> {
+        self.read_buffers();
+        self.process_cycles()
     }
 
-    fn refill(&mut self) {
+    /// Reads the buffers of the tiles. Begins when the initial values of all tiles are known.
+    fn read_buffers(&mut self) {
         self.links.refill();
+        // Without recorded components there are only links, and no initial values to wait for.
         let is_due = self.merge.is_empty() && self.now > self.recorded.start;
         match self.merge.refill(&mut self.values) || is_due {
             _ if self.begun => {}
             true => self.begin(),
-            false => self.links.follow(self.now),
+            false => self.links.skip_to(self.now),
         }
     }
 
-    fn drain(&mut self) -> Result<(), WaveError> {
+    /// Processes all cycles before `now` in which a value changes or the trigger may fire.
+    fn process_cycles(&mut self) -> Result<(), WaveError> {
         if !self.begun {
             return Ok(());
         }
         loop {
-            let by_itself = self.curves.next().min(self.links.next()).min(self.alarm());
-            let by_itself = if by_itself < self.now.min(self.recorded.end) {
-                by_itself
+            // The next cycle that needs work without a recorded change.
+            let timed = (self.derived.next())
+                .min(self.links.next())
+                .min(self.next_trigger_check());
+            let timed = if timed < self.now.min(self.recorded.end) {
+                timed
             } else {
                 Cycle::NEVER
             };
-            match self.merge.next().min(by_itself) {
-                // Not all tiles have run it.
+            match self.merge.next().min(timed) {
+                // Some tile has not run this cycle.
                 cycle if cycle >= self.now => return Ok(()),
-                cycle => self.cycle(cycle)?,
+                cycle => self.process_cycle(cycle)?,
             }
         }
     }
 
-    /// When the trigger fires if nothing changes; never, once it has.
-    fn alarm(&self) -> Cycle {
-        match (&self.trigger, self.shown_from) {
+    /// The next cycle in which the outputs may begin without a change. Never, once they have begun.
+    fn next_trigger_check(&self) -> Cycle {
+        match (&self.trigger, self.first_shown) {
             (Some(trigger), None) => trigger.next().max(self.selection.window().start),
             (None, None) => self.selection.window().start,
             _ => Cycle::NEVER,
         }
     }
 
-    /// The first values are known.
+    /// Begins the recording with the initial values.
     fn begin(&mut self) {
         self.begun = true;
         self.links.begin(self.recorded.start, &mut self.values);
-        self.curves.begin(&mut self.values);
+        self.derived.begin(&mut self.values);
         if let Some(trigger) = &mut self.trigger {
             trigger.begin(self.recorded.start, &self.values);
         }
     }
 
-    /// All that happens in one cycle.
-    fn cycle(&mut self, now: Cycle) -> Result<(), WaveError> {
-        let mut step = std::mem::take(&mut self.step);
-        step.clear();
-        self.merge.take(now, &mut step);
-        self.links.take(now, &mut step);
-        for &(signal, value) in &step {
-            self.marks.see(now, signal, value);
-            self.curves.see(now, signal, self.values[signal as usize], value);
+    /// Processes the changes of one cycle: derives signals, finds markers, records and writes.
+    fn process_cycle(&mut self, now: Cycle) -> Result<(), WaveError> {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.clear();
+        self.merge.take(now, &mut changes);
+        self.links.take(now, &mut changes);
+        for &(signal, value) in &changes {
+            self.markers.on_change(now, signal, value);
+            self.derived.on_change(now, signal, self.values[signal as usize], value);
         }
-        self.curves.take(now, &mut step);
+        self.derived.take(now, &mut changes);
         if let Some(flight) = &mut self.flight {
-            flight.keep(now, &step, &self.values);
+            flight.record(now, &changes, &self.values);
         }
-        for &(signal, value) in &step {
+        for &(signal, value) in &changes {
             self.values[signal as usize] = value;
         }
-        let result = match self.shown_from {
-            None => self.start(now, &step),
-            Some(_) if now < self.selection.window().end => self.hand_on(now, &step),
+        let result = match self.first_shown {
+            None => self.begin_outputs(now, &changes),
+            Some(_) if now < self.selection.window().end => self.write_changes(now, &changes),
             Some(_) => Ok(()),
         };
-        self.step = step;
+        self.changes = changes;
         result
     }
 
-    /// Files begin in this cycle if it is time to.
-    fn start(&mut self, now: Cycle, step: &[Change]) -> Result<(), WaveError> {
+    /// Begins the outputs in this cycle if it is in the window and the trigger fires.
+    fn begin_outputs(&mut self, now: Cycle, changes: &[Change]) -> Result<(), WaveError> {
         let fires = match &mut self.trigger {
             Some(trigger) => {
-                step.iter().for_each(|&(signal, value)| trigger.see(now, signal, value));
+                for &(signal, value) in changes {
+                    trigger.on_change(now, signal, value);
+                }
                 trigger.fires(now, &self.values)
             }
             None => true,
@@ -354,17 +373,17 @@ impl Waveform {
         if !fires || !self.selection.window().contains(&now) {
             return Ok(());
         }
-        self.shown_from = Some(now);
+        self.first_shown = Some(now);
         let values = std::mem::take(&mut self.values);
         let result = self.each_output(|sink| sink.begin(now.0, &values));
         self.values = values;
         result
     }
 
-    fn hand_on(&mut self, now: Cycle, step: &[Change]) -> Result<(), WaveError> {
-        self.changes += step.len() as u64;
+    fn write_changes(&mut self, now: Cycle, changes: &[Change]) -> Result<(), WaveError> {
+        self.n_changes += changes.len() as u64;
         for output in &mut self.outputs {
-            for &(signal, value) in step {
+            for &(signal, value) in changes {
                 let result = output.sink.change(now.0, signal, value);
                 result.map_err(|error| WaveError::io(&output.path, error))?;
             }
@@ -372,17 +391,17 @@ impl Waveform {
         Ok(())
     }
 
-    /// After a panic in the machine: takes what its tiles had recorded of the quantum that broke off. The last cycle recorded.
+    /// Collects the last changes after a panic in the machine, up to the middle of a quantum. Returns the last cycle with a change.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn rescue(&mut self, clock: &mut Clock) -> Result<Cycle, WaveError> {
+    pub fn collect_after_panic(&mut self, clock: &mut Clock) -> Result<Cycle, WaveError> {
         clock.tiles_mut().iter_mut().for_each(Tile::give_up);
-        self.refill();
+        self.read_buffers();
         let last = self.merge.last().unwrap_or(self.now);
         self.now = self.now.max(last + 1);
-        let result = self.drain();
-        self.checked(result)?;
+        let result = self.process_cycles();
+        self.close_on_error(result)?;
         Ok(last)
     }
 }
@@ -390,8 +409,8 @@ impl Waveform {
 impl Drop for Waveform {
     fn drop(&mut self) {
         if !self.closed {
-            // Nobody is left to tell of a failure.
-            let _ = self.merge().and_then(|()| self.close());
+            // A drop cannot return the error.
+            let _ = self.process().and_then(|()| self.close());
         }
     }
 }

@@ -1,20 +1,20 @@
-//! What a binary dump says is what a text dump of the same run says, by a reader of both that knows nothing of us.
+//! An FST and a VCD of the same run have the same contents. The independent reader `wellen` reads both.
 #![cfg(feature = "fst")]
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use warpwave_waveforms::fst::Fst;
+use warpwave_waveforms::fst::FstSink;
 use warpwave_waveforms::signal::{Kind, Signal};
 use warpwave_waveforms::sink::Sink;
-use warpwave_waveforms::vcd::{Axis, writer::Writer};
+use warpwave_waveforms::vcd::{TimeAxis, writer::VcdWriter};
 use wellen::simple;
 
 const STATES: [&str; 3] = ["idle", "busy_now", "done"];
 
 fn signals() -> Vec<Signal> {
     let mut pc = Signal::new("gpu.sm[0].pc", Kind::Vector(32));
-    pc.also_in = Some(vec!["gpu".into(), "bus".into()]);
+    pc.alias_scope = Some(vec!["gpu".into(), "bus".into()]);
     vec![
         Signal::new("gpu.sm[0].valid", Kind::Bit),
         pc,
@@ -26,8 +26,8 @@ fn signals() -> Vec<Signal> {
     ]
 }
 
-/// Some hundred cycles in which every signal takes every kind of value, with gaps.
-fn run(sink: &mut dyn Sink) {
+/// Writes 400 cycles in which every signal takes every kind of value. Every fifth cycle has no change.
+fn write(sink: &mut dyn Sink) {
     let n = signals().len() as u64;
     let value = |cycle: u64, signal: u64| -> Option<u64> {
         let bits = (cycle * 7 + signal).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -54,23 +54,23 @@ fn run(sink: &mut dyn Sink) {
     sink.finish(450).unwrap();
 }
 
-fn vcd(axis: Axis) -> Vec<u8> {
+fn vcd(axis: TimeAxis) -> Vec<u8> {
     let mut file = Vec::new();
-    run(&mut Writer::new(&mut file, &[], axis, &signals()).unwrap());
+    write(&mut VcdWriter::new(&mut file, &[], axis, &signals()).unwrap());
     file
 }
 
-fn fst(axis: Axis) -> Vec<u8> {
+fn fst(axis: TimeAxis) -> Vec<u8> {
     let mut file = Cursor::new(Vec::new());
-    let mut sink = Fst::new(&mut file, axis, &signals()).unwrap();
-    run(&mut sink);
+    let mut sink = FstSink::new(&mut file, axis, &signals()).unwrap();
+    write(&mut sink);
     let bytes = sink.bytes();
     drop(sink);
     assert_eq!(bytes, file.get_ref().len() as u64);
     file.into_inner()
 }
 
-/// Changes of a signal: time and value as text. Values that stay are left out.
+/// The changes of each signal, by path: time and value as text.
 type Waves = BTreeMap<String, Vec<(u64, String)>>;
 
 fn read(file: Vec<u8>) -> (Waves, simple::Waveform) {
@@ -94,10 +94,10 @@ fn read(file: Vec<u8>) -> (Waves, simple::Waveform) {
 }
 
 #[test]
-fn binary_and_text_dump_of_a_run_have_equal_changes_of_all_signals() {
-    for axis in [Axis::Cycles, Axis::Time { khz: 1_755_000 }] {
+fn fst_and_vcd_have_the_same_changes_of_all_signals() {
+    for axis in [TimeAxis::Cycles, TimeAxis::Real { khz: 1_755_000 }] {
         let ((text, _), (binary, _)) = (read(vcd(axis)), read(fst(axis)));
-        // The signals, the alias, the clock and its count.
+        // The signals, one alias, the clock and its count.
         assert_eq!(text.len(), signals().len() + 3);
         assert_eq!(text.keys().collect::<Vec<_>>(), binary.keys().collect::<Vec<_>>());
         for (name, wave) in &text {
@@ -108,8 +108,8 @@ fn binary_and_text_dump_of_a_run_have_equal_changes_of_all_signals() {
 }
 
 #[test]
-fn states_have_their_names_in_the_file() {
-    let (waves, waveform) = read(fst(Axis::Cycles));
+fn file_contains_the_names_of_states() {
+    let (waves, waveform) = read(fst(TimeAxis::Cycles));
     let hierarchy = waveform.hierarchy();
     let mut vars = hierarchy.all_vars().map(|var| &hierarchy[var]);
     let var = vars.find(|var| var.full_name(hierarchy) == "gpu.sm[0].warp[1].state");
@@ -119,8 +119,8 @@ fn states_have_their_names_in_the_file() {
 }
 
 #[test]
-fn last_cycle_is_in_the_file_and_the_same_run_gives_the_same_bytes() {
-    let (_, waveform) = read(fst(Axis::Cycles));
+fn file_ends_with_the_last_cycle_and_repeats_exactly() {
+    let (_, waveform) = read(fst(TimeAxis::Cycles));
     assert_eq!(waveform.time_table().last(), Some(&4500));
-    assert!(fst(Axis::Cycles) == fst(Axis::Cycles));
+    assert!(fst(TimeAxis::Cycles) == fst(TimeAxis::Cycles));
 }

@@ -1,5 +1,4 @@
-//! A recorded window shows what looking at every component after every cycle shows, and nothing about how the machine was run
-//! leaves a trace in the file.
+//! A dump has the same values as reading every component after every cycle, and does not depend on how the machine was run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +12,7 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::tile::{Slot, TileBuilder};
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
-use warpwave_waveforms::file::About;
+use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::{Summary, Waveform};
 
@@ -23,7 +22,7 @@ use dump::Dump;
 
 const STATES: &[&str] = &["empty", "holding", "stuck"];
 
-/// Takes a number, holds it for as many cycles as it says, and passes the next number of a fixed sequence on.
+/// Receives a number, holds it for some cycles, and sends the next number of a fixed sequence.
 struct Node {
     path: Path,
     input: InPort<u64>,
@@ -88,7 +87,7 @@ impl Component for Node {
     fn stats(&self, _: &mut dyn Report) {}
 }
 
-/// Three tiles of three nodes in one ring with a few numbers going round; the links between tiles take 9 cycles.
+/// A ring of three tiles with three nodes each. Three numbers go round. Links between tiles have a latency of 9 cycles.
 fn ring() -> Clock {
     let mut tiles: Vec<TileBuilder> = (0..3).map(|_| TileBuilder::new()).collect();
     let slots: Vec<Slot> = (0..9).map(|n| tiles[n / 3].slot()).collect();
@@ -120,22 +119,22 @@ fn ring() -> Clock {
     Clock::new(tiles.into_iter().map(TileBuilder::build).collect())
 }
 
-/// For each path its value after every cycle.
-type Looks = BTreeMap<String, Vec<Option<u64>>>;
+/// The value after every cycle, by path.
+type Readings = BTreeMap<String, Vec<Option<u64>>>;
 
-struct Look<'a> {
+struct Reader<'a> {
     scope: Vec<String>,
-    looks: &'a mut Looks,
+    readings: &'a mut Readings,
 }
 
-impl Look<'_> {
+impl Reader<'_> {
     fn value(&mut self, name: &str, value: Option<u64>) {
         let path = format!("{}.{name}", self.scope.join("."));
-        self.looks.entry(path).or_default().push(value);
+        self.readings.entry(path).or_default().push(value);
     }
 }
 
-impl Probe for Look<'_> {
+impl Probe for Reader<'_> {
     fn bit(&mut self, name: &'static str, value: Option<bool>) {
         self.value(name, value.map(u64::from));
     }
@@ -153,21 +152,21 @@ impl Probe for Look<'_> {
     }
 }
 
-/// Runs a cycle, looks at everything, and so on.
-fn looked_at(cycles: u64) -> Looks {
-    let (mut clock, mut looks) = (ring(), Looks::new());
+/// Reads all components after every cycle.
+fn read_every_cycle(cycles: u64) -> Readings {
+    let (mut clock, mut readings) = (ring(), Readings::new());
     clock.set_quantum(1);
     for now in 0..cycles {
         clock.run(Cycle(now + 1), |_| false);
         for component in clock.tiles().iter().flat_map(|tile| tile.components()) {
             let scope = vec![component.path().to_string()];
-            component.probe(&mut Look {
+            component.probe(&mut Reader {
                 scope,
-                looks: &mut looks,
+                readings: &mut readings,
             });
         }
     }
-    looks
+    readings
 }
 
 struct Mode {
@@ -184,16 +183,16 @@ const PLAIN: Mode = Mode {
     skip: true,
 };
 
-fn about() -> About {
-    About::new(1_000_000, vec!["numbers in a ring".into()])
+fn run_info() -> RunInfo {
+    RunInfo::new(1_000_000, vec!["numbers in a ring".into()])
 }
 
-/// Reads a dump, with cycles for times.
+/// Reads a dump with times in cycles.
 fn read(text: &str) -> Dump {
     Dump::read(text).by_cycle()
 }
 
-/// The dump of a run of so many cycles, and what it says of itself.
+/// Records a run of `cycles` cycles. Returns the dump and its summary.
 fn recorded(mode: &Mode, patterns: &[&str], window: &str, cycles: u64) -> (String, Summary) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.vcd");
@@ -207,7 +206,7 @@ fn recorded(mode: &Mode, patterns: &[&str], window: &str, cycles: u64) -> (Strin
         }
     }
     let selection = Selection::new(patterns, window).expect("a selection");
-    let mut waveform = Waveform::create(&file, &selection, &about(), &mut clock).expect("a file");
+    let mut waveform = Waveform::create(&file, &selection, &run_info(), &mut clock).expect("a file");
     let stop = clock.run(Cycle(cycles), |now| waveform.collect(now).is_err());
     assert_eq!(stop, Stop::Limit);
     let summary = waveform.finish(clock.now()).expect("a file");
@@ -215,8 +214,8 @@ fn recorded(mode: &Mode, patterns: &[&str], window: &str, cycles: u64) -> (Strin
 }
 
 #[test]
-fn any_window_shows_what_looking_after_every_cycle_shows() {
-    let looks = looked_at(2000);
+fn values_of_any_window_match_the_components_after_every_cycle() {
+    let readings = read_every_cycle(2000);
     for (from, to) in [
         (0, 2000),
         (1, 2),
@@ -230,13 +229,13 @@ fn any_window_shows_what_looking_after_every_cycle_shows() {
         let dump = read(&text);
         assert_eq!((dump.start, dump.end), (from, to.min(2000)), "{from}..{to}");
         assert!(summary.reached);
-        assert_eq!(dump.signals.len(), looks.len());
+        assert_eq!(dump.signals.len(), readings.len());
         for signal in &dump.signals {
-            let looked = &looks[&signal.path];
+            let expected = &readings[&signal.path];
             for cycle in from..to.min(2000) {
                 assert_eq!(
                     signal.at(cycle),
-                    looked[cycle as usize],
+                    expected[cycle as usize],
                     "{} in cycle {cycle} of {from}..{to}",
                     signal.path
                 );
@@ -246,7 +245,7 @@ fn any_window_shows_what_looking_after_every_cycle_shows() {
 }
 
 #[test]
-fn selected_signals_are_as_in_the_whole_dump() {
+fn selected_signals_match_the_whole_dump() {
     let (whole, _) = recorded(&PLAIN, &[], "..", 1000);
     let (part, _) = recorded(&PLAIN, &["ring.tile[1].node[*].parity[0]", "**.passed"], "..", 1000);
     let (whole, part) = (read(&whole), read(&part));
@@ -279,7 +278,7 @@ fn file_is_the_same_for_any_quantum_threads_order_and_skipping() {
 }
 
 #[test]
-fn window_never_reached_everything_is_unknown() {
+fn no_signal_has_a_value_if_the_window_is_not_reached() {
     let (text, summary) = recorded(&PLAIN, &["*"], "5000..", 300);
     let dump = read(&text);
     assert!(!summary.reached && summary.changes == 0);
@@ -288,11 +287,11 @@ fn window_never_reached_everything_is_unknown() {
 }
 
 #[test]
-fn waveform_dropped_in_mid_run_leaves_a_readable_file() {
+fn waveform_dropped_during_a_run_leaves_a_readable_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.vcd");
     let mut clock = ring();
-    let mut waveform = Waveform::create(&file, &Selection::all(), &about(), &mut clock).expect("a file");
+    let mut waveform = Waveform::create(&file, &Selection::all(), &run_info(), &mut clock).expect("a file");
     clock.run(Cycle(450), |now| waveform.collect(now).is_err());
     drop(waveform);
     let (whole, _) = recorded(&PLAIN, &[], "..", 450);
@@ -303,13 +302,13 @@ fn waveform_dropped_in_mid_run_leaves_a_readable_file() {
 }
 
 #[test]
-fn watching_changes_no_cycle() {
+fn recording_changes_no_cycle() {
     let (mut watched, mut alone) = (ring(), ring());
     let folder = tempfile::tempdir().expect("a folder");
     let mut waveform = Waveform::create(
         &folder.path().join("a.vcd"),
         &Selection::new(&["*"], "50..60").expect("a window"),
-        &about(),
+        &run_info(),
         &mut watched,
     )
     .expect("a file");
@@ -324,22 +323,22 @@ fn watching_changes_no_cycle() {
 }
 
 #[test]
-fn pattern_that_selects_nothing_is_refused_before_any_file_is_made() {
+fn pattern_without_a_match_is_refused_before_a_file_is_created() {
     let folder = tempfile::tempdir().expect("a folder");
     let selection = Selection::new(&["ring.tile[3]"], "..").expect("a pattern");
-    let refused = Waveform::create(&folder.path().join("a.vcd"), &selection, &about(), &mut ring());
+    let refused = Waveform::create(&folder.path().join("a.vcd"), &selection, &run_info(), &mut ring());
     assert!(matches!(refused, Err(WaveError::NoMatch { .. })));
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 
 #[test]
-fn folder_that_is_not_there_is_named() {
-    let refused = Waveform::create("no/such/run.vcd".as_ref(), &Selection::all(), &about(), &mut ring());
+fn missing_folder_is_named() {
+    let refused = Waveform::create("no/such/run.vcd".as_ref(), &Selection::all(), &run_info(), &mut ring());
     let text = refused.err().expect("no such folder").to_string();
     assert!(text.starts_with("cannot write no/such/run.vcd: "), "{text}");
 }
 
-/// Counts, and breaks an invariant of its own in a cycle.
+/// Counts cycles, and breaks an invariant in cycle 137.
 struct Fragile(Path, u64);
 
 impl warpwave_hw::warm::Warm for Fragile {}
@@ -364,17 +363,17 @@ impl Component for Fragile {
 }
 
 #[test]
-fn broken_invariant_in_mid_quantum_the_flight_recorder_has_the_cycles_up_to_it() {
+fn flight_recorder_has_the_cycles_up_to_a_broken_invariant() {
     let mut tile = TileBuilder::new();
     let slot = tile.slot();
     tile.fill(&slot, Fragile(Path::root("gpu").child("fragile"), 0));
     let mut clock = Clock::new(vec![tile.build()]);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("last.vcd");
-    let mut waveform = Waveform::watch_flight(&Selection::all(), &about(), &mut clock, 50).expect("signals");
+    let mut waveform = Waveform::watch_flight(&Selection::all(), &run_info(), &mut clock, 50).expect("signals");
     let run = std::panic::AssertUnwindSafe(|| clock.run(Cycle(1000), |now| waveform.collect(now).is_err()));
     assert!(std::panic::catch_unwind(run).is_err());
-    assert_eq!(waveform.rescue(&mut clock).expect("memory"), Cycle(136));
+    assert_eq!(waveform.collect_after_panic(&mut clock).expect("memory"), Cycle(136));
     let written = waveform.write_flight(&file, "broken_invariant").expect("a file");
     assert_eq!(written, Some(Cycle(87)..Cycle(137)));
     let dump = read(&fs::read_to_string(&file).expect("a file"));

@@ -1,26 +1,26 @@
-//! What is written keeps to the dialect, and two readers that know nothing of us read it.
+//! Two independent readers, the crates `vcd` and `wellen`, read back what the writer wrote.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use warpwave_waveforms::signal::{Kind, Signal};
 use warpwave_waveforms::sink::Sink;
-use warpwave_waveforms::vcd::{Axis, writer::Writer};
+use warpwave_waveforms::vcd::{TimeAxis, writer::VcdWriter};
 
 mod dump;
 
 use dump::{Dump, check_dialect};
 
-/// For each path, from which time on which value.
+/// The changes of each signal, by path: time and value.
 type Waves = BTreeMap<String, Vec<(u64, Option<u64>)>>;
 
-/// Signals, first values, and for some cycles new values of some signals.
+/// A random run. The first step has the initial values. A step has the cycles since the last one and all values.
 #[derive(Debug, Clone)]
 struct Run {
     signals: Vec<Signal>,
     start: u64,
     steps: Vec<(u64, Vec<Option<u64>>)>,
-    axis: Axis,
+    axis: TimeAxis,
 }
 
 fn runs() -> impl Strategy<Value = Run> {
@@ -32,8 +32,8 @@ fn runs() -> impl Strategy<Value = Run> {
         1 => Just(Kind::Real),
     ];
     let axis = prop_oneof![
-        Just(Axis::Cycles),
-        (1000u64..3_000_000).prop_map(|khz| Axis::Time { khz })
+        Just(TimeAxis::Cycles),
+        (1000u64..3_000_000).prop_map(|khz| TimeAxis::Real { khz })
     ];
     (
         prop::collection::vec((0usize..4, 0usize..3, kind, any::<bool>()), 1..200),
@@ -56,11 +56,11 @@ fn runs() -> impl Strategy<Value = Run> {
 
 fn signal(n: usize, (sm, warp, kind, is_alias): (usize, usize, Kind, bool)) -> Signal {
     let mut signal = Signal::new(&format!("gpu.sm[{sm}].warp[{warp}].signal_{n}"), kind);
-    signal.also_in = is_alias.then(|| vec!["gpu".into(), format!("sm[{sm}]"), "bus".into()]);
+    signal.alias_scope = is_alias.then(|| vec!["gpu".into(), format!("sm[{sm}]"), "bus".into()]);
     signal
 }
 
-/// A value as a signal can have it: real numbers are eighths, and always there.
+/// Fits a value to a signal. Real numbers are eighths and never missing.
 fn fit(signal: &Signal, value: Option<u64>) -> Option<u64> {
     match signal.kind {
         Kind::Real => Some(((value.unwrap_or(0) & 0xffff) as f64 / 8.0).to_bits()),
@@ -68,10 +68,10 @@ fn fit(signal: &Signal, value: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Writes the run as a recorder would, changes only, and says what it was.
+/// Writes the changes of a run. Returns the dump and the expected changes of each signal.
 fn write(run: &Run) -> (String, Waves) {
     let mut file = Vec::new();
-    let mut writer = Writer::new(&mut file, &["a run".into()], run.axis, &run.signals).expect("memory");
+    let mut writer = VcdWriter::new(&mut file, &["a run".into()], run.axis, &run.signals).expect("memory");
     let mut now = run.start;
     let first = run.signals.iter().zip(&run.steps[0].1);
     let mut values: Vec<Option<u64>> = first.map(|(signal, value)| fit(signal, *value)).collect();
@@ -93,7 +93,7 @@ fn write(run: &Run) -> (String, Waves) {
     let mut all: Waves = clock(run.axis, run.start, now);
     for (signal, wave) in run.signals.iter().zip(waves) {
         let alias = signal
-            .also_in
+            .alias_scope
             .as_ref()
             .map(|scope| format!("{}.{}", scope.join("."), signal.name));
         all.extend(alias.map(|alias| (alias, wave.clone())));
@@ -102,8 +102,8 @@ fn write(run: &Run) -> (String, Waves) {
     (String::from_utf8(file).expect("text"), all)
 }
 
-/// The clock and its cycles, which come with every dump.
-fn clock(axis: Axis, start: u64, last: u64) -> Waves {
+/// The clock and the count of its cycles.
+fn clock(axis: TimeAxis, start: u64, last: u64) -> Waves {
     let edges = (start..=last).flat_map(|cycle| [(axis.rise(cycle), Some(1)), (axis.fall(cycle), Some(0))]);
     let cycles = (start..=last).map(|cycle| (axis.rise(cycle), Some(cycle)));
     [

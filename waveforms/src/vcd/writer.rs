@@ -1,67 +1,72 @@
 //! Writes a value change dump.
 //!
-//! Signals are named by their place in the list given at the start. Text is gathered and goes out a mebibyte at a time, always
-//! whole lines, so that a file left behind by a run that broke off can be read.
+//! A signal is named by its index in the list given at the start. Text is buffered and written in blocks of about 1 MiB. A block
+//! ends with a whole line, so a file can be read if the run breaks off.
 
 use std::io::{self, Write};
 
-use super::Axis;
+use super::TimeAxis;
 use crate::signal::{Kind, Scope, Signal};
 use crate::sink::Sink;
 
-/// Text gathered before it is written.
+/// Size of a block of text, in bytes.
 const BLOCK: usize = 1 << 20;
 
-/// Places of the clock and of the count of its cycles among the codes, which they come first of.
+// Indices into the list of identifier codes.
 const CLOCK: usize = 0;
 const CYCLE: usize = 1;
 const FIRST_SIGNAL: usize = 2;
 
-/// The eight digits of every byte.
+/// The eight binary digits of every byte.
 static DIGITS: [[u8; 8]; 256] = digits();
 
-/// Writes the header at once, then values as they come.
-pub struct Writer<W: Write> {
+/// A VCD file or stream. The header is written when it is created.
+pub struct VcdWriter<W: Write> {
     out: W,
     text: Vec<u8>,
-    codes: Vec<Code>,
-    axis: Axis,
+    codes: Vec<IdCode>,
+    axis: TimeAxis,
+    /// The cycle of the last change.
     at: Option<u64>,
+    /// Bytes written to `out`.
     written: u64,
 }
 
-/// A signal's identifier with the line's end, ready to copy.
+/// The identifier code of a signal with the line end, ready to copy.
 #[derive(Clone, Copy)]
-struct Code {
+struct IdCode {
     text: [u8; 6],
     len: u8,
-    form: Form,
-    no_value: u8,
+    form: ValueForm,
+    /// The digit of a missing value.
+    undefined: u8,
 }
 
-/// How a value is written.
+/// The syntax of a value change.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ValueForm {
     Bit,
     Vector,
     Real,
 }
 
-impl<W: Write> Writer<W> {
-    /// Writes the header: `about`, a comment each; the states' names; scopes and signals, with the clock in the outermost scope of
-    /// the first one.
-    pub fn new(out: W, about: &[String], axis: Axis, signals: &[Signal]) -> io::Result<Self> {
-        let mut writer = Writer {
+impl<W: Write> VcdWriter<W> {
+    /// Writes the header: `comments`, the names of states, the scopes and the signals. The clock is in the first scope.
+    ///
+    /// # Errors
+    /// If `out` cannot be written, as in all other calls.
+    pub fn new(out: W, comments: &[String], axis: TimeAxis, signals: &[Signal]) -> io::Result<Self> {
+        let mut writer = VcdWriter {
             out,
             text: Vec::with_capacity(BLOCK + BLOCK / 4),
-            codes: codes(signals),
+            codes: id_codes(signals),
             axis,
             at: None,
             written: 0,
         };
         writer.line(&format!("$version warpwave {} $end", env!("CARGO_PKG_VERSION")))?;
-        writer.line(&format!("$comment {} $end", axis.in_words()))?;
-        for line in about {
+        writer.line(&format!("$comment {} $end", axis.description()))?;
+        for line in comments {
             writer.line(&format!("$comment {} $end", line.replace('$', "")))?;
         }
         for line in state_names(signals) {
@@ -98,30 +103,35 @@ impl<W: Write> Writer<W> {
         self.line("$upscope $end")
     }
 
-    /// As [`Sink::change`], for callers that know the format.
+    /// Writes a change of a signal.
     ///
     /// # Panics
-    /// If `at` lies before the last change.
+    /// If `at` is before the last change.
     #[inline]
-    pub fn put(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()> {
+    fn put(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()> {
         if self.at != Some(at) {
             self.advance(at)?;
         }
         self.value(FIRST_SIGNAL + signal as usize, value);
-        if self.text.len() < BLOCK { Ok(()) } else { self.spill() }
+        if self.text.len() < BLOCK {
+            Ok(())
+        } else {
+            self.write_block()
+        }
     }
 
     #[inline]
-    fn value(&mut self, place: usize, value: Option<u64>) {
-        let code = self.codes[place];
+    fn value(&mut self, index: usize, value: Option<u64>) {
+        let code = self.codes[index];
         match (value, code.form) {
-            (Some(value), Form::Vector) => self.number(value),
-            (Some(value), Form::Bit) => self.text.push(b'0' + (value & 1) as u8),
-            (Some(value), Form::Real) => self.real(f64::from_bits(value)),
-            (None, Form::Real) => self.real(0.0),
-            (None, Form::Bit) => self.text.push(code.no_value),
-            (None, Form::Vector) => self.text.extend_from_slice(&[b'b', code.no_value, b' ']),
+            (Some(value), ValueForm::Vector) => self.number(value),
+            (Some(value), ValueForm::Bit) => self.text.push(b'0' + (value & 1) as u8),
+            (Some(value), ValueForm::Real) => self.real(f64::from_bits(value)),
+            (None, ValueForm::Real) => self.real(0.0),
+            (None, ValueForm::Bit) => self.text.push(code.undefined),
+            (None, ValueForm::Vector) => self.text.extend_from_slice(&[b'b', code.undefined, b' ']),
         }
+        // A copy of fixed size is faster than one of `len` bytes.
         let end = self.text.len() + usize::from(code.len);
         self.text.extend_from_slice(&code.text);
         self.text.truncate(end);
@@ -132,7 +142,7 @@ impl<W: Write> Writer<W> {
         self.text.extend_from_slice(format!("r{value} ").as_bytes());
     }
 
-    /// `b101 `: the digits from the highest one on, eight at a time.
+    /// Writes `b101 `: the binary digits without leading zeros, eight at a time.
     #[inline]
     fn number(&mut self, value: u64) {
         let digits = (64 - (value | 1).leading_zeros()) as usize;
@@ -146,7 +156,7 @@ impl<W: Write> Writer<W> {
         self.text.push(b' ');
     }
 
-    /// Goes on to the rising edge that begins cycle `at`, over the edges between.
+    /// Writes the clock edges up to the rising edge of cycle `at`.
     fn advance(&mut self, at: u64) -> io::Result<()> {
         if let Some(last) = self.at {
             assert!(last < at, "cycle {at}: a value change after cycle {last}");
@@ -154,7 +164,7 @@ impl<W: Write> Writer<W> {
                 self.fall(cycle);
                 self.rise(cycle + 1);
                 if self.text.len() >= BLOCK {
-                    self.spill()?;
+                    self.write_block()?;
                 }
             }
             self.fall(at - 1);
@@ -175,27 +185,31 @@ impl<W: Write> Writer<W> {
         self.value(CLOCK, Some(0));
     }
 
-    /// `#123`.
+    /// Writes a time, such as `#123`.
     fn time(&mut self, at: u64) {
-        let (mut digits, mut place, mut rest) = ([b'0'; 20], 20, at);
-        while rest > 0 || place == 20 {
-            place -= 1;
-            digits[place] = b'0' + (rest % 10) as u8;
+        let (mut digits, mut first, mut rest) = ([b'0'; 20], 20, at);
+        while rest > 0 || first == 20 {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
         self.text.push(b'#');
-        self.text.extend_from_slice(&digits[place..]);
+        self.text.extend_from_slice(&digits[first..]);
         self.text.push(b'\n');
     }
 
     fn line(&mut self, line: &str) -> io::Result<()> {
         self.text.extend_from_slice(line.as_bytes());
         self.text.push(b'\n');
-        if self.text.len() < BLOCK { Ok(()) } else { self.spill() }
+        if self.text.len() < BLOCK {
+            Ok(())
+        } else {
+            self.write_block()
+        }
     }
 
     #[cold]
-    fn spill(&mut self) -> io::Result<()> {
+    fn write_block(&mut self) -> io::Result<()> {
         let text = std::mem::take(&mut self.text);
         let result = self.out.write_all(&text);
         self.written += text.len() as u64;
@@ -204,21 +218,21 @@ impl<W: Write> Writer<W> {
         result
     }
 
-    /// Writes out what is gathered.
+    /// Writes the buffered text to the file.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.spill()?;
+        self.write_block()?;
         self.out.flush()
     }
 }
 
-impl<W: Write + Send> Sink for Writer<W> {
+impl<W: Write + Send> Sink for VcdWriter<W> {
     /// # Panics
-    /// If it is not one value for each signal.
+    /// If `values` does not have one value for each signal.
     fn begin(&mut self, at: u64, values: &[Option<u64>]) -> io::Result<()> {
         assert_eq!(
             values.len() + FIRST_SIGNAL,
             self.codes.len(),
-            "a dump gives every signal its value"
+            "a dump begins with a value of every signal"
         );
         self.at = Some(at);
         self.time(self.axis.rise(at));
@@ -236,8 +250,8 @@ impl<W: Write + Send> Sink for Writer<W> {
         self.put(at, signal, value)
     }
 
-    /// Stamps the end, so that the last values are visible, and writes everything out.
     fn finish(&mut self, at: u64) -> io::Result<()> {
+        // Viewers draw up to the last time. So the dump ends with a time after the last values.
         if let Some(last) = self.at
             && last < at
         {
@@ -256,20 +270,20 @@ impl<W: Write + Send> Sink for Writer<W> {
     }
 }
 
-/// A code for the clock, its count and every signal. What tells of issue changes most and has the shortest of the rest.
-fn codes(signals: &[Signal]) -> Vec<Code> {
+/// The codes of the clock, the count of cycles and all signals. Signals of instruction issue change most and get the shortest codes.
+fn id_codes(signals: &[Signal]) -> Vec<IdCode> {
     let mut rank: Vec<usize> = (0..signals.len()).collect();
     rank.sort_by_key(|&n| !signals[n].name.starts_with("issue"));
-    let mut codes = vec![code(CLOCK, Kind::Bit); FIRST_SIGNAL + signals.len()];
-    codes[CYCLE] = code(CYCLE, Kind::Vector(48));
+    let mut codes = vec![id_code(CLOCK, Kind::Bit); FIRST_SIGNAL + signals.len()];
+    codes[CYCLE] = id_code(CYCLE, Kind::Vector(48));
     for (rank, n) in rank.into_iter().enumerate() {
-        codes[FIRST_SIGNAL + n] = code(FIRST_SIGNAL + rank, signals[n].kind);
+        codes[FIRST_SIGNAL + n] = id_code(FIRST_SIGNAL + rank, signals[n].kind);
     }
     codes
 }
 
-/// Printable characters, the lowest place first: 94 codes of one character, then of two.
-fn code(n: usize, kind: Kind) -> Code {
+/// Code number `n`: printable characters, the lowest digit first. There are 94 codes of one character, then codes of two.
+fn id_code(n: usize, kind: Kind) -> IdCode {
     let (mut text, mut len, mut rest) = ([0; 6], 0, n);
     loop {
         text[len] = b'!' + (rest % 94) as u8;
@@ -280,19 +294,19 @@ fn code(n: usize, kind: Kind) -> Code {
         rest = rest / 94 - 1;
     }
     text[len] = b'\n';
-    Code {
+    IdCode {
         text,
         len: len as u8 + 1,
         form: match (kind, kind.width()) {
-            (Kind::Real, _) => Form::Real,
-            (_, 1) => Form::Bit,
-            _ => Form::Vector,
+            (Kind::Real, _) => ValueForm::Real,
+            (_, 1) => ValueForm::Bit,
+            _ => ValueForm::Vector,
         },
-        no_value: kind.no_value(),
+        undefined: kind.undefined_digit(),
     }
 }
 
-/// `states of NAME: 0 idle, 1 busy`, once for each pair of name and states.
+/// Comments such as `states of NAME: 0 idle, 1 busy`, one for each pair of name and states.
 fn state_names(signals: &[Signal]) -> Vec<String> {
     let mut seen: Vec<(&str, &[&str])> = Vec::new();
     for signal in signals {
@@ -313,6 +327,7 @@ fn state_names(signals: &[Signal]) -> Vec<String> {
     seen.iter().map(line).collect()
 }
 
+/// The table [`DIGITS`].
 const fn digits() -> [[u8; 8]; 256] {
     let mut table = [[b'0'; 8]; 256];
     let mut n = 0;
@@ -332,20 +347,20 @@ mod tests {
     }
 
     fn written(
-        axis: Axis,
+        axis: TimeAxis,
         signals: &[Signal],
-        write: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> io::Result<()>,
+        write: impl FnOnce(&mut VcdWriter<&mut Vec<u8>>) -> io::Result<()>,
     ) -> String {
         let mut file = Vec::new();
-        let mut writer = Writer::new(&mut file, &["about $this".into()], axis, signals).expect("memory");
+        let mut writer = VcdWriter::new(&mut file, &["about $this".into()], axis, signals).expect("memory");
         write(&mut writer).expect("memory");
         String::from_utf8(file).expect("text")
     }
 
     #[test]
-    fn whole_file_reads_as_the_format_says() {
+    fn whole_file_follows_the_format() {
         let mut pc = signal("pc", Kind::Vector(32));
-        pc.also_in = Some(vec!["top".into(), "bus".into()]);
+        pc.alias_scope = Some(vec!["top".into(), "bus".into()]);
         let state = Kind::State(&["idle", "busy", "done"]);
         let signals = [
             signal("valid", Kind::Bit),
@@ -355,7 +370,7 @@ mod tests {
             signal("ipc", Kind::Real),
             signal("issued", Kind::Bit),
         ];
-        let text = written(Axis::Cycles, &signals, |writer| {
+        let text = written(TimeAxis::Cycles, &signals, |writer| {
             let half = 0.5f64.to_bits();
             writer.begin(2, &[Some(0), None, Some(1), None, Some(half), None])?;
             writer.change(4, 0, Some(1))?;
@@ -366,7 +381,7 @@ mod tests {
         });
         let expected = "\
 $version warpwave 0.1.0 $end
-$comment 10 time units are one cycle of the core clock: the ruler in ns reads as the cycle $end
+$comment 10 time units are one cycle of the core clock: the ruler in ns shows cycles $end
 $comment about this $end
 $comment states of state: 0 idle, 1 busy, 2 done $end
 $timescale 100 ps $end
@@ -429,8 +444,8 @@ b110 \"
     }
 
     #[test]
-    fn real_time_of_two_thirds_of_a_nanosecond_a_cycle_is_rounded_down_and_never_drifts() {
-        let axis = Axis::Time { khz: 1_500_000 };
+    fn real_times_are_rounded_down_and_do_not_drift() {
+        let axis = TimeAxis::Real { khz: 1_500_000 };
         assert_eq!(
             [0, 1, 2, 3, 3_000_000].map(|cycle| axis.rise(cycle)),
             [0, 666, 1333, 2000, 2_000_000_000]
@@ -439,10 +454,10 @@ b110 \"
     }
 
     #[test]
-    fn every_width_of_number_is_written_as_the_standard_library_does() {
+    fn numbers_of_every_width_match_the_standard_library() {
         for shift in 0..64 {
             for value in [1 << shift, u64::MAX >> shift, 0x9e37_79b9_7f4a_7c15 >> shift] {
-                let text = written(Axis::Cycles, &[signal("n", Kind::Vector(64))], |writer| {
+                let text = written(TimeAxis::Cycles, &[signal("n", Kind::Vector(64))], |writer| {
                     writer.change(0, 0, Some(value))?;
                     writer.flush()
                 });
@@ -452,10 +467,10 @@ b110 \"
     }
 
     #[test]
-    fn codes_are_printable_distinct_and_short_first() {
+    fn codes_are_printable_distinct_and_short_ones_come_first() {
         let codes: Vec<_> = (0..94 + 94 * 94 + 500)
             .map(|n| {
-                let code = code(n, Kind::Bit);
+                let code = id_code(n, Kind::Bit);
                 code.text[..code.len as usize - 1].to_vec()
             })
             .collect();
@@ -468,8 +483,8 @@ b110 \"
 
     #[test]
     #[should_panic(expected = "cycle 4: a value change after cycle 5")]
-    fn time_going_back_panics() {
-        written(Axis::Cycles, &[signal("n", Kind::Bit)], |writer| {
+    fn change_before_the_last_one_panics() {
+        written(TimeAxis::Cycles, &[signal("n", Kind::Bit)], |writer| {
             writer.change(5, 0, None)?;
             writer.change(4, 0, None)
         });

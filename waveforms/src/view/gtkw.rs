@@ -1,28 +1,28 @@
-//! The save file of GTKWave.
+//! GTKWave's save file.
 //!
-//! GTKWave drops a row silently if its name differs from the declared one, so rows are made from the same table as the dump.
+//! GTKWave drops a row without a message if its name differs from the declaration. So rows use the same list of signals as the dump.
 
 use std::fmt::Write as _;
 
-use super::Span;
-use super::layout::{Item, Layout, Look, Row};
-use super::names::Lists;
-use crate::file::About;
+use super::ViewRange;
+use super::layout::{Format, Item, Layout, SignalRow};
+use super::names::NameTables;
+use crate::file::RunInfo;
 use crate::signal::{Kind, Signal};
 
-/// Most rows laid out; what is beyond is still in the viewer's tree.
+/// The largest number of rows. Other signals are still in the viewer's tree.
 pub const MAX_ROWS: usize = 4000;
 
-/// Letters for markers.
+/// Markers that GTKWave can show, one for each letter.
 const MARKERS: usize = 26;
 
-/// Width of the picture in points, less the names' and the values': what a window of 1600 points leaves.
-const POINTS: f64 = 1100.0;
+/// Width of the waves in a window of 1600 points, in points. Names and values take the rest.
+const WAVE_WIDTH: f64 = 1100.0;
 
-/// Cycles shown around an event.
-const AROUND: u64 = 2_000;
+/// Cycles shown before an event. A quarter of them are shown after it.
+const CYCLES_BEFORE_EVENT: u64 = 2_000;
 
-/// Flags of a trace in a save file: how a value is shown, what a group line does.
+/// Flags of the lines in a save file. GTKWave's source names the bits.
 mod flag {
     pub const HEX: &str = "@22";
     pub const DECIMAL: &str = "@24";
@@ -30,42 +30,44 @@ mod flag {
     pub const NAMED: &str = "@2022";
     pub const CURVE: &str = "@88024";
     pub const CURVE_OF_REAL: &str = "@88420";
-    /// A blank line that a curve above is drawn into.
+    /// A blank line. The curve above extends into it.
     pub const MORE_HEIGHT: &str = "@20000";
     pub const COMMENT: &str = "@200";
+    /// The begin and the end of an open group.
     pub const OPEN: [&str; 2] = ["@800200", "@1000200"];
+    /// The begin and the end of a closed group.
     pub const CLOSED: [&str; 2] = ["@c00200", "@1401200"];
 }
 
-/// Names of files, relative to the save file.
-pub struct Files<'a> {
+/// File names, relative to the save file.
+pub struct FileNames<'a> {
     /// The dump.
     pub dump: &'a str,
-    /// What the other files' names begin with.
+    /// The begin of the other names.
     pub stem: &'a str,
 }
 
-/// The text of the save file.
-pub fn text(
+/// Returns the text of the save file.
+pub fn save_file(
     layout: &Layout,
     signals: &[Signal],
-    lists: &Lists<'_>,
-    files: &Files<'_>,
-    about: &About,
-    span: &Span,
+    tables: &NameTables<'_>,
+    files: &FileNames<'_>,
+    run: &RunInfo,
+    range: &ViewRange,
 ) -> String {
     let top = &signals[0].scope[0];
-    let Files { dump, stem } = files;
-    let mut save = Save {
+    let FileNames { dump, stem } = files;
+    let mut save = SaveFile {
         signals,
-        lists,
+        tables,
         stem,
         text: format!("[dumpfile] \"{dump}\"\n[savefile] \"{stem}.gtkw\"\n[size] 1600 1000\n[sst_width] 30\n"),
         rows: 0,
         flag: "",
     };
     save.text += "[signals_width] 260\n[sst_expanded] 0\n";
-    save.window(about, span);
+    save.window(run, range);
     let _ = writeln!(save.text, "[treeopen] {top}.\n@24\n{top}.cycle[47:0]");
     layout.0.iter().for_each(|item| save.item(item));
     if layout.n_rows() > save.rows {
@@ -75,42 +77,42 @@ pub fn text(
     save.text
 }
 
-/// A save file in the making.
-struct Save<'a> {
+/// A save file that is being written.
+struct SaveFile<'a> {
     signals: &'a [Signal],
-    lists: &'a Lists<'a>,
+    tables: &'a NameTables<'a>,
     stem: &'a str,
     text: String,
     rows: usize,
-    /// The flag that holds for the next row.
+    /// The flag in force. GTKWave applies it to all rows up to the next flag.
     flag: &'static str,
 }
 
-impl Save<'_> {
-    /// Zoom, the markers and their names, and the part shown: all of the run, or what is around the event. GTKWave counts in the
-    /// unit of the timescale, whatever stands before it: ps.
-    fn window(&mut self, about: &About, span: &Span) {
-        let time = |cycle: u64| about.axis.shown_ps(cycle);
-        let (start, end) = match &span.event {
+impl SaveFile<'_> {
+    /// Writes the visible cycles, the zoom and the markers.
+    fn window(&mut self, run: &RunInfo, range: &ViewRange) {
+        // GTKWave counts in the unit of the timescale without its factor: in ps.
+        let time = |cycle: u64| run.axis.viewer_ps(cycle);
+        let (start, end) = match &range.event {
             Some(event) => (
-                span.start.0.max(event.at.0.saturating_sub(AROUND)),
-                span.end.0.min(event.at.0 + AROUND / 4),
+                range.start.0.max(event.at.0.saturating_sub(CYCLES_BEFORE_EVENT)),
+                range.end.0.min(event.at.0 + CYCLES_BEFORE_EVENT / 4),
             ),
-            None => (span.start.0, span.end.0),
+            None => (range.start.0, range.end.0),
         };
         let units = (time(end) - time(start)).max(1) as f64;
-        let zoom = (units / POINTS).log2();
-        let marks = span.marks();
+        let zoom = (units / WAVE_WIDTH).log2();
+        let markers = range.shown_markers();
         let _ = write!(self.text, "[timestart] {}\n*-{:.6}", time(start), zoom.max(0.0));
-        let first = marks.first().map_or(-1, |mark| time(mark.at.0) as i64);
-        let _ = write!(self.text, " {first}");
+        let cursor = markers.first().map_or(-1, |marker| time(marker.at.0) as i64);
+        let _ = write!(self.text, " {cursor}");
         for n in 0..MARKERS {
-            let at = marks.get(n).map_or(-1, |mark| time(mark.at.0) as i64);
+            let at = markers.get(n).map_or(-1, |marker| time(marker.at.0) as i64);
             let _ = write!(self.text, " {at}");
         }
         self.text.push('\n');
-        for (letter, mark) in (b'A'..=b'Z').zip(&marks) {
-            let _ = writeln!(self.text, "[markername] {}{}", char::from(letter), mark.name);
+        for (letter, marker) in (b'A'..=b'Z').zip(&markers) {
+            let _ = writeln!(self.text, "[markername] {}{}", char::from(letter), marker.name);
         }
     }
 
@@ -132,29 +134,29 @@ impl Save<'_> {
         }
     }
 
-    fn row(&mut self, row: &Row) {
+    fn row(&mut self, row: &SignalRow) {
         self.rows += 1;
         let signal = &self.signals[row.signal];
-        let list = self.lists.of(signal).filter(|_| row.look == Look::Named);
-        let flag = match row.look {
-            Look::Named if list.is_some() => flag::NAMED,
-            Look::Named | Look::Hex => flag::HEX,
-            Look::Binary => flag::BINARY,
-            Look::Decimal => flag::DECIMAL,
-            Look::Curve if signal.kind == Kind::Real => flag::CURVE_OF_REAL,
-            Look::Curve => flag::CURVE,
+        let table = self.tables.of(signal).filter(|_| row.format == Format::Named);
+        let flag = match row.format {
+            Format::Named if table.is_some() => flag::NAMED,
+            Format::Named | Format::Hex => flag::HEX,
+            Format::Binary => flag::BINARY,
+            Format::Decimal => flag::DECIMAL,
+            Format::Curve if signal.kind == Kind::Real => flag::CURVE_OF_REAL,
+            Format::Curve => flag::CURVE,
         };
         if self.flag != flag {
             let _ = writeln!(self.text, "{flag}");
         }
         self.flag = flag;
-        if let Some(list) = list {
-            let _ = writeln!(self.text, "^1 {}.names/{}.txt", self.stem, list.name);
+        if let Some(table) = table {
+            let _ = writeln!(self.text, "^1 {}.names/{}.txt", self.stem, table.name);
             self.flag = "";
         }
-        let path = format!("{}.{}", signal.scope.join("."), signal.declared());
+        let path = format!("{}.{}", signal.scope.join("."), signal.declared_name());
         let _ = writeln!(self.text, "+{{{}}} {path}", row.label);
-        if row.look == Look::Curve {
+        if row.format == Format::Curve {
             let _ = write!(self.text, "{}\n-\n", flag::MORE_HEIGHT);
             self.flag = "";
         }

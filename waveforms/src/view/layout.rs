@@ -1,63 +1,68 @@
-//! How a run is laid out, whatever the viewer: groups by what a person looks for, rows with a way to show them.
+//! The layout of a dump, for any viewer: groups of rows, and the format of each row.
 //!
-//! Of every SM first what tells most: its curves, its top stall, what is issued, what memory does, the states of some warps. Then,
-//! closed, all the rest: schedulers, warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks, L1, links.
-//! Then front, crossbar, L2, HBM.
+//! 1. For each SM a summary: curves, the top stall, issued instructions, the state of memory, and the warps of the first sub-core.
+//! 2. For each SM closed groups: schedulers, other warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks, L1,
+//!    CTAs, links.
+//! 3. Closed groups of the front end, the crossbar, the L2 and the HBM.
+//!
+//! Only the group of the first SM is open at first.
 
-use crate::curves::is_warp_state;
+use crate::derived::is_warp_state;
 use crate::signal::{Kind, Scope, Signal};
 
-/// How a row shows its values.
+/// The format of a row's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Look {
-    /// Names from a list.
+pub enum Format {
+    /// Names from a [`NameTable`](super::names::NameTable).
     Named,
-    /// Digits.
+    /// Binary digits.
     Binary,
-    /// A place or a mask.
+    /// Hex digits, for an address or a mask.
     Hex,
-    /// A count.
+    /// A decimal number, for a count.
     Decimal,
-    /// A curve.
+    /// A curve over time.
     Curve,
 }
 
-/// A row.
+/// A row with one signal.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row {
-    /// The signal's place.
+pub struct SignalRow {
+    /// The index of the signal.
     pub signal: usize,
-    /// What it is called here.
+    /// The text beside the row.
     pub label: String,
-    /// How it is shown.
-    pub look: Look,
+    /// The format of the values.
+    pub format: Format,
 }
 
-/// What stands below each other.
+/// A row, or a group of items.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Item {
     /// A row.
-    Row(Row),
+    Row(SignalRow),
     /// A group.
     Group {
-        /// Its title.
+        /// The title.
         label: String,
-        /// Whether it is open at first.
+        /// True if the viewer opens the group at first.
         is_open: bool,
-        /// What is in it.
+        /// The items inside.
         items: Vec<Item>,
     },
 }
 
-/// All rows, in groups.
+/// All items from top to bottom.
 pub struct Layout(pub Vec<Item>);
 
-/// The group of the pipes: all scopes of a sub-core but these.
+/// The title of the group of pipes.
 const PIPES: &str = "pipes";
-const NO_PIPES: [&str; 3] = ["scheduler", "dispatch", "link"];
 
-/// The groups of an SM: a title and the scopes in it.
-const PARTS: [(&str, &[&str]); 7] = [
+/// Scopes of a sub-core that are no pipes.
+const NOT_PIPES: [&str; 3] = ["scheduler", "dispatch", "link"];
+
+/// The closed groups of an SM: title and scopes.
+const SM_GROUPS: [(&str, &[&str]); 7] = [
     ("dispatch and collectors", &["dispatch"]),
     (PIPES, &[]),
     ("LSU and coalescer", &["lsu"]),
@@ -67,11 +72,11 @@ const PARTS: [(&str, &[&str]); 7] = [
     ("links", &["link"]),
 ];
 
-/// The groups of what lies below the SMs.
-const BELOW: [(&str, &str); 3] = [("crossbar", "xbar"), ("L2", "l2_slice"), ("HBM", "channel")];
+/// The groups of the memory system: title and scope.
+const MEMORY_GROUPS: [(&str, &str); 3] = [("crossbar", "xbar"), ("L2", "l2_slice"), ("HBM", "channel")];
 
-/// What is seen of an SM at first, and what it is called.
-const AT_A_GLANCE: [(&str, &str, &str); 5] = [
+/// Signals in the summary of an SM: scope, name and label.
+const SUMMARY: [(&str, &str, &str); 5] = [
     ("lsu", "answer_age", "request latency"),
     ("lsu", "pending", "requests pending"),
     ("shared", "banks", "shared banks"),
@@ -79,7 +84,7 @@ const AT_A_GLANCE: [(&str, &str, &str); 5] = [
     ("l1", "mshr_sectors", "L1 sectors missing"),
 ];
 
-/// Signals of which a curve says more than digits.
+/// Names of integer signals that are shown as curves.
 const CURVES: [&str; 7] = [
     "n_stalled",
     "answer_age",
@@ -91,18 +96,18 @@ const CURVES: [&str; 7] = [
 ];
 
 impl Layout {
-    /// The layout of these signals; each is in it once.
+    /// Lays out the signals. Each has one row.
     pub fn new(signals: &[Signal]) -> Layout {
-        let tree = Scope::tree_of_first(signals);
-        let mut maker = Maker {
+        let tree = Scope::tree_without_aliases(signals);
+        let mut builder = LayoutBuilder {
             signals,
             sm_is_open: true,
         };
-        let items = tree.scopes.iter().flat_map(|top| maker.top(top)).collect();
+        let items = tree.scopes.iter().flat_map(|top| builder.top(top)).collect();
         Layout(items)
     }
 
-    /// Rows in all.
+    /// The number of rows in all groups.
     pub fn n_rows(&self) -> usize {
         fn rows(items: &[Item]) -> usize {
             let each = items.iter().map(|item| match item {
@@ -115,14 +120,15 @@ impl Layout {
     }
 }
 
-struct Maker<'a> {
+/// Builds the items of a layout.
+struct LayoutBuilder<'a> {
     signals: &'a [Signal],
-    /// Whether the next SM is the first one.
+    /// True before the first SM, the only one whose group is open.
     sm_is_open: bool,
 }
 
-impl Maker<'_> {
-    /// The outermost scope is no group.
+impl LayoutBuilder<'_> {
+    /// The items of the outermost scope, which has no group of its own.
     fn top(&mut self, top: &Scope) -> Vec<Item> {
         let mut items: Vec<Item> = top.signals.iter().map(|&n| self.row(n)).collect();
         let (sms, others): (Vec<_>, Vec<_>) = top.scopes.iter().partition(|scope| has_sm(scope));
@@ -131,19 +137,19 @@ impl Maker<'_> {
         }
         for scope in others
             .iter()
-            .filter(|scope| !BELOW.iter().any(|(_, name)| is_called(&scope.name, name)))
+            .filter(|scope| !MEMORY_GROUPS.iter().any(|(_, name)| is_called(&scope.name, name)))
         {
-            items.extend(self.plain(scope, &scope.name));
+            items.extend(self.scope_group(scope, &scope.name));
         }
-        for (title, name) in BELOW {
+        for (title, name) in MEMORY_GROUPS {
             let parts = others.iter().filter(|scope| is_called(&scope.name, name));
-            let parts = parts.filter_map(|scope| self.plain(scope, &scope.name)).collect();
+            let parts = parts.filter_map(|scope| self.scope_group(scope, &scope.name)).collect();
             items.extend(group(title, false, parts));
         }
         items
     }
 
-    /// The SMs in a scope, and whatever else is in it.
+    /// The items of a scope with SMs inside.
     fn sms(&mut self, scope: &Scope, path: &str) -> Vec<Item> {
         if is_sm(scope) {
             return self.sm(scope, path).into_iter().collect();
@@ -155,7 +161,7 @@ impl Maker<'_> {
         items
     }
 
-    /// What tells most, in order; the warps of the first sub-core; then everything by part, closed.
+    /// The group of an SM: the summary, then a closed group for each part.
     fn sm(&mut self, sm: &Scope, path: &str) -> Option<Item> {
         let is_open = std::mem::replace(&mut self.sm_is_open, false);
         let subcores: Vec<&Scope> = sm
@@ -165,19 +171,20 @@ impl Maker<'_> {
             .collect();
         let mut items: Vec<Item> = sm.signals.iter().map(|&n| self.row(n)).collect();
         items.extend(self.instructions(&subcores));
-        items.extend(self.at_a_glance(sm));
+        items.extend(self.summary(sm));
         let (first, others) = self.warps(&subcores);
         items.extend(first);
         items.extend(self.schedulers(&subcores));
         items.extend(others);
-        for (title, names) in PARTS {
+        for (title, names) in SM_GROUPS {
             let is_part = |scope: &&Scope| names.iter().any(|name| is_called(&scope.name, name));
             let mut inside = Vec::new();
             for (n, subcore) in subcores.iter().enumerate() {
-                let is_pipe = |scope: &&Scope| !NO_PIPES.iter().any(|name| is_called(&scope.name, name));
+                let is_pipe = |scope: &&Scope| !NOT_PIPES.iter().any(|name| is_called(&scope.name, name));
                 let is_here = |scope: &&Scope| if title == PIPES { is_pipe(scope) } else { is_part(scope) };
                 let parts = subcore.scopes.iter().filter(is_here);
-                inside.extend(parts.filter_map(|scope| self.plain(scope, &format!("sub-core {n} {}", scope.name))));
+                inside
+                    .extend(parts.filter_map(|scope| self.scope_group(scope, &format!("sub-core {n} {}", scope.name))));
             }
             for scope in sm.scopes.iter().filter(is_part) {
                 inside.extend(self.contents(scope));
@@ -185,15 +192,15 @@ impl Maker<'_> {
             items.extend(group(title, false, inside));
         }
         let is_known = |scope: &Scope| {
-            let mut names = PARTS.iter().flat_map(|(_, names)| names.iter());
+            let mut names = SM_GROUPS.iter().flat_map(|(_, names)| names.iter());
             scope.name.starts_with("subcore[") || names.any(|name| is_called(&scope.name, name))
         };
         let others = sm.scopes.iter().filter(|scope| !is_known(scope));
-        items.extend(others.filter_map(|scope| self.plain(scope, &scope.name)));
+        items.extend(others.filter_map(|scope| self.scope_group(scope, &scope.name)));
         group(path, is_open, items)
     }
 
-    /// What each scheduler issues, as text.
+    /// The instructions that each scheduler issues, as text.
     fn instructions(&self, subcores: &[&Scope]) -> Vec<Item> {
         let mut items = Vec::new();
         for (n, scheduler) in schedulers(subcores) {
@@ -203,7 +210,8 @@ impl Maker<'_> {
         items
     }
 
-    fn at_a_glance(&self, sm: &Scope) -> Vec<Item> {
+    /// The rows of [`SUMMARY`].
+    fn summary(&self, sm: &Scope) -> Vec<Item> {
         let find = |&(scope, name, label): &(&str, &str, &str)| {
             let scope = sm.scopes.iter().find(|inner| inner.name == scope)?;
             let signal = scope
@@ -212,9 +220,10 @@ impl Maker<'_> {
                 .find(|&&signal| self.signals[signal].name == name)?;
             Some(self.labelled(*signal, label.into()))
         };
-        AT_A_GLANCE.iter().filter_map(find).collect()
+        SUMMARY.iter().filter_map(find).collect()
     }
 
+    /// The other signals of the schedulers.
     fn schedulers(&self, subcores: &[&Scope]) -> Option<Item> {
         let mut items = Vec::new();
         for (n, scheduler) in schedulers(subcores) {
@@ -225,13 +234,13 @@ impl Maker<'_> {
         group("schedulers", false, items)
     }
 
-    /// A row with the state of each warp, those of the first sub-core apart; then the rest of each warp.
+    /// Two groups: the states of the warps in the first sub-core, and all other signals of warps.
     fn warps(&self, subcores: &[&Scope]) -> (Option<Item>, Option<Item>) {
         let (mut first, mut items, mut more) = (None, Vec::new(), Vec::new());
         for (n, scheduler) in schedulers(subcores) {
             let mut states = Vec::new();
             for warp in &scheduler.scopes {
-                // GTKWave takes a dot for the end of a scope.
+                // No dot between the numbers: GTKWave would cut the label there.
                 let label = warp.name.replace("warp[", &format!("warp {n}-")).replace(']', "");
                 let is_state = |&&signal: &&usize| is_warp_state(&self.signals[signal]);
                 let (state, others): (Vec<usize>, Vec<usize>) = warp.signals.iter().partition(is_state);
@@ -255,7 +264,7 @@ impl Maker<'_> {
         self.signals[signal].kind == Kind::Code
     }
 
-    fn is_at_a_glance(&self, signal: usize) -> bool {
+    fn is_in_summary(&self, signal: usize) -> bool {
         let signal = &self.signals[signal];
         let is_in = |scope: &str| signal.scope.last().is_some_and(|last| last == scope);
         let is_below_sm = signal
@@ -264,55 +273,61 @@ impl Maker<'_> {
             .rev()
             .nth(1)
             .is_some_and(|scope| scope.starts_with("sm["));
-        let known = AT_A_GLANCE
+        let known = SUMMARY
             .iter()
             .any(|&(scope, name, _)| is_in(scope) && signal.name == name);
         is_below_sm && known
     }
 
-    /// A scope as it is declared, less what is seen at a glance.
-    fn plain(&self, scope: &Scope, label: &str) -> Option<Item> {
+    /// The group of a scope and its inner scopes, without the signals of the summary.
+    fn scope_group(&self, scope: &Scope, label: &str) -> Option<Item> {
         group(label, false, self.contents(scope))
     }
 
+    /// The items of a scope, without the signals of the summary.
     fn contents(&self, scope: &Scope) -> Vec<Item> {
-        let signals = scope.signals.iter().filter(|&&signal| !self.is_at_a_glance(signal));
+        let signals = scope.signals.iter().filter(|&&signal| !self.is_in_summary(signal));
         let mut items: Vec<Item> = signals.map(|&n| self.row(n)).collect();
-        items.extend(scope.scopes.iter().filter_map(|inner| self.plain(inner, &inner.name)));
+        items.extend(
+            scope
+                .scopes
+                .iter()
+                .filter_map(|inner| self.scope_group(inner, &inner.name)),
+        );
         items
     }
 
     fn labelled(&self, signal: usize, label: String) -> Item {
-        Item::Row(Row {
+        Item::Row(SignalRow {
             label,
-            ..self.a_row(signal)
+            ..self.signal_row(signal)
         })
     }
 
     fn row(&self, signal: usize) -> Item {
-        Item::Row(self.a_row(signal))
+        Item::Row(self.signal_row(signal))
     }
 
-    fn a_row(&self, n: usize) -> Row {
+    fn signal_row(&self, n: usize) -> SignalRow {
         let signal = &self.signals[n];
-        Row {
+        SignalRow {
             signal: n,
             label: signal.name.clone(),
-            look: look(signal),
+            format: format_of(signal),
         }
     }
 }
 
 /// The schedulers of sub-cores, each with its number.
 fn schedulers<'a>(subcores: &'a [&'a Scope]) -> impl Iterator<Item = (usize, &'a Scope)> {
-    let of = |(n, subcore): (usize, &&'a Scope)| {
+    let scheduler = |(n, subcore): (usize, &&'a Scope)| {
         let found = subcore.scopes.iter().find(|scope| scope.name == "scheduler");
         found.map(|scheduler| (n, scheduler))
     };
-    subcores.iter().enumerate().filter_map(of)
+    subcores.iter().enumerate().filter_map(scheduler)
 }
 
-/// Whether a scope's name is that, numbered or not.
+/// True if a scope has this name, with or without an index.
 fn is_called(scope: &str, name: &str) -> bool {
     scope == name || scope.strip_prefix(name).is_some_and(|rest| rest.starts_with('['))
 }
@@ -325,7 +340,7 @@ fn has_sm(scope: &Scope) -> bool {
     is_sm(scope) || scope.scopes.iter().any(has_sm)
 }
 
-/// A group, if anything is in it.
+/// A group. `None` if it has no items.
 fn group(label: &str, is_open: bool, items: Vec<Item>) -> Option<Item> {
     (!items.is_empty()).then(|| Item::Group {
         label: label.into(),
@@ -334,19 +349,19 @@ fn group(label: &str, is_open: bool, items: Vec<Item>) -> Option<Item> {
     })
 }
 
-/// States by name, bits and lanes in binary, places in hex, what is left and narrow is a count.
-fn look(signal: &Signal) -> Look {
-    let is_place = ["pc", "addr", "mask", "line", "payload", "active", "lanes"]
+/// The format of a signal, by its kind and name.
+fn format_of(signal: &Signal) -> Format {
+    let is_address_or_mask = ["pc", "addr", "mask", "line", "payload", "active", "lanes"]
         .iter()
         .any(|word| signal.name.contains(word));
     match signal.kind {
-        // A viewer draws one wire as a level, whatever it means.
-        kind if kind.states().is_some() && kind.width() == 1 => Look::Binary,
-        Kind::State(_) | Kind::Code => Look::Named,
-        Kind::Real => Look::Curve,
-        _ if CURVES.contains(&signal.name.as_str()) => Look::Curve,
-        Kind::Bit => Look::Binary,
-        kind if is_place || kind.width() > 32 => Look::Hex,
-        _ => Look::Decimal,
+        // Viewers draw a signal of one bit as a level, without a name.
+        kind if kind.states().is_some() && kind.width() == 1 => Format::Binary,
+        Kind::State(_) | Kind::Code => Format::Named,
+        Kind::Real => Format::Curve,
+        _ if CURVES.contains(&signal.name.as_str()) => Format::Curve,
+        Kind::Bit => Format::Binary,
+        kind if is_address_or_mask || kind.width() > 32 => Format::Hex,
+        _ => Format::Decimal,
     }
 }

@@ -1,4 +1,4 @@
-//! Names of values: the lists that tell a viewer what a number means, and in which colour to show it.
+//! Tables of names and colours, so that a viewer shows `barrier` and not 2.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use warpwave_hw::probe::CODE_WIDTH;
 
 use crate::signal::{Kind, Signal, state_width};
 
-/// Colours by what a state says: X11's name for GTKWave, and as Surfer wants it. States of rest have none.
+/// Colours of states: an X11 name for GTKWave and an RGB value for Surfer. States without activity have none.
 const COLOURS: &[(&[&str], &str, &str)] = &[
     (&["idle", "empty", "none", "closed"], "", ""),
     (&["selected", "hit", "read", "open", "1_pass"], "SeaGreen", "2e8b57"),
@@ -39,54 +39,55 @@ const COLOURS: &[(&[&str], &str, &str)] = &[
     (&["drain", "sleeping"], "Gray45", "737373"),
 ];
 
-/// Colour of a state that is not in the table.
-const OTHER: (&str, &str) = ("DarkSlateGray", "2f4f4f");
+/// The colour of a state that is not in the table.
+const OTHER_COLOUR: (&str, &str) = ("DarkSlateGray", "2f4f4f");
 
-/// The names of the values of one kind of signal.
-pub struct List<'a> {
-    /// What the files of it are called.
+/// The names of a signal's values. Signals with the same name and states share a table.
+pub struct NameTable<'a> {
+    /// The name of its files.
     pub name: String,
-    /// Bits of a value.
+    /// The width of a value, in bits.
     pub width: u32,
     kind: Kind,
-    /// Values from 0 on.
+    /// The names of the values from 0 on.
     texts: Vec<&'a str>,
 }
 
-/// All lists of a run.
-pub struct Lists<'a>(pub Vec<List<'a>>);
+/// All tables of a run.
+pub struct NameTables<'a>(pub Vec<NameTable<'a>>);
 
-impl<'a> Lists<'a> {
-    /// A list for each pair of name and states, the second of a name with a number, and one for the instructions.
+impl<'a> NameTables<'a> {
+    /// Creates a table for each pair of signal name and states, and one for the instructions. A second table of the same name gets
+    /// a number.
     pub fn new(signals: &[Signal], code: &'a [String]) -> Self {
-        let mut lists = Lists(Vec::new());
+        let mut tables = NameTables(Vec::new());
         for signal in signals {
             match signal.kind {
-                _ if lists.place(signal).is_some() => {}
+                _ if tables.index_of(signal).is_some() => {}
                 Kind::State(names) => {
-                    let same = lists
+                    let same = tables
                         .0
                         .iter()
-                        .filter(|list| is_called(&list.name, &signal.name))
+                        .filter(|table| is_called(&table.name, &signal.name))
                         .count();
                     let name = match same {
                         0 => signal.name.clone(),
                         n => format!("{}.{}", signal.name, n + 1),
                     };
-                    lists.add(name, state_width(names), signal.kind, names.to_vec());
+                    tables.add(name, state_width(names), signal.kind, names.to_vec());
                 }
                 Kind::Code if !code.is_empty() => {
                     let texts = code.iter().map(String::as_str).collect();
-                    lists.add("instructions".into(), CODE_WIDTH, Kind::Code, texts);
+                    tables.add("instructions".into(), CODE_WIDTH, Kind::Code, texts);
                 }
                 _ => {}
             }
         }
-        lists
+        tables
     }
 
     fn add(&mut self, name: String, width: u32, kind: Kind, texts: Vec<&'a str>) {
-        self.0.push(List {
+        self.0.push(NameTable {
             name,
             width,
             kind,
@@ -94,31 +95,31 @@ impl<'a> Lists<'a> {
         });
     }
 
-    fn place(&self, signal: &Signal) -> Option<usize> {
-        let tells = |list: &List<'_>| {
-            list.kind == signal.kind && (signal.kind == Kind::Code || is_called(&list.name, &signal.name))
+    fn index_of(&self, signal: &Signal) -> Option<usize> {
+        let fits = |table: &NameTable<'_>| {
+            table.kind == signal.kind && (signal.kind == Kind::Code || is_called(&table.name, &signal.name))
         };
-        self.0.iter().position(tells)
+        self.0.iter().position(fits)
     }
 
-    /// The list that tells of a signal's values.
-    pub fn of(&self, signal: &Signal) -> Option<&List<'a>> {
-        self.place(signal).map(|place| &self.0[place])
+    /// The table of a signal, if its values have names.
+    pub fn of(&self, signal: &Signal) -> Option<&NameTable<'a>> {
+        self.index_of(signal).map(|index| &self.0[index])
     }
 }
 
-/// Whether a list is that of a name, numbered or not.
-fn is_called(list: &str, name: &str) -> bool {
-    list == name || list.rsplit_once('.').is_some_and(|(list, _)| list == name)
+/// True if a table has this name, with or without a number.
+fn is_called(table: &str, name: &str) -> bool {
+    table == name || table.rsplit_once('.').is_some_and(|(table, _)| table == name)
 }
 
-impl List<'_> {
-    /// For GTKWave, `VALUE ?colour?NAME`, a line each; the value as it is shown: in hex, with all its digits.
-    pub fn translation(&self) -> String {
+impl NameTable<'_> {
+    /// A translate file for GTKWave: lines of the form `VALUE ?colour?NAME`. The value has all its hex digits, as GTKWave shows it.
+    pub fn translate_file(&self) -> String {
         let digits = self.width.div_ceil(4) as usize;
         let mut out = String::new();
         for (n, text) in self.texts.iter().enumerate() {
-            let colour = match self.colour(text).0 {
+            let colour = match self.colours(text).0 {
                 "" => String::new(),
                 colour => format!("?{colour}?"),
             };
@@ -127,11 +128,11 @@ impl List<'_> {
         out
     }
 
-    /// For Surfer, a header and `VALUE[#colour] NAME`, a line each.
-    pub fn mapping(&self) -> String {
+    /// A mapping file for Surfer: a header and lines of the form `VALUE[#colour] NAME`.
+    pub fn mapping_file(&self) -> String {
         let mut out = format!("Name = {}\nBits = {}\n", self.name, self.width);
         for (n, text) in self.texts.iter().enumerate() {
-            let colour = match self.colour(text).1 {
+            let colour = match self.colours(text).1 {
                 "" => String::new(),
                 colour => format!("[#{colour}]"),
             };
@@ -140,12 +141,13 @@ impl List<'_> {
         out
     }
 
-    fn colour(&self, text: &str) -> (&'static str, &'static str) {
+    /// The colours of a value, for GTKWave and for Surfer.
+    fn colours(&self, text: &str) -> (&'static str, &'static str) {
         if self.kind == Kind::Code {
             return ("", "");
         }
         let known = COLOURS.iter().find(|(states, ..)| states.contains(&text));
-        known.map_or(OTHER, |&(_, gtkwave, surfer)| (gtkwave, surfer))
+        known.map_or(OTHER_COLOUR, |&(_, gtkwave, surfer)| (gtkwave, surfer))
     }
 }
 
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_and_instructions_are_listed_once_each_with_digits_as_shown() {
+    fn each_list_of_states_and_the_instructions_have_one_table() {
         let (warp, tag) = (
             Kind::State(&["selected", "barrier", "odd"]),
             Kind::State(&["idle", "hit"]),
@@ -167,10 +169,10 @@ mod tests {
             Signal::new("sm.issue_pc", Kind::Vector(32)),
         ];
         let code = ["MOV R1, R2".to_owned(), "EXIT".to_owned()];
-        let lists = Lists::new(&signals, &code);
-        let names: Vec<_> = lists.0.iter().map(|list| list.name.as_str()).collect();
+        let tables = NameTables::new(&signals, &code);
+        let names: Vec<_> = tables.0.iter().map(|table| table.name.as_str()).collect();
         assert_eq!(names, ["state", "state.2", "instructions"]);
-        let of = |n: usize| lists.of(&signals[n]).map(|list| list.name.as_str());
+        let of = |n: usize| tables.of(&signals[n]).map(|table| table.name.as_str());
         assert_eq!(
             [0, 1, 2, 3, 4].map(of),
             [
@@ -182,13 +184,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            lists.0[0].translation(),
+            tables.0[0].translate_file(),
             "0 ?SeaGreen?selected\n1 ?Purple3?barrier\n2 ?DarkSlateGray?odd\n"
         );
         assert_eq!(
-            lists.0[1].mapping(),
+            tables.0[1].mapping_file(),
             "Name = state.2\nBits = 1\n0x0 idle\n0x1[#2e8b57] hit\n"
         );
-        assert_eq!(lists.0[2].translation(), "000000 MOV R1, R2\n000001 EXIT\n");
+        assert_eq!(tables.0[2].translate_file(), "000000 MOV R1, R2\n000001 EXIT\n");
     }
 }

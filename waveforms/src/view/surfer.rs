@@ -2,27 +2,33 @@
 
 use std::fmt::Write as _;
 
-use super::Span;
-use super::layout::{Item, Layout, Look, Row};
-use super::names::Lists;
-use crate::file::About;
+use super::ViewRange;
+use super::layout::{Format, Item, Layout, SignalRow};
+use super::names::NameTables;
+use crate::file::RunInfo;
 use crate::signal::{Kind, Signal};
 
 /// The text of the command file.
-pub fn text(layout: &Layout, signals: &[Signal], lists: &Lists<'_>, about: &About, span: &Span) -> String {
+pub fn command_file(
+    layout: &Layout,
+    signals: &[Signal],
+    tables: &NameTables<'_>,
+    run: &RunInfo,
+    range: &ViewRange,
+) -> String {
     let mut text = format!("variable_add {}.cycle\n", signals[0].scope[0]);
     let mut commands = Commands {
         signals,
-        lists,
+        tables,
         text: &mut text,
     };
     layout.0.iter().for_each(|item| commands.item(item));
-    for mark in span.marks() {
+    for marker in range.shown_markers() {
         let _ = writeln!(
             text,
             "cursor_set {}\nmarker_set {}",
-            about.axis.rise(mark.at.0),
-            mark.name
+            run.axis.rise(marker.at.0),
+            marker.name
         );
     }
     text + "zoom_fit\n"
@@ -30,7 +36,7 @@ pub fn text(layout: &Layout, signals: &[Signal], lists: &Lists<'_>, about: &Abou
 
 struct Commands<'a> {
     signals: &'a [Signal],
-    lists: &'a Lists<'a>,
+    tables: &'a NameTables<'a>,
     text: &'a mut String,
 }
 
@@ -51,14 +57,14 @@ impl Commands<'_> {
         }
     }
 
-    fn row(&mut self, row: &Row) {
+    fn row(&mut self, row: &SignalRow) {
         let signal = &self.signals[row.signal];
-        let format = match (self.lists.of(signal), row.look) {
-            (Some(list), _) => list.name.as_str(),
+        let format = match (self.tables.of(signal), row.format) {
+            (Some(table), _) => table.name.as_str(),
             _ if signal.kind == Kind::Real => "",
-            (_, Look::Hex | Look::Named) => "Hexadecimal",
-            (_, Look::Decimal | Look::Curve) => "Unsigned",
-            (_, Look::Binary) => "",
+            (_, Format::Hex | Format::Named) => "Hexadecimal",
+            (_, Format::Decimal | Format::Curve) => "Unsigned",
+            (_, Format::Binary) => "",
         };
         let _ = writeln!(self.text, "variable_add {}", signal.path());
         if !format.is_empty() {

@@ -1,0 +1,281 @@
+//! Signals of each SM that are derived from the signals of its components.
+//!
+//! | signal | value |
+//! |---|---|
+//! | `ipc` | instructions issued per cycle, mean of the last [`INTERVAL`] cycles |
+//! | `occupancy` | resident warps per warp slot, mean of the last [`INTERVAL`] cycles |
+//! | `lanes` | active lanes per issued instruction, mean of the last [`INTERVAL`] cycles |
+//! | `top_stall` | the most frequent stall reason among the warps; the states of [`NOT_STALLED`] do not count |
+//! | `n_stalled` | warps with that stall reason |
+
+use warpwave_hw::time::Cycle;
+
+use crate::recorder::Change;
+use crate::signal::{Kind, Signal};
+
+/// Length of the interval of a mean, in cycles. A power of two, so that means are exact.
+pub const INTERVAL: u64 = 64;
+
+/// States of a warp slot that are no stall. `empty` is a slot without a warp.
+pub const NOT_STALLED: [&str; 3] = ["not_selected", "selected", "empty"];
+
+/// The mean of a sum of signals over an interval.
+struct Mean {
+    /// Index of the derived signal.
+    signal: u32,
+    /// The sum of the input signals now.
+    sum: u64,
+    /// The sum over all cycles of the interval before `since`.
+    area: u64,
+    since: u64,
+    denominator: Denominator,
+    /// The last value, as the bits of an `f64`.
+    value: u64,
+}
+
+/// The divisor of an area.
+#[derive(Clone, Copy)]
+enum Denominator {
+    /// The largest possible area: cycles of the interval times the largest sum.
+    Constant(f64),
+    /// The area of the mean before this one in the list.
+    PreviousArea,
+}
+
+impl Mean {
+    fn change(&mut self, now: u64, from: Option<u64>, to: Option<u64>) {
+        self.area += self.sum * (now - self.since);
+        self.since = now;
+        self.sum = self.sum + to.unwrap_or(0) - from.unwrap_or(0);
+    }
+
+    /// Ends the interval and returns its area.
+    fn end_interval(&mut self, now: u64) -> u64 {
+        self.change(now, None, None);
+        std::mem::take(&mut self.area)
+    }
+}
+
+/// The most frequent stall reason of one SM.
+struct TopStall {
+    /// Index of `top_stall`. The next index is `n_stalled`.
+    signal: u32,
+    names: &'static [&'static str],
+    /// Warps in each state.
+    counts: Vec<u32>,
+    /// The last values of both signals.
+    values: (Option<u64>, Option<u64>),
+}
+
+impl TopStall {
+    fn change(&mut self, from: Option<u64>, to: Option<u64>) {
+        if let Some(state) = from {
+            self.counts[state as usize] -= 1;
+        }
+        if let Some(state) = to {
+            self.counts[state as usize] += 1;
+        }
+    }
+
+    /// The most frequent stall reason and its count. Of equal counts the first state wins.
+    fn top(&self) -> (Option<u64>, Option<u64>) {
+        let is_stall = |state: &usize| self.counts[*state] > 0 && !NOT_STALLED.contains(&self.names[*state]);
+        let states = (0..self.names.len()).filter(is_stall);
+        let top = states.max_by_key(|&state| (self.counts[state], std::cmp::Reverse(state)));
+        (
+            top.map(|state| state as u64),
+            Some(top.map_or(0, |state| u64::from(self.counts[state]))),
+        )
+    }
+}
+
+/// The use of a recorded signal.
+#[derive(Clone, Copy)]
+enum Input {
+    Unused,
+    /// A term of the sum of this mean.
+    Mean(usize),
+    /// The state of a warp slot, for this top stall.
+    WarpState(usize),
+}
+
+/// All derived signals.
+pub struct DerivedSignals {
+    /// The use of each recorded signal.
+    inputs: Vec<Input>,
+    means: Vec<Mean>,
+    stalls: Vec<TopStall>,
+    /// Indices of the top stalls with a change in this cycle.
+    changed_stalls: Vec<usize>,
+    /// The end of the current interval.
+    interval_end: Cycle,
+}
+
+impl DerivedSignals {
+    /// Appends the derived signals whose inputs are among `signals`. The first interval begins in cycle `start`.
+    pub fn new(signals: &mut Vec<Signal>, start: Cycle) -> DerivedSignals {
+        let mut derived = DerivedSignals {
+            inputs: vec![Input::Unused; signals.len()],
+            means: Vec::new(),
+            stalls: Vec::new(),
+            changed_stalls: Vec::new(),
+            interval_end: Cycle::NEVER,
+        };
+        for sm in sm_scopes(signals) {
+            derived.add_sm(&sm, signals);
+        }
+        derived.means.iter_mut().for_each(|mean| mean.since = start.0);
+        if !derived.means.is_empty() {
+            derived.interval_end = start + INTERVAL;
+        }
+        derived
+    }
+
+    fn add_sm(&mut self, sm: &[String], signals: &mut Vec<Signal>) {
+        let in_sm = |signal: &&Signal| signal.scope.starts_with(sm);
+        let n_before = self.means.len();
+        let slots = signals.iter().filter(in_sm).filter(|s| is_warp_state(s)).count();
+        let constant = |largest: usize| Denominator::Constant((INTERVAL * largest.max(1) as u64) as f64);
+        for (name, input, denominator) in [
+            ("ipc", "issue_valid", constant(1)),
+            ("lanes", "issue_lanes", Denominator::PreviousArea),
+            ("occupancy", "live_warps", constant(slots)),
+        ] {
+            let inputs = find_signals(signals, sm, |signal| signal.name == input);
+            let is_possible = match denominator {
+                Denominator::Constant(_) => slots > 0 || name == "ipc",
+                // Lanes are per issued instruction, so `ipc` must come before.
+                Denominator::PreviousArea => self.means.len() > n_before,
+            };
+            if !inputs.is_empty() && is_possible {
+                inputs
+                    .iter()
+                    .for_each(|&n| self.inputs[n] = Input::Mean(self.means.len()));
+                self.means.push(Mean {
+                    signal: add_signal(signals, sm, name, Kind::Real),
+                    sum: 0,
+                    area: 0,
+                    since: 0,
+                    denominator,
+                    value: 0f64.to_bits(),
+                });
+            }
+        }
+        let inputs = find_signals(signals, sm, is_warp_state);
+        let Some(names) = inputs.first().and_then(|&n| signals[n].kind.states()) else {
+            return;
+        };
+        inputs
+            .iter()
+            .for_each(|&n| self.inputs[n] = Input::WarpState(self.stalls.len()));
+        self.stalls.push(TopStall {
+            signal: add_signal(signals, sm, "top_stall", Kind::State(names)),
+            names,
+            counts: vec![0; names.len()],
+            values: (None, Some(0)),
+        });
+        add_signal(signals, sm, "n_stalled", Kind::Vector(8));
+    }
+
+    /// Reads the initial values of the inputs, and stores those of the derived signals. A mean begins with 0.
+    pub fn begin(&mut self, values: &mut [Option<u64>]) {
+        for (&input, &value) in self.inputs.iter().zip(values.iter()) {
+            match input {
+                Input::Unused => {}
+                Input::Mean(mean) => self.means[mean].sum += value.unwrap_or(0),
+                Input::WarpState(stall) => self.stalls[stall].change(None, value),
+            }
+        }
+        for mean in &self.means {
+            values[mean.signal as usize] = Some(mean.value);
+        }
+        for stall in &mut self.stalls {
+            stall.values = stall.top();
+            (values[stall.signal as usize], values[stall.signal as usize + 1]) = stall.values;
+        }
+    }
+
+    /// The next cycle in which a mean may change without a change of its inputs.
+    pub fn next(&self) -> Cycle {
+        self.interval_end
+    }
+
+    /// Notes a change of a recorded signal.
+    #[inline]
+    pub fn on_change(&mut self, now: Cycle, signal: u32, from: Option<u64>, to: Option<u64>) {
+        match self.inputs[signal as usize] {
+            Input::Unused => {}
+            Input::Mean(mean) => self.means[mean].change(now.0, from, to),
+            Input::WarpState(stall) => {
+                self.stalls[stall].change(from, to);
+                self.changed_stalls.push(stall);
+            }
+        }
+    }
+
+    /// Appends the changes of derived signals, after [`on_change`](Self::on_change) for all changes of the cycle.
+    pub fn take(&mut self, now: Cycle, changes: &mut Vec<Change>) {
+        let before = changes.len();
+        for stall in self.changed_stalls.drain(..) {
+            let stall = &mut self.stalls[stall];
+            let (state, count) = stall.top();
+            let (old_state, old_count) = std::mem::replace(&mut stall.values, (state, count));
+            changes.extend((state != old_state).then_some((stall.signal, state)));
+            changes.extend((count != old_count).then_some((stall.signal + 1, count)));
+        }
+        if now == self.interval_end {
+            self.interval_end = now + INTERVAL;
+            let mut previous_area = 0;
+            for mean in &mut self.means {
+                let area = mean.end_interval(now.0);
+                let value = match mean.denominator {
+                    Denominator::Constant(largest) => area as f64 / largest,
+                    Denominator::PreviousArea if previous_area == 0 => 0.0,
+                    Denominator::PreviousArea => area as f64 / previous_area as f64,
+                };
+                previous_area = area;
+                let value = value.to_bits();
+                if std::mem::replace(&mut mean.value, value) != value {
+                    changes.push((mean.signal, Some(value)));
+                }
+            }
+        }
+        // A sink takes the signals of a cycle in rising order.
+        changes[before..].sort_unstable_by_key(|change| change.0);
+    }
+}
+
+/// The scopes of all SMs, in the order of their first signals.
+fn sm_scopes(signals: &[Signal]) -> Vec<Vec<String>> {
+    let mut sms: Vec<Vec<String>> = Vec::new();
+    for signal in signals {
+        if let Some(n) = signal.scope.iter().position(|name| name.starts_with("sm["))
+            && !sms.iter().any(|sm| sm[..] == signal.scope[..=n])
+        {
+            sms.push(signal.scope[..=n].to_vec());
+        }
+    }
+    sms
+}
+
+/// True for the state of a warp slot.
+pub fn is_warp_state(signal: &Signal) -> bool {
+    signal.name == "state" && signal.scope.last().is_some_and(|scope| scope.starts_with("warp["))
+}
+
+/// The indices of the signals of an SM for which `matches` holds.
+fn find_signals(signals: &[Signal], sm: &[String], matches: impl Fn(&Signal) -> bool) -> Vec<usize> {
+    let matches = |n: &usize| signals[*n].scope.starts_with(sm) && matches(&signals[*n]);
+    (0..signals.len()).filter(matches).collect()
+}
+
+/// Appends a derived signal of an SM and returns its index.
+fn add_signal(signals: &mut Vec<Signal>, sm: &[String], name: &str, kind: Kind) -> u32 {
+    signals.push(Signal {
+        scope: sm.to_vec(),
+        name: name.into(),
+        kind,
+        alias_scope: None,
+    });
+    signals.len() as u32 - 1
+}
