@@ -12,7 +12,7 @@ use warpwave::bench::{Bench, Options};
 use warpwave::scenario::builtin;
 use warpwave::suite::median;
 use warpwave_components::preset;
-use warpwave_waveforms::file::About;
+use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::Waveform;
 
@@ -65,7 +65,7 @@ fn run(kernel: &str, share: u32, watch: Watch) -> f64 {
     let mut bench = Bench::new(&scenario, config).unwrap_or_else(|error| panic!("{kernel}: {error}"));
     let folder = tempfile::tempdir().expect("a folder");
     let selection = Selection::new(&SCOPES, "..").expect("patterns");
-    let about = About::new(1_000_000, Vec::new());
+    let about = RunInfo::new(1_000_000, Vec::new());
     let clock = bench.gpu_mut().clock_mut();
     let mut waveform = match watch {
         Watch::Nothing => None,

@@ -15,7 +15,7 @@ use warpwave_hw::clock::Clock;
 use warpwave_hw::error::SimError;
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
-use warpwave_waveforms::file::About;
+use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::Waveform;
 
@@ -192,7 +192,7 @@ fn run_watched(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outc
 }
 
 fn watch(file: &Path, clock: &mut Clock) -> Waveform {
-    let about = About::new(1_000_000, Vec::new());
+    let about = RunInfo::new(1_000_000, Vec::new());
     Waveform::create(file, &Selection::new(&["**"], "..").unwrap(), &about, clock).unwrap()
 }
 

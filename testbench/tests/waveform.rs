@@ -8,7 +8,7 @@ use std::process::Command;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::scenario::builtin;
 use warpwave_components::preset;
-use warpwave_waveforms::file::About;
+use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::Waveform;
 
@@ -21,9 +21,9 @@ use dump::Dump;
 fn record(scenario: &str, vcd: &Path) -> Run {
     let scenario = builtin::load(scenario).unwrap();
     let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
-    let about = About {
+    let about = RunInfo {
         code: bench.instructions().into(),
-        ..About::new(1_000_000, vec![scenario.name.clone()])
+        ..RunInfo::new(1_000_000, vec![scenario.name.clone()])
     };
     let clock = bench.gpu_mut().clock_mut();
     let mut waveform = Waveform::create(vcd, &Selection::all(), &about, clock).unwrap();

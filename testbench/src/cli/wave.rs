@@ -9,9 +9,9 @@ use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
 #[cfg(feature = "fst")]
 use warpwave_waveforms::file::create_fst;
-use warpwave_waveforms::file::{About, stem};
+use warpwave_waveforms::file::{RunInfo, stem};
 use warpwave_waveforms::select::Selection;
-use warpwave_waveforms::vcd::Axis;
+use warpwave_waveforms::vcd::TimeAxis;
 use warpwave_waveforms::waveform::Waveform;
 
 use super::args::{self, TraceTime};
@@ -113,7 +113,7 @@ impl Wave {
     pub fn rescue(&mut self, bench: &mut Bench<'_>) {
         let waveform = self.waveform.as_mut();
         let rescued = waveform.map_or(Ok(()), |waveform| {
-            waveform.rescue(bench.gpu_mut().clock_mut()).map(drop)
+            waveform.collect_after_panic(bench.gpu_mut().clock_mut()).map(drop)
         });
         let written = rescued
             .map_err(failure)
@@ -160,7 +160,7 @@ fn waveforms(args: &args::Run) -> impl Iterator<Item = &PathBuf> {
     not(feature = "fst"),
     allow(unused_variables, reason = "the other format needs no more than the waveform knows")
 )]
-fn add_files(args: &args::Run, about: &About, waveform: &mut Waveform) -> Result<(), Failure> {
+fn add_files(args: &args::Run, about: &RunInfo, waveform: &mut Waveform) -> Result<(), Failure> {
     if let Some(file) = &args.vcd {
         waveform.add_vcd(file).map_err(failure)?;
     }
@@ -188,7 +188,7 @@ fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> Result
     Ok(selection)
 }
 
-fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> About {
+fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> RunInfo {
     let config = bench.gpu().config();
     let khz = config.clocks.core_khz.into();
     let mut run = vec![format!("{} on {}", scenario.name, config.name)];
@@ -197,13 +197,13 @@ fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> About {
         run.push(format!("launch {index}: {name}, grid {blocks:?}, block {threads:?}"));
     }
     run.extend(args.set.iter().map(|(key, value)| format!("set {key} = {value}")));
-    About {
+    RunInfo {
         code: bench.instructions().into(),
         axis: match args.trace_time {
-            TraceTime::Cycles => Axis::Cycles,
-            TraceTime::Real => Axis::Time { khz },
+            TraceTime::Cycles => TimeAxis::Cycles,
+            TraceTime::Real => TimeAxis::Real { khz },
         },
-        ..About::new(khz, run)
+        ..RunInfo::new(khz, run)
     }
 }
 

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use warpwave_components::config::GpuConfig;
 use warpwave_components::sm::subcore::stall;
 use warpwave_hw::time::Cycle;
-use warpwave_waveforms::kanata::{self, Stage, Writer};
+use warpwave_waveforms::kanata::{self, KanataWriter, Stage};
 
 use crate::watch::pipeline::{Picture, Row, Step};
 
@@ -26,15 +26,15 @@ pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Resul
     rows.sort_by_key(|row| (row.begin(), row.issued(), row.sm, row.subcore));
     let name = |row: &Row, issued: Cycle| (row.sm, row.subcore, issued);
     let mut numbers = BTreeMap::new();
-    let mut writer = Writer::new(to)?;
+    let mut writer = KanataWriter::new(to)?;
     for row in rows {
         let needs = row.needs.iter().filter_map(|issued| numbers.get(&name(row, *issued)));
-        let number = writer.row(kanata::Row {
+        let number = writer.instruction(kanata::Instruction {
             thread: thread(row, config),
             label: label(picture, row),
             tooltip: tooltip(picture, row),
             stages: stages(row, config),
-            needs: needs.copied().collect(),
+            producers: needs.copied().collect(),
             flushed: false,
         })?;
         numbers.insert(name(row, row.issued()), number);

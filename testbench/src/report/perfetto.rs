@@ -20,7 +20,7 @@ use warpwave_components::proto::event::Request;
 use warpwave_components::proto::mem::Stage;
 use warpwave_components::sm::subcore::stall;
 use warpwave_hw::time::Cycle;
-use warpwave_waveforms::perfetto::{Args, Arrow, Track, Writer};
+use warpwave_waveforms::perfetto::{Args, FlowPoint, PerfettoWriter, Track};
 
 use crate::watch::pipeline::{Picture, Row, Step};
 use crate::watch::requests::{self, RequestId};
@@ -32,7 +32,7 @@ use units::Units;
 /// What the writer gives.
 pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Result<()> {
     let mut timeline = Timeline {
-        writer: Writer::new(to)?,
+        writer: PerfettoWriter::new(to)?,
         units: Units::new(config),
         picture,
         named: BTreeSet::new(),
@@ -61,7 +61,7 @@ fn gathered(row: &Row) -> Option<((u16, u8, Cycle), Cycle)> {
 }
 
 struct Timeline<'a, W> {
-    writer: Writer<W>,
+    writer: PerfettoWriter<W>,
     units: Units,
     picture: &'a Picture,
     /// Groups and tracks that have their names.
@@ -143,14 +143,14 @@ impl<W: Write> Timeline<'_, W> {
             ("pc", u64::from(request.pc).into()),
         ];
         let (begin, end) = (requests::begin(request), *last + *cycles);
-        self.writer.open(group, &name, path, begin, args)?;
+        self.writer.begin_span(group, &name, path, begin, args)?;
         for (stage, from, cycles) in stages {
             if cycles > 0 {
-                self.writer.open(group, &name, stage, from, &[])?;
-                self.writer.close(group, &name, stage, from + cycles)?;
+                self.writer.begin_span(group, &name, stage, from, &[])?;
+                self.writer.end_span(group, &name, stage, from + cycles)?;
             }
         }
-        self.writer.close(group, &name, path, end)?;
+        self.writer.end_span(group, &name, path, end)?;
         self.arrow(id, request)
     }
 
@@ -162,7 +162,7 @@ impl<W: Write> Timeline<'_, W> {
             return Ok(());
         };
         let warp = self.units.warp_slot(id.sm, request.subcore, request.warp);
-        self.writer.arrow(warp, &name, Arrow::Start, *issued)?;
+        self.writer.flow(warp, &name, FlowPoint::Start, *issued)?;
         for stage in [Stage::L1, Stage::L2, Stage::Hbm, Stage::Return] {
             let Some(at) = request.stamps.at(stage) else { continue };
             let (track, group, unit) = self.units.of_request(id.sm, request.line, stage);
@@ -173,11 +173,11 @@ impl<W: Write> Timeline<'_, W> {
                     .slice(track, &line, at, 1, &[("request", name.as_str().into())])?;
             }
             let point = if stage == Stage::Return {
-                Arrow::End
+                FlowPoint::End
             } else {
-                Arrow::Step
+                FlowPoint::Step
             };
-            self.writer.arrow(track, &name, point, at)?;
+            self.writer.flow(track, &name, point, at)?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use warpwave_components::proto::mem::Stage;
 use warpwave_hw::time::Cycle;
-use warpwave_waveforms::perfetto::Writer;
+use warpwave_waveforms::perfetto::PerfettoWriter;
 
 use super::units::Units;
 use crate::watch::pipeline::Picture;
@@ -24,7 +24,7 @@ const PLACES: [(&str, Stage, Stage); 3] = [
 type Steps = BTreeMap<Cycle, i64>;
 
 /// Writes all curves.
-pub fn write<W: Write>(to: &mut Writer<W>, picture: &Picture) -> io::Result<()> {
+pub fn write<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Result<()> {
     let mut issued = BTreeMap::<u16, BTreeMap<u64, u64>>::new();
     let mut resident = BTreeMap::<u16, Steps>::new();
     for row in &picture.rows {
@@ -77,7 +77,7 @@ fn lives(picture: &Picture) -> Vec<(u16, Cycle, Cycle)> {
         .collect()
 }
 
-fn requests<W: Write>(to: &mut Writer<W>, picture: &Picture) -> io::Result<()> {
+fn requests<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Result<()> {
     for (name, enter, leave) in PLACES {
         let mut curves = BTreeMap::<u16, Steps>::new();
         for (sm, _, request) in &picture.requests {
@@ -94,7 +94,7 @@ fn requests<W: Write>(to: &mut Writer<W>, picture: &Picture) -> io::Result<()> {
     Ok(())
 }
 
-fn curve<W: Write>(to: &mut Writer<W>, sm: u16, name: &str, steps: &Steps) -> io::Result<()> {
+fn curve<W: Write>(to: &mut PerfettoWriter<W>, sm: u16, name: &str, steps: &Steps) -> io::Result<()> {
     let mut value = 0;
     for (at, change) in steps.iter().filter(|(_, change)| **change != 0) {
         value += change;
