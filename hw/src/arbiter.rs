@@ -1,11 +1,11 @@
 //! A round-robin arbiter over a bit mask of requests.
 //!
 //! # Promises
-//! - The one granted is the first request at or after the place behind the last grant, so whoever keeps asking is served after
-//!   at most as many grants as there are others.
-//! - A choice alone changes nothing; with no request nothing changes.
+//! - A grant goes to the next request after the last grant, in the order of bits. So a request waits for at most one grant of each
+//!   other request.
+//! - [`choose`](RoundRobin::choose) changes nothing. [`grant`](RoundRobin::grant) without a request changes nothing.
 
-/// Whose turn it is, among up to 64.
+/// A round-robin arbiter for up to 64 requests.
 ///
 /// ```
 /// use warpwave_hw::arbiter::RoundRobin;
@@ -16,16 +16,17 @@
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RoundRobin {
+    /// The bit that has the turn.
     next: u32,
 }
 
 impl RoundRobin {
-    /// An arbiter whose first turn is bit 0's.
+    /// Creates an arbiter. Bit 0 has the first turn.
     pub const fn new() -> Self {
         RoundRobin { next: 0 }
     }
 
-    /// The request whose turn it is. The turn does not pass on: see [`RoundRobin::passed`].
+    /// The request that would be granted. The turn does not move: see [`RoundRobin::advance_past`].
     #[inline]
     pub fn choose(&self, requests: u64) -> Option<usize> {
         if requests == 0 {
@@ -35,17 +36,17 @@ impl RoundRobin {
         Some(((self.next + ahead) % 64) as usize)
     }
 
-    /// The choice was taken: the turn is with the one behind it.
+    /// Moves the turn to the bit after `chosen`.
     #[inline]
-    pub fn passed(&mut self, chosen: usize) {
+    pub fn advance_past(&mut self, chosen: usize) {
         self.next = (chosen as u32 + 1) % 64;
     }
 
-    /// Chooses, and passes the turn on.
+    /// Grants a request and moves the turn.
     #[inline]
     pub fn grant(&mut self, requests: u64) -> Option<usize> {
         let chosen = self.choose(requests)?;
-        self.passed(chosen);
+        self.advance_past(chosen);
         Some(chosen)
     }
 }
@@ -55,20 +56,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_ask_each_is_served_once_a_round() {
+    fn equal_requests_are_granted_once_per_round() {
         for n in [1, 2, 5, 63, 64] {
             let mut arbiter = RoundRobin::new();
             let all = u64::MAX >> (64 - n);
             let grants: Vec<_> = (0..3 * n).filter_map(|_| arbiter.grant(all)).collect();
             let expected: Vec<_> = (0..3 * n).map(|k| k % n).collect();
-            assert_eq!(grants, expected, "{n} ask");
+            assert_eq!(grants, expected, "{n} requests");
         }
     }
 
     #[test]
-    fn refused_choice_keeps_its_turn() {
+    fn choice_without_a_grant_keeps_its_turn() {
         let mut arbiter = RoundRobin::new();
-        arbiter.passed(2);
+        arbiter.advance_past(2);
         assert_eq!(arbiter.choose(0b11001), Some(3));
         assert_eq!(arbiter.choose(0b10001), Some(4));
         assert_eq!(arbiter.choose(0b00001), Some(0));
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_keeps_asking_waits_for_each_other_once_at_most() {
+    fn steady_request_waits_for_each_other_at_most_once() {
         let mut arbiter = RoundRobin::new();
         let mut others = 1u64;
         for _ in 0..200 {

@@ -1,6 +1,6 @@
-//! Masks: small sets of indices, one bit each, for loops that run every cycle. A wide set is a `bitvec`.
+//! Iterates over bit masks: sets of up to 64 indices, for loops that run in every cycle. A larger set is a `bitvec`.
 
-/// The indices of the bits set in `mask`, lowest first.
+/// Iterates over the indices of the bits set in `mask`, lowest first.
 ///
 /// ```
 /// use warpwave_hw::bits::ones;
@@ -13,7 +13,7 @@ pub fn ones(mask: impl Into<u64>) -> Ones {
     Ones(mask.into())
 }
 
-/// See [`ones`].
+/// The iterator of [`ones`].
 #[derive(Clone, Debug)]
 pub struct Ones(u64);
 

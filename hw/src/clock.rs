@@ -1,4 +1,4 @@
-//! The global clock: runs every tile for a window of cycles by itself, lets the tiles exchange messages, and goes on.
+//! The global clock: runs all tiles in windows of cycles, on one or more host threads.
 //!
 //! ```text
 //!   cycle          now      now+L     now+2L    now+3L    now+4L
@@ -8,8 +8,8 @@
 //!
 //! The *lookahead* L is the shortest latency of a link between two tiles, or the quantum if that is shorter. A message sent in cycle t is
 //! visible in cycle t + L at the earliest. A link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles
-//! run in turn: if one has run up to cycle t, the other may run up to t + L. A window covers 2 L cycles. When no tile has anything to
-//! do, the clock jumps.
+//! run in turn: if one has run up to cycle t, the other may run up to t + L. A window covers 2 L cycles. If no tile is due, the clock
+//! jumps to the next cycle with work.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
@@ -31,21 +31,21 @@ use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
 
-/// Longest quantum, whatever the links allow: half the horizon of a tile.
+/// The longest quantum, in cycles: half the horizon of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
 
-/// Why [`Clock::run`] came back.
+/// The reason why [`Clock::run`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// The caller's condition held.
-    Asked,
-    /// The cycle limit was reached.
+    /// The caller's condition holds.
+    Condition,
+    /// The cycle limit is reached.
     Limit,
-    /// No component has anything to do, now or ever.
+    /// No component will ever be due again.
     Quiet,
 }
 
-/// Ticks all tiles of a machine.
+/// The clock of a machine, with all its tiles.
 pub struct Clock {
     now: Cycle,
     tiles: Vec<Tile>,
@@ -57,7 +57,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock at cycle 0 over these tiles, with the longest quantum that their links allow, on one thread.
+    /// Creates a clock at cycle 0, with the longest quantum that the links allow, and with one thread.
     pub fn new(mut tiles: Vec<Tile>) -> Self {
         let due = DueTable::new(tiles.len());
         for (n, tile) in tiles.iter_mut().enumerate() {
@@ -90,12 +90,12 @@ impl Clock {
         &mut self.tiles
     }
 
-    /// The lookahead: cycles that a tile may be ahead of its receivers.
+    /// The quantum: the number of cycles that a tile may run ahead of its receivers.
     pub fn quantum(&self) -> u64 {
         self.quantum
     }
 
-    /// Shortens the lookahead. No result depends on it.
+    /// Sets the quantum, in cycles. No result depends on it.
     ///
     /// # Panics
     /// If it is 0 or longer than the links allow.
@@ -113,7 +113,7 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Moves on to cycle `at`, before which nothing is due. Does nothing if cycle `at` has passed.
+    /// Advances to cycle `at` without ticks. Does nothing if cycle `at` has passed.
     ///
     /// # Panics
     /// If a component is due before cycle `at`.
@@ -123,7 +123,10 @@ impl Clock {
             .tiles
             .iter()
             .all(|tile| !tile.is_skipping() || tile.next_due(now) >= at);
-        assert!(at <= now || is_free, "cycle {now}: something is due before cycle {at}");
+        assert!(
+            at <= now || is_free,
+            "cycle {now}: a component is due before cycle {at}"
+        );
         if at > now {
             trace!(cycle = now.0, path = "clock", to = at.0, "clock jumps");
             self.now = at;
@@ -131,17 +134,17 @@ impl Clock {
         self.begin_windows();
     }
 
-    /// Resets every component. Cycle `at` is the next to run, and all are due in it.
+    /// Resets every component. All are due in cycle `at`, the next to run.
     pub fn reset(&mut self, at: Cycle) {
         self.tiles.iter_mut().for_each(|tile| tile.reset(at));
         self.now = at;
     }
 
-    /// Runs until `stop` holds, until cycle `limit`, or until nothing is due. `stop` is asked after every window, with the first cycle
-    /// that not all tiles have run.
+    /// Runs until `stop` returns true, until cycle `limit`, or until no component is due. The clock calls `stop` after each window, with
+    /// the first cycle that not all tiles have run.
     ///
     /// # Panics
-    /// If a component panics, on whatever thread.
+    /// If a component panics, on any thread.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
         let reason = self.lead(|leader| leader.run(limit, &mut stop));
         if reason == Stop::Limit {
@@ -150,26 +153,27 @@ impl Clock {
         reason
     }
 
-    /// Runs or waits in steps of `step` cycles, until two steps in a row end with every component quiescent. Stops early if nothing is
-    /// due but a component is not quiescent. The number of steps does not depend on idle-skipping.
+    /// Advances in steps of `step` cycles, until all components are quiescent after two steps in a row.
+    ///
+    /// Returns after one step if no component is due but one is not quiescent. The number of steps does not depend on idle-skipping.
     ///
     /// # Panics
-    /// If a component panics, on whatever thread.
-    pub fn run_until_still(&mut self, step: u64) {
+    /// If a component panics, on any thread.
+    pub fn run_until_quiescent(&mut self, step: u64) {
         self.lead(|leader| {
-            let mut is_still = false;
+            let mut is_quiescent = false;
             loop {
                 let reason = leader.run_to(leader.now() + step)?;
-                let was_still = std::mem::replace(&mut is_still, leader.is_still());
-                if was_still && is_still || reason == Stop::Quiet && !is_still {
+                let was_quiescent = std::mem::replace(&mut is_quiescent, leader.is_quiescent());
+                if was_quiescent && is_quiescent || reason == Stop::Quiet && !is_quiescent {
                     return Some(());
                 }
             }
         });
     }
 
-    /// Calls `what` on this thread, which leads, while the other threads follow.
-    fn lead<T>(&mut self, what: impl FnOnce(&mut Leader) -> Option<T>) -> T {
+    /// Starts the worker threads and calls `action` with their leader, on this thread.
+    fn lead<T>(&mut self, action: impl FnOnce(&mut Leader) -> Option<T>) -> T {
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }
@@ -183,7 +187,7 @@ impl Clock {
                 scope.spawn(move || span.in_scope(|| pool.follow(number)))
             };
             let others: Vec<_> = (1..self.threads).map(follow).collect();
-            let result = leader.lead(what);
+            let result = leader.lead(action);
             for other in others {
                 other.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -193,9 +197,11 @@ impl Clock {
         result
     }
 
-    /// Begins the trace windows that a jump of the clock has reached.
+    /// Begins the trace windows that a jump of the clock has passed.
     fn begin_windows(&mut self) {
         let now = self.now;
-        self.tiles.iter_mut().for_each(|tile| tile.begin_passed(now));
+        self.tiles
+            .iter_mut()
+            .for_each(|tile| tile.begin_passed_trace_window(now));
     }
 }

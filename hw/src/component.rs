@@ -1,4 +1,4 @@
-//! What every clocked block is: it ticks, it can be reset, looked at and counted.
+//! The interface of a clocked block: tick, reset, signals and statistics.
 
 use std::any::Any;
 
@@ -9,17 +9,16 @@ use crate::stats::Report;
 use crate::time::Cycle;
 use crate::warm::Warm;
 
-/// What a component says of itself after a tick.
+/// When a component needs its next tick.
 ///
-/// A component that is not busy is not ticked again before the cycle that it names, or before a message reaches it.
-/// Ticks that come all the same must change nothing.
+/// The next tick comes in the named cycle, or when a message becomes visible. An earlier tick is allowed, and must change nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activity {
-    /// Has work in the next cycle; also when it left a visible message where it was, or waits for room.
+    /// In the next cycle. Also the answer of a component that left a visible message in its link, or that waits for room.
     Busy,
-    /// Nothing to do before this cycle unless a message arrives.
+    /// In this cycle, or when a message becomes visible.
     Until(Cycle),
-    /// Nothing to do unless a message arrives.
+    /// When a message becomes visible.
     Idle,
 }
 
@@ -29,7 +28,7 @@ impl Activity {
         if busy { Activity::Busy } else { Activity::Idle }
     }
 
-    /// The more active of the two.
+    /// The earlier of two next ticks.
     pub fn or(self, other: Activity) -> Activity {
         match (self, other) {
             (Activity::Busy, _) | (_, Activity::Busy) => Activity::Busy,
@@ -40,32 +39,32 @@ impl Activity {
     }
 }
 
-/// A clocked block of the machine. It meets other blocks only through links; who built it may look for it by its type ([`Any`]).
+/// A clocked block of the machine. Components interact only through links. The builder of a machine can find one by its type ([`Any`]).
 pub trait Component: Warm + Any + Send {
-    /// Its instance name.
+    /// The instance name.
     fn path(&self) -> &Path;
 
-    /// One cycle: takes what has arrived, works, sends.
+    /// Runs one cycle: takes messages, computes, sends messages.
     fn tick(&mut self, now: Cycle) -> Activity;
 
-    /// Back to the state after construction; statistics too. Links are emptied by their receivers.
+    /// Returns to the state after construction, with empty statistics. The receiver of a link empties it.
     fn reset(&mut self);
 
-    /// Whether nothing is in flight inside.
+    /// True if no work is in flight inside.
     fn is_quiescent(&self) -> bool;
 
-    /// Names its signals and gives their values: always the same signals, in the same order.
+    /// Shows all signals, with name and value: always the same signals, in the same order.
     ///
-    /// A value lasts until a tick changes it. A value that lasts one cycle of the global clock needs no tick of its own: a watched
-    /// component is also ticked in the cycle after each tick.
+    /// A value lasts until a tick changes it. A pulse of one cycle needs no extra wake-up to end: a watched component is also ticked in
+    /// the cycle after each tick.
     fn probe(&self, probe: &mut dyn Probe);
 
-    /// Gives its counters and latencies.
+    /// Reports all counters and latencies.
     fn stats(&self, report: &mut dyn Report);
 
-    /// Offers the ends of its links to an observer of links.
+    /// Offers the ends of its links to an observer.
     fn ports(&mut self, _wires: &mut dyn Wires) {}
 
-    /// Says in sentences what it waits for, for the report of a deadlock.
+    /// Describes what it waits for, in sentences for the report of a deadlock.
     fn waits(&self, _say: &mut dyn FnMut(String)) {}
 }

@@ -1,4 +1,4 @@
-//! How a simulation ends when it does not end well.
+//! Errors that end a simulation early.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use crate::time::Cycle;
 /// The machine stopped before its work was done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SimError {
-    /// Nothing can ever happen again, and not everything is done.
+    /// No component will ever be due again, and work is left.
     Deadlock {
-        /// When the last thing happened.
+        /// The last cycle with a tick.
         at: Cycle,
-        /// Who waits for what, one sentence each.
+        /// What each component waits for, one sentence each.
         waits: Vec<String>,
     },
     /// The cycle limit was reached.
     CycleLimit {
         /// The limit.
         limit: Cycle,
-        /// Who waits for what, one sentence each.
+        /// What each component waits for, one sentence each.
         waits: Vec<String>,
     },
 }

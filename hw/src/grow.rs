@@ -1,12 +1,12 @@
-//! Lists that grow with use, into a new place.
+//! Grows a list by moving it to a new allocation.
 //!
-//! A list that the allocator enlarges stays in the heap of the host thread that made it, behind that heap's lock. Other threads
-//! would wait there while the system clears fresh memory.
+//! `Vec` would enlarge the old allocation in place. It then stays in the heap of the host thread that made it, behind that heap's lock.
+//! Other threads would wait for the lock while the system clears fresh memory.
 
-/// The least capacity of a list that has grown.
-const LEAST: usize = 32;
+/// The smallest capacity after growth, in items.
+const MIN_CAPACITY: usize = 32;
 
-/// Resizes a list to `len` items; new items are `item`.
+/// Resizes a list to `len` items. New items are copies of `item`.
 pub fn grow<T: Copy>(list: &mut Vec<T>, len: usize, item: T) {
     make_room(list, len);
     list.resize(len, item);
@@ -20,7 +20,7 @@ pub fn push<T>(list: &mut Vec<T>, item: T) {
 
 fn make_room<T>(list: &mut Vec<T>, len: usize) {
     if len > list.capacity() {
-        let mut longer = Vec::with_capacity(len.max(2 * list.capacity()).max(LEAST));
+        let mut longer = Vec::with_capacity(len.max(2 * list.capacity()).max(MIN_CAPACITY));
         longer.append(list);
         *list = longer;
     }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn list_that_grows_keeps_its_items_and_has_room_for_twice_as_many() {
+    fn growth_keeps_the_items_and_doubles_the_capacity() {
         let mut list = Vec::new();
         grow(&mut list, 40, 7);
         assert_eq!((&list[..], list.capacity()), (&[7; 40][..], 40));

@@ -15,7 +15,7 @@
 //!   tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
-//! A sender asks for room first: a send without room panics. [`OutPort::await_room`] wakes a sender when there is room.
+//! A sender checks [`OutPort::has_room`] first: a send without room panics. [`OutPort::await_room`] wakes a sender when a slot is free.
 
 mod attached;
 mod receive;
@@ -33,7 +33,7 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 
 use crate::component::Activity;
 use crate::path::Path;
-use crate::tile::{Shared, Slot};
+use crate::tile::{Slot, TileState};
 use crate::time::Cycle;
 use crate::warm::prefetch;
 use attached::Attached;
@@ -41,66 +41,70 @@ use monitor::Monitor;
 pub use stamp::MAX_SIDEBAND;
 use stamp::{FIRST, HEADER, NUMBER, Stamp, Stamps, WAITED_FOR, next, stamps};
 
-/// Shape of a link.
+/// The configuration of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LinkConfig {
-    /// Instance name.
+    /// The instance name.
     pub path: Path,
-    /// Cycles from sending to being visible, at least 1.
+    /// Cycles from the send until the message is visible, at least 1.
     pub latency: u32,
-    /// Messages in flight or waiting, at least 1.
+    /// The number of slots, at least 1. A message holds a slot from the send until the receiver takes it.
     pub depth: u32,
 }
 
-/// The sending end. The fields that every message needs are in the first 64 bytes: one line of the host's cache.
+/// The sending end of a link. The fields that every message needs are in the first host cache line.
 #[repr(C, align(64))]
 pub struct OutPort<T> {
     stamps: Stamps,
-    /// Slot of the next message.
+    /// The slot of the next message.
     slot: u32,
     latency: u8,
-    /// Most cycles until a message is visible.
+    /// The largest number of cycles until a message is visible.
     longest: u8,
-    /// Number of the receiver in its tile, and whether that is another than the sender's.
+    /// The receiver's number in its tile.
     receiver: u8,
+    /// True if the receiver is in another tile.
     is_remote: bool,
+    /// The cycle in which the last message is visible.
     last_visible: Cycle,
     channel: Sender<T>,
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
-    tile: Arc<Shared>,
-    /// The sender itself.
-    sender: (Arc<Shared>, u8),
+    tile: Arc<TileState>,
+    /// The sender's tile, and its number there.
+    sender: (Arc<TileState>, u8),
     config: Arc<LinkConfig>,
 }
 
-/// The receiving end, ordered likewise.
+/// The receiving end of a link. The fields that every message needs are in the first host cache line.
 #[repr(C, align(64))]
 pub struct InPort<T> {
     stamps: Stamps,
-    /// Slot of the oldest message.
+    /// The slot of the oldest message.
     slot: u32,
     credit_latency: u8,
-    /// Numbers of the two in their tiles, and whether these differ.
+    /// The sender's number in its tile.
     sender: u8,
+    /// The receiver's number in its tile.
     receiver: u8,
+    /// True if the sender is in another tile.
     is_remote: bool,
     channel: Receiver<T>,
     /// The receiver's tile.
-    tile: Arc<Shared>,
-    monitor: Option<Box<Watcher<T>>>,
-    /// The oldest message, if it was received from the channel to be looked at.
+    tile: Arc<TileState>,
+    monitor: Option<Box<BoxedMonitor<T>>>,
+    /// The oldest message, once `peek` has received it from the channel.
     head: Option<T>,
     config: Arc<LinkConfig>,
 }
 
-/// In a box of its own, which is smaller where nobody watches.
-type Watcher<T> = Box<dyn Monitor<T>>;
+/// A monitor in a box. A second box around it keeps [`InPort`] small: one word without a monitor.
+type BoxedMonitor<T> = Box<dyn Monitor<T>>;
 
-/// Joins two components. Between tiles the latency also bounds the quantum (see [`crate::clock`]).
+/// Creates a link between two components. Between tiles, the latency bounds the quantum of the [clock](crate::clock).
 ///
 /// # Panics
-/// If latency or depth is 0, or the latency is beyond what a tile can look ahead ([`crate::tile::HORIZON`]).
+/// If latency or depth is 0, or if the latency exceeds the [horizon](crate::tile::HORIZON) of a tile (half of it between tiles).
 pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {
     let LinkConfig { path, latency, depth } = config;
     assert!(
@@ -117,7 +121,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         u64::from(*latency) <= longest,
         "{path}: latency {latency} is beyond the horizon of {longest} cycles"
     );
-    // What is outside acts between quanta, so it bounds none.
+    // The host acts between quanta, so its links bound no quantum.
     let inside = !from.is_outside() && !to.is_outside();
     if between_tiles && inside {
         from.note_link(to, *latency);
@@ -125,7 +129,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     }
     let (sender, receiver) = bounded(*depth as usize);
     let stamps = stamps(*depth);
-    let ((from_tile, from), (to_tile, to)) = (from.place(), to.place());
+    let ((from_tile, from), (to_tile, to)) = (from.tile_and_number(), to.tile_and_number());
     let config = Arc::new(config.clone());
     let input = InPort {
         channel: receiver,
@@ -164,7 +168,7 @@ impl<T> OutPort<T> {
         &self.stamps[self.slot as usize]
     }
 
-    /// Whether a message may be sent in this cycle.
+    /// True if a message may be sent in this cycle.
     #[inline]
     pub fn has_room(&self, now: Cycle) -> bool {
         self.stamp().is_free(now)
@@ -191,20 +195,21 @@ impl<T> OutPort<T> {
         Activity::Idle
     }
 
-    /// Sends a message; it is visible `latency` cycles later.
+    /// Sends a message. It is visible `latency` cycles later.
     ///
     /// # Panics
-    /// If there is no room: ask [`OutPort::has_room`] first.
+    /// If there is no room: check [`OutPort::has_room`] first.
     #[inline]
     pub fn send(&mut self, now: Cycle, message: T) {
         self.send_after(now, 0, message);
     }
 
-    /// Sends a message that takes `extra` cycles more than the link's latency: a pipeline whose stages lie in the link.
-    /// Messages never overtake: a faster one is visible in the same cycle as the message before it.
+    /// Sends a message that is visible `latency + extra` cycles later. So a link can model the stages of a pipeline.
+    ///
+    /// Messages keep their order: one with fewer cycles is visible no earlier than the message before it.
     ///
     /// # Panics
-    /// If there is no room, or the message would come beyond the horizon of a tile.
+    /// If there is no room, or the message would be visible beyond the horizon of a tile.
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         if self.attached.is_some() {
@@ -213,12 +218,12 @@ impl<T> OutPort<T> {
         self.put(now, u64::from(self.latency) + extra, 0, message);
     }
 
-    /// Puts a message into the link, visible `after` cycles later.
+    /// Puts a message into the link. It is visible `after` cycles later.
     #[inline(always)]
     fn put(&mut self, now: Cycle, after: u64, sideband: u16, message: T) {
         let mut visible = now + after;
         if self.last_visible > visible {
-            visible = self.behind_last(visible);
+            visible = self.after_last(visible);
         }
         let stamp = &self.stamps[self.slot as usize];
         if !stamp.is_free(now) || visible > now + u64::from(self.longest) {
@@ -227,7 +232,7 @@ impl<T> OutPort<T> {
         self.last_visible = visible;
         let sent = self.channel.try_send(message);
         assert!(sent.is_ok(), "{}: a free slot, but a full channel", self.config.path);
-        // The receiver asks the stamp first, so the message must be in the channel by now.
+        // The receiver reads the stamp first, so the message must be in the channel before.
         stamp.fill(visible, sideband);
         self.slot = next(self.slot, &self.stamps);
         if self.is_remote {
@@ -245,17 +250,17 @@ impl<T> OutPort<T> {
     fn cannot_send(&self, now: Cycle, visible: Cycle) -> ! {
         assert!(
             self.has_room(now),
-            "{}, cycle {now}: message sent without asking for room",
+            "{}, cycle {now}: a message is sent without room",
             self.config.path
         );
         panic!(
-            "{}, cycle {now}: a message visible only in cycle {visible}, beyond the horizon of {} cycles",
+            "{}, cycle {now}: a message would be visible in cycle {visible}, beyond the horizon of {} cycles",
             self.config.path, self.longest
         );
     }
 
-    /// The cycle of the message before if that is still in flight, else `visible`. A receiver that was reset has dropped it.
-    fn behind_last(&self, visible: Cycle) -> Cycle {
+    /// The visible cycle of the previous message if it is still in flight, else `visible`. A reset of the receiver drops messages.
+    fn after_last(&self, visible: Cycle) -> Cycle {
         let last = if self.slot == FIRST {
             self.stamps.len() as u32
         } else {
@@ -274,7 +279,7 @@ impl<T> OutPort<T> {
         prefetch(&self.stamps[HEADER]);
     }
 
-    /// Cycles from sending to being visible.
+    /// Cycles from the send until the message is visible.
     pub fn latency(&self) -> u64 {
         u64::from(self.latency)
     }

@@ -1,4 +1,4 @@
-//! Instance names: where in the machine a component or link is.
+//! Instance names of components and links.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use std::sync::Arc;
 pub struct Path(Arc<str>);
 
 impl Path {
-    /// The top of a hierarchy.
+    /// The path of the outermost scope.
     pub fn root(name: &str) -> Self {
         Path(name.into())
     }
 
-    /// A part of this one.
+    /// The path of a part.
     pub fn child(&self, name: &str) -> Self {
         Path([self.as_str(), ".", name].concat().into())
     }
 
-    /// A part that exists several times.
+    /// The path of one of several equal parts, with its index.
     pub fn at(&self, name: &str, index: usize) -> Self {
         Path(format!("{self}.{name}[{index}]").into())
     }
 
-    /// The whole name.
+    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,46 +1,47 @@
-//! What a component shows to a waveform.
+//! The interface by which a component shows its signals to a waveform.
 //!
-//! One visit of [`crate::component::Component::probe`] both declares the signals (their names, widths, states) and gives their
-//! values, so the two cannot drift apart. Nobody watching costs one branch per tick.
+//! One call of [`Component::probe`] both declares the signals (names, widths, states) and gives their values. So declarations and values
+//! always agree. An unwatched component costs one branch per tick.
 
 use crate::component::Component;
 use crate::time::Cycle;
 
-/// Bits of an instruction's number.
+/// The width of an instruction's number, in bits.
 pub const CODE_WIDTH: u32 = 24;
 
-/// Receives a component's signals in their fixed order. A value of `None` is no value: of what is kept in storage, not written
-/// yet (x); of everything else, not driven (z).
+/// Receives the signals of a component, in their fixed order.
+///
+/// A value of `None` is missing. A waveform shows it as x (never written) for storage, and as z (not driven) for other signals.
 pub trait Probe {
-    /// One bit.
+    /// Shows a bit.
     fn bit(&mut self, name: &'static str, value: Option<bool>);
-    /// An unsigned number of `width` bits (1 to 64).
+    /// Shows an unsigned number of `width` bits, 1 to 64.
     fn vector(&mut self, name: &'static str, width: u32, value: Option<u64>);
-    /// A number of `width` bits that is kept in storage.
+    /// Shows an unsigned number of `width` bits that is kept in storage.
     fn stored(&mut self, name: &'static str, width: u32, value: Option<u64>) {
         self.vector(name, width, value);
     }
-    /// The number of an instruction, of [`CODE_WIDTH`] bits, among those of all kernels that may run; views show its text.
+    /// Shows an instruction by its number among the instructions of all kernels, of [`CODE_WIDTH`] bits. Views show its text.
     fn code(&mut self, name: &'static str, value: Option<u64>) {
         self.vector(name, CODE_WIDTH, value);
     }
-    /// One of a fixed list of states.
+    /// Shows a state: `value` is an index into `names`.
     fn state(&mut self, name: &'static str, names: &'static [&'static str], value: Option<usize>);
-    /// The following signals belong to part `name[index]`, until `leave`.
+    /// Begins the part `name[index]`. The signals up to `leave` belong to it.
     fn enter(&mut self, name: &'static str, index: usize);
-    /// Ends the part.
+    /// Ends the innermost part.
     fn leave(&mut self);
 }
 
-/// Looks at the watched components of one tile. It runs on the tile's thread.
+/// Samples the watched components of one tile, on the tile's thread.
 ///
-/// It sees every change from the window's first cycle on: a component that is not ticked has not changed.
+/// It sees every change from the first cycle of the window on: a component without a tick has not changed.
 pub trait Sampler: Send {
-    /// Once, before the first quantum that reaches into the window: cycle `now` has not been ticked yet. `components` are all
-    /// of the tile. The place to record a first state.
+    /// Begins the window, before cycle `now` has run. `components` are all components of the tile. Called once, to record the initial
+    /// values.
     fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]);
-    /// Component `index` of the tile has ticked in cycle `now`, which may lie before the window or behind it.
+    /// Samples component `index` after its tick in cycle `now`. The cycle may be before or after the window.
     fn sample(&mut self, now: Cycle, index: usize, component: &dyn Component);
-    /// The quantum that ends before `end` is over: hand on what was recorded.
+    /// Passes on the records of a quantum that ends before cycle `end`.
     fn flush(&mut self, end: Cycle);
 }

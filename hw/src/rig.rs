@@ -1,4 +1,4 @@
-//! A bench for one component alone, and the contract that every component keeps.
+//! A test bench for one component, and the contract that every component keeps.
 //!
 //! ```text
 //!   traffic --> feeder ---> [ component ] ---> drain --> events
@@ -7,15 +7,13 @@
 //!                                +------------'
 //! ```
 //!
-//! A test builds the component on the rig's links, once for each way of running it; [`check`] compares.
+//! A test builds the component on the rig's links. [`check`] runs it in several ways and compares.
 //!
 //! # The contract
-//! - Without idle-skipping, or with the ticks of a cycle in another order, the same messages pass in the same cycles, and every
-//!   signal has the same value after every cycle: a tick with nothing to do changes nothing.
-//! - After a reset at any time the component does, shows and counts what it did after construction.
-//! - It shows the same signals every time, and they change in its own ticks alone. Its counters never fall.
-//! - When all traffic is sent and it has come to rest, it is quiescent; and once it was, with nothing under way, it sends
-//!   nothing more.
+//! - Messages and signals do not depend on idle-skipping or on the order of ticks in a cycle. A tick without work changes nothing.
+//! - A reset in any cycle returns the component to the state after construction.
+//! - The component always shows the same signals. They change only in its own ticks. Counters never fall.
+//! - When all traffic is sent and no message is in flight, the component becomes quiescent. Then it sends nothing more.
 //!
 //! ```
 //! use warpwave_hw::rig::{Rig, check};
@@ -56,24 +54,24 @@ use crate::link::{InPort, LinkConfig, OutPort, link};
 use crate::path::Path;
 use crate::tile::{Slot, TileBuilder};
 use crate::time::Cycle;
-use ports::{Count, Drain, Feeder, Responder};
-use record::{Life, Look, Sampled};
+use ports::{Drain, Feeder, InFlightCounter, Responder};
+use record::{LastSample, RunRecord, Snapshot};
 
-/// A message that passed: sent by a feeder, or taken by a drain.
+/// A message sent by a feeder or taken by a drain.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Event {
-    /// When.
+    /// The cycle.
     pub at: Cycle,
     /// The name of the link.
     pub link: &'static str,
-    /// The message as `Debug` writes it.
+    /// The message, as `Debug` formats it.
     pub message: String,
 }
 
-/// Where feeders and drains write.
+/// The events of all feeders and drains.
 type Events = Arc<Mutex<Vec<Event>>>;
 
-/// Links around a component that is being built.
+/// The links around the component under test, while it is built.
 pub struct Rig {
     tile: TileBuilder,
     slot: Slot,
@@ -93,12 +91,13 @@ impl Rig {
         }
     }
 
-    /// The component's own place, for links that it holds both ends of.
+    /// The component's own slot, for links with both ends in the component.
     pub fn slot(&self) -> Slot {
         self.slot.clone()
     }
 
-    /// A link into the component. Its traffic is sent in order, a message a cycle, none before the cycle named with it.
+    /// Creates a link into the component. A feeder sends `traffic` in order, at most one message per cycle. No message is sent before the
+    /// cycle given with it.
     pub fn input<T>(&mut self, name: &'static str, latency: u32, depth: u32, traffic: Vec<(u64, T)>) -> InPort<T>
     where
         T: Clone + Debug + Send + 'static,
@@ -106,7 +105,7 @@ impl Rig {
         self.sideband_input(name, latency, depth, traffic, |_| 0)
     }
 
-    /// The same with a sideband beside each message ([`OutPort::send_sideband`]).
+    /// Creates a link into the component, with a sideband for each message ([`OutPort::send_sideband`]).
     pub fn sideband_input<T>(
         &mut self,
         name: &'static str,
@@ -120,14 +119,14 @@ impl Rig {
     {
         let slot = self.tile.slot();
         let (mut output, mut input) = link(&config(name, latency, depth), &slot, &self.slot);
-        output.watch(Box::new(Count(self.in_flight.clone())));
-        input.watch(Box::new(Count(self.in_flight.clone())));
+        output.watch(Box::new(InFlightCounter(self.in_flight.clone())));
+        input.watch(Box::new(InFlightCounter(self.in_flight.clone())));
         self.tile
             .fill(&slot, Feeder::new(name, output, traffic, sideband, self.events.clone()));
         input
     }
 
-    /// A link out of the component. A message is taken in each cycle for which `takes` holds.
+    /// Creates a link out of the component. A drain takes a message in each cycle for which `takes` is true.
     pub fn output<T>(
         &mut self,
         name: &'static str,
@@ -140,15 +139,15 @@ impl Rig {
     {
         let slot = self.tile.slot();
         let (mut output, mut input) = link(&config(name, latency, depth), &self.slot, &slot);
-        output.watch(Box::new(Count(self.in_flight.clone())));
-        input.watch(Box::new(Count(self.in_flight.clone())));
+        output.watch(Box::new(InFlightCounter(self.in_flight.clone())));
+        input.watch(Box::new(InFlightCounter(self.in_flight.clone())));
         self.tile
             .fill(&slot, Drain::new(name, input, takes, self.events.clone()));
         output
     }
 
-    /// A pair of links of one cycle: traffic that answers what the component sends. One message is taken per cycle, and `respond`
-    /// gives the responses to it, each with the cycles until it is sent. Responses keep the order of their messages.
+    /// Creates two links with a latency of one cycle, to a responder and back. It takes one message per cycle. `respond` returns the
+    /// responses to a message, each with the cycles until it is sent. Responses keep the order of their messages.
     pub fn responder<T, R>(
         &mut self,
         names: [&'static str; 2],
@@ -162,10 +161,10 @@ impl Rig {
         let slot = self.tile.slot();
         let (mut output, mut taken) = link(&config(names[0], 1, depth), &self.slot, &slot);
         let (mut response, mut input) = link(&config(names[1], 1, depth), &slot, &self.slot);
-        output.watch(Box::new(Count(self.in_flight.clone())));
-        taken.watch(Box::new(Count(self.in_flight.clone())));
-        response.watch(Box::new(Count(self.in_flight.clone())));
-        input.watch(Box::new(Count(self.in_flight.clone())));
+        output.watch(Box::new(InFlightCounter(self.in_flight.clone())));
+        taken.watch(Box::new(InFlightCounter(self.in_flight.clone())));
+        response.watch(Box::new(InFlightCounter(self.in_flight.clone())));
+        input.watch(Box::new(InFlightCounter(self.in_flight.clone())));
         let responder = Responder::new(names, taken, response, respond, self.events.clone());
         self.tile.fill(&slot, responder);
         (output, input)
@@ -180,64 +179,64 @@ fn config(name: &str, latency: u32, depth: u32) -> LinkConfig {
     }
 }
 
-/// How a machine is run.
+/// A way to run the machine.
 struct Mode {
     name: &'static str,
     skip: bool,
-    /// How far the order of ticks is turned, backwards.
-    turn: Option<usize>,
+    /// The rotation of the tick order, which is reversed too. `None` keeps the order of slots.
+    rotation: Option<usize>,
 }
 
 const PLAIN: Mode = Mode {
-    name: "plainly",
+    name: "plain",
     skip: true,
-    turn: None,
+    rotation: None,
 };
 
 const OTHERS: [Mode; 4] = [
     Mode {
         name: "without idle-skipping",
         skip: false,
-        turn: None,
+        rotation: None,
     },
     Mode {
         name: "with ticks in reverse order",
         skip: true,
-        turn: Some(0),
+        rotation: Some(0),
     },
     Mode {
-        name: "with ticks in turned order",
+        name: "with ticks in rotated order",
         skip: true,
-        turn: Some(1),
+        rotation: Some(1),
     },
     Mode {
-        name: "without idle-skipping and with ticks in turned order",
+        name: "without idle-skipping and with ticks in rotated order",
         skip: false,
-        turn: Some(2),
+        rotation: Some(2),
     },
 ];
 
-/// Runs the component for so many cycles in every way, and says what the contract does not allow; else what passed.
+/// Runs the component for `cycles` cycles in several ways. Returns the events, or the first violation of the contract.
 ///
 /// # Panics
-/// As the component does.
+/// If the component panics.
 pub fn check<C: Component + 'static>(build: impl Fn(&mut Rig) -> C, cycles: u64) -> Result<Vec<Event>, String> {
-    let plain = Machine::new(&build, &PLAIN).live(cycles);
+    let plain = Machine::new(&build, &PLAIN).run(cycles);
     plain.is_sound()?;
     for mode in &OTHERS {
-        let other = Machine::new(&build, mode).live(cycles);
+        let other = Machine::new(&build, mode).run(cycles);
         plain.same_as(&other, mode.name)?;
     }
     for at in [1, 2, 10, cycles / 4, cycles / 2, cycles] {
         let mut machine = Machine::new(&build, &PLAIN);
-        machine.live(at);
+        machine.run(at);
         machine.reset();
-        plain.same_as(&machine.live(cycles), &format!("after a reset in cycle {at}"))?;
+        plain.same_as(&machine.run(cycles), &format!("after a reset in cycle {at}"))?;
     }
     Ok(plain.events)
 }
 
-/// A component with its feeders and drains, ready to run.
+/// The component with its feeders and drains.
 struct Machine {
     clock: Clock,
     events: Events,
@@ -251,9 +250,9 @@ impl Machine {
         rig.tile.fill(&rig.slot, component);
         let mut tile = rig.tile.build();
         tile.set_skipping(mode.skip);
-        if let Some(turn) = mode.turn {
+        if let Some(rotation) = mode.rotation {
             let n = tile.components().len();
-            tile.set_order((0..n).rev().map(|index| (index + turn) % n).collect());
+            tile.set_order((0..n).rev().map(|index| (index + rotation) % n).collect());
         }
         Machine {
             clock: Clock::new(vec![tile]),
@@ -266,21 +265,21 @@ impl Machine {
         self.clock.tiles()[0].components()[0].as_ref()
     }
 
-    /// Runs from cycle 0 on, and looks at the component after every cycle.
-    fn live(&mut self, cycles: u64) -> Life {
-        let mut life = Life::new(Look::at(self.component()));
-        let sampled = Sampled::default();
+    /// Runs from cycle 0 on and takes a snapshot of the component after every cycle.
+    fn run(&mut self, cycles: u64) -> RunRecord {
+        let mut record = RunRecord::new(Snapshot::of(self.component()));
+        let sampled = LastSample::default();
         let always = Cycle::ZERO..Cycle::NEVER;
         self.clock.tiles_mut()[0].watch(Box::new(sampled.clone()), 1, always);
         for now in (0..cycles).map(Cycle) {
             self.clock.run(now + 1, |_| false);
-            // A quiet machine stays where it is; time passes all the same.
+            // `run` does not advance the clock if no component is due.
             self.clock.wait_until(now + 1);
             let is_at_rest = self.in_flight.load(Ordering::Relaxed) == 0 && self.all_sent();
-            life.look(now, self.component(), &sampled.last(), is_at_rest);
+            record.add(now, self.component(), &sampled.get(), is_at_rest);
         }
         let events = self.events.lock().expect("no feeder or drain panics").clone();
-        life.end(events, self.component())
+        record.finish(events, self.component())
     }
 
     fn all_sent(&self) -> bool {

@@ -1,8 +1,8 @@
-//! Counters, latencies, and the visitor that collects them.
+//! Latency distributions, and the visitor that collects counters and latencies.
 
 use hdrhistogram::Histogram;
 
-/// Longest latency recorded as it is, in cycles; longer ones are recorded as this.
+/// The longest latency, in cycles. Longer ones are recorded with this value.
 pub const LONGEST: u64 = 1 << 20;
 
 /// A distribution of latencies in cycles, exact below 2,048 and to 3 digits above.
@@ -29,7 +29,7 @@ fn histogram() -> Histogram<u32> {
 }
 
 impl Latency {
-    /// Nothing recorded.
+    /// Creates a distribution without records.
     pub fn new() -> Self {
         Latency(None)
     }
@@ -44,7 +44,7 @@ impl Latency {
     #[inline]
     pub fn record_n(&mut self, cycles: u64, n: u64) {
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        let recorded = self.mine();
+        let recorded = self.recorded();
         match recorded.short.get_mut(cycles as usize) {
             Some(count) => *count = count.saturating_add(n),
             None => recorded.record_long(cycles, n),
@@ -54,12 +54,12 @@ impl Latency {
     /// Adds all records of `other`.
     pub fn add(&mut self, other: &Latency) {
         let Some(other) = &other.0 else { return };
-        let mine = self.mine();
-        for (count, n) in mine.short.iter_mut().zip(&other.short) {
+        let own = self.recorded();
+        for (count, n) in own.short.iter_mut().zip(&other.short) {
             *count = count.saturating_add(*n);
         }
         if let Some(long) = &other.long {
-            let all = mine.long.get_or_insert_with(histogram);
+            let all = own.long.get_or_insert_with(histogram);
             all.add(long).expect("there is room for all that another has room for");
         }
     }
@@ -80,7 +80,7 @@ impl Latency {
     }
 
     #[inline]
-    fn mine(&mut self) -> &mut Recorded {
+    fn recorded(&mut self) -> &mut Recorded {
         self.0.get_or_insert_with(|| {
             Box::new(Recorded {
                 short: [0; SHORT],
@@ -101,9 +101,9 @@ impl Recorded {
 
 /// Receives a component's statistics.
 pub trait Report {
-    /// A counter. Its name contains the unit.
+    /// Reports a counter. The name contains the unit.
     fn count(&mut self, name: &'static str, value: u64);
-    /// A distribution of latencies of one path.
+    /// Reports the latencies of one path.
     fn latency(&mut self, name: &'static str, value: &Latency);
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn latencies_are_exact_below_2048_and_the_longest_counts_as_the_longest() {
+    fn latencies_are_exact_below_2048_and_cut_off_at_the_longest() {
         let mut short = Latency::new();
         assert!(short.histogram().is_empty());
         short.record_n(2047, 3);
@@ -132,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn short_and_long_latencies_recorded_and_added_are_those_of_one_histogram() {
-        let (mut parts, mut wanted) = ([Latency::new(), Latency::new()], histogram());
+    fn sum_of_two_distributions_matches_one_histogram() {
+        let (mut parts, mut expected) = ([Latency::new(), Latency::new()], histogram());
         let mut random = 1u64;
         for n in 0..2000 {
             random = random
@@ -141,11 +141,14 @@ mod tests {
                 .wrapping_add(1442695040888963407);
             let cycles = random >> (44 + random % 20);
             parts[n % 2].record_n(cycles, n as u64 % 3 + 1);
-            wanted.record_n(cycles, n as u32 % 3 + 1).expect("it grows");
+            expected.record_n(cycles, n as u32 % 3 + 1).expect("it grows");
         }
         let [mut all, other] = parts;
         all.add(&other);
-        assert_eq!(all.histogram(), wanted);
-        assert_eq!(all.histogram().value_at_quantile(0.99), wanted.value_at_quantile(0.99));
+        assert_eq!(all.histogram(), expected);
+        assert_eq!(
+            all.histogram().value_at_quantile(0.99),
+            expected.value_at_quantile(0.99)
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! A tile: components that run together, and the wheel that knows which of them to tick when.
+//! A tile: components that one host thread runs as a unit, with one timing wheel.
 //!
-//! Links inside a tile may be as short as one cycle; links between tiles bound the quantum that a tile runs by itself.
+//! Links inside a tile may have a latency of one cycle. Links between tiles bound the quantum.
 //!
 //! The wheel holds wake-ups. A sent message wakes its receiver in the cycle in which it becomes visible. A component names the cycle of
-//! its own next wake-up. So a cycle costs what happens in it, not the number of components.
+//! its own next wake-up. A component without a wake-up costs nothing.
 //!
 //! # Invariants
 //! - Every wake-up on the wheel lies less than [`HORIZON`] cycles ahead. Later ones wait in the overflow.
@@ -29,31 +29,31 @@ use crate::time::Cycle;
 use due::DueTable;
 use trace_window::TraceWindow;
 
-pub(crate) use slot::Shared;
 pub use slot::Slot;
+pub(crate) use slot::TileState;
 
-/// Cycles that the wheel looks ahead.
+/// The number of cycles on the wheel.
 pub const HORIZON: u64 = 64;
 
-/// Most components of one tile: the bits of a wheel's mask.
+/// The largest number of components in a tile: the bits of a mask on the wheel.
 pub const MAX_COMPONENTS: usize = 64;
 
 /// Collects the components of a tile.
 pub struct TileBuilder {
-    shared: Arc<Shared>,
+    shared: Arc<TileState>,
     components: Vec<Option<Box<dyn Component>>>,
 }
 
 impl TileBuilder {
-    /// A tile without components.
+    /// Creates a builder without components.
     pub fn new() -> Self {
         TileBuilder {
-            shared: Shared::new(),
+            shared: TileState::new(),
             components: Vec::new(),
         }
     }
 
-    /// A place for a component.
+    /// Adds a slot for a component.
     ///
     /// # Panics
     /// If the tile has [`MAX_COMPONENTS`] already.
@@ -71,12 +71,12 @@ impl TileBuilder {
         }
     }
 
-    /// Puts the component that was built into its place.
+    /// Puts a component into its slot.
     pub fn fill(&mut self, slot: &Slot, component: impl Component + 'static) {
         self.fill_boxed(slot, Box::new(component));
     }
 
-    /// As [`TileBuilder::fill`], for a component of any type.
+    /// Puts a boxed component into its slot.
     pub fn fill_boxed(&mut self, slot: &Slot, component: Box<dyn Component>) {
         assert!(
             Arc::ptr_eq(&self.shared, &slot.shared),
@@ -86,10 +86,10 @@ impl TileBuilder {
         self.components[slot.index] = Some(component);
     }
 
-    /// The finished tile.
+    /// Builds the tile.
     ///
     /// # Panics
-    /// If a slot was left empty.
+    /// If a slot is empty.
     pub fn build(self) -> Tile {
         let components: Vec<_> = self
             .components
@@ -120,20 +120,22 @@ impl Default for TileBuilder {
     }
 }
 
-/// Components that run together.
+/// Components that run as a unit.
 pub struct Tile {
-    shared: Arc<Shared>,
+    shared: Arc<TileState>,
     components: Vec<Box<dyn Component>>,
+    /// The tick order within a cycle.
     order: Vec<usize>,
+    /// True if the tick order is the order of slots.
     in_order: bool,
     /// Wake-ups beyond the horizon, by component.
     overflow: Vec<Cycle>,
     next_overflow: Cycle,
     skip: bool,
     watch: Option<TraceWindow>,
-    /// The components to sample now: none outside the window.
+    /// The components to sample now. None outside the trace window.
     watched: u64,
-    /// Watched components that were due in the cycle before `pulse_end`. They tick once more then, which ends signals of one cycle.
+    /// Watched components that were due in the cycle before `pulse_end`. They tick again in that cycle, so that a pulse ends.
     pulses: u64,
     pulse_end: Cycle,
     /// Components that the wheel has woken since the window began.
@@ -151,7 +153,7 @@ impl Tile {
         self.components.iter_mut().map(|component| component.as_mut())
     }
 
-    /// The shortest latency of a link to another tile, if it has one.
+    /// The shortest latency of a link to another tile. `None` without such a link.
     pub fn remote_latency(&self) -> Option<u64> {
         match self.shared.remote_latency.load(Ordering::Relaxed) {
             u32::MAX => None,
@@ -159,18 +161,18 @@ impl Tile {
         }
     }
 
-    /// A number that no other living tile has.
+    /// A number that no other existing tile has.
     pub(crate) fn identity(&self) -> usize {
         self.shared.identity()
     }
 
-    /// The tiles that links join to this one, by identity.
+    /// The identities of the tiles with links to this one.
     pub(crate) fn neighbors(&self) -> Vec<usize> {
         let neighbors = self.shared.neighbors.lock();
         neighbors.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ticks components in this order from now on: a permutation of their indices. No result may depend on it.
+    /// Sets the tick order within a cycle, a permutation of the slot indices. No result may depend on it.
     pub fn set_order(&mut self, order: Vec<usize>) {
         assert_eq!(
             order.len(),
@@ -181,25 +183,25 @@ impl Tile {
         self.order = order;
     }
 
-    /// Whether components with nothing to do are left out (the default). No result may depend on it.
+    /// Turns idle-skipping on or off. It is on by default. No result may depend on it.
     pub fn set_skipping(&mut self, skip: bool) {
         self.skip = skip;
     }
 
-    /// Whether components with nothing to do are left out.
+    /// True if components are ticked only when they are due.
     pub fn is_skipping(&self) -> bool {
         self.skip
     }
 
-    /// Watches the components whose bit is set in `watched`, in the cycles of `window`. Outside of it watching costs nothing.
+    /// Samples the components whose bit is set in `watched`, in the cycles of `window`.
     pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
         self.watched = 0;
         self.watch = Some(TraceWindow::new(sampler, watched, window));
     }
 
-    /// Flushes the sampler after a panic in the middle of a window.
-    pub fn give_up(&mut self) {
-        self.hand_on(Cycle::ZERO);
+    /// Flushes the sampler after a panic during a window.
+    pub fn flush_after_panic(&mut self) {
+        self.flush_sampler(Cycle::ZERO);
     }
 
     /// Resets every component. All are due in cycle `now`.
@@ -217,7 +219,7 @@ impl Tile {
         self.shared.wheel.add(now, self.all());
     }
 
-    /// The first cycle from `now` on in which a component is due, messages from other tiles included.
+    /// The first cycle from `now` on in which a component is due, with messages from other tiles.
     pub fn next_due(&self, now: Cycle) -> Cycle {
         if !self.skip || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
             return now;
@@ -226,7 +228,7 @@ impl Tile {
         self.next_known(now).min(message)
     }
 
-    /// The first cycle in which a component is due, messages from other tiles left out.
+    /// The first cycle from `now` on in which a component is due, without messages from other tiles.
     #[inline]
     fn next_known(&self, now: Cycle) -> Cycle {
         self.shared.wheel.next(now).min(self.next_overflow).min(self.pulse_end)
@@ -237,10 +239,10 @@ impl Tile {
         self.watch.as_ref().map_or(Cycle::NEVER, TraceWindow::next)
     }
 
-    /// Makes the tile number `tile` of the machine with this due table.
+    /// Adds the tile to a machine, with its number there and the machine's due table.
     ///
     /// # Panics
-    /// If it is part of a machine already.
+    /// If the tile is part of a machine already.
     pub(crate) fn join(&self, due: &DueTable, tile: usize) {
         let joined = self.shared.remote.due.set((due.clone(), tile));
         assert!(joined.is_ok(), "a tile is part of one machine");
@@ -256,24 +258,25 @@ impl Tile {
         self.due_entry().1
     }
 
-    /// Lowers the tile's entry in the due table. The tile has run up to `now`.
+    /// Lowers the tile's entry in the due table. The tile has run up to cycle `now`.
     pub(crate) fn note_due(&self, now: Cycle) {
         let (due, tile) = self.due_entry();
         due.lower(*tile, self.next_due(now));
     }
 
-    /// Whether no component has anything in flight.
+    /// True if all components are quiescent.
     pub(crate) fn is_quiescent(&self) -> bool {
         self.components.iter().all(|component| component.is_quiescent())
     }
 
+    /// A mask of all components.
     fn all(&self) -> u64 {
         u64::MAX
             .checked_shr((MAX_COMPONENTS - self.components.len()) as u32)
             .unwrap_or(0)
     }
 
-    /// The components that are due in a cycle.
+    /// Removes the components that are due in a cycle from the wheel and the overflow.
     #[inline]
     fn take_due(&mut self, now: Cycle) -> u64 {
         let due = self.shared.wheel.take(now);
@@ -285,7 +288,7 @@ impl Tile {
     }
 
     #[inline]
-    fn cycle(&mut self, now: Cycle) {
+    fn run_cycle(&mut self, now: Cycle) {
         let mut due = self.take_due(now);
         if !self.skip {
             due = self.all();
@@ -323,7 +326,7 @@ impl Tile {
         }
     }
 
-    /// The watched components whose pulses end now. `due` are the components that begin new ones.
+    /// The watched components whose pulses end now. The components in `due` may begin new ones.
     fn take_pulses(&mut self, now: Cycle, due: u64) -> u64 {
         let ended = match self.pulse_end <= now {
             true => self.pulses & self.watched,

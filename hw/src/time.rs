@@ -1,23 +1,22 @@
-//! Cycles of the global clock, and clocks that run at an exact ratio of it.
+//! Cycles of the global clock, and clock domains with an exact ratio to it.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Range, Sub};
 
-/// A point in time, counted in cycles of the global clock.
+/// A point in time, in cycles of the global clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cycle(pub u64);
 
 impl Cycle {
     /// The first cycle.
     pub const ZERO: Cycle = Cycle(0);
-    /// Later than any cycle that is ever reached.
+    /// A cycle later than any that a machine reaches.
     pub const NEVER: Cycle = Cycle(u64::MAX);
 
-    /// The last cycle that a machine may reach, after 23 hours of a GPU at 1.7 GHz: links keep the other bits of a word for
-    /// themselves.
+    /// The last cycle that a machine may reach: 23 hours of a GPU at 1.7 GHz. A link stores a cycle and other bits in one word.
     pub const LAST: Cycle = Cycle(u64::MAX >> 17);
 
-    /// Cycles from `earlier` to here; 0 if it is not earlier.
+    /// The number of cycles since `earlier`, or 0 if `earlier` is later.
     pub const fn since(self, earlier: Cycle) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -55,7 +54,7 @@ impl fmt::Debug for Cycle {
     }
 }
 
-/// A clock whose frequency is `num / den` of the global clock's. Its edge k falls at global time k * den / num.
+/// A clock domain with `num / den` times the frequency of the global clock. Its edge k is at global time k * den / num.
 ///
 /// ```
 /// use warpwave_hw::time::{Cycle, Domain};
@@ -69,10 +68,11 @@ pub struct Domain {
     den: Divisor,
 }
 
-/// A number, and 2^64 divided by it, rounded down: wide division is slow.
+/// A divisor n with its reciprocal, because a multiplication is faster than a division.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Divisor {
     n: u64,
+    /// 2^64 / n, rounded down.
     inverse: u64,
 }
 
@@ -88,10 +88,10 @@ impl Divisor {
         }
     }
 
-    /// x / n, and what is left.
+    /// The quotient x / n and the remainder.
     #[inline]
     const fn divide(self, x: u64) -> (u64, u64) {
-        // One too low at most, as both factors are rounded down.
+        // At most one too low, because the inverse and the product are rounded down.
         let low = ((x as u128 * self.inverse as u128) >> 64) as u64;
         let rest = x - low * self.n;
         if rest >= self.n {
@@ -103,13 +103,16 @@ impl Divisor {
 }
 
 impl Domain {
-    /// The global clock itself.
+    /// The global clock.
     pub const GLOBAL: Domain = Domain {
         num: Divisor::new(1),
         den: Divisor::new(1),
     };
 
-    /// A clock at `num / den` of the global one. Neither may be zero.
+    /// Creates a domain with `num / den` times the frequency of the global clock.
+    ///
+    /// # Panics
+    /// If `num` or `den` is 0.
     pub fn new(num: u64, den: u64) -> Self {
         assert!(
             num > 0 && den > 0,
@@ -122,17 +125,17 @@ impl Domain {
         }
     }
 
-    /// This clock's edges that fall into global cycle `now`.
+    /// The edges of this clock in global cycle `now`.
     #[inline]
     pub fn edges(self, now: Cycle) -> Range<u64> {
         let (num, den) = (self.num.n, self.den.n);
         if num == den {
             return now.0..now.0 + 1;
         }
-        // Distances in the cycle, `num` long, with an edge every `den`: less than `den` to the first one.
+        // In units of 1 / num of a cycle: the cycle has `num` units, and the edges are `den` units apart.
         let (first, before) = self.first_edge(now.0);
         let from_first = num.saturating_sub(before);
-        // A second division only where a cycle has several edges.
+        // Most often the cycle has no edge or one, which needs no division.
         let n = if from_first <= den {
             u64::from(from_first > 0)
         } else {
@@ -141,7 +144,7 @@ impl Domain {
         first..first + n
     }
 
-    /// The global cycle into which this clock's edge falls.
+    /// The global cycle that contains an edge of this clock.
     #[inline]
     pub fn cycle_of(self, edge: u64) -> Cycle {
         let (num, den) = (self.num.n, self.den.n);
@@ -154,7 +157,7 @@ impl Domain {
         })
     }
 
-    /// The first edge that does not fall before cycle `n`, and how far behind its beginning.
+    /// The first edge in or after cycle `n`, and its distance from the begin of the cycle, in units of 1 / num.
     #[inline]
     fn first_edge(self, n: u64) -> (u64, u64) {
         let den = self.den.n;
@@ -178,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slower_clock_every_edge_falls_into_the_cycle_that_lists_it() {
+    fn edges_of_a_slower_clock_are_in_the_cycle_that_lists_them() {
         let domain = Domain::new(877, 1530);
         for now in (0..5000).map(Cycle) {
             for edge in domain.edges(now) {
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_of_a_cycle_are_those_that_begin_no_earlier_than_it_and_before_the_next() {
+    fn edges_of_a_cycle_are_not_before_it_and_not_after_it() {
         let falls_before = |domain: Domain, edge: u64, cycle: u64| {
             u128::from(edge) * u128::from(domain.den.n) < u128::from(cycle) * u128::from(domain.num.n)
         };
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn division_without_dividing_agrees_with_division() {
+    fn division_by_reciprocal_is_exact() {
         for n in [
             1,
             2,
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn faster_clock_has_several_edges_in_a_cycle_and_loses_none() {
+    fn faster_clock_loses_no_edge() {
         let domain = Domain::new(2619, 1980);
         let edges: Vec<u64> = (0..1980).flat_map(|n| domain.edges(Cycle(n))).collect();
         assert_eq!(edges, (0..2619).collect::<Vec<_>>());

@@ -1,18 +1,17 @@
-//! Hints to the host's caches, kept apart from the hardware's code.
+//! Prefetches state into the host's caches, apart from the code of the hardware.
 //!
-//! The state of a machine of many tiles is larger than the host's caches. When a window begins, a tile [warms](Warm) the components
-//! that are likely to run. Their reads stand side by side, so the host does many at once. No result depends on it.
-//! The gain is in `hw/docs/performance.md`.
+//! The state of a large machine does not fit into the host's caches. When a window begins, a tile [warms](Warm) the components that are
+//! likely to run. The host then overlaps many reads. No result depends on it. `hw/docs/performance.md` has the gain.
 
 use crate::link::{InPort, OutPort};
 
-/// State that can be brought into the host's caches before it is used.
+/// State that can be prefetched into the host's caches.
 pub trait Warm {
-    /// Prefetches what the next ticks are likely to read.
+    /// Prefetches the fields that the next ticks are likely to read.
     fn warm(&self) {}
 }
 
-/// Prefetches the line of host memory in which `place` begins, where the host can.
+/// Prefetches the host cache line of `place`. Does nothing on hosts other than x86-64.
 ///
 /// ```
 /// use warpwave_hw::warm::prefetch;
@@ -28,7 +27,7 @@ pub fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// `warm!(Unit: queue, stats; ports)`: warms a component by prefetching fields and warming others. `warm!(Unit)`: it has no hints.
+/// Implements [`Warm`]: `warm!(Unit: queue, stats; ports)` prefetches two fields and warms a third. `warm!(Unit)` prefetches nothing.
 ///
 /// ```
 /// use warpwave_hw::warm::Warm;

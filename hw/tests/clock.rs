@@ -172,7 +172,7 @@ fn quiet_machine_message_from_outside_is_ticked_when_it_is_visible() {
 }
 
 #[test]
-#[should_panic(expected = "something is due before cycle 50")]
+#[should_panic(expected = "a component is due before cycle 50")]
 fn waiting_past_a_due_component_panics() {
     let (mut clock, _) = alone(|_| Activity::Until(Cycle(40)));
     clock.run(Cycle(10), |_| false);
@@ -218,7 +218,7 @@ fn between_tiles_a_message_later_than_the_mailbox_reaches_is_refused() {
     let panic = catch_unwind(AssertUnwindSafe(|| clock.run(Cycle(400), |_| false))).expect_err("too far ahead");
     assert_eq!(
         text(&*panic),
-        "link, cycle 31: a message visible only in cycle 64, beyond the horizon of 32 cycles"
+        "link, cycle 31: a message would be visible in cycle 64, beyond the horizon of 32 cycles"
     );
 }
 
@@ -420,10 +420,10 @@ fn machine_is_still_when_nothing_was_under_way_at_the_ends_of_two_steps() {
     for threads in [1, 2, 3] {
         let mut clock = busy(&[0, 70, 30]);
         clock.set_threads(threads);
-        clock.run_until_still(64);
+        clock.run_until_quiescent(64);
         // Busy at 64, done at 128 and still so at 192.
         assert_eq!(clock.now(), Cycle(192), "threads: {threads}");
-        clock.run_until_still(64);
+        clock.run_until_quiescent(64);
         assert_eq!(clock.now(), Cycle(192 + 2 * 64), "threads: {threads}");
     }
 }
@@ -431,6 +431,6 @@ fn machine_is_still_when_nothing_was_under_way_at_the_ends_of_two_steps() {
 #[test]
 fn machine_that_is_stuck_for_good_is_left_after_a_step() {
     let mut clock = busy(&[10, Cycle::NEVER.0]);
-    clock.run_until_still(64);
+    clock.run_until_quiescent(64);
     assert_eq!(clock.now(), Cycle(64));
 }

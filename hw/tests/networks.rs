@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::monitor::{Record, Tap};
+use warpwave_hw::link::monitor::{MessageLog, Messages};
 use warpwave_hw::link::stall::Stall;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
@@ -265,7 +265,7 @@ type History = Vec<(Cycle, Box<u64>)>;
 /// A network with a record of every message at both ends of every link.
 struct Network {
     clock: Clock,
-    records: Vec<Record<Box<u64>>>,
+    records: Vec<Messages<Box<u64>>>,
 }
 
 impl Network {
@@ -288,7 +288,7 @@ impl Network {
             };
             let (from, to) = (shape_of_link.from, shape_of_link.to);
             let (mut output, mut input) = link(&config, &slots[from], &slots[to]);
-            let ((sent, sent_record), (taken, taken_record)) = (Tap::new(), Tap::new());
+            let ((sent, sent_record), (taken, taken_record)) = (MessageLog::new(), MessageLog::new());
             if shape_of_link.stall > 0 {
                 output.disturb(Stall::new(n as u64, shape_of_link.stall));
             }

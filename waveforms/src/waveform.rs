@@ -396,7 +396,7 @@ impl Waveform {
     /// # Errors
     /// If a file cannot be written.
     pub fn collect_after_panic(&mut self, clock: &mut Clock) -> Result<Cycle, WaveError> {
-        clock.tiles_mut().iter_mut().for_each(Tile::give_up);
+        clock.tiles_mut().iter_mut().for_each(Tile::flush_after_panic);
         self.read_buffers();
         let last = self.merge.last().unwrap_or(self.now);
         self.now = self.now.max(last + 1);

@@ -1,12 +1,13 @@
 //! A barrier for the host threads of a clock.
 //!
-//! Windows are short, so a waiting thread spins first. It sleeps after `SPINS` looks, or at once if there are more threads than cores.
-//! A thread that panics breaks the barrier: the others get `false` instead of waiting for it.
+//! Windows are short, so a waiting thread spins first. It sleeps after `SPINS` reads of the round, or at once if there are more threads
+//! than cores. A thread that panics breaks the barrier. The other threads then return from `wait` with `false`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Looks at the round before a thread sleeps: about ten microseconds. More takes the core from other programs (`hw/docs/performance.md`).
+/// Reads of the round before a thread sleeps: about 10 us. A larger number takes the core from other programs
+/// (`hw/docs/performance.md`).
 const SPINS: u32 = 1024;
 
 /// A barrier for a fixed number of threads.
@@ -22,9 +23,9 @@ pub struct ThreadBarrier {
 }
 
 impl ThreadBarrier {
-    /// A barrier for `threads` threads.
+    /// Creates a barrier for `threads` threads.
     pub fn new(threads: usize) -> Self {
-        // The query is slow, and one thread needs no answer.
+        // The query is slow, and one thread never waits.
         let has_cores = threads > 1 && std::thread::available_parallelism().is_ok_and(|cores| threads <= cores.get());
         ThreadBarrier {
             threads,
@@ -38,7 +39,7 @@ impl ThreadBarrier {
         }
     }
 
-    /// Waits until all threads are here. False if one of them has panicked.
+    /// Waits until all threads have arrived. Returns false if a thread has panicked.
     pub fn wait(&self) -> bool {
         if self.threads == 1 {
             return true;
@@ -46,7 +47,7 @@ impl ThreadBarrier {
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Release);
-            // A sleeper counts itself before it looks at the round, so one of the two threads sees the other.
+            // A sleeper counts itself before it reads the round. So this thread sees the sleeper, or the sleeper sees the new round.
             self.round.fetch_add(1, Ordering::SeqCst);
             if self.sleepers.load(Ordering::SeqCst) > 0 {
                 self.wake_all();
@@ -96,7 +97,7 @@ impl ThreadBarrier {
     }
 }
 
-/// See [`ThreadBarrier::guard`].
+/// Breaks the barrier if its thread panics ([`ThreadBarrier::guard`]).
 pub struct PanicGuard<'a>(&'a ThreadBarrier);
 
 impl Drop for PanicGuard<'_> {
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_threads_than_cores_no_thread_is_ever_a_round_ahead() {
+    fn no_thread_is_a_round_ahead_with_more_threads_than_cores() {
         const THREADS: usize = 7;
         let barrier = ThreadBarrier::new(THREADS);
         let counts: Vec<AtomicUsize> = (0..THREADS).map(|_| AtomicUsize::new(0)).collect();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_that_panics_the_others_go_on_and_know() {
+    fn panic_of_a_thread_ends_the_wait_of_the_others() {
         let barrier = ThreadBarrier::new(3);
         std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..2).map(|_| scope.spawn(|| barrier.wait())).collect();

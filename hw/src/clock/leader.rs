@@ -1,4 +1,4 @@
-//! The thread that decides which window runs next, and the workers that run it.
+//! The leader chooses the next window. The worker pool runs it on all threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ pub struct WorkerPool<'a> {
 }
 
 impl<'a> WorkerPool<'a> {
-    /// A pool with a thread for each worker.
+    /// Creates a pool with one thread per worker.
     pub fn new(workers: Vec<Worker<'a>>) -> Self {
         WorkerPool {
             barrier: ThreadBarrier::new(workers.len()),
@@ -42,7 +42,7 @@ impl<'a> WorkerPool<'a> {
         }
     }
 
-    /// A worker whose thread runs no window now.
+    /// Worker `number`, between two windows.
     fn worker(&self, number: usize) -> MutexGuard<'_, Worker<'a>> {
         self.workers[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,18 +52,18 @@ impl<'a> WorkerPool<'a> {
         (0..self.workers.len()).map(|number| self.worker(number))
     }
 
-    /// Runs a window on all threads, or on this thread if it `is_small`. `None` if another thread has panicked.
+    /// Runs a window on all threads, or on this thread if `is_small` returns true. Returns `None` if another thread has panicked.
     fn run(&self, window: Window, is_small: impl FnOnce() -> bool) -> Option<()> {
         if self.workers.len() == 1 || is_small() {
             self.workers().for_each(|mut worker| worker.run(window));
             return Some(());
         }
         self.window.post(window);
-        let all_well = self.barrier.wait() && {
+        let no_panic = self.barrier.wait() && {
             self.worker(0).run(window);
             self.barrier.wait()
         };
-        all_well.then_some(())
+        no_panic.then_some(())
     }
 }
 
@@ -107,7 +107,7 @@ pub struct Leader<'a> {
 }
 
 impl<'a> Leader<'a> {
-    /// A leader whose tiles have all run up to `now`.
+    /// Creates a leader. All tiles have run up to cycle `now`.
     pub fn new(
         now: Cycle,
         lookahead: u64,
@@ -135,22 +135,22 @@ impl<'a> Leader<'a> {
         self.interconnect.max(self.leaves)
     }
 
-    /// Calls `what` while the other threads follow, then ends them. `None` if one of them has panicked.
-    pub fn lead<T>(&mut self, what: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    /// Calls `action` while the other threads follow, then ends them. Returns `None` if one of them has panicked.
+    pub fn lead<T>(&mut self, action: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let pool = self.pool;
         let _guard = pool.barrier.guard();
-        let result = what(self)?;
+        let result = action(self)?;
         pool.done.store(true, Ordering::Release);
         pool.barrier.wait().then_some(result)
     }
 
-    /// Runs until `stop` holds, until nothing is due, or until cycle `limit`. At the end all tiles have run up to the same cycle.
+    /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. Then all tiles have run up to the same cycle.
     pub fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
         let reason = loop {
             let next = self.due.earliest();
             if next == Cycle::NEVER {
                 self.align()?;
-                break if stop(self.now()) { Stop::Asked } else { Stop::Quiet };
+                break if stop(self.now()) { Stop::Condition } else { Stop::Quiet };
             }
             // Nothing is due before `next`, so no message is sent before it.
             self.jump_to(next.min(limit));
@@ -159,25 +159,25 @@ impl<'a> Leader<'a> {
             }
             self.run_window(limit)?;
             if stop(self.now()) {
-                break Stop::Asked;
+                break Stop::Condition;
             }
         };
         self.align()?;
         Some(reason)
     }
 
-    /// Runs or waits until cycle `at`.
+    /// Advances to cycle `at`, with ticks where components are due.
     pub fn run_to(&mut self, at: Cycle) -> Option<Stop> {
         let reason = self.run(at, &mut |_| false)?;
         self.jump_to(at);
         for mut worker in self.pool.workers() {
-            worker.tiles().for_each(|tile| tile.begin_passed(at));
+            worker.tiles().for_each(|tile| tile.begin_passed_trace_window(at));
         }
         Some(reason)
     }
 
-    /// Whether no component of any tile has anything in flight.
-    pub fn is_still(&self) -> bool {
+    /// True if every component of every tile is quiescent.
+    pub fn is_quiescent(&self) -> bool {
         self.pool
             .workers()
             .all(|mut worker| worker.tiles().all(|tile| tile.is_quiescent()))
@@ -213,7 +213,7 @@ impl<'a> Leader<'a> {
         Some(())
     }
 
-    /// True if a window has work for at most one tile. One thread runs it then.
+    /// True if at most one tile is due in the window. Then one thread runs it.
     fn is_small(&self, role: Role, end: Cycle) -> bool {
         let is_due = |&tile: &usize| self.due.get(tile) < end;
         match role {

@@ -9,16 +9,16 @@ use bitvec::vec::BitVec;
 
 use crate::tile::Tile;
 
-/// What a tile is for the clock.
+/// The role of a tile in the clock's schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// A tile that leaves have links to.
+    /// A tile with links to leaves.
     Interconnect,
-    /// Any other tile.
+    /// A tile with links only to interconnect tiles, or any tile if the graph is not bipartite.
     Leaf,
 }
 
-/// The interconnect: bit n is set if tile n is part of it.
+/// Finds the interconnect: bit n is set if tile n is part of it.
 pub fn interconnect_of(tiles: &[Tile]) -> BitVec {
     let numbers: HashMap<usize, usize> = tiles.iter().map(Tile::identity).zip(0..).collect();
     let number = |identity| numbers.get(&identity).copied();
@@ -28,7 +28,7 @@ pub fn interconnect_of(tiles: &[Tile]) -> BitVec {
     smaller_halves(&neighbors.collect::<Vec<_>>())
 }
 
-/// The smaller half of each connected part of the graph. No tile if a part is not bipartite.
+/// The smaller half of each connected component of the graph. Empty if a connected component is not bipartite.
 fn smaller_halves(neighbors: &[Vec<usize>]) -> BitVec {
     let n = neighbors.len();
     let (mut reached, mut colors) = (BitVec::repeat(false, n), BitVec::repeat(false, n));
@@ -71,7 +71,7 @@ fn color(first: usize, neighbors: &[Vec<usize>], reached: &mut BitVec, colors: &
 mod tests {
     use super::*;
 
-    /// The interconnect of `tiles` tiles, joined in pairs.
+    /// The interconnect of a graph with `tiles` tiles.
     fn interconnect(tiles: usize, links: &[(usize, usize)]) -> Vec<usize> {
         let mut neighbors = vec![Vec::new(); tiles];
         for &(one, other) in links {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn star_its_middle_is_the_interconnect() {
+    fn middle_of_a_star_is_the_interconnect() {
         assert_eq!(interconnect(4, &[(0, 1), (2, 1), (1, 3)]), [1]);
     }
 

@@ -1,7 +1,7 @@
 //! The tiles of one host thread.
 //!
-//! A worker has a fixed range of the tiles of each role. In a window it runs the tiles that are due: from first to last in one window,
-//! from last to first in the next. So it begins with the tiles that are still in the host's caches.
+//! A worker has a fixed range of the tiles of each role. It runs the due tiles of one window from first to last, and those of the next
+//! window from last to first. So it begins with the tiles that are still in the host's caches.
 
 use bitvec::slice::BitSlice;
 
@@ -10,7 +10,7 @@ use crate::tile::Tile;
 use crate::tile::due::DueTable;
 use crate::time::Cycle;
 
-/// The cycles that the tiles of a role run next: from `from` until before `end`.
+/// The cycles that the tiles of a role run next: from `from` up to `end`, which is not included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     pub role: Role,
@@ -18,18 +18,19 @@ pub struct Window {
     pub end: Cycle,
 }
 
-/// Some of the tiles of a machine.
+/// The tiles of one host thread.
 pub struct Worker<'a> {
     interconnect: Vec<&'a mut Tile>,
     leaves: Vec<&'a mut Tile>,
     due: &'a DueTable,
     /// The first cycle of the first trace window that has not begun.
     trace_window: Cycle,
+    /// True if the next window runs from the last tile to the first.
     backwards: bool,
 }
 
 impl<'a> Worker<'a> {
-    /// Splits the tiles of each role into equal ranges, one for each of `threads` workers. `interconnect` is by tile number.
+    /// Splits the tiles of each role into equal ranges, one per thread. `interconnect` has one bit per tile.
     pub fn split(tiles: &'a mut [Tile], interconnect: &BitSlice, due: &'a DueTable, threads: usize) -> Vec<Worker<'a>> {
         let totals = [interconnect.count_ones(), interconnect.count_zeros()];
         let worker = |_| Worker {
@@ -61,7 +62,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Its tiles.
+    /// All its tiles.
     pub fn tiles(&mut self) -> impl Iterator<Item = &mut Tile> {
         self.interconnect
             .iter_mut()

@@ -1,22 +1,22 @@
 //! The input ports of a component that have messages in flight, as a mask. A tick reads only these ports.
 //!
 //! A component with many ports numbers them when it is built. A port's bit is set while a message is on its link, visible or not.
-//! So the mask says where to look, and no result depends on it.
+//! No result depends on the mask: a tick that reads all ports finds the same messages.
 
 use std::sync::Arc;
 
 use super::{HEADER, InPort, NUMBER};
-use crate::tile::Shared;
+use crate::tile::TileState;
 use crate::time::Cycle;
 
-/// Most ports of one component.
+/// The largest number of ports per component.
 pub const MAX_PORTS: u32 = 63;
 
-/// The numbered ports of a component.
+/// The mask of a component's numbered ports.
 #[derive(Default)]
 pub struct ArrivalMask {
-    /// The component: its tile, and its number there.
-    component: Option<(Arc<Shared>, u8)>,
+    /// The component's tile, and its number there.
+    component: Option<(Arc<TileState>, u8)>,
     ports: u32,
     /// Ports with a sender in another tile. It cannot write to the mask, so their bits are always set.
     always: u64,
@@ -46,11 +46,11 @@ impl ArrivalMask {
         number
     }
 
-    /// Messages on the numbered ports do not wake the component before cycle `at`, which is less than a tile's horizon ahead.
+    /// Defers the wake-ups of messages on the numbered ports until cycle `at`. It must be within the horizon of a tile.
     #[inline]
-    pub fn look_from(&self, at: Cycle) {
+    pub fn defer_wakeups(&self, at: Cycle) {
         if let Some((tile, component)) = &self.component {
-            tile.look_from(*component, at);
+            tile.defer_wakeups(*component, at);
         }
     }
 
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn port_is_named_from_sending_until_its_last_message_is_taken() {
+    fn bit_is_set_from_the_send_until_the_last_message_is_taken() {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let ((_, quiet), (mut out, mut input)) = (joined(&from, &to), joined(&from, &to));
@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_later_is_woken_then_and_not_when_the_message_comes() {
+    fn deferred_wakeup_comes_in_its_cycle_and_not_with_the_message() {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let (mut out, mut input) = joined(&from, &to);
         let mut arrivals = ArrivalMask::default();
         arrivals.add(&input);
-        arrivals.look_from(Cycle(5));
+        arrivals.defer_wakeups(Cycle(5));
         out.send(Cycle(0), 7);
         assert_eq!(input.recv(Cycle(1)), Some(7));
         out.send(Cycle(6), 8);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn port_from_another_tile_is_always_named() {
+    fn bit_of_a_port_from_another_tile_is_always_set() {
         let (mut here, mut there) = (TileBuilder::new(), TileBuilder::new());
         let (from, near, to) = (there.slot(), here.slot(), here.slot());
         let ((_, far), (_, input)) = (joined(&from, &to), joined(&near, &to));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn sender_waits_for_room_both_notes_are_kept() {
+    fn header_holds_a_waiting_sender_and_the_port_number() {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let (mut out, mut input) = joined(&from, &to);

@@ -1,4 +1,4 @@
-//! What hangs on a sending end, for tests and waveforms: a monitor that sees its messages, a stall that delays them.
+//! Attachments of a sending end, for tests and waveforms: a monitor that sees its messages, and a stall that delays them.
 
 use tracing::trace;
 
@@ -7,25 +7,25 @@ use super::monitor::Monitor;
 use super::stall::Stall;
 use crate::time::Cycle;
 
-/// Where nothing hangs on it, an end has none of these.
+/// The monitor and the stall of a sending end. An end without either has no `Attached`.
 pub(super) struct Attached<T> {
     monitor: Option<Box<dyn Monitor<T>>>,
     stall: Option<Stall>,
 }
 
 impl<T> OutPort<T> {
-    /// Sends a message past what hangs on this end.
+    /// Sends a message of an end with attachments.
     #[cold]
     pub(super) fn send_attached(&mut self, now: Cycle, extra: u64, sideband: u16, message: T) {
-        let delay = self.attached(now, extra, &message);
+        let delay = self.notify_and_delay(now, extra, &message);
         if delay > 0 {
             trace!(cycle = now.0, path = %self.config.path, cycles = delay, "stall injected");
         }
         self.put(now, u64::from(self.latency) + extra + delay, sideband, message);
     }
 
-    /// Shows the message to the monitor; cycles that the stall adds, as far as the horizon allows.
-    fn attached(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
+    /// Shows the message to the monitor. Returns the delay of the stall, in cycles, cut off at the horizon.
+    fn notify_and_delay(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
         let Some(attached) = &mut self.attached else { return 0 };
         if let Some(monitor) = &mut attached.monitor {
             monitor.sent(now, message);
@@ -34,17 +34,17 @@ impl<T> OutPort<T> {
         attached.stall.as_ref().map_or(0, |stall| stall.delay(now).min(most))
     }
 
-    /// Shows every message sent to `monitor`.
+    /// Attaches a monitor, which sees every message sent from now on.
     pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
-        self.hook().monitor = Some(monitor);
+        self.attach().monitor = Some(monitor);
     }
 
-    /// Delays messages at random from now on; see [`stall`](super::stall).
+    /// Attaches a [stall](super::stall), which delays messages at random from now on.
     pub fn disturb(&mut self, stall: Stall) {
-        self.hook().stall = Some(stall);
+        self.attach().stall = Some(stall);
     }
 
-    fn hook(&mut self) -> &mut Attached<T> {
+    fn attach(&mut self) -> &mut Attached<T> {
         let nothing = || Attached {
             monitor: None,
             stall: None,

@@ -1,4 +1,4 @@
-//! Looks at the messages of a link, on either end. With none attached a link pays one branch.
+//! Monitors: observers of the messages at one end of a link. Without a monitor a message costs one branch.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::{InPort, LinkConfig, OutPort};
 use crate::time::Cycle;
 
-/// Sees every message of the end that it is attached to.
+/// Observes every message at one end of a link.
 pub trait Monitor<T>: Send {
     /// A message was sent in this cycle.
     fn sent(&mut self, _now: Cycle, _message: &T) {}
@@ -15,48 +15,48 @@ pub trait Monitor<T>: Send {
     fn taken(&mut self, _now: Cycle, _message: &T) {}
 }
 
-/// What a [`Tap`] has written down.
-pub type Record<T> = Arc<Mutex<Vec<(Cycle, T)>>>;
+/// The messages that a [`MessageLog`] has recorded.
+pub type Messages<T> = Arc<Mutex<Vec<(Cycle, T)>>>;
 
-/// Writes down every message with its cycle, for tests.
-pub struct Tap<T>(Record<T>);
+/// Records every message with its cycle, for tests.
+pub struct MessageLog<T>(Messages<T>);
 
-impl<T> Tap<T> {
-    /// A tap and the record that it fills.
-    pub fn new() -> (Self, Record<T>) {
-        let record = Record::default();
-        (Tap(record.clone()), record)
+impl<T> MessageLog<T> {
+    /// Creates a log and the list that it fills.
+    pub fn new() -> (Self, Messages<T>) {
+        let messages = Messages::default();
+        (MessageLog(messages.clone()), messages)
     }
 }
 
-impl<T: Clone + Send> Tap<T> {
-    fn note(&self, now: Cycle, message: &T) {
+impl<T: Clone + Send> MessageLog<T> {
+    fn record(&self, now: Cycle, message: &T) {
         self.0.lock().expect("no monitor panics").push((now, message.clone()));
     }
 }
 
-impl<T: Clone + Send> Monitor<T> for Tap<T> {
+impl<T: Clone + Send> Monitor<T> for MessageLog<T> {
     fn sent(&mut self, now: Cycle, message: &T) {
-        self.note(now, message);
+        self.record(now, message);
     }
     fn taken(&mut self, now: Cycle, message: &T) {
-        self.note(now, message);
+        self.record(now, message);
     }
 }
 
-/// Messages sent and not yet taken, each with the cycle of its sending.
+/// Messages sent and not yet taken, each with the cycle of its send.
 type InFlight<T> = Arc<Mutex<VecDeque<(Cycle, T)>>>;
 
-/// Checks that a link loses, doubles, changes, reorders and hurries nothing, and never holds more than its depth.
+/// Checks that a link loses, duplicates, changes and reorders no message, keeps its latency, and never exceeds its depth.
 ///
-/// A breach panics with the link's path, the cycle and the messages.
+/// A violation panics with the link's path, the cycle and the messages.
 pub struct Checker<T> {
     link: LinkConfig,
     in_flight: InFlight<T>,
 }
 
 impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
-    /// Checks the link between these two ends from now on; it must be empty. It takes the place of other monitors.
+    /// Attaches a checker to both ends of an empty link. It replaces other monitors.
     pub fn attach(link: &LinkConfig, output: &mut OutPort<T>, input: &mut InPort<T>) -> Checker<T> {
         let in_flight = InFlight::default();
         let end = || Checker {
@@ -68,7 +68,7 @@ impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
         end()
     }
 
-    /// Messages sent and not yet taken: 0 when the link has come to rest.
+    /// The number of messages sent and not yet taken.
     pub fn n_in_flight(&self) -> usize {
         self.in_flight.lock().expect("no monitor panics").len()
     }
@@ -80,7 +80,7 @@ impl<T: Clone + PartialEq + Debug + Send> Monitor<T> for Checker<T> {
         let mut in_flight = self.in_flight.lock().expect("no monitor panics");
         assert!(
             in_flight.len() < *depth as usize,
-            "cycle {now}: {path}: {message:?} sent, with {in_flight:?} under way at depth {depth}"
+            "cycle {now}: {path}: {message:?} sent, with {in_flight:?} in flight at depth {depth}"
         );
         in_flight.push_back((now, message.clone()));
     }
@@ -92,7 +92,7 @@ impl<T: Clone + PartialEq + Debug + Send> Monitor<T> for Checker<T> {
             oldest
                 .as_ref()
                 .is_some_and(|(sent_at, sent)| sent == message && now.since(*sent_at) >= u64::from(*latency)),
-            "cycle {now}: {path}: {message:?} taken, but the oldest under way is {oldest:?} and the latency {latency}"
+            "cycle {now}: {path}: {message:?} taken, but the oldest in flight is {oldest:?} and the latency is {latency}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The receiving end: looks at messages, takes them, and gives their slots back.
+//! The receiving end: peeks at messages, takes them, and frees their slots.
 
 use super::InPort;
 use super::monitor::Monitor;
@@ -13,7 +13,7 @@ impl<T> InPort<T> {
         &self.stamps[self.slot as usize]
     }
 
-    /// The oldest visible message, left where it is.
+    /// The oldest visible message. It stays in the link.
     #[inline]
     pub fn peek(&mut self, now: Cycle) -> Option<&T> {
         if !self.is_ready(now) {
@@ -25,34 +25,34 @@ impl<T> InPort<T> {
         self.head.as_ref()
     }
 
-    /// The message that was looked at last and is still here.
+    /// The message of the last `peek`, if it is still in the link.
     #[inline]
-    pub fn seen(&self) -> Option<&T> {
+    pub fn peeked(&self) -> Option<&T> {
         self.head.as_ref()
     }
 
-    /// Not inlined: who peeks at many links finds most of them empty.
+    // Not inlined: a component that peeks at many links finds most of them empty.
     #[inline(never)]
     fn fetch_head(&mut self) {
         self.head = self.channel.try_recv().ok();
     }
 
-    /// Whether a message is visible.
+    /// True if a message is visible.
     #[inline]
     pub fn is_ready(&self, now: Cycle) -> bool {
         self.stamp().is_ready(now)
     }
 
-    /// Takes the oldest visible message; its slot is free again after the credit latency.
+    /// Takes the oldest visible message. Its slot is free again after the credit latency.
     #[inline]
     pub fn recv(&mut self, now: Cycle) -> Option<T> {
         self.is_ready(now).then(|| self.take(now))
     }
 
-    /// Takes the oldest message, which the caller has seen to be visible.
+    /// Takes the oldest message. The caller has checked that it is visible.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the link is empty.
     pub fn take(&mut self, now: Cycle) -> T {
         debug_assert!(
             self.is_ready(now),
@@ -73,7 +73,7 @@ impl<T> InPort<T> {
         message
     }
 
-    /// Shows the message, whose slot it frees.
+    /// Shows the message to the monitor and frees its slot.
     #[cold]
     #[inline(never)]
     fn take_watched(&mut self, now: Cycle, message: T) -> T {
@@ -84,7 +84,7 @@ impl<T> InPort<T> {
         message
     }
 
-    /// The message of the slot is taken.
+    /// Frees the slot of the oldest message.
     #[inline(always)]
     fn free_slot(&mut self, now: Cycle) {
         let free = now + u64::from(self.credit_latency);
@@ -112,18 +112,19 @@ impl<T> InPort<T> {
         prefetch(&self.stamps[HEADER]);
     }
 
-    /// Whether nothing is under way or waiting, visible or not. Between tiles this depends on what the other side has run:
-    /// use it for quiescence and reports, never for a decision inside a tick.
+    /// True if no message is in the link, visible or not.
+    ///
+    /// Between tiles the answer depends on how far the other tile has run. Use it for quiescence and reports, never inside a tick.
     pub fn is_empty(&self) -> bool {
         !self.stamp().is_full()
     }
 
-    /// Drops everything under way, as a reset does; all slots are free at once.
+    /// Drops all messages, as a reset does. All slots are free at once.
     pub fn clear(&mut self) {
         while !self.is_empty() {
             drop(self.head.take().or_else(|| self.channel.try_recv().ok()));
             self.stamp().free(Cycle::ZERO);
-            // Both ends keep counting slots from the same one.
+            // Both ends count slots alike, so the receiver goes on from the sender's next slot.
             self.slot = next(self.slot, &self.stamps);
         }
         let slots = &self.stamps[FIRST as usize..];
@@ -135,7 +136,7 @@ impl<T> InPort<T> {
         }
     }
 
-    /// Shows every message taken to `monitor`.
+    /// Attaches a monitor, which sees every message taken from now on.
     pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
         self.monitor = Some(Box::new(monitor));
     }

@@ -1,4 +1,4 @@
-//! Sidebands: 15 bits that travel beside a message, as a header does in hardware.
+//! Sidebands: 15 bits beside a message, like the header wires of a hardware link.
 //!
 //! The sideband lies in the slot's stamp. A receiver that only passes a message on, such as a crossbar, never reads the message itself.
 
@@ -6,7 +6,7 @@ use super::{InPort, MAX_SIDEBAND, OutPort};
 use crate::time::Cycle;
 
 impl<T> OutPort<T> {
-    /// As [`OutPort::send`], with a sideband of at most 15 bits.
+    /// Sends a message with a sideband of at most 15 bits.
     ///
     /// # Panics
     /// If there is no room, or the sideband has more bits.
@@ -34,7 +34,7 @@ impl<T> OutPort<T> {
 }
 
 impl<T> InPort<T> {
-    /// The sideband of the oldest visible message, 0 if it was sent without one. The message stays where it is.
+    /// The sideband of the oldest visible message, or 0 if it was sent without one. The message stays in the link.
     #[inline]
     pub fn sideband(&self, now: Cycle) -> Option<u16> {
         self.stamp().sideband(now)
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn label_is_seen_from_the_cycle_of_its_message_until_that_is_taken() {
+    fn sideband_is_visible_as_long_as_its_message() {
         let (mut out, mut input) = ends();
         out.send_sideband(Cycle(0), MAX_SIDEBAND, Box::new(1));
         out.send_sideband(Cycle(1), 5, Box::new(2));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn place_whose_message_had_a_label_is_free_after_the_credit_latency() {
+    fn slot_of_a_message_with_sideband_is_free_after_the_credit_latency() {
         let (mut out, mut input) = ends();
         (0..3).for_each(|n| out.send_sideband(Cycle(0), MAX_SIDEBAND - n, Box::new(0)));
         assert!(!out.has_room(Cycle(2)));
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "l: sideband 0x8000 has more than 15 bits")]
-    fn label_of_16_bits_is_none() {
+    fn sideband_of_16_bits_panics() {
         ends().0.send_sideband(Cycle(0), 0x8000, Box::new(0));
     }
 }

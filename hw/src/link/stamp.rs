@@ -1,7 +1,7 @@
 //! The stamps of a link's slots: from which cycle each end may act on a slot.
 //!
-//! A link of depth n has n slots, used in turn. Each end keeps its own index, so there is no shared index. A stamp is one word, which
-//! answers both ends' question with one load:
+//! A link of depth n has n slots, used in turn. Each end keeps its own index, so there is no shared index. A stamp is one word. One
+//! load of it tells an end whether it may act:
 //!
 //! | slot | stamp |
 //! |---|---|
@@ -20,28 +20,28 @@ pub(super) struct Stamp(AtomicU64);
 /// The stamps of a link, shared by both ends. The first is the link's header.
 pub(super) type Stamps = Arc<[Stamp]>;
 
-/// Index of the header among the stamps. Inside a tile it holds [`WAITED_FOR`] and [`NUMBER`].
+/// The index of the header among the stamps. Inside a tile the header holds [`WAITED_FOR`] and [`NUMBER`].
 pub(super) const HEADER: usize = 0;
 
-/// Index of the first slot.
+/// The index of the first slot.
 pub(super) const FIRST: u32 = HEADER as u32 + 1;
 
 /// The slot holds a message.
 const FULL: u64 = 1 << 63;
 
-/// Bits of a sideband, below those of the cycle.
+/// The width of a sideband, in bits. Its bits are below those of the cycle.
 const SIDEBAND_BITS: u32 = u16::BITS - 1;
 
 /// The largest sideband of a message.
 pub const MAX_SIDEBAND: u16 = (1 << SIDEBAND_BITS) - 1;
 
-/// A message sent in the last cycle is visible before the cycle's bits end.
+// A message sent in the last cycle is visible before the cycle's bits end.
 const _: () = assert!(Cycle::LAST.0 + HORIZON < FULL >> SIDEBAND_BITS);
 
-/// Header: the sender is to be woken when a slot is free.
+/// In the header: the sender waits for a free slot.
 pub(super) const WAITED_FOR: u64 = 1 << 63;
 
-/// Header: the link's number in the receiver's [`arrivals`](super::arrivals), counted from 1; 0 without one.
+/// In the header: the link's number in the receiver's [`arrivals`](super::arrivals), counted from 1. 0 is no number.
 pub(super) const NUMBER: u64 = WAITED_FOR - 1;
 
 /// A header and `depth` empty slots.
@@ -57,27 +57,27 @@ pub(super) fn next(slot: u32, stamps: &[Stamp]) -> u32 {
 }
 
 impl Stamp {
-    /// Whether the slot holds a message.
+    /// True if the slot holds a message.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.0.load(Ordering::Acquire) & FULL != 0
     }
 
-    /// Whether the sender may use the slot.
+    /// True if the sender may use the slot.
     #[inline]
     pub(super) fn is_free(&self, now: Cycle) -> bool {
-        // A full slot's word is beyond any cycle.
+        // The word of a full slot is greater than any cycle.
         self.0.load(Ordering::Acquire) >> SIDEBAND_BITS <= now.0
     }
 
-    /// From when the sender may use the slot, unless it holds a message.
+    /// The cycle from which the sender may use the slot. `None` if it holds a message.
     #[inline]
     pub(super) fn free_from(&self) -> Option<Cycle> {
         let word = self.0.load(Ordering::Acquire);
         (word & FULL == 0).then_some(Cycle(word >> SIDEBAND_BITS))
     }
 
-    /// Whether the slot's message is visible.
+    /// True if the slot holds a visible message.
     #[inline]
     pub(super) fn is_ready(&self, now: Cycle) -> bool {
         is_ready(self.0.load(Ordering::Acquire), now)
@@ -90,14 +90,14 @@ impl Stamp {
         is_ready(word, now).then_some(word as u16 & MAX_SIDEBAND)
     }
 
-    /// Lets the receiver know of the message that was sent into the slot.
+    /// Marks the slot as full. The receiver may take the message from cycle `visible` on.
     #[inline]
     pub(super) fn fill(&self, visible: Cycle, sideband: u16) {
         let word = FULL | visible.0 << SIDEBAND_BITS | u64::from(sideband);
         self.0.store(word, Ordering::Release);
     }
 
-    /// Lets the sender know from when the slot is free.
+    /// Marks the slot as empty. The sender may use it from cycle `from` on.
     #[inline]
     pub(super) fn free(&self, from: Cycle) {
         self.0.store(from.0 << SIDEBAND_BITS, Ordering::Release);
@@ -109,7 +109,7 @@ impl Stamp {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Changes the header. Both ends are on one thread then.
+    /// Writes the header. Both ends are on one thread, so a plain store is enough.
     #[inline]
     pub(super) fn set_header(&self, word: u64) {
         self.0.store(word, Ordering::Relaxed);
@@ -118,6 +118,6 @@ impl Stamp {
 
 #[inline]
 fn is_ready(word: u64, now: Cycle) -> bool {
-    // An empty slot's word is below FULL, so it wraps to a cycle beyond any other.
+    // The word of an empty slot is below FULL. The difference wraps to a number greater than any cycle.
     word.wrapping_sub(FULL) >> SIDEBAND_BITS <= now.0
 }

@@ -44,7 +44,7 @@ fn depth_two_carries_one_message_a_cycle_depth_one_every_other() {
 }
 
 #[test]
-fn room_freed_in_this_cycle_is_not_room_before_the_next() {
+fn slot_freed_in_this_cycle_is_usable_in_the_next() {
     let (mut out, mut inp) = joined(1, 1);
     out.send(Cycle(0), 1);
     assert_eq!(inp.recv(Cycle(1)), Some(1));
@@ -53,7 +53,7 @@ fn room_freed_in_this_cycle_is_not_room_before_the_next() {
 }
 
 #[test]
-fn between_tiles_room_comes_back_after_the_latency() {
+fn slot_is_usable_after_the_latency_between_tiles() {
     let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
     let (from, to) = (a.slot(), b.slot());
     let (mut out, mut inp) = link(
@@ -72,15 +72,15 @@ fn between_tiles_room_comes_back_after_the_latency() {
 }
 
 #[test]
-#[should_panic(expected = "without asking for room")]
-fn sending_without_room_panics() {
+#[should_panic(expected = "a message is sent without room")]
+fn send_without_room_panics() {
     let (mut out, _inp) = joined(1, 1);
     out.send(Cycle(0), 1);
     out.send(Cycle(0), 2);
 }
 
 #[test]
-fn cleared_link_goes_on_with_the_places_of_both_ends_in_step() {
+fn both_ends_agree_on_the_next_slot_after_a_clear() {
     let (mut out, mut inp) = joined(1, 3);
     out.send(Cycle(0), 1);
     out.send(Cycle(0), 2);
@@ -103,7 +103,7 @@ fn config(latency: u32, depth: u32) -> LinkConfig {
 }
 
 #[test]
-fn stalled_link_delays_within_bounds_keeps_order_and_repeats_exactly() {
+fn stalled_link_keeps_bounds_and_order_and_repeats_exactly() {
     let run = || {
         let (mut out, mut inp) = joined(2, 8);
         out.disturb(stall::Stall::new(9, 20));
@@ -123,7 +123,7 @@ fn stalled_link_delays_within_bounds_keeps_order_and_repeats_exactly() {
     };
     let waits = run();
     assert_eq!(waits, run());
-    // One message a cycle is taken, so a wait may exceed the delay by those in front.
+    // One message is taken per cycle. So a wait may exceed the delay by the number of messages in front.
     assert!(waits.iter().all(|wait| (2..=22 + 8).contains(wait)));
     assert!(
         waits.iter().max() > Some(&18) && waits.iter().min() < Some(&10),
@@ -132,7 +132,7 @@ fn stalled_link_delays_within_bounds_keeps_order_and_repeats_exactly() {
 }
 
 #[test]
-fn stall_beyond_the_horizon_is_cut_off() {
+fn stall_is_cut_off_at_the_horizon() {
     let (mut out, mut inp) = joined(60, 2);
     out.disturb(stall::Stall::new(3, 1000));
     (0..2).for_each(|n| out.send(Cycle(100), n));
@@ -142,8 +142,8 @@ fn stall_beyond_the_horizon_is_cut_off() {
 }
 
 #[test]
-#[should_panic(expected = "cycle 9: l: 7 taken, but the oldest under way is None and the latency 1")]
-fn message_that_was_never_sent_is_found() {
+#[should_panic(expected = "cycle 9: l: 7 taken, but the oldest in flight is None and the latency is 1")]
+fn checker_finds_a_message_that_was_never_sent() {
     let (mut out, mut inp) = joined(1, 2);
     out.send(Cycle(0), 7);
     monitor::Checker::attach(&config(1, 2), &mut out, &mut inp);
@@ -151,7 +151,7 @@ fn message_that_was_never_sent_is_found() {
 }
 
 #[test]
-fn message_that_was_seen_is_taken_looked_at_or_not() {
+fn message_is_taken_with_and_without_a_peek() {
     let (mut out, mut inp) = joined(1, 2);
     (0..2).for_each(|n| out.send(Cycle(0), n));
     assert!(inp.is_ready(Cycle(1)));
@@ -163,7 +163,7 @@ fn message_that_was_seen_is_taken_looked_at_or_not() {
 
 #[test]
 #[should_panic(expected = "l, cycle 1: taken before it is visible")]
-fn message_that_is_not_visible_yet_is_not_taken() {
+fn take_before_the_message_is_visible_panics() {
     let (mut out, mut inp) = joined(2, 2);
     out.send(Cycle(0), 7);
     inp.take(Cycle(1));

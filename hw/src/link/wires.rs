@@ -1,7 +1,7 @@
 //! Link events for waveforms: each message sent or taken, with its cycle.
 //!
-//! A waveform derives the handshake from the events: valid, ready, occupancy and the message's number. A link that is not watched
-//! costs one branch per message.
+//! A waveform derives the handshake from these events: valid, ready, occupancy and payload. Without an observer a message costs one
+//! branch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,23 +9,23 @@ use super::monitor::Monitor;
 use super::{InPort, LinkConfig, OutPort};
 use crate::time::Cycle;
 
-/// A message that says in one number what it is.
+/// A message with a number for waveforms.
 pub trait Payload {
-    /// What the number is, in one word.
+    /// The meaning of the number, as one word.
     const NAME: &'static str;
 
-    /// The number, of at most 48 bits.
+    /// The number, at most 48 bits.
     fn summary(&self) -> u64;
 }
 
-/// What happened at an end of a link.
+/// An event at one end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LinkEvent {
-    /// When.
+    /// The cycle of the event.
     pub at: Cycle,
-    /// The number that the observer gave the link.
+    /// The link's number, which the observer chose.
     pub link: u32,
-    /// The message's number if it was sent. `None` if it was taken.
+    /// For a send, the message's number. `None` for a message taken.
     pub sent: Option<u64>,
 }
 
@@ -49,27 +49,27 @@ impl LinkEventLog {
 pub struct End<'a> {
     /// The link.
     pub link: &'a LinkConfig,
-    /// Whether it is the sending end.
+    /// True for the sending end.
     pub is_sender: bool,
-    /// What a message's number is ([`Payload::NAME`]).
+    /// The meaning of a message's number ([`Payload::NAME`]).
     pub payload: &'static str,
     /// Cycles from taking a message until its slot is free for the sender.
     pub credit_latency: u64,
 }
 
-/// Chooses the ends to watch.
+/// An observer, which chooses the ends to watch.
 pub trait Wires {
     /// The log for the events of this end, and the link's number. `None` if the end is not watched.
     fn end(&mut self, end: &End<'_>) -> Option<(LinkEventLog, u32)>;
 }
 
-/// Logs the events of one end.
-struct Tap {
+/// A monitor that logs the events of one end.
+struct EventMonitor {
     log: LinkEventLog,
     link: u32,
 }
 
-impl<T: Payload> Monitor<T> for Tap {
+impl<T: Payload> Monitor<T> for EventMonitor {
     fn sent(&mut self, now: Cycle, message: &T) {
         self.log.push(LinkEvent {
             at: now,
@@ -87,12 +87,12 @@ impl<T: Payload> Monitor<T> for Tap {
     }
 }
 
-/// An end of a link, or several.
+/// One or more ends of links.
 pub trait Show {
-    /// Offers them to be watched.
+    /// Offers each end to an observer.
     fn show(&mut self, wires: &mut dyn Wires);
 
-    /// Drops every message at the input ends. An output end has none: its receiver clears the link.
+    /// Drops every message at the input ends. An output end holds no messages: the receiver clears the link.
     fn clear_inputs(&mut self);
 }
 
@@ -106,7 +106,7 @@ impl<T: Payload> Show for OutPort<T> {
             credit_latency: 0,
         };
         if let Some((log, link)) = wires.end(&end) {
-            self.watch(Box::new(Tap { log, link }));
+            self.watch(Box::new(EventMonitor { log, link }));
         }
     }
 
@@ -123,7 +123,7 @@ impl<T: Payload> Show for InPort<T> {
             credit_latency: u64::from(self.credit_latency),
         };
         if let Some((log, link)) = wires.end(&end) {
-            self.watch(Box::new(Tap { log, link }));
+            self.watch(Box::new(EventMonitor { log, link }));
         }
     }
 
@@ -164,7 +164,7 @@ impl<A: Show, B: Show> Show for (A, B) {
     }
 }
 
-/// `show_ports!(Ports: input, output)`: all of these ends of a structure.
+/// Implements [`Show`] and [`Warm`](crate::warm::Warm) for a structure of link ends: `show_ports!(Ports: input, output)`.
 #[macro_export]
 macro_rules! show_ports {
     ($ports:ty: $($end:ident),+) => {

@@ -1,4 +1,4 @@
-//! What is at the far ends of a rig's links.
+//! The components at the far ends of a rig's links: feeders, drains and responders.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -14,10 +14,10 @@ use crate::probe::Probe;
 use crate::stats::Report;
 use crate::time::Cycle;
 
-/// Counts messages under way.
-pub(super) struct Count(pub(super) Arc<AtomicUsize>);
+/// Counts the messages in flight on all links.
+pub(super) struct InFlightCounter(pub(super) Arc<AtomicUsize>);
 
-impl<T> Monitor<T> for Count {
+impl<T> Monitor<T> for InFlightCounter {
     fn sent(&mut self, _: Cycle, _: &T) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -26,13 +26,14 @@ impl<T> Monitor<T> for Count {
     }
 }
 
-fn note(events: &Events, at: Cycle, link: &'static str, message: &impl Debug) {
+/// Appends an event.
+fn add_event(events: &Events, at: Cycle, link: &'static str, message: &impl Debug) {
     let message = format!("{message:?}");
     let event = Event { at, link, message };
     events.lock().expect("no feeder or drain panics").push(event);
 }
 
-/// Sends traffic.
+/// Sends the traffic of a test.
 pub(super) struct Feeder<T> {
     path: Path,
     name: &'static str,
@@ -75,7 +76,7 @@ impl<T: Clone + Debug + Send + 'static> Component for Feeder<T> {
             && *at <= now.0
             && self.output.has_room(now)
         {
-            note(&self.events, now, self.name, message);
+            add_event(&self.events, now, self.name, message);
             self.output
                 .send_sideband(now, (self.sideband)(message), message.clone());
             self.next += 1;
@@ -97,7 +98,7 @@ impl<T: Clone + Debug + Send + 'static> Component for Feeder<T> {
     fn stats(&self, _: &mut dyn Report) {}
 }
 
-/// Takes messages.
+/// Takes messages in the cycles that a test chooses.
 pub(super) struct Drain<T, F> {
     path: Path,
     name: &'static str,
@@ -129,7 +130,7 @@ impl<T: Debug + Send + 'static, F: Fn(Cycle) -> bool + Send + 'static> Component
         if (self.takes)(now)
             && let Some(message) = self.input.recv(now)
         {
-            note(&self.events, now, self.name, &message);
+            add_event(&self.events, now, self.name, &message);
         }
         Activity::busy_if(self.input.is_ready(now))
     }
@@ -157,13 +158,13 @@ pub(super) struct Responder<T, R, F> {
     input: InPort<T>,
     output: OutPort<R>,
     respond: F,
-    /// Responses that wait, in the order in which their messages came.
+    /// Responses with the cycle of their send, in the order of their messages.
     waiting: VecDeque<(Cycle, R)>,
     events: Events,
 }
 
 impl<T, R, F> Responder<T, R, F> {
-    /// The names are of the links from the component and to it.
+    /// `names` are the names of the links from the component and to it.
     pub(super) fn new(
         names: [&'static str; 2],
         input: InPort<T>,
@@ -197,7 +198,7 @@ where
 
     fn tick(&mut self, now: Cycle) -> Activity {
         if let Some(message) = self.input.recv(now) {
-            note(&self.events, now, self.names[0], &message);
+            add_event(&self.events, now, self.names[0], &message);
             let responses = (self.respond)(message).into_iter();
             self.waiting
                 .extend(responses.map(|(after, response)| (now + after, response)));
@@ -205,7 +206,7 @@ where
         if self.output.has_room(now)
             && let Some((_, response)) = self.waiting.pop_front_if(|(at, _)| *at <= now)
         {
-            note(&self.events, now, self.names[1], &response);
+            add_event(&self.events, now, self.names[1], &response);
             self.output.send(now, response);
         }
         let next = self

@@ -1,4 +1,4 @@
-//! What a component did, showed and counted in one life, and how two lives differ.
+//! Records what a component sent, showed and counted in a run, and compares two runs.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,25 +8,26 @@ use crate::probe::{Probe, Sampler};
 use crate::stats::{Latency, Report};
 use crate::time::Cycle;
 
-/// What a component shows at one time.
+/// The signals of a component at one time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Look {
-    /// Names with the parts that they lie in, and values.
+pub(super) struct Snapshot {
+    /// Names, with the parts around them, and values.
     signals: Vec<(String, Option<u64>)>,
+    /// The parts entered and not left.
     parts: Vec<String>,
-    /// A value that its signal is too narrow for.
+    /// A finding: a value that does not fit the width of its signal.
     too_large: Option<String>,
     is_quiescent: bool,
 }
 
-impl Look {
-    pub(super) fn at(component: &dyn Component) -> Look {
-        let mut look = Look {
+impl Snapshot {
+    pub(super) fn of(component: &dyn Component) -> Snapshot {
+        let mut snapshot = Snapshot {
             is_quiescent: component.is_quiescent(),
-            ..Look::default()
+            ..Snapshot::default()
         };
-        component.probe(&mut look);
-        look
+        component.probe(&mut snapshot);
+        snapshot
     }
 
     fn value(&mut self, name: &str, value: Option<u64>) {
@@ -39,7 +40,7 @@ impl Look {
     }
 }
 
-impl Probe for Look {
+impl Probe for Snapshot {
     fn bit(&mut self, name: &'static str, value: Option<bool>) {
         self.value(name, value.map(u64::from));
     }
@@ -60,21 +61,21 @@ impl Probe for Look {
     }
 }
 
-/// What a waveform would have of the first component of a tile: how it looked after its last tick.
+/// The signals of the first component of a tile after its last tick, as a waveform would record them.
 #[derive(Clone, Default)]
-pub(super) struct Sampled(Arc<Mutex<Look>>);
+pub(super) struct LastSample(Arc<Mutex<Snapshot>>);
 
-impl Sampled {
-    pub(super) fn last(&self) -> Look {
+impl LastSample {
+    pub(super) fn get(&self) -> Snapshot {
         self.0.lock().expect("no sampler panics").clone()
     }
 
     fn set(&self, component: &dyn Component) {
-        *self.0.lock().expect("no sampler panics") = Look::at(component);
+        *self.0.lock().expect("no sampler panics") = Snapshot::of(component);
     }
 }
 
-impl Sampler for Sampled {
+impl Sampler for LastSample {
     fn begin(&mut self, _: Cycle, components: &[Box<dyn Component>]) {
         self.set(components[0].as_ref());
     }
@@ -84,7 +85,7 @@ impl Sampler for Sampled {
     fn flush(&mut self, _: Cycle) {}
 }
 
-/// A component's counters and latencies as text.
+/// The counters and latencies of a component, as text.
 #[derive(Default)]
 struct Counts(Vec<String>);
 
@@ -102,7 +103,7 @@ impl Report for Counts {
     }
 }
 
-/// A component's counters.
+/// The counters of a component.
 #[derive(Default)]
 struct Totals(Vec<(&'static str, u64)>);
 
@@ -113,28 +114,28 @@ impl Report for Totals {
     fn latency(&mut self, _: &'static str, _: &Latency) {}
 }
 
-/// One life of a component.
-pub(super) struct Life {
+/// The record of one run of a component.
+pub(super) struct RunRecord {
     pub(super) events: Vec<Event>,
-    first: Look,
-    /// What it showed after each cycle.
-    looks: Vec<Look>,
-    /// The cycles after which nothing was under way around it and all traffic was sent.
+    initial: Snapshot,
+    /// The signals after each cycle.
+    snapshots: Vec<Snapshot>,
+    /// For each cycle, whether no message was in flight and all traffic was sent.
     at_rest: Vec<bool>,
     counts: Vec<String>,
-    /// Its counters after the last cycle.
+    /// The counters after the last cycle.
     totals: Totals,
     waits: Vec<String>,
-    /// What was first wrong with a look.
+    /// The first violation found in a snapshot.
     finding: Option<String>,
 }
 
-impl Life {
-    pub(super) fn new(first: Look) -> Life {
-        Life {
+impl RunRecord {
+    pub(super) fn new(initial: Snapshot) -> RunRecord {
+        RunRecord {
             events: Vec::new(),
-            first,
-            looks: Vec::new(),
+            initial,
+            snapshots: Vec::new(),
             at_rest: Vec::new(),
             counts: Vec::new(),
             totals: Totals::default(),
@@ -143,35 +144,38 @@ impl Life {
         }
     }
 
-    pub(super) fn look(&mut self, now: Cycle, component: &dyn Component, sampled: &Look, is_at_rest: bool) {
-        assert_eq!(now.0, self.looks.len() as u64, "a look after every cycle");
-        let look = Look::at(component);
+    /// Adds a snapshot after cycle `now`, and checks it.
+    pub(super) fn add(&mut self, now: Cycle, component: &dyn Component, sampled: &Snapshot, is_at_rest: bool) {
+        assert_eq!(now.0, self.snapshots.len() as u64, "one snapshot per cycle");
+        let snapshot = Snapshot::of(component);
         let fallen = self.fallen_counter(now, component);
         self.finding = self
             .finding
             .take()
-            .or_else(|| self.looks_wrong(now, &look, sampled))
+            .or_else(|| self.signal_fault(now, &snapshot, sampled))
             .or(fallen);
-        self.looks.push(look);
+        self.snapshots.push(snapshot);
         self.at_rest.push(is_at_rest);
     }
 
-    /// The same signals as at first, wide enough, each as it was after the component's last tick.
-    fn looks_wrong(&self, now: Cycle, look: &Look, sampled: &Look) -> Option<String> {
-        if !look.names().eq(self.first.names()) {
-            return Some(format!("after cycle {now} it shows other signals than at first"));
+    /// A violation in a snapshot: other signals, a value that is too large, or a change without a tick.
+    fn signal_fault(&self, now: Cycle, snapshot: &Snapshot, sampled: &Snapshot) -> Option<String> {
+        if !snapshot.names().eq(self.initial.names()) {
+            return Some(format!(
+                "after cycle {now} it shows other signals than after construction"
+            ));
         }
-        if let Some(value) = &look.too_large {
+        if let Some(value) = &snapshot.too_large {
             return Some(format!("after cycle {now} {value}"));
         }
-        let mut both = look.signals.iter().zip(&sampled.signals);
-        let ((name, value), (_, sampled)) = both.find(|(own, its)| own != its)?;
+        let mut both = snapshot.signals.iter().zip(&sampled.signals);
+        let ((name, value), (_, sampled)) = both.find(|(now, then)| now != then)?;
         Some(format!(
-            "in cycle {now}, without a tick of it: {name} is {value:?}, sampled {sampled:?}"
+            "in cycle {now} {name} changes without a tick: it is {value:?}, and was {sampled:?} after the last tick"
         ))
     }
 
-    /// A counter that is less than after the cycle before.
+    /// A violation: a counter that is less than in the previous cycle.
     fn fallen_counter(&mut self, now: Cycle, component: &dyn Component) -> Option<String> {
         let mut totals = Totals::default();
         component.stats(&mut totals);
@@ -181,8 +185,9 @@ impl Life {
         Some(format!("in cycle {now} counter {name} falls from {before} to {after}"))
     }
 
-    pub(super) fn end(mut self, mut events: Vec<Event>, component: &dyn Component) -> Life {
-        // In a cycle, feeders and drains write in the order of ticks.
+    /// Adds the events and the statistics at the end of the run.
+    pub(super) fn finish(mut self, mut events: Vec<Event>, component: &dyn Component) -> RunRecord {
+        // Within a cycle the events are in the order of ticks, which differs between runs.
         events.sort();
         self.events = events;
         let mut counts = Counts::default();
@@ -192,52 +197,52 @@ impl Life {
         self
     }
 
-    /// All signals change in ticks alone; at the end all is answered, and a quiescent component has nothing to say.
+    /// Checks the rules of the contract that concern one run.
     pub(super) fn is_sound(&self) -> Result<(), String> {
         if let Some(finding) = &self.finding {
             return Err(finding.clone());
         }
-        let is_quiescent = self.looks.last().unwrap_or(&self.first).is_quiescent;
+        let is_quiescent = self.snapshots.last().unwrap_or(&self.initial).is_quiescent;
         if !self.at_rest.last().is_some_and(|rest| *rest) || !is_quiescent {
             let waits = self.waits.join("; ");
-            return Err(format!("not at rest after {} cycles: {waits}", self.looks.len()));
+            return Err(format!("not at rest after {} cycles: {waits}", self.snapshots.len()));
         }
-        let said = (0..self.looks.len()).find(|&n| self.at_rest[n] && self.looks[n].is_quiescent);
-        let said = said.expect("it is so at the end");
-        match self.events.iter().find(|event| event.at.0 > said as u64) {
-            Some(event) => Err(format!("quiescent and alone after cycle {said}, then {event:?}")),
+        let rest = (0..self.snapshots.len()).find(|&n| self.at_rest[n] && self.snapshots[n].is_quiescent);
+        let rest = rest.expect("the run ends at rest");
+        match self.events.iter().find(|event| event.at.0 > rest as u64) {
+            Some(event) => Err(format!("at rest and quiescent after cycle {rest}, but then {event:?}")),
             None => Ok(()),
         }
     }
 
-    /// Says where the other life, lived in this `way`, differs from this one.
-    pub(super) fn same_as(&self, other: &Life, way: &str) -> Result<(), String> {
+    /// Compares a run in another way, described by `way`, with this one. Returns the first difference.
+    pub(super) fn same_as(&self, other: &RunRecord, way: &str) -> Result<(), String> {
         let n = self.events.len().max(other.events.len());
         for n in 0..n {
             let (own, its) = (self.events.get(n), other.events.get(n));
             if own != its {
-                return Err(format!("{way}: event {n} is {its:?}, plainly {own:?}"));
+                return Err(format!("{way}: event {n} is {its:?}, not {own:?}"));
             }
         }
-        self.first.same_as(&other.first, "at first", way)?;
-        for (now, (own, its)) in self.looks.iter().zip(&other.looks).enumerate() {
+        self.initial.same_as(&other.initial, "at the start", way)?;
+        for (now, (own, its)) in self.snapshots.iter().zip(&other.snapshots).enumerate() {
             own.same_as(its, &format!("after cycle {now}"), way)?;
         }
         match self.counts.iter().zip(&other.counts).find(|(own, its)| own != its) {
-            Some((own, its)) => Err(format!("{way}: counts {its}, plainly {own}")),
+            Some((own, its)) => Err(format!("{way}: counts {its}, not {own}")),
             None => Ok(()),
         }
     }
 }
 
-impl Look {
-    fn same_as(&self, other: &Look, when: &str, way: &str) -> Result<(), String> {
+impl Snapshot {
+    fn same_as(&self, other: &Snapshot, when: &str, way: &str) -> Result<(), String> {
         if self.is_quiescent != other.is_quiescent {
-            return Err(format!("{way}: {when} quiescent is {}", other.is_quiescent));
+            return Err(format!("{way}: {when} is_quiescent is {}", other.is_quiescent));
         }
         let differs = self.signals.iter().zip(&other.signals).find(|(own, its)| own != its);
         match differs {
-            Some(((name, own), (_, its))) => Err(format!("{way}: {when} {name} is {its:?}, plainly {own:?}")),
+            Some(((name, own), (_, its))) => Err(format!("{way}: {when} {name} is {its:?}, not {own:?}")),
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! A sound component, and one for each fault that the contract finds.
+//! A correct component, and one for each fault that the contract finds.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::component::Activity;
 use crate::probe::Probe;
 use crate::stats::Report;
 
-/// What is wrong with a subject.
+/// The fault of a test component.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
     None,
@@ -23,7 +23,7 @@ enum Fault {
     ShowsTooMuch,
 }
 
-/// Cycles of an addition, and the sums that are pipelined in them.
+/// The latency of an addition, in cycles, and the number of sums in the pipeline.
 const LATENCY: u64 = 4;
 
 /// Adds one to each number.
@@ -131,7 +131,7 @@ fn verdict(fault: Fault) -> Result<Vec<Event>, String> {
 }
 
 #[test]
-fn sound_component_keeps_the_contract_and_answers_everything_in_order() {
+fn correct_component_keeps_the_contract() {
     let events = verdict(Fault::None).expect("sound");
     let sums: Vec<_> = events
         .iter()
@@ -143,25 +143,25 @@ fn sound_component_keeps_the_contract_and_answers_everything_in_order() {
 }
 
 #[test]
-fn every_fault_is_found_and_named() {
+fn every_fault_is_found() {
     let expected = [
         (
             Fault::CountsIdleTicks,
-            "without idle-skipping: after cycle 3 ticks is Some(4), plainly Some(3)",
+            "without idle-skipping: after cycle 3 ticks is Some(4), not Some(3)",
         ),
         (Fault::OversleepsRoom, "not at rest after 200 cycles: 4 sums inside"),
         (Fault::ForgetsToReset, "after a reset in cycle 2: event"),
         (Fault::ForgetsToResetCounter, "after a reset in cycle 10: counts sums 2"),
         (Fault::CountsDown, "in cycle 5 counter sums falls from 10 to 9"),
-        (Fault::ClaimsRest, "quiescent and alone after cycle"),
+        (Fault::ClaimsRest, "at rest and quiescent after cycle"),
         (Fault::NeverRests, "not at rest after 200 cycles: 0 sums inside"),
         (
             Fault::LooksAtTheChannel,
-            "in cycle 0, without a tick of it: coming is Some(1), sampled Some(0)",
+            "in cycle 0 coming changes without a tick: it is Some(1), and was Some(0) after the last tick",
         ),
         (
             Fault::ShowsMoreWhenBusy,
-            "after cycle 1 it shows other signals than at first",
+            "after cycle 1 it shows other signals than after construction",
         ),
         (Fault::ShowsTooMuch, "sums of 4 bits is 16"),
     ];

@@ -1,4 +1,4 @@
-//! The due table of a machine: for each tile the earliest cycle in which it may have something to do.
+//! The due table of a machine: for each tile, the earliest cycle in which a component may be due.
 //!
 //! A tile lowers its own entry after it has run; a link lowers the receiver's entry when it sends a message to another tile. So a tile
 //! that sleeps costs one comparison per window.
@@ -13,28 +13,28 @@ use crate::time::Cycle;
 pub struct DueTable(Arc<[AtomicU64]>);
 
 impl DueTable {
-    /// A table of `tiles` tiles without anything to do.
+    /// Creates a table for `tiles` tiles. No tile is due.
     pub fn new(tiles: usize) -> Self {
         DueTable((0..tiles).map(|_| AtomicU64::new(u64::MAX)).collect())
     }
 
-    /// When a tile is due.
+    /// The entry of a tile.
     #[inline]
     pub fn get(&self, tile: usize) -> Cycle {
         Cycle(self.0[tile].load(Ordering::Acquire))
     }
 
-    /// A tile is due in cycle `at` or before. What the caller wrote before is seen by the thread that runs the tile.
+    /// Lowers the entry of a tile to cycle `at`. The thread that runs the tile sees all earlier writes of the caller.
     #[inline]
     pub fn lower(&self, tile: usize, at: Cycle) {
         let entry = &self.0[tile];
-        // Most entries are low enough, and a plain load does not take the line from other threads.
+        // Most entries are low enough. A plain load does not take the host cache line from other threads.
         if entry.load(Ordering::Relaxed) > at.0 {
             entry.fetch_min(at.0, Ordering::AcqRel);
         }
     }
 
-    /// The tile is about to run: its entry is raised, and lowered again by what it finds and by what others send meanwhile.
+    /// Raises the entry of a tile that is about to run. The tile lowers it after the window, and messages lower it at any time.
     #[inline]
     pub fn raise(&self, tile: usize) {
         self.0[tile].swap(u64::MAX, Ordering::AcqRel);

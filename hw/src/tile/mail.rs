@@ -1,4 +1,4 @@
-//! A mailbox: the wake-ups that other tiles leave for the components of a tile.
+//! A mailbox: wake-ups from other tiles for the components of a tile.
 //!
 //! Each component has one word. Bit n is a wake-up in cycle n (mod 64). A window touches two or three host cache lines.
 
@@ -16,11 +16,11 @@ pub struct Mail {
     cycles: [AtomicU64; MAX_COMPONENTS],
 }
 
-/// A cycle is a bit of a word.
+// The bits of a word are the cycles of the horizon.
 const _: () = assert!(HORIZON == u64::BITS as u64);
 
 impl Mail {
-    /// An empty mailbox.
+    /// Creates an empty mailbox.
     pub fn new() -> Self {
         Mail {
             components: AtomicU64::new(0),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wake_ups_are_on_the_wheel_once_and_the_mailbox_is_empty() {
+    fn wakeups_move_to_the_wheel_once() {
         let (mail, wheel) = (Mail::new(), Wheel::new());
         for (at, component) in [(3, 0), (3, 2), (63, 1), (70, 3)] {
             mail.post(Cycle(at), component);

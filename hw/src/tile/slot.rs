@@ -1,7 +1,7 @@
-//! A component's place in its tile, and what others use to wake it there.
+//! The slot of a component in its tile, and the state by which links wake components.
 //!
-//! Links wake the component at their other end. Inside a tile they write to the wheel itself. From another tile they write to the mailbox
-//! and lower the tile's entry in the due table.
+//! A link wakes the component at its other end. Inside a tile it writes to the wheel. From another tile it writes to the mailbox and
+//! lowers the tile's entry in the due table.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,21 +14,21 @@ use super::wheel::Wheel;
 use super::{MAX_COMPONENTS, TileBuilder};
 use crate::time::Cycle;
 
-/// What the ports of other components share with a tile.
-pub(crate) struct Shared {
+/// The state of a tile that ports share.
+pub(crate) struct TileState {
     pub(crate) wheel: Wheel,
     pub(super) remote: CachePadded<RemoteState>,
     pub(super) remote_latency: AtomicU32,
-    /// The tiles that links lead to or come from, by [`Shared::identity`].
+    /// The [identities](TileState::identity) of the tiles with links to this one.
     pub(super) neighbors: Mutex<Vec<usize>>,
-    /// Components to tick when the next quantum begins.
+    /// The components to tick when the next quantum begins.
     pub(super) next_quantum: AtomicU64,
-    /// For each component, its numbered links (see [`crate::link::arrivals`]) with messages under way, and the first cycle in which it
-    /// looks at them.
+    /// For each component, the mask of its numbered links with messages in flight ([`crate::link::arrivals`]), and the cycle up to which
+    /// their wake-ups are deferred.
     arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
 }
 
-/// What other tiles read and write for every message, apart from what the tile's own thread writes in every cycle.
+/// The state that other tiles access for every message. It is apart from the state that the tile's own thread writes in every cycle.
 #[repr(C)]
 pub(super) struct RemoteState {
     /// The machine's due table and the tile's number in it, once the tile is part of a machine.
@@ -36,9 +36,9 @@ pub(super) struct RemoteState {
     pub(super) mail: Mail,
 }
 
-impl Shared {
+impl TileState {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Shared {
+        Arc::new(TileState {
             wheel: Wheel::new(),
             remote: CachePadded::new(RemoteState {
                 due: OnceLock::new(),
@@ -51,19 +51,19 @@ impl Shared {
         })
     }
 
-    /// A number that no other living tile has.
+    /// A number that no other existing tile has.
     pub(crate) fn identity(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
-    fn note_neighbor(&self, other: &Shared) {
+    fn note_neighbor(&self, other: &TileState) {
         let mut neighbors = self.neighbors.lock().unwrap_or_else(PoisonError::into_inner);
         if !neighbors.contains(&other.identity()) {
             neighbors.push(other.identity());
         }
     }
 
-    /// From another tile: has the tile tick a component.
+    /// Wakes a component from another tile.
     #[inline(never)]
     pub(crate) fn wake_remote(&self, component: u8, at: Cycle) {
         self.remote.mail.post(at, component);
@@ -72,31 +72,30 @@ impl Shared {
         }
     }
 
-    /// On the tile's own thread: moves the wake-ups from other tiles to the wheel.
+    /// Moves the wake-ups from other tiles to the wheel. On the tile's own thread only.
     pub(super) fn take_mail(&self) {
         self.remote.mail.drain_into(&self.wheel);
     }
 
-    /// On the tile's own thread: ticks a component when the tile's next quantum begins.
+    /// Wakes a component when the tile's next quantum begins. On the tile's own thread only.
     pub(crate) fn wake_in_next_quantum(&self, component: u8) {
         let waiting = self.next_quantum.load(Ordering::Relaxed);
         self.next_quantum.store(waiting | 1 << component, Ordering::Relaxed);
     }
 
-    /// A component's numbered links with messages under way, bit i for number i + 1.
+    /// The numbered links of a component with messages in flight. Bit i is link number i + 1.
     #[inline]
     pub(crate) fn arrivals(&self, component: u8) -> u64 {
         self.arrivals[component as usize][0].load(Ordering::Relaxed)
     }
 
-    /// On the tile's own thread: a component looks at its numbered links no sooner than this.
+    /// Defers the wake-ups by a component's numbered links until cycle `at`. On the tile's own thread only.
     #[inline]
-    pub(crate) fn look_from(&self, component: u8, at: Cycle) {
+    pub(crate) fn defer_wakeups(&self, component: u8, at: Cycle) {
         self.arrivals[component as usize][1].store(at.0, Ordering::Relaxed);
     }
 
-    /// On the tile's own thread: a message is under way on a component's link of this number. Gives the first cycle in which the
-    /// component looks.
+    /// Notes a message on a component's numbered link. Returns the cycle up to which wake-ups are deferred. On the tile's own thread only.
     #[inline]
     pub(crate) fn note_arrival(&self, component: u8, number: u32) -> Cycle {
         let [arrivals, from] = &self.arrivals[component as usize];
@@ -104,7 +103,7 @@ impl Shared {
         Cycle(from.load(Ordering::Relaxed))
     }
 
-    /// On the tile's own thread: none is under way there any more; nothing for number 0.
+    /// Notes that a component's numbered link is empty. Does nothing for number 0. On the tile's own thread only.
     #[inline]
     pub(crate) fn note_empty(&self, component: u8, number: u32) {
         let arrivals = self.arrivals(component) & !(1 << number >> 1);
@@ -112,16 +111,16 @@ impl Shared {
     }
 }
 
-/// A component's place in a tile, known before the component is built: links are made between slots.
+/// The slot of a component in a tile. Links are created between slots, before the components are built.
 #[derive(Clone)]
 pub struct Slot {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<TileState>,
     pub(super) index: usize,
     pub(super) outside: bool,
 }
 
 impl Slot {
-    /// The end of a link that no component holds: the host's, which acts between quanta.
+    /// A slot without a component, for the host's end of a link. The host acts between quanta.
     pub fn outside() -> Slot {
         Slot {
             outside: true,
@@ -137,14 +136,14 @@ impl Slot {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// A link of this latency joins the slot's tile to another's.
+    /// Notes a link of this latency to another tile.
     pub(crate) fn note_link(&self, other: &Slot, latency: u32) {
         self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
         self.shared.note_neighbor(&other.shared);
     }
 
-    /// What it shares with the ports of others, and its number in its tile.
-    pub(crate) fn place(&self) -> (Arc<Shared>, u8) {
+    /// The state of the tile, and the slot's number there.
+    pub(crate) fn tile_and_number(&self) -> (Arc<TileState>, u8) {
         (self.shared.clone(), self.index as u8)
     }
 }

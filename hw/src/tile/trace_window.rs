@@ -1,4 +1,4 @@
-//! A sampler with the components that it watches and its window of cycles.
+//! A trace window: a sampler, the components that it samples, and its window of cycles.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::component::Component;
 use crate::probe::Sampler;
 use crate::time::Cycle;
 
-/// What watches a tile.
+/// The sampler of a tile, with its window.
 pub struct TraceWindow {
     pub sampler: Box<dyn Sampler>,
     components: u64,
@@ -15,7 +15,7 @@ pub struct TraceWindow {
 }
 
 impl TraceWindow {
-    /// Watches the components whose bit is set.
+    /// Creates a window. The sampler sees the components whose bit is set.
     pub fn new(sampler: Box<dyn Sampler>, components: u64, window: Range<Cycle>) -> Self {
         TraceWindow {
             sampler,
@@ -25,20 +25,20 @@ impl TraceWindow {
         }
     }
 
-    /// The window's first cycle, if it has not begun.
+    /// The first cycle of the window, or never if the window has begun.
     pub fn next(&self) -> Cycle {
         if self.begun { Cycle::NEVER } else { self.window.start }
     }
 
-    /// Begins the window; the components to sample from now on.
+    /// Begins the window. Returns the components to sample from now on.
     pub fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]) -> u64 {
         self.begun = true;
         self.sampler.begin(now, components);
         self.components
     }
 
-    /// A quantum is over: the sampler hands on what it recorded. Whether the window is over too.
-    pub fn hand_on(&mut self, end: Cycle) -> bool {
+    /// Flushes the sampler after a quantum that ends before cycle `end`. Returns true if the window is over.
+    pub fn flush(&mut self, end: Cycle) -> bool {
         if self.begun {
             self.sampler.flush(end);
         }

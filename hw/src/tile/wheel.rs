@@ -1,6 +1,6 @@
-//! A wheel: a mask of components for each of the next [`HORIZON`] cycles.
+//! A timing wheel: a mask of components for each of the next [`HORIZON`] cycles.
 //!
-//! The next cycle with an entry is one bit scan away. Entries lie less than the horizon ahead of the reader.
+//! One bit scan finds the next cycle with an entry. Entries lie less than the horizon ahead of the reader.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,14 +8,14 @@ use super::HORIZON;
 use crate::bits::ones;
 use crate::time::Cycle;
 
-/// For each cycle modulo the horizon, the components to tick; and which cycles have any.
+/// For each cycle modulo the horizon, the components to tick. A mask marks the cycles with components.
 pub struct Wheel {
     due: [AtomicU64; HORIZON as usize],
     cycles: AtomicU64,
 }
 
 impl Wheel {
-    /// Nothing is due.
+    /// Creates a wheel without entries.
     pub fn new() -> Self {
         Wheel {
             due: [const { AtomicU64::new(0) }; HORIZON as usize],
@@ -23,41 +23,41 @@ impl Wheel {
         }
     }
 
-    /// Adds components, on the tile's own thread: no other writes.
+    /// Adds components in cycle `at`. Only the tile's own thread writes.
     #[inline]
     pub fn add(&self, at: Cycle, components: u64) {
-        let place = (at.0 % HORIZON) as usize;
-        self.due[place].store(self.due[place].load(Ordering::Relaxed) | components, Ordering::Relaxed);
+        let index = (at.0 % HORIZON) as usize;
+        self.due[index].store(self.due[index].load(Ordering::Relaxed) | components, Ordering::Relaxed);
         self.cycles
-            .store(self.cycles.load(Ordering::Relaxed) | 1 << place, Ordering::Relaxed);
+            .store(self.cycles.load(Ordering::Relaxed) | 1 << index, Ordering::Relaxed);
     }
 
-    /// Adds a component in each of these cycles, modulo the horizon.
+    /// Adds a component in each cycle of a mask. Bit n is cycle n modulo the horizon.
     #[inline]
     pub fn add_all(&self, cycles: u64, component: usize) {
-        for place in ones(cycles) {
-            let due = &self.due[place];
+        for index in ones(cycles) {
+            let due = &self.due[index];
             due.store(due.load(Ordering::Relaxed) | 1 << component, Ordering::Relaxed);
         }
         self.cycles
             .store(self.cycles.load(Ordering::Relaxed) | cycles, Ordering::Relaxed);
     }
 
-    /// The components due in a cycle, taken off.
+    /// Removes and returns the components due in a cycle.
     #[inline]
     pub fn take(&self, at: Cycle) -> u64 {
-        let place = (at.0 % HORIZON) as usize;
+        let index = (at.0 % HORIZON) as usize;
         self.cycles
-            .store(self.cycles.load(Ordering::Relaxed) & !(1 << place), Ordering::Relaxed);
-        let due = self.due[place].load(Ordering::Relaxed);
-        self.due[place].store(0, Ordering::Relaxed);
+            .store(self.cycles.load(Ordering::Relaxed) & !(1 << index), Ordering::Relaxed);
+        let due = self.due[index].load(Ordering::Relaxed);
+        self.due[index].store(0, Ordering::Relaxed);
         due
     }
 
-    /// The components due from `from` until before `end`.
+    /// The components due from cycle `from` up to `end`, which is not included.
     pub fn between(&self, from: Cycle, end: Cycle) -> u64 {
-        let places = (from.0..end.0.min(from.0 + HORIZON)).map(|at| (at % HORIZON) as usize);
-        places.fold(0, |due, place| due | self.due[place].load(Ordering::Relaxed))
+        let indices = (from.0..end.0.min(from.0 + HORIZON)).map(|at| (at % HORIZON) as usize);
+        indices.fold(0, |due, index| due | self.due[index].load(Ordering::Relaxed))
     }
 
     /// The first cycle from `now` on with an entry.
@@ -67,7 +67,7 @@ impl Wheel {
     }
 }
 
-/// The first cycle from `now` on whose bit, modulo the horizon, is set.
+/// The first cycle from `now` on in a mask. Bit n is cycle n modulo the horizon.
 #[inline]
 pub(super) fn first_from(now: Cycle, cycles: u64) -> Cycle {
     if cycles == 0 {

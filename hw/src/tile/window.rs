@@ -1,4 +1,4 @@
-//! A window of a tile: the cycles that it runs by itself, and what it exchanges with others before and after.
+//! Runs one window of a tile: the exchange with other tiles, then the cycles of the window.
 
 use std::sync::atomic::Ordering;
 
@@ -7,22 +7,22 @@ use crate::bits::ones;
 use crate::time::Cycle;
 
 impl Tile {
-    /// Runs the cycles from `from` until before `end`.
+    /// Runs the cycles from `from` up to `end`, which is not included.
     pub fn run(&mut self, from: Cycle, end: Cycle) {
         let (due, tile) = self.due_entry();
-        // Raised before the mailbox is emptied: a message that comes later lowers the entry again.
+        // Raised before the mailbox is emptied. A later message lowers the entry again.
         due.raise(*tile);
         self.shared.take_mail();
         self.wake_for_quantum(from);
-        self.begin_watch(from, end);
+        self.begin_trace_window(from, end);
         self.warm_likely(from, end);
         self.run_cycles(from, end);
-        self.hand_on(end);
+        self.flush_sampler(end);
         self.note_due(end);
     }
 
-    /// Begins a trace window that a jump to `now` has passed.
-    pub(crate) fn begin_passed(&mut self, now: Cycle) {
+    /// Begins a trace window that a jump to cycle `now` has passed.
+    pub(crate) fn begin_passed_trace_window(&mut self, now: Cycle) {
         if self.next_trace_window() < now {
             self.run(now, now);
         }
@@ -35,12 +35,12 @@ impl Tile {
             if now >= end {
                 return;
             }
-            self.cycle(now);
+            self.run_cycle(now);
             now += 1;
         }
     }
 
-    /// Warms the components that are due in the window, and those that ran in the last one.
+    /// Warms the components that are due in the window or ran in the last one.
     fn warm_likely(&mut self, from: Cycle, end: Cycle) {
         let likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.ran);
         for index in ones(likely) {
@@ -57,8 +57,8 @@ impl Tile {
         }
     }
 
-    /// Begins the trace window if these cycles reach into it.
-    fn begin_watch(&mut self, from: Cycle, end: Cycle) {
+    /// Begins the trace window if it begins before cycle `end`.
+    fn begin_trace_window(&mut self, from: Cycle, end: Cycle) {
         if self.next_trace_window() < end
             && let Some(watch) = &mut self.watch
         {
@@ -67,9 +67,9 @@ impl Tile {
     }
 
     /// Flushes the sampler, and drops it when the trace window is over.
-    pub(super) fn hand_on(&mut self, end: Cycle) {
+    pub(super) fn flush_sampler(&mut self, end: Cycle) {
         if let Some(watch) = &mut self.watch
-            && watch.hand_on(end)
+            && watch.flush(end)
         {
             self.watch = None;
             self.watched = 0;
