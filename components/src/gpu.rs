@@ -249,7 +249,7 @@ impl Gpu {
         let result = match (event, stop) {
             (Some(GridEvent::Done { at, .. }), _) => Ok(Launched { start, end: at }),
             (Some(GridEvent::Trap(trap)), _) => Err(LaunchError::Trap(trap)),
-            (None, Stop::Asked) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
+            (None, Stop::Condition) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
             (None, Stop::Limit) => Err(LaunchError::Sim(SimError::CycleLimit {
                 limit: end,
                 waits: self.waits(),
@@ -296,7 +296,7 @@ impl Gpu {
         let at = Cycle((end.0 + LAUNCH_GRID).next_multiple_of(LAUNCH_GRID));
         self.clock.run(at, |_| false);
         self.clock.wait_until(at);
-        self.clock.run_until_still(LAUNCH_GRID);
+        self.clock.run_until_quiescent(LAUNCH_GRID);
         self.write_back();
     }
 
@@ -309,7 +309,7 @@ impl Gpu {
         let now = self.clock.now();
         launch_log::slices_commanded(command, now);
         self.slices.iter_mut().for_each(|slice| slice.send(now, command));
-        self.clock.run_until_still(LAUNCH_GRID);
+        self.clock.run_until_quiescent(LAUNCH_GRID);
         launch_log::slices_obeyed(command, self.clock.now());
     }
 

@@ -96,7 +96,7 @@ impl Slice {
             // While this request stalls, no other request fetches its sectors: a second lookup would give the same.
             return Err(SliceTagState::StallMemory);
         }
-        let packet = self.ports.requests.seen().expect("a request is at the head");
+        let packet = self.ports.requests.peeked().expect("a request is at the head");
         state.tag.line = packet.line;
         let sectors = packet.sectors;
         let found = state.lines.find(line_number(packet));

@@ -294,7 +294,7 @@ impl Component for Lsu {
         self.grid = None;
         self.invalidate = false;
         self.next_accept = Cycle::ZERO;
-        self.arrivals.look_from(Cycle::ZERO);
+        self.arrivals.defer_wakeups(Cycle::ZERO);
         self.subcore_free.fill(Cycle::ZERO);
         self.last = 0;
         self.held = 0;

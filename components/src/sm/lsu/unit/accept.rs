@@ -67,7 +67,7 @@ impl Lsu {
         };
         let interval = u64::from(self.config.lsu.accept_interval);
         self.next_accept = now + interval;
-        self.arrivals.look_from(now + interval.min(HORIZON - 1));
+        self.arrivals.defer_wakeups(now + interval.min(HORIZON - 1));
         self.subcore_free[subcore] = now + u64::from(self.config.lsu.issue_interval);
         self.accepted = Some((warp_inst.subcore, warp_inst.warp, warp_inst.pc));
         self.stats.instructions += 1;
