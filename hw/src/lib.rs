@@ -9,7 +9,7 @@
 //! - [`clock`]: runs all tiles, on one or more host threads.
 //! - [`bits`], [`arbiter`], [`grow`]: parts for use inside a component.
 //! - [`warm`]: prefetches a component's state into the host's caches.
-//! - [`probe`]: the interface by which a component shows its signals to a waveform.
+//! - [`probe`]: the interface between a component's signals and a waveform.
 //! - [`stats`]: latency distributions, and the visitor that collects counters.
 //! - [`error`]: errors that end a simulation early.
 //! - [`rig`]: a test bench for one component, which checks the contract of components.

@@ -10,7 +10,7 @@
 //!
 //! # Promises
 //! - A message sent in cycle t is visible from t + latency on, in the order of sending.
-//! - A slot emptied in cycle t is free again in t + credit latency (1 inside a tile, the link's latency between tiles).
+//! - A slot emptied in cycle t is free again in t + credit latency. That latency is 1 inside a tile, and the link's latency between tiles.
 //! - Both depend on stamps alone. Inside a window no stamp of another tile falls due. So room and visible messages are the same for any
 //!   tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
@@ -104,7 +104,7 @@ type BoxedMonitor<T> = Box<dyn Monitor<T>>;
 /// Creates a link between two components. Between tiles, the latency bounds the quantum of the [clock](crate::clock).
 ///
 /// # Panics
-/// If latency or depth is 0, or if the latency exceeds the [horizon](crate::tile::HORIZON) of a tile (half of it between tiles).
+/// If latency or depth is 0. If the latency exceeds the [horizon](crate::tile::HORIZON) of a tile, or half of it between tiles.
 pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {
     let LinkConfig { path, latency, depth } = config;
     assert!(
@@ -177,7 +177,7 @@ impl<T> OutPort<T> {
     /// The activity of a sender that waits for room.
     ///
     /// Inside a tile the receiver wakes the sender when it takes a message. Another tile cannot free a slot for a cycle of the same
-    /// window, so a sender to another tile is woken when the next window begins.
+    /// window. So a sender to another tile is woken when the next window begins.
     pub fn await_room(&self, now: Cycle) -> Activity {
         if let Some(free) = self.stamp().free_from() {
             return match free <= now + 1 {

@@ -1,4 +1,4 @@
-//! The interface by which a component shows its signals to a waveform.
+//! The interface between a component's signals and a waveform.
 //!
 //! One call of [`Component::probe`] both declares the signals (names, widths, states) and gives their values. So declarations and values
 //! always agree. An unwatched component costs one branch per tick.

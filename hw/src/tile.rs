@@ -8,8 +8,8 @@
 //! # Invariants
 //! - Every wake-up on the wheel lies less than [`HORIZON`] cycles ahead. Later ones wait in the overflow.
 //! - Wake-ups from other tiles arrive in the mailbox (module `mail`). They move to the wheel when a window begins, before the first is due.
-//! - A tile is at most a quantum ahead of its receivers. A quantum and a message between tiles take at most half the horizon each, so
-//!   two cycles of a mailbox never share a bit.
+//! - A tile is at most a quantum ahead of its receivers. A quantum has at most half the horizon, and so has a link between tiles. So two
+//!   cycles of a mailbox never share a bit.
 
 pub(crate) mod due;
 mod mail;

@@ -157,7 +157,7 @@ impl Domain {
         })
     }
 
-    /// The first edge in or after cycle `n`, and its distance from the begin of the cycle, in units of 1 / num.
+    /// The first edge in or after cycle `n`, and its distance from the begin of the cycle. The unit is 1 / num of a cycle.
     #[inline]
     fn first_edge(self, n: u64) -> (u64, u64) {
         let den = self.den.n;

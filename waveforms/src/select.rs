@@ -231,8 +231,8 @@ impl Pattern {
     }
 }
 
-/// Advances a match by one name of the pattern. Bit n of `reached`, and of the result, is set if the pattern so far matches the first
-/// n names of the path.
+/// Advances a match by one name of the pattern. Bit n of `reached` is set if the pattern so far matches the first n names of
+/// the path. The result has the same form.
 fn advance(reached: u64, name: &str, path: &[&str]) -> u64 {
     if name == "**" && reached != 0 {
         let from = u64::MAX << reached.trailing_zeros();

@@ -99,7 +99,7 @@ impl Signal {
 /// Returns the signals of a component, in the order of its values.
 ///
 /// # Panics
-/// If a name is empty or has a space, `.` or `/`, if a width is not 1 to 64, or if `enter` and `leave` do not pair.
+/// If a name is empty or has a space, `.` or `/`. If a width is not 1 to 64. If `enter` and `leave` do not pair.
 pub fn declare(component: &dyn Component) -> Vec<Signal> {
     let scope: Vec<String> = component.path().as_str().split('.').map(String::from).collect();
     let mut declaration = Declaration {

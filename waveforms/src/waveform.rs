@@ -7,8 +7,7 @@
 //! ```
 //!
 //! Changes are ordered by cycle and then by signal. Signals are numbered by tile and component. A quantum is collected when all tiles
-//! have run it. So a file has the same bytes for any number of threads, any quantum and any tick order, and with or without
-//! idle-skipping.
+//! have run it. So the bytes of a file do not depend on threads, quantum, tick order or idle-skipping.
 
 use std::io;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! A dump has the same values as reading every component after every cycle, and does not depend on how the machine was run.
+//! A dump has the values that components show after every cycle. It does not depend on how the machine is run.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The tiles of one host thread.
 //!
-//! A worker has a fixed range of the tiles of each role. It runs the due tiles of one window from first to last, and those of the next
-//! window from last to first. So it begins with the tiles that are still in the host's caches.
+//! A worker has a fixed range of the tiles of each role. It runs the due tiles of one window from first to last. In the next window it
+//! runs them from last to first. So it begins with the tiles that are still in the host's caches.
 
 use bitvec::slice::BitSlice;
 

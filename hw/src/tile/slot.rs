@@ -1,4 +1,4 @@
-//! The slot of a component in its tile, and the state by which links wake components.
+//! The slot of a component in its tile, and the shared state that links use to wake it.
 //!
 //! A link wakes the component at its other end. Inside a tile it writes to the wheel. From another tile it writes to the mailbox and
 //! lowers the tile's entry in the due table.
@@ -23,8 +23,8 @@ pub(crate) struct TileState {
     pub(super) neighbors: Mutex<Vec<usize>>,
     /// The components to tick when the next quantum begins.
     pub(super) next_quantum: AtomicU64,
-    /// For each component, the mask of its numbered links with messages in flight ([`crate::link::arrivals`]), and the cycle up to which
-    /// their wake-ups are deferred.
+    /// For each component two words. The first is the mask of numbered links with messages in flight ([`crate::link::arrivals`]). The
+    /// second is the cycle up to which their wake-ups are deferred.
     arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
 }
 
