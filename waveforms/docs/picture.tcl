@@ -1,4 +1,4 @@
-# Run by GTKWave: takes a picture of the view and leaves.  gtkwave -S picture.tcl run.gtkw  ->  picture.png
+# Run by GTKWave: saves the window as picture.png and quits.  gtkwave -S picture.tcl run.gtkw
 update
 gtkwave::/Time/Zoom/Zoom_Best_Fit
 after 500
