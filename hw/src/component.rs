@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use crate::link::wires::Wires;
+use crate::link::wires::LinkObserver;
 use crate::path::Path;
 use crate::probe::Probe;
 use crate::stats::Report;
@@ -63,7 +63,7 @@ pub trait Component: Warm + Any + Send {
     fn stats(&self, report: &mut dyn Report);
 
     /// Offers the ends of its links to an observer.
-    fn ports(&mut self, _wires: &mut dyn Wires) {}
+    fn ports(&mut self, _observer: &mut dyn LinkObserver) {}
 
     /// Describes what it waits for, in sentences for the report of a deadlock.
     fn waits(&self, _say: &mut dyn FnMut(String)) {}

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use warpwave_hw::clock::Clock;
-use warpwave_hw::link::wires::{End, LinkEvent, LinkEventLog, Wires};
+use warpwave_hw::link::wires::{LinkEnd, LinkEvent, LinkEventLog, LinkObserver};
 use warpwave_hw::time::Cycle;
 
 use crate::recorder::Change;
@@ -217,7 +217,7 @@ impl LinkFinder<'_> {
     }
 
     /// The number of a link. A new link gets the next number and its signals.
-    fn number(&mut self, end: &End<'_>) -> u32 {
+    fn number(&mut self, end: &LinkEnd<'_>) -> u32 {
         let path = end.link.path.as_str();
         if let Some(&number) = self.numbers.get(path) {
             return number;
@@ -236,8 +236,8 @@ impl LinkFinder<'_> {
     }
 }
 
-impl Wires for LinkFinder<'_> {
-    fn end(&mut self, end: &End<'_>) -> Option<(LinkEventLog, u32)> {
+impl LinkObserver for LinkFinder<'_> {
+    fn end(&mut self, end: &LinkEnd<'_>) -> Option<(LinkEventLog, u32)> {
         let path = end.link.path.as_str();
         let is_selected = |(name, _): &(&str, Kind)| self.selection.selects(path.split('.').chain([*name]));
         if !self.selection.prefix_may_select(path) || !SIGNALS.iter().any(is_selected) {

@@ -9,7 +9,7 @@ use warpwave_waveforms::vcd::{TimeAxis, writer::VcdWriter};
 
 mod dump;
 
-use dump::{Dump, check_dialect};
+use dump::{Dump, check_rules};
 
 /// The changes of each signal, by path: time and value.
 type Waves = BTreeMap<String, Vec<(u64, Option<u64>)>>;
@@ -157,16 +157,16 @@ fn collect_vars(items: &[vcd::ScopeItem], above: &str, by_code: &mut BTreeMap<vc
 
 fn read_wellen(text: &str) -> Waves {
     let dump = Dump::read(text);
-    let wave = |place: usize| dump.signals[place].changes.clone();
-    let aliases = dump.aliases.iter().map(|(path, place)| (path.clone(), wave(*place)));
+    let wave = |index: usize| dump.signals[index].changes.clone();
+    let aliases = dump.aliases.iter().map(|(path, index)| (path.clone(), wave(*index)));
     let first = (0..dump.signals.len()).map(|n| (dump.signals[n].path.clone(), wave(n)));
     first.chain(aliases).collect()
 }
 
 #[test]
-fn odd_dumps_break_the_dialect() {
+fn malformed_dumps_break_a_rule() {
     let good = "$enddefinitions $end\n#5\n$dumpvars\n0!\nb101 \"\n$end\n#7\n1!\n#9\n";
-    assert_eq!(check_dialect(good), Ok(()));
+    assert_eq!(check_rules(good), Ok(()));
     for (from, to) in [
         ("#9", "#7"),
         ("#9", "#9\n#10"),
@@ -176,10 +176,7 @@ fn odd_dumps_break_the_dialect() {
         ("1!\n", "1!\n0!\n"),
         ("#9\n", "#9"),
     ] {
-        assert!(
-            check_dialect(&good.replacen(from, to, 1)).is_err(),
-            "{from:?} as {to:?}"
-        );
+        assert!(check_rules(&good.replacen(from, to, 1)).is_err(), "{from:?} as {to:?}");
     }
 }
 
@@ -191,7 +188,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn two_readers_read_what_was_written_in_the_dialect(run in runs()) {
+    fn two_readers_read_back_every_dump(run in runs()) {
         let (text, waves) = write(&run);
 
         prop_assert_eq!(&read_vcd(&text), &waves);

@@ -183,7 +183,7 @@ impl<'a> Leader<'a> {
             .all(|mut worker| worker.tiles().all(|tile| tile.is_quiescent()))
     }
 
-    /// Moves on to cycle `to`, before which nothing is due. Does nothing if a tile has run cycle `to`.
+    /// Advances to cycle `to` without ticks: no component is due before it. Does nothing if a tile has run cycle `to`.
     fn jump_to(&mut self, to: Cycle) {
         let from = self.latest();
         if to > from {

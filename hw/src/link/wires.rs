@@ -46,7 +46,7 @@ impl LinkEventLog {
 
 /// An end of a link, as a component offers it.
 #[derive(Clone, Copy, Debug)]
-pub struct End<'a> {
+pub struct LinkEnd<'a> {
     /// The link.
     pub link: &'a LinkConfig,
     /// True for the sending end.
@@ -58,9 +58,9 @@ pub struct End<'a> {
 }
 
 /// An observer, which chooses the ends to watch.
-pub trait Wires {
+pub trait LinkObserver {
     /// The log for the events of this end, and the link's number. `None` if the end is not watched.
-    fn end(&mut self, end: &End<'_>) -> Option<(LinkEventLog, u32)>;
+    fn end(&mut self, end: &LinkEnd<'_>) -> Option<(LinkEventLog, u32)>;
 }
 
 /// A monitor that logs the events of one end.
@@ -90,22 +90,22 @@ impl<T: Payload> Monitor<T> for EventMonitor {
 /// One or more ends of links.
 pub trait Show {
     /// Offers each end to an observer.
-    fn show(&mut self, wires: &mut dyn Wires);
+    fn show(&mut self, observer: &mut dyn LinkObserver);
 
     /// Drops every message at the input ends. An output end holds no messages: the receiver clears the link.
     fn clear_inputs(&mut self);
 }
 
 impl<T: Payload> Show for OutPort<T> {
-    fn show(&mut self, wires: &mut dyn Wires) {
+    fn show(&mut self, observer: &mut dyn LinkObserver) {
         let link = Arc::clone(&self.config);
-        let end = End {
+        let end = LinkEnd {
             link: &link,
             is_sender: true,
             payload: T::NAME,
             credit_latency: 0,
         };
-        if let Some((log, link)) = wires.end(&end) {
+        if let Some((log, link)) = observer.end(&end) {
             self.watch(Box::new(EventMonitor { log, link }));
         }
     }
@@ -114,15 +114,15 @@ impl<T: Payload> Show for OutPort<T> {
 }
 
 impl<T: Payload> Show for InPort<T> {
-    fn show(&mut self, wires: &mut dyn Wires) {
+    fn show(&mut self, observer: &mut dyn LinkObserver) {
         let link = Arc::clone(&self.config);
-        let end = End {
+        let end = LinkEnd {
             link: &link,
             is_sender: false,
             payload: T::NAME,
             credit_latency: u64::from(self.credit_latency),
         };
-        if let Some((log, link)) = wires.end(&end) {
+        if let Some((log, link)) = observer.end(&end) {
             self.watch(Box::new(EventMonitor { log, link }));
         }
     }
@@ -133,8 +133,8 @@ impl<T: Payload> Show for InPort<T> {
 }
 
 impl<S: Show> Show for Vec<S> {
-    fn show(&mut self, wires: &mut dyn Wires) {
-        self.iter_mut().for_each(|end| end.show(wires));
+    fn show(&mut self, observer: &mut dyn LinkObserver) {
+        self.iter_mut().for_each(|end| end.show(observer));
     }
 
     fn clear_inputs(&mut self) {
@@ -143,8 +143,8 @@ impl<S: Show> Show for Vec<S> {
 }
 
 impl<S: Show> Show for Option<S> {
-    fn show(&mut self, wires: &mut dyn Wires) {
-        self.iter_mut().for_each(|end| end.show(wires));
+    fn show(&mut self, observer: &mut dyn LinkObserver) {
+        self.iter_mut().for_each(|end| end.show(observer));
     }
 
     fn clear_inputs(&mut self) {
@@ -153,9 +153,9 @@ impl<S: Show> Show for Option<S> {
 }
 
 impl<A: Show, B: Show> Show for (A, B) {
-    fn show(&mut self, wires: &mut dyn Wires) {
-        self.0.show(wires);
-        self.1.show(wires);
+    fn show(&mut self, observer: &mut dyn LinkObserver) {
+        self.0.show(observer);
+        self.1.show(observer);
     }
 
     fn clear_inputs(&mut self) {
@@ -169,8 +169,8 @@ impl<A: Show, B: Show> Show for (A, B) {
 macro_rules! show_ports {
     ($ports:ty: $($end:ident),+) => {
         impl $crate::link::wires::Show for $ports {
-            fn show(&mut self, wires: &mut dyn $crate::link::wires::Wires) {
-                $(self.$end.show(wires);)+
+            fn show(&mut self, observer: &mut dyn $crate::link::wires::LinkObserver) {
+                $(self.$end.show(observer);)+
             }
 
             fn clear_inputs(&mut self) {

@@ -1,4 +1,4 @@
-//! A value change dump, read by `wellen`: for the tests of this package and of the testbench.
+//! Reads a VCD with `wellen`, for the tests of this package and of the testbench.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::{HashMap, HashSet};
@@ -6,36 +6,39 @@ use std::io::Cursor;
 
 use wellen::{SignalValueRef, simple};
 
-/// A dump, whole.
+/// The contents of a dump.
 #[derive(Debug)]
 pub struct Dump {
     /// The comments of the header.
     pub comments: Vec<String>,
     /// All signals, in the order of declaration, each under its first path.
     pub signals: Vec<Declared>,
-    /// Second paths of signals, each with the signal's place.
+    /// The aliases: path, and index of the signal.
     pub aliases: Vec<(String, usize)>,
-    /// The time of the first values.
+    /// The time of the initial values.
     pub start: u64,
     /// The last time.
     pub end: u64,
 }
 
-/// A signal and all its values.
+/// A signal with all its values.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Declared {
-    /// Dotted path.
+    /// The dotted path.
     pub path: String,
-    /// Bits.
+    /// The width in bits.
     pub width: u32,
-    /// Each value with the time at which it begins: an integer, the bits of an `f64`, or `None` for `x` and `z`.
+    /// The changes: time and value. A real number is the bits of an `f64`. `None` is `x` or `z`.
     pub changes: Vec<(u64, Option<u64>)>,
 }
 
 impl Dump {
-    /// Reads the text of a dump, which must keep to the dialect.
+    /// Reads a dump.
+    ///
+    /// # Panics
+    /// If the dump breaks a rule of [`check_rules`].
     pub fn read(text: &str) -> Dump {
-        assert_eq!(check_dialect(text), Ok(()));
+        assert_eq!(check_rules(text), Ok(()));
         let header = text.lines().take_while(|line| *line != "$enddefinitions $end");
         let comment = |line: &str| Some(line.strip_prefix("$comment ")?.strip_suffix(" $end")?.to_owned());
         let comments = header.filter_map(comment).collect();
@@ -49,15 +52,15 @@ impl Dump {
         let vars: Vec<_> = hierarchy.all_vars().map(var).collect();
         file.load_signals(&vars.iter().map(|var| var.1).collect::<Vec<_>>());
         let times = file.time_table();
-        let (mut signals, mut aliases, mut places) = (Vec::new(), Vec::new(), HashMap::new());
+        let (mut signals, mut aliases, mut indices) = (Vec::new(), Vec::new(), HashMap::new());
         for (path, id, width) in vars {
-            if let Some(&place) = places.get(&id) {
-                aliases.push((path, place));
+            if let Some(&index) = indices.get(&id) {
+                aliases.push((path, index));
                 continue;
             }
             let changes = file.get_signal(id).expect("loaded").iter_changes();
             let changes = changes.map(|(at, value)| (times[at as usize], number(value))).collect();
-            places.insert(id, signals.len());
+            indices.insert(id, signals.len());
             signals.push(Declared { path, width, changes });
         }
         let (start, end) = (times[0], times[times.len() - 1]);
@@ -70,7 +73,7 @@ impl Dump {
         }
     }
 
-    /// The same with cycles for times, and without the clock and the count of its cycles, which come first.
+    /// Converts times to cycles, and removes the clock and the count of its cycles.
     pub fn by_cycle(mut self) -> Dump {
         let count = &self.signals[1];
         assert!(self.signals[0].path.ends_with(".clock") && count.path.ends_with(".cycle"));
@@ -81,7 +84,7 @@ impl Dump {
         self.end = if self.end == self.start { start } else { last + 1 };
         self.start = start;
         self.signals.drain(..2);
-        self.aliases.iter_mut().for_each(|(_, place)| *place -= 2);
+        self.aliases.iter_mut().for_each(|(_, index)| *index -= 2);
         for signal in &mut self.signals {
             for (at, _) in &mut signal.changes {
                 let cycle = cycles.get(at);
@@ -91,16 +94,16 @@ impl Dump {
         self
     }
 
-    /// The signal of this path, the first or an alias.
+    /// The signal with this path or alias.
     pub fn signal(&self, path: &str) -> Option<&Declared> {
         let alias = || self.aliases.iter().find(|(alias, _)| alias == path);
         let first = self.signals.iter().find(|signal| signal.path == path);
-        first.or_else(|| alias().map(|(_, place)| &self.signals[*place]))
+        first.or_else(|| alias().map(|(_, index)| &self.signals[*index]))
     }
 }
 
 impl Declared {
-    /// Its value at a time; `None` before the first.
+    /// The value at a time. `None` before the initial value.
     pub fn at(&self, time: u64) -> Option<u64> {
         let after = self.changes.partition_point(|&(at, _)| at <= time);
         after.checked_sub(1).and_then(|last| self.changes[last].1)
@@ -114,8 +117,8 @@ fn number(value: SignalValueRef<'_>) -> Option<u64> {
     }
 }
 
-/// Checks what the dialect promises beyond what readers ask for ([`warpwave_waveforms::vcd`]).
-pub fn check_dialect(text: &str) -> Result<(), String> {
+/// Checks rules of [`warpwave_waveforms::vcd`] that readers do not check.
+pub fn check_rules(text: &str) -> Result<(), String> {
     let body = text.lines().skip_while(|line| *line != "$enddefinitions $end").skip(1);
     let (mut now, mut changed) = (None, HashSet::new());
     let mut values: HashMap<&str, &str> = HashMap::new();
