@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use tracing::debug;
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -173,8 +173,8 @@ impl Component for ClusterBarrier {
         probe.vector("opening", 16, Some(self.state.opening.len() as u64));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use tracing::debug;
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -300,8 +300,8 @@ impl Component for GigaThread {
         probe.vector("ctas_done", 32, self.state.running.as_ref().map(|r| r.done));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

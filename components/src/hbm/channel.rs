@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::arrivals::ArrivalMask;
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -333,8 +333,8 @@ impl Component for Channel {
         }
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.slices.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.slices.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -53,7 +53,7 @@ use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::arrivals::ArrivalMask;
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -314,8 +314,8 @@ impl Component for Slice {
         probe.bit("writes_back", Some(state.write_back.is_some()));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

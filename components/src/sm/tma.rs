@@ -26,7 +26,7 @@ mod job;
 use std::collections::VecDeque;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -378,8 +378,8 @@ impl Component for Tma {
         probe.vector("pieces_in_flight", 8, Some(in_flight as u64));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

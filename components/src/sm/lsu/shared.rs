@@ -27,7 +27,7 @@ mod products;
 pub use lines::LinePorts;
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -339,8 +339,8 @@ impl Component for SharedMemory {
         probe.vector("passes", 6, Some(passes));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -32,7 +32,7 @@ pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::arrivals::ArrivalMask;
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -338,8 +338,8 @@ impl Component for Lsu {
         probe.vector("pending", 10, Some(self.pending.n_used() as u64));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -10,7 +10,7 @@
 //! | issue to the scheduler's knowing | `branch_latency`, at least 3 |
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -126,8 +126,8 @@ impl Component for BranchUnit {
         probe.vector("lanes", 32, entered.map(|r| u64::from(r.lanes.0)));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -19,7 +19,7 @@
 //! Invariant: results leave in the order in which operands arrived.
 
 use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::link::wires::{Show, Wires};
+use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -144,8 +144,8 @@ impl Component for MathPipe {
         probe.vector("pc", 32, self.state.entered.map(|(_, pc)| u64::from(pc)));
     }
 
-    fn ports(&mut self, wires: &mut dyn Wires) {
-        self.ports.show(wires);
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
     }
 
     fn stats(&self, report: &mut dyn Report) {
