@@ -74,7 +74,7 @@ fn execute(command: &Command) -> Result<(), Failure> {
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),
-        Command::Explain { metric } => show::explain(metric),
+        Command::Explain { metric, .. } => show::explain(metric.as_deref()),
     }
 }
 

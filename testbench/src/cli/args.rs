@@ -42,10 +42,14 @@ pub enum Command {
     Occupancy(Shape),
     /// Time the simulator on the kernels of its speed suite
     Bench(Speed),
-    /// Explain a metric of the report
+    /// Explain a metric of the report, or print a page of all of them
     Explain {
         /// Name of the metric
-        metric: String,
+        #[arg(required_unless_present = "all")]
+        metric: Option<String>,
+        /// Print all metrics and warp states as a page in Markdown
+        #[arg(long, conflicts_with = "metric")]
+        all: bool,
     },
 }
 

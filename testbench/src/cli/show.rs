@@ -106,8 +106,11 @@ pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
     print(&out)
 }
 
-/// `warpwave explain`: one metric.
-pub fn explain(name: &str) -> Result<(), Failure> {
+/// `warpwave explain`: one metric, or the page of all of them.
+pub fn explain(name: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = name else {
+        return print(&metrics::page());
+    };
     let metric = metrics::find(name).ok_or_else(|| unknown_metric(name))?;
     print(&format!(
         "{}\n\n{}\n\nunit       {}\nformula    {}\ncomponent  {}\n",

@@ -13,7 +13,7 @@ mod source;
 mod stalls;
 mod summary;
 mod timeline;
-mod words;
+pub(super) mod words;
 
 use std::fmt::Write;
 use std::sync::Arc;

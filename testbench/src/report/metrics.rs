@@ -6,12 +6,15 @@ mod table;
 
 mod value;
 
+mod page;
+
 use warpwave_components::config::GpuConfig;
 use warpwave_components::occupancy::Occupancy;
 
 use super::counts::Counts;
 use super::stalls::STATES;
 
+pub use page::page;
 pub use value::Value;
 
 /// What a metric is computed from.
@@ -84,7 +87,7 @@ impl Metric {
 
 /// Every metric, in the order of reports.
 pub fn all() -> Vec<Metric> {
-    let mut metrics = table::rows();
+    let mut metrics: Vec<_> = table::parts().flat_map(|(_, metrics)| metrics).collect();
     for (state, counter) in STATES {
         metrics.extend(stall_rows(state, counter));
     }

@@ -55,6 +55,11 @@ pub fn of(state: &str) -> Words {
             "balance the work between barriers, or use smaller blocks",
         ),
         "membar" => ("#a05a84", "waited at a fence for memory accesses", "fence less often"),
+        "gmma" => (
+            "#7b4ea3",
+            "waited for the tensor products of its warp group",
+            "issue more products before each wait",
+        ),
         "branch_resolving" => (
             "#56b4e9",
             "waited to know where a branch leads",

@@ -20,19 +20,23 @@ type Row = (
     fn(&Inputs<'_>) -> Value,
 );
 
-/// All rows in the order of reports.
-pub(super) fn rows() -> Vec<Metric> {
-    let parts = [
-        launch::TIME,
-        sm::THROUGHPUT,
-        sm::SCHEDULER,
-        sm::PIPE_USE,
-        memory::L1,
-        memory::SHARED,
-        below::BELOW,
-        launch::SHAPE,
-    ];
-    parts.into_iter().flatten().map(metric).collect()
+/// The parts of the table in the order of reports, each with its title.
+const PARTS: [(&str, &[Row]); 8] = [
+    ("Time", launch::TIME),
+    ("Throughput of the SMs", sm::THROUGHPUT),
+    ("Warps and instructions", sm::SCHEDULER),
+    ("Pipes", sm::PIPE_USE),
+    ("L1 and global memory", memory::L1),
+    ("Shared memory", memory::SHARED),
+    ("L2 and device memory", below::BELOW),
+    ("Shape of a launch", launch::SHAPE),
+];
+
+/// The metrics of each part, with its title, in the order of reports.
+pub(super) fn parts() -> impl Iterator<Item = (&'static str, Vec<Metric>)> {
+    PARTS
+        .into_iter()
+        .map(|(title, rows)| (title, rows.iter().map(metric).collect()))
 }
 
 fn metric(&(name, unit, component, definition, formula, compute): &Row) -> Metric {

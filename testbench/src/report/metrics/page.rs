@@ -1,0 +1,102 @@
+//! The page of all metrics in Markdown, as `warpwave explain --all` prints it.
+
+use std::fmt::Write;
+
+use warpwave_components::sm::subcore::stall;
+
+use super::super::html::words;
+use super::super::stalls::STATES;
+use super::{Metric, stall_rows, table};
+
+/// How a metric is to be read.
+const HEAD: &str = "\
+# Metrics
+
+This page is made by `cargo run --release -- explain --all`, so it may be longer than the other pages.
+
+Names and units are those of Nsight Compute. The definitions and formulas are this machine's own. A formula names preset keys
+(`warpwave gpus NAME` lists them) and the counters of the component in the last column.
+A metric is a number, `not modelled` (no component counts it) or `not reached` (nothing happened that it could be a share of).
+`--json` writes every metric of every launch and of all launches together. An `[[assert]]` takes any of them.
+";
+
+/// What the states have in common.
+const STATES_HEAD: &str = "
+## States of a warp
+
+Each resident warp is in one state in every cycle. The first that applies wins, in the order of this table, so the states add up to
+the resident cycles. `selected` is work. `not_selected` means that there are warps enough. Every other state is a stall.
+
+| State | A warp in it | What helps |
+|---|---|---|
+";
+
+/// The page.
+pub fn page() -> String {
+    let mut out = HEAD.to_owned();
+    for (title, metrics) in table::parts() {
+        section(&mut out, title, &metrics);
+    }
+    out.push_str(STATES_HEAD);
+    for (state, _) in STATES {
+        let _ = match stall::NAMES.contains(&state) {
+            true => {
+                let words = words::of(state);
+                writeln!(out, "| `{state}` | {} | {} |", words.means, words.advice)
+            }
+            false => writeln!(out, "| `{state}` | not modelled | |"),
+        };
+    }
+    let [(state, counter), ..] = STATES;
+    let title = format!("Metrics of a state, here of `{state}`");
+    section(&mut out, &title, &stall_rows(state, counter));
+    out
+}
+
+fn section(out: &mut String, title: &str, metrics: &[Metric]) {
+    let _ = writeln!(
+        out,
+        "\n## {title}\n\n| Metric | Unit | Definition | Formula | Counted by |\n|---|---|---|---|---|"
+    );
+    for metric in metrics {
+        let Metric {
+            name,
+            unit,
+            component,
+            definition,
+            formula,
+            ..
+        } = metric;
+        let _ = writeln!(out, "| `{name}` | {unit} | {definition} | {formula} | {component} |");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_every_table_has_as_many_cells_as_its_head() {
+        let page = page();
+        let mut cells = 0;
+        for line in page.lines() {
+            let found = line.matches('|').count();
+            if found > 0 && cells > 0 {
+                assert_eq!(found, cells, "{line}");
+            }
+            cells = found;
+        }
+    }
+
+    #[test]
+    fn every_metric_and_every_state_is_on_the_page() {
+        let page = page();
+        let metrics = table::parts().flat_map(|(_, metrics)| metrics);
+        let names = metrics
+            .map(|metric| metric.name)
+            .chain(STATES.map(|(state, _)| state.to_owned()));
+        for name in names {
+            assert!(page.contains(&format!("| `{name}` |")), "{name}");
+        }
+    }
+}
