@@ -8,8 +8,8 @@
 //! | `output` | looks for its lines, in order, in what the block before it printed; `...` stands for lines that are left out |
 //! | a language and a name | writes a file of that name before the first script |
 //!
-//! A page's scripts run in order in a copy of the repository, so what they write never lands in the repository. Of the README only the
-//! lines that begin with `cargo run --release -- ` run; its other commands are run by `.ci/run`.
+//! A page's scripts run in order in a copy of the repository, so they write nothing into the repository. Of the README only lines that
+//! begin with `cargo run --release -- ` run; `.ci/run` runs its other commands.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -16,7 +16,7 @@ This page is made by `cargo run --release -- explain --all`, so it may be longer
 
 Names and units are those of Nsight Compute. The definitions and formulas are this machine's own. A formula names preset keys
 (`warpwave gpus NAME` lists them) and the counters of the component in the last column.
-A metric is a number, `not modelled` (no component counts it) or `not reached` (nothing happened that it could be a share of).
+A metric is a number or a word: `not modelled` if no component counts it, `not reached` if it would divide by zero.
 `--json` writes every metric of every launch and of all launches together. An `[[assert]]` takes any of them.
 ";
 
