@@ -142,22 +142,18 @@ fn copy(from: &Path, to: &Path) {
 
 /// The script of a block, if it is to be run.
 fn script(page: &Page, block: &Block<'_>) -> Option<String> {
-    let is_run = block.info == "sh";
+    let warpwave = concat!("'", env!("CARGO_BIN_EXE_warpwave"), "' ");
     let lines = block.text.lines();
     let lines = lines.filter(|line| !page.is_readme() || line.starts_with(RUN));
-    let script: String = lines.map(|line| line.replace(RUN, "warpwave ") + "\n").collect();
-    (is_run && !script.is_empty()).then_some(script)
+    let script: String = lines.map(|line| line.replace(RUN, warpwave) + "\n").collect();
+    (block.info == "sh" && !script.is_empty()).then_some(script)
 }
 
-/// Runs a script in a folder. `warpwave` is the command built for this test.
+/// Runs a script in a folder.
 fn run(script: &str, folder: &Path) -> Output {
-    let warpwave = env!("CARGO_BIN_EXE_warpwave");
-    let function = format!("warpwave() {{ '{warpwave}' \"$@\"; }}\n");
-    Command::new("sh")
-        .args(["-e", "-c", &(function + script)])
-        .current_dir(folder)
-        .output()
-        .expect("sh runs scripts")
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-e", "-c", script]).current_dir(folder);
+    shell.output().expect("sh runs scripts")
 }
 
 /// Runs every script of a page, and gives what went wrong.
@@ -247,7 +243,10 @@ fn every_shell_block_runs_or_says_why_not() {
 #[test]
 fn page_of_metrics_is_what_the_command_prints() {
     let page = Page::read("testbench/docs/metrics.md").text;
-    let output = run("warpwave explain --all", root());
+    let output = Command::new(env!("CARGO_BIN_EXE_warpwave"))
+        .args(["explain", "--all"])
+        .output();
+    let output = output.unwrap();
     assert!(
         page == String::from_utf8_lossy(&output.stdout),
         "run: cargo run --release -- explain --all > testbench/docs/metrics.md"
