@@ -21,9 +21,9 @@ mod wiring;
 pub use factory::{BeforeL1Ports, Factory};
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
+use thiserror::Error;
 use warpwave_hw::clock::{Clock, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
@@ -79,47 +79,31 @@ impl Launched {
     }
 }
 
-/// A grid that did not run to its end.
-#[derive(Clone, PartialEq, Debug)]
+/// Why a grid did not run to its end.
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum LaunchError {
-    /// A thread did what it must not.
+    /// A thread trapped.
+    #[error("{} at instruction {} (line {})", .0.kind, .0.pc, .0.line)]
     Trap(Box<Trap>),
-    /// Nothing could happen any more, or the cycle limit was reached.
+    /// Deadlock, or the cycle limit was reached.
+    #[error(transparent)]
     Sim(SimError),
     /// Device memory has no room for the local memory of all threads that may be resident.
+    #[error("device memory has no room for {bytes} bytes of local memory")]
     LocalMemory {
-        /// Bytes wanted.
+        /// Bytes that all resident threads need.
         bytes: u64,
     },
-    /// The program has more instructions than the machine can name: [`MAX_INSTRUCTIONS`].
+    /// The program has more instructions than an issue message can name: [`MAX_INSTRUCTIONS`].
+    #[error("the program has {instructions} instructions, the limit is {MAX_INSTRUCTIONS}")]
     TooLong {
         /// Instructions of the program.
         instructions: usize,
     },
     /// The caller asked to stop.
+    #[error("cancelled in cycle {0}")]
     Cancelled(Cycle),
 }
-
-impl fmt::Display for LaunchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LaunchError::Trap(trap) => write!(f, "{} at instruction {} (line {})", trap.kind, trap.pc, trap.line),
-            LaunchError::Sim(error) => error.fmt(f),
-            LaunchError::LocalMemory { bytes } => {
-                write!(f, "device memory has no room for {bytes} bytes of local memory")
-            }
-            LaunchError::TooLong { instructions } => {
-                write!(
-                    f,
-                    "a program of {instructions} instructions, of which {MAX_INSTRUCTIONS} can be run"
-                )
-            }
-            LaunchError::Cancelled(at) => write!(f, "cancelled in cycle {at}"),
-        }
-    }
-}
-
-impl std::error::Error for LaunchError {}
 
 impl Gpu {
     /// Builds the machine. The configuration must be free of faults ([`GpuConfig::check`]).

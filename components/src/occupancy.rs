@@ -23,6 +23,8 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 use crate::config::GpuConfig;
 
 /// What one SM holds of a launch.
@@ -80,11 +82,13 @@ impl fmt::Display for Limiter {
 }
 
 /// Why a launch cannot fit, with the need and the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OccupancyError {
     /// A CTA without threads.
+    #[error("a block of 0 threads cannot be launched")]
     NoThreads,
     /// Threads of a CTA.
+    #[error("threads: a block needs {need}, the limit is {limit}")]
     Threads {
         /// Threads asked for.
         need: u32,
@@ -92,6 +96,7 @@ pub enum OccupancyError {
         limit: u32,
     },
     /// Registers of a thread.
+    #[error("registers: a thread needs {need}, the limit is {limit}")]
     RegistersPerThread {
         /// Registers asked for.
         need: u32,
@@ -99,6 +104,7 @@ pub enum OccupancyError {
         limit: u32,
     },
     /// Registers of a CTA, as allocated.
+    #[error("registers: a block needs {need} as allocated, the limit is {limit}")]
     RegistersPerBlock {
         /// Registers its warps would be allocated.
         need: u64,
@@ -106,6 +112,7 @@ pub enum OccupancyError {
         limit: u32,
     },
     /// Shared memory of a CTA.
+    #[error("shared memory: a block needs {need} bytes, the limit is {limit}")]
     SharedMemory {
         /// Bytes asked for.
         need: u32,
@@ -113,28 +120,6 @@ pub enum OccupancyError {
         limit: u32,
     },
 }
-
-impl fmt::Display for OccupancyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoThreads => write!(f, "a block of 0 threads cannot be launched"),
-            Self::Threads { need, limit } => {
-                write!(f, "threads: a block needs {need}, the limit is {limit}")
-            }
-            Self::RegistersPerThread { need, limit } => {
-                write!(f, "registers: a thread needs {need}, the limit is {limit}")
-            }
-            Self::RegistersPerBlock { need, limit } => {
-                write!(f, "registers: a block needs {need} as allocated, the limit is {limit}")
-            }
-            Self::SharedMemory { need, limit } => {
-                write!(f, "shared memory: a block needs {need} bytes, the limit is {limit}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for OccupancyError {}
 
 /// What one SM of `config` holds of CTAs of `block_threads` threads, `regs_per_thread` registers
 /// each and `shared_bytes` of static and dynamic shared memory.

@@ -1,40 +1,26 @@
 //! Reads text files with a limit, so that an endless file (a device, a pipe) cannot exhaust the host's memory.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes of a text: PTX, a scenario or a preset. Assumed: to compile PTX takes some 60 times its bytes.
+use thiserror::Error;
+
+/// Most bytes of a text: PTX, a scenario or a preset. Assumed: compiling PTX takes about 60 times its bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
 
 /// Why a text cannot be read.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub enum TextError {
-    /// What the system says.
-    Io(io::Error),
+    /// The system cannot open or read the file.
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// The file has more bytes than [`MAX_BYTES`].
+    #[error("larger than {} MiB, the limit of a text", MAX_BYTES >> 20)]
     TooLarge,
     /// The bytes are not UTF-8.
+    #[error("not UTF-8 text")]
     NotUtf8,
-}
-
-impl fmt::Display for TextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::TooLarge => write!(f, "larger than {} MiB, the limit of a text", MAX_BYTES >> 20),
-            Self::NotUtf8 => f.write_str("not UTF-8 text"),
-        }
-    }
-}
-
-impl std::error::Error for TextError {}
-
-impl From<io::Error> for TextError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 /// The text of a file.
@@ -43,7 +29,7 @@ impl From<io::Error> for TextError {
 /// A file that cannot be read, has more than [`MAX_BYTES`] bytes or is not UTF-8.
 pub fn read(path: &Path) -> Result<String, TextError> {
     let file = File::open(path)?;
-    // Says at once what a regular file holds; an endless one has length 0 here.
+    // Refuses a regular file before it is read. An endless file has length 0 here.
     if file.metadata()?.len() > MAX_BYTES {
         return Err(TextError::TooLarge);
     }
@@ -64,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reader_without_an_end_is_refused_with_the_limit() {
+    fn endless_reader_is_refused_with_the_limit() {
         let text = |from: &[u8], most| decode(from, most).map_err(|error| error.to_string());
         assert_eq!(text(b"abc", 3), Ok("abc".to_owned()));
         let limit = Err("larger than 64 MiB, the limit of a text".to_owned());

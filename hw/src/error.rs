@@ -1,13 +1,16 @@
 //! Errors that end a simulation early.
 
-use std::fmt;
+use std::fmt::Display;
+
+use thiserror::Error;
 
 use crate::time::Cycle;
 
-/// The machine stopped before its work was done.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// A simulation that stopped before its work was done.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SimError {
     /// No component will ever be due again, and work is left.
+    #[error("deadlock: nothing can happen after cycle {at}{}", lines(.waits))]
     Deadlock {
         /// The last cycle with a tick.
         at: Cycle,
@@ -15,6 +18,7 @@ pub enum SimError {
         waits: Vec<String>,
     },
     /// The cycle limit was reached.
+    #[error("the limit of {limit} cycles is reached{}", lines(.waits))]
     CycleLimit {
         /// The limit.
         limit: Cycle,
@@ -23,20 +27,11 @@ pub enum SimError {
     },
 }
 
-impl fmt::Display for SimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waits = match self {
-            SimError::Deadlock { at, waits } => {
-                write!(f, "deadlock: nothing can happen after cycle {at}")?;
-                waits
-            }
-            SimError::CycleLimit { limit, waits } => {
-                write!(f, "the limit of {limit} cycles is reached")?;
-                waits
-            }
-        };
-        waits.iter().try_for_each(|wait| write!(f, "\n  {wait}"))
-    }
+/// Each item on an indented line of its own, below an error's first line.
+///
+/// ```
+/// assert_eq!(warpwave_hw::error::lines(&[1, 2]), "\n  1\n  2");
+/// ```
+pub fn lines(items: &[impl Display]) -> String {
+    items.iter().map(|item| format!("\n  {item}")).collect()
 }
-
-impl std::error::Error for SimError {}

@@ -8,10 +8,10 @@
 
 mod stop;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use thiserror::Error;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::occupancy::{Occupancy, occupancy};
@@ -30,32 +30,23 @@ use crate::scenario::{Assert, Buffer, Scenario};
 pub use stop::StopReason;
 
 /// Why a scenario cannot be run.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum BenchError {
-    /// Its text is not PTX.
+    /// The program is not valid PTX.
+    #[error("the program is not PTX; findings: {}", .0.len())]
     Ptx(Vec<Diagnostic>),
-    /// It does not fit its program or the machine.
+    /// Buffers or variables do not fit the program or the GPU.
+    #[error(transparent)]
     Host(HostError),
-    /// A launch of it does not.
+    /// A launch does not fit the program or the GPU.
+    #[error("launch[{index}]: {error}")]
     Launch {
-        /// Its index.
+        /// Index of the launch.
         index: usize,
-        /// Why.
+        /// The reason.
         error: HostError,
     },
 }
-
-impl fmt::Display for BenchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BenchError::Ptx(findings) => write!(f, "the program is not PTX; findings: {}", findings.len()),
-            BenchError::Host(error) => error.fmt(f),
-            BenchError::Launch { index, error } => write!(f, "launch[{index}]: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for BenchError {}
 
 /// How to run.
 #[derive(Clone, Copy, Debug)]

@@ -28,9 +28,10 @@ mod warp;
 mod watch;
 
 use std::collections::VecDeque;
-use std::fmt;
 
+use thiserror::Error;
 use warpwave_components::proto::launch::{Grid, Trap};
+use warpwave_hw::error::lines;
 
 use cluster::Cluster;
 use cta::Turn;
@@ -44,37 +45,25 @@ const CTA_TURN: u64 = 1 << 16;
 /// CTAs begun and not ended, at most: as many as the largest chips hold of CTAs that wait for each other.
 const MAX_RESIDENT: usize = 2048;
 
-/// A launch that does not come to its end.
-#[derive(Clone, PartialEq, Debug)]
+/// Why a launch did not run to its end.
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum ReferenceError {
-    /// A thread did what it must not.
+    /// A thread trapped.
+    #[error("{} at line {} of the program", .0.kind, .0.line)]
     Trap(Box<Trap>),
-    /// No warp of a CTA can go on.
+    /// No warp of a CTA can continue.
+    #[error("deadlock: no warp of the block can continue{}", lines(.waits))]
     Deadlock {
-        /// Who waits for what, one sentence each.
+        /// One sentence per warp: what it waits for.
         waits: Vec<String>,
     },
     /// The limit of warp instructions was reached.
+    #[error("the limit of {limit} warp instructions is reached")]
     StepLimit {
         /// The limit.
         limit: u64,
     },
 }
-
-impl fmt::Display for ReferenceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReferenceError::Trap(trap) => write!(f, "{} at line {} of the program", trap.kind, trap.line),
-            ReferenceError::Deadlock { waits } => {
-                write!(f, "no warp of the block can go on")?;
-                waits.iter().try_for_each(|wait| write!(f, "\n  {wait}"))
-            }
-            ReferenceError::StepLimit { limit } => write!(f, "the limit of {limit} warp instructions is reached"),
-        }
-    }
-}
-
-impl std::error::Error for ReferenceError {}
 
 /// Runs a launch to its end on `memory` and gives the number of warp instructions, at most `limit`.
 ///

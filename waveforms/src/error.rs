@@ -1,46 +1,54 @@
-//! What can go wrong with a waveform.
+//! Errors of waveforms: files, patterns and cycle ranges.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A waveform cannot be made, or not be written on.
-#[derive(Debug)]
+use thiserror::Error;
+
+/// Why a waveform cannot be created or written.
+#[derive(Debug, Error)]
 pub enum WaveError {
     /// A file cannot be created or written.
+    #[error("cannot write {}: {error}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason given by the system.
+        #[source]
         error: io::Error,
     },
-    /// A pattern selects no signal.
+    /// The pattern selects no signal.
+    #[error("{}", no_match(.pattern, .exists, .nearest))]
     NoMatch {
         /// The pattern.
         pattern: String,
-        /// The start of it that does exist.
+        /// The longest prefix that exists.
         exists: String,
-        /// What there is instead of the rest, the nearest first.
+        /// Existing names in place of the rest, the most similar first.
         nearest: Vec<String>,
     },
-    /// A pattern that selects only what lies too deep.
+    /// The pattern selects only signals below the depth shown.
+    #[error("no signal within {depth} levels of `{pattern}`; show more levels, or name a scope further down")]
     TooShallow {
         /// The pattern.
         pattern: String,
-        /// The levels shown.
+        /// Levels shown.
         depth: usize,
     },
-    /// A pattern that is not one.
+    /// The text is not a pattern.
+    #[error("`{pattern}` is not a pattern: write names with dots between them, such as `gpu.gpc[0].**`")]
     BadPattern {
-        /// The pattern.
+        /// The text.
         pattern: String,
     },
-    /// A window that is not one.
+    /// The text is not a range of cycles.
+    #[error("`{window}` is not a range of cycles: write A..B with A below B, or A.., ..B, ..")]
     BadWindow {
-        /// The window as written.
+        /// The text.
         window: String,
     },
-    /// The machine shows no signals at all.
+    /// The machine shows no signals.
+    #[error("the machine shows no signals")]
     NoSignals,
 }
 
@@ -54,43 +62,10 @@ impl WaveError {
     }
 }
 
-impl fmt::Display for WaveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WaveError::Io { path, error } => write!(f, "cannot write {}: {error}", path.display()),
-            WaveError::NoMatch {
-                pattern,
-                exists,
-                nearest,
-            } => {
-                write!(f, "no signal matches `{pattern}`")?;
-                if !exists.is_empty() {
-                    write!(f, "; `{exists}` exists")?;
-                }
-                write!(f, "; the nearest: {}", nearest.join(", "))
-            }
-            WaveError::TooShallow { pattern, depth } => write!(
-                f,
-                "no signal within {depth} levels of `{pattern}`; show more levels, or name a scope further down"
-            ),
-            WaveError::BadPattern { pattern } => write!(
-                f,
-                "`{pattern}` is no pattern: write names with dots between them, such as `gpu.gpc[0].**`"
-            ),
-            WaveError::BadWindow { window } => write!(
-                f,
-                "`{window}` is no window of cycles: write A..B with A below B, or A.., ..B, .."
-            ),
-            WaveError::NoSignals => f.write_str("the machine shows no signals"),
-        }
+fn no_match(pattern: &str, exists: &str, nearest: &[String]) -> String {
+    let nearest = nearest.join(", ");
+    if exists.is_empty() {
+        return format!("no signal matches `{pattern}`; the nearest: {nearest}");
     }
-}
-
-impl std::error::Error for WaveError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            WaveError::Io { error, .. } => Some(error),
-            _ => None,
-        }
-    }
+    format!("no signal matches `{pattern}`; `{exists}` exists; the nearest: {nearest}")
 }

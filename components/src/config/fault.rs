@@ -1,45 +1,50 @@
-//! The faults that a configuration can have, in sentences.
+//! Faults of a configuration, each with a text that names the key and its bound.
 
-use std::fmt;
+use thiserror::Error;
 
-/// One thing wrong with a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A fault of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigFault {
-    /// A number that counts something is 0.
+    /// A count is 0.
+    #[error("`{key}` is 0: it must be at least 1")]
     Zero {
         /// Dotted key.
         key: String,
     },
-    /// A number by which addresses are split is no power of two.
+    /// A number that divides addresses is not a power of two.
+    #[error("`{key}` is {value}: it must be a power of two")]
     NotPowerOfTwo {
         /// Dotted key.
         key: &'static str,
         /// Its value.
         value: u64,
     },
-    /// A number does not hold a whole count of a smaller one.
+    /// A number is not a multiple of its unit.
+    #[error("`{key}` is {value}: it must be a multiple of {of} ({unit})")]
     NotMultiple {
         /// Dotted key.
         key: &'static str,
         /// Its value.
         value: u64,
-        /// What it must be a multiple of, in words.
+        /// Name of the unit.
         of: String,
-        /// The value of that.
+        /// Value of the unit.
         unit: u64,
     },
     /// A number does not divide another.
+    #[error("`{key}` is {value}: it must divide `{of}` ({whole})")]
     NotDivisor {
         /// Dotted key.
         key: &'static str,
         /// Its value.
         value: u64,
-        /// Dotted key of what it must divide.
+        /// Dotted key of the number that it must divide.
         of: &'static str,
-        /// The value of that.
+        /// Value of that number.
         whole: u64,
     },
-    /// A number is below its least sensible value.
+    /// A number is below its least value.
+    #[error("`{key}` is {value}: it must be at least {least}, {why}")]
     TooSmall {
         /// Dotted key.
         key: &'static str,
@@ -50,7 +55,8 @@ pub enum ConfigFault {
         /// Where the bound comes from.
         why: &'static str,
     },
-    /// A number is above its greatest sensible value.
+    /// A number is above its greatest value.
+    #[error("`{key}` is {value}: it must be at most {most}, {why}")]
     TooLarge {
         /// Dotted key.
         key: &'static str,
@@ -61,7 +67,8 @@ pub enum ConfigFault {
         /// Where the bound comes from.
         why: &'static str,
     },
-    /// A count, depth or number of cycles is beyond any machine's.
+    /// A count, depth or number of cycles is far above that of any GPU.
+    #[error("`{key}` is {value}: it must be at most {most}, far more than any part has")]
     Excessive {
         /// Dotted key.
         key: String,
@@ -70,7 +77,8 @@ pub enum ConfigFault {
         /// Greatest value.
         most: u64,
     },
-    /// A list is not as long as the number that counts it.
+    /// A list and the count of its entries differ.
+    #[error("`{key}` has {len} entries: it must have {count}, the value of `{count_key}`")]
     WrongLength {
         /// Dotted key of the list.
         key: &'static str,
@@ -82,53 +90,11 @@ pub enum ConfigFault {
         count: u64,
     },
     /// A list is empty, or not in strictly ascending order.
+    #[error("`{key}` is {values:?}: it must have at least one entry, in ascending order")]
     NotAscending {
         /// Dotted key of the list.
         key: &'static str,
         /// The list.
         values: Vec<u32>,
     },
-}
-
-impl fmt::Display for ConfigFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zero { key } => write!(f, "`{key}` is 0: it must be at least 1"),
-            Self::NotPowerOfTwo { key, value } => {
-                write!(f, "`{key}` is {value}: it must be a power of two")
-            }
-            Self::NotMultiple { key, value, of, unit } => {
-                write!(f, "`{key}` is {value}: it must be a multiple of {of} ({unit})")
-            }
-            Self::NotDivisor { key, value, of, whole } => {
-                write!(f, "`{key}` is {value}: it must divide `{of}` ({whole})")
-            }
-            Self::TooSmall { key, value, least, why } => {
-                write!(f, "`{key}` is {value}: it must be at least {least}, {why}")
-            }
-            Self::TooLarge { key, value, most, why } => {
-                write!(f, "`{key}` is {value}: it must be at most {most}, {why}")
-            }
-            Self::Excessive { key, value, most } => {
-                write!(
-                    f,
-                    "`{key}` is {value}: it must be at most {most}, far more than any part has"
-                )
-            }
-            Self::WrongLength {
-                key,
-                len,
-                count_key,
-                count,
-            } => {
-                write!(f, "`{key}` has {len} entries: `{count_key}` asks for {count}")
-            }
-            Self::NotAscending { key, values } => {
-                write!(
-                    f,
-                    "`{key}` is {values:?}: it must have entries, each above the one before"
-                )
-            }
-        }
-    }
 }

@@ -1,172 +1,150 @@
-//! What can be wrong with a preset, in sentences.
+//! Errors of presets, with the key and what to write instead.
 
-use std::fmt;
+use std::fmt::Display;
+
+use thiserror::Error;
+use warpwave_hw::error::lines;
 
 use crate::config::ConfigFault;
 
 /// Why a preset could not be loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PresetError {
-    /// Neither a built-in preset nor a path to a TOML file.
+    /// The name is neither a built-in preset nor a path to a TOML file.
+    #[error("{}", unknown_preset(.name, .nearest))]
     Unknown {
         /// The name given.
         name: String,
-        /// Built-in names near to it.
+        /// Similar built-in names.
         nearest: Vec<String>,
     },
     /// The file cannot be read.
+    #[error("cannot read preset `{path}`: {reason}")]
     Read {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// Reason given by the system.
         reason: String,
     },
     /// The file is not TOML.
+    #[error("preset `{preset}` is not TOML: {}", .reason.trim_end())]
     Syntax {
         /// The preset.
         preset: String,
         /// Line, column and reason.
         reason: String,
     },
-    /// A preset inherits, by way of others, from itself.
+    /// A preset inherits from itself, directly or through others.
+    #[error("a preset inherits from itself: {}", .chain.join(" -> "))]
     Cycle {
-        /// The presets from the first to its repetition.
+        /// The presets, from the first to its repetition.
         chain: Vec<String>,
     },
-    /// Keys or values that a preset cannot have, or lacks.
+    /// Entries are wrong or missing.
+    #[error("{}", listed(.preset, .faults))]
     Entries {
         /// The preset, or `--set`.
         preset: String,
-        /// All of them.
+        /// All wrong entries.
         faults: Vec<EntryFault>,
     },
-    /// A complete configuration that no machine can be built from.
+    /// The configuration is complete, but no machine can be built from it.
+    #[error("{}", listed(.preset, .faults))]
     Config {
         /// The preset.
         preset: String,
-        /// Every fault of it.
+        /// All its faults.
         faults: Vec<ConfigFault>,
     },
 }
 
-impl fmt::Display for PresetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, nearest } if nearest.is_empty() => write!(
-                f,
-                "no preset `{name}`: the built-in ones are {}; a file is named by its path, ending in .toml",
-                quoted(super::names()),
-            ),
-            Self::Unknown { name, nearest } => {
-                write!(f, "no preset `{name}`: did you mean {}?", quoted(nearest))
-            }
-            Self::Read { path, reason } => write!(f, "cannot read preset `{path}`: {reason}"),
-            Self::Syntax { preset, reason } => {
-                write!(f, "preset `{preset}` is not TOML: {}", reason.trim_end())
-            }
-            Self::Cycle { chain } => {
-                write!(f, "a preset inherits from itself: {}", chain.join(" -> "))
-            }
-            Self::Entries { preset, faults } => list(f, preset, faults),
-            Self::Config { preset, faults } => list(f, preset, faults),
-        }
-    }
-}
-
-impl std::error::Error for PresetError {}
-
-fn list(f: &mut fmt::Formatter<'_>, preset: &str, faults: &[impl fmt::Display]) -> fmt::Result {
-    let plural = if faults.len() == 1 { "fault" } else { "faults" };
-    write!(f, "preset `{preset}` has {} {plural}:", faults.len())?;
-    faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
-}
-
-fn quoted<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
-    let names: Vec<_> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
-    names.join(", ")
-}
-
-/// One key or value that a preset cannot have, or lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A wrong or missing entry of a preset.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EntryFault {
-    /// A value without a source.
+    /// The value has no source.
+    #[error("`{key}` has no source: write {{ value = .., src = \"assumed\" }}, or a source with its grade")]
     NoSource {
         /// Dotted key.
         key: String,
     },
-    /// A source without a grade A, B or C, or an assumed value with one.
+    /// The source has no grade A, B or C, or an assumed value has one.
+    #[error("{}", bad_grade(.key, .src, .grade))]
     Grade {
         /// Dotted key.
         key: String,
         /// The source.
         src: String,
-        /// The grade, empty where there is none.
+        /// The grade. Empty if none is given.
         grade: String,
     },
-    /// A field beside value, src, grade and note, or one of these that is not text.
+    /// The field is not value, src, grade or note, or it is not text.
+    #[error("`{key}` cannot have the field `{field}`: use value, and the texts src, grade and note")]
     Field {
         /// Dotted key.
         key: String,
         /// The field.
         field: String,
     },
-    /// A key that no preset has.
+    /// No preset has this key.
+    #[error("`{key}` is not a preset key{}", hint(.nearest))]
     UnknownKey {
         /// Dotted key.
         key: String,
-        /// Keys near to it.
+        /// Similar keys.
         nearest: Vec<String>,
     },
-    /// A value of the wrong kind or out of range.
+    /// The value has the wrong type or is out of range.
+    #[error("`{key}` cannot have this value: {reason}")]
     Value {
         /// Dotted key.
         key: String,
-        /// What was expected and found.
+        /// The value expected and the value found.
         reason: String,
     },
-    /// A key without a value.
+    /// The key has no value.
+    #[error("`{key}` has no value: give it one, or name a `base` that has it")]
     Missing {
         /// Dotted key.
         key: String,
     },
 }
 
-impl fmt::Display for EntryFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSource { key } => write!(
-                f,
-                "`{key}` has no source: write {{ value = .., src = \"assumed\" }}, or a source with its grade"
-            ),
-            Self::Grade { key, src, grade } if src == super::ASSUMED => {
-                write!(f, "`{key}` is assumed and has the grade `{grade}`: leave the grade out")
-            }
-            Self::Grade { key, src, grade } if grade.is_empty() => {
-                write!(
-                    f,
-                    "`{key}` has the source `{src}` without a grade: add grade = \"A\", \"B\" or \"C\""
-                )
-            }
-            Self::Grade { key, src, grade } => {
-                write!(
-                    f,
-                    "`{key}` has the source `{src}` with the grade `{grade}`: it must be A, B or C"
-                )
-            }
-            Self::Field { key, field } => write!(
-                f,
-                "`{key}` cannot have this field `{field}`: there are value, and the texts src, grade and note"
-            ),
-            Self::UnknownKey { key, nearest } if nearest.is_empty() => {
-                write!(f, "`{key}` is no key of a preset")
-            }
-            Self::UnknownKey { key, nearest } => {
-                write!(f, "`{key}` is no key of a preset: did you mean {}?", quoted(nearest))
-            }
-            Self::Value { key, reason } => write!(f, "`{key}` cannot have this value: {reason}"),
-            Self::Missing { key } => {
-                write!(f, "`{key}` has no value: give it one, or name a `base` that has it")
-            }
-        }
+/// The text for all faults of a preset, one per line.
+fn listed(preset: &str, faults: &[impl Display]) -> String {
+    let plural = if faults.len() == 1 { "fault" } else { "faults" };
+    format!("preset `{preset}` has {} {plural}:{}", faults.len(), lines(faults))
+}
+
+/// The text for a name without a preset, with similar names or all names.
+fn unknown_preset(name: &str, nearest: &[String]) -> String {
+    if nearest.is_empty() {
+        let names = quoted(super::names());
+        return format!(
+            "no preset `{name}`: the built-in ones are {names}; a file is named by its path, ending in .toml"
+        );
     }
+    format!("no preset `{name}`: did you mean {}?", quoted(nearest))
+}
+
+fn bad_grade(key: &str, src: &str, grade: &str) -> String {
+    if src == super::ASSUMED {
+        format!("`{key}` is assumed and has the grade `{grade}`: leave the grade out")
+    } else if grade.is_empty() {
+        format!("`{key}` has the source `{src}` without a grade: add grade = \"A\", \"B\" or \"C\"")
+    } else {
+        format!("`{key}` has the source `{src}` with the grade `{grade}`: it must be A, B or C")
+    }
+}
+
+/// ": did you mean …?" or nothing.
+fn hint(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        _ => format!(": did you mean {}?", quoted(nearest)),
+    }
+}
+
+fn quoted<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    names.join(", ")
 }

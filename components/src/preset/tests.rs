@@ -194,7 +194,7 @@ fn set_changes_numbers_lists_and_words_and_is_their_source() {
 #[test]
 fn set_of_an_unknown_key_names_the_nearest() {
     let error = load("tiny", &set("lsu.queue_depth", "8")).unwrap_err().to_string();
-    let expected = "preset `--set` has 1 fault:\n  `lsu.queue_depth` is no key of a preset: \
+    let expected = "preset `--set` has 1 fault:\n  `lsu.queue_depth` is not a preset key: \
         did you mean `sm.lsu.queue_depth`, `l2.queue_depth`, `hbm.queue_depth`?";
     assert_eq!(error, expected);
 }
@@ -261,7 +261,7 @@ fn all_faults_of_a_file_are_reported_at_once() {
     let expected = "preset `mine.toml` has 7 faults:
   `base` cannot have this value: 5 is not a text in quotes
   `sm.branch_latency` has the source `jia18` without a grade: add grade = \"A\", \"B\" or \"C\"
-  `sm.collector_entries` cannot have this field `comment`: there are value, and the texts src, grade and note
+  `sm.collector_entries` cannot have the field `comment`: use value, and the texts src, grade and note
   `sm.fetch_latency` is assumed and has the grade `A`: leave the grade out
   `sm.ibuffer_entries` has the source `jia18` with the grade `D`: it must be A, B or C
   `sm.register_banks` has no source: write { value = .., src = \"assumed\" }, or a source with its grade
@@ -272,7 +272,7 @@ fn all_faults_of_a_file_are_reported_at_once() {
 #[test]
 fn key_that_no_preset_has_is_refused() {
     let text = "base = \"tiny\"\n[l2]\nslice = { value = 4, src = \"assumed\" }";
-    let expected = "preset `mine.toml` has 1 fault:\n  `l2.slice` is no key of a preset: did you mean `l2.slices`, `l2.line`, `l2.size`?";
+    let expected = "preset `mine.toml` has 1 fault:\n  `l2.slice` is not a preset key: did you mean `l2.slices`, `l2.line`, `l2.size`?";
     assert_eq!(refused("unknown", text), expected);
 }
 

@@ -1,33 +1,36 @@
-//! Why a scenario does not fit its program or the machine.
+//! Errors of launches, buffers and module variables that do not fit the program or the GPU.
 
-use std::fmt;
-
+use thiserror::Error;
 use warpwave_components::occupancy::OccupancyError;
 use warpwave_ptx::Diagnostic;
 
-/// A launch or a buffer that cannot be.
-#[derive(Clone, PartialEq, Debug)]
+/// Why a launch or a buffer is refused.
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum HostError {
     /// No kernel has this name.
+    #[error("the program has no kernel `{entry}`; it has {}", list(.entries))]
     UnknownEntry {
         /// The name.
         entry: String,
-        /// The kernels that there are.
+        /// All kernels of the program.
         entries: Vec<String>,
     },
-    /// The launch names no kernel, and the module has not exactly one.
+    /// The launch names no kernel, and the program does not have exactly one.
+    #[error("the launch names no kernel; the program has {}; add `entry = \"...\"` to the launch", list(.entries))]
     WhichEntry {
-        /// The kernels that there are.
+        /// All kernels of the program.
         entries: Vec<String>,
     },
-    /// The kernel uses instructions that this machine does not run.
+    /// The kernel uses instructions that the model does not support.
+    #[error("kernel `{entry}` cannot run: {} of its statements are not supported; `warpwave check` lists them", .findings.len())]
     Unsupported {
         /// The kernel.
         entry: String,
-        /// Each of them, with its place in the PTX text.
+        /// Each of these instructions, with its position in the PTX text.
         findings: Vec<Diagnostic>,
     },
-    /// Another number of arguments than the kernel has parameters.
+    /// The numbers of arguments and of parameters differ.
+    #[error("kernel `{entry}` takes {} arguments, not {found}: {}", .params.len(), list(.params))]
     ArgumentCount {
         /// The kernel.
         entry: String,
@@ -36,7 +39,11 @@ pub enum HostError {
         /// Names of its parameters.
         params: Vec<String>,
     },
-    /// An argument of another size than its parameter.
+    /// The sizes of an argument and of its parameter differ.
+    #[error(
+        "argument {index} of kernel `{entry}` is {found}, but its parameter `{param}` takes {want} bytes; \
+         give a value of that size"
+    )]
     ArgumentSize {
         /// The kernel.
         entry: String,
@@ -44,19 +51,21 @@ pub enum HostError {
         index: usize,
         /// The parameter.
         param: String,
-        /// What is given, in words.
+        /// The argument given, in words.
         found: String,
         /// Bytes of the parameter.
         want: u32,
     },
     /// No variable of the module has this name.
+    #[error("the program has no module variable `{name}` in .global or .const; it has {}", list(.known))]
     UnknownGlobal {
         /// The name.
         name: String,
-        /// The variables that there are.
+        /// All variables of the program.
         known: Vec<String>,
     },
-    /// A variable of another size.
+    /// Scenario and program give different sizes of a variable.
+    #[error("module variable `{name}` has {want} bytes, but the scenario gives {found}; change dtype or shape")]
     GlobalSize {
         /// The variable.
         name: String,
@@ -65,155 +74,96 @@ pub enum HostError {
         /// Bytes that the module declares.
         want: u64,
     },
-    /// A constant variable that is expected to change.
+    /// The scenario expects a value of a constant variable.
+    #[error("module variable `{name}` is constant, so it cannot change; remove `expect`")]
     ConstantExpected {
         /// The variable.
         name: String,
     },
     /// Device memory is full.
+    #[error(
+        "device memory is full: `{name}` needs {need} bytes, the device has {limit} in all; \
+         take a smaller shape or another --gpu"
+    )]
     OutOfMemory {
-        /// The buffer or variable that found no room.
+        /// The buffer or variable without room.
         name: String,
         /// Its bytes.
         need: u64,
         /// Bytes of device memory.
         limit: u64,
     },
-    /// The kernel demands another block size.
+    /// The kernel is compiled for another block size.
+    #[error(
+        "kernel `{entry}` is compiled for blocks of {} {want:?} threads, not {found:?}; change `block`",
+        if *.exact { "exactly" } else { "at most" }
+    )]
     BlockSize {
         /// The kernel.
         entry: String,
         /// Threads in x, y, z as launched.
         found: [u32; 3],
-        /// What the kernel demands.
+        /// Threads in x, y, z that the kernel is compiled for.
         want: [u32; 3],
-        /// Whether it demands exactly this, rather than at most so many threads.
+        /// True if the block must have exactly `want` threads. False if it has at most that many.
         exact: bool,
     },
-    /// More threads in one direction, or CTAs in the grid, than can be counted.
+    /// A size of the grid or of a block is above its limit.
+    #[error("{what}; reduce the grid or the block")]
     TooMany {
-        /// What there is too much of, with need and limit.
+        /// The size, with need and limit.
         what: String,
     },
-    /// Clusters that cannot be.
+    /// The clusters of the launch are refused.
+    #[error("kernel `{entry}` cannot be launched: {fault}")]
     Cluster {
         /// The kernel.
         entry: String,
-        /// Why not.
+        /// The reason.
         fault: ClusterFault,
     },
-    /// Not even one CTA fits on an SM.
+    /// One CTA does not fit on an SM.
+    #[error("kernel `{entry}` cannot be launched on {gpu}: {reason}")]
     DoesNotFit {
         /// The kernel.
         entry: String,
-        /// The part.
+        /// The GPU.
         gpu: String,
-        /// Which limit, with need and limit.
+        /// The resource, with need and limit.
         reason: OccupancyError,
     },
 }
 
-impl fmt::Display for HostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HostError::UnknownEntry { entry, entries } => {
-                write!(f, "the program has no kernel `{entry}`; it has {}", list(entries))
-            }
-            HostError::WhichEntry { entries } => write!(
-                f,
-                "the program has not one kernel but {}; add `entry = \"...\"` to the launch",
-                list(entries)
-            ),
-            HostError::Unsupported { entry, findings } => write!(
-                f,
-                "kernel `{entry}` cannot run: {} of its statements are not supported; `warpwave check` lists them",
-                findings.len()
-            ),
-            HostError::ArgumentCount { entry, found, params } => write!(
-                f,
-                "kernel `{entry}` takes {} arguments, not {found}: {}",
-                params.len(),
-                list(params)
-            ),
-            HostError::ArgumentSize {
-                entry,
-                index,
-                param,
-                found,
-                want,
-            } => write!(
-                f,
-                "argument {index} of kernel `{entry}` is {found}, but its parameter `{param}` takes {want} bytes; \
-                 give a value of that size"
-            ),
-            HostError::UnknownGlobal { name, known } => write!(
-                f,
-                "the program has no module variable `{name}` in .global or .const; it has {}",
-                list(known)
-            ),
-            HostError::GlobalSize { name, found, want } => write!(
-                f,
-                "module variable `{name}` has {want} bytes, but the scenario gives {found}; change dtype or shape"
-            ),
-            HostError::ConstantExpected { name } => write!(
-                f,
-                "module variable `{name}` is constant, so nothing can be expected of it; remove `expect`"
-            ),
-            HostError::OutOfMemory { name, need, limit } => write!(
-                f,
-                "device memory is full: `{name}` needs {need} bytes, the device has {limit} in all; \
-                 take a smaller shape or another --gpu"
-            ),
-            HostError::BlockSize {
-                entry,
-                found,
-                want,
-                exact,
-            } => write!(
-                f,
-                "kernel `{entry}` wants {} {want:?}, not {found:?} (it was compiled for that); change `block`",
-                if *exact {
-                    "blocks of exactly"
-                } else {
-                    "blocks of at most"
-                }
-            ),
-            HostError::TooMany { what } => write!(f, "{what}; launch less"),
-            HostError::Cluster { entry, fault } => write!(f, "kernel `{entry}` cannot be launched: {fault}"),
-            HostError::DoesNotFit { entry, gpu, reason } => {
-                write!(f, "kernel `{entry}` cannot be launched on {gpu}: {reason}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for HostError {}
-
-/// Why a launch's clusters cannot be.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Why the clusters of a launch are refused.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ClusterFault {
-    /// The part has no clusters, nor what came with them.
+    /// The GPU has no clusters.
+    #[error("{gpu} has no clusters, bulk copies or warp-group products; take another --gpu, such as h100-sxm5")]
     None {
-        /// The part.
+        /// The GPU.
         gpu: String,
     },
-    /// More CTAs than a cluster may have.
+    /// A cluster has more CTAs than the limit.
+    #[error("a cluster has {need} blocks, the limit is {limit}; change `cluster`")]
     TooLarge {
-        /// CTAs asked for.
+        /// CTAs of a cluster.
         need: u32,
         /// CTAs of the largest cluster.
         limit: u32,
     },
     /// The kernel was compiled for clusters of another size.
+    #[error("it is compiled for clusters of exactly {want:?} blocks, not {found:?}; change `cluster`")]
     NotAsCompiled {
         /// CTAs in x, y, z as launched.
         found: [u32; 3],
-        /// What the kernel demands.
+        /// CTAs in x, y, z that the kernel is compiled for.
         want: [u32; 3],
     },
-    /// The kernel demands that the launch says a size (`.explicitcluster`).
+    /// The launch gives no cluster size, but the kernel requires one (`.explicitcluster`).
+    #[error("it runs in clusters; add their size as `cluster` to the launch")]
     NotSaid,
-    /// The grid is no whole number of clusters.
+    /// The grid does not divide into clusters.
+    #[error("a grid of {grid:?} blocks does not divide into clusters of {cluster:?}; change `grid`")]
     Uneven {
         /// CTAs of the grid in x, y, z.
         grid: [u32; 3],
@@ -221,6 +171,10 @@ pub enum ClusterFault {
         cluster: [u32; 3],
     },
     /// No GPC has room for all CTAs of a cluster at once.
+    #[error(
+        "a cluster of {need} blocks does not fit: with {per_sm} on an SM the largest GPC holds {limit} at once; \
+         take a smaller cluster, or blocks that need less"
+    )]
     NoRoom {
         /// CTAs of a cluster.
         need: u32,
@@ -229,37 +183,6 @@ pub enum ClusterFault {
         /// CTAs that fit on one SM.
         per_sm: u32,
     },
-}
-
-impl fmt::Display for ClusterFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None { gpu } => write!(
-                f,
-                "{gpu} has no clusters, bulk copies and products of warp groups; take another --gpu, such as h100-sxm5"
-            ),
-            Self::TooLarge { need, limit } => {
-                write!(
-                    f,
-                    "a cluster of {need} blocks is asked for, the limit is {limit}; change `cluster`"
-                )
-            }
-            Self::NotAsCompiled { found, want } => write!(
-                f,
-                "it wants clusters of exactly {want:?} blocks, not {found:?} (it was compiled for that); change `cluster`"
-            ),
-            Self::NotSaid => write!(f, "it runs in clusters; add their size as `cluster` to the launch"),
-            Self::Uneven { grid, cluster } => write!(
-                f,
-                "a grid of {grid:?} blocks is no whole number of clusters of {cluster:?}; change `grid`"
-            ),
-            Self::NoRoom { need, limit, per_sm } => write!(
-                f,
-                "a cluster of {need} blocks cannot be placed: with {per_sm} on an SM the largest GPC holds {limit} at once; \
-                 take a smaller cluster, or blocks that need less"
-            ),
-        }
-    }
 }
 
 fn list(names: &[String]) -> String {

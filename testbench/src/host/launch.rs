@@ -107,7 +107,7 @@ fn check_sizes(launch: &Launch, program: &Program) -> Result<(), HostError> {
     for (what, sizes, limits) in limits {
         for ((size, limit), axis) in sizes.into_iter().zip(limits).zip(["x", "y", "z"]) {
             if size > limit {
-                let what = format!("{what} in {axis}: {size} are asked for, the limit is {limit}");
+                let what = format!("{what} in {axis}: {size}, the limit is {limit}");
                 return Err(HostError::TooMany { what });
             }
         }

@@ -203,7 +203,7 @@ fn variable_that_does_not_fit_the_module_is_refused() {
 fn launch_that_does_not_fit_its_kernel_is_refused() {
     assert_eq!(
         refused(&launch(None, 32, Vec::new())),
-        "the program has not one kernel but k, fixed, bounded, pairs, said, large; add `entry = \"...\"` to the launch"
+        "the launch names no kernel; the program has k, fixed, bounded, pairs, said, large; add `entry = \"...\"` to the launch"
     );
     assert_eq!(
         refused(&launch(Some("k"), 32, vec![u32_arg(1)])),
@@ -216,7 +216,7 @@ fn launch_that_does_not_fit_its_kernel_is_refused() {
     );
     assert_eq!(
         refused(&launch(Some("fixed"), 32, Vec::new())),
-        "kernel `fixed` wants blocks of exactly [64, 1, 1], not [32, 1, 1] (it was compiled for that); change `block`"
+        "kernel `fixed` is compiled for blocks of exactly [64, 1, 1] threads, not [32, 1, 1]; change `block`"
     );
     assert!(grid_of(&launch(Some("fixed"), 64, Vec::new())).is_ok());
     assert!(grid_of(&launch(Some("bounded"), 128, Vec::new())).is_ok());
@@ -227,23 +227,23 @@ fn launch_that_does_not_fit_its_kernel_is_refused() {
     clustered.cluster = Some([2, 1, 1]);
     assert_eq!(
         refused(&clustered),
-        "kernel `bounded` cannot be launched: a grid of [3, 2, 1] blocks is no whole number of clusters of [2, 1, 1]; change `grid`"
+        "kernel `bounded` cannot be launched: a grid of [3, 2, 1] blocks does not divide into clusters of [2, 1, 1]; change `grid`"
     );
     clustered.cluster = Some([3, 3, 1]);
     assert_eq!(
         refused(&clustered),
-        "kernel `bounded` cannot be launched: a cluster of 9 blocks is asked for, the limit is 8; change `cluster`"
+        "kernel `bounded` cannot be launched: a cluster has 9 blocks, the limit is 8; change `cluster`"
     );
     assert_eq!(
         refused(&launch(Some("pairs"), 32, Vec::new())),
-        "kernel `pairs` cannot be launched: a grid of [3, 2, 1] blocks is no whole number of clusters of [2, 1, 1]; change `grid`"
+        "kernel `pairs` cannot be launched: a grid of [3, 2, 1] blocks does not divide into clusters of [2, 1, 1]; change `grid`"
     );
     clustered.entry = Some("pairs".to_owned());
     clustered.cluster = Some([3, 1, 1]);
     assert_eq!(
         refused(&clustered),
-        "kernel `pairs` cannot be launched: it wants clusters of exactly [2, 1, 1] blocks, not [3, 1, 1] \
-         (it was compiled for that); change `cluster`"
+        "kernel `pairs` cannot be launched: it is compiled for clusters of exactly [2, 1, 1] blocks, not [3, 1, 1]; \
+         change `cluster`"
     );
     assert_eq!(
         refused(&launch(Some("said"), 32, Vec::new())),
@@ -253,13 +253,13 @@ fn launch_that_does_not_fit_its_kernel_is_refused() {
     large.cluster = Some([3, 2, 1]);
     assert_eq!(
         refused(&large),
-        "kernel `large` cannot be launched: a cluster of 6 blocks cannot be placed: with 1 on an SM the largest GPC holds 2 \
+        "kernel `large` cannot be launched: a cluster of 6 blocks does not fit: with 1 on an SM the largest GPC holds 2 \
          at once; take a smaller cluster, or blocks that need less"
     );
     let mut wide = launch(Some("bounded"), 32, Vec::new());
     wide.grid = [1, 65536, 1];
     assert_eq!(
         refused(&wide),
-        "blocks in the grid in y: 65536 are asked for, the limit is 65535; launch less"
+        "blocks in the grid in y: 65536, the limit is 65535; reduce the grid or the block"
     );
 }

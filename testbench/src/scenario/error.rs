@@ -1,18 +1,19 @@
-//! What can be wrong with a scenario: where, what, and what to do.
+//! Errors of scenarios: the file, the key, what is wrong and what to write instead.
 
-use std::fmt;
+use thiserror::Error;
 
 use super::draft::MAX_NAME;
 use super::dtype::{Dtype, Number};
 
-/// A scenario that cannot be used.
-#[derive(Clone, PartialEq, Debug)]
+/// Why a scenario is refused.
+#[derive(Clone, PartialEq, Debug, Error)]
+#[error("{file}: {}{fault}", place(.key))]
 pub struct ScenarioError {
-    /// The scenario's file, or the name that was asked for.
+    /// The scenario's file, or the name given.
     pub file: String,
-    /// Dotted key of the place, such as `buffers.x.init`; empty for the whole file.
+    /// Dotted key, such as `buffers.x.init`. Empty for the whole file.
     pub key: String,
-    /// What is wrong there.
+    /// What is wrong.
     pub fault: Box<Fault>,
 }
 
@@ -27,44 +28,50 @@ impl ScenarioError {
 }
 
 /// What is wrong.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Error)]
 pub enum Fault {
-    /// Neither a built-in scenario nor a file.
+    /// The name is neither a built-in scenario nor a file.
+    #[error("neither a file nor a built-in scenario{}; `warpwave list` shows those built in", hint(.nearest))]
     NoScenario {
-        /// The built-in name that comes nearest.
+        /// The most similar built-in name.
         nearest: Option<String>,
     },
     /// A file cannot be read.
+    #[error("cannot read {path}: {reason}; paths are relative to the scenario file")]
     Unreadable {
         /// The file.
         path: String,
-        /// What the system says.
+        /// Reason given by the system.
         reason: String,
     },
-    /// The text is not a scenario.
+    /// The text is not valid TOML, or not a scenario.
+    #[error("{}{}", .message.trim_end(), hint(.nearest))]
     Syntax {
-        /// The reader's finding, with the source line.
+        /// The parser's message, with the source line.
         message: String,
-        /// The word that was probably meant.
+        /// The most similar word that is allowed.
         nearest: Option<String>,
     },
     /// A file is not an npy array.
+    #[error("{path} is not an npy array: {reason}; write it with numpy.save")]
     NotNpy {
         /// The file.
         path: String,
-        /// What the reader says.
+        /// The reader's message.
         reason: String,
     },
-    /// An npy array holds another type than the buffer.
+    /// The types of an npy array and of its buffer differ.
+    #[error("{path} holds {found}, but the buffer's dtype is {want}; convert one of the two")]
     WrongDtype {
         /// The file.
         path: String,
-        /// The array's type, as npy writes it.
+        /// The array's type, in npy's notation.
         found: String,
         /// The buffer's type.
         want: Dtype,
     },
-    /// An npy array has another shape than the buffer.
+    /// The shapes of an npy array and of its buffer differ.
+    #[error("{path} has shape {found:?}, but the buffer's is {want:?}; change one of the two")]
     WrongShape {
         /// The file.
         path: String,
@@ -73,12 +80,14 @@ pub enum Fault {
         /// The buffer's shape.
         want: Vec<u64>,
     },
-    /// An npy array is stored column by column.
+    /// An npy array is stored in column-major order.
+    #[error("{path} is stored in column-major order; save it through numpy.ascontiguousarray")]
     ColumnMajor {
         /// The file.
         path: String,
     },
-    /// A list of values has another length than the buffer.
+    /// The lengths of a list of values and of its buffer differ.
+    #[error("{found} values for a buffer of {want} elements; give one per element")]
     WrongCount {
         /// Values in the list.
         found: usize,
@@ -86,25 +95,33 @@ pub enum Fault {
         want: u64,
     },
     /// A type cannot hold a number.
+    #[error("{dtype} cannot hold {number}; change the number or the dtype")]
     OutOfRange {
         /// The number.
         number: Number,
         /// The type.
         dtype: Dtype,
     },
-    /// `expect` does not name exactly one source.
+    /// `init` or `expect` does not name exactly one source.
+    #[error("needs exactly one of npy, fill, iota, uniform, values; rtol and atol may stand beside it")]
     NotOneSource,
     /// A tolerance is negative, infinite or not a number.
+    #[error("a tolerance is a finite number of at least 0, not {value:?}")]
     BadTolerance {
         /// Its value.
         value: f64,
     },
-    /// A relative tolerance with which zeros agree with every number.
+    /// A relative tolerance of 1 or more: zeros would agree with every number.
+    #[error("with an rtol of 1 or more, zeros agree with every number; give an rtol below 1, not {value:?}")]
     BadRelative {
         /// Its value.
         value: f64,
     },
-    /// Tolerances within which every number of the type agrees.
+    /// Tolerances that accept every number of the type.
+    #[error(
+        "every {}{dtype} agrees within an atol of {atol:?} and an rtol of {rtol:?}; give smaller ones",
+        if .dtype.is_float() { "finite " } else { "" }
+    )]
     CannotFail {
         /// The type.
         dtype: Dtype,
@@ -113,35 +130,47 @@ pub enum Fault {
         /// Absolute tolerance.
         atol: f64,
     },
-    /// A bound of an assertion that no metric reaches.
+    /// A bound of an assertion is beyond every metric.
+    #[error("a bound is a number of at most 2^64, the range of a counter, not {value:?}")]
     BadBound {
         /// Its value.
         value: f64,
     },
-    /// The name of a buffer or variable is no plain file name.
+    /// The name of a buffer or variable is not a plain file name.
+    #[error(
+        "the name {name:?} is not a plain file name, which --dump needs; use 1 to {MAX_NAME} bytes without / or \\ or \
+         control characters"
+    )]
     BadName {
-        /// The name, cut to the greatest length.
+        /// The name, cut to the greatest length allowed.
         name: String,
     },
-    /// Text that should be pairs of hexadecimal digits is not.
+    /// The text is not pairs of hexadecimal digits.
+    #[error("not pairs of hexadecimal digits; write bytes such as \"00ff\"")]
     NotHex,
     /// A buffer cannot be a texture or surface.
+    #[error("buffer `{name}` cannot be an image: {why}")]
     NotAnImage {
         /// The buffer.
         name: String,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// A size is zero, or their product is too large.
+    #[error("a shape is one or more sizes above 0, together at most 64 GiB, not {shape:?}")]
     BadShape {
         /// The sizes.
         shape: Vec<u64>,
     },
-    /// The data need more than the memory of the GPU.
+    /// The data do not fit the memory of the GPU.
+    #[error(
+        "takes {bytes} bytes, {need} with the data before it, but {gpu} has {limit} bytes of memory; \
+         take smaller shapes or another --gpu"
+    )]
     TooLargeForGpu {
         /// Bytes of this buffer or variable.
         bytes: u64,
-        /// Bytes of it and of those before it.
+        /// Bytes of it and of all data before it.
         need: u64,
         /// The GPU.
         gpu: String,
@@ -149,11 +178,17 @@ pub enum Fault {
         limit: u64,
     },
     /// The host has no memory for a buffer.
+    #[error("the host has no memory for {bytes} bytes; take a smaller shape, or a host with more memory")]
     HostMemory {
         /// Bytes of the buffer.
         bytes: u64,
     },
-    /// A tensor map that no bulk copy can use.
+    /// No bulk copy can use the tensor map.
+    #[error(
+        "a bulk copy cannot use tiles of {tile:?} with a swizzle of {swizzle} bytes on a tensor of {shape:?}; give one size per \
+         dimension of the buffer (one to five), each from 1 to 256, rows of whole 16 bytes, and a swizzle of 32, 64 or 128 bytes \
+         that is at least a row, or none"
+    )]
     BadTiles {
         /// Sizes of the buffer.
         shape: Vec<u64>,
@@ -163,33 +198,30 @@ pub enum Fault {
         swizzle: u32,
     },
     /// An argument names a buffer that does not exist.
+    #[error("no buffer is named `{name}`; declare it as [buffers.{name}]{}", hint(.nearest))]
     UnknownBuffer {
         /// The name.
         name: String,
-        /// The buffer that was probably meant.
+        /// The most similar buffer name.
         nearest: Option<String>,
     },
     /// The scenario launches nothing.
+    #[error("nothing is launched; add a [[launch]]")]
     NoLaunch,
     /// An assertion names a launch that does not exist.
+    #[error("launch {launch} does not exist; the scenario has {n}, counted from 0")]
     NoSuchLaunch {
         /// The index.
         launch: usize,
-        /// How many launches there are.
+        /// Number of launches.
         n: usize,
     },
     /// An assertion has neither `min` nor `max` nor `equal`.
+    #[error("asserts nothing; add min, max or equal")]
     NothingAsserted,
 }
 
-/// "; did you mean …?" or nothing.
-fn hint(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
-}
-
-/// The candidate that comes nearest to `word`, if one is near enough to be a slip of the keyboard.
+/// The candidate most similar to `word`, if it is close enough for a typing error.
 ///
 /// ```
 /// use warpwave::scenario::nearest;
@@ -206,120 +238,17 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-impl fmt::Display for ScenarioError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.file)?;
-        if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
-        }
-        self.fault.fmt(f)
+/// The dotted key with a colon, or nothing for the whole file.
+fn place(key: &str) -> String {
+    match key {
+        "" => String::new(),
+        key => format!("{key}: "),
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::NoScenario { nearest } => write!(
-                f,
-                "neither a file nor a built-in scenario{}; `warpwave list` shows those built in",
-                hint(nearest)
-            ),
-            Fault::Unreadable { path, reason } => {
-                write!(
-                    f,
-                    "cannot read {path}: {reason}; paths are relative to the scenario file"
-                )
-            }
-            Fault::Syntax { message, nearest } => write!(f, "{}{}", message.trim_end(), hint(nearest)),
-            Fault::NotNpy { path, reason } => {
-                write!(f, "{path} is not an npy array: {reason}; write it with numpy.save")
-            }
-            Fault::WrongDtype { path, found, want } => write!(
-                f,
-                "{path} holds {found}, but the buffer's dtype is {want}; convert one of the two"
-            ),
-            Fault::WrongShape { path, found, want } => write!(
-                f,
-                "{path} has shape {found:?}, but the buffer's is {want:?}; change one of the two"
-            ),
-            Fault::ColumnMajor { path } => write!(
-                f,
-                "{path} is stored column by column; save it through numpy.ascontiguousarray"
-            ),
-            Fault::WrongCount { found, want } => {
-                write!(
-                    f,
-                    "{found} values for a buffer of {want} elements; give one per element"
-                )
-            }
-            Fault::OutOfRange { number, dtype } => {
-                write!(f, "{dtype} cannot hold {number}; change the number or the dtype")
-            }
-            Fault::NotOneSource => write!(
-                f,
-                "needs exactly one of npy, fill, iota, uniform, values; rtol and atol may stand beside it"
-            ),
-            Fault::BadTolerance { value } => {
-                write!(f, "a tolerance is a finite number from 0 on, not {value:?}")
-            }
-            Fault::BadRelative { value } => write!(
-                f,
-                "at 1 and above a buffer of zeros agrees with every number; give an rtol below 1, not {value:?}"
-            ),
-            Fault::CannotFail { dtype, rtol, atol } => {
-                let finite = if dtype.is_float() { "finite " } else { "" };
-                write!(
-                    f,
-                    "every {finite}{dtype} agrees within an atol of {atol:?} and an rtol of {rtol:?}; give smaller ones"
-                )
-            }
-            Fault::BadBound { value } => write!(
-                f,
-                "a bound is a number of at most 2^64, the range of a counter, not {value:?}"
-            ),
-            Fault::BadName { name } => write!(
-                f,
-                "the name {name:?} is no plain file name, which --dump needs; use 1 to {MAX_NAME} bytes without / or \\ or \
-                 control characters"
-            ),
-            Fault::NotAnImage { name, why } => write!(f, "buffer `{name}` is no image: {why}"),
-            Fault::NotHex => write!(f, "not pairs of hexadecimal digits; write bytes such as \"00ff\""),
-            Fault::BadShape { shape } => write!(
-                f,
-                "a shape is one or more sizes above 0, together at most 64 GiB, not {shape:?}"
-            ),
-            Fault::TooLargeForGpu {
-                bytes,
-                need,
-                gpu,
-                limit,
-            } => write!(
-                f,
-                "takes {bytes} bytes, with the data before it {need}, and {gpu} has {limit} bytes of memory; \
-                 take smaller shapes or another --gpu"
-            ),
-            Fault::HostMemory { bytes } => write!(
-                f,
-                "the host has no memory for {bytes} bytes; take a smaller shape, or a host with more memory"
-            ),
-            Fault::BadTiles { shape, tile, swizzle } => write!(
-                f,
-                "a tile of {tile:?} with a swizzle of {swizzle} bytes of a tensor of {shape:?} cannot be copied; give one to five \
-                 sizes, as many as the buffer has, each from 1 to 256, whole 16 bytes in a row, and a swizzle of 32, 64 or 128 bytes \
-                 that is no less than a row, or none"
-            ),
-            Fault::UnknownBuffer { name, nearest } => write!(
-                f,
-                "no buffer is named `{name}`; declare it as [buffers.{name}]{}",
-                hint(nearest)
-            ),
-            Fault::NoLaunch => write!(f, "nothing is launched; add a [[launch]]"),
-            Fault::NoSuchLaunch { launch, n } => {
-                write!(f, "launch {launch} does not exist; the {n} launches are counted from 0")
-            }
-            Fault::NothingAsserted => write!(f, "asserts nothing; add min, max or equal"),
-        }
-    }
+/// "; did you mean …?" or nothing.
+fn hint(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
-
-impl std::error::Error for ScenarioError {}

@@ -18,26 +18,26 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
         name: buffer.name.clone(),
         why,
     };
-    let channel = channel(buffer.layout.dtype).ok_or_else(|| not("its type is none of i8 to u32, f16, f32"))?;
+    let channel = channel(buffer.layout.dtype).ok_or_else(|| not("its dtype must be one of i8 to u32, f16, f32"))?;
     let (width, height, channels) = match buffer.layout.shape[..] {
         [width] => (width, 1, 1),
         [height, width] => (width, height, 1),
         [height, width, channels @ (1 | 2 | 4)] => (width, height, channels as u8),
         _ => {
             return Err(not(
-                "its shape is none of [width], [height, width], [height, width, 1 or 2 or 4]",
+                "its shape must be [width], [height, width] or [height, width, 1, 2 or 4]",
             ));
         }
     };
     let layers = u64::from(image.layers.max(1));
     if !height.is_multiple_of(layers) {
-        return Err(not("its rows are not so many layers"));
+        return Err(not("its number of rows must be a multiple of its layers"));
     }
-    let size = |size: u64| u32::try_from(size).map_err(|_| not("a size of it has more than 32 bits"));
+    let size = |size: u64| u32::try_from(size).map_err(|_| not("each of its sizes must fit 32 bits"));
     let unit = image.read == Read::Normalized;
     let linear = image.filter == Filter::Linear;
     if linear && !unit && !matches!(channel, Ty::F16 | Ty::F32) {
-        return Err(not("integers are filtered only where they are read = \"normalized\""));
+        return Err(not("filter = \"linear\" on integers needs read = \"normalized\""));
     }
     Ok(Image {
         buffer: index,

@@ -151,7 +151,7 @@ fn texture_takes_its_sizes_from_its_buffer() {
     };
     assert_eq!((texture.width, texture.height, texture.depth), (5, 2, 3));
     let refused = |shape, rest| load(&text(shape, rest), &[]).unwrap_err();
-    assert!(refused("[3, 5, 3]", "").contains("buffer `b` is no image: its shape is none of [width]"));
+    assert!(refused("[3, 5, 3]", "").contains("buffer `b` cannot be an image: its shape must be [width]"));
     assert!(refused("[7, 5]", ", layers = 3").contains("its rows are not so many layers"));
     assert!(refused("[5]", ", filter = \"linear\"").contains("integers are filtered only where they are read"));
 }
@@ -190,7 +190,7 @@ fn value_that_does_not_fit_is_refused_with_key_and_remedy() {
         ),
         (
             "dtype = \"f32\"\nshape = [2]\nexpect = { fill = 0, rtol = -1.0 }",
-            "s.toml: buffers.x.expect: a tolerance is a finite number from 0 on, not -1.0",
+            "s.toml: buffers.x.expect: a tolerance is a finite number of at least 0, not -1.0",
         ),
     ];
     for (buffer, message) in cases {
@@ -243,8 +243,8 @@ fn array_with_a_header_beyond_any_is_refused_before_it_is_read() {
 
 #[test]
 fn expectation_that_cannot_fail_is_refused_with_the_bound() {
-    let tolerance = "a tolerance is a finite number from 0 on, not";
-    let relative = "at 1 and above a buffer of zeros agrees with every number; give an rtol below 1, not";
+    let tolerance = "a tolerance is a finite number of at least 0, not";
+    let relative = "with an rtol of 1 or more, zeros agree with every number; give an rtol below 1, not";
     let cases = [
         ("f32", "fill = 1, atol = inf", format!("{tolerance} inf")),
         ("f32", "fill = 1, atol = nan", format!("{tolerance} NaN")),
@@ -349,7 +349,7 @@ fn name_that_is_no_plain_file_name_is_refused_for_buffers_and_variables() {
             assert!(
                 message.starts_with(&format!("s.toml: {table}: the name "))
                     && message.ends_with(
-                        " is no plain file name, which --dump needs; use 1 to 200 bytes without / or \\ or control characters"
+                        " is not a plain file name, which --dump needs; use 1 to 200 bytes without / or \\ or control characters"
                     ),
                 "{table} {name}: {message}"
             );
@@ -394,7 +394,7 @@ fn scenario_without_launch_or_with_an_idle_assertion_is_refused() {
     );
     assert_eq!(
         load(&format!("{launch}max = 1\nlaunch = 1"), &[]).unwrap_err(),
-        "s.toml: assert[0]: launch 1 does not exist; the 1 launches are counted from 0"
+        "s.toml: assert[0]: launch 1 does not exist; the scenario has 1, counted from 0"
     );
     let zero = load("ptx = \"k.ptx\"\n[[launch]]\ngrid = 0\nblock = 1\n", &[]).unwrap_err();
     assert!(zero.contains("each from 1 to 4294967295"), "{zero}");

@@ -189,7 +189,7 @@ fn data_beyond_the_memory_of_the_gpu_are_refused_before_they_are_made() {
         ]
         .concat(),
     );
-    let says = "s.toml: buffers.out.shape: takes 160000000 bytes, with the data before it 320000000, and ";
+    let says = "s.toml: buffers.out.shape: takes 160000000 bytes, 320000000 with the data before it, but ";
     assert_fails(&sum, 2, &[says, limit]);
     let variable = text(&[table("buffers.out", "[8]"), table("globals.v", "[1_000_000_000]")].concat());
     assert_fails(
@@ -300,7 +300,7 @@ fn usage_that_makes_no_sense_is_refused_by_code_2() {
         "--trace-cycles",
         "9..1",
     ]);
-    assert_fails(&answer, 2, &["`9..1` is no window of cycles"]);
+    assert_fails(&answer, 2, &["`9..1` is not a range of cycles"]);
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn buffer_named_like_a_path_is_refused_and_nothing_is_written_outside_of_the_fol
         refused(
             folder.path(),
             &["--dump", "a/b"],
-            &["s.toml: buffers: the name ", "is no plain file name"],
+            &["s.toml: buffers: the name ", "is not a plain file name"],
         );
     }
 }

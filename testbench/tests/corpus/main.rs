@@ -80,7 +80,7 @@ fn every_build_left_out_goes_wrong_as_its_reason_says() {
         let says = match path.as_str() {
             "clang19-sm_90/tma_bulk" => "out-of-bounds access",
             // Values stand where masks should: the masks name lanes that wait with other masks.
-            path if path.ends_with("/redux_sync") => "no warp of the block can go on",
+            path if path.ends_with("/redux_sync") => "no warp of the block can continue",
             _ => "not ",
         };
         assert!(

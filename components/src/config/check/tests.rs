@@ -61,7 +61,7 @@ fn gpc_list_shorter_than_gpc_count_is_named() {
     let found = faults(|gpu| gpu.topology.gpcs = 2);
     assert_eq!(
         found,
-        ["`topology.tpcs_per_gpc` has 1 entries: `topology.gpcs` asks for 2"]
+        ["`topology.tpcs_per_gpc` has 1 entries: it must have 2, the value of `topology.gpcs`"]
     );
 }
 
@@ -131,7 +131,7 @@ fn carveout_that_leaves_no_whole_l1_sets_is_named() {
 
 #[test]
 fn carveouts_out_of_order_or_absent_are_named() {
-    let rule = "it must have entries, each above the one before";
+    let rule = "it must have at least one entry, in ascending order";
     let found = faults(|gpu| gpu.limits.shared_carveouts = vec![49_152, 0]);
     assert_eq!(found, [format!("`limits.shared_carveouts` is [49152, 0]: {rule}")]);
     let found = faults(|gpu| gpu.limits.shared_carveouts.clear());
