@@ -1,4 +1,4 @@
-//! The counters of all components at one moment, and what they counted between two.
+//! The counters of all components at one time, and differences between two times.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
 
-/// Counters by kind of block and name, one value per instance of the block; latencies by path, all instances together.
+/// Counters by kind of block and name, one value per instance. Latencies by path, all instances together.
 ///
 /// The kind of a block is the last part of its path without an index: `scheduler`, `l1`, `slice`.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     kinds: Arc<Kinds>,
-    /// One for each kind.
+    /// By kind.
     blocks: Vec<Block>,
     latencies: BTreeMap<&'static str, Latency>,
 }
 
-/// The counters of one kind of block with their names, in the order in which the block tells them.
+/// The counters of one kind of block with their names, in the order of its report.
 type Block = Vec<(&'static str, Vec<u64>)>;
 
-/// What a machine is made of: it stays the same, so it is found out once.
+/// The kinds of a machine's components, which do not change.
 #[derive(Debug, Default)]
 struct Kinds {
     names: Vec<String>,
-    /// For each component the number of its kind.
+    /// Index of the kind of each component.
     of: Vec<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Counts {
         Counts::collect(Arc::new(kinds), blocks, components)
     }
 
-    /// The counters of the same machine as they are now, by far sooner.
+    /// The counters of the same machine as they are now. Faster than [`Counts::of`].
     pub fn again<'a>(&self, components: impl Iterator<Item = &'a dyn Component>) -> Self {
         let room = |(name, values): &(_, Vec<u64>)| (*name, Vec::with_capacity(values.len()));
         let blocks = self.blocks.iter().map(|block| block.iter().map(room).collect());
@@ -64,7 +64,7 @@ impl Counts {
         }
     }
 
-    /// What was counted after `earlier`. Latencies are those of the whole time.
+    /// The difference to `earlier`. Latencies are those of the whole time.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut counts = self.clone();
         for (kind, block) in self.kinds.names.iter().zip(&mut counts.blocks) {
@@ -77,7 +77,7 @@ impl Counts {
         counts
     }
 
-    /// One value per instance, if a block of this kind counts this.
+    /// One value per instance. `None` if this kind of block has no such counter.
     pub fn each(&self, block: &str, name: &str) -> Option<&[u64]> {
         let kind = self.kinds.names.iter().position(|kind| kind == block)?;
         let mut counters = self.blocks[kind].iter();
@@ -86,12 +86,12 @@ impl Counts {
             .map(|(_, values)| values.as_slice())
     }
 
-    /// All instances together, if a block of this kind counts this.
+    /// The sum over all instances. `None` if this kind of block has no such counter.
     pub fn sum(&self, block: &str, name: &str) -> Option<u64> {
         self.each(block, name).map(|values| values.iter().sum())
     }
 
-    /// Every latency path in which something was recorded.
+    /// Every latency path with a recorded value.
     pub fn latencies(&self) -> impl Iterator<Item = (&'static str, &Latency)> {
         let recorded = |(_, latency): &(&&'static str, &Latency)| !latency.histogram().is_empty();
         self.latencies
@@ -117,7 +117,7 @@ impl Kinds {
 }
 
 /// The last part of a path, without index.
-fn kind(path: &str) -> &str {
+pub(crate) fn kind(path: &str) -> &str {
     let last = path.rsplit('.').next().unwrap_or(path);
     last.split('[').next().unwrap_or(last)
 }
@@ -125,13 +125,13 @@ fn kind(path: &str) -> &str {
 struct Collector<'a> {
     block: &'a mut Block,
     latencies: &'a mut BTreeMap<&'static str, Latency>,
-    /// Where the counter stands that is told next if this instance tells the same as those before it.
+    /// Position of the next counter, if this instance reports in the same order as the one before.
     next: usize,
 }
 
 impl Report for Collector<'_> {
     fn count(&mut self, name: &'static str, value: u64) {
-        // A name is mostly the very same text each time, which is sooner seen than that it says the same.
+        // A name is mostly the same pointer each time, which is a faster test than its text.
         let is_it = |(told, _): &(&str, Vec<u64>)| ptr::eq(*told, name) || *told == name;
         let at = match self.block.get(self.next) {
             Some(counter) if is_it(counter) => self.next,

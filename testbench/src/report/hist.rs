@@ -1,4 +1,4 @@
-//! The files of `--hist`: what is known of latencies, for people, for HdrHistogram's tools, and as a picture.
+//! The files of `--hist`: latencies as a table, for HdrHistogram's tools, and as a chart.
 //!
 //! | file | holds |
 //! |---|---|
@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use maud::Markup;
 use warpwave_hw::stats::Latency;
 use warpwave_isa::program::Program;
 
@@ -22,21 +23,21 @@ use super::latency;
 use super::svg::{Axis, Plot, Scale, colour};
 use crate::watch::requests::{Requests, Worst, begin};
 
-/// Bars of the density view in a doubling of the latency.
+/// Bars of the density chart per doubling of the latency.
 const BARS: f64 = 8.0;
 
-/// Every latency of a run: of components, with those that only requests tell.
+/// Latencies of a run by path, of components and of requests.
 pub type Paths<'a> = BTreeMap<&'static str, &'a Latency>;
 
-/// All paths: those that components report, and those of requests that they do not.
+/// All paths, of components (`reported`) and of requests.
 pub fn paths<'a>(reported: impl Iterator<Item = (&'static str, &'a Latency)>, requests: &'a Requests) -> Paths<'a> {
     requests.paths().chain(reported).collect()
 }
 
-/// All files, each with its name. `programs` are those of the launches, to show the instructions of the slowest requests.
+/// All files with their names. `programs` are those of the launches, for the instructions of the slowest requests.
 ///
 /// # Errors
-/// Never, but for a histogram that cannot be encoded.
+/// If a histogram cannot be encoded.
 pub fn files(paths: &Paths<'_>, requests: &Requests, programs: &[Arc<Program>]) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut files = vec![
         ("latencies.txt".to_owned(), table(paths, requests, programs)?),
@@ -105,7 +106,7 @@ fn worst(worst: &[Worst], programs: &[Arc<Program>]) -> String {
     out
 }
 
-/// An interval log: per interval and path the requests answered in it.
+/// An interval log: per interval and path, the requests answered in it.
 fn log(requests: &Requests) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -129,16 +130,16 @@ fn log(requests: &Requests) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Both views of all paths in one picture.
+/// Both charts of all paths in one SVG.
 pub fn picture(paths: &Paths<'_>) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 760\">\n{}<g transform=\"translate(0 380)\">\n{}</g>\n</svg>\n",
-        density(paths, (900, 380)),
-        percentiles(paths, (900, 380))
+        density(paths, (900, 380)).into_string(),
+        percentiles(paths, (900, 380)).into_string()
     )
 }
 
-/// An axis that holds all latencies.
+/// An axis for all latencies.
 fn cycles(paths: &Paths<'_>) -> Axis {
     let histograms = || paths.values().map(|latency| latency.histogram());
     let least = histograms().map(|histogram| histogram.min()).min().unwrap_or(1).max(1);
@@ -146,8 +147,8 @@ fn cycles(paths: &Paths<'_>) -> Axis {
     Axis::new("cycles", Scale::Log, least as f64 / 1.2, most as f64 * 1.2)
 }
 
-/// How the latencies lie: the share of a path's requests in each of equal ratios of cycles.
-pub fn density(paths: &Paths<'_>, size: (u32, u32)) -> String {
+/// The density chart: the share of a path's requests in each bar. Bars have equal ratios of cycles.
+pub fn density(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
     let bars: Vec<_> = paths.iter().map(|(path, latency)| (path, bars(latency))).collect();
     let tallest = bars
         .iter()
@@ -164,7 +165,7 @@ pub fn density(paths: &Paths<'_>, size: (u32, u32)) -> String {
     plot.finish()
 }
 
-/// Lower edge in cycles and share in per cent of each bar, empty ones between them included; the last has no height.
+/// Lower edge in cycles and share in per cent of each bar, with empty bars. The last has no height.
 fn bars(latency: &Latency) -> Vec<(f64, f64)> {
     let histogram = latency.histogram();
     let bar = |cycles: u64| (cycles.max(1) as f64).log2() * BARS;
@@ -179,8 +180,8 @@ fn bars(latency: &Latency) -> Vec<(f64, f64)> {
     shares.iter().map(|(place, share)| (edge(place), *share)).collect()
 }
 
-/// What share of a path's requests is slower than so many cycles.
-pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> String {
+/// The percentile chart: latency by percentile of a path's requests.
+pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
     let requests = paths.values().map(|latency| latency.histogram().len()).max();
     let rarest = (requests.unwrap_or(1) as f64).max(10.0);
     let shares = [1.0, 2.0, 4.0].into_iter().chain((1..).map(|n| 10f64.powi(n)));
@@ -194,13 +195,13 @@ pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> String {
     plot.finish()
 }
 
-/// The percentile that leaves one in so many above it.
+/// The percentile with one in `share` requests above it.
 fn percent(share: f64) -> String {
     let percent = 100.0 - 100.0 / share;
     format!("{percent}")
 }
 
-/// 1/(1 - percentile) and cycles of each value that was seen.
+/// 1/(1 - percentile) and cycles of each recorded value.
 fn curve(latency: &Latency, end: f64) -> Vec<(f64, f64)> {
     let histogram = latency.histogram();
     let (mut points, mut below) = (Vec::new(), 0);

@@ -1,82 +1,91 @@
-//! A run as one page that needs nothing else: no network, no script; made for a screen, a phone, and paper.
+//! The HTML page of a run: one file without network access or scripts, for screens, phones and paper.
 //!
 //! ```text
 //! summary | where warps spent their cycles | over time | memory | latencies | source, line by line | machine code
 //! ```
 //!
-//! Takes a [`Page`]; promises markup in which every text from outside is escaped, the same for the same run.
+//! Input: a [`Page`]. Output: markup, the same for the same run. Every text goes through [`maud`], which escapes it.
 
 mod findings;
 mod latencies;
 mod memory;
 mod source;
+pub(super) mod stall_text;
 mod stalls;
 mod summary;
 mod timeline;
-pub(super) mod words;
 
-use std::fmt::Write;
 use std::sync::Arc;
 
+use maud::{Markup, PreEscaped, html};
 use warpwave_isa::program::Program;
 
-use super::svg::escape;
 use crate::bench::Run;
 use crate::scenario::Scenario;
 use crate::watch::profile::Profile;
 use crate::watch::requests::Requests;
 
-/// Looks of the page.
+/// The style sheet of the page.
 const STYLE: &str = include_str!("html/style.css");
 
-/// What a page shows.
+/// The contents of a page.
 pub struct Page<'a> {
-    /// What was run.
+    /// The scenario that ran.
     pub scenario: &'a Scenario,
-    /// What was counted.
+    /// Launches and counters of the run.
     pub run: &'a Run,
     /// Programs of the launches.
     pub programs: &'a [Arc<Program>],
-    /// What instructions cost.
+    /// Cycles per instruction and over time.
     pub profile: &'a Profile,
-    /// Latencies.
+    /// Latencies of requests.
     pub requests: &'a Requests,
-    /// The text of a source file that the program names, where it can be had.
+    /// Reads a source file that the program names. `None` if it does not exist.
     pub source: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// The page.
+/// The text of the page.
 pub fn write(page: &Page<'_>) -> String {
-    let name = escape(&page.scenario.name);
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{name} on {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-        escape(&page.run.config.name)
-    );
-    summary::write(&mut out, page);
-    if !page.run.launches.is_empty() {
-        stalls::write(&mut out, page);
-        timeline::write(&mut out, page);
-        memory::write(&mut out, page);
-        latencies::write(&mut out, page);
-        source::write(&mut out, page);
+    let markup = html! {
+        (PreEscaped("<!doctype html>"))
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (page.scenario.name) " on " (page.run.config.name) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (summary::markup(page))
+                    @if !page.run.launches.is_empty() {
+                        (stalls::markup(page))
+                        (timeline::markup(page))
+                        (memory::markup(page))
+                        (latencies::markup(page))
+                        (source::markup(page))
+                    }
+                }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+/// The heading of a section, with a sentence on how to read it.
+fn heading(title: &str, how: &str) -> Markup {
+    html! {
+        h2 { (title) }
+        p.how { (how) }
     }
-    out.push_str("</main>\n</body>\n</html>\n");
-    out
 }
 
-/// A part of the page with its heading and a sentence that says how to read it.
-fn section(out: &mut String, title: &str, how: &str) {
-    let _ = writeln!(out, "<h2>{}</h2>\n<p class=\"how\">{how}</p>", escape(title));
+/// A chart that scrolls if it is wider than the window.
+fn chart(svg: &Markup) -> Markup {
+    html! { div.chart { (svg) } }
 }
 
-/// A chart that scrolls where it does not fit.
-fn chart(out: &mut String, svg: &str) {
-    let _ = writeln!(out, "<div class=\"chart\">{svg}</div>");
-}
-
-/// A whole number with its thousands apart.
+/// An integer with a narrow space between thousands.
 fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -89,7 +98,7 @@ fn thousands(n: u64) -> String {
     out
 }
 
-/// So much of a whole, in per cent.
+/// `part` of `whole` in per cent. 0 if `whole` is 0.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
@@ -103,10 +112,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_stand_apart() {
-        let apart: Vec<_> = [0, 999, 1000, 1_234_567]
+    fn thousands_are_separated() {
+        let separated: Vec<_> = [0, 999, 1000, 1_234_567]
             .map(|n| thousands(n).replace('\u{202f}', "'"))
             .into();
-        assert_eq!(apart, ["0", "999", "1'000", "1'234'567"]);
+        assert_eq!(separated, ["0", "999", "1'000", "1'234'567"]);
     }
 }

@@ -1,6 +1,8 @@
-//! Charts as SVG text that needs nothing else: axes, lines, steps, bars, a legend, and a tooltip for each mark.
+//! Charts as self-contained SVG: axes, lines, steps, layers, a legend, and a tooltip for each mark.
 //!
-//! A [`Plot`] is given its axes whole and then its series; what lies outside an axis is drawn at its end. Text is escaped.
+//! A [`Plot`] takes its axes first, then its series. A value outside an axis is drawn at the end of the axis. Labels are
+//! escaped by [`maud`]. The SVG is written by hand: a chart is a few paths and labels, for which a plotting library brings fonts,
+//! rasterizers and a larger file.
 
 mod axis;
 
@@ -8,7 +10,9 @@ pub use axis::{Axis, Scale};
 
 use std::fmt::Write;
 
-/// Colours of series, told apart by colour-blind eyes too (Okabe and Ito).
+use maud::{Escaper, Markup, PreEscaped};
+
+/// Colours of series, distinct for colour-blind readers too (Okabe and Ito).
 pub const COLOURS: [&str; 8] = [
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#666666", "#b8a800",
 ];
@@ -18,25 +22,17 @@ pub fn colour(n: usize) -> &'static str {
     COLOURS[n % COLOURS.len()]
 }
 
-/// Text as markup shows it.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// Space around the plotting area, in pixels: left, right, top, bottom.
 const MARGINS: [f64; 4] = [64.0, 16.0, 34.0, 42.0];
 
-/// A chart in the making.
+/// Text with its special characters escaped.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    let _ = Escaper::new(&mut out).write_str(text);
+    out
+}
+
+/// A chart under construction.
 pub struct Plot {
     width: f64,
     height: f64,
@@ -48,7 +44,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// An empty chart of so many pixels.
+    /// An empty chart with a width and a height in pixels.
     pub fn new(title: &str, (width, height): (u32, u32), x: Axis, y: Axis) -> Self {
         Plot {
             width: f64::from(width),
@@ -88,12 +84,12 @@ impl Plot {
         let _ = writeln!(
             self.body,
             r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"><title>{}</title></path>"#,
-            escape(name)
+            escaped(name)
         );
         self.legend.push((name.to_owned(), colour.to_owned()));
     }
 
-    /// Filled steps: each point's height holds from its place to the next point's; the last one ends at `end`.
+    /// Filled steps: each point's height holds up to the next point, the last one up to `end`.
     pub fn steps(&mut self, name: &str, colour: &str, points: &[(f64, f64)], end: f64) {
         let Some(&(first, _)) = points.first() else { return };
         let floor = self.y.from();
@@ -104,12 +100,12 @@ impl Plot {
         let _ = writeln!(
             self.body,
             r#"<path d="{path}Z" fill="{colour}" fill-opacity="0.3" stroke="{colour}" stroke-width="1.2"><title>{}</title></path>"#,
-            escape(name)
+            escaped(name)
         );
         self.legend.push((name.to_owned(), colour.to_owned()));
     }
 
-    /// Layers of steps, one upon the other: `edges` has one place more than each layer has heights.
+    /// Stacked layers of steps. `edges` has one value more than each layer has heights.
     pub fn layers(&mut self, layers: &[(&str, &str, Vec<f64>)], edges: &[f64]) {
         let mut floor = vec![0.0; edges.len().saturating_sub(1)];
         for (name, colour, heights) in layers {
@@ -125,7 +121,7 @@ impl Plot {
             let _ = writeln!(
                 self.body,
                 r#"<path d="{path}Z" fill="{colour}"><title>{}</title></path>"#,
-                escape(name)
+                escaped(name)
             );
             floor = top;
         }
@@ -160,13 +156,13 @@ impl Plot {
             r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
             (left + right) / 2.0,
             self.height - 8.0,
-            escape(self.x.label())
+            escaped(self.x.label())
         );
         let _ = writeln!(
             out,
             r#"<text transform="translate(14 {:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
             (top + bottom) / 2.0,
-            escape(self.y.label())
+            escaped(self.y.label())
         );
         out
     }
@@ -180,28 +176,28 @@ impl Plot {
                 out,
                 r#"<rect x="{x:.1}" y="12" width="11" height="11" fill="{colour}"/><text x="{:.1}" y="22">{}</text>"#,
                 x + 15.0,
-                escape(name)
+                escaped(name)
             );
         }
         out
     }
 
     /// The chart's markup: one `svg` element.
-    pub fn finish(self) -> String {
+    pub fn finish(self) -> Markup {
         let Plot {
             width, height, title, ..
         } = &self;
-        format!(
+        PreEscaped(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{0}\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-             <text x=\"{1:.1}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{0}</text>\n{2}{3}{4}</svg>\n",
-            escape(title),
+                 font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{0}\">\n\
+                 <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+                 <text x=\"{1:.1}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{0}</text>\n{2}{3}{4}</svg>\n",
+            escaped(title),
             self.left(),
             self.axes(),
             self.body,
             self.legend()
-        )
+        ))
     }
 }
 
@@ -220,7 +216,7 @@ mod tests {
     fn line_from_corner_to_corner_runs_over_the_plotting_area() {
         let mut plot = plot();
         plot.line("up", colour(0), &[(0.0, 0.0), (10.0, 10.0)]);
-        let text = plot.finish();
+        let text = plot.finish().into_string();
         assert!(text.contains(r#"d="M64.0 134.0L164.0 34.0""#), "{text}");
     }
 
@@ -229,13 +225,13 @@ mod tests {
         let mut plot = plot();
         plot.steps("two", colour(1), &[(0.0, 5.0), (5.0, 10.0)], 10.0);
         let outline = "M64.0 134.0L64.0 84.0L114.0 84.0L114.0 34.0L164.0 34.0L164.0 134.0Z";
-        let text = plot.finish();
+        let text = plot.finish().into_string();
         assert!(text.contains(outline), "{text}");
     }
 
     #[test]
     fn text_is_escaped_and_nothing_is_loaded_from_elsewhere() {
-        let text = plot().finish();
+        let text = plot().finish().into_string();
         assert!(text.contains("a &lt; b") && text.contains("y &amp; z"), "{text}");
         assert!(!text.contains("href") && !text.contains("<script"), "{text}");
     }

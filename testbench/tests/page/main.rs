@@ -1,4 +1,4 @@
-//! The page of a run: what it says, that it needs nothing from elsewhere, and how it looks in a browser.
+//! The HTML page of a run: its numbers, its markup, and its looks in a browser.
 
 mod look;
 mod markup;
@@ -14,10 +14,15 @@ use warpwave::watch::requests::Requests;
 use warpwave_components::preset;
 use warpwave_hw::time::Cycle;
 
-/// Runs a scenario on the machine `tiny`; gives the run and its page. Sources are looked for in the scenario's folder.
+/// Runs a scenario on the GPU `tiny` and makes its page. Source files are read from the scenario's folder.
 fn page(scenario: &str) -> (Run, Profile, String) {
+    page_of(scenario, |_, _| {})
+}
+
+/// As [`page`], of a run that `change` has changed.
+fn page_of(scenario: &str, change: impl FnOnce(&mut Scenario, &mut Run)) -> (Run, Profile, String) {
     let folder = Path::new(scenario).parent().map(Path::to_owned);
-    let scenario = Scenario::find_all(scenario).unwrap().remove(0);
+    let mut scenario = Scenario::find_all(scenario).unwrap().remove(0);
     let config = preset::load("tiny", &[]).unwrap().config;
     let mut bench = Bench::new(&scenario, config).unwrap();
     let (mut profile, mut requests) = (Profile::default(), Requests::new(1000));
@@ -26,13 +31,15 @@ fn page(scenario: &str) -> (Run, Profile, String) {
         threads: 1,
         max_cycles: None,
     };
-    let run = bench.run(options, &mut |progress| {
+    let mut run = bench.run(options, &mut |progress| {
         watch.collect(progress.now, &mut [&mut profile, &mut requests]);
         true
     });
     let end = Cycle(bench.gpu().clock().now().0 + 1);
     watch.collect(end, &mut [&mut profile, &mut requests]);
     let programs = bench.programs().to_vec();
+    drop(bench);
+    change(&mut scenario, &mut run);
     let text = html::write(&Page {
         scenario: &scenario,
         run: &run,
@@ -44,7 +51,7 @@ fn page(scenario: &str) -> (Run, Profile, String) {
     (run, profile, text)
 }
 
-/// Writes files into a folder; gives the last one's path.
+/// Writes files into a folder. Returns the path of the last one.
 fn files(folder: &Path, files: &[(&str, &str)]) -> String {
     let mut last = None;
     for (name, text) in files {

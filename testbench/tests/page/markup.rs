@@ -1,9 +1,12 @@
 //! The page's text: balanced, alone, and with the right numbers on the right lines.
 
-use super::{files, page};
+use super::{files, page, page_of};
+use warpwave_components::gpu::LaunchError;
 use warpwave_components::sm::subcore::stall;
+use warpwave_hw::error::SimError;
+use warpwave_hw::time::Cycle;
 
-/// Elements without an end.
+/// Tags without an end tag.
 const VOID: [&str; 2] = ["meta", "!doctype"];
 
 /// The first tag that is not closed in its place.
@@ -152,6 +155,41 @@ fn lines_of_ptx_and_of_the_source_have_the_issues_of_their_instructions() {
     assert_eq!(issues(&text, "ptx", 7), None);
     assert!(text.contains("Source: chain.cu") && text.contains("out[0] = square &lt; 0 ? 0 : square;"));
     assert!(text.contains("<h1>Squares &amp; &lt;others&gt;</h1>"));
+}
+
+/// A name that would end its element and run a script.
+const HOSTILE: &str = "</td></title><script>alert(\"x\")</script>&";
+
+#[test]
+fn hostile_names_of_kernel_scenario_gpu_files_and_buffers_are_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = PTX.replace("chain.cu", "<script>.cu");
+    let source = CU.replace("square ^= 5", HOSTILE);
+    let scenario = files(
+        folder.path(),
+        &[("kernel.ptx", &ptx), ("<script>.cu", &source), ("kernel.toml", TOML)],
+    );
+    let (_, _, text) = page_of(&scenario, |scenario, run| {
+        scenario.name = HOSTILE.to_owned();
+        scenario.title = Some(HOSTILE.to_owned());
+        scenario.claim = Some(HOSTILE.to_owned());
+        scenario.ptx_path = HOSTILE.to_owned();
+        scenario.buffers[0].name = HOSTILE.to_owned();
+        scenario.ptx = scenario.ptx.replace("%r2, 5;", HOSTILE);
+        run.config.name = HOSTILE.to_owned();
+        run.launches[0].entry = HOSTILE.to_owned();
+        let error = LaunchError::Sim(SimError::Deadlock {
+            at: Cycle(1),
+            waits: vec![HOSTILE.to_owned()],
+        });
+        run.stopped = Some((0, error));
+    });
+    assert_eq!(unbalanced(&text), None);
+    assert!(!text.contains("<script"));
+    let escaped = "&lt;/td&gt;&lt;/title&gt;&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;";
+    // Scenario and GPU twice each; title, claim, PTX file, kernel, error; a line of PTX and a line of the source.
+    assert_eq!(text.matches(escaped).count(), 11);
+    assert!(text.contains("<h2>Source: &lt;script&gt;.cu</h2>"));
 }
 
 #[test]

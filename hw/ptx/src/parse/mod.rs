@@ -3,6 +3,8 @@
 //! Takes: the whole text. Promises: any opcode with any qualifiers and operands is accepted; what is not PTX becomes a
 //! finding, after which reading resumes behind the next `;` or at a `}`, so that one run shows several findings.
 //!
+//! It is written by hand for its error recovery: one pass finds every error, each with its position.
+//!
 //! [`Parser`] is the cursor; `module`, `body`, `operand` and `data` each read one part of the grammar.
 
 mod body;

@@ -1,12 +1,12 @@
-//! What stands out in a run's counters: access patterns and shapes that are known to cost time, each said once, with its numbers.
+//! Known performance problems that the counters of a run show, each with its numbers.
 
 use super::{Page, percent, thousands};
 use crate::report::metrics;
 
-/// Sentences, each with the word for it.
+/// Name and description of a problem.
 pub(super) type Finding = (&'static str, String);
 
-/// All that is worth saying, the surest causes first.
+/// All problems found, the most certain causes first.
 pub(super) fn all(page: &Page<'_>) -> Vec<Finding> {
     [
         conflicts(page),

@@ -1,40 +1,43 @@
-//! Where resident warps spent their cycles: a bar per state.
+//! The section on stall states: a bar per state, with the share of all warp-cycles.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
-use super::{Page, section, thousands, words};
+use super::{Page, heading, stall_text, thousands};
 use crate::report::stalls;
 
-/// States of which less than this is seen go without their sentence, in per cent.
-const WORTH_A_WORD: f64 = 5.0;
+/// Least share of a state that is explained below its bar, in per cent.
+const EXPLAINED: f64 = 5.0;
 
-pub(super) fn write(out: &mut String, page: &Page<'_>) {
-    section(
-        out,
-        "Where warps spent their cycles",
-        "Every resident warp is in one state in every cycle; names are the profiler's. The bars add up to 100 %.",
-    );
+/// Width of the longest bar, in per cent of the column. The rest holds its number.
+const LONGEST_BAR: f64 = 78.0;
+
+pub(super) fn markup(page: &Page<'_>) -> Markup {
     let mut table = stalls::table(&page.run.totals);
     table.retain(|stall| stall.warp_cycles > 0);
     table.sort_by_key(|stall| std::cmp::Reverse(stall.warp_cycles));
     let widest = table.first().map_or(1.0, |stall| stall.percent);
-    out.push_str("<div class=\"bars\">\n");
-    for stall in &table {
-        let words = words::of(stall.state);
-        let _ = writeln!(
-            out,
-            "<div class=\"name\">{}</div><div class=\"bar\" title=\"{} warp-cycles: the warp {}\">\
-             <i style=\"width:{:.1}%;background:{}\"></i><span>{:.1} %</span></div>",
-            stall.state,
-            thousands(stall.warp_cycles),
-            words.means,
-            stall.percent / widest * 78.0,
-            words.colour,
-            stall.percent
-        );
-        if stall.percent >= WORTH_A_WORD {
-            let _ = writeln!(out, "<div class=\"why\">{}: {}</div>", words.means, words.advice);
+    html! {
+        (heading(
+            "Where warps spent their cycles",
+            "Every resident warp is in one state in every cycle; names are the profiler's. The bars add up to 100 %.",
+        ))
+        div.bars {
+            @for stall in &table { (bar(stall, widest)) }
         }
     }
-    out.push_str("</div>\n");
+}
+
+fn bar(stall: &stalls::Stall, widest: f64) -> Markup {
+    let text = stall_text::of(stall.state);
+    let width = stall.percent / widest * LONGEST_BAR;
+    html! {
+        div.name { (stall.state) }
+        div.bar title={ (thousands(stall.warp_cycles)) " warp-cycles: the warp " (text.means) } {
+            i style={ "width:" (format_args!("{width:.1}")) "%;background:" (text.colour) } {}
+            span { (format_args!("{:.1} %", stall.percent)) }
+        }
+        @if stall.percent >= EXPLAINED {
+            div.why { (text.means) ": " (text.advice) }
+        }
+    }
 }

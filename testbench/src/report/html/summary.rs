@@ -1,12 +1,12 @@
-//! The top of the page: what ran where, the reason for its time in a sentence, the numbers asked for most.
+//! The top of the page: scenario and GPU, the main reason for the time, and the most important numbers.
 
-use std::fmt::Write;
+use maud::{Markup, html};
 
 use super::source::hottest;
-use super::{Page, findings, percent, thousands, words};
-use crate::report::{metrics, stalls, svg::escape};
+use super::{Page, findings, percent, stall_text, thousands};
+use crate::report::{metrics, stalls};
 
-/// The numbers of the cards, each with a plain name.
+/// Name and metric of each card.
 const CARDS: [(&str, &str); 10] = [
     (
         "of issue slots used",
@@ -38,111 +38,88 @@ const CARDS: [(&str, &str); 10] = [
     ),
 ];
 
-pub(super) fn write(out: &mut String, page: &Page<'_>) {
+pub(super) fn markup(page: &Page<'_>) -> Markup {
     let (scenario, run) = (page.scenario, page.run);
     let config = &run.config;
-    let title = scenario.title.as_deref().unwrap_or(&scenario.name);
-    let _ = writeln!(out, "<header>\n<h1>{}</h1>", escape(title));
-    if let Some(claim) = &scenario.claim {
-        let _ = writeln!(out, "<p class=\"claim\">{}</p>", escape(claim));
+    html! {
+        header {
+            h1 { (scenario.title.as_deref().unwrap_or(&scenario.name)) }
+            @if let Some(claim) = &scenario.claim {
+                p.claim { (claim) }
+            }
+            p.soft {
+                b { (scenario.name) } " on " b { (config.name) }
+                ": " (config.n_sms()) " SMs at " (config.clocks.core_khz / 1000) " MHz, " (scenario.ptx_path)
+            }
+        }
+        @if let Some((launch, error)) = &run.stopped {
+            p.verdict { b { "Stopped" } " in launch " (launch) ": " (error.to_string()) }
+        }
+        @if !run.launches.is_empty() {
+            (verdict(page))
+            (cards(page))
+            (launches(page))
+        }
     }
-    let _ = writeln!(
-        out,
-        "<p class=\"soft\"><b>{}</b> on <b>{}</b>: {} SMs at {} MHz, {}</p>\n</header>",
-        escape(&scenario.name),
-        escape(&config.name),
-        config.n_sms(),
-        config.clocks.core_khz / 1000,
-        escape(&scenario.ptx_path)
-    );
-    if let Some((launch, error)) = &run.stopped {
-        let error = escape(&error.to_string());
-        let _ = writeln!(
-            out,
-            "<p class=\"verdict\"><b>Stopped</b> in launch {launch}: {error}</p>"
-        );
-    }
-    if run.launches.is_empty() {
-        return;
-    }
-    verdict(out, page);
-    cards(out, page);
-    launches(out, page);
 }
 
-/// The most frequent wait, and the line that waits most.
-fn verdict(out: &mut String, page: &Page<'_>) {
+/// The most frequent wait, the line that costs most, and what else stands out. Empty if no warp waited.
+fn verdict(page: &Page<'_>) -> Markup {
     let table = stalls::table(&page.run.totals);
     let waits = table
         .iter()
         .filter(|stall| stall.state != "selected" && stall.warp_cycles > 0);
     let Some(top) = waits.max_by_key(|stall| stall.warp_cycles) else {
-        return;
+        return Markup::default();
     };
-    let words = words::of(top.state);
-    let _ = write!(
-        out,
-        "<p class=\"verdict\">Warps spent <b>{:.0} %</b> of their time in <b>{}</b>: they {}. What helps: {}.",
-        top.percent, top.state, words.means, words.advice
-    );
-    if let Some(line) = hottest(page) {
-        let total: u64 = table.iter().map(|stall| stall.warp_cycles).sum();
-        let _ = write!(
-            out,
-            " The line that costs most, <b>{:.0} %</b> of all time, is <a href=\"#ptx-{}\">line {}</a>: <code>{}</code>",
-            percent(line.cost.total(), total),
-            line.number,
-            line.number,
-            escape(line.text.trim())
-        );
-    }
-    out.push_str("</p>\n");
+    let total: u64 = table.iter().map(|stall| stall.warp_cycles).sum();
+    let text = stall_text::of(top.state);
     let findings = findings::all(page);
-    if !findings.is_empty() {
-        out.push_str("<ul class=\"findings\">\n");
-        for (name, text) in findings {
-            let _ = writeln!(out, "<li><b>{name}</b>: {text}</li>");
+    html! {
+        p.verdict {
+            "Warps spent " b { (format_args!("{:.0} %", top.percent)) } " of their time in " b { (top.state) }
+            ": they " (text.means) ". What helps: " (text.advice) "."
+            @if let Some(line) = hottest(page) {
+                " The line that costs most, " b { (format_args!("{:.0} %", percent(line.cost.total(), total))) }
+                " of all time, is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
+                ": " code { (line.text.trim()) }
+            }
         }
-        out.push_str("</ul>\n");
+        @if !findings.is_empty() {
+            ul.findings {
+                @for (name, text) in &findings {
+                    li { b { (name) } ": " (text) }
+                }
+            }
+        }
     }
 }
 
-fn cards(out: &mut String, page: &Page<'_>) {
+fn cards(page: &Page<'_>) -> Markup {
     let inputs = page.run.inputs();
-    out.push_str("<div class=\"cards\">\n");
-    let card = |out: &mut String, value: &str, name: &str, title: &str| {
-        let _ = writeln!(
-            out,
-            "<div class=\"card\" title=\"{}\"><b>{}</b><span>{}</span></div>",
-            escape(title),
-            escape(value),
-            escape(name)
-        );
-    };
-    card(
-        out,
-        &thousands(page.run.cycles()),
-        "cycles",
-        "core cycles of all launches",
-    );
     let instructions = page.run.totals.sum("scheduler", "inst_issued").unwrap_or(0);
-    card(
-        out,
-        &thousands(instructions),
-        "warp instructions",
-        "smsp__inst_executed.sum",
-    );
-    for (name, metric) in CARDS {
-        let found = metrics::find(metric).expect("a card is a row of the table");
-        if let Some(number) = found.value(&inputs).number() {
-            let unit = if found.unit == "%" { " %" } else { "" };
-            card(out, &format!("{}{unit}", figures(number)), name, metric);
+    html! {
+        div.cards {
+            (card(&thousands(page.run.cycles()), "cycles", "core cycles of all launches"))
+            (card(&thousands(instructions), "warp instructions", "smsp__inst_executed.sum"))
+            @for (name, metric) in CARDS {
+                @let found = metrics::find(metric).expect("a card is a row of the table");
+                @if let Some(number) = found.value(&inputs).number() {
+                    @let unit = if found.unit == "%" { " %" } else { "" };
+                    (card(&format!("{}{unit}", figures(number)), name, metric))
+                }
+            }
         }
     }
-    out.push_str("</div>\n");
 }
 
-/// Three figures, or all of a large number.
+fn card(value: &str, name: &str, tooltip: &str) -> Markup {
+    html! {
+        div.card title=(tooltip) { b { (value) } span { (name) } }
+    }
+}
+
+/// A number with three digits, or all digits of a large number.
 fn figures(number: f64) -> String {
     match number.abs() {
         n if n >= 1000.0 => thousands(number.round() as u64),
@@ -152,27 +129,34 @@ fn figures(number: f64) -> String {
     }
 }
 
-fn launches(out: &mut String, page: &Page<'_>) {
-    out.push_str(
-        "<div class=\"scroll\"><table>\n<tr><th class=\"n\">launch</th><th>kernel</th><th>grid</th><th>block</th>\
-         <th class=\"n\">registers</th><th class=\"n\">shared bytes</th><th class=\"n\">occupancy possible</th>\
-         <th class=\"n\">cycles</th></tr>\n",
-    );
-    for (n, launch) in page.run.launches.iter().enumerate() {
-        let by = |[x, y, z]: [u32; 3]| format!("{x} × {y} × {z}");
-        let _ = writeln!(
-            out,
-            "<tr><td class=\"n\">{n}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{:.0} %, by {}</td><td class=\"n\">{}</td></tr>",
-            escape(&launch.entry),
-            by(launch.grid),
-            by(launch.block),
-            launch.facts.registers,
-            launch.facts.shared_bytes,
-            launch.facts.occupancy.percent,
-            launch.facts.occupancy.limiter,
-            thousands(launch.cycles)
-        );
+/// A table of the launches, with their shapes.
+fn launches(page: &Page<'_>) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                tr {
+                    th.n { "launch" } th { "kernel" } th { "grid" } th { "block" } th.n { "registers" } th.n { "shared bytes" }
+                    th.n { "occupancy possible" } th.n { "cycles" }
+                }
+                @for (n, launch) in page.run.launches.iter().enumerate() {
+                    @let facts = &launch.facts;
+                    @let occupancy = &facts.occupancy;
+                    tr {
+                        td.n { (n) }
+                        td { (launch.entry) }
+                        td { (sizes(launch.grid)) }
+                        td { (sizes(launch.block)) }
+                        td.n { (facts.registers) }
+                        td.n { (facts.shared_bytes) }
+                        td.n { (format_args!("{:.0} %, by {}", occupancy.percent, occupancy.limiter)) }
+                        td.n { (thousands(launch.cycles)) }
+                    }
+                }
+            }
+        }
     }
-    out.push_str("</table></div>\n");
+}
+
+fn sizes([x, y, z]: [u32; 3]) -> String {
+    format!("{x} × {y} × {z}")
 }

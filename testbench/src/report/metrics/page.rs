@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use warpwave_components::sm::subcore::stall;
 
-use super::super::html::words;
+use super::super::html::stall_text;
 use super::super::stalls::STATES;
 use super::{Metric, stall_rows, table};
 
@@ -41,8 +41,8 @@ pub fn page() -> String {
     for (state, _) in STATES {
         let _ = match stall::NAMES.contains(&state) {
             true => {
-                let words = words::of(state);
-                writeln!(out, "| `{state}` | {} | {} |", words.means, words.advice)
+                let text = stall_text::of(state);
+                writeln!(out, "| `{state}` | {} | {} |", text.means, text.advice)
             }
             false => writeln!(out, "| `{state}` | not modelled | |"),
         };

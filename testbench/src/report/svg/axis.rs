@@ -1,11 +1,11 @@
-//! An axis of a chart: from a value to its place, and where to write which numbers.
+//! An axis of a chart: positions of values, and the ticks with their labels.
 
-/// How values lie on an axis.
+/// How an axis maps values to positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// Equal differences, equal distances.
+    /// Linear.
     Linear,
-    /// Equal ratios, equal distances.
+    /// Logarithmic.
     Log,
 }
 
@@ -19,11 +19,11 @@ pub struct Axis {
     ticks: Option<Vec<(f64, String)>>,
 }
 
-/// About so many numbers are written.
+/// Approximate number of ticks.
 const TICKS: f64 = 5.0;
 
 impl Axis {
-    /// An axis over a range; an empty one is widened, and one by ratios begins above zero.
+    /// An axis over a range. An empty range is widened, and a logarithmic axis begins above zero.
     pub fn new(label: &str, scale: Scale, from: f64, to: f64) -> Self {
         let from = if scale == Scale::Log { from.max(1e-9) } else { from };
         let to = match scale {
@@ -40,7 +40,7 @@ impl Axis {
         }
     }
 
-    /// With these numbers written, instead of round ones.
+    /// Replaces the round ticks by these values with their labels.
     pub fn with_ticks(self, ticks: Vec<(f64, String)>) -> Self {
         Axis {
             ticks: Some(ticks),
@@ -48,7 +48,7 @@ impl Axis {
         }
     }
 
-    /// What is measured.
+    /// The label.
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -58,7 +58,7 @@ impl Axis {
         self.from
     }
 
-    /// Place of a value: 0 at the beginning, 1 at the end.
+    /// Position of a value: 0 at the start, 1 at the end.
     pub fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
@@ -67,7 +67,7 @@ impl Axis {
         place.clamp(0.0, 1.0)
     }
 
-    /// The numbers to write, with their values.
+    /// Values of the ticks, with their labels.
     pub fn ticks(&self) -> Vec<(f64, String)> {
         if let Some(ticks) = &self.ticks {
             return ticks.clone();
@@ -89,7 +89,7 @@ impl Axis {
         (first..=last).map(|n| n as f64 * step).collect()
     }
 
-    /// Powers of ten; twice and five times them too where there are few.
+    /// Powers of ten, and 2 and 5 times each if there are few.
     fn log_ticks(&self) -> Vec<f64> {
         let decades = (self.to / self.from).log10();
         let factors: &[f64] = if decades < 3.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -100,7 +100,7 @@ impl Axis {
     }
 }
 
-/// A number as short as people write it: `1.5k`, `20M`.
+/// A short form of a number: `1.5k`, `20M`.
 pub fn short(value: f64) -> String {
     let (scaled, unit) = match value.abs() {
         v if v >= 1e9 => (value / 1e9, "G"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn axis_by_ratios_places_equal_ratios_at_equal_distances() {
+    fn logarithmic_axis_places_equal_ratios_at_equal_distances() {
         let axis = Axis::new("", Scale::Log, 1.0, 10_000.0);
         assert_eq!(labels(&axis), ["1", "10", "100", "1000", "10k"]);
         assert!((axis.place(100.0) - 0.5).abs() < 1e-12);

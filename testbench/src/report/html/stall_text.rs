@@ -1,17 +1,17 @@
-//! The states of warps in words and colours: what each means, and where to look.
+//! Text and colour of each stall state: its meaning, and advice.
 
-/// A state: its colour, what a warp in it does, and what to try.
-pub struct Words {
+/// Text and colour of a state.
+pub struct StallText {
     /// Colour, the same in every chart.
     pub colour: &'static str,
-    /// What it means.
+    /// What a warp in this state did, as the end of a sentence.
     pub means: &'static str,
-    /// What helps against it.
+    /// What reduces the time in this state.
     pub advice: &'static str,
 }
 
-/// The words for a state by the profiler's name.
-pub fn of(state: &str) -> Words {
+/// The text for a state, by the profiler's name.
+pub fn of(state: &str) -> StallText {
     let (colour, means, advice) = match state {
         "selected" => ("#009e73", "issued an instruction", "this is the work itself"),
         "not_selected" => (
@@ -46,7 +46,7 @@ pub fn of(state: &str) -> Words {
         ),
         "math_pipe_throttle" => (
             "#5a55a8",
-            "waited for an arithmetic pipe that was taken",
+            "waited for a busy arithmetic pipe",
             "the pipe is the limit: spread the work over other pipes",
         ),
         "barrier" => (
@@ -62,7 +62,7 @@ pub fn of(state: &str) -> Words {
         ),
         "branch_resolving" => (
             "#56b4e9",
-            "waited to know where a branch leads",
+            "waited for the target of a branch",
             "branch less: unroll, or use predicates",
         ),
         "no_instruction" => (
@@ -75,7 +75,11 @@ pub fn of(state: &str) -> Words {
             "waited for the dispatch unit",
             "look for register bank conflicts",
         ),
-        "sleeping" => ("#b9bec5", "slept", "it asked for it"),
+        "sleeping" => (
+            "#b9bec5",
+            "slept, as the kernel asked",
+            "sleep for a shorter time, or less often",
+        ),
         "drain" => (
             "#8d939b",
             "had ended and waited for its last stores",
@@ -83,5 +87,5 @@ pub fn of(state: &str) -> Words {
         ),
         _ => ("#444444", "waited", ""),
     };
-    Words { colour, means, advice }
+    StallText { colour, means, advice }
 }
