@@ -24,7 +24,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use thiserror::Error;
-use warpwave_hw::clock::{Clock, Stop};
+use warpwave_hw::clock::{Clock, Pause, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
 use warpwave_hw::link::{InPort, OutPort};
@@ -189,20 +189,20 @@ impl Gpu {
         limit: Option<u64>,
         each_quantum: &mut dyn FnMut(Cycle) -> bool,
     ) -> Result<Launched, LaunchError> {
-        let result = self.launch_or_freeze(grid, limit, each_quantum);
+        let result = self.launch_or_freeze(grid, limit, &mut |pause| each_quantum(pause.now()));
         if result.is_err() {
             self.reset();
         }
         result
     }
 
-    /// As [`Gpu::launch`], but after an error the machine stays as it is, so that its counters can be read. It must be
-    /// [reset](Gpu::reset) before the next launch.
+    /// As [`Gpu::launch`], but `each_quantum` can read the components. After an error the machine stays as it is, so that its
+    /// counters can be read. It must be [reset](Gpu::reset) before the next launch.
     pub fn launch_or_freeze(
         &mut self,
         mut grid: Grid,
         limit: Option<u64>,
-        each_quantum: &mut dyn FnMut(Cycle) -> bool,
+        each_quantum: &mut dyn FnMut(&Pause<'_>) -> bool,
     ) -> Result<Launched, LaunchError> {
         let instructions = grid.program.code().len();
         if instructions > MAX_INSTRUCTIONS {
@@ -225,9 +225,9 @@ impl Gpu {
         self.grids.send(start, Arc::new(grid));
         let mut event = None;
         let mut cancelled = false;
-        let stop = self.clock.run(end, |now| {
-            event = self.events.recv(now);
-            cancelled = !each_quantum(now);
+        let stop = self.clock.run_observed(end, |pause| {
+            event = self.events.recv(pause.now());
+            cancelled = !each_quantum(pause);
             event.is_some() || cancelled
         });
         let result = match (event, stop) {

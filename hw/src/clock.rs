@@ -25,6 +25,7 @@ use std::panic::resume_unwind;
 use bitvec::vec::BitVec;
 use tracing::{Span, trace};
 
+use crate::component::Component;
 use crate::tile::Tile;
 use crate::tile::due::DueTable;
 use crate::time::Cycle;
@@ -43,6 +44,27 @@ pub enum Stop {
     Limit,
     /// No component will ever be due again.
     Quiet,
+}
+
+/// Reads one component.
+type ReadComponent<'a> = dyn FnMut(&dyn Component) + 'a;
+
+/// The machine between two windows of a run. Some tiles are ahead of others by up to two lookaheads, so counters are for display.
+pub struct Pause<'a> {
+    now: Cycle,
+    visit: &'a dyn Fn(&mut ReadComponent<'_>),
+}
+
+impl Pause<'_> {
+    /// The first cycle that not all tiles have run.
+    pub fn now(&self) -> Cycle {
+        self.now
+    }
+
+    /// Calls `read` with every component, in any order.
+    pub fn each_component(&self, read: &mut dyn FnMut(&dyn Component)) {
+        (self.visit)(read);
+    }
 }
 
 /// The clock of a machine, with all its tiles.
@@ -146,6 +168,14 @@ impl Clock {
     /// # Panics
     /// If a component panics, on any thread.
     pub fn run(&mut self, limit: Cycle, mut stop: impl FnMut(Cycle) -> bool) -> Stop {
+        self.run_observed(limit, |pause| stop(pause.now()))
+    }
+
+    /// As [`Clock::run`], but `stop` can read the components.
+    ///
+    /// # Panics
+    /// If a component panics, on any thread.
+    pub fn run_observed(&mut self, limit: Cycle, mut stop: impl FnMut(&Pause<'_>) -> bool) -> Stop {
         let reason = self.lead(|leader| leader.run(limit, &mut stop));
         if reason == Stop::Limit {
             self.begin_windows();

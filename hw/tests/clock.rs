@@ -85,6 +85,31 @@ fn until_near_far_and_never_is_ticked_then_and_only_then() {
 }
 
 #[test]
+fn pause_between_windows_shows_every_component_on_any_number_of_threads() {
+    for threads in [1, 2, 3] {
+        let tiles = (0..4).map(|n| {
+            let mut tile = TileBuilder::new();
+            for _ in 0..=n {
+                let slot = tile.slot();
+                put(&mut tile, &slot, |now| Activity::Until(now + 1));
+            }
+            tile.build()
+        });
+        let mut clock = Clock::new(tiles.collect());
+        clock.set_threads(threads);
+        let (mut pauses, mut shown) = (0, 0);
+        let stop = clock.run_observed(Cycle::NEVER, |pause| {
+            pause.each_component(&mut |component| shown += usize::from(component.path().as_str() == "actor"));
+            pauses += 1;
+            pause.now() >= Cycle(200)
+        });
+        assert_eq!(stop, Stop::Condition);
+        assert!(pauses > 1);
+        assert_eq!(shown, pauses * (1 + 2 + 3 + 4), "{threads} threads");
+    }
+}
+
+#[test]
 fn until_a_cycle_gone_by_is_ticked_in_the_next() {
     let (mut clock, seen) = alone(|now| match now.0 {
         0 => Activity::Until(Cycle(100)),

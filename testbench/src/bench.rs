@@ -1,11 +1,12 @@
-//! The bench: builds a machine around a scenario, runs its launches, collects what happened.
+//! The bench: builds a machine with the data of a scenario, runs its launches, collects the results.
 //!
 //! ```text
 //! Scenario + GpuConfig ── Bench::new ──> placed and checked ── run ──> Run: launches, counters, differences
 //! ```
 //!
-//! Every launch is checked before the first one runs. A run that ends early still tells what is known by then.
+//! Every launch is checked before the first one runs. A run that ends early has the counters up to that point.
 
+mod progress;
 mod stop;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
-use warpwave_hw::time::Cycle;
+use warpwave_hw::clock::Pause;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
 
@@ -27,6 +28,7 @@ use crate::report::counts::Counts;
 use crate::report::metrics::{Inputs, LaunchFacts, Metric, Value};
 use crate::scenario::{Assert, Buffer, Scenario};
 
+pub use progress::{Activity, Progress};
 pub use stop::StopReason;
 
 /// Why a scenario cannot be run.
@@ -48,27 +50,16 @@ pub enum BenchError {
     },
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Threads of the simulator.
+    /// Host threads.
     pub threads: usize,
-    /// Most cycles of all launches together.
+    /// Limit of the cycles of all launches together.
     pub max_cycles: Option<u64>,
 }
 
-/// Where a run is.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Progress {
-    /// The cycle.
-    pub now: Cycle,
-    /// Index of the launch that runs.
-    pub launch: usize,
-    /// Launches of the scenario.
-    pub n_launches: usize,
-}
-
-/// One launch that came to its end, or was stopped while it ran.
+/// A launch that ended, or was stopped while it ran.
 #[derive(Clone, Debug)]
 pub struct LaunchRun {
     /// The kernel.
@@ -77,32 +68,32 @@ pub struct LaunchRun {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Core cycles from launch to end, or to where it was stopped.
+    /// Core cycles from start to end, or until it was stopped.
     pub cycles: u64,
-    /// What was counted while it ran.
+    /// Its counters.
     pub counts: Counts,
-    /// Its shape.
+    /// Its shape and occupancy.
     pub facts: LaunchFacts,
-    /// What it printed; nothing if it was stopped.
+    /// Its `printf` output. Empty if it was stopped.
     pub printed: String,
 }
 
-/// What a run showed.
+/// The results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The machine's numbers.
+    /// The configuration of the GPU.
     pub config: GpuConfig,
-    /// Launches that began, in order. The last one did not come to its end if `stopped` has its index.
+    /// Launches that started, in order. The last one did not end if `stopped` has its index.
     pub launches: Vec<LaunchRun>,
-    /// Counters of all of them together, and latencies.
+    /// Sums of their counters, and latencies.
     pub totals: Counts,
-    /// Why it ended early, if it did: index of the launch and what happened.
+    /// Index and error of the launch that did not end, if any.
     pub stopped: Option<(usize, LaunchError)>,
-    /// Buffers that do not hold what is expected.
+    /// Buffers that differ from what is expected.
     pub differences: Vec<Difference>,
-    /// Time that the simulation took.
+    /// Wall time of the simulation.
     pub wall: Duration,
-    /// Threads of the simulator.
+    /// Host threads.
     pub threads: usize,
 }
 
@@ -113,7 +104,7 @@ pub struct Bench<'a> {
     placement: Placement,
     grids: Vec<Grid>,
     programs: Vec<Arc<Program>>,
-    /// The counters of the new machine, which also say what there is to count.
+    /// Counters of the new machine. They also have the list of counters.
     first: Counts,
     too_new: Vec<Diagnostic>,
 }
@@ -122,7 +113,7 @@ impl<'a> Bench<'a> {
     /// Compiles the program, builds the machine, places the data and checks every launch.
     ///
     /// # Errors
-    /// If the program is no PTX, or if anything does not fit.
+    /// If the program is not PTX, or if data or a launch do not fit.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
         let module = warpwave_ptx::compile(&scenario.ptx).map_err(BenchError::Ptx)?;
         let too_new = module.too_new_for(config.compute_capability());
@@ -140,27 +131,27 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The machine, to set its quantum, to watch its components, or to look at its memory.
+    /// The machine, to set its quantum, to subscribe to its components, or to read its memory.
     pub fn gpu_mut(&mut self) -> &mut Gpu {
         &mut self.gpu
     }
 
-    /// Why a GPU of this compute capability cannot run the program: its target and its instructions. This machine runs it.
+    /// Findings for a target or instructions newer than the GPU's compute capability. The model runs them.
     pub fn too_new(&self) -> &[Diagnostic] {
         &self.too_new
     }
 
-    /// Everything in device memory that the scenario names, with its address.
+    /// The buffers and module variables of the scenario, with their addresses.
     pub fn data(&self) -> impl Iterator<Item = (&Buffer, u64)> {
         self.placement.of(self.scenario)
     }
 
-    /// Everything in device memory, by name.
+    /// All named regions of device memory.
     pub fn regions(&self) -> &[Region] {
         &self.placement.regions
     }
 
-    /// The launches that are still to be run.
+    /// The launches that have not run.
     pub fn grids(&self) -> &[Grid] {
         &self.grids
     }
@@ -170,7 +161,7 @@ impl<'a> Bench<'a> {
         &self.programs
     }
 
-    /// The text of every instruction that may run, by its number ([`Program::first`]).
+    /// The text of every instruction of all programs, by its number ([`Program::first`]).
     pub fn instructions(&self) -> Vec<String> {
         let mut texts = Vec::new();
         for program in &self.programs {
@@ -189,8 +180,8 @@ impl<'a> Bench<'a> {
         &self.gpu
     }
 
-    /// Runs all launches in order. `observe` is told of progress now and then and stops the run by answering false.
-    pub fn run(&mut self, options: Options, observe: &mut dyn FnMut(Progress) -> bool) -> Run {
+    /// Runs all launches in order. `observe` is called between windows of the clock. It stops the run by returning false.
+    pub fn run(&mut self, options: Options, observe: &mut dyn FnMut(Progress<'_>) -> bool) -> Run {
         let begin = Instant::now();
         self.gpu.clock_mut().set_threads(options.threads);
         let n_launches = self.grids.len();
@@ -204,16 +195,22 @@ impl<'a> Bench<'a> {
             threads: options.threads,
         };
         let mut left = options.max_cycles;
+        let mut ctas_before = 0;
         for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {
-            let mut tell = |now| {
+            let ctas = grid.ctas();
+            let mut tell = |pause: &Pause<'_>| {
                 observe(Progress {
-                    now,
+                    now: pause.now(),
                     launch,
                     n_launches,
+                    ctas,
+                    ctas_before,
+                    pause,
                 })
             };
             let (launched, totals, ended) = self.launch(grid, left, &run.totals, &mut tell);
             left = left.map(|left| left.saturating_sub(launched.cycles));
+            ctas_before += ctas;
             run.totals = totals;
             run.stopped = ended.err().map(|error| (launch, error));
             if run.stopped_by() != Some(StopReason::Refused) {
@@ -231,18 +228,18 @@ impl<'a> Bench<'a> {
         run
     }
 
-    /// Runs one launch: what it showed, the counters after it, and whether it came to its end.
+    /// Runs one launch. Returns its results, the counters after it, and its error, if any.
     fn launch(
         &mut self,
         grid: Grid,
         limit: Option<u64>,
         before: &Counts,
-        tell: &mut dyn FnMut(Cycle) -> bool,
+        tell: &mut dyn FnMut(&Pause<'_>) -> bool,
     ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
         run_grid(&mut self.gpu, self.placement.print, grid, limit, before, tell)
     }
 
-    /// What a copy of memory holds that launches without time printed.
+    /// The `printf` output in a copy of memory, after launches without time.
     pub fn printed_in(&self, memory: &crate::reference::Memory) -> String {
         let read = |at, to: &mut [u8]| {
             if let Some(bytes) = memory.get(at, to.len()) {
@@ -253,7 +250,7 @@ impl<'a> Bench<'a> {
         self.placement.print.map(text).unwrap_or_default()
     }
 
-    /// Every buffer that does not hold what the scenario expects.
+    /// Every buffer that differs from what the scenario expects.
     fn differences(&self) -> Vec<Difference> {
         let differs = |(buffer, address): (&Buffer, u64)| {
             let found = lockstep::bytes_of(buffer, address, self.gpu.storage());
@@ -278,15 +275,15 @@ pub(crate) fn grids(
     scenario.launches.iter().enumerate().map(grid).collect()
 }
 
-/// Runs one launch: what it showed, the counters after it, and whether it came to its end. `before` has the counters before it, and
-/// `print` the address of the buffer that `vprintf` writes to.
+/// Runs one launch. Returns its results, the counters after it, and its error, if any. `before` has the counters before it. `print`
+/// has the address of the buffer of `vprintf`.
 pub(crate) fn run_grid(
     gpu: &mut Gpu,
     print: Option<u64>,
     grid: Grid,
     limit: Option<u64>,
     before: &Counts,
-    tell: &mut dyn FnMut(Cycle) -> bool,
+    tell: &mut dyn FnMut(&Pause<'_>) -> bool,
 ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
     let facts = facts(&grid, gpu.config());
     let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
@@ -324,7 +321,7 @@ fn fit(grid: &Grid, config: &GpuConfig) -> Occupancy {
 }
 
 impl LaunchRun {
-    /// What its metrics are computed from.
+    /// The inputs of its metrics.
     pub fn inputs<'a>(&'a self, config: &'a GpuConfig) -> Inputs<'a> {
         Inputs {
             counts: &self.counts,
@@ -341,7 +338,7 @@ impl Run {
         self.launches.iter().map(|launch| launch.cycles).sum()
     }
 
-    /// What the metrics of all launches together are computed from.
+    /// The inputs of the metrics of all launches together.
     pub fn inputs(&self) -> Inputs<'_> {
         let only = match &self.launches[..] {
             [only] => Some(only.facts),
@@ -355,7 +352,7 @@ impl Run {
         }
     }
 
-    /// What an assertion finds, and whether it holds.
+    /// The value of an assertion's metric, and true if the assertion holds.
     pub fn check(&self, assert: &Assert, metric: &Metric) -> (Value, bool) {
         let found = match assert.launch {
             Some(launch) => self

@@ -13,6 +13,7 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::Gpu as Machine;
 pub use warpwave_components::gpu::{BeforeL1Ports, Factory};
 use warpwave_components::preset;
+use warpwave_hw::clock::Pause;
 use warpwave_hw::time::Cycle;
 use warpwave_ptx::Module as Ptx;
 
@@ -46,7 +47,7 @@ impl Gpu {
     /// Builds the GPU of a built-in preset, or of a preset file by its path.
     ///
     /// # Errors
-    /// If there is no such preset, or it is faulty.
+    /// If the preset does not exist or has faults.
     pub fn preset(name: &str) -> Result<Self, GpuError> {
         Gpu::with_own(preset::load(name, &[])?.config, &Factory::new())
     }
@@ -88,7 +89,7 @@ impl Gpu {
     /// Tells `subscriber` of every event of later launches: of warps and instructions, and of memory requests.
     ///
     /// Events come in the order of cycles, within a cycle in the order of SMs, and within an SM in a fixed order. The order is
-    /// the same for any number of threads. The simulation is slower while somebody subscribes.
+    /// the same for any number of threads. Subscribers slow the simulation down.
     pub fn subscribe(&mut self, subscriber: impl FnMut(&Event) + 'static) {
         let new = || Subscription::new(&mut self.machine);
         let subscription = self.subscription.get_or_insert_with(new);
@@ -98,7 +99,7 @@ impl Gpu {
     /// Compiles a PTX text and puts its variables into device memory.
     ///
     /// # Errors
-    /// If it is not PTX, if it is too new for this GPU, or if memory is full.
+    /// If the text is not PTX, needs a newer GPU, or device memory is full.
     pub fn load(&mut self, ptx: &str) -> Result<Module, GpuError> {
         let refuse = |findings| GpuError::Ptx {
             findings,
@@ -118,7 +119,7 @@ impl Gpu {
     /// Makes a buffer with these elements.
     ///
     /// # Errors
-    /// If memory is full.
+    /// If device memory is full.
     pub fn buffer<T: Element>(&mut self, elements: &[T]) -> Result<Buffer<T>, GpuError> {
         let bytes = args::to_bytes(elements);
         let storage = self.machine.storage();
@@ -141,7 +142,7 @@ impl Gpu {
     /// Copies elements to a buffer.
     ///
     /// # Errors
-    /// If they are not as many as the buffer has.
+    /// If slice and buffer have different lengths.
     pub fn write<T: Element>(&mut self, buffer: &Buffer<T>, elements: &[T]) -> Result<(), GpuError> {
         if elements.len() != buffer.len {
             let (found, want) = (elements.len(), buffer.len);
@@ -173,7 +174,8 @@ impl Gpu {
         };
         let print = module.placement.print;
         let limit = self.cycle_limit;
-        let (run, counts, ended) = run_grid(&mut self.machine, print, grid, limit, &self.counts, &mut each_step);
+        let mut tell = |pause: &Pause<'_>| each_step(pause.now());
+        let (run, counts, ended) = run_grid(&mut self.machine, print, grid, limit, &self.counts, &mut tell);
         // The machine is still: nothing earlier can come.
         each_step(Cycle::NEVER);
         // A reset, after an error, sets all counters to 0.
@@ -201,7 +203,7 @@ fn launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg]) -> Result<Launch,
     })
 }
 
-/// What a launch showed. Its text is a table of the metrics that are asked for most.
+/// The results of a launch. Its text is a table of the main metrics.
 #[derive(Clone, Debug)]
 pub struct Report {
     run: LaunchRun,
@@ -214,17 +216,17 @@ impl Report {
         self.run.cycles
     }
 
-    /// The value of a metric by the profiler's name. None if there is no such metric, or nothing that it could be a share of.
+    /// The value of a metric by the profiler's name. `None` if the metric does not exist, or its denominator is 0.
     pub fn metric(&self, name: &str) -> Option<f64> {
         metrics::find(name)?.value(&self.run.inputs(&self.config)).number()
     }
 
-    /// A counter over all components of a kind, such as `("l1", "load_sectors_hit")`; own components are counted too.
+    /// A counter over all components of a kind, such as `("l1", "load_sectors_hit")`; counters of own components are included.
     pub fn counter(&self, kind: &str, name: &str) -> Option<u64> {
         self.run.counts.sum(kind, name)
     }
 
-    /// What the kernel printed.
+    /// The `printf` output of the kernel.
     pub fn printed(&self) -> &str {
         &self.run.printed
     }

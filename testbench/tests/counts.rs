@@ -1,6 +1,6 @@
 //! What the machine counts, against the reference's own count of the same launches.
 
-use warpwave::bench::{Bench, Options, Run, StopReason};
+use warpwave::bench::{Activity, Bench, Options, Run, StopReason};
 use warpwave::reference::{self, Memory};
 use warpwave::report::counts::Counts;
 use warpwave::scenario::builtin;
@@ -78,6 +78,32 @@ fn run_stopped_by_its_observer_keeps_what_was_counted() {
     }
     assert!(before > 0);
     assert_eq!(whole.stopped_by(), None);
+}
+
+#[test]
+fn activity_counts_the_blocks_of_each_launch_and_changes_no_result() {
+    let mut scenario = builtin::load("transpose_tiled").unwrap();
+    scenario.launches.push(scenario.launches[0].clone());
+    let bench = || Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let plain = bench().run(OPTIONS, &mut |_| true);
+    for threads in [1, 2] {
+        let options = Options { threads, ..OPTIONS };
+        let (mut done, mut seen, mut earlier) = ([0; 2], Vec::new(), Activity::default());
+        let run = bench().run(options, &mut |progress| {
+            assert_eq!((progress.n_launches, progress.ctas), (2, 20));
+            let activity = progress.activity();
+            let last = std::mem::replace(&mut done[progress.launch], activity.ctas_done);
+            assert!(last <= activity.ctas_done && activity.ctas_done <= 20);
+            seen.extend(activity.top_stall(&earlier));
+            earlier = activity;
+            true
+        });
+        // The window in which the last block of a launch ends is observed too.
+        assert_eq!(done, [20, 20], "{threads} threads");
+        assert_eq!(run.cycles(), plain.cycles());
+        // The page of this scenario has the two throttles as its widest bars.
+        assert!(seen.contains(&"lg_throttle") && seen.contains(&"mio_throttle") && !seen.contains(&"selected"));
+    }
 }
 
 #[test]

@@ -74,6 +74,8 @@ pub struct Stats {
     pub grids: u64,
     /// CTAs sent.
     pub ctas: u64,
+    /// CTAs that have ended.
+    pub ctas_done: u64,
     /// Cycles from the arrival of a grid to the sending of each of its CTAs.
     pub dispatch: Latency,
 }
@@ -154,6 +156,7 @@ impl GigaThread {
         state.clusters.left(sm, slot);
         let Some(running) = &mut state.running else { return };
         running.done += 1;
+        state.stats.ctas_done += 1;
         if running.done == running.grid.ctas() {
             let grid = running.grid.id;
             state.stats.grids += 1;
@@ -307,6 +310,7 @@ impl Component for GigaThread {
     fn stats(&self, report: &mut dyn Report) {
         report.count("grids", self.state.stats.grids);
         report.count("ctas", self.state.stats.ctas);
+        report.count("ctas_done", self.state.stats.ctas_done);
         report.latency("dispatch", &self.state.stats.dispatch);
     }
 

@@ -7,10 +7,10 @@ use bitvec::slice::BitSlice;
 use crossbeam::utils::CachePadded;
 use tracing::trace;
 
-use super::Stop;
 use super::barrier::ThreadBarrier;
 use super::role::Role;
 use super::worker::{Window, Worker};
+use super::{Pause, ReadComponent, Stop};
 use crate::tile::due::DueTable;
 use crate::time::Cycle;
 
@@ -145,12 +145,12 @@ impl<'a> Leader<'a> {
     }
 
     /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. Then all tiles have run up to the same cycle.
-    pub fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(Cycle) -> bool) -> Option<Stop> {
+    pub fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
         let reason = loop {
             let next = self.due.earliest();
             if next == Cycle::NEVER {
                 self.align()?;
-                break if stop(self.now()) { Stop::Condition } else { Stop::Quiet };
+                break if self.call(stop) { Stop::Condition } else { Stop::Quiet };
             }
             // Nothing is due before `next`, so no message is sent before it.
             self.jump_to(next.min(limit));
@@ -158,12 +158,26 @@ impl<'a> Leader<'a> {
                 break Stop::Limit;
             }
             self.run_window(limit)?;
-            if stop(self.now()) {
+            if self.call(stop) {
                 break Stop::Condition;
             }
         };
         self.align()?;
         Some(reason)
+    }
+
+    /// Calls `stop` between two windows.
+    fn call(&self, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
+        let visit = |read: &mut ReadComponent<'_>| {
+            for mut worker in self.pool.workers() {
+                let components = worker.tiles().flat_map(|tile| tile.components());
+                components.for_each(|component| read(component.as_ref()));
+            }
+        };
+        stop(&Pause {
+            now: self.now(),
+            visit: &visit,
+        })
     }
 
     /// Advances to cycle `at`, with ticks where components are due.

@@ -1,76 +1,84 @@
-//! The progress line of long runs, and the wish to stop.
+//! The progress line of a run, and the request to stop it.
 
-use std::io::{IsTerminal, Write, stderr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use warpwave::bench::Progress;
+use indicatif::{ProgressBar, ProgressStyle};
+use warpwave::bench::{Activity, Progress};
 
-/// How often the line is drawn.
+/// Host time between two updates of the line.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// From now on Ctrl-C asks runs to stop instead of ending the program.
+/// Makes Ctrl-C stop the run instead of the process, so that its summary and files are written.
 pub fn catch_interrupt() {
     static CAUGHT: OnceLock<bool> = OnceLock::new();
-    // Where signals cannot be caught, Ctrl-C ends the program as ever.
+    // If signals cannot be caught, Ctrl-C ends the process as usual.
     CAUGHT.get_or_init(|| ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).is_ok());
 }
 
-/// A line on standard error that says where a run is.
+/// A line on standard error: launch, cycle, blocks done, speed, and the main stall state since the last update.
 pub struct Line {
-    shown: bool,
+    /// Hidden if standard error is not a terminal.
+    bar: ProgressBar,
     begin: Instant,
-    drawn: Instant,
+    updated: Instant,
     first_cycle: Option<u64>,
-    dirty: bool,
+    /// Counters at the last update.
+    earlier: Activity,
 }
 
 impl Line {
-    /// A line that is drawn only on a terminal, and only where it is wanted.
-    pub fn new(wanted: bool) -> Self {
+    /// A line, shown on a terminal alone and only if it `is_wanted`.
+    pub fn new(is_wanted: bool) -> Self {
+        let bar = match is_wanted {
+            true => ProgressBar::new_spinner(),
+            false => ProgressBar::hidden(),
+        };
+        let style = ProgressStyle::with_template("{wide_msg}").expect("the template is valid");
+        bar.set_style(style);
         let now = Instant::now();
         Line {
-            shown: wanted && stderr().is_terminal(),
+            bar,
             begin: now,
-            drawn: now,
+            updated: now,
             first_cycle: None,
-            dirty: false,
+            earlier: Activity::default(),
         }
     }
 
-    /// Draws the line from time to time; false when the run is to stop.
-    pub fn observe(&mut self, scenario: &str, progress: Progress) -> bool {
+    /// Updates the line when it is due. Returns false if the run must stop.
+    pub fn observe(&mut self, scenario: &str, progress: Progress<'_>) -> bool {
         self.first_cycle.get_or_insert(progress.now.0);
-        if self.shown && self.drawn.elapsed() >= INTERVAL {
-            self.draw(scenario, progress);
+        if self.updated.elapsed() >= INTERVAL && !self.bar.is_hidden() {
+            self.update(scenario, progress);
         }
         !STOP.load(Ordering::Relaxed)
     }
 
-    fn draw(&mut self, scenario: &str, progress: Progress) {
-        let Progress {
-            now,
-            launch,
-            n_launches,
-        } = progress;
-        let first = self.first_cycle.unwrap_or(now.0);
-        let rate = (now.0 - first) as f64 / self.begin.elapsed().as_secs_f64() / 1e6;
-        let line = format!(
-            "{scenario}: launch {} of {n_launches}, cycle {now}, {rate:.2} M cycles/s",
-            launch + 1
-        );
-        let _ = write!(stderr(), "\r\x1b[K{line}");
-        self.drawn = Instant::now();
-        self.dirty = true;
+    fn update(&mut self, scenario: &str, progress: Progress<'_>) {
+        let activity = progress.activity();
+        let cycles = progress.now.0 - self.first_cycle.unwrap_or(progress.now.0);
+        let speed = cycles as f64 / self.begin.elapsed().as_secs_f64() / 1e6;
+        let stall = activity
+            .top_stall(&self.earlier)
+            .map_or(String::new(), |state| format!(", top stall {state}"));
+        self.bar.set_message(format!(
+            "{scenario}: launch {} of {}, cycle {}, {} of {} blocks done, {speed:.2} M cycles/s{stall}",
+            progress.launch + 1,
+            progress.n_launches,
+            progress.now,
+            activity.ctas_done,
+            progress.ctas
+        ));
+        self.earlier = activity;
+        self.updated = Instant::now();
     }
 
-    /// Takes the line away.
-    pub fn clear(&mut self) {
-        if self.dirty {
-            let _ = write!(stderr(), "\r\x1b[K");
-        }
+    /// Removes the line.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
     }
 }

@@ -1,0 +1,76 @@
+//! The progress of a run, for its observer.
+
+use warpwave_hw::clock::Pause;
+use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::time::Cycle;
+
+use crate::report::counts;
+use crate::report::stalls::STATES;
+
+/// Progress of a run, between two windows of the clock.
+#[derive(Clone, Copy)]
+pub struct Progress<'a> {
+    /// The first cycle that has not run.
+    pub now: Cycle,
+    /// Index of the current launch.
+    pub launch: usize,
+    /// Launches of the scenario.
+    pub n_launches: usize,
+    /// CTAs of the current launch.
+    pub ctas: u64,
+    /// CTAs of all launches before it.
+    pub(super) ctas_before: u64,
+    pub(super) pause: &'a Pause<'a>,
+}
+
+/// Counters of a running launch.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Activity {
+    /// CTAs of the launch that have ended.
+    pub ctas_done: u64,
+    /// Warp-cycles in each of [`STATES`] since the machine was built.
+    pub warp_cycles: [u64; STATES.len()],
+}
+
+impl Progress<'_> {
+    /// Reads the counters of all schedulers, which takes longer than a window.
+    pub fn activity(&self) -> Activity {
+        let mut activity = Activity::default();
+        self.pause.each_component(&mut |component| {
+            let is_read = matches!(counts::kind(component.path().as_str()), "scheduler" | "gigathread");
+            if is_read {
+                component.stats(&mut activity);
+            }
+        });
+        activity.ctas_done -= self.ctas_before;
+        activity
+    }
+}
+
+impl Activity {
+    /// The stall state with the most warp-cycles since `earlier`. `None` if no warp stalled.
+    pub fn top_stall(&self, earlier: &Activity) -> Option<&'static str> {
+        let added = self
+            .warp_cycles
+            .iter()
+            .zip(&earlier.warp_cycles)
+            .map(|(now, before)| now - before);
+        let stalls = STATES
+            .iter()
+            .zip(added)
+            .filter(|((state, _), added)| *state != "selected" && *added > 0);
+        stalls.max_by_key(|(_, added)| *added).map(|((state, _), _)| *state)
+    }
+}
+
+impl Report for Activity {
+    fn count(&mut self, name: &'static str, value: u64) {
+        if name == "ctas_done" {
+            self.ctas_done += value;
+        } else if let Some(state) = STATES.iter().position(|(_, counter)| *counter == name) {
+            self.warp_cycles[state] += value;
+        }
+    }
+
+    fn latency(&mut self, _: &'static str, _: &Latency) {}
+}
