@@ -1,9 +1,9 @@
-//! What watching costs: the same runs on `v100-sxm2`, one thread, unwatched, with the flight recorder of one SM, and with a
-//! waveform of one SM in a file. Runs come in turn, and ratios are of the CPU times of neighbours; the median is printed.
+//! Cost of recording on `v100-sxm2`, one thread: runs without it, with the flight recorder of one SM, and with a waveform file of
+//! one SM. The three alternate. A ratio is that of two adjacent CPU times. The medians are printed.
 //!
 //! ```text
-//! cargo bench --bench tracing               five rounds of each kernel
-//! cargo bench --bench tracing -- --quick    one round of a small part of each grid: shows that the bench works
+//! cargo bench -p warpwave --bench tracing               five rounds of each kernel
+//! cargo bench -p warpwave --bench tracing -- --quick    one round of a small part of each grid: tests the bench
 //! ```
 
 use std::time::Instant;
@@ -21,7 +21,7 @@ const KERNELS: [&str; 3] = ["sgemm_tiled", "transpose_tiled_unpadded", "vector_a
 const SCOPES: [&str; 2] = ["gpu.gpc[0].sm[0]", "gpu.gigathread"];
 const ROUNDS: usize = 5;
 
-/// What part of a grid runs, and in a quick bench.
+/// Divisors of the first grid size.
 const SHARE: u32 = 4;
 const QUICK_SHARE: u32 = 64;
 
@@ -88,7 +88,7 @@ fn run(kernel: &str, share: u32, watch: Watch) -> f64 {
     seconds() - begin
 }
 
-/// CPU time of this thread so far, in seconds; wall time where the system does not tell.
+/// CPU time of this thread so far, in seconds. Wall time if the system does not report it.
 fn seconds() -> f64 {
     static BEGIN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

@@ -1,8 +1,7 @@
-// Runs one kernel of scenarios/speed, at the size that it has there, on the public simulator: GPGPU-Sim takes the place of CUDA's
-// runtime library, and what a compiler would say to that, `main` says itself. Checks what the kernel leaves in memory, and prints the
-// user time of the process.
+// The host program of one kernel of scenarios/speed, at the size that it has there, for GPGPU-Sim. GPGPU-Sim replaces CUDA's runtime
+// library. `main` makes the calls that nvcc would generate, checks the kernel's results, and prints the user time of the process.
 //
-// Usage: host KERNEL. Needs no header of CUDA; is linked to any libcudart, which the simulator's stands in for when it runs.
+// Usage: host KERNEL. Needs no CUDA header. Link it to any libcudart: GPGPU-Sim's is loaded at run time.
 
 #include <cmath>
 #include <cstdio>
@@ -18,7 +17,7 @@ struct Dim {
     unsigned x = 1, y = 1, z = 1;
 };
 
-// What nvcc's code calls in CUDA's runtime library.
+// The calls of CUDA's runtime library that nvcc generates.
 extern "C" {
 void **__cudaRegisterFatBinary(void *);
 void __cudaRegisterFunction(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);
@@ -61,7 +60,7 @@ static void launch(Dim grid, Dim block, std::vector<void *> args) {
     must(cudaDeviceSynchronize(), "synchronize");
 }
 
-// True if each value on the device is near that of `expected`.
+// Exits unless each element on the device is within 1e-3 of `expected` for its index.
 static void check(const float *device, size_t n, const std::function<double(size_t)> &expected) {
     Floats found(n);
     must(cudaMemcpy(found.data(), device, n * 4, 2), "cudaMemcpy from the device");

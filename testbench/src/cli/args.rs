@@ -1,4 +1,4 @@
-//! What the command line takes.
+//! The arguments of the command line.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Run scenarios, print what happened, check what they expect and assert
+    /// Run scenarios, print a summary, and check what they expect and assert
     Run(Box<Run>),
     /// List the built-in scenarios, each with the claim it proves
     List,
@@ -27,20 +27,20 @@ pub enum Command {
         /// A built-in GPU, or a TOML file
         name: Option<String>,
     },
-    /// Read a PTX file and list everything that keeps it from running
+    /// Check a PTX file: list its errors, and its instructions that are not supported
     Check {
         /// The PTX file
         file: PathBuf,
-        /// List the instructions of each kernel, with the control words that machine code for the GPU would carry
+        /// List the instructions of each kernel, with the control words of machine code for the GPU
         #[arg(long)]
         code: bool,
-        /// The GPU that must be able to run the program, and whose latencies the control words follow: a built-in one or a TOML file
+        /// The GPU of the control words, a built-in one or a TOML file; the program must be able to run on it
         #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_GPU, requires = "code")]
         gpu: String,
     },
-    /// Compute how many blocks of a shape fit on an SM, and what limits them
+    /// Compute how many blocks of a shape fit on an SM, and the resource that limits them
     Occupancy(Shape),
-    /// Time the simulator on the kernels of its speed suite
+    /// Measure how fast this host simulates the kernels of the speed suite
     Bench(Speed),
     /// Explain a metric of the report, or print a page of all of them
     Explain {
@@ -63,17 +63,11 @@ pub struct Speed {
     /// Change a number of the GPUs, such as topology.gpcs=1
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
-    /// Take the best of so many runs
+    /// Runs of each kernel, the fastest of which counts; with --threads the number of pairs
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub runs: u16,
-    /// Append a row for each kernel to this file, with commit and processor
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// What a warp instruction costs in runs of 12 thousand to 102 million of them, instead; it takes minutes
-    #[arg(long, conflicts_with_all = ["kernels", "csv", "threads"])]
-    pub growth: bool,
-    /// How much faster so many threads are than one, instead: medians of pairs of runs, as many as --runs says
-    #[arg(long, value_name = "N", conflicts_with = "csv", value_parser = clap::value_parser!(u16).range(2..=256))]
+    /// Show the speed-up of N threads against one instead: medians of pairs of runs, in wall time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=256))]
     pub threads: Option<u16>,
 }
 
@@ -83,7 +77,7 @@ pub struct Run {
     /// Built-in scenarios, folders of them such as `transpose`, or TOML files
     #[arg(required = true)]
     pub scenarios: Vec<String>,
-    /// The GPU: a built-in one or a TOML file; wins over the scenario's
+    /// The GPU: a built-in one or a TOML file; replaces the scenario's
     #[arg(long, value_name = "NAME|FILE")]
     pub gpu: Option<String>,
     /// Change a number of the GPU, such as sm.lsu.queue_depth=8
@@ -95,20 +89,20 @@ pub struct Run {
     /// Run programs whose `.target` or instructions are newer than the GPU's compute capability
     #[arg(long)]
     pub ignore_target: bool,
-    /// Stop after so many cycles of all launches together
+    /// Stop after N cycles of all launches together
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
     /// Write a waveform for GTKWave, with its layout beside it (.gtkw); compressed if its name ends in .gz
     #[arg(long, value_name = "FILE", groups = ["waveform", "window"])]
     pub vcd: Option<PathBuf>,
-    /// Write a waveform in GTKWave's binary format: smaller, opened at once, with the names of states in the file
+    /// Write a waveform in GTKWave's binary format: smaller, faster to open, with the names of states in the file
     #[cfg(feature = "fst")]
     #[arg(long, value_name = "FILE", groups = ["waveform", "window"])]
     pub fst: Option<PathBuf>,
     /// Show these signals in the waveform, such as 'gpu.gpc[0].sm[1].**'; everything if left out
     #[arg(long, value_name = "SCOPE-GLOB")]
     pub trace: Vec<String>,
-    /// Show so many levels below what --trace names; 1 shows the signals directly in it
+    /// Show N levels below each scope of --trace; 1 shows the signals of the scope itself
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     pub trace_depth: Option<u8>,
     /// Show these cycles in the waveform, the pipeline diagram and the timeline, B not included
@@ -117,10 +111,10 @@ pub struct Run {
     /// Begin the waveform with an event: launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
     #[arg(long, value_name = "EVENT", requires = "waveform")]
     pub trace_on: Option<String>,
-    /// What the times of the waveform are: a cycle shown as 1 ns, or real time
+    /// The time axis of the waveform: cycles, each shown as 1 ns, or real time
     #[arg(long, value_name = "AXIS", default_value = "cycles", requires = "waveform")]
     pub trace_time: TraceTime,
-    /// Where the last 20000 cycles go when a run goes wrong; NAME.flight.vcd if left out
+    /// The file for the last 20000 cycles of a failed run; NAME.flight.vcd if left out
     #[arg(long, value_name = "FILE", conflicts_with = "no_flight")]
     pub flight: Option<PathBuf>,
     /// Keep no record of the last cycles
@@ -132,10 +126,10 @@ pub struct Run {
     /// Write latencies by path and stage: a table with the slowest requests, .hgrm, .hlog and a picture (.svg)
     #[arg(long, value_name = "DIR")]
     pub hist: Option<PathBuf>,
-    /// Write the run as one page: where the cycles went, over time, by level of memory, and by line of the source
+    /// Write the run as one HTML page: stalls, warps over time, memory traffic, and the cost of each source line
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write a pipeline diagram for Konata: each warp instruction with its stages, its waits, and whose results it needed
+    /// Write a pipeline diagram for Konata: the stages, stalls and dependencies of each warp instruction
     #[arg(long, value_name = "FILE", group = "window")]
     pub kanata: Option<PathBuf>,
     /// Write a timeline for Perfetto (JSON): warps and units of each SM, requests to memory, curves
@@ -144,7 +138,7 @@ pub struct Run {
     /// Write every buffer as NAME.npy
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
-    /// Run once more without time and look for faults in the use of shared memory: races, and reads of what nobody wrote
+    /// Run once more without time and check shared memory for races and for reads before a write
     #[arg(long, value_name = "races,uninit", value_delimiter = ',')]
     pub check: Vec<Check>,
     /// No progress line
@@ -152,17 +146,17 @@ pub struct Run {
     pub no_progress: bool,
 }
 
-/// What `--check` looks for.
+/// A check of `--check`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Check {
-    /// Accesses of different threads that nothing orders, one of them a write; the run fails
+    /// Unordered accesses of different threads, at least one of them a write; the run fails
     Races,
-    /// Reads of bytes that nobody wrote; a warning
+    /// Reads of bytes that were never written; a warning
     Uninit,
 }
 
 impl Run {
-    /// What `--check` looks for, if it is given.
+    /// The checks of `--check`, if it is given.
     pub fn checks(&self) -> Option<Checks> {
         let has = |check| self.check.contains(&check);
         (!self.check.is_empty()).then(|| Checks {
@@ -171,7 +165,7 @@ impl Run {
         })
     }
 
-    /// Whether a file is asked for that each scenario would write anew.
+    /// True if an option names a file that every scenario would overwrite.
     pub fn writes_files(&self) -> bool {
         let files = [
             &self.vcd,
@@ -191,10 +185,10 @@ impl Run {
     }
 }
 
-/// What the times of a waveform are.
+/// The time axis of a waveform.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TraceTime {
-    /// A cycle is a nanosecond of the viewer's ruler
+    /// A cycle is shown as a nanosecond
     Cycles,
     /// Real time, in ps
     Real,
@@ -216,7 +210,7 @@ pub struct Shape {
     pub smem: u32,
 }
 
-/// The GPU where nothing names one.
+/// The GPU if neither an option nor the scenario names one.
 pub const DEFAULT_GPU: &str = "h100-sxm5";
 
 fn key_value(text: &str) -> Result<(String, String), String> {

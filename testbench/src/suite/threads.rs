@@ -1,49 +1,45 @@
-//! What more threads bring: each kernel on one and on several, in turns, so that whatever else the host does is the same for both.
+//! The speed-up of several threads: pairs of runs, one on one thread and one on several, so both see the same load of the host.
 //!
-//! Time is wall time for everything from reading the scenario to the last check; of that only the launches run on several threads.
+//! Time is wall time from reading the scenario to the last check. Only the launches run on several threads.
 
 use std::fmt;
 use std::time::Instant;
 
 use warpwave_components::config::GpuConfig;
 
-use super::{median, simulate};
+use super::{Size, median, simulate};
 
-/// What several threads bring for a kernel: medians of some pairs of runs.
+/// The speed-up of several threads on a kernel: medians of pairs of runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gain {
-    /// Seconds on one thread.
+    /// Wall seconds on one thread.
     pub alone: f64,
-    /// Seconds on several.
+    /// Wall seconds on several threads.
     pub together: f64,
-    /// How many times faster several are, of each pair by itself.
+    /// Ratio of the two. The median of the ratios of each pair.
     pub times: f64,
 }
 
-/// Simulates a kernel in so many pairs of runs.
+/// Simulates a kernel in `pairs` pairs of runs.
 ///
 /// # Errors
-/// In words, if the kernel does not run on the GPU.
+/// If the kernel does not run on the GPU. The text says why.
 ///
 /// # Panics
-/// If a run on several threads takes other cycles than one on one does: nothing may depend on the threads.
+/// If the number of cycles depends on the number of threads, which is a bug of the simulator.
 pub fn gain(kernel: &str, config: &GpuConfig, threads: usize, pairs: u32) -> Result<Gain, String> {
     let mut cycles = None;
     let mut seconds = |threads| {
         let begin = Instant::now();
-        let (seconds, found) = simulate(
-            kernel,
-            config,
-            threads,
-            |_| {},
-            |run| (begin.elapsed().as_secs_f64(), run.cycles()),
-        )?;
+        let (seconds, found) = simulate(kernel, config, threads, Size::Whole, |run, _| {
+            (begin.elapsed().as_secs_f64(), run.cycles())
+        })?;
         assert_eq!(*cycles.get_or_insert(found), found, "{kernel} on {threads} threads");
         Ok::<_, String>(seconds)
     };
     let (mut alone, mut together, mut times) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..pairs {
-        // Neither is always the second.
+        // The order alternates: the second run of a pair may be faster.
         let (one, several) = if pair % 2 == 0 {
             (seconds(1)?, seconds(threads)?)
         } else {
@@ -62,7 +58,7 @@ pub fn gain(kernel: &str, config: &GpuConfig, threads: usize, pairs: u32) -> Res
 }
 
 impl Gain {
-    /// The head of a table of them.
+    /// The head of a table of kernels and gains.
     pub fn head(threads: usize) -> String {
         let several = format!("{threads} threads, s");
         format!(

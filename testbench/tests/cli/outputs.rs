@@ -244,18 +244,6 @@ fn place_that_cannot_be_written_is_named_before_the_run() {
             );
         }
     }
-    let bench = warpwave_in(
-        folder.path(),
-        &["bench", "chase", "--gpu", "tiny", "--csv", "none/x.csv"],
-    );
-    assert_fails(&bench, 2, &["cannot write none/x.csv"]);
-    assert_eq!(bench.out, "");
-    let bench = warpwave_in(
-        folder.path(),
-        &["bench", "chase", "--gpu", "gpu.toml", "--csv", "./base.toml"],
-    );
-    assert_fails(&bench, 2, &["--csv ./base.toml is read by this run"]);
-    assert_eq!(bench.out, "");
 }
 
 #[test]

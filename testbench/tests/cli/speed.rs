@@ -3,23 +3,39 @@
 use super::*;
 
 #[test]
-fn one_kernel_timed_prints_its_figures_and_appends_a_row() {
-    let folder = tempfile::tempdir().unwrap();
-    let csv = folder.path().join("speed.csv");
-    let arguments = ["bench", "chase", "--gpu", "tiny", "--runs", "1", "--csv"];
-    for rows in 1..=2 {
-        let done = warpwave(&[&arguments[..], &[csv.to_str().unwrap()]].concat());
-        assert_eq!(done.code, 0, "{}", done.err);
-        assert!(done.out.starts_with("tiny\nkernel "), "{}", done.out);
-        let text = std::fs::read_to_string(&csv).unwrap();
-        let lines: Vec<_> = text.lines().collect();
-        assert!(lines[0].starts_with("commit,processor,gpu,kernel,"), "{text}");
-        assert_eq!(lines.len(), 1 + rows, "{text}");
-        assert_eq!(
-            lines[rows].split(',').skip(2).take(2).collect::<Vec<_>>(),
-            ["tiny", "chase"]
+fn figures_of_a_kernel_fit_each_other_and_nothing_is_compared() {
+    let done = warpwave(&["bench", "chase", "--gpu", "tiny", "--runs", "1"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let lines: Vec<_> = done.out.lines().collect();
+    assert_eq!(lines[0], "tiny");
+    let head: Vec<_> = lines[1]
+        .split("  ")
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .collect();
+    assert_eq!(
+        head,
+        ["kernel", "warp inst", "cycles", "CPU s", "M inst/s", "k cycle/s"]
+    );
+    let columns: Vec<_> = lines[2].split_whitespace().collect();
+    assert_eq!((columns[0], columns.len()), ("chase", 6));
+    let [instructions, cycles, seconds, m_inst, k_cycles] = [1, 2, 3, 4, 5].map(|n| columns[n].parse::<f64>().unwrap());
+    assert!(instructions > 0.0 && cycles > 0.0, "{}", lines[2]);
+    // Each rate is rounded, and so are the seconds.
+    let (least, most) = ((seconds - 5e-4).max(1e-9), seconds + 5e-4);
+    for (count, rate, rounding) in [(instructions / 1e6, m_inst, 5e-3), (cycles / 1e3, k_cycles, 5e-2)] {
+        assert!(
+            count / most - rounding <= rate && rate <= count / least + rounding,
+            "{}",
+            lines[2]
         );
     }
+    assert!(
+        lines[3].starts_with("peak memory: ") && lines[3].ends_with(" MB"),
+        "{}",
+        done.out
+    );
+    assert_eq!(lines.len(), 4, "{}", done.out);
 }
 
 #[test]
@@ -38,6 +54,24 @@ fn changed_number_of_the_gpu_changes_the_cycles() {
     assert_ne!(cycles(&[]), cycles(&["--set", "hbm.access_latency=250"]));
 }
 
+/// The times that `benches/speed.rs` compares with.
+const PUBLISHED: &str = include_str!("../../benches/peer/published.csv");
+
+#[test]
+fn published_times_are_of_eight_kernels_of_the_suite() {
+    let rows: Vec<Vec<_>> = PUBLISHED
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .collect();
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        assert!(warpwave::suite::kernels().contains(&row[0]), "{row:?}");
+        assert!(row.last().unwrap().parse::<f64>().unwrap() > 0.0, "{row:?}");
+    }
+}
+
 #[test]
 fn unknown_kernel_lists_those_there_are() {
     let done = warpwave(&["bench", "sgem", "--gpu", "tiny"]);
@@ -47,13 +81,6 @@ fn unknown_kernel_lists_those_there_are() {
         "{}",
         done.err
     );
-}
-
-#[test]
-fn growth_is_asked_for_without_kernels() {
-    let done = warpwave(&["bench", "chase", "--growth"]);
-    assert_eq!(done.code, 2);
-    assert!(done.err.contains("--growth"), "{}", done.err);
 }
 
 #[test]
@@ -91,10 +118,8 @@ fn threads_asked_for_are_compared_with_one() {
 }
 
 #[test]
-fn one_thread_is_nothing_to_compare_with_and_rows_are_not_of_threads() {
-    for wrong in [&["--threads", "1"][..], &["--threads", "2", "--csv", "x.csv"]] {
-        let done = warpwave(&[&["bench", "chase"], wrong].concat());
-        assert_eq!(done.code, 2, "{}", done.out);
-        assert!(done.err.contains("--threads"), "{}", done.err);
-    }
+fn one_thread_is_nothing_to_compare_with() {
+    let done = warpwave(&["bench", "chase", "--threads", "1"]);
+    assert_eq!(done.code, 2, "{}", done.out);
+    assert!(done.err.contains("--threads"), "{}", done.err);
 }
