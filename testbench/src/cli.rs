@@ -1,8 +1,8 @@
-//! The command line: what it takes, what it prints, how it ends.
+//! The command `warpwave`: arguments, output, exit codes.
 //!
 //! | exit code | meaning |
 //! |---|---|
-//! | 0 | everything held |
+//! | 0 | every `expect` and `assert` passed |
 //! | 1 | an `expect` or `assert` failed, or `--check` found a race |
 //! | 2 | bad input or usage |
 //! | 3 | the simulated program trapped |
@@ -31,13 +31,13 @@ mod wave;
 
 mod trigger;
 
-mod views;
+mod report_files;
 
 mod outputs;
 
 mod write;
 
-mod trouble;
+mod launch_error;
 
 mod safety;
 
@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            failure.say();
+            failure.print();
             ExitCode::from(failure.code)
         }
     }
@@ -66,7 +66,6 @@ fn execute(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Run(run) => run::run(run),
         Command::List => show::list(),
-        Command::Bench(speed) if speed.growth => speed::growth(speed),
         Command::Bench(speed) => match speed.threads {
             Some(threads) => speed::threads(speed, threads),
             None => speed::bench(speed),
@@ -78,7 +77,7 @@ fn execute(command: &Command) -> Result<(), Failure> {
     }
 }
 
-/// Writes to standard output; a reader that has gone away is no error.
+/// Writes to standard output. A closed pipe is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,13 +1,13 @@
-//! The same program without time: what a launch must leave in memory, whatever the machine's pipes and caches do.
+//! Reference model without time: the memory contents that a launch must produce.
 //!
-//! It shares with the machine the meaning of instructions (`warpwave_isa`) and the description of a launch, and nothing else:
-//! it has its own registers, shared and local memory, barriers and copy of device memory, and writes every result at once.
+//! It shares the meaning of instructions (`warpwave_isa`) and the description of a launch with the machine, and nothing else. It has
+//! its own registers, shared and local memory, barriers and copy of device memory, and writes every result at once.
 //!
-//! CTAs run one after the other; one that waits for another (a spin on device memory) gives way after a turn, and its
-//! successors begin. The CTAs of a cluster run together, by turns. Within a CTA, warps take turns likewise, so that one may wait for another outside a barrier.
+//! CTAs run one after the other. After a turn the next CTA runs, so a CTA can wait for another by a spin on device memory. The CTAs
+//! of a cluster take turns, and so do the warps of a CTA.
 //!
-//! Invariant: what it leaves in memory depends on the launch alone, also where the order of atomics is open; the machine may
-//! then differ in the last bits of float sums.
+//! Invariant: the results depend on the launch alone. Where the order of atomics is open, the machine may differ in the last bits of
+//! float sums.
 
 mod access;
 
@@ -42,7 +42,7 @@ pub use watch::{Access, Checks, Findings, Kind, Race, Unwritten};
 /// Warp instructions that a CTA runs before another one gets a turn.
 const CTA_TURN: u64 = 1 << 16;
 
-/// CTAs begun and not ended, at most: as many as the largest chips hold of CTAs that wait for each other.
+/// Limit of the CTAs that have started and not ended. The largest GPUs hold no more.
 const MAX_RESIDENT: usize = 2048;
 
 /// Why a launch did not run to its end.
@@ -65,15 +65,15 @@ pub enum ReferenceError {
     },
 }
 
-/// Runs a launch to its end on `memory` and gives the number of warp instructions, at most `limit`.
+/// Runs a launch to its end on `memory`. Returns the number of warp instructions, at most `limit`.
 ///
 /// # Errors
-/// A trap, a deadlock, or the limit; `memory` is then what it was at that point.
+/// A trap, a deadlock, or the limit. `memory` has the results up to that point.
 pub fn run(grid: &Grid, memory: &mut Memory, limit: u64) -> Result<u64, ReferenceError> {
     go(grid, memory, limit, None, &mut Findings::default())
 }
 
-/// As [`run`], with a watch over shared memory; what it found up to the end, whichever that is.
+/// As [`run`], with checks of shared memory. Returns their findings up to the end or the error.
 pub fn run_watched(
     grid: &Grid,
     memory: &mut Memory,

@@ -1,4 +1,4 @@
-//! How the command ends when it does not end well.
+//! Failures of the command: exit code and error text.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -16,10 +16,10 @@ pub const INPUT: u8 = 2;
 pub const TRAP: u8 = 3;
 /// Deadlock or cycle limit.
 pub const STUCK: u8 = 4;
-/// Interrupted from the keyboard, as shells number it.
+/// Interrupted from the keyboard, by the convention of shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// An exit code and what to say; nothing where it has been said.
+/// An exit code and an error text, which is empty if it has been printed.
 #[derive(Debug)]
 pub struct Failure {
     pub code: u8,
@@ -34,23 +34,23 @@ impl Failure {
         }
     }
 
-    /// Everything has been said already.
-    pub fn said(code: u8) -> Self {
+    /// A failure whose text has been printed.
+    pub fn printed(code: u8) -> Self {
         Failure {
             code,
             text: String::new(),
         }
     }
 
-    /// Tells the user.
-    pub fn say(&self) {
+    /// Prints the text to standard error.
+    pub fn print(&self) {
         if !self.text.is_empty() {
-            // Standard error may be gone; there is nobody left to tell.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "error: {}", self.text.trim_end());
         }
     }
 
-    /// As [`Failure::input`], for a file that cannot be written.
+    /// The failure for a file that cannot be written.
     pub fn write(path: &std::path::Path, error: std::io::Error) -> Self {
         Self::input(format!(
             "cannot write {}: {error}; choose a place that exists and may be written",
@@ -58,7 +58,7 @@ impl Failure {
         ))
     }
 
-    /// A scenario that cannot be run; findings in its program are shown with their lines.
+    /// The failure for a scenario that cannot run, with the source lines of findings in its program.
     pub fn bench(scenario: &Scenario, error: &BenchError) -> Self {
         let findings = match error {
             BenchError::Ptx(findings) => findings,
@@ -73,9 +73,9 @@ impl Failure {
     }
 }
 
-/// Tells the user of something that does not end the command.
+/// Prints a warning to standard error.
 pub fn warn(text: &str) {
-    // As for a failure: nobody may be left to tell.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "warning: {text}");
 }
 
@@ -83,7 +83,7 @@ pub fn warn(text: &str) {
 pub fn worse(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
     match (first, second) {
         (Err(first), Err(second)) => {
-            first.say();
+            first.print();
             Err(Failure {
                 code: first.code.max(second.code),
                 text: second.text,

@@ -1,6 +1,6 @@
-//! The files that a run will write. None of them may be a file that the run reads, or another output.
+//! The output files of a run. An output must not be an input of the run, or another output.
 //!
-//! Two paths name the same file if they lead to the same place, also through links. Hard links of one file are the same file too.
+//! Two paths name the same file if they resolve to one place, also through links. Hard links of one file are the same file too.
 
 use std::path::{Path, PathBuf};
 
@@ -10,40 +10,40 @@ use super::args;
 use super::failure::Failure;
 use super::write::{is_special, resolve, try_file, try_folder};
 
-/// What a run will write.
+/// The outputs of a run.
 pub struct Outputs {
     files: Vec<Output>,
     folders: Vec<Folder>,
 }
 
-/// A file, and the option that asks for it.
+/// An output file with its option.
 struct Output {
     option: &'static str,
     path: PathBuf,
     place: Place,
-    /// Whether it is a view of `--vcd` or `--fst`. With the same stem they share one view.
+    /// True for a view of `--vcd` or `--fst`. With the same stem both options share one view.
     is_view: bool,
 }
 
-/// A folder of files whose names are known only when they are written.
+/// A folder for files whose names are not known before the run.
 struct Folder {
     option: &'static str,
     path: PathBuf,
     place: Place,
-    /// Whether a file of this name may be among them.
+    /// True if a file of this name may be written.
     has: fn(&str) -> bool,
 }
 
-/// What makes a file the same as another.
+/// The identity of a file.
 struct Place {
     path: PathBuf,
-    /// Device and number of an existing file, where the system has them.
+    /// Device and inode of an existing file, if the system has them.
     number: Option<(u64, u64)>,
     is_special: bool,
 }
 
 impl Outputs {
-    /// What the options ask for. `dumped` are the names of the arrays that `--dump` writes.
+    /// The outputs of the options. `dumped` has the names of the arrays of `--dump`.
     pub fn of<'a>(args: &args::Run, dumped: impl Iterator<Item = &'a str>) -> Self {
         let mut outputs = Outputs {
             files: Vec::new(),
@@ -79,7 +79,7 @@ impl Outputs {
         outputs
     }
 
-    /// The record of the last cycles of a run that goes wrong, which no option asks for.
+    /// The record of the last cycles of a failed run, without an option.
     pub fn of_record(path: &Path) -> Self {
         let mut outputs = Outputs {
             files: Vec::new(),
@@ -89,7 +89,7 @@ impl Outputs {
         outputs
     }
 
-    /// A dump with the views beside it.
+    /// Adds a waveform and its views.
     fn add_waveform(&mut self, option: &'static str, path: Option<&Path>, shares_views: bool) {
         let Some(path) = path else { return };
         let beside = |ending: &str| {
@@ -112,7 +112,7 @@ impl Outputs {
         })
     }
 
-    /// An output that is one of `inputs`, in words.
+    /// The text for an output that is one of `inputs`.
     fn over_input(&self, inputs: &[PathBuf]) -> Option<String> {
         inputs.iter().find_map(|input| {
             let place = Place::of(input);
@@ -131,7 +131,7 @@ impl Outputs {
         })
     }
 
-    /// Two outputs that are the same file, in words.
+    /// The text for two outputs that are the same file.
     fn over_each_other(&self) -> Option<String> {
         let same = |a: &str, b: &str| Some(format!("{a} and {b} are the same file"));
         for (n, file) in self.files.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Outputs {
         None
     }
 
-    /// Why these files must not be written beside `others`, in words.
+    /// The text for a conflict of these files with `others` or `inputs`.
     pub fn conflict(&self, others: &Outputs, inputs: &[PathBuf]) -> Option<String> {
         let taken = |file: &Output| {
             let other = others.files.iter().find(|other| other.place.is(&file.place));
@@ -163,10 +163,10 @@ impl Outputs {
         self.files.iter().find_map(|file| read(file).or_else(|| taken(file)))
     }
 
-    /// Tries whether all can be written, and leaves everything as it is.
+    /// Tests that all outputs can be written. Changes nothing.
     pub fn try_all(&self) -> Result<(), Failure> {
         self.folders.iter().try_for_each(|folder| try_folder(&folder.path))?;
-        // What lies in a folder that is still to be made is tried with the folder.
+        // A file in a new folder is tested with the folder.
         let mut files = self
             .files
             .iter()
@@ -204,13 +204,13 @@ impl Folder {
         }
     }
 
-    /// Whether one of its files may be this one.
+    /// True if the folder may contain this file.
     fn may_write(&self, place: &Place) -> bool {
         let name = place.path.file_name().and_then(|name| name.to_str());
         place.path.parent() == Some(&self.place.path) && name.is_some_and(self.has)
     }
 
-    /// Whether the folder, or one of its files, would be this file of another option.
+    /// True if the folder, or a file in it, is this file of another option.
     fn takes(&self, file: &Output) -> bool {
         self.place.is(&file.place) || self.may_write(&file.place) && self.option != file.option
     }
@@ -225,7 +225,7 @@ impl Place {
         }
     }
 
-    /// Whether to write one is to overwrite the other.
+    /// True if writing one overwrites the other.
     fn is(&self, other: &Place) -> bool {
         let is_same = self.path == other.path || self.number.is_some() && self.number == other.number;
         is_same && !self.is_special
@@ -242,13 +242,4 @@ fn number(path: &Path) -> Option<(u64, u64)> {
 #[cfg(not(unix))]
 fn number(_: &Path) -> Option<(u64, u64)> {
     None
-}
-
-/// Refuses a file that one of `inputs` is.
-pub fn refuse_input(option: &'static str, path: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
-    let outputs = Outputs {
-        files: vec![Output::new(option, path, false)],
-        folders: Vec::new(),
-    };
-    outputs.check(inputs)
 }

@@ -1,4 +1,4 @@
-//! `warpwave run`: runs scenarios, prints what happened, checks what they expect and assert.
+//! `warpwave run`: runs scenarios, prints a summary, checks what they expect and assert.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,27 +16,28 @@ use warpwave_ptx::diag::render_all;
 
 use super::args::{self, DEFAULT_GPU};
 use super::failure::{Failure, WRONG, warn, worse};
+use super::launch_error;
 use super::log;
 use super::outputs::Outputs;
 use super::print;
 use super::progress::{Line, catch_interrupt};
+use super::report_files::{ReportFiles, sources};
 use super::safety;
 use super::show::unknown_metric;
-use super::trouble;
-use super::views::{Views, sources};
 use super::wave::{Wave, keeps_record};
 use super::write::{make, write};
 
-/// A scenario, the GPU to run it on, and the files that both were read from.
+/// A scenario with its GPU.
 struct Job {
     scenario: Scenario,
     config: GpuConfig,
+    /// The files of both.
     inputs: Vec<PathBuf>,
-    /// Where the last cycles go if the run goes wrong and no option says where.
+    /// File for the last cycles of a failed run, unless an option names one.
     record: PathBuf,
 }
 
-/// Runs all scenarios that the names stand for; the greatest exit code of them is the command's.
+/// Runs all scenarios that `args` name. The exit code is the greatest of theirs.
 pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut jobs = jobs(args);
     if jobs.len() > 1 && args.writes_files() {
@@ -49,7 +50,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
         let job = jobs.remove(0)?;
         let mut bench = bench(&job, args)?;
         let result = run_one(&mut bench, &job, args);
-        // The system takes the memory back sooner than a machine is taken apart.
+        // The system frees the memory faster than a drop does.
         std::mem::forget(bench);
         return result;
     }
@@ -57,15 +58,15 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     for job in jobs {
         let run = |job| run_one(&mut bench(&job, args)?, &job, args);
         if let Err(failure) = job.and_then(run) {
-            failure.say();
+            failure.print();
             code = code.max(failure.code);
         }
         print("\n")?;
     }
-    if code == 0 { Ok(()) } else { Err(Failure::said(code)) }
+    if code == 0 { Ok(()) } else { Err(Failure::printed(code)) }
 }
 
-/// Every scenario that is named, by itself or by its folder, and every name that is wrong.
+/// The scenarios that `args` name, by name or by folder, with an error for each wrong name.
 fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
     let find = |name: &String| match Draft::find_all(name) {
         Ok(drafts) => drafts.into_iter().map(|draft| job(draft, args)).collect(),
@@ -83,7 +84,7 @@ fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
     jobs
 }
 
-/// Loads the GPU that is asked for, then the scenario's data, which must fit its memory.
+/// Loads the GPU, then the scenario's data, which must fit the memory of the GPU.
 fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     let gpu = args.gpu.clone().or_else(|| draft.gpu());
     let preset = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &args.set).map_err(Failure::input)?;
@@ -100,7 +101,7 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     })
 }
 
-/// The machine with a scenario's data.
+/// Builds the machine with the scenario's data.
 fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
     let (scenario, config) = (&job.scenario, &job.config);
     let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
@@ -114,7 +115,7 @@ fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
     Ok(bench)
 }
 
-/// Where the last cycles go if the run goes wrong, unless an option says something of it. Such a record overwrites nothing.
+/// The file for the last cycles of a failed run, unless an option names or disables it. It does not overwrite inputs or outputs.
 fn record(file: &Path, args: &args::Run, outputs: &Outputs, inputs: &[PathBuf]) -> Option<PathBuf> {
     if !keeps_record(args) {
         return None;
@@ -136,8 +137,8 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     outputs.try_all()?;
     let record = record(&job.record, args, &outputs, &inputs);
     let mut wave = Wave::begin(args, scenario, record, bench)?;
-    let mut views = Views::begin(args, bench)?;
-    let run = simulate(bench, scenario, args, &mut wave, &mut views);
+    let mut reports = ReportFiles::begin(args, bench)?;
+    let run = simulate(bench, scenario, args, &mut wave, &mut reports);
     for launch in &run.launches {
         print(&launch.printed)?;
     }
@@ -149,9 +150,9 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     let is_cut = wave.has_failed();
     let now = bench.gpu().clock().now();
     let waveform = wave.finish(run.stopped.is_none().then_some(now));
-    let views = views.write(args, scenario, &run, now);
+    let report_files = reports.write(args, scenario, &run, now);
     let files = write_files(args, scenario, bench, &run);
-    let written = [flight, waveform, views, files].into_iter().fold(Ok(()), worse);
+    let written = [flight, waveform, report_files, files].into_iter().fold(Ok(()), worse);
     if is_cut {
         return written;
     }
@@ -159,14 +160,20 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         .checks()
         .map_or(Ok(()), |checks| safety::watch(scenario, &run, checks));
     let ended = match &run.stopped {
-        Some((launch, error)) => worse(watched, Err(trouble::stopped(scenario, bench, *launch, error))),
+        Some((launch, error)) => worse(watched, Err(launch_error::stopped(scenario, bench, *launch, error))),
         None => verdict.and_then(|text| print(&text)).and(watched),
     };
     worse(written, ended)
 }
 
-/// Runs all launches, with waveform, views and progress line.
-fn simulate(bench: &mut Bench, scenario: &Scenario, args: &args::Run, wave: &mut Wave, views: &mut Views) -> Run {
+/// Runs all launches, with waveform, report files and progress line.
+fn simulate(
+    bench: &mut Bench,
+    scenario: &Scenario,
+    args: &args::Run,
+    wave: &mut Wave,
+    reports: &mut ReportFiles,
+) -> Run {
     let options = Options {
         threads: args.threads.into(),
         max_cycles: args.max_cycles,
@@ -176,7 +183,7 @@ fn simulate(bench: &mut Bench, scenario: &Scenario, args: &args::Run, wave: &mut
     let run = catch_unwind(AssertUnwindSafe(|| {
         bench.run(options, &mut |progress| {
             log.release(progress.now);
-            views.collect(progress.now);
+            reports.collect(progress.now);
             wave.collect(progress.now) && line.observe(&scenario.name, progress)
         })
     }));
@@ -188,7 +195,7 @@ fn simulate(bench: &mut Bench, scenario: &Scenario, args: &args::Run, wave: &mut
     })
 }
 
-/// What the record of the last cycles is to be kept for, in one word.
+/// Why the record of the last cycles is written, in one word. `None` if the run succeeded.
 fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
     match &run.stopped {
         Some((_, LaunchError::Trap(_))) => Some("trap"),
@@ -200,7 +207,7 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
     }
 }
 
-/// Says of every expectation and assertion whether it holds.
+/// Checks every expectation and assertion.
 fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
     let expected = scenario
         .buffers
@@ -237,7 +244,7 @@ fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
     })
 }
 
-/// What an assertion asks for, in words.
+/// The bounds of an assertion, in words.
 fn wanted(assert: &Assert) -> String {
     let parts = [
         ("at least", assert.min),
@@ -254,7 +261,7 @@ fn wanted(assert: &Assert) -> String {
     format!("{}{launch}", parts.join(" and "))
 }
 
-/// Writes what `--json` and `--dump` ask for.
+/// Writes the files of `--json` and `--dump`.
 fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
     if let Some(path) = &args.json {
         write(path, json::report(&scenario.name, run).as_bytes())?;

@@ -1,4 +1,4 @@
-//! `--check`: what the launches, run once more without time, do with shared memory that they should not.
+//! `--check`: runs the launches once more without time and reports errors in the use of shared memory.
 
 use std::fmt::Write;
 
@@ -10,13 +10,13 @@ use warpwave_isa::program::Program;
 use warpwave_isa::space::Space;
 
 use super::failure::{Failure, WRONG, warn};
+use super::launch_error;
 use super::print;
-use super::trouble;
 
-/// Warp instructions for which a run that did not come to its end is watched.
+/// Limit of the warp instructions checked of a run that did not end.
 const LIMIT: u64 = 1 << 24;
 
-/// Watches the launches of a run: says what nobody wrote, and fails for races.
+/// Checks the launches of a run. Warns of reads before a write, fails for races.
 pub fn watch(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
     let limit = if run.stopped.is_some() { LIMIT } else { u64::MAX };
     let watched = lockstep::watch(scenario, &run.config, checks, limit);
@@ -54,10 +54,10 @@ fn raced(scenario: &Scenario, program: &Program, race: &Race) -> String {
         let _ = write!(out, "\n  {}", accessed(scenario, program, access));
     }
     let help = match race.first.kind {
-        Kind::Copy => "wait for the copy (cp.async.wait_group), and let all threads meet at a barrier",
-        _ => "let the threads meet at a barrier in between (bar.sync; bar.warp.sync within a warp)",
+        Kind::Copy => "wait for the copy (cp.async.wait_group), then synchronize the threads with a barrier",
+        _ => "put a barrier between the accesses (bar.sync; bar.warp.sync within a warp)",
     };
-    let _ = write!(out, "\n  {} in all, and nothing orders them: {help}", cases(race.count));
+    let _ = write!(out, "\n  {} in all, without an order: {help}", cases(race.count));
     out
 }
 
@@ -66,8 +66,8 @@ fn unwritten(scenario: &Scenario, program: &Program, read: &Unwritten) -> String
     let word = word(program, read.address);
     let access = accessed(scenario, program, &read.access);
     format!(
-        "{word}, block ({x}, {y}, {z}), is read before all of it is written\n  {access}\n  {} in all; real memory \
-         holds anything there",
+        "{word}, block ({x}, {y}, {z}), is read before all of it is written\n  {access}\n  {} in all; on a real \
+         GPU its value is undefined",
         cases(read.count)
     )
 }
@@ -96,6 +96,6 @@ fn accessed(scenario: &Scenario, program: &Program, access: &Access) -> String {
         Kind::Atomic => "changed by an atomic",
         Kind::Copy => "copied to",
     };
-    let place = trouble::place(scenario, program, access.pc).replace("\n  ", "\n    ");
+    let place = launch_error::place(scenario, program, access.pc).replace("\n  ", "\n    ");
     format!("{verb} by thread ({x}, {y}, {z}) at {place}")
 }

@@ -119,7 +119,7 @@ impl Wave {
             .map_err(failure)
             .and_then(|()| self.write_flight("broken_invariant"));
         if let Err(failure) = written {
-            failure.say();
+            failure.print();
         }
     }
 

@@ -1,4 +1,4 @@
-//! A launch: which kernel, its arguments in constant bank 0, and whether it fits.
+//! Builds the grid of a launch: kernel, arguments in constant bank 0, sizes. Refuses a launch that does not fit.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const MAX_GRID: [u32; 3] = [(1 << 31) - 1, 65535, 65535];
 /// Largest block in x, y, z.
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 
-/// Launch `id` of a scenario, ready for the machine.
+/// The grid of launch `id` of a scenario.
 ///
 /// # Errors
 /// If kernel, arguments or sizes do not fit the module or the machine.
@@ -69,7 +69,7 @@ pub fn grid(
     })
 }
 
-/// The kernel that a launch means.
+/// The kernel of a launch.
 fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
     let entries = || module.entries.iter().map(|entry| entry.name.clone()).collect();
     let entry = match (&launch.entry, &module.entries[..]) {
@@ -92,7 +92,7 @@ fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
         .map_err(unsupported)
 }
 
-/// The number of a kernel's first instruction among those of the module: it comes after the kernels before it.
+/// The number of a kernel's first instruction in the module, after those of the kernels before it.
 fn first_instruction(module: &Module, entry: &str) -> u32 {
     let before = module.entries.iter().take_while(|other| other.name != entry);
     let lengths = before.filter_map(|other| Some(other.program.as_ref().ok()?.code().len()));
@@ -115,7 +115,7 @@ fn check_sizes(launch: &Launch, program: &Program) -> Result<(), HostError> {
     check_block(launch, program.name(), program.needs())
 }
 
-/// `.reqntid` demands a block size, `.maxntid` bounds its threads.
+/// Checks the block size against `.reqntid` (exact) and `.maxntid` (bound).
 fn check_block(launch: &Launch, entry: &str, needs: &Needs) -> Result<(), HostError> {
     let demand = |want, exact| HostError::BlockSize {
         entry: entry.to_owned(),
@@ -131,7 +131,7 @@ fn check_block(launch: &Launch, entry: &str, needs: &Needs) -> Result<(), HostEr
     }
 }
 
-/// CTAs of a cluster, as the launch or the kernel says.
+/// CTAs of a cluster, from the launch or the kernel.
 fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) -> Result<[u32; 3], ClusterFault> {
     let cluster = match (launch.cluster, program.needs().cluster) {
         (None, ClusterNeed::Any) => [1; 3],
@@ -166,7 +166,7 @@ fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) 
     Ok(cluster)
 }
 
-/// Constant bank 0: block and grid sizes, then the arguments where the kernel wants them.
+/// Constant bank 0: block and grid sizes, then the arguments at the offsets of their parameters.
 fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec<u32>, HostError> {
     let params = &program.needs().params;
     if params.len() != launch.args.len() {
@@ -201,7 +201,7 @@ fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec
     Ok(words(&bytes))
 }
 
-/// The images of a launch, in the order of its arguments: a handle counts them from 1.
+/// The images of a launch, in the order of its arguments. A handle is an index from 1.
 fn images(args: &[Arg], placement: &Placement) -> Vec<Texture> {
     let image = |arg: &Arg| match arg {
         Arg::Image(image) => vec![texture(image, placement)],
@@ -233,7 +233,7 @@ fn value(arg: &Arg, placement: &Placement, images: &[Texture]) -> Vec<u8> {
     }
 }
 
-/// A structure as C lays it out: each field at a multiple of its size, the whole a multiple of the largest.
+/// A structure in C layout: each field at a multiple of its size, the total a multiple of the largest.
 fn structure(fields: &[Arg], placement: &Placement, images: &[Texture]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for field in fields {
@@ -256,7 +256,7 @@ fn alignment(arg: &Arg) -> usize {
     }
 }
 
-/// The map of a buffer's tiles: its dimensions in reverse, the contiguous one first.
+/// The tensor map of a buffer: its dimensions in reverse, the contiguous one first.
 fn tensor_map(tiles: &Tiles, placement: &Placement) -> TensorMap {
     let reversed = |list: &[u32]| {
         let mut all = [1; 5];

@@ -1,4 +1,4 @@
-//! Images: what a texture or surface argument makes of a buffer.
+//! Images: a buffer as a texture or surface argument.
 
 use warpwave_isa::exec::texture::{AddressMode, Texture};
 use warpwave_isa::inst::Ty;
@@ -8,10 +8,10 @@ use super::format::{self, Address, Filter, Read};
 use super::resolve::find_buffer;
 use super::{Arg, Buffer, Fault, Image};
 
-/// The image that an argument describes; its sizes are the buffer's shape.
+/// The image of an argument. Its sizes are the buffer's shape.
 pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fault> {
     let Arg::Buffer(index) = find_buffer(image.buffer, buffers)? else {
-        unreachable!("a buffer is found, or it is a fault");
+        unreachable!("the search finds a buffer, or returns a fault");
     };
     let buffer = &buffers[index];
     let not = |why| Fault::NotAnImage {

@@ -196,7 +196,7 @@ race: launch[0]: race for the word at 0x4 of shared memory (`tile` + 4), block (
   read by thread (0, 0, 0) at LD.SHARED.B32 R_, [R_]
     of race.ptx:23: ld.shared.u32 	%r6, [%r5];
     from race.cu:8:24
-  63 cases in all, and nothing orders them: let the threads meet at a barrier in between (bar.sync; bar.warp.sync within a warp)
+  63 cases in all, without an order: put a barrier between the accesses (bar.sync; bar.warp.sync within a warp)
 race: launch[0]: race for the word at 0x80 of shared memory (`tile` + 128), block (0, 0, 0)
   read by thread (31, 0, 0) at LD.SHARED.B32 R_, [R_]
     of race.ptx:23: ld.shared.u32 	%r6, [%r5];
@@ -204,7 +204,7 @@ race: launch[0]: race for the word at 0x80 of shared memory (`tile` + 128), bloc
   written by thread (32, 0, 0) at ST.SHARED.B32 [R_], R_
     of race.ptx:19: st.shared.u32 	[%r3], %r1;
     from race.cu:7:5
-  1 case in all, and nothing orders them: let the threads meet at a barrier in between (bar.sync; bar.warp.sync within a warp)
+  1 case in all, without an order: put a barrier between the accesses (bar.sync; bar.warp.sync within a warp)
 ";
     let answer = checked("races");
     assert_eq!((answer.code, unnumbered(&answer.err).as_str()), (1, races));
@@ -213,7 +213,7 @@ warning: race: launch[0]: the word at 0x80 of shared memory (`tile` + 128), bloc
   read by thread (31, 0, 0) at LD.SHARED.B32 R_, [R_]
     of race.ptx:23: ld.shared.u32 	%r6, [%r5];
     from race.cu:8:24
-  1 case in all; real memory holds anything there
+  1 case in all; on a real GPU its value is undefined
 ";
     let answer = checked("uninit");
     assert_eq!((answer.code, unnumbered(&answer.err).as_str()), (0, unwritten));

@@ -1,4 +1,4 @@
-//! What is made of the things that SMs tell while they run: the files of `--hist`, `--html`, `--kanata`, `--perfetto`.
+//! The report files made from events of SMs: `--hist`, `--html`, `--kanata`, `--perfetto`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ use super::args;
 use super::failure::Failure;
 use super::write::{make, replace, write};
 
-/// Cycles of an interval of latencies over time.
+/// Length of an interval of latencies over time, in cycles.
 const INTERVAL: u64 = 1000;
 
-/// Most instructions, and most requests, of a pipeline diagram or timeline.
-const MOST: usize = 1_000_000;
+/// Limit of the instructions, and of the requests, of a pipeline diagram or timeline.
+const MAX_DRAWN: usize = 1_000_000;
 
-/// The views in the making. Without any, the machine is not watched.
-pub struct Views {
+/// The reports under construction. Without any, no events are collected.
+pub struct ReportFiles {
     watch: Option<Watch>,
     programs: Vec<Arc<Program>>,
     requests: Option<Requests>,
@@ -37,8 +37,8 @@ pub struct Views {
     profile: Option<Profile>,
 }
 
-impl Views {
-    /// Begins to watch the machine, if a view is asked for.
+impl ReportFiles {
+    /// Subscribes to the machine's events, if an option needs them.
     pub fn begin(args: &args::Run, bench: &mut Bench<'_>) -> Result<Self, Failure> {
         let programs = bench.programs().to_vec();
         let profile = args.html.as_ref().map(|_| Profile::default());
@@ -49,9 +49,9 @@ impl Views {
         let window = Selection::new(&none, &args.trace_cycles)
             .map_err(Failure::input)?
             .window();
-        let pipeline = drawn.then(|| Pipeline::new(programs.clone(), window, MOST));
+        let pipeline = drawn.then(|| Pipeline::new(programs.clone(), window, MAX_DRAWN));
         let watched = requests.is_some() || pipeline.is_some();
-        Ok(Views {
+        Ok(ReportFiles {
             watch: watched.then(|| Watch::begin(bench.gpu_mut())),
             programs,
             requests,
@@ -60,7 +60,7 @@ impl Views {
         })
     }
 
-    /// Takes what happened before `now`.
+    /// Collects the events before cycle `now`.
     pub fn collect(&mut self, now: Cycle) {
         let Some(watch) = &mut self.watch else { return };
         let mut listeners: Vec<&mut dyn Listener> = Vec::new();
@@ -92,7 +92,7 @@ impl Views {
             write(path, html::write(&page).as_bytes())?;
         }
         if let Some(pipeline) = self.pipeline {
-            draw(args, run, &pipeline.finish())?;
+            write_pictures(args, run, &pipeline.finish())?;
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ fn source(scenario: &str, file: &str) -> Option<String> {
     places.find_map(|path| text_file::read(&path).ok())
 }
 
-/// Where a source file may be: where the compiler had it, or beside the scenario.
+/// Possible paths of a source file: the compiler's path, then beside the scenario.
 fn source_places(scenario: &str, file: &str) -> Vec<PathBuf> {
     let beside = |name| Path::new(scenario).with_file_name(name);
     let beside = Path::new(file).file_name().map(beside);
@@ -121,12 +121,12 @@ pub fn sources(args: &args::Run, bench: &Bench<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Writes what `--kanata` and `--perfetto` ask for.
-fn draw(args: &args::Run, run: &Run, picture: &Picture) -> Result<(), Failure> {
+/// Writes the files of `--kanata` and `--perfetto`.
+fn write_pictures(args: &args::Run, run: &Run, picture: &Picture) -> Result<(), Failure> {
     if picture.left_out > 0 {
         let _ = writeln!(
             io::stderr(),
-            "note: the first {MOST} instructions are drawn, {} are not: choose cycles with --trace-cycles",
+            "note: the first {MAX_DRAWN} instructions are drawn, {} are not: select cycles with --trace-cycles",
             picture.left_out
         );
     }

@@ -1,4 +1,4 @@
-//! A launch that did not come to its end: what happened, where, and what to do.
+//! The error text of a launch that did not run to its end: what happened, where, and what to do.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use warpwave_isa::space::{Space, bank0};
 
 use super::failure::{Failure, INTERRUPTED, STUCK, TRAP};
 
-/// Most waits that are listed.
+/// Limit of the waits that are listed.
 const MAX_WAITS: usize = 24;
 
 /// The failure of a launch.
@@ -51,14 +51,14 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
     let place = place(scenario, &bench.programs()[launch], trap.pc);
     let advice = match assertion {
-        Some(_) => "the assertion is the kernel's own: check its arguments, or look at what it asks for".to_owned(),
+        Some(_) => "the assertion is in the kernel: check its arguments, or the condition".to_owned(),
         None => advice(scenario, bench, launch, trap),
     };
     let _ = write!(out, "\n  at instruction {}, {place}\n  {advice}", trap.pc);
     out
 }
 
-/// An assertion that did not hold.
+/// The text for a failed assertion of the kernel.
 fn failed(assertion: &Assertion) -> String {
     let Assertion {
         message,
@@ -77,7 +77,7 @@ fn failed(assertion: &Assertion) -> String {
     out
 }
 
-/// An instruction: its text, its line of PTX, and the lines of the source that it comes from, innermost first.
+/// The text of an instruction, its line of PTX, and its source lines, innermost first.
 pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
     let inst = &program.code()[pc as usize];
     let mut out = format!("{inst}\n  of {}:{}", scenario.ptx_path, inst.line);
@@ -94,11 +94,11 @@ pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
     out
 }
 
-/// What to look at.
+/// Advice on a trap.
 fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
     if trap.kind == TrapKind::SplitExchange {
-        return "let all threads of the mask come to one vote, shfl, match or redux: move it out of the branch, or name in the mask \
-                the threads of the branch alone"
+        return "all threads of the mask must run the same vote, shfl, match or redux: move it out of the branch, or use a mask \
+                with the threads of the branch alone"
             .to_owned();
     }
     if trap.kind == TrapKind::Barrier {
@@ -106,11 +106,11 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
             .to_owned();
     }
     let Some(address) = trap.address else {
-        return "the program itself gave up here: an assertion of the kernel, most likely".to_owned();
+        return "the kernel executed `trap`, most likely for a failed check of its own".to_owned();
     };
     if trap.space == "param" {
-        return "a copy of a tile takes its map from a parameter of the kernel (`const __grid_constant__ CUtensorMap`): here \
-                is none, nor does PTX allow one in local memory"
+        return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), and \
+                there is none at this address; pass the map as a parameter, not in local memory"
             .to_owned();
     }
     let near = nearest(&regions(scenario, bench, launch, trap.space), trap.space, address);
@@ -120,7 +120,7 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
     }
 }
 
-/// What has a name in a space.
+/// The named memory of a state space.
 fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -> Vec<Region> {
     let needs = bench.programs()[launch].needs();
     let dynamic = scenario.launches[launch].dynamic_shared_bytes;
@@ -148,7 +148,7 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
     variables.map(named).collect()
 }
 
-/// The region next to an address, and how far it is.
+/// The region closest to an address, with its distance.
 fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     let distance = |region: &&Region| match address.checked_sub(region.first) {
         None => region.first - address,
