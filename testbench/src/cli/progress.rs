@@ -1,5 +1,6 @@
 //! The progress line of a run, and the request to stop it.
 
+use std::io::{Write, stderr};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -61,18 +62,20 @@ impl Line {
     fn update(&mut self, scenario: &str, progress: Progress<'_>) {
         let activity = progress.activity();
         let cycles = progress.now.0 - self.first_cycle.unwrap_or(progress.now.0);
-        let speed = cycles as f64 / self.begin.elapsed().as_secs_f64() / 1e6;
+        let speed = cycles as f64 / self.begin.elapsed().as_secs_f64() / 1e3;
         let stall = activity
             .top_stall(&self.earlier)
-            .map_or(String::new(), |state| format!(", top stall {state}"));
+            .map_or(String::new(), |state| format!(", stall {state}"));
         self.bar.set_message(format!(
-            "{scenario}: launch {} of {}, cycle {}, {} of {} blocks done, {speed:.2} M cycles/s{stall}",
+            "{scenario} {}/{}: cycle {}, blocks {}/{}, {speed:.1} k cycles/s{stall}",
             progress.launch + 1,
             progress.n_launches,
             progress.now,
             activity.ctas_done,
             progress.ctas
         ));
+        // The cursor is at the end of the full row. A `^C` shown there would begin a second row, which is not cleared.
+        let _ = write!(stderr(), "\r");
         self.earlier = activity;
         self.updated = Instant::now();
     }

@@ -1,4 +1,4 @@
-//! The waveform of a run, where one is asked for; and else the record of its last cycles, for when it goes wrong.
+//! The waveforms of `--vcd` and `--fst`, or else the flight recorder: the last cycles of a failed run.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,22 +21,22 @@ use super::trigger;
 /// Cycles that the flight recorder keeps.
 const FLIGHT_CYCLES: u64 = 20_000;
 
-/// What the flight recorder looks at where nothing is selected: one SM, so that it costs little, and what hands it its work.
+/// Default scopes of the flight recorder: one SM, to limit the cost, and the engine that sends its CTAs.
 const FLIGHT_SCOPES: [&str; 2] = ["gpu.gpc[0].sm[0]", "gpu.gigathread"];
 
-/// A waveform in the making, or none.
+/// A waveform under construction, if any.
 pub struct Wave {
     waveform: Option<Waveform>,
     error: Option<WaveError>,
-    /// Where the last cycles go, if they are kept.
+    /// File for the last cycles, if they are recorded.
     flight: Option<PathBuf>,
-    /// Whether an option asks for them.
+    /// True if an option names the file.
     is_asked: bool,
     scopes: String,
 }
 
 impl Wave {
-    /// Begins to watch the machine. The last cycles are kept for `--flight`, or else for `record`, if there is one.
+    /// Starts recording. The last cycles go to the file of `--flight`, else to `record`, if there is one.
     pub fn begin(
         args: &args::Run,
         scenario: &Scenario,
@@ -66,20 +66,20 @@ impl Wave {
         })
     }
 
-    /// Takes what was recorded before `now`; false when it cannot be written.
+    /// Collects the signals before cycle `now`. Returns false if they cannot be written.
     pub fn collect(&mut self, now: Cycle) -> bool {
         let result = self.waveform.as_mut().map_or(Ok(()), |waveform| waveform.collect(now));
         self.error = result.err();
         self.error.is_none()
     }
 
-    /// Whether a waveform could not be written, so that the run was stopped.
+    /// True if a waveform could not be written, which stops the run.
     pub fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Something went wrong in the last cycle collected: writes the cycles before it, and says so. A record that no option asks for
-    /// is no failure: the user is warned.
+    /// Writes the cycles before a failure in the last cycle collected, and prints where. If no option names the file, a write error
+    /// is a warning.
     pub fn write_flight(&mut self, what: &str) -> Result<(), Failure> {
         match self.try_write_flight(what) {
             Err(failure) if !self.is_asked => {
@@ -108,7 +108,7 @@ impl Wave {
         Ok(())
     }
 
-    /// After a panic in the machine: as [`Wave::write_flight`], with the quantum that broke off. A failure is printed, so that the
+    /// As [`Wave::write_flight`] after a panic of the machine, with its incomplete quantum. Write errors are printed, so that the
     /// panic stays visible.
     pub fn rescue(&mut self, bench: &mut Bench<'_>) {
         let waveform = self.waveform.as_mut();
@@ -123,7 +123,7 @@ impl Wave {
         }
     }
 
-    /// Ends the file: at cycle `now`, or, of a run that did not come to its end, with the last cycle taken in.
+    /// Ends the file at cycle `now`, or with the last cycle collected if the run did not end.
     pub fn finish(&mut self, now: Option<Cycle>) -> Result<(), Failure> {
         if let Some(error) = self.error.take() {
             return Err(failure(error));
@@ -142,12 +142,12 @@ impl Wave {
     }
 }
 
-/// Whether nothing asks for a waveform, for the last cycles, or for doing without them: then a record is kept.
+/// True if a record of the last cycles is kept by default: no option names a waveform or a record, or disables it.
 pub fn keeps_record(args: &args::Run) -> bool {
     !args.no_flight && args.flight.is_none() && waveforms(args).next().is_none()
 }
 
-/// The waveforms that are asked for.
+/// The waveforms of the options.
 fn waveforms(args: &args::Run) -> impl Iterator<Item = &PathBuf> {
     #[cfg(feature = "fst")]
     let binary = args.fst.iter();
@@ -207,7 +207,7 @@ fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> RunInfo {
     }
 }
 
-/// Tells the user; standard error may be gone, then there is nobody left to tell.
+/// Prints a line to standard error, which may be closed.
 fn say(note: &str) {
     let _ = writeln!(std::io::stderr(), "{note}");
 }
