@@ -215,7 +215,7 @@ impl Gpu {
         grid.timing = timing::table(&grid.program, &self.config.sm);
         grid.predecoded = predecoded::table(&grid.program, &grid.timing);
         grid.l1_bytes = self.l1_bytes(&grid);
-        grid.local_base = self.local_memory(grid.program.needs().local_bytes)?;
+        grid.local_base = self.local_memory(grid.program.requirements().local_bytes)?;
         if self.storage.take_host_wrote() {
             self.command_slices(SliceCommand::Invalidate);
         }

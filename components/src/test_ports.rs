@@ -7,7 +7,7 @@ use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::program::{Program, Requirements};
 
 use crate::preset;
 use crate::proto::launch::Grid;
@@ -84,7 +84,7 @@ pub(crate) fn add(n: u64, lanes: usize, value: u64, tag: u32) -> Box<Packet> {
 /// preset `tiny`.
 pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
     let code = program.lines().map(|line| line.trim().parse().expect(line)).collect();
-    let program = Arc::new(Program::new("test", code, Needs::default()));
+    let program = Arc::new(Program::new("test", code, Requirements::default()));
     let tiny = preset::load("tiny", &[]).expect("tiny is built in").config;
     let timing = timing::table(&program, &tiny.sm);
     Arc::new(Grid {

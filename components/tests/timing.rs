@@ -9,7 +9,7 @@ use warpwave_components::gpu::{Gpu, LaunchError, Launched};
 use warpwave_components::preset;
 use warpwave_components::proto::launch::Grid;
 use warpwave_isa::inst::Inst;
-use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::program::{Program, Requirements};
 use warpwave_isa::space::bank0;
 
 /// A machine of preset `tiny` and one buffer of `words` words.
@@ -38,10 +38,10 @@ impl Bench {
 
     fn grid(&self, text: &str, ctas: u32, threads: u32) -> Grid {
         let code: Vec<Inst> = text.lines().map(|line| line.trim().parse().expect(line)).collect();
-        let needs = Needs {
+        let needs = Requirements {
             registers: 32,
             shared_bytes: 4096,
-            ..Needs::default()
+            ..Requirements::default()
         };
         let mut bank = vec![0; 0x200 / 4];
         bank[bank0::BLOCK_SIZE as usize / 4] = threads;

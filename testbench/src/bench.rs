@@ -165,7 +165,7 @@ impl<'a> Bench<'a> {
     pub fn instructions(&self) -> Vec<String> {
         let mut texts = Vec::new();
         for program in &self.programs {
-            let first = program.first() as usize;
+            let first = program.base_index() as usize;
             let end = first + program.code().len();
             texts.resize(texts.len().max(end), String::new());
             for (text, inst) in texts[first..end].iter_mut().zip(program.code()) {

@@ -137,7 +137,7 @@ impl Predecoded {
 /// Predecodes every instruction of a program, by program counter.
 pub fn table(program: &Program, timing: &[Timing]) -> Arc<[Predecoded]> {
     let code = program.code().iter().zip(program.decoded()).zip(timing);
-    let numbered = code.zip(program.first()..);
+    let numbered = code.zip(program.base_index()..);
     let rows = numbered.map(|(((inst, decoded), timing), number)| Predecoded {
         number,
         ..Predecoded::of(inst, decoded, timing)
@@ -169,7 +169,7 @@ fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
         return None;
     }
     let mut operands = [0; 2];
-    for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.row().src.len()) {
+    for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.info().src.len()) {
         match inst.src[slot].source {
             Source::Imm(bits) => *operand = bits as u32,
             Source::Reg(reg) if reg.is_zero() => {}

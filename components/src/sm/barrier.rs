@@ -4,7 +4,7 @@
 //!
 //! Invariants: a warp waits at one barrier at most; an open barrier is empty.
 
-use warpwave_isa::barrier::BARRIERS;
+use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 /// One barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,12 +47,12 @@ pub struct Opened {
 
 /// The barriers of one CTA.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Barriers([Barrier; BARRIERS]);
+pub struct Barriers([Barrier; BLOCK_BARRIERS]);
 
 impl Barriers {
     /// Adds the arrival of a warp.
     pub fn arrive(&mut self, arrival: Arrival) {
-        let barrier = &mut self.0[arrival.number as usize % BARRIERS];
+        let barrier = &mut self.0[arrival.number as usize % BLOCK_BARRIERS];
         barrier.arrived += 1;
         barrier.expected = arrival.threads.div_ceil(32);
         if !arrival.pass {

@@ -1,6 +1,6 @@
 //! How many cycles an instruction takes on this machine: the one place where a row of the table meets a preset's numbers.
 
-use warpwave_isa::control::{self, Control, Latency};
+use warpwave_isa::control::{self, ControlWord, Latency};
 use warpwave_isa::inst::{Inst, MmaShape};
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program};
@@ -21,7 +21,7 @@ pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
 
 /// The control word of every instruction of a program, as compiled code for this machine would carry it. The machine itself has a
 /// scoreboard and does not look at them.
-pub fn controls(program: &Program, sm: &Sm) -> Vec<Control> {
+pub fn controls(program: &Program, sm: &Sm) -> Vec<ControlWord> {
     let latencies: Vec<Latency> = program.code().iter().map(|inst| latency(inst, sm)).collect();
     control::words(program, &latencies)
 }
@@ -59,7 +59,7 @@ fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
 /// Latency and interval of one instruction.
 fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     let pipes = &sm.pipes;
-    let pipe = inst.op.row().pipe;
+    let pipe = inst.op.info().pipe;
     let PipeTiming { latency, interval } = match (pipe, pipe_row(pipe).preset) {
         (Pipe::Fp32, _) if is_imad(inst.op) => pipes.imad(),
         (Pipe::Tensor, _) => tensor(inst.mods.mma, pipes.tensor),
@@ -99,8 +99,8 @@ fn is_imad(op: Opcode) -> bool {
 }
 
 fn writes_only_predicates(inst: &Inst) -> bool {
-    let row = inst.op.row();
-    row.pdst > 0 && row.dst.of(&inst.mods) == 0
+    let info = inst.op.info();
+    info.pdst > 0 && info.dst.of(&inst.mods) == 0
 }
 
 /// In proportion to the bytes along k, which are as many in 16 elements of 16 bits as in 8, 32, 64 or 256 of other sizes.
@@ -138,7 +138,7 @@ fn is_long(inst: &Inst) -> bool {
 
 /// Whether a result comes from a unit behind a queue (short scoreboard) rather than after a fixed time.
 fn is_short(inst: &Inst) -> bool {
-    matches!(inst.op.row().pipe, Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
+    matches!(inst.op.info().pipe, Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
 }
 
 /// Whether the instruction uses the queue for local and global accesses.

@@ -21,9 +21,9 @@
 //!
 //! ```
 //! use warpwave_isa::control::{self, Latency};
-//! use warpwave_isa::program::{Needs, Program};
+//! use warpwave_isa::program::{Requirements, Program};
 //! let code = ["FADD.F32 R0, R1, R2", "FMUL.F32 R3, R0, R2", "EXIT"].map(|text| text.parse().unwrap());
-//! let program = Program::new("k", code.to_vec(), Needs::default());
+//! let program = Program::new("k", code.to_vec(), Requirements::default());
 //! let words = control::words(&program, &[Latency::Fixed(4), Latency::Fixed(4), Latency::Fixed(4)]);
 //! assert_eq!(words[0].to_string(), "B------:R-:W-:-:S04:---");
 //! ```
@@ -36,16 +36,16 @@ use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
 use crate::program::{Decoded, Program};
 use crate::reg::{Guard, Reg};
-use pending::{Clock, Pending, Places};
+use pending::{BlockTimer, Pending, RegPredSet};
 
 /// Counters of a warp.
-pub const BARRIERS: usize = 6;
+pub const DEP_BARRIERS: usize = 6;
 /// The longest stall.
-pub const LONGEST_STALL: u32 = 15;
+pub const MAX_STALL: u32 = 15;
 /// Stalls from here on yield.
-const YIELDING_STALL: u32 = 12;
+const MIN_YIELD_STALL: u32 = 12;
 /// Source slots with an operand cache.
-const SLOTS: usize = 3;
+const REUSE_SLOTS: usize = 3;
 
 /// When the result of an instruction is there for the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub enum Latency {
 
 /// The control word of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Control {
+pub struct ControlWord {
     /// Cycles until the warp's next instruction, 1 to 15.
     pub stall: u8,
     /// Whether another warp comes in the next cycle.
@@ -73,12 +73,12 @@ pub struct Control {
     pub reuse: u8,
 }
 
-impl Control {
+impl ControlWord {
     /// The 21 bits as hardware has them, the stall lowest.
     ///
     /// ```
-    /// use warpwave_isa::control::Control;
-    /// let word = Control { stall: 4, yields: true, write: Some(1), read: None, wait: 0b101, reuse: 0b10 };
+    /// use warpwave_isa::control::ControlWord;
+    /// let word = ControlWord { stall: 4, yields: true, write: Some(1), read: None, wait: 0b101, reuse: 0b10 };
     /// assert_eq!(word.bits(), 0b0010_000101_111_001_0_0100);
     /// ```
     pub fn bits(&self) -> u32 {
@@ -92,7 +92,7 @@ impl Control {
     }
 }
 
-impl fmt::Display for Control {
+impl fmt::Display for ControlWord {
     /// Counters waited for, counters raised, yield, stall, slots kept; `-` for none of each.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |mask: u8, names: &str| -> String {
@@ -112,7 +112,7 @@ impl fmt::Display for Control {
 /// # Panics
 ///
 /// If there is not one latency for each instruction.
-pub fn words(program: &Program, latencies: &[Latency]) -> Vec<Control> {
+pub fn words(program: &Program, latencies: &[Latency]) -> Vec<ControlWord> {
     let code = program.code();
     assert_eq!(
         code.len(),
@@ -120,7 +120,7 @@ pub fn words(program: &Program, latencies: &[Latency]) -> Vec<Control> {
         "one latency for each instruction of `{}`",
         program.name()
     );
-    let quiet = Control {
+    let default_word = ControlWord {
         stall: 1,
         yields: false,
         write: None,
@@ -128,26 +128,26 @@ pub fn words(program: &Program, latencies: &[Latency]) -> Vec<Control> {
         wait: 0,
         reuse: 0,
     };
-    let pass = Pass {
+    let analysis = Analysis {
         code,
         decoded: program.decoded(),
         latencies,
     };
-    let mut words = vec![quiet; code.len()];
-    pass.raise(&mut words);
-    pass.wait(&mut words);
-    pass.stall(&mut words);
-    pass.reuse(&mut words);
+    let mut words = vec![default_word; code.len()];
+    analysis.assign_barriers(&mut words);
+    analysis.set_waits(&mut words);
+    analysis.set_stalls(&mut words);
+    analysis.set_reuse(&mut words);
     words
 }
 
-struct Pass<'p> {
+struct Analysis<'p> {
     code: &'p [Inst],
     decoded: &'p [Decoded],
     latencies: &'p [Latency],
 }
 
-impl Pass<'_> {
+impl Analysis<'_> {
     /// Where a lane may go on behind an instruction; nowhere is known of a jump to an address.
     fn next(&self, pc: usize) -> impl Iterator<Item = usize> + use<> {
         let inst = &self.code[pc];
@@ -159,28 +159,28 @@ impl Pass<'_> {
     }
 
     /// Cycles of a result that stalls can wait for.
-    fn stalls(&self, pc: usize) -> Option<u32> {
+    fn stall_latency(&self, pc: usize) -> Option<u32> {
         match self.latencies[pc] {
-            Latency::Fixed(cycles) if cycles <= LONGEST_STALL => Some(cycles),
+            Latency::Fixed(cycles) if cycles <= MAX_STALL => Some(cycles),
             _ => None,
         }
     }
 
     /// Gives counters to the results and sources that stalls cannot wait for, in the order of the text.
-    fn raise(&self, words: &mut [Control]) {
+    fn assign_barriers(&self, words: &mut [ControlWord]) {
         let mut pending = Pending::default();
         let mut last = 0;
         for (pc, word) in words.iter_mut().enumerate() {
             let decoded = &self.decoded[pc];
             word.wait = pending.wait(decoded);
-            pending = pending.behind(word, decoded);
-            if self.stalls(pc).is_none() && !Places::written(decoded).is_empty() {
-                last = pending.choose(last);
+            pending = pending.after(word, decoded);
+            if self.stall_latency(pc).is_none() && !RegPredSet::written(decoded).is_empty() {
+                last = pending.allocate(last);
                 word.write = Some(last);
                 pending.raise(word, decoded);
             }
             if self.latencies[pc] == Latency::Variable && self.is_overwritten(pc) {
-                last = pending.choose(last);
+                last = pending.allocate(last);
                 word.read = Some(last);
                 pending.raise(word, decoded);
             }
@@ -189,19 +189,22 @@ impl Pass<'_> {
 
     /// Whether a source may be overwritten before anybody has waited for the result.
     fn is_overwritten(&self, producer: usize) -> bool {
-        let sources = Places::read(&self.decoded[producer]).registers();
-        let results = Places::written(&self.decoded[producer]);
+        let sources = RegPredSet::read(&self.decoded[producer]).registers();
+        let results = RegPredSet::written(&self.decoded[producer]);
         let mut seen = vec![false; self.code.len()];
         let mut open: Vec<usize> = self.next(producer).collect();
         while let Some(pc) = open.pop() {
             if std::mem::replace(&mut seen[pc], true) {
                 continue;
             }
-            let (reads, writes) = (Places::read(&self.decoded[pc]), Places::written(&self.decoded[pc]));
-            if results.meets(reads.with(writes)) {
+            let (reads, writes) = (
+                RegPredSet::read(&self.decoded[pc]),
+                RegPredSet::written(&self.decoded[pc]),
+            );
+            if results.intersects(reads.with(writes)) {
                 continue;
             }
-            if sources.meets(writes) || (self.code[pc].op == Opcode::Brx && !sources.is_empty()) {
+            if sources.intersects(writes) || (self.code[pc].op == Opcode::Brx && !sources.is_empty()) {
                 return true;
             }
             open.extend(self.next(pc));
@@ -210,7 +213,7 @@ impl Pass<'_> {
     }
 
     /// The counters that each instruction waits for, whatever the way to it.
-    fn wait(&self, words: &mut [Control]) {
+    fn set_waits(&self, words: &mut [ControlWord]) {
         let mut before = vec![Pending::default(); self.code.len()];
         let mut changed = true;
         while std::mem::take(&mut changed) {
@@ -220,7 +223,7 @@ impl Pass<'_> {
                     true => before[pc].all(),
                     false => before[pc].wait(&self.decoded[pc]),
                 };
-                let behind = before[pc].behind(&words[pc], &self.decoded[pc]);
+                let behind = before[pc].after(&words[pc], &self.decoded[pc]);
                 for next in self.next(pc) {
                     changed |= before[next].join(&behind);
                 }
@@ -229,37 +232,37 @@ impl Pass<'_> {
     }
 
     /// The cycles behind each instruction that its successors need, block by block.
-    fn stall(&self, words: &mut [Control]) {
-        let begins = self.beginnings();
-        let mut clock = Clock::new();
+    fn set_stalls(&self, words: &mut [ControlWord]) {
+        let starts = self.block_starts();
+        let mut timer = BlockTimer::new();
         for pc in 0..self.code.len() {
-            clock.issue(&words[pc], &self.decoded[pc], self.stalls(pc));
-            let need = match begins[pc + 1] {
+            timer.issue(&words[pc], &self.decoded[pc], self.stall_latency(pc));
+            let need = match starts[pc + 1] {
                 true if self.is_end(pc) => 0,
-                true => clock.last(),
-                false => clock.first(&words[pc + 1], &self.decoded[pc + 1], self.stalls(pc + 1)),
+                true => timer.all_ready(),
+                false => timer.first_issue(&words[pc + 1], &self.decoded[pc + 1], self.stall_latency(pc + 1)),
             };
-            let stall = need.saturating_sub(clock.now).max(1);
+            let stall = need.saturating_sub(timer.now).max(1);
             words[pc].stall = stall as u8;
-            words[pc].yields = stall >= YIELDING_STALL;
-            clock.now += stall;
-            if begins[pc + 1] {
-                clock = Clock::new();
+            words[pc].yields = stall >= MIN_YIELD_STALL;
+            timer.now += stall;
+            if starts[pc + 1] {
+                timer = BlockTimer::new();
             }
         }
     }
 
     /// Where blocks begin, the end of the code included.
-    fn beginnings(&self) -> Vec<bool> {
-        let mut begins = vec![false; self.code.len() + 1];
+    fn block_starts(&self) -> Vec<bool> {
+        let mut starts = vec![false; self.code.len() + 1];
         for (pc, inst) in self.code.iter().enumerate() {
-            begins[pc + 1] |= matches!(inst.op, Opcode::Bra | Opcode::Brx) || self.is_end(pc);
+            starts[pc + 1] |= matches!(inst.op, Opcode::Bra | Opcode::Brx) || self.is_end(pc);
             if inst.op == Opcode::Bra {
-                begins[inst.target as usize] = true;
+                starts[inst.target as usize] = true;
             }
         }
-        begins[self.code.len()] = true;
-        begins
+        starts[self.code.len()] = true;
+        starts
     }
 
     /// Whether no lane goes on behind an instruction.
@@ -269,13 +272,13 @@ impl Pass<'_> {
     }
 
     /// A register in the same slot of two neighbours of the arithmetic pipes is read once, if the first does not overwrite it.
-    fn reuse(&self, words: &mut [Control]) {
+    fn set_reuse(&self, words: &mut [ControlWord]) {
         for pc in 1..self.code.len() {
             let (first, second) = (&self.code[pc - 1], &self.code[pc]);
-            let written = Places::written(&self.decoded[pc - 1]);
-            for slot in 0..SLOTS {
+            let written = RegPredSet::written(&self.decoded[pc - 1]);
+            for slot in 0..REUSE_SLOTS {
                 let kept = slot_register(first, slot).filter(|&reg| slot_register(second, slot) == Some(reg));
-                let is_kept = kept.is_some_and(|reg| !written.iter().any(|place| place == usize::from(reg.0)));
+                let is_kept = kept.is_some_and(|reg| !written.iter().any(|item| item == usize::from(reg.0)));
                 words[pc - 1].reuse |= u8::from(is_kept) << slot;
             }
         }
@@ -284,16 +287,16 @@ impl Pass<'_> {
 
 /// The register in a hardware source slot: additions of two floats have their second source in the third one.
 fn slot_register(inst: &Inst, slot: usize) -> Option<Reg> {
-    let row = inst.op.row();
+    let info = inst.op.info();
     let is_addition = matches!(inst.op, Opcode::Fadd | Opcode::Hadd2);
     let source = match slot {
         1 if is_addition => return None,
         2 if is_addition => 1,
         slot => slot,
     };
-    let has_cache = matches!(row.pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && source < row.src.len();
+    let has_cache = matches!(info.pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && source < info.src.len();
     match inst.src[source].source {
-        Source::Reg(reg) if has_cache && !reg.is_zero() && row.src[source].of(&inst.mods) == 1 => Some(reg),
+        Source::Reg(reg) if has_cache && !reg.is_zero() && info.src[source].of(&inst.mods) == 1 => Some(reg),
         _ => None,
     }
 }

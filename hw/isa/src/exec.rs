@@ -52,7 +52,7 @@ mod mufu;
 mod tensor;
 mod warp;
 
-pub(crate) use modifier::is_plain;
+pub(crate) use modifier::is_unmodified;
 
 pub mod access;
 pub mod atomic;
@@ -127,7 +127,7 @@ pub fn predicate_sources(inst: &Inst, file: &[LaneMask; Pred::COUNT]) -> [LaneMa
 }
 
 /// One instruction at work: its sources, modifiers applied.
-struct Step<'a> {
+struct ExecInput<'a> {
     inst: &'a Inst,
     words: &'a [Lanes],
     first_word: [u8; 4],
@@ -136,7 +136,7 @@ struct Step<'a> {
     active: LaneMask,
 }
 
-impl<'a> Step<'a> {
+impl<'a> ExecInput<'a> {
     /// Word `n` of the operand in a slot.
     #[inline]
     fn word(&self, slot: usize, n: usize) -> &'a Lanes {
@@ -170,16 +170,16 @@ impl<'a> Step<'a> {
 /// Of `results`, only what the row defines is written. Memory and control rows have no meaning of this kind and panic.
 pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Operands, results: &mut Results) {
     let (narrow, wide);
-    let words = if decoded.plain {
+    let words = if decoded.unmodified {
         &operands.words[..]
-    } else if decoded.words as usize == inst.op.row().src.len() && decoded.words <= 3 {
+    } else if decoded.source_words as usize == inst.op.info().src.len() && decoded.source_words <= 3 {
         narrow = modifier::apply_narrow(inst, operands);
         &narrow[..]
     } else {
         wide = modifier::apply(inst, decoded, operands);
         &wide[..]
     };
-    let step = &Step {
+    let input = &ExecInput {
         inst,
         words,
         first_word: decoded.first_word,
@@ -187,61 +187,61 @@ pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Oper
         active,
     };
     match inst.op {
-        Opcode::Mov | Opcode::S2r => results.words[0] = *step.a(),
-        Opcode::Sel => moves::sel(step, results),
-        Opcode::Prmt => moves::prmt(step, results),
-        Opcode::P2r => moves::p2r(step, results),
-        Opcode::R2p => moves::r2p(step, results),
+        Opcode::Mov | Opcode::S2r => results.words[0] = *input.a(),
+        Opcode::Sel => moves::sel(input, results),
+        Opcode::Prmt => moves::prmt(input, results),
+        Opcode::P2r => moves::p2r(input, results),
+        Opcode::R2p => moves::r2p(input, results),
 
-        Opcode::Iadd3 => int::iadd3(step, results),
-        Opcode::Lea => int::lea(step, results),
-        Opcode::Lop3 => int::lop3(step, results),
-        Opcode::Imnmx => int::imnmx(step, results),
-        Opcode::Iabs => int::iabs(step, results),
-        Opcode::Popc => int::popc(step, results),
-        Opcode::Flo => int::flo(step, results),
-        Opcode::Brev => int::brev(step, results),
-        Opcode::Plop3 => int::plop3(step, results),
-        Opcode::Shf => shift::shf(step, results),
-        Opcode::Bfe => shift::bfe(step, results),
-        Opcode::Bfi => shift::bfi(step, results),
-        Opcode::Imad => product::imad(step, results),
-        Opcode::ImadWide => product::imad_wide(step, results),
-        Opcode::Idp4a => product::idp4a(step, results),
-        Opcode::Vabsdiff4 => product::vabsdiff4(step, results),
-        Opcode::Isetp => compare::isetp(step, results),
+        Opcode::Iadd3 => int::iadd3(input, results),
+        Opcode::Lea => int::lea(input, results),
+        Opcode::Lop3 => int::lop3(input, results),
+        Opcode::Imnmx => int::imnmx(input, results),
+        Opcode::Iabs => int::iabs(input, results),
+        Opcode::Popc => int::popc(input, results),
+        Opcode::Flo => int::flo(input, results),
+        Opcode::Brev => int::brev(input, results),
+        Opcode::Plop3 => int::plop3(input, results),
+        Opcode::Shf => shift::shf(input, results),
+        Opcode::Bfe => shift::bfe(input, results),
+        Opcode::Bfi => shift::bfi(input, results),
+        Opcode::Imad => product::imad(input, results),
+        Opcode::ImadWide => product::imad_wide(input, results),
+        Opcode::Idp4a => product::idp4a(input, results),
+        Opcode::Vabsdiff4 => product::vabsdiff4(input, results),
+        Opcode::Isetp => compare::isetp(input, results),
 
-        Opcode::Fadd => fp32::fadd(step, results),
-        Opcode::Fmul => fp32::fmul(step, results),
-        Opcode::Ffma => fp32::ffma(step, results),
-        Opcode::Fmnmx => fp32::fmnmx(step, results),
-        Opcode::Fsetp => compare::fsetp(step, results),
-        Opcode::Mufu => mufu::mufu(step, results),
-        Opcode::Fchk => compare::fchk(step, results),
+        Opcode::Fadd => fp32::fadd(input, results),
+        Opcode::Fmul => fp32::fmul(input, results),
+        Opcode::Ffma => fp32::ffma(input, results),
+        Opcode::Fmnmx => fp32::fmnmx(input, results),
+        Opcode::Fsetp => compare::fsetp(input, results),
+        Opcode::Mufu => mufu::mufu(input, results),
+        Opcode::Fchk => compare::fchk(input, results),
 
-        Opcode::Hadd2 | Opcode::Hmul2 | Opcode::Hfma2 => half::arithmetic(step, results),
-        Opcode::Hmnmx2 => half::hmnmx2(step, results),
-        Opcode::Hsetp2 => compare::hsetp2(step, results),
+        Opcode::Hadd2 | Opcode::Hmul2 | Opcode::Hfma2 => half::arithmetic(input, results),
+        Opcode::Hmnmx2 => half::hmnmx2(input, results),
+        Opcode::Hsetp2 => compare::hsetp2(input, results),
 
-        Opcode::Dadd | Opcode::Dmul | Opcode::Dfma => fp64::arithmetic(step, results),
-        Opcode::Dmnmx => fp64::dmnmx(step, results),
-        Opcode::Dsetp => compare::dsetp(step, results),
+        Opcode::Dadd | Opcode::Dmul | Opcode::Dfma => fp64::arithmetic(input, results),
+        Opcode::Dmnmx => fp64::dmnmx(input, results),
+        Opcode::Dsetp => compare::dsetp(input, results),
 
-        Opcode::I2i => convert::i2i(step, results),
-        Opcode::I2f => convert::i2f(step, results),
-        Opcode::F2i => convert::f2i(step, results),
-        Opcode::F2f => convert::f2f(step, results),
-        Opcode::F2fp => convert::f2fp(step, results),
+        Opcode::I2i => convert::i2i(input, results),
+        Opcode::I2f => convert::i2f(input, results),
+        Opcode::F2i => convert::f2i(input, results),
+        Opcode::F2f => convert::f2f(input, results),
+        Opcode::F2fp => convert::f2fp(input, results),
 
-        Opcode::Vote => warp::vote(step, results),
-        Opcode::Match => warp::match_lanes(step, results),
-        Opcode::Redux => warp::redux(step, results),
-        Opcode::Shfl => warp::shfl(step, results),
-        Opcode::Mma => tensor::mma(step, results),
+        Opcode::Vote => warp::vote(input, results),
+        Opcode::Match => warp::match_lanes(input, results),
+        Opcode::Redux => warp::redux(input, results),
+        Opcode::Shfl => warp::shfl(input, results),
+        Opcode::Mma => tensor::mma(input, results),
 
         op => panic!(
             "{} accesses memory or steers the warp: it has no result to compute",
-            op.row().name
+            op.info().name
         ),
     }
 }

@@ -1,9 +1,9 @@
 //! Lanes that part at branches and meet again: where each group of a warp's lanes stands.
 //!
 //! A warp runs one group of lanes at a time. A branch on which its lanes disagree splits the group; the part that does not
-//! branch goes on first, the other is kept. BSSY notes the lanes that will meet at a join, BSYNC holds a group there until the
-//! others have come, left (BREAK) or ended (EXIT). When a group is held, the group kept last goes on; when all of it jumps back, the
-//! group kept longest, so that every lane gets its turn.
+//! branch goes on first, the other is pending. BSSY notes the lanes that will meet at a join, BSYNC holds a group there until the
+//! others have come, left (BREAK) or ended (EXIT). When a group is held, the group pending last goes on; when all of it jumps back, the
+//! group pending longest, so that every lane gets its turn.
 //! This is the convergence of Volta and later (reference rules §5), so it takes no stack discipline from the program.
 //! Lanes of another group that comes to a BSSY whose lanes have not met yet do not meet: they pass its BSYNC, slower and no less right.
 //! That happens where no region was found around a branch, as in functions that call themselves.
@@ -13,25 +13,25 @@
 //! and run on.
 //! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
 //!
-//! Invariants: groups are disjoint; kept, held and running lanes together are the live lanes.
+//! Invariants: groups are disjoint; pending, held and running lanes together are the live lanes.
 
 mod sync;
 
 use crate::lane::{LaneMask, WARP_SIZE};
-use crate::reg::Conv;
+use crate::reg::ConvBarrier;
 
 /// A meeting of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Meeting {
+struct Convergence {
     /// Lanes that are to come.
     members: LaneMask,
     /// Lanes that wait.
     arrived: LaneMask,
 }
 
-impl Meeting {
+impl Convergence {
     /// Whether the lanes that come are all that are to come, so that nobody need wait.
-    fn is_open_to(&self, coming: LaneMask, live: LaneMask) -> bool {
+    fn is_satisfied_by(&self, coming: LaneMask, live: LaneMask) -> bool {
         self.arrived.is_empty() && (self.members & live & !coming).is_empty()
     }
 
@@ -46,13 +46,13 @@ impl Meeting {
 /// ```
 /// use warpwave_isa::flow::Flow;
 /// use warpwave_isa::lane::LaneMask;
-/// use warpwave_isa::reg::Conv;
+/// use warpwave_isa::reg::ConvBarrier;
 /// let mut flow = Flow::new(0, LaneMask::first(4));
-/// flow.bssy(Conv(0)); // 0: BSSY
+/// flow.bssy(ConvBarrier(0)); // 0: BSSY
 /// flow.branch(LaneMask::first(1), 5); // 1: lane 0 goes to 5
 /// assert_eq!((flow.pc(), flow.active().count()), (2, 3));
 /// flow.branch(LaneMask::NONE, 0); // 2: falls through
-/// flow.bsync(Conv(0)); // 3: waits, so lane 0 goes on
+/// flow.bsync(ConvBarrier(0)); // 3: waits, so lane 0 goes on
 /// assert_eq!((flow.pc(), flow.active().count()), (5, 1));
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ pub struct Flow {
     pc: u32,
     active: LaneMask,
     live: LaneMask,
-    n_kept: u32,
+    n_pending: u32,
     barrier: LaneMask,
     /// Where all lanes at the barrier go on, if they came together.
     after_barrier: Option<u32>,
@@ -70,17 +70,17 @@ pub struct Flow {
     /// The lanes of `syncing` that exchange values next.
     exchanging: LaneMask,
     /// The lanes of an exchange that came together from several instructions.
-    split: LaneMask,
-    joins: [Meeting; Conv::COUNT],
-    /// Of use to warps whose lanes have parted alone, so out of the way of the others. Gone when another warp has taken it over.
-    parted: Option<Box<Parted>>,
+    split_exchange: LaneMask,
+    joins: [Convergence; ConvBarrier::COUNT],
+    /// Of use to warps whose lanes have diverged alone, so out of the way of the others. Gone when another warp has taken it over.
+    diverged: Option<Box<Diverged>>,
 }
 
 /// Lanes that do not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Parted {
+struct Diverged {
     /// Groups that could.
-    kept: [(u32, LaneMask); WARP_SIZE],
+    pending: [(u32, LaneMask); WARP_SIZE],
     /// Where each lane that waits goes on.
     resume_at: [u32; WARP_SIZE],
     /// The mask of the WARPSYNC at which each lane of `syncing` waits.
@@ -90,32 +90,32 @@ struct Parted {
 impl Flow {
     /// All of `lanes` at `pc`.
     pub fn new(pc: u32, lanes: LaneMask) -> Self {
-        let nothing = Parted {
-            kept: [(0, LaneMask::NONE); WARP_SIZE],
+        let storage = Diverged {
+            pending: [(0, LaneMask::NONE); WARP_SIZE],
             resume_at: [0; WARP_SIZE],
             sync_mask: [LaneMask::NONE; WARP_SIZE],
         };
-        Self::begun(pc, lanes, Some(Box::new(nothing)))
+        Self::with_storage(pc, lanes, Some(Box::new(storage)))
     }
 
     /// Another warp's begin, in the memory of this one's, which is over.
-    pub fn again(&mut self, pc: u32, lanes: LaneMask) -> Self {
-        Self::begun(pc, lanes, self.parted.take())
+    pub fn restart(&mut self, pc: u32, lanes: LaneMask) -> Self {
+        Self::with_storage(pc, lanes, self.diverged.take())
     }
 
-    fn begun(pc: u32, lanes: LaneMask, parted: Option<Box<Parted>>) -> Self {
+    fn with_storage(pc: u32, lanes: LaneMask, diverged: Option<Box<Diverged>>) -> Self {
         Flow {
             pc,
             active: lanes,
             live: lanes,
-            n_kept: 0,
+            n_pending: 0,
             barrier: LaneMask::NONE,
             after_barrier: None,
             syncing: LaneMask::NONE,
             exchanging: LaneMask::NONE,
-            split: LaneMask::NONE,
-            joins: [Meeting::default(); Conv::COUNT],
-            parted,
+            split_exchange: LaneMask::NONE,
+            joins: [Convergence::default(); ConvBarrier::COUNT],
+            diverged,
         }
     }
 
@@ -157,11 +157,11 @@ impl Flow {
         if rest.is_empty() {
             let is_backward = target <= self.pc;
             self.pc = target;
-            if is_backward && self.n_kept > 0 {
-                self.give_way();
+            if is_backward && self.n_pending > 0 {
+                self.rotate_pending();
             }
         } else if !taken.is_empty() {
-            self.keep(target, taken);
+            self.push_pending(target, taken);
             self.active = rest;
         }
     }
@@ -171,14 +171,14 @@ impl Flow {
         let taken = taken & self.active;
         let stay = self.active & !taken;
         if !stay.is_empty() {
-            self.keep(self.pc + 1, stay);
+            self.push_pending(self.pc + 1, stay);
         }
-        self.keep_each(taken, targets);
-        self.resume_kept();
+        self.push_by_target(taken, targets);
+        self.resume_pending();
     }
 
     /// Notes the running lanes as those that meet at `conv`, unless others are on their way there.
-    pub fn bssy(&mut self, conv: Conv) {
+    pub fn bssy(&mut self, conv: ConvBarrier) {
         let (active, live) = (self.active, self.live);
         let join = &mut self.joins[conv.0 as usize];
         if (join.members & live & !active).is_empty() {
@@ -190,7 +190,7 @@ impl Flow {
     }
 
     /// Holds the running lanes until all members of `conv` have come or gone; those that are none go on.
-    pub fn bsync(&mut self, conv: Conv) {
+    pub fn bsync(&mut self, conv: ConvBarrier) {
         let n = conv.0 as usize;
         let members = self.joins[n].members;
         let coming = self.active & members;
@@ -198,23 +198,23 @@ impl Flow {
             self.pc += 1;
             return;
         }
-        if self.joins[n].is_open_to(coming, self.live) {
+        if self.joins[n].is_satisfied_by(coming, self.live) {
             self.joins[n].members = LaneMask::NONE;
             self.pc += 1;
             return;
         }
         let others = self.active & !members;
         if !others.is_empty() {
-            self.keep(self.pc + 1, others);
+            self.push_pending(self.pc + 1, others);
             self.active = coming;
         }
-        let lanes = self.wait();
+        let lanes = self.suspend();
         self.joins[n].arrived |= lanes;
-        self.settle();
+        self.select_group();
     }
 
     /// The lanes of `leaving` no longer meet at `conv`.
-    pub fn break_from(&mut self, conv: Conv, leaving: LaneMask) {
+    pub fn break_from(&mut self, conv: ConvBarrier, leaving: LaneMask) {
         self.joins[conv.0 as usize].members &= !(leaving & self.active);
         self.pc += 1;
     }
@@ -222,14 +222,14 @@ impl Flow {
     /// Holds the running lanes at a block barrier; true when every live lane is there, so that the warp has arrived.
     pub fn arrive(&mut self) -> bool {
         if self.is_converged() {
-            // The common case: nobody is kept or waits elsewhere, so no lane needs a place of its own.
+            // The common case: nobody is pending or waits elsewhere, so no lane needs a place of its own.
             self.after_barrier = Some(self.pc + 1);
             self.barrier = std::mem::take(&mut self.active);
             return true;
         }
-        let lanes = self.wait();
+        let lanes = self.suspend();
         self.barrier |= lanes;
-        self.settle();
+        self.select_group();
         self.is_at_barrier()
     }
 
@@ -243,7 +243,7 @@ impl Flow {
         let lanes = std::mem::take(&mut self.barrier);
         match self.after_barrier.take() {
             Some(pc) => (self.pc, self.active) = (pc, lanes),
-            None => self.go_on(lanes),
+            None => self.resume(lanes),
         }
     }
 
@@ -255,75 +255,75 @@ impl Flow {
         self.active &= !ending;
         self.pc += 1;
         if self.active.is_empty() {
-            self.settle();
+            self.select_group();
         }
         self.is_at_barrier()
     }
 
-    fn parted(&mut self) -> &mut Parted {
-        self.parted.as_mut().expect("no other warp runs in this one's memory")
+    fn diverged_mut(&mut self) -> &mut Diverged {
+        self.diverged.as_mut().expect("no other warp runs in this one's memory")
     }
 
-    fn waiting(&self) -> &Parted {
-        self.parted.as_ref().expect("no other warp runs in this one's memory")
+    fn diverged(&self) -> &Diverged {
+        self.diverged.as_ref().expect("no other warp runs in this one's memory")
     }
 
-    fn keep(&mut self, pc: u32, lanes: LaneMask) {
-        let n = self.n_kept as usize;
-        self.parted().kept[n] = (pc, lanes);
-        self.n_kept += 1;
+    fn push_pending(&mut self, pc: u32, lanes: LaneMask) {
+        let n = self.n_pending as usize;
+        self.diverged_mut().pending[n] = (pc, lanes);
+        self.n_pending += 1;
     }
 
-    /// The group kept longest runs, and the running one is kept: who spins on a lock must not keep its holder from running.
-    fn give_way(&mut self) {
-        let (spinning, n) = ((self.pc, self.active), self.n_kept as usize);
-        let kept = &mut self.parted().kept[..n];
-        let longest = kept[0];
-        kept.copy_within(1.., 0);
-        kept[n - 1] = spinning;
+    /// The group pending longest runs, and the running one is pending: who spins on a lock must not keep its holder from running.
+    fn rotate_pending(&mut self) {
+        let (spinning, n) = ((self.pc, self.active), self.n_pending as usize);
+        let pending = &mut self.diverged_mut().pending[..n];
+        let longest = pending[0];
+        pending.copy_within(1.., 0);
+        pending[n - 1] = spinning;
         (self.pc, self.active) = longest;
     }
 
     /// Keeps lanes in one group for each place they go to; that of the lowest lane first.
-    fn keep_each(&mut self, lanes: LaneMask, targets: &[u32; WARP_SIZE]) {
+    fn push_by_target(&mut self, lanes: LaneMask, targets: &[u32; WARP_SIZE]) {
         let mut rest = lanes;
         while let Some(lane) = rest.lowest() {
             let target = targets[lane];
             let same = rest.filter(|other| targets[other] == target);
-            self.keep(target, same);
+            self.push_pending(target, same);
             rest &= !same;
         }
     }
 
-    fn resume_kept(&mut self) {
-        self.n_kept -= 1;
-        let n = self.n_kept as usize;
-        (self.pc, self.active) = self.parted().kept[n];
+    fn resume_pending(&mut self) {
+        self.n_pending -= 1;
+        let n = self.n_pending as usize;
+        (self.pc, self.active) = self.diverged_mut().pending[n];
     }
 
     /// Stops the running lanes, which will go on at the next instruction.
-    fn wait(&mut self) -> LaneMask {
+    fn suspend(&mut self) -> LaneMask {
         let (lanes, pc) = (self.active, self.pc);
-        let parted = self.parted();
-        lanes.iter().for_each(|lane| parted.resume_at[lane] = pc + 1);
+        let diverged = self.diverged_mut();
+        lanes.iter().for_each(|lane| diverged.resume_at[lane] = pc + 1);
         std::mem::take(&mut self.active)
     }
 
     /// Lanes that waited run again.
-    fn go_on(&mut self, lanes: LaneMask) {
-        let targets = self.parted().resume_at;
-        self.keep_each(lanes, &targets);
-        self.resume_kept();
+    fn resume(&mut self, lanes: LaneMask) {
+        let targets = self.diverged_mut().resume_at;
+        self.push_by_target(lanes, &targets);
+        self.resume_pending();
     }
 
-    /// Chooses the next group when none runs: a complete meeting, else the group kept last, else the lanes of a join that opens early.
-    fn settle(&mut self) {
+    /// Chooses the next group when none runs: a complete meeting, else the group pending last, else the lanes of a join that opens early.
+    fn select_group(&mut self) {
         if let Some(lanes) = self.complete_join().or_else(|| self.complete_sync()) {
-            self.go_on(lanes);
-        } else if self.n_kept > 0 {
-            self.resume_kept();
-        } else if let Some(lanes) = self.leave_join() {
-            self.go_on(lanes);
+            self.resume(lanes);
+        } else if self.n_pending > 0 {
+            self.resume_pending();
+        } else if let Some(lanes) = self.release_join_early() {
+            self.resume(lanes);
         }
     }
 
@@ -336,7 +336,7 @@ impl Flow {
     }
 
     /// Takes the lanes held at a join that lanes at a WARPSYNC or at the block barrier may wait for. They meet there no more.
-    fn leave_join(&mut self) -> Option<LaneMask> {
+    fn release_join_early(&mut self) -> Option<LaneMask> {
         let mut awaited = match self.barrier.is_empty() {
             true => LaneMask::NONE,
             false => self.live,

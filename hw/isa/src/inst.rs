@@ -1,7 +1,7 @@
 //! One instruction: a row of the table, its guard, operands and modifiers.
 
 use crate::opcode::Opcode;
-use crate::reg::{Conv, Guard, Pred, Reg, Special};
+use crate::reg::{ConvBarrier, Guard, Pred, Reg, Special};
 pub use crate::shape::MmaShape;
 use crate::space::{Access, Space};
 
@@ -311,7 +311,7 @@ pub struct Mods {
 /// One instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Inst {
-    /// Row of the table.
+    /// OpcodeInfo of the table.
     pub op: Opcode,
     /// Lanes in which it takes effect.
     pub guard: Guard,
@@ -328,7 +328,7 @@ pub struct Inst {
     /// Branch target, as an index into the program.
     pub target: u32,
     /// Convergence barrier of BSSY, BSYNC, BREAK.
-    pub conv: Conv,
+    pub conv: ConvBarrier,
     /// Line of the source text (PTX), from 1; 0 where none.
     pub line: u32,
 }
@@ -345,7 +345,7 @@ impl Inst {
             psrc: [Guard::ALWAYS; 2],
             mods: Mods::default(),
             target: 0,
-            conv: Conv(0),
+            conv: ConvBarrier(0),
             line: 0,
         }
     }

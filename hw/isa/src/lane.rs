@@ -66,9 +66,9 @@ impl LaneMask {
     ///
     /// ```
     /// use warpwave_isa::lane::LaneMask;
-    /// assert_eq!([0b1000, 0b1010, 0].map(|lanes| LaneMask(lanes).only()), [Some(3), None, None]);
+    /// assert_eq!([0b1000, 0b1010, 0].map(|lanes| LaneMask(lanes).as_single()), [Some(3), None, None]);
     /// ```
-    pub const fn only(self) -> Option<usize> {
+    pub const fn as_single(self) -> Option<usize> {
         if self.0.is_power_of_two() { self.lowest() } else { None }
     }
 

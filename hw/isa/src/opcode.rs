@@ -52,7 +52,7 @@ pub enum Width {
     /// Operand A of a warp group's product: a fragment of four words, or a descriptor of two where it is in shared memory (`mods.high`).
     GmmaA,
     /// Coordinates of a texture's or surface's place (`mods.count`), and perhaps a layer (`mods.high`); two words at least.
-    Place,
+    TexCoord,
     /// What a bulk copy says of its extent: a size in bytes, or as many coordinates as a tile has (`mods.count`).
     Extent,
 }
@@ -73,7 +73,7 @@ impl Width {
             Width::MmaB => mods.mma.words().1,
             Width::MmaC => mods.mma.words().2,
             Width::Count => mods.count,
-            Width::Place => (mods.count.saturating_add(mods.high.into())).clamp(2, 3),
+            Width::TexCoord => (mods.count.saturating_add(mods.high.into())).clamp(2, 3),
             Width::Extent => mods.count.max(1),
             Width::GmmaA => {
                 if mods.high {
@@ -88,7 +88,7 @@ impl Width {
 
 /// What a row is, apart from its meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct OpcodeInfo {
     /// Name as printed.
     pub name: &'static str,
     /// Pipe that runs it.
@@ -116,10 +116,10 @@ macro_rules! opcodes {
             pub const ALL: &[Opcode] = &[$(Opcode::$op,)+];
 
             /// The row's columns.
-            pub const fn row(self) -> &'static Row {
+            pub const fn info(self) -> &'static OpcodeInfo {
                 use Width::*;
                 match self {
-                    $(Opcode::$op => &Row { name: $name, pipe: Pipe::$pipe, dst: $dst, pdst: $pdst, src: &$src, psrc: $psrc },)+
+                    $(Opcode::$op => &OpcodeInfo { name: $name, pipe: Pipe::$pipe, dst: $dst, pdst: $pdst, src: &$src, psrc: $psrc },)+
                 }
             }
         }
@@ -280,13 +280,13 @@ opcodes! {
     Syncs "SYNCS.PHASECHK" Lsu (Words(0), 1) <- ([Address, Words(1)], 0);
     /// d = the four channels of the image of handle a at coordinates b, of type `from` (F32, or S32: texels), in `count` dimensions, and
     /// in a layer behind them (`high`), as `ty` has them. `lut`: a mix, a channel of the four texels around, or what the image is
-    /// ([`crate::exec::texture::Mode`]). All lanes have one handle.
-    Tex "TEX" Lsu (Words(4), 0) <- ([Words(2), Place], 0);
+    /// ([`crate::exec::texture::FetchMode`]). All lanes have one handle.
+    Tex "TEX" Lsu (Words(4), 0) <- ([Words(2), TexCoord], 0);
     /// d = what lies on the surface of handle a at b: x in bytes, y in rows, z in slices; `count` and `high` as of TEX; `lut` 0, 1, 2:
     /// beyond its edge it traps, clamps, reads zero.
-    Suld "SULD" Lsu (Access, 0) <- ([Words(2), Place], 0);
+    Suld "SULD" Lsu (Access, 0) <- ([Words(2), TexCoord], 0);
     /// Value c to the surface of handle a at b, as SULD.
-    Sust "SUST" Lsu (Words(0), 0) <- ([Words(2), Place, Access], 0);
+    Sust "SUST" Lsu (Words(0), 0) <- ([Words(2), TexCoord, Access], 0);
     /// d = a of the lane that `shfl`, b and the clamp c name; pdst0 = whether that lane was in range.
     Shfl "SHFL" Lsu (Words(1), 1) <- ([Words(1), Words(1), Words(1)], 0);
 

@@ -41,7 +41,7 @@ pub struct Decoded {
     /// Source words in operand order: A's words, then B's, and so on; `words` of them count.
     pub sources: [WordSource; MAX_SOURCE_WORDS],
     /// Source words in use.
-    pub words: u8,
+    pub source_words: u8,
     /// Index of the first word of each operand A, B, C, D.
     pub first_word: [u8; 4],
     /// Result words.
@@ -59,33 +59,33 @@ pub struct Decoded {
     /// Predicates read or written.
     pub pred_touches: u8,
     /// Whether it looks at any predicate, the constant one included, or has a guard. Additions that take no carry look at none.
-    pub predicated: bool,
+    pub reads_preds: bool,
     /// Pipe.
     pub pipe: Pipe,
     /// Whether the sources go into the arithmetic as gathered: none is negated, inverted, made absolute or flushed.
-    pub plain: bool,
+    pub unmodified: bool,
 }
 
 impl Decoded {
     /// Works out the facts of one instruction.
     pub fn of(inst: &Inst) -> Self {
-        let row = inst.op.row();
+        let info = inst.op.info();
         let mut decoded = Decoded {
             sources: [WordSource::Zero; MAX_SOURCE_WORDS],
-            words: 0,
+            source_words: 0,
             first_word: [0; 4],
-            result_words: row.dst.of(&inst.mods),
+            result_words: info.dst.of(&inst.mods),
             uses: RegSet::default(),
             defs: RegSet::default(),
             touches: RegSet::default(),
             pred_uses: 0,
             pred_defs: 0,
             pred_touches: 0,
-            predicated: row.psrc > 0 && !ignores_carry(inst) || inst.guard != Guard::ALWAYS,
-            pipe: row.pipe,
-            plain: exec::is_plain(inst),
+            reads_preds: info.psrc > 0 && !ignores_carry(inst) || inst.guard != Guard::ALWAYS,
+            pipe: info.pipe,
+            unmodified: exec::is_unmodified(inst),
         };
-        for (slot, width) in row.src.iter().enumerate() {
+        for (slot, width) in info.src.iter().enumerate() {
             decoded.add_source(slot, inst.src[slot].source, width.of(&inst.mods));
         }
         decoded.defs.insert(inst.dst, decoded.result_words);
@@ -96,9 +96,9 @@ impl Decoded {
     }
 
     fn add_source(&mut self, slot: usize, source: Source, words: u8) {
-        self.first_word[slot] = self.words;
+        self.first_word[slot] = self.source_words;
         for n in 0..words {
-            self.sources[self.words as usize] = match source {
+            self.sources[self.source_words as usize] = match source {
                 Source::Reg(reg) if reg.is_zero() => WordSource::Zero,
                 Source::Reg(reg) => WordSource::Reg(reg.offset(n)),
                 Source::Imm(bits) => WordSource::Imm((bits >> (32 * n as u32)) as u32),
@@ -108,7 +108,7 @@ impl Decoded {
                 },
                 Source::Special(special) => WordSource::Special(special),
             };
-            self.words += 1;
+            self.source_words += 1;
         }
         if let Source::Reg(reg) = source {
             self.uses.insert(reg, words);
@@ -118,12 +118,12 @@ impl Decoded {
     fn add_predicates(&mut self, inst: &Inst) {
         const VALUES: u8 = (1 << Pred::COUNT) - 1;
         let bit = |pred: Pred| (1u8 << pred.0) & VALUES;
-        let row = inst.op.row();
+        let info = inst.op.info();
         self.pred_uses = bit(inst.guard.pred);
-        for guard in &inst.psrc[..row.psrc as usize] {
+        for guard in &inst.psrc[..info.psrc as usize] {
             self.pred_uses |= bit(guard.pred);
         }
-        for pred in &inst.pdst[..row.pdst as usize] {
+        for pred in &inst.pdst[..info.pdst as usize] {
             self.pred_defs |= bit(*pred);
         }
         match inst.op {
@@ -134,7 +134,7 @@ impl Decoded {
             }
             _ => {}
         }
-        self.predicated |= self.pred_uses != 0;
+        self.reads_preds |= self.pred_uses != 0;
     }
 }
 
@@ -171,7 +171,7 @@ pub struct Variable {
 
 /// What a kernel says of the clusters that it is launched in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ClusterNeed {
+pub enum ClusterRequirement {
     /// Nothing: the launch may ask for clusters or not.
     #[default]
     Any,
@@ -198,7 +198,7 @@ pub struct Assertion {
 
 /// What a launch of a program needs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Needs {
+pub struct Requirements {
     /// General registers per thread.
     pub registers: u32,
     /// Statically declared shared memory, in bytes.
@@ -216,20 +216,20 @@ pub struct Needs {
     /// Largest block that the kernel allows (`.maxntid`), if any.
     pub max_block: Option<[u32; 3]>,
     /// What the kernel says of clusters.
-    pub cluster: ClusterNeed,
+    pub cluster: ClusterRequirement,
 }
 
-impl Needs {
+impl Requirements {
     /// The variable that holds a byte of a space, and how far from its start.
     ///
     /// ```
-    /// use warpwave_isa::program::{Needs, Variable};
+    /// use warpwave_isa::program::{Requirements, Variable};
     /// use warpwave_isa::space::Space;
     /// let tile = Variable { name: "tile".to_owned(), space: Space::Shared, offset: 16, bytes: 64 };
-    /// let needs = Needs { variables: vec![tile], ..Needs::default() };
-    /// let (variable, at) = needs.variable_at(Space::Shared, 20).unwrap();
+    /// let requirements = Requirements { variables: vec![tile], ..Requirements::default() };
+    /// let (variable, at) = requirements.variable_at(Space::Shared, 20).unwrap();
     /// assert_eq!((variable.name.as_str(), at), ("tile", 4));
-    /// assert_eq!(needs.variable_at(Space::Shared, 80), None);
+    /// assert_eq!(requirements.variable_at(Space::Shared, 80), None);
     /// ```
     pub fn variable_at(&self, space: Space, address: u32) -> Option<(&Variable, u32)> {
         let holds = |variable: &&Variable| {
@@ -254,8 +254,8 @@ impl Needs {
 /// ```
 /// use warpwave_isa::inst::Inst;
 /// use warpwave_isa::opcode::Opcode;
-/// use warpwave_isa::program::{Needs, Program};
-/// let program = Program::new("nothing", vec![Inst::new(Opcode::Exit)], Needs::default());
+/// use warpwave_isa::program::{Requirements, Program};
+/// let program = Program::new("nothing", vec![Inst::new(Opcode::Exit)], Requirements::default());
 /// assert_eq!(program.code().len(), 1);
 /// assert!(program.decoded()[0].uses.is_empty());
 /// ```
@@ -264,23 +264,23 @@ pub struct Program {
     name: String,
     code: Vec<Inst>,
     decoded: Vec<Decoded>,
-    needs: Needs,
+    requirements: Requirements,
     sources: Arc<SourceMap>,
-    first: u32,
+    base_index: u32,
     assertions: Vec<Assertion>,
 }
 
 impl Program {
     /// Takes finished code.
-    pub fn new(name: &str, code: Vec<Inst>, needs: Needs) -> Self {
+    pub fn new(name: &str, code: Vec<Inst>, requirements: Requirements) -> Self {
         let decoded = code.iter().map(Decoded::of).collect();
         Program {
             name: name.to_owned(),
             code,
             decoded,
-            needs,
+            requirements,
             sources: Arc::default(),
-            first: 0,
+            base_index: 0,
             assertions: Vec::new(),
         }
     }
@@ -301,15 +301,15 @@ impl Program {
 
     /// The same program, as one of several: its first instruction has this number among those of all.
     #[must_use]
-    pub fn numbered_from(mut self, first: u32) -> Self {
-        self.first = first;
+    pub fn with_base_index(mut self, base_index: u32) -> Self {
+        self.base_index = base_index;
         self
     }
 
     /// The number of its first instruction among those of all programs that may run.
     #[inline]
-    pub fn first(&self) -> u32 {
-        self.first
+    pub fn base_index(&self) -> u32 {
+        self.base_index
     }
 
     /// The kernel's name.
@@ -339,8 +339,8 @@ impl Program {
     }
 
     /// What a launch must provide.
-    pub fn needs(&self) -> &Needs {
-        &self.needs
+    pub fn requirements(&self) -> &Requirements {
+        &self.requirements
     }
 
     /// What the assertion says that an instruction is the end of, by program counter.
@@ -372,7 +372,7 @@ mod tests {
             let (mut extended, mut guarded) = (plain, plain);
             extended.mods.extended = true;
             guarded.guard = Guard::unless(Pred(2));
-            let looks = [plain, extended, guarded].map(|inst| Decoded::of(&inst).predicated);
+            let looks = [plain, extended, guarded].map(|inst| Decoded::of(&inst).reads_preds);
             assert_eq!(looks, [false, true, true], "{op:?}");
         }
     }

@@ -72,7 +72,7 @@ impl RegSet {
 
     /// Whether the two sets share a register.
     #[inline]
-    pub fn meets(&self, other: &RegSet) -> bool {
+    pub fn intersects(&self, other: &RegSet) -> bool {
         (self.0[0] & other.0[0]) | (self.0[1] & other.0[1]) | (self.0[2] & other.0[2]) | (self.0[3] & other.0[3]) != 0
     }
 
@@ -148,14 +148,14 @@ impl fmt::Display for Guard {
 
 /// A convergence barrier: the lanes that will meet again at a join.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Conv(pub u8);
+pub struct ConvBarrier(pub u8);
 
-impl Conv {
+impl ConvBarrier {
     /// Convergence barriers of a warp (Volta and later, jia18).
     pub const COUNT: usize = 16;
 }
 
-impl fmt::Display for Conv {
+impl fmt::Display for ConvBarrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "B{}", self.0)
     }

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A place in a source file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct SourcePos {
     /// Number of the file, as the text gives it.
     pub file: u32,
     /// Line, from 1; 0 says that the code below belongs to no line.
@@ -37,7 +37,7 @@ impl fmt::Display for SourceLine<'_> {
 /// A place, and the call that it was inlined at.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Frame {
-    place: Place,
+    place: SourcePos,
     /// Index into [`SourceMap::frames`].
     caller: Option<u32>,
 }
@@ -45,10 +45,10 @@ struct Frame {
 /// The places of a module's text.
 ///
 /// ```
-/// use warpwave_isa::source::{Place, SourceMap};
-/// let at = |line| Place { file: 1, line, column: 5 };
+/// use warpwave_isa::source::{SourcePos, SourceMap};
+/// let at = |line| SourcePos { file: 1, line, column: 5 };
 /// let mut map = SourceMap::new([(1, "sum.cu".to_owned())]);
-/// map.begin(10);
+/// map.begin_function(10);
 /// map.add(12, at(30), None);
 /// map.add(15, at(7), Some(at(30)));
 /// assert_eq!(map.at(14).unwrap().to_string(), "sum.cu:30:5");
@@ -63,7 +63,7 @@ pub struct SourceMap {
     /// First line of the text for which a frame holds, in ascending order; none where a function begins.
     starts: Vec<(u32, Option<u32>)>,
     /// The frame added last for each place of the function at hand.
-    latest: BTreeMap<Place, u32>,
+    latest: BTreeMap<SourcePos, u32>,
 }
 
 impl SourceMap {
@@ -81,14 +81,14 @@ impl SourceMap {
     }
 
     /// A function begins at this line of the text: places before it say nothing of what follows.
-    pub fn begin(&mut self, text_line: u32) {
+    pub fn begin_function(&mut self, text_line: u32) {
         self.latest.clear();
         self.starts.push((text_line, None));
     }
 
     /// Code from this line of the text on comes from `place`, inlined at `caller`. A caller that was itself added earlier in
     /// the function brings its own callers along.
-    pub fn add(&mut self, text_line: u32, place: Place, caller: Option<Place>) {
+    pub fn add(&mut self, text_line: u32, place: SourcePos, caller: Option<SourcePos>) {
         let caller = caller.map(|place| {
             let outer = self.latest.get(&place).and_then(|&at| self.frames[at as usize].caller);
             self.push(place, outer)
@@ -98,7 +98,7 @@ impl SourceMap {
         self.starts.push((text_line, Some(frame)));
     }
 
-    fn push(&mut self, place: Place, caller: Option<u32>) -> u32 {
+    fn push(&mut self, place: SourcePos, caller: Option<u32>) -> u32 {
         self.frames.push(Frame { place, caller });
         self.frames.len() as u32 - 1
     }
@@ -122,7 +122,7 @@ impl SourceMap {
             .filter_map(|frame| self.named(frame.place))
     }
 
-    fn named(&self, place: Place) -> Option<SourceLine<'_>> {
+    fn named(&self, place: SourcePos) -> Option<SourceLine<'_>> {
         let file = self.files.get(&place.file)?;
         (place.line > 0).then_some(SourceLine {
             file,

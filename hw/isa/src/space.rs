@@ -8,7 +8,7 @@ pub enum Space {
     Global,
     /// A CTA's shared memory, 32-bit addresses from 0.
     Shared,
-    /// The shared memory of any CTA of the cluster, 32-bit addresses: see [`in_window`].
+    /// The shared memory of any CTA of the cluster, 32-bit addresses: see [`split_window`].
     Cluster,
     /// A thread's own memory, 32-bit addresses from 0.
     Local,
@@ -79,12 +79,12 @@ pub const MAX_CLUSTER: u32 = 16;
 /// in, none for the CTA's own window, and the address there.
 ///
 /// ```
-/// use warpwave_isa::space::in_window;
-/// assert_eq!(in_window(0x40), (None, 0x40));
-/// assert_eq!(in_window(0x0300_0040), (Some(2), 0x40));
+/// use warpwave_isa::space::split_window;
+/// assert_eq!(split_window(0x40), (None, 0x40));
+/// assert_eq!(split_window(0x0300_0040), (Some(2), 0x40));
 /// ```
 #[inline]
-pub const fn in_window(address: u64) -> (Option<u32>, u64) {
+pub const fn split_window(address: u64) -> (Option<u32>, u64) {
     match address / WINDOW_BYTES {
         0 => (None, address),
         window => (Some((window - 1) as u32), address % WINDOW_BYTES),

@@ -205,7 +205,7 @@ const SPECIALS: Names<Special> = &[
 /// What of the text depends on the row.
 impl Opcode {
     fn has_result(self) -> bool {
-        self.row().dst != Width::Words(0)
+        self.info().dst != Width::Words(0)
     }
 
     fn is_comparison(self) -> bool {
@@ -333,24 +333,24 @@ fn source(f: &mut Formatter, inst: &Inst, slot: usize) -> fmt::Result {
 
 impl Display for Inst {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let row = self.op.row();
+        let info = self.op.info();
         if self.guard != Guard::ALWAYS {
             write!(f, "@{} ", self.guard)?;
         }
-        f.write_str(row.name)?;
+        f.write_str(info.name)?;
         modifiers(f, self)?;
         let mut between = Separator(" ");
         if self.op.has_result() {
             write!(f, "{}{}", between.next(), self.dst)?;
         }
-        for pred in &self.pdst[..row.pdst as usize] {
+        for pred in &self.pdst[..info.pdst as usize] {
             write!(f, "{}{pred}", between.next())?;
         }
-        for slot in 0..row.src.len() {
+        for slot in 0..info.src.len() {
             f.write_str(between.next())?;
             source(f, self, slot)?;
         }
-        for guard in &self.psrc[..row.psrc as usize] {
+        for guard in &self.psrc[..info.psrc as usize] {
             write!(f, "{}{guard}", between.next())?;
         }
         if self.op == Opcode::Bra {

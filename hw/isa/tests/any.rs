@@ -12,7 +12,7 @@ use warpwave_isa::reg::Reg;
 
 /// Whether the row has a result that is computed, not fetched.
 fn computes(op: Opcode) -> bool {
-    let pipe = op.row().pipe;
+    let pipe = op.info().pipe;
     op == Opcode::Shfl || op != Opcode::Hgmma && !matches!(pipe, Pipe::Lsu | Pipe::Control)
 }
 

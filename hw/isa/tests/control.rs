@@ -3,14 +3,14 @@
 use warpwave_isa::control::{self, Latency};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::opcode::{Opcode, Pipe};
-use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::program::{Program, Requirements};
 
 /// The latencies that the head of `control.txt` names.
 fn latency(inst: &Inst) -> Latency {
-    let row = inst.op.row();
-    match row.pipe {
+    let info = inst.op.info();
+    match info.pipe {
         Pipe::Lsu | Pipe::Sfu => Latency::Variable,
-        _ if row.pdst > 0 && row.dst.of(&inst.mods) == 0 => Latency::Fixed(13),
+        _ if info.pdst > 0 && info.dst.of(&inst.mods) == 0 => Latency::Fixed(13),
         Pipe::Fp64 => Latency::Fixed(8),
         Pipe::Tensor => Latency::Fixed(24),
         Pipe::Fp32 if inst.op == Opcode::Imad => Latency::Fixed(5),
@@ -23,7 +23,7 @@ fn program(lines: &[&str]) -> Program {
         let (_, text) = line.split_once("  ").expect("a word and an instruction");
         text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
     };
-    Program::new("k", lines.iter().map(inst).collect(), Needs::default())
+    Program::new("k", lines.iter().map(inst).collect(), Requirements::default())
 }
 
 #[test]

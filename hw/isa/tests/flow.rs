@@ -2,10 +2,10 @@
 
 use warpwave_isa::flow::Flow;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
-use warpwave_isa::reg::Conv;
+use warpwave_isa::reg::ConvBarrier;
 
-const OUTER: Conv = Conv(0);
-const INNER: Conv = Conv(1);
+const OUTER: ConvBarrier = ConvBarrier(0);
+const INNER: ConvBarrier = ConvBarrier(1);
 
 /// A warp of four lanes at instruction 0.
 fn four_lanes() -> Flow {
@@ -171,7 +171,7 @@ fn warp_in_the_memory_of_one_whose_lanes_had_parted_is_as_new() {
     before.branch(LaneMask(0b0011), 9); // 1: lanes 2 and 3 go on
     before.bsync(OUTER); // 2: they wait, lanes 0 and 1 go on
     stands(&before, 9, 0b0011);
-    let mut flow = before.again(0, LaneMask(0b0111));
+    let mut flow = before.restart(0, LaneMask(0b0111));
     stands(&flow, 0, 0b0111);
     flow.branch(LaneMask(0b0001), 3); // 0: nobody meets at the join of the warp before
     walk_to(&mut flow, 3);

@@ -8,11 +8,11 @@ use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::program::Decoded;
 
 /// Where an element lies: byte from its row or column and its index along k.
-type Place = fn(usize, usize) -> usize;
+type ByteOffset = fn(usize, usize) -> usize;
 
 /// A layout, and the upper word of a descriptor for it with the leading offset in the lower one, less the address.
 struct Layout {
-    place: Place,
+    offset: ByteOffset,
     leading: u64,
     stride: u64,
     mode: u64,
@@ -22,7 +22,7 @@ struct Layout {
 
 /// Lines of 128 bytes along k; line r holds its pieces of 16 bytes in the order p ^ (r mod 8).
 const SWIZZLED_128: Layout = Layout {
-    place: |r, k| r * 128 + (((k / 8) ^ (r % 8)) * 16) + k % 8 * 2,
+    offset: |r, k| r * 128 + (((k / 8) ^ (r % 8)) * 16) + k % 8 * 2,
     leading: 16,
     stride: 1024,
     mode: 1,
@@ -31,7 +31,7 @@ const SWIZZLED_128: Layout = Layout {
 
 /// Lines of 64 bytes along k, two of them in 128 bytes; the pieces of line r in the order p ^ (r / 2 mod 4).
 const SWIZZLED_64: Layout = Layout {
-    place: |r, k| r * 64 + (((k / 8) ^ (r / 2 % 4)) * 16) + k % 8 * 2,
+    offset: |r, k| r * 64 + (((k / 8) ^ (r / 2 % 4)) * 16) + k % 8 * 2,
     leading: 16,
     stride: 512,
     mode: 2,
@@ -40,7 +40,7 @@ const SWIZZLED_64: Layout = Layout {
 
 /// Blocks of 8 by 8, those along k 128 bytes apart, the others 256.
 const PACKED: Layout = Layout {
-    place: |r, k| r / 8 * 256 + k / 8 * 128 + r % 8 * 16 + k % 8 * 2,
+    offset: |r, k| r / 8 * 256 + k / 8 * 128 + r % 8 * 16 + k % 8 * 2,
     leading: 128,
     stride: 256,
     mode: 0,
@@ -49,7 +49,7 @@ const PACKED: Layout = Layout {
 
 /// Lines of 64 columns, one for each k, swizzled as above; eight lines make 1024 bytes.
 const TURNED_128: Layout = Layout {
-    place: |c, k| k * 128 + (((c / 8) ^ (k % 8)) * 16) + c % 8 * 2,
+    offset: |c, k| k * 128 + (((c / 8) ^ (k % 8)) * 16) + c % 8 * 2,
     leading: 2048,
     stride: 1024,
     mode: 1,
@@ -76,8 +76,8 @@ fn check(a: &Layout, b: &Layout, warp: u32, piece: usize, counts: bool) {
     const B: usize = 0x4000;
     let mut shared = vec![0; 0x8000];
     for (x, k) in (0..64).flat_map(|x| (0..16).map(move |k| (x, k))) {
-        put(&mut shared, (a.place)(x, k), element(1, x, k));
-        put(&mut shared, B + (b.place)(x, k), element(2, x, k));
+        put(&mut shared, (a.offset)(x, k), element(1, x, k));
+        put(&mut shared, B + (b.offset)(x, k), element(2, x, k));
     }
     let text = format!(
         "HGMMA.16816F16.HI{}{}.N{piece} R0, R8, R10, R0, PT",
@@ -142,7 +142,7 @@ fn elements_of_other_sizes_lie_where_pairs_of_bytes_do() {
                 _ => (value as f32).to_le_bytes().to_vec(),
             };
             for (x, k) in (0..64).flat_map(|x| (0..depth).map(move |k| (x, k))) {
-                let at = (layout.place)(x, k * bytes / 2) + k * bytes % 2;
+                let at = (layout.offset)(x, k * bytes / 2) + k * bytes % 2;
                 shared[at..at + bytes].copy_from_slice(&code(element(1, x, k)));
                 shared[B + at..B + at + bytes].copy_from_slice(&code(element(2, x, k)));
             }

@@ -2,7 +2,7 @@
 
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
 use warpwave_isa::exec::atomic::atomic;
-use warpwave_isa::exec::special::Place;
+use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::exec::{Operands, guard, predicate_sources};
 use warpwave_isa::inst::{AtomOp, Inst, Ty};
 use warpwave_isa::lane::{LaneMask, Lanes};
@@ -144,14 +144,14 @@ fn guards_and_predicate_sources_read_the_file() {
 
 #[test]
 fn special_registers_of_a_lane_in_a_flat_block() {
-    let place = Place {
+    let context = WarpContext {
         block_size: [48, 2, 1],
         first_thread: 32,
         warp: 5,
         clock: 0x1_0000_0002,
-        ..Place::default()
+        ..WarpContext::default()
     };
-    let tid = |lane| [Special::TidX, Special::TidY, Special::TidZ].map(|special| place.word(special, lane));
+    let tid = |lane| [Special::TidX, Special::TidY, Special::TidZ].map(|special| context.word(special, lane));
     assert_eq!(tid(0), [32, 0, 0]);
     assert_eq!(tid(15), [47, 0, 0]);
     assert_eq!(tid(16), [0, 1, 0]);
@@ -163,18 +163,18 @@ fn special_registers_of_a_lane_in_a_flat_block() {
         Special::LanemaskGe,
     ];
     assert_eq!(
-        masks.map(|mask| place.word(mask, 31)),
+        masks.map(|mask| context.word(mask, 31)),
         [0x8000_0000, 0x7fff_ffff, 0xffff_ffff, 0, 0x8000_0000]
     );
     assert_eq!(
-        masks.map(|mask| place.word(mask, 0)),
+        masks.map(|mask| context.word(mask, 0)),
         [1, 0, 1, 0xffff_fffe, 0xffff_ffff]
     );
     assert_eq!(
-        [Special::ClockLo, Special::ClockHi].map(|half| place.word(half, 3)),
+        [Special::ClockLo, Special::ClockHi].map(|half| context.word(half, 3)),
         [2, 1]
     );
-    assert_eq!(place.lanes(Special::LaneId).0[7], 7);
+    assert_eq!(context.lanes(Special::LaneId).0[7], 7);
 }
 
 #[test]

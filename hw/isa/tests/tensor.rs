@@ -7,7 +7,7 @@ use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::program::Decoded;
 
 /// Where an element of a fragment lies in its matrix, from group, position in the group, and the element's number in the lane.
-type Place = fn(usize, usize, usize) -> (usize, usize);
+type ElementPosition = fn(usize, usize, usize) -> (usize, usize);
 
 /// A shape as the PTX ISA has it.
 struct Shape {
@@ -17,9 +17,9 @@ struct Shape {
     /// Bits of an element of A and B.
     bits: usize,
     /// Elements of A, B and C in a lane, and where they lie: A by row and k, B by k and column, C by row and column.
-    a: (usize, Place),
-    b: (usize, Place),
-    c: (usize, Place),
+    a: (usize, ElementPosition),
+    b: (usize, ElementPosition),
+    c: (usize, ElementPosition),
     encode: fn(i64) -> u64,
     /// Bits of an accumulator, and its encoding.
     sum_bits: usize,
@@ -51,19 +51,19 @@ fn integer(value: i64) -> u64 {
     value as u64
 }
 
-const ACCUMULATORS: (usize, Place) = (4, |g, p, i| (if i < 2 { g } else { g + 8 }, 2 * p + (i & 1)));
+const ACCUMULATORS: (usize, ElementPosition) = (4, |g, p, i| (if i < 2 { g } else { g + 8 }, 2 * p + (i & 1)));
 
 /// Fills the words of an operand, from its first word on, with a fragment of the matrix.
 fn fill(
     operands: &mut Operands,
     first: usize,
     bits: usize,
-    (n, place): (usize, Place),
+    (n, position): (usize, ElementPosition),
     element: impl Fn(usize, usize) -> u64,
 ) {
     for lane in 0..WARP_SIZE {
         for i in 0..n {
-            let (x, y) = place(lane / 4, lane % 4, i);
+            let (x, y) = position(lane / 4, lane % 4, i);
             let value = element(x, y) & (u64::MAX >> (64 - bits));
             let (word, shift) = (first + i * bits / 32, i * bits % 32);
             operands.words[word].0[lane] |= (value << shift) as u32;

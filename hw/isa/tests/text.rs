@@ -4,7 +4,7 @@ mod generate;
 
 use proptest::prelude::*;
 use warpwave_isa::inst::Inst;
-use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::program::{Program, Requirements};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
@@ -77,6 +77,6 @@ fn wrong_text_read_says_what_is_wrong() {
 #[test]
 fn a_program_listed_has_its_indices() {
     let code = ["S2R R0, SR_TID.X", "EXIT"].map(|text| text.parse().unwrap());
-    let program = Program::new("k", code.to_vec(), Needs::default());
+    let program = Program::new("k", code.to_vec(), Requirements::default());
     assert_eq!(program.to_string(), "   0: S2R R0, SR_TID.X\n   1: EXIT\n");
 }

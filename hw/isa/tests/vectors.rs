@@ -54,7 +54,7 @@ fn run(case: &Case) -> Results {
     let mut operands = Operands::default();
     let mut results = Results::default();
     assert_eq!(
-        decoded.words as usize,
+        decoded.source_words as usize,
         case.words.len(),
         "source words of {}",
         case.inst
@@ -162,14 +162,14 @@ fn instructions() -> Vec<Inst> {
 #[test]
 fn every_row_that_computes_has_vectors_or_is_listed_with_its_tests() {
     let tested = instructions();
-    let computes = |op: &&Opcode| !matches!(op.row().pipe, Pipe::Lsu | Pipe::Control) || **op == Opcode::Shfl;
+    let computes = |op: &&Opcode| !matches!(op.info().pipe, Pipe::Lsu | Pipe::Control) || **op == Opcode::Shfl;
     for op in Opcode::ALL.iter().filter(computes) {
         let has_vectors = tested.iter().any(|inst| inst.op == *op);
-        let is_listed = ELSEWHERE.iter().any(|(name, _)| *name == op.row().name);
+        let is_listed = ELSEWHERE.iter().any(|(name, _)| *name == op.info().name);
         assert!(
             has_vectors != is_listed,
             "{}: add vectors for it in generate.py, or name its tests in ELSEWHERE",
-            op.row().name
+            op.info().name
         );
     }
 }

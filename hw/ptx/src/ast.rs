@@ -3,7 +3,7 @@
 //! Names borrow from the text. Every part that a finding may point at carries its [`Span`].
 
 use crate::diag::Span;
-use warpwave_isa::source::Place;
+use warpwave_isa::source::SourcePos;
 
 /// A name and its place.
 #[derive(Clone, Copy, Debug)]
@@ -313,9 +313,9 @@ pub enum Statement<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Loc {
     /// The place.
-    pub at: Place,
+    pub at: SourcePos,
     /// The call that it was inlined at: `, inlined_at 1 18 5`.
-    pub inlined_at: Option<Place>,
+    pub inlined_at: Option<SourcePos>,
     /// The file's index.
     pub span: Span,
 }

@@ -134,7 +134,7 @@ pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
 /// let module = warpwave_ptx::compile(text).unwrap();
 /// let program = module.entries[0].program.as_ref().unwrap();
 /// assert_eq!(program.code().len(), 1);
-/// assert_eq!(program.needs().params[0].bytes, 8);
+/// assert_eq!(program.requirements().params[0].bytes, 8);
 /// ```
 pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
     compile_as(text, false)

@@ -10,7 +10,7 @@ pub(crate) fn map(module: &Module<'_>, lines: &Lines) -> SourceMap {
     let mut map = SourceMap::new(files);
     for function in &module.functions {
         if let Some(block) = &function.body {
-            map.begin(lines.line(function.name.span.start));
+            map.begin_function(lines.line(function.name.span.start));
             add(&mut map, block, lines);
         }
     }

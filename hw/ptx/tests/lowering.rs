@@ -147,7 +147,7 @@ fn module_data_is_placed_filled_and_relocated() {
     assert_eq!(module.globals[0].bytes, [0; 16]);
     assert_eq!(module.globals[0].relocations, [relocation(0, 0), relocation(8, 4)]);
     assert_eq!(module.globals[1].bytes, [7, 0, 0, 0, 0, 0, 0, 0]);
-    let needs = module.entries[0].program.as_ref().unwrap().needs();
+    let needs = module.entries[0].program.as_ref().unwrap().requirements();
     // 20 bytes of `tile`, then the dynamic part at the next multiple of 16.
     assert_eq!(needs.shared_bytes, 32);
     assert_eq!(needs.required_block, Some([32, 2, 1]));

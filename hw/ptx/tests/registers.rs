@@ -33,7 +33,7 @@ fn warps(registers: u32) -> u32 {
 fn allocated(text: &str) -> HashMap<String, u32> {
     let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", findings[0].render("text", text)));
     let entries = module.entries.into_iter();
-    let registers = |entry: warpwave_ptx::Entry| Some((entry.name, entry.program.ok()?.needs().registers));
+    let registers = |entry: warpwave_ptx::Entry| Some((entry.name, entry.program.ok()?.requirements().registers));
     entries.filter_map(registers).collect()
 }
 
@@ -121,13 +121,21 @@ fn more_values_than_registers_allowed_some_live_in_local_memory() {
     let free = reversal("");
     // 24 values and the address.
     assert!(
-        (26..=32).contains(&free.needs().registers),
+        (26..=32).contains(&free.requirements().registers),
         "{}",
-        free.needs().registers
+        free.requirements().registers
     );
-    assert_eq!(free.needs().local_bytes, 0);
+    assert_eq!(free.requirements().local_bytes, 0);
     let tight = reversal(".maxnreg 16");
-    assert!(tight.needs().registers <= 16, "{}", tight.needs().registers);
+    assert!(
+        tight.requirements().registers <= 16,
+        "{}",
+        tight.requirements().registers
+    );
     // At least 24 + 2 - 16 of them go.
-    assert!(tight.needs().local_bytes >= 40, "{}", tight.needs().local_bytes);
+    assert!(
+        tight.requirements().local_bytes >= 40,
+        "{}",
+        tight.requirements().local_bytes
+    );
 }

@@ -70,7 +70,7 @@ fn needs(module: &Module) -> String {
     for Entry { name, program } in &module.entries {
         let _ = match program {
             Ok(program) => {
-                let needs = program.needs();
+                let needs = program.requirements();
                 writeln!(
                     out,
                     "{name:<40} {:>9} {:>12} {:>11} {:>7} {:>13}",

@@ -122,7 +122,7 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
 
 /// The named memory of a state space.
 fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -> Vec<Region> {
-    let needs = bench.programs()[launch].needs();
+    let needs = bench.programs()[launch].requirements();
     let dynamic = scenario.launches[launch].dynamic_shared_bytes;
     let region = |name: &str, first: u32, bytes: u32| Region {
         name: name.to_owned(),

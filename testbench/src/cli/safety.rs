@@ -81,7 +81,7 @@ fn cases(n: u64) -> String {
 }
 
 fn word(program: &Program, address: u32) -> String {
-    match program.needs().variable_at(Space::Shared, address) {
+    match program.requirements().variable_at(Space::Shared, address) {
         Some((variable, 0)) => format!("the word at {address:#x} of shared memory (`{}`)", variable.name),
         Some((variable, at)) => format!("the word at {address:#x} of shared memory (`{}` + {at})", variable.name),
         None => format!("the word at {address:#x} of shared memory"),

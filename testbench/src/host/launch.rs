@@ -8,7 +8,7 @@ use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
 use warpwave_isa::exec::bulk::TensorMap;
 use warpwave_isa::exec::texture::Texture;
-use warpwave_isa::program::{ClusterNeed, Needs, Program};
+use warpwave_isa::program::{ClusterRequirement, Program, Requirements};
 use warpwave_isa::space::bank0;
 use warpwave_ptx::Module;
 
@@ -34,7 +34,7 @@ pub fn grid(
     config: &GpuConfig,
 ) -> Result<Grid, HostError> {
     let program = entry(launch, module)?;
-    let needs = program.needs();
+    let needs = program.requirements();
     check_sizes(launch, &program)?;
     let shared_bytes = needs.shared_bytes.saturating_add(launch.dynamic_shared_bytes);
     let threads = launch.block.iter().product();
@@ -88,7 +88,7 @@ fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
     entry
         .program
         .as_ref()
-        .map(|program| Arc::new(program.clone().numbered_from(first)))
+        .map(|program| Arc::new(program.clone().with_base_index(first)))
         .map_err(unsupported)
 }
 
@@ -112,11 +112,11 @@ fn check_sizes(launch: &Launch, program: &Program) -> Result<(), HostError> {
             }
         }
     }
-    check_block(launch, program.name(), program.needs())
+    check_block(launch, program.name(), program.requirements())
 }
 
 /// Checks the block size against `.reqntid` (exact) and `.maxntid` (bound).
-fn check_block(launch: &Launch, entry: &str, needs: &Needs) -> Result<(), HostError> {
+fn check_block(launch: &Launch, entry: &str, needs: &Requirements) -> Result<(), HostError> {
     let demand = |want, exact| HostError::BlockSize {
         entry: entry.to_owned(),
         found: launch.block,
@@ -133,11 +133,11 @@ fn check_block(launch: &Launch, entry: &str, needs: &Needs) -> Result<(), HostEr
 
 /// CTAs of a cluster, from the launch or the kernel.
 fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) -> Result<[u32; 3], ClusterFault> {
-    let cluster = match (launch.cluster, program.needs().cluster) {
-        (None, ClusterNeed::Any) => [1; 3],
-        (None, ClusterNeed::Explicit) => return Err(ClusterFault::NotSaid),
-        (None, ClusterNeed::Exact(want)) => want,
-        (Some(found), ClusterNeed::Exact(want)) if found != want => {
+    let cluster = match (launch.cluster, program.requirements().cluster) {
+        (None, ClusterRequirement::Any) => [1; 3],
+        (None, ClusterRequirement::Explicit) => return Err(ClusterFault::NotSaid),
+        (None, ClusterRequirement::Exact(want)) => want,
+        (Some(found), ClusterRequirement::Exact(want)) if found != want => {
             return Err(ClusterFault::NotAsCompiled { found, want });
         }
         (Some(found), _) => found,
@@ -168,7 +168,7 @@ fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) 
 
 /// Constant bank 0: block and grid sizes, then the arguments at the offsets of their parameters.
 fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec<u32>, HostError> {
-    let params = &program.needs().params;
+    let params = &program.requirements().params;
     if params.len() != launch.args.len() {
         return Err(HostError::ArgumentCount {
             entry: program.name().to_owned(),

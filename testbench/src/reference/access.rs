@@ -10,7 +10,9 @@ use warpwave_isa::inst::{AtomOp, Inst};
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Decoded;
-use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES, in_window};
+use warpwave_isa::space::{
+    Access, LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES, split_window,
+};
 
 use super::cta::Cta;
 use super::memory::Memory;
@@ -263,7 +265,7 @@ impl Lsu<'_, '_> {
                 self.cta.shared[own].get_mut(at..at.checked_add(n)?)
             }
             Space::Cluster => {
-                let (rank, at) = in_window(at);
+                let (rank, at) = split_window(at);
                 let rank = rank.map_or(self.cta.rank, |rank| rank as usize);
                 let at = at as usize;
                 self.cta.shared.get_mut(rank)?.get_mut(at..at + n)

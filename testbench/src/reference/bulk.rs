@@ -1,7 +1,7 @@
 //! Bulk copies of the reference: done at once, and then their mbarrier knows.
 
 use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
-use warpwave_isa::exec::bulk::{MAP_BYTES, Piece, TensorMap, run, swizzled};
+use warpwave_isa::exec::bulk::{MAP_BYTES, Piece, TensorMap, split_run, swizzled};
 use warpwave_isa::exec::mbarrier;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::space::{PARAM_WINDOW, Space};
@@ -25,7 +25,7 @@ impl Lsu<'_, '_> {
                 self.check_alignment(lane, space, address, 16)?;
                 self.inside(lane, space, address, bytes as usize)?;
             }
-            run(Some(global), shared, bytes, &mut |piece| pieces.push(piece));
+            split_run(Some(global), shared, bytes, &mut |piece| pieces.push(piece));
             (bytes, 0)
         } else {
             let Some(map) = map(self.cta.grid, global) else {

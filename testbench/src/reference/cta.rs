@@ -1,7 +1,7 @@
 //! A CTA of the reference: its warps by turns, its shared memory, its barriers.
 
 use warpwave_components::proto::launch::Grid;
-use warpwave_isa::barrier::BARRIERS;
+use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 use super::memory::Memory;
 use super::warp::Warp;
@@ -43,7 +43,7 @@ pub(super) struct Cta<'a> {
     pub warps: Vec<Warp>,
     /// Who looks at every access to shared memory, if anybody.
     pub watch: Option<Box<Watch>>,
-    barriers: [Barrier; BARRIERS],
+    barriers: [Barrier; BLOCK_BARRIERS],
 }
 
 impl<'a> Cta<'a> {
@@ -57,7 +57,7 @@ impl<'a> Cta<'a> {
             shared: Vec::new(),
             warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
             watch: checks.map(|checks| Box::new(Watch::new(checks, position, grid.block, grid.shared_bytes))),
-            barriers: [Barrier::default(); BARRIERS],
+            barriers: [Barrier::default(); BLOCK_BARRIERS],
         }
     }
 

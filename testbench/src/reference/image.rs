@@ -3,7 +3,9 @@
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::Results;
 use warpwave_isa::exec::access::{load_words, store_bytes};
-use warpwave_isa::exec::texture::{MAX_TEXELS, Mode, Outside, Place, Texture, sampled, surface_address, texels};
+use warpwave_isa::exec::texture::{
+    BoundaryMode, FetchMode, MAX_TEXELS, TexCoord, Texture, fetch_result, surface_address, texels,
+};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
@@ -18,7 +20,7 @@ impl Lsu<'_, '_> {
         let Some(image) = self.cta.grid.textures.get(index).copied() else {
             return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Global, handle, 0));
         };
-        let at = Place::of(&self.inst.mods, |n| self.word(1, n, lane));
+        let at = TexCoord::of(&self.inst.mods, |n| self.word(1, n, lane));
         match self.inst.op {
             Opcode::Tex => self.sample(lane, &image, &at, results),
             _ => self.on_surface(lane, &image, &at, results),
@@ -26,9 +28,9 @@ impl Lsu<'_, '_> {
         .map_or_else(|kind| Err(self.trap(lane, kind, Space::Global, at.at[0].into(), 0)), Ok)
     }
 
-    fn sample(&mut self, lane: usize, image: &Texture, at: &Place, results: &mut Results) -> Result<(), TrapKind> {
+    fn sample(&mut self, lane: usize, image: &Texture, at: &TexCoord, results: &mut Results) -> Result<(), TrapKind> {
         let mods = self.inst.mods;
-        let mode = Mode::of(mods.lut);
+        let mode = FetchMode::of(mods.lut);
         let (found, n) = texels(image, at, mods.from != Ty::F32, mode);
         let mut bytes = [[0; 16]; MAX_TEXELS];
         let size = image.texel_bytes() as usize;
@@ -38,17 +40,23 @@ impl Lsu<'_, '_> {
                 bytes[..size].copy_from_slice(read);
             }
         }
-        let words = sampled(image, &found[..n], &bytes[..n], mods.ty == Ty::F32, mode);
+        let words = fetch_result(image, &found[..n], &bytes[..n], mods.ty == Ty::F32, mode);
         for (result, word) in results.words.iter_mut().zip(words) {
             result.0[lane] = word;
         }
         Ok(())
     }
 
-    fn on_surface(&mut self, lane: usize, image: &Texture, at: &Place, results: &mut Results) -> Result<(), TrapKind> {
+    fn on_surface(
+        &mut self,
+        lane: usize,
+        image: &Texture,
+        at: &TexCoord,
+        results: &mut Results,
+    ) -> Result<(), TrapKind> {
         let access = self.inst.mods.access;
         let n = access.total() as usize;
-        let address = surface_address(image, at, access.total(), Outside::of(self.inst.mods.lut));
+        let address = surface_address(image, at, access.total(), BoundaryMode::of(self.inst.mods.lut));
         let address = address.map_err(|_| TrapKind::OutOfBounds)?;
         if address.is_some_and(|address| !address.is_multiple_of(n as u64)) {
             return Err(TrapKind::Misaligned);

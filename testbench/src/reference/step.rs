@@ -94,7 +94,7 @@ fn control(
         Opcode::Bar | Opcode::BarRed if !lanes.is_empty() => {
             let (number, threads) = (uniform(0), uniform(1));
             let passes = inst.mods.count == 1;
-            if !barrier::exists(number, threads, passes) {
+            if !barrier::is_valid(number, threads, passes) {
                 return Err(trap(cta, warp, inst, lanes, TrapKind::Barrier));
             }
             bar(cta, warp, inst, number as usize, threads, lanes & operands.preds[0]);

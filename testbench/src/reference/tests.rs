@@ -6,7 +6,7 @@ use warpwave_components::proto::launch::TrapKind;
 use warpwave_components::storage::Storage;
 use warpwave_isa::inst::{AtomOp, Cmp, Inst, Operand, Source, Ty};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::program::{Needs, Program};
+use warpwave_isa::program::{Program, Requirements};
 use warpwave_isa::reg::{Guard, Pred, Reg, Special};
 use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space, bank0};
 
@@ -99,9 +99,9 @@ fn run_on(code: Vec<Inst>, grid: u32, block: u32, buffer: &[u32]) -> (Result<u64
     storage.write(address, &bytes);
     let mut bank = vec![0; usize::from(bank0::PARAMS) / 4];
     bank.extend([address as u32, (address >> 32) as u32]);
-    let needs = Needs {
+    let needs = Requirements {
         local_bytes: 16,
-        ..Needs::default()
+        ..Requirements::default()
     };
     let grid = Grid {
         id: 0,

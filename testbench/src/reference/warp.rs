@@ -1,7 +1,7 @@
 //! A warp of the reference: its lanes' registers, predicates, local memory, and where they stand.
 
 use warpwave_components::proto::launch::Grid;
-use warpwave_isa::exec::special::Place;
+use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::exec::{self, Operands, Results};
 use warpwave_isa::flow::Flow;
 use warpwave_isa::inst::Inst;
@@ -24,7 +24,7 @@ pub(super) struct ClusterState {
 /// A warp.
 pub(super) struct Warp {
     pub flow: Flow,
-    pub place: Place,
+    pub place: WarpContext,
     /// Block barrier at which every live lane waits, if they do.
     pub waits_at: Option<usize>,
     /// Number and threads of the barrier to which lanes of it came last.
@@ -44,10 +44,10 @@ impl Warp {
     /// Warp `index` of the CTA at `cta`, before its first instruction.
     pub fn new(grid: &Grid, cta: [u32; 3], index: u32) -> Self {
         let first_thread = index * WARP_SIZE as u32;
-        let needs = grid.program.needs();
+        let needs = grid.program.requirements();
         Warp {
             flow: Flow::new(0, LaneMask::first(grid.threads() - first_thread)),
-            place: Place {
+            place: WarpContext {
                 block_size: grid.block,
                 first_thread,
                 cta,
@@ -58,7 +58,7 @@ impl Warp {
                 cluster: grid.cluster,
                 dynamic_shared_bytes: grid.dynamic_shared_bytes,
                 total_shared_bytes: grid.shared_bytes,
-                ..Place::default()
+                ..WarpContext::default()
             },
             waits_at: None,
             last_barrier: None,
@@ -86,7 +86,7 @@ impl Warp {
         for (word, source) in operands
             .words
             .iter_mut()
-            .zip(&decoded.sources[..decoded.words as usize])
+            .zip(&decoded.sources[..decoded.source_words as usize])
         {
             *word = match *source {
                 WordSource::Zero => Lanes::ZERO,
@@ -113,7 +113,7 @@ impl Warp {
             }
             return;
         }
-        for (pred, &value) in inst.pdst[..inst.op.row().pdst as usize].iter().zip(&results.preds) {
+        for (pred, &value) in inst.pdst[..inst.op.info().pdst as usize].iter().zip(&results.preds) {
             if !pred.is_true() {
                 let pred = &mut self.preds[pred.0 as usize];
                 *pred = (*pred & !lanes) | (value & lanes);

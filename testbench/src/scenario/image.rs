@@ -34,9 +34,9 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
         return Err(not("its number of rows must be a multiple of its layers"));
     }
     let size = |size: u64| u32::try_from(size).map_err(|_| not("each of its sizes must fit 32 bits"));
-    let unit = image.read == Read::Normalized;
-    let linear = image.filter == Filter::Linear;
-    if linear && !unit && !matches!(channel, Ty::F16 | Ty::F32) {
+    let normalized_values = image.read == Read::Normalized;
+    let linear_filter = image.filter == Filter::Linear;
+    if linear_filter && !normalized_values && !matches!(channel, Ty::F16 | Ty::F32) {
         return Err(not("filter = \"linear\" on integers needs read = \"normalized\""));
     }
     Ok(Image {
@@ -48,15 +48,15 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
             depth: image.layers.max(1),
             channel,
             channels,
-            address: match image.address {
+            address_mode: match image.address {
                 Address::Clamp => AddressMode::Clamp,
                 Address::Wrap => AddressMode::Wrap,
                 Address::Mirror => AddressMode::Mirror,
                 Address::Border => AddressMode::Border,
             },
-            normalized: image.normalized,
-            linear,
-            unit,
+            normalized_coords: image.normalized,
+            linear_filter,
+            normalized_values,
         },
     })
 }

@@ -143,8 +143,8 @@ fn texture_takes_its_sizes_from_its_buffer() {
         (texture.width, texture.height, texture.depth, texture.channels),
         (5, 3, 1, 4)
     );
-    assert_eq!((texture.channel, texture.address), (Ty::U8, AddressMode::Wrap));
-    assert!(texture.normalized && texture.unit && !texture.linear);
+    assert_eq!((texture.channel, texture.address_mode), (Ty::U8, AddressMode::Wrap));
+    assert!(texture.normalized_coords && texture.normalized_values && !texture.linear_filter);
     let layers = load(&text("[6, 5]", ", layers = 3"), &[]).unwrap();
     let [Arg::Image(Image { texture, .. })] = &layers.launches[0].args[..] else {
         panic!("an image of the only buffer")

@@ -33,7 +33,7 @@ pub fn results(what: &str, text: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
         cluster: [1; 3],
         shared_bytes: 0,
         dynamic_shared_bytes: 0,
-        registers: program.needs().registers,
+        registers: program.requirements().registers,
         allocations: storage.allocations(),
         textures: Vec::new(),
         local_base: 0,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 use warpwave_components::sm::timing;
-use warpwave_isa::control::{Control, Latency};
+use warpwave_isa::control::{ControlWord, Latency};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::Guard;
@@ -17,7 +17,7 @@ use crate::texts;
 /// A program with its control words.
 struct Listing<'p> {
     program: &'p Program,
-    words: Vec<Control>,
+    words: Vec<ControlWord>,
     latencies: Vec<Latency>,
 }
 
@@ -89,7 +89,8 @@ impl<'p> Listing<'p> {
         if result.defs.is_empty() && result.pred_defs == 0 {
             return None;
         }
-        let touches = |registers: &RegSet, preds: u8| registers.meets(&result.defs) || preds & result.pred_defs != 0;
+        let touches =
+            |registers: &RegSet, preds: u8| registers.intersects(&result.defs) || preds & result.pred_defs != 0;
         let write = self.words[producer].write;
         self.walk(producer, |pc, cycles| {
             let user = self.decoded(pc);
@@ -118,12 +119,12 @@ impl<'p> Listing<'p> {
         if self.latencies[reader] != Latency::Variable || sources.is_empty() {
             return None;
         }
-        let Control { read, write, .. } = self.words[reader];
+        let ControlWord { read, write, .. } = self.words[reader];
         self.walk(reader, |pc, cycles| {
             let waits = self.waits(pc, read, cycles).or_else(|| self.waits(pc, write, cycles));
             match waits {
                 Some(step) => step,
-                None if self.decoded(pc).defs.meets(&sources) => Step::Fault,
+                None if self.decoded(pc).defs.intersects(&sources) => Step::Fault,
                 None => Step::UnderWay,
             }
         })

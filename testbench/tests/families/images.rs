@@ -16,10 +16,10 @@ fn image(width: u32, height: u32, channels: u8, channel: Ty) -> Texture {
         depth: 1,
         channel,
         channels,
-        address: AddressMode::Clamp,
-        normalized: false,
-        linear: false,
-        unit: false,
+        address_mode: AddressMode::Clamp,
+        normalized_coords: false,
+        linear_filter: false,
+        normalized_values: false,
     }
 }
 
@@ -99,9 +99,9 @@ fn filtered_image_turned_mixes_the_four_texels_around_each_point() {
             }
         }
         let texture = Texture {
-            address,
-            normalized: true,
-            linear: true,
+            address_mode: address,
+            normalized_coords: true,
+            linear_filter: true,
             ..image(width as u32, height as u32, 4, Ty::F32)
         };
         let kernel = Kernel::of(NVCC).entry("tex_rotate2d").block([16, 16, 1]);
@@ -149,7 +149,7 @@ fn bytes_as_numbers_and_places_beyond_the_edge() {
         })
         .collect();
     let texture = Texture {
-        unit: true,
+        normalized_values: true,
         ..image(12, 1, 1, Ty::U8)
     };
     Kernel::of(text)

@@ -38,10 +38,10 @@ const IMAGE: Texture = Texture {
     depth: 70,
     channel: Ty::U8,
     channels: 1,
-    address: AddressMode::Clamp,
-    normalized: false,
-    linear: false,
-    unit: false,
+    address_mode: AddressMode::Clamp,
+    normalized_coords: false,
+    linear_filter: false,
+    normalized_values: false,
 };
 
 /// A kernel of one form. Registers hold small numbers, and `%d1` the address of a buffer. The kernel stores its registers into the

@@ -18,10 +18,10 @@ fn image() -> Texture {
         depth,
         channel: Ty::F32,
         channels: 1,
-        address: AddressMode::Clamp,
-        normalized: false,
-        linear: false,
-        unit: false,
+        address_mode: AddressMode::Clamp,
+        normalized_coords: false,
+        linear_filter: false,
+        normalized_values: false,
     }
 }
 
@@ -86,7 +86,7 @@ fn points_in_space_are_the_texels_there_or_a_mix_of_eight() {
         [clamped(place.map(|at| at.floor() as i64)), 0.0, 0.0, 1.0]
     });
     let linear = Texture {
-        linear: true,
+        linear_filter: true,
         ..image()
     };
     let mixed = |[x, y, z]: [f32; 3]| {
@@ -116,7 +116,7 @@ fn layers_are_images_of_their_own() {
     let line =
         format!("{to_layer}tex.grad.a1d.v4.f32.f32 {{%z0, %z1, %z2, %z3}}, [%h, {{%a2, %a0}}], {{%a0}}, {{%a0}};");
     let linear = Texture {
-        linear: true,
+        linear_filter: true,
         ..image()
     };
     check(linear, &line, |[x, _, z]| {
@@ -159,7 +159,7 @@ fn queries_say_what_the_image_is() {
         ("suq.height", 4),
     ];
     let linear = Texture {
-        linear: true,
+        linear_filter: true,
         ..image()
     };
     for (query, expected) in queries {

@@ -1,6 +1,6 @@
 //! The address generation unit: where each lane's access lies, and whether it may.
 
-use warpwave_isa::exec::access::{addresses_into, copy_destinations, narrow};
+use warpwave_isa::exec::access::{addresses_into, copy_destinations, narrow_addresses};
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES};
@@ -98,7 +98,7 @@ pub fn generate_shared(warp_inst: &mut WarpInst) -> Option<Box<Trap>> {
     }
     let base = &warp_inst.operands.words[0];
     // Lanes that do not take part mostly have such addresses too.
-    let greatest = narrow(base, offset, &mut warp_inst.addresses);
+    let greatest = narrow_addresses(base, offset, &mut warp_inst.addresses);
     if greatest & (bytes - 1) == 0 && u64::from(greatest) + u64::from(bytes) <= own {
         return None;
     }
@@ -213,7 +213,7 @@ fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) ->
         (end > u64::from(size)).then(|| first_beyond(at, lanes, bytes, size))?
     };
     let shared = beyond(warp_inst.shared_lanes, warp_inst.grid.shared_bytes);
-    let local = beyond(warp_inst.local_lanes, warp_inst.grid.program.needs().local_bytes);
+    let local = beyond(warp_inst.local_lanes, warp_inst.grid.program.requirements().local_bytes);
     let far = remote
         .iter()
         .find(|&lane| !cluster::holds(&warp_inst.grid, at[lane], bytes));
@@ -228,7 +228,7 @@ fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) ->
 /// Leaves the lanes of a prefetch whose address is in local or device memory: shared memory has no cache, and a prefetch of nothing
 /// does nothing.
 fn keep_lanes_in_memory(warp_inst: &mut WarpInst, remote: LaneMask) {
-    let local_bytes = u64::from(warp_inst.grid.program.needs().local_bytes);
+    let local_bytes = u64::from(warp_inst.grid.program.requirements().local_bytes);
     let is_there = |&lane: &usize| match warp_inst.local_lanes.contains(lane) {
         true => warp_inst.addresses[lane] < local_bytes,
         false => contains(&warp_inst.grid.allocations, warp_inst.addresses[lane], 1),
@@ -305,7 +305,7 @@ fn fault(warp_inst: &WarpInst, remote: LaneMask, kind: TrapKind, lane: usize, by
 
 /// Local memory lies word by word: the same word of a warp's 32 lanes fills one line, so equal offsets coalesce.
 fn place_local(warp_inst: &mut WarpInst, slot: u64) {
-    let words = u64::from(warp_inst.grid.program.needs().local_bytes.div_ceil(4));
+    let words = u64::from(warp_inst.grid.program.requirements().local_bytes.div_ceil(4));
     let base = warp_inst.grid.local_base + slot * words * LINE as u64;
     for lane in warp_inst.local_lanes.iter() {
         let offset = warp_inst.addresses[lane];

@@ -1,7 +1,7 @@
 //! Addresses in the shared memory of a cluster's other CTAs: whose they are, whether they may be, and where they lead.
 
 use warpwave_isa::exec::special::cluster_rank;
-use warpwave_isa::space::in_window;
+use warpwave_isa::space::split_window;
 
 use crate::proto::cluster::{ClusterPlaced, ClusterPlacement, remote_address};
 use crate::proto::launch::Grid;
@@ -41,7 +41,7 @@ impl Clusters {
         let placement = self.placement[slot as usize]
             .as_ref()
             .expect("a CTA of a cluster was placed before its warps began");
-        let (rank, offset) = in_window(address);
+        let (rank, offset) = split_window(address);
         let cta = placement[rank.expect("a CTA's own window is not another's") as usize];
         remote_address(cta.sm, u64::from(cta.slot) * u64::from(bytes) + offset)
     }
@@ -50,13 +50,13 @@ impl Clusters {
 /// The address in the warp's own CTA, if a cluster address is there.
 #[inline]
 pub fn own_address(warp_inst: &WarpInst, address: u64) -> Option<u64> {
-    let (rank, offset) = in_window(address);
+    let (rank, offset) = split_window(address);
     let is_own = rank.is_none_or(|rank| rank == cluster_rank(warp_inst.block, warp_inst.grid.cluster));
     is_own.then_some(offset)
 }
 
 /// Whether a cluster address is that of so many bytes of a CTA of the cluster.
 pub fn holds(grid: &Grid, address: u64, bytes: u32) -> bool {
-    let (rank, offset) = in_window(address);
+    let (rank, offset) = split_window(address);
     rank.is_none_or(|rank| rank < grid.cluster_ctas()) && offset + u64::from(bytes) <= u64::from(grid.shared_bytes)
 }

@@ -122,7 +122,7 @@ fn store_halves(packet: &mut Packet, warp_inst: &WarpInst, halves: Halves) {
 fn store_words_of<const N: usize>(packet: &mut Packet, warp_inst: &WarpInst, first: u8, lanes: LaneMask) {
     let words = &warp_inst.operands.words[usize::from(first)..][..N / 4];
     let (places, addresses) = (packet.bytes.as_chunks_mut::<N>().0, &warp_inst.addresses);
-    if let Some(lane) = lanes.only() {
+    if let Some(lane) = lanes.as_single() {
         let n = addresses[lane] as usize % LINE / N;
         for (bytes, word) in places[n].as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.0[lane].to_le_bytes();

@@ -50,7 +50,7 @@ enum Wanted {
 pub struct Halves([Half; 2]);
 
 impl Halves {
-    /// By addresses of one word, as [`narrow`](warpwave_isa::exec::access::narrow) makes them; nothing if the access is another.
+    /// By addresses of one word, as [`narrow_addresses`](warpwave_isa::exec::access::narrow_addresses) makes them; nothing if the access is another.
     #[inline]
     pub fn narrow(base: &Lanes, offset: i32, lanes: LaneMask) -> Option<Self> {
         let place = |lane: usize| base.0[lane].wrapping_add(offset as u32) as usize;

@@ -5,7 +5,9 @@
 //! A warp's lanes use one handle; a surface access is a load or store at the place that the lanes name.
 
 use warpwave_isa::exec::access::load_words;
-use warpwave_isa::exec::texture::{MAX_TEXELS, Mode, Outside, Place, Texel, Texture, sampled, surface_address, texels};
+use warpwave_isa::exec::texture::{
+    BoundaryMode, FetchMode, MAX_TEXELS, TexCoord, Texel, Texture, fetch_result, surface_address, texels,
+};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
@@ -51,12 +53,13 @@ fn want(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetch) -> Optio
     let first = warp_inst.decoded().first_word[1] as usize;
     let bytes = inst.mods.access.total();
     for lane in warp_inst.lanes.iter() {
-        let at = Place::of(&inst.mods, |n| warp_inst.operands.words[first + n].0[lane]);
+        let at = TexCoord::of(&inst.mods, |n| warp_inst.operands.words[first + n].0[lane]);
         if inst.op == Opcode::Tex {
-            (fetch.texels[lane], fetch.n) = texels(texture, &at, inst.mods.from != Ty::F32, Mode::of(inst.mods.lut));
+            (fetch.texels[lane], fetch.n) =
+                texels(texture, &at, inst.mods.from != Ty::F32, FetchMode::of(inst.mods.lut));
             continue;
         }
-        let Ok(address) = surface_address(texture, &at, bytes, Outside::of(inst.mods.lut)) else {
+        let Ok(address) = surface_address(texture, &at, bytes, BoundaryMode::of(inst.mods.lut)) else {
             return Some(agu::texture_trap(
                 warp_inst,
                 TrapKind::OutOfBounds,
@@ -128,12 +131,12 @@ pub fn finish(warp_inst: &mut WarpInst) {
         let words = match inst.op {
             Opcode::Tex => {
                 let (texels, bytes) = (&fetch.texels[lane][..fetch.n], &fetch.bytes[lane][..fetch.n]);
-                sampled(
+                fetch_result(
                     &texture,
                     texels,
                     bytes,
                     inst.mods.ty == Ty::F32,
-                    Mode::of(inst.mods.lut),
+                    FetchMode::of(inst.mods.lut),
                 )
             }
             _ => load_words(

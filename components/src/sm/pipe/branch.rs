@@ -85,7 +85,7 @@ impl Component for BranchUnit {
         {
             let lane = warp_inst.lanes.lowest().unwrap_or(0);
             let word = |slot: usize| warp_inst.operands.words[warp_inst.decoded().first_word[slot] as usize].0[lane];
-            let n_sources = warp_inst.inst().op.row().src.len();
+            let n_sources = warp_inst.inst().op.info().src.len();
             let [a, b] = [0, 1].map(|slot| if slot < n_sources { word(slot) } else { 0 });
             let resolved = Resolved {
                 warp: warp_inst.warp,

@@ -1,6 +1,6 @@
 //! The operand collector: reads the source operands of an instruction.
 
-use warpwave_isa::exec::special::Place;
+use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::exec::{guard, predicate_sources};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, Lanes};
@@ -17,10 +17,10 @@ pub fn gather(
     (inst, decoded): (&Inst, &Decoded),
     active: LaneMask,
     file: &RegFile,
-    special: impl Fn() -> Place,
+    special: impl Fn() -> WarpContext,
 ) {
     let warp = warp_inst.warp as usize;
-    for (n, source) in decoded.sources[..decoded.words as usize].iter().enumerate() {
+    for (n, source) in decoded.sources[..decoded.source_words as usize].iter().enumerate() {
         warp_inst.operands.words[n] = match *source {
             WordSource::Reg(reg) => *file.read(warp, reg),
             WordSource::Zero => Lanes::ZERO,
@@ -30,7 +30,7 @@ pub fn gather(
         };
     }
     warp_inst.lanes = active;
-    if decoded.predicated {
+    if decoded.reads_preds {
         let predicates = file.predicates(warp);
         warp_inst.operands.file = *predicates;
         warp_inst.operands.preds = predicate_sources(inst, predicates);
@@ -54,7 +54,13 @@ mod tests {
         file.write(0, Reg(2), &squares, LaneMask::ALL);
         let mut warp_inst = WarpInst::blank(0, grid.clone());
         let (inst, decoded) = (&grid.program.code()[0], &grid.program.decoded()[0]);
-        gather(&mut warp_inst, (inst, decoded), LaneMask(0xff), &file, Place::default);
+        gather(
+            &mut warp_inst,
+            (inst, decoded),
+            LaneMask(0xff),
+            &file,
+            WarpContext::default,
+        );
         assert_eq!(warp_inst.operands.words[..3], [squares, Lanes::splat(7), Lanes::ZERO]);
         assert_eq!(warp_inst.lanes, LaneMask(0xff));
     }

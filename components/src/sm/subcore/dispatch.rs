@@ -42,7 +42,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::special::Place;
+use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::opcode::Pipe;
 
 use crate::config::{N_PIPES, PIPE_NAMES};
@@ -240,9 +240,11 @@ impl Dispatch {
         warp_inst.block = start.block;
         warp_inst.index = start.index;
         warp_inst.shared_base = start.shared_base;
-        gather(&mut warp_inst, (inst, decoded), issue.active(), &state.file, || Place {
-            barrier_count: state.counted[warp as usize],
-            ..special_registers(&self.config, start, now)
+        gather(&mut warp_inst, (inst, decoded), issue.active(), &state.file, || {
+            WarpContext {
+                barrier_count: state.counted[warp as usize],
+                ..special_registers(&self.config, start, now)
+            }
         });
         let conflict_cycles = u64::from(timing.operand_cycles) - 1;
         state.stats.bank_conflict_cycles += conflict_cycles;

@@ -38,7 +38,7 @@ impl Pending {
 
     #[inline]
     fn concerns(&self, inst: &Predecoded) -> bool {
-        self.registers.meets(&inst.touches) || self.predicates & inst.pred_touches != 0
+        self.registers.intersects(&inst.touches) || self.predicates & inst.pred_touches != 0
     }
 }
 

@@ -290,7 +290,7 @@ impl Warps {
             self.slots = vec![Warp::new(start.clone(), flow, now); self.n];
         }
         let warp = &mut self.slots[slot];
-        let flow = warp.flow.again(0, start.lanes);
+        let flow = warp.flow.restart(0, start.lanes);
         *warp = Warp::new(start, flow, now);
         self.resident |= 1 << slot;
     }

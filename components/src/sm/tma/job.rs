@@ -1,6 +1,6 @@
 //! A job: the bulk copy of one lane, as pieces, and the packets that carry them.
 
-use warpwave_isa::exec::bulk::{Piece, run, swizzled};
+use warpwave_isa::exec::bulk::{Piece, split_run, swizzled};
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
 use crate::proto::bulk;
@@ -45,7 +45,7 @@ impl Job {
                 (map.tile_bytes(), map.swizzle)
             }
             None => {
-                run(Some(bulk.global), bulk.shared, bulk.extent[0], &mut add);
+                split_run(Some(bulk.global), bulk.shared, bulk.extent[0], &mut add);
                 (bulk.extent[0], 0)
             }
         };

@@ -1,42 +1,42 @@
 //! What is under way: results and reads behind counters, results that come after a fixed time.
 
-use super::{BARRIERS, Control};
+use super::{ControlWord, DEP_BARRIERS};
 use crate::program::Decoded;
 
 /// Cycles until a counter that goes up is seen to be up.
-const SHOWN_AFTER: u32 = 2;
+const VISIBLE_AFTER: u32 = 2;
 
 /// A set of registers and predicates.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Places([u64; 5]);
+pub(super) struct RegPredSet([u64; 5]);
 
-impl Places {
-    pub fn read(decoded: &Decoded) -> Places {
+impl RegPredSet {
+    pub fn read(decoded: &Decoded) -> RegPredSet {
         let [a, b, c, d] = decoded.uses.0;
-        Places([a, b, c, d, decoded.pred_uses.into()])
+        RegPredSet([a, b, c, d, decoded.pred_uses.into()])
     }
 
-    pub fn written(decoded: &Decoded) -> Places {
+    pub fn written(decoded: &Decoded) -> RegPredSet {
         let [a, b, c, d] = decoded.defs.0;
-        Places([a, b, c, d, decoded.pred_defs.into()])
+        RegPredSet([a, b, c, d, decoded.pred_defs.into()])
     }
 
     /// Without predicates: an instruction reads its own at issue.
-    pub fn registers(self) -> Places {
+    pub fn registers(self) -> RegPredSet {
         let [a, b, c, d, _] = self.0;
-        Places([a, b, c, d, 0])
+        RegPredSet([a, b, c, d, 0])
     }
 
-    pub fn with(self, other: Places) -> Places {
-        Places(std::array::from_fn(|n| self.0[n] | other.0[n]))
+    pub fn with(self, other: RegPredSet) -> RegPredSet {
+        RegPredSet(std::array::from_fn(|n| self.0[n] | other.0[n]))
     }
 
-    pub fn meets(self, other: Places) -> bool {
+    pub fn intersects(self, other: RegPredSet) -> bool {
         (0..5).any(|n| self.0[n] & other.0[n] != 0)
     }
 
     pub fn is_empty(self) -> bool {
-        self == Places::default()
+        self == RegPredSet::default()
     }
 
     pub fn iter(self) -> impl Iterator<Item = usize> {
@@ -46,19 +46,21 @@ impl Places {
 
 /// What each counter stands for at some point: places to be written, and places to be read.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Pending([(Places, Places); BARRIERS]);
+pub(super) struct Pending([(RegPredSet, RegPredSet); DEP_BARRIERS]);
 
 impl Pending {
     /// The counters that an instruction has to wait for.
     pub fn wait(&self, decoded: &Decoded) -> u8 {
-        let (reads, writes) = (Places::read(decoded), Places::written(decoded));
-        let hinders = |&(written, read): &(Places, Places)| written.meets(reads.with(writes)) || read.meets(writes);
+        let (reads, writes) = (RegPredSet::read(decoded), RegPredSet::written(decoded));
+        let hinders = |&(written, read): &(RegPredSet, RegPredSet)| {
+            written.intersects(reads.with(writes)) || read.intersects(writes)
+        };
         let mask = |(n, pending)| u8::from(hinders(pending)) << n;
         self.0.iter().enumerate().map(mask).sum()
     }
 
     /// What is pending behind an instruction with this word.
-    pub fn behind(mut self, word: &Control, decoded: &Decoded) -> Pending {
+    pub fn after(mut self, word: &ControlWord, decoded: &Decoded) -> Pending {
         for (n, pending) in self.0.iter_mut().enumerate() {
             if word.wait >> n & 1 != 0 {
                 *pending = Default::default();
@@ -69,14 +71,14 @@ impl Pending {
     }
 
     /// Adds what an instruction raises.
-    pub fn raise(&mut self, word: &Control, decoded: &Decoded) {
+    pub fn raise(&mut self, word: &ControlWord, decoded: &Decoded) {
         if let Some(barrier) = word.write {
             let (written, _) = &mut self.0[usize::from(barrier)];
-            *written = written.with(Places::written(decoded));
+            *written = written.with(RegPredSet::written(decoded));
         }
         if let Some(barrier) = word.read {
             let (_, read) = &mut self.0[usize::from(barrier)];
-            *read = read.with(Places::read(decoded).registers());
+            *read = read.with(RegPredSet::read(decoded).registers());
         }
     }
 
@@ -91,56 +93,58 @@ impl Pending {
 
     /// The counters that are up.
     pub fn all(&self) -> u8 {
-        let is_up = |&(written, read): &(Places, Places)| !written.is_empty() || !read.is_empty();
+        let is_up = |&(written, read): &(RegPredSet, RegPredSet)| !written.is_empty() || !read.is_empty();
         let mask = |(n, pending)| u8::from(is_up(pending)) << n;
         self.0.iter().enumerate().map(mask).sum()
     }
 
     /// A counter that nothing waits for, or else the one raised last, so that older waits get no longer.
-    pub fn choose(&self, last: u8) -> u8 {
-        (0..BARRIERS as u8).find(|&n| self.all() >> n & 1 == 0).unwrap_or(last)
+    pub fn allocate(&self, last: u8) -> u8 {
+        (0..DEP_BARRIERS as u8)
+            .find(|&n| self.all() >> n & 1 == 0)
+            .unwrap_or(last)
     }
 }
 
 /// The cycle in a block, and when its results and counters are there.
-pub(super) struct Clock {
+pub(super) struct BlockTimer {
     pub now: u32,
     ready: [u32; 5 * 64],
-    shown: [u32; BARRIERS],
+    visible: [u32; DEP_BARRIERS],
 }
 
-impl Clock {
+impl BlockTimer {
     pub fn new() -> Self {
-        Clock {
+        BlockTimer {
             now: 0,
             ready: [0; 5 * 64],
-            shown: [0; BARRIERS],
+            visible: [0; DEP_BARRIERS],
         }
     }
 
-    pub fn issue(&mut self, word: &Control, decoded: &Decoded, latency: Option<u32>) {
+    pub fn issue(&mut self, word: &ControlWord, decoded: &Decoded, latency: Option<u32>) {
         for barrier in word.write.into_iter().chain(word.read) {
-            self.shown[usize::from(barrier)] = self.now + SHOWN_AFTER;
+            self.visible[usize::from(barrier)] = self.now + VISIBLE_AFTER;
         }
-        for place in Places::written(decoded).iter() {
-            self.ready[place] = self.now + latency.unwrap_or(0);
+        for item in RegPredSet::written(decoded).iter() {
+            self.ready[item] = self.now + latency.unwrap_or(0);
         }
     }
 
     /// The first cycle in which an instruction may issue; an older result must not come behind its own.
-    pub fn first(&self, word: &Control, decoded: &Decoded, latency: Option<u32>) -> u32 {
-        let read = Places::read(decoded).iter().map(|place| self.ready[place]);
+    pub fn first_issue(&self, word: &ControlWord, decoded: &Decoded, latency: Option<u32>) -> u32 {
+        let read = RegPredSet::read(decoded).iter().map(|item| self.ready[item]);
         let sooner = latency.map_or(0, |latency| latency.saturating_sub(1));
-        let written = Places::written(decoded)
+        let written = RegPredSet::written(decoded)
             .iter()
-            .map(|place| self.ready[place].saturating_sub(sooner));
+            .map(|item| self.ready[item].saturating_sub(sooner));
         let waits = |&barrier: &usize| word.wait >> barrier & 1 != 0;
-        let shown = (0..BARRIERS).filter(waits).map(|barrier| self.shown[barrier]);
+        let shown = (0..DEP_BARRIERS).filter(waits).map(|barrier| self.visible[barrier]);
         read.chain(written).chain(shown).max().unwrap_or(0)
     }
 
     /// When everything is there.
-    pub fn last(&self) -> u32 {
-        self.ready.iter().chain(&self.shown).copied().max().unwrap_or(0)
+    pub fn all_ready(&self) -> u32 {
+        self.ready.iter().chain(&self.visible).copied().max().unwrap_or(0)
     }
 }

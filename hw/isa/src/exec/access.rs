@@ -37,16 +37,16 @@ pub fn addresses_into(inst: &Inst, decoded: &Decoded, operands: &Operands, out: 
     let first = decoded.first_word[slot] as usize;
     let base = &operands.words[first..];
     if address_width(inst, slot) == 2 {
-        wide(&base[0], &base[1], inst.mods.offset, out);
+        wide_addresses(&base[0], &base[1], inst.mods.offset, out);
     } else {
-        narrow(&base[0], inst.mods.offset, out);
+        narrow_addresses(&base[0], inst.mods.offset, out);
     }
 }
 
 /// Words of the address in a slot.
 fn address_width(inst: &Inst, slot: usize) -> u8 {
     inst.op
-        .row()
+        .info()
         .src
         .get(slot)
         .copied()
@@ -57,12 +57,12 @@ fn address_width(inst: &Inst, slot: usize) -> u8 {
 /// Where LDGSTS writes in shared memory.
 pub fn copy_destinations(operands: &Operands) -> [u64; WARP_SIZE] {
     let mut out = [0; WARP_SIZE];
-    narrow(&operands.words[0], 0, &mut out);
+    narrow_addresses(&operands.words[0], 0, &mut out);
     out
 }
 
 #[inline]
-fn wide(low: &Lanes, high: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
+fn wide_addresses(low: &Lanes, high: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
     for (lane, address) in out.iter_mut().enumerate() {
         let base = u64::from(high.0[lane]) << 32 | u64::from(low.0[lane]);
         *address = base.wrapping_add(offset as i64 as u64);
@@ -71,7 +71,7 @@ fn wide(low: &Lanes, high: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
 
 /// Addresses of one word each: base plus offset, modulo 2^32. Gives the bits that any of them has.
 #[inline]
-pub fn narrow(base: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) -> u32 {
+pub fn narrow_addresses(base: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) -> u32 {
     let mut any = 0;
     for (lane, address) in out.iter_mut().enumerate() {
         let own = base.0[lane].wrapping_add(offset as u32);

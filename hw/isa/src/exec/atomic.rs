@@ -1,6 +1,6 @@
 //! What an atomic makes of the value it finds. The L2, shared memory and the timeless reference all use this one function.
 
-use super::half::{is_brain, narrow, widen};
+use super::half::{is_bf16, narrow, widen};
 use super::{fp32, fp64, mbarrier};
 use crate::inst::{AtomOp, Ty};
 
@@ -80,16 +80,16 @@ fn add(ty: Ty, a: u64, b: u64) -> u64 {
 
 fn extreme(ty: Ty, least: bool, a: u64, b: u64) -> u64 {
     by_halves(ty, a, b, |a, b| {
-        f32::from_bits(fp32::choose(least, false, a.to_bits(), b.to_bits()))
+        f32::from_bits(fp32::min_or_max(least, false, a.to_bits(), b.to_bits()))
     })
 }
 
 /// A function of each half; of a single one the upper bits are nobody's.
 fn by_halves(ty: Ty, a: u64, b: u64, f: impl Fn(f32, f32) -> f32) -> u64 {
-    let brain = is_brain(ty);
+    let bf16 = is_bf16(ty);
     let half = |shift: u32| {
-        let number = |bits: u64| widen(brain, (bits >> shift) as u32 & 0xffff);
-        u64::from(narrow(brain, f(number(a), number(b)))) << shift
+        let number = |bits: u64| widen(bf16, (bits >> shift) as u32 & 0xffff);
+        u64::from(narrow(bf16, f(number(a), number(b)))) << shift
     };
     half(0) | half(16)
 }

@@ -24,12 +24,12 @@ pub struct Piece {
 /// Takes a run of bytes apart.
 ///
 /// ```
-/// use warpwave_isa::exec::bulk::run;
+/// use warpwave_isa::exec::bulk::split_run;
 /// let mut sizes = Vec::new();
-/// run(Some(0x1070), 0, 200, &mut |piece| sizes.push(piece.bytes));
+/// split_run(Some(0x1070), 0, 200, &mut |piece| sizes.push(piece.bytes));
 /// assert_eq!(sizes, [16, 112, 16, 56]); // to 0x1080, to 128 in shared memory, to 0x1100, to the end
 /// ```
-pub fn run(mut global: Option<u64>, mut shared: u32, mut bytes: u32, each: &mut impl FnMut(Piece)) {
+pub fn split_run(mut global: Option<u64>, mut shared: u32, mut bytes: u32, each: &mut impl FnMut(Piece)) {
     while bytes > 0 {
         let left = |at: u64| (LINE - at % LINE) as u32;
         let n = bytes.min(left(shared.into())).min(global.map_or(u32::MAX, left));
@@ -140,7 +140,7 @@ impl TensorMap {
         let element = i64::from(self.element);
         let mut part = |base: Option<u64>, from: i64, to: i64| {
             let global = base.map(|base| base.wrapping_add_signed((x + from) * element));
-            run(
+            split_run(
                 global,
                 shared + (from * element) as u32,
                 ((to - from) * element) as u32,

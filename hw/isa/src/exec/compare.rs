@@ -2,7 +2,7 @@
 
 use super::half::widen;
 use super::map::{lanes_where, wide};
-use super::{Results, Step};
+use super::{ExecInput, Results};
 use crate::inst::{Cmp, Join, Ty};
 use crate::lane::{LaneMask, Lanes};
 
@@ -15,33 +15,33 @@ fn join(join: Join, value: LaneMask, with: LaneMask) -> LaneMask {
 }
 
 /// The comparison and its complement, each joined.
-fn write(step: &Step, value: LaneMask, results: &mut Results) {
-    let with = step.operands.preds[0];
-    results.preds[0] = join(step.inst.mods.join, value, with);
-    results.preds[1] = join(step.inst.mods.join, !value, with);
+fn write(input: &ExecInput, value: LaneMask, results: &mut Results) {
+    let with = input.operands.preds[0];
+    results.preds[0] = join(input.inst.mods.join, value, with);
+    results.preds[1] = join(input.inst.mods.join, !value, with);
 }
 
-pub(super) fn isetp(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
+pub(super) fn isetp(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
     // Unsigned order is signed order with the top bit turned.
-    let turn = if mods.ty.is_signed() { 0 } else { 1 << 31 };
-    let (a, b) = (step.a(), step.b());
+    let sign_flip = if mods.ty.is_signed() { 0 } else { 1 << 31 };
+    let (a, b) = (input.a(), input.b());
     let mut value = match mods.cmp {
         Cmp::Eq => equal(a, b),
         Cmp::Ne => !equal(a, b),
-        Cmp::Lt => below(a, b, turn),
-        Cmp::Ge => !below(a, b, turn),
-        Cmp::Gt => below(b, a, turn),
-        Cmp::Le => !below(b, a, turn),
+        Cmp::Lt => below(a, b, sign_flip),
+        Cmp::Ge => !below(a, b, sign_flip),
+        Cmp::Gt => below(b, a, sign_flip),
+        Cmp::Le => !below(b, a, sign_flip),
         Cmp::Num => LaneMask::ALL,
         Cmp::Nan => LaneMask::NONE,
     };
     if mods.extended {
         // Where the upper words are equal, the low step has decided.
         let equal = equal(a, b);
-        value = (value & !equal) | (step.operands.preds[1] & equal);
+        value = (value & !equal) | (input.operands.preds[1] & equal);
     }
-    write(step, value, results);
+    write(input, value, results);
 }
 
 #[inline(always)]
@@ -50,45 +50,49 @@ fn equal(a: &Lanes, b: &Lanes) -> LaneMask {
 }
 
 #[inline(always)]
-fn below(a: &Lanes, b: &Lanes, turn: u32) -> LaneMask {
-    lanes_where(|lane| ((a.0[lane] ^ turn) as i32) < ((b.0[lane] ^ turn) as i32))
+fn below(a: &Lanes, b: &Lanes, sign_flip: u32) -> LaneMask {
+    lanes_where(|lane| ((a.0[lane] ^ sign_flip) as i32) < ((b.0[lane] ^ sign_flip) as i32))
 }
 
-pub(super) fn fsetp(step: &Step, results: &mut Results) {
-    let (a, b) = (step.a(), step.b());
-    let value = floats(step, |lane| f32::from_bits(a.0[lane]), |lane| f32::from_bits(b.0[lane]));
-    write(step, value, results);
-}
-
-pub(super) fn dsetp(step: &Step, results: &mut Results) {
-    let (a, b) = (step.pair(0), step.pair(1));
+pub(super) fn fsetp(input: &ExecInput, results: &mut Results) {
+    let (a, b) = (input.a(), input.b());
     let value = floats(
-        step,
+        input,
+        |lane| f32::from_bits(a.0[lane]),
+        |lane| f32::from_bits(b.0[lane]),
+    );
+    write(input, value, results);
+}
+
+pub(super) fn dsetp(input: &ExecInput, results: &mut Results) {
+    let (a, b) = (input.pair(0), input.pair(1));
+    let value = floats(
+        input,
         |lane| f64::from_bits(wide(a, lane)),
         |lane| f64::from_bits(wide(b, lane)),
     );
-    write(step, value, results);
+    write(input, value, results);
 }
 
-pub(super) fn hsetp2(step: &Step, results: &mut Results) {
-    let (a, b) = (step.a(), step.b());
-    let brain = matches!(step.inst.mods.ty, Ty::Bf16 | Ty::Bf16x2);
+pub(super) fn hsetp2(input: &ExecInput, results: &mut Results) {
+    let (a, b) = (input.a(), input.b());
+    let bf16 = matches!(input.inst.mods.ty, Ty::Bf16 | Ty::Bf16x2);
     let half = |shift: u32| {
-        let number = move |lanes: &Lanes, lane: usize| widen(brain, lanes.0[lane] >> shift & 0xffff);
-        floats(step, |lane| number(a, lane), |lane| number(b, lane))
+        let number = move |lanes: &Lanes, lane: usize| widen(bf16, lanes.0[lane] >> shift & 0xffff);
+        floats(input, |lane| number(a, lane), |lane| number(b, lane))
     };
     let (low, high) = (half(0), half(16));
-    let with = step.operands.preds[0];
-    results.preds[0] = join(step.inst.mods.join, low, with);
-    results.preds[1] = join(step.inst.mods.join, high, with);
+    let with = input.operands.preds[0];
+    results.preds[0] = join(input.inst.mods.join, low, with);
+    results.preds[1] = join(input.inst.mods.join, high, with);
 }
 
 /// An unordered comparison is the complement of the opposite ordered one.
 #[inline(always)]
-fn floats<T: PartialOrd>(step: &Step, a: impl Fn(usize) -> T + Copy, b: impl Fn(usize) -> T + Copy) -> LaneMask {
+fn floats<T: PartialOrd>(input: &ExecInput, a: impl Fn(usize) -> T + Copy, b: impl Fn(usize) -> T + Copy) -> LaneMask {
     let equal = || lanes_where(|lane| a(lane) == b(lane));
     let numbers = || lanes_where(|lane| a(lane).partial_cmp(&b(lane)).is_some());
-    match (step.inst.mods.cmp, step.inst.mods.unordered) {
+    match (input.inst.mods.cmp, input.inst.mods.unordered) {
         (Cmp::Eq, false) => equal(),
         (Cmp::Eq, true) => equal() | !numbers(),
         (Cmp::Ne, false) => !equal() & numbers(),
@@ -108,9 +112,9 @@ fn floats<T: PartialOrd>(step: &Step, a: impl Fn(usize) -> T + Copy, b: impl Fn(
 
 /// Where a quotient by reciprocal and remainders may lose bits or its way: the reciprocal, the quotient and the remainder's last bit
 /// must all be normal numbers.
-pub(super) fn fchk(step: &Step, results: &mut Results) {
+pub(super) fn fchk(input: &ExecInput, results: &mut Results) {
     let exponent = |word: u32| (word >> 23 & 0xff) as i32 - 127;
-    let (a, b) = (step.a(), step.b());
+    let (a, b) = (input.a(), input.b());
     let near = lanes_where(|lane| {
         let (a, b) = (exponent(a.0[lane]), exponent(b.0[lane]));
         (-102..128).contains(&a) & (-126..126).contains(&b) & (-125..127).contains(&(a - b))

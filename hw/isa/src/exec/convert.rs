@@ -2,16 +2,16 @@
 
 use super::map::{map1, map2, put_wide, wide};
 use super::product::extend;
-use super::{Results, Step, fp8, fp32, fp64, half, soft};
+use super::{Results, ExecInput, fp8, fp32, fp64, half, soft};
 use crate::inst::{Inst, Mods, Round, Ty};
 
 /// The source as an integer of `from`, sign-extended where it is signed.
-fn integer(step: &Step, lane: usize) -> i128 {
-    let from = step.inst.mods.from;
+fn integer(input: &ExecInput, lane: usize) -> i128 {
+    let from = input.inst.mods.from;
     let bits = if from.words() == 2 {
-        wide(step.pair(0), lane)
+        wide(input.pair(0), lane)
     } else {
-        extend(from, step.a().0[lane])
+        extend(from, input.a().0[lane])
     };
     if from.is_signed() {
         i128::from(bits as i64)
@@ -48,48 +48,48 @@ fn encode(ty: Ty, value: i128) -> u64 {
     }
 }
 
-pub(super) fn i2i(step: &Step, results: &mut Results) {
-    let Mods { ty, sat, .. } = step.inst.mods;
+pub(super) fn i2i(input: &ExecInput, results: &mut Results) {
+    let Mods { ty, sat, .. } = input.inst.mods;
     let (least, greatest) = range(ty);
-    put(step.inst, results, |lane| {
-        let value = integer(step, lane);
+    put(input.inst, results, |lane| {
+        let value = integer(input, lane);
         encode(ty, if sat { value.clamp(least, greatest) } else { value })
     });
 }
 
-pub(super) fn i2f(step: &Step, results: &mut Results) {
-    let Mods { ty, from, round, .. } = step.inst.mods;
+pub(super) fn i2f(input: &ExecInput, results: &mut Results) {
+    let Mods { ty, from, round, .. } = input.inst.mods;
     match (from, ty, round) {
-        (Ty::S32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], step.a(), |a| (a as i32 as f32).to_bits()),
-        (Ty::U32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], step.a(), |a| (a as f32).to_bits()),
-        (Ty::S32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(step.a().0[lane] as i32).to_bits()),
-        (Ty::U32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(step.a().0[lane]).to_bits()),
-        (_, Ty::F32, Round::Nearest) => put(step.inst, results, |lane| (integer(step, lane) as f32).to_bits().into()),
-        (_, Ty::F64, Round::Nearest) => put_wide(&mut results.words, |lane| (integer(step, lane) as f64).to_bits()),
-        _ => put(step.inst, results, |lane| {
-            soft::from_integer(ty, integer(step, lane), round)
+        (Ty::S32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], input.a(), |a| (a as i32 as f32).to_bits()),
+        (Ty::U32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], input.a(), |a| (a as f32).to_bits()),
+        (Ty::S32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(input.a().0[lane] as i32).to_bits()),
+        (Ty::U32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(input.a().0[lane]).to_bits()),
+        (_, Ty::F32, Round::Nearest) => put(input.inst, results, |lane| (integer(input, lane) as f32).to_bits().into()),
+        (_, Ty::F64, Round::Nearest) => put_wide(&mut results.words, |lane| (integer(input, lane) as f64).to_bits()),
+        _ => put(input.inst, results, |lane| {
+            soft::from_integer(ty, integer(input, lane), round)
         }),
     }
 }
 
 /// The source as a float of `from`. An f64 holds every value of each.
-fn float(step: &Step, lane: usize) -> f64 {
-    let from = step.inst.mods.from;
+fn float(input: &ExecInput, lane: usize) -> f64 {
+    let from = input.inst.mods.from;
     match from {
-        Ty::F64 => f64::from_bits(wide(step.pair(0), lane)),
-        Ty::F16 | Ty::Bf16 => half::widen(half::is_brain(from), step.a().0[lane] & 0xffff).into(),
-        _ => f32::from_bits(step.a().0[lane]).into(),
+        Ty::F64 => f64::from_bits(wide(input.pair(0), lane)),
+        Ty::F16 | Ty::Bf16 => half::widen(half::is_bf16(from), input.a().0[lane] & 0xffff).into(),
+        _ => f32::from_bits(input.a().0[lane]).into(),
     }
 }
 
 /// Out of range, the nearest value of the type.
-pub(super) fn f2i(step: &Step, results: &mut Results) {
-    let Mods { ty, from, round, .. } = step.inst.mods;
+pub(super) fn f2i(input: &ExecInput, results: &mut Results) {
+    let Mods { ty, from, round, .. } = input.inst.mods;
     match (from, ty, round) {
-        (Ty::F32, Ty::S32, Round::Zero) => map1(&mut results.words[0], step.a(), |a| f32::from_bits(a) as i32 as u32),
-        (Ty::F32, Ty::U32, Round::Zero) => map1(&mut results.words[0], step.a(), |a| f32::from_bits(a) as u32),
-        _ => put(step.inst, results, |lane| {
-            encode(ty, to_integer(float(step, lane), ty, from, round))
+        (Ty::F32, Ty::S32, Round::Zero) => map1(&mut results.words[0], input.a(), |a| f32::from_bits(a) as i32 as u32),
+        (Ty::F32, Ty::U32, Round::Zero) => map1(&mut results.words[0], input.a(), |a| f32::from_bits(a) as u32),
+        _ => put(input.inst, results, |lane| {
+            encode(ty, to_integer(float(input, lane), ty, from, round))
         }),
     }
 }
@@ -114,62 +114,62 @@ fn whole(value: f64, round: Round) -> f64 {
     }
 }
 
-pub(super) fn f2f(step: &Step, results: &mut Results) {
+pub(super) fn f2f(input: &ExecInput, results: &mut Results) {
     let Mods {
         ty,
         from,
         round,
         integral,
         ..
-    } = step.inst.mods;
+    } = input.inst.mods;
     match (from, ty, round, integral) {
         (pair, Ty::F16x2, ..) if fp8::is_pair(pair) => {
-            map1(&mut results.words[0], step.a(), |a| fp8::widen_pair(pair, a));
+            map1(&mut results.words[0], input.a(), |a| fp8::widen_pair(pair, a));
         }
         (Ty::F16 | Ty::Bf16, Ty::F32, _, false) => {
-            let brain = half::is_brain(from);
-            map1(&mut results.words[0], step.a(), |a| {
-                fp32::bits(half::widen(brain, a & 0xffff))
+            let bf16 = half::is_bf16(from);
+            map1(&mut results.words[0], input.a(), |a| {
+                fp32::bits(half::widen(bf16, a & 0xffff))
             });
         }
         (Ty::F32, Ty::F16 | Ty::Bf16, Round::Nearest, false) => {
-            let brain = half::is_brain(ty);
-            map1(&mut results.words[0], step.a(), |a| {
-                half::narrow(brain, f32::from_bits(a))
+            let bf16 = half::is_bf16(ty);
+            map1(&mut results.words[0], input.a(), |a| {
+                half::narrow(bf16, f32::from_bits(a))
             });
         }
         (Ty::F32, Ty::F64, _, false) => {
             put_wide(&mut results.words, |lane| {
-                fp64::bits(f32::from_bits(step.a().0[lane]).into())
+                fp64::bits(f32::from_bits(input.a().0[lane]).into())
             });
         }
         (Ty::F64, Ty::F32, Round::Nearest, false) => {
-            let pair = step.pair(0);
+            let pair = input.pair(0);
             results.words[0].0 = std::array::from_fn(|lane| fp32::bits(f64::from_bits(wide(pair, lane)) as f32));
         }
-        _ => put(step.inst, results, |lane| {
-            let value = float(step, lane);
+        _ => put(input.inst, results, |lane| {
+            let value = float(input, lane);
             let value = if integral { whole(value, round) } else { value };
             narrow(ty, value, round)
         }),
     }
-    finish(step.inst, results);
+    flush_and_saturate(input.inst, results);
 }
 
 /// The bits of a value in the float type `ty`.
 fn narrow(ty: Ty, value: f64, round: Round) -> u64 {
     match (ty, round) {
         (Ty::F64, _) => fp64::bits(value),
-        (Ty::F16 | Ty::Bf16, Round::Nearest) => half::narrow(half::is_brain(ty), half::to_odd(value)).into(),
-        (Ty::F16 | Ty::Bf16, _) => soft::narrow_half(half::is_brain(ty), value, round).into(),
+        (Ty::F16 | Ty::Bf16, Round::Nearest) => half::narrow(half::is_bf16(ty), half::to_odd(value)).into(),
+        (Ty::F16 | Ty::Bf16, _) => soft::narrow_half(half::is_bf16(ty), value, round).into(),
         _ => fp32::narrow(value, round).into(),
     }
 }
 
 /// Flushes and saturates a result of any float type.
-fn finish(inst: &Inst, results: &mut Results) {
+fn flush_and_saturate(inst: &Inst, results: &mut Results) {
     match inst.mods.ty {
-        Ty::F32 => fp32::finish(inst, &mut results.words[0]),
+        Ty::F32 => fp32::flush_and_saturate(inst, &mut results.words[0]),
         Ty::F64 if inst.mods.sat => {
             let [low, high, ..] = results.words;
             put_wide(&mut results.words, |lane| {
@@ -183,21 +183,21 @@ fn finish(inst: &Inst, results: &mut Results) {
 }
 
 /// a into the upper half, b into the lower.
-pub(super) fn f2fp(step: &Step, results: &mut Results) {
-    let Mods { ty, round, .. } = step.inst.mods;
+pub(super) fn f2fp(input: &ExecInput, results: &mut Results) {
+    let Mods { ty, round, .. } = input.inst.mods;
     let out = &mut results.words[0];
     match round {
-        _ if fp8::is_pair(ty) => map2(out, step.a(), step.b(), |a, b| {
+        _ if fp8::is_pair(ty) => map2(out, input.a(), input.b(), |a, b| {
             soft::narrow_byte(ty, a) << 8 | soft::narrow_byte(ty, b)
         }),
         Round::Nearest => {
-            let brain = half::is_brain(ty);
-            let one = |word: u32| half::narrow(brain, f32::from_bits(word));
-            map2(out, step.a(), step.b(), |a, b| one(a) << 16 | one(b));
+            let bf16 = half::is_bf16(ty);
+            let one = |word: u32| half::narrow(bf16, f32::from_bits(word));
+            map2(out, input.a(), input.b(), |a, b| one(a) << 16 | one(b));
         }
         round => {
-            let one = |word: u32| soft::narrow_half(half::is_brain(ty), f32::from_bits(word).into(), round);
-            map2(out, step.a(), step.b(), |a, b| one(a) << 16 | one(b));
+            let one = |word: u32| soft::narrow_half(half::is_bf16(ty), f32::from_bits(word).into(), round);
+            map2(out, input.a(), input.b(), |a, b| one(a) << 16 | one(b));
         }
     }
 }

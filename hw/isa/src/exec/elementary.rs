@@ -1,7 +1,7 @@
 //! Elementary functions of numbers that an f32 holds, in f64 sums, products and quotients alone: every host has the same bits.
 //!
 //! Promises: an error of at most 2^-40 of the result (of one, for sine and cosine near their zeros at great angles), far below half
-//! a unit in the last place of an f32. Series are cut where their next term is below that; angles are reduced exactly, in integers.
+//! a unit in the last place of an f32. Series are cut where their next term is below that; angles are reduce_angle exactly, in integers.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_4, LN_2, LOG2_E, TAU};
 
@@ -88,18 +88,18 @@ pub(super) fn tanh(x: f64) -> f64 {
 
 /// The sine of an angle in radians.
 pub(super) fn sin(x: f32) -> f64 {
-    let (quarters, rest) = reduced(x);
-    turned(quarters, rest)
+    let (quarters, rest) = reduce_angle(x);
+    sin_from_quarter(quarters, rest)
 }
 
 /// The cosine of an angle in radians.
 pub(super) fn cos(x: f32) -> f64 {
-    let (quarters, rest) = reduced(x);
-    turned(quarters + 1, rest)
+    let (quarters, rest) = reduce_angle(x);
+    sin_from_quarter(quarters + 1, rest)
 }
 
 /// The sine of so many quarter turns and a rest of at most an eighth.
-fn turned(quarters: u32, rest: f64) -> f64 {
+fn sin_from_quarter(quarters: u32, rest: f64) -> f64 {
     const SINE: [f64; 9] = reciprocal_factorials(1, 2, true);
     const COSINE: [f64; 9] = reciprocal_factorials(0, 2, true);
     let square = rest * rest;
@@ -111,7 +111,7 @@ fn turned(quarters: u32, rest: f64) -> f64 {
 }
 
 /// 1 / (2 pi), 320 bits behind the point.
-const PER_TURN: [u64; 5] = [
+const INV_TWO_PI: [u64; 5] = [
     0x28be_60db_9391_054a,
     0x7f09_d5f4_7d4d_3770,
     0x36d8_a566_4f10_e410,
@@ -120,7 +120,7 @@ const PER_TURN: [u64; 5] = [
 ];
 
 /// The nearest quarter turn, and what is left in radians; no number of infinity.
-fn reduced(x: f32) -> (u32, f64) {
+fn reduce_angle(x: f32) -> (u32, f64) {
     if f64::from(x.abs()) <= FRAC_PI_4 || x.is_nan() {
         return (0, x.into());
     }
@@ -130,7 +130,7 @@ fn reduced(x: f32) -> (u32, f64) {
     let bits = x.to_bits();
     let (exponent, mantissa) = ((bits >> 23 & 0xff) as i32 - 150, bits & 0x7f_ffff | 0x80_0000);
     // The part of the turn behind the point, in units of 2^-128; whole turns fall off the upper end.
-    let turn = u128::from(mantissa).wrapping_mul(fraction_from(exponent));
+    let turn = u128::from(mantissa).wrapping_mul(inv_two_pi_bits(exponent));
     let turn = if x < 0.0 { turn.wrapping_neg() } else { turn };
     let quarters = (turn.wrapping_add(1 << 125) >> 126) as u32;
     let rest = turn.wrapping_sub(u128::from(quarters) << 126) as i128;
@@ -139,15 +139,15 @@ fn reduced(x: f32) -> (u32, f64) {
 }
 
 /// 128 bits of 1 / (2 pi) times 2^exponent, behind the point; an f32 above pi / 4 has an exponent of -24 at least.
-fn fraction_from(exponent: i32) -> u128 {
-    let pair = |n: usize| u128::from(PER_TURN[n]) << 64 | u128::from(PER_TURN[n + 1]);
+fn inv_two_pi_bits(exponent: i32) -> u128 {
+    let pair = |n: usize| u128::from(INV_TWO_PI[n]) << 64 | u128::from(INV_TWO_PI[n + 1]);
     let Ok(exponent) = usize::try_from(exponent) else {
         return pair(0) >> -exponent;
     };
     let (word, bit) = (exponent / 64, exponent % 64);
     match bit {
         0 => pair(word),
-        _ => pair(word) << bit | u128::from(PER_TURN[word + 2] >> (64 - bit)),
+        _ => pair(word) << bit | u128::from(INV_TWO_PI[word + 2] >> (64 - bit)),
     }
 }
 

@@ -7,7 +7,7 @@
 //! Directed rounding starts from the f64 sum rounded to odd as well.
 
 use super::map::{map2, map2_where, map3, update};
-use super::{Results, Step};
+use super::{Results, ExecInput};
 use crate::inst::{Inst, Round};
 use crate::lane::{Lanes, WARP_SIZE};
 
@@ -38,7 +38,7 @@ pub(super) fn flush_denormals(words: &mut Lanes) {
 }
 
 /// Flushes and saturates a result, as the modifiers say. NaN saturates to zero.
-pub(super) fn finish(inst: &Inst, out: &mut Lanes) {
+pub(super) fn flush_and_saturate(inst: &Inst, out: &mut Lanes) {
     if inst.mods.ftz {
         flush_denormals(out);
     }
@@ -56,48 +56,48 @@ pub(super) fn finish(inst: &Inst, out: &mut Lanes) {
     }
 }
 
-pub(super) fn fadd(step: &Step, results: &mut Results) {
+pub(super) fn fadd(input: &ExecInput, results: &mut Results) {
     let out = &mut results.words[0];
-    match step.inst.mods.round {
-        Round::Nearest => map2(out, step.a(), step.b(), |a, b| bits(number(a) + number(b))),
-        round => map2(out, step.a(), step.b(), |a, b| {
+    match input.inst.mods.round {
+        Round::Nearest => map2(out, input.a(), input.b(), |a, b| bits(number(a) + number(b))),
+        round => map2(out, input.a(), input.b(), |a, b| {
             directed(number(a), 1.0, number(b), round)
         }),
     }
-    finish(step.inst, out);
+    flush_and_saturate(input.inst, out);
 }
 
-pub(super) fn fmul(step: &Step, results: &mut Results) {
+pub(super) fn fmul(input: &ExecInput, results: &mut Results) {
     let out = &mut results.words[0];
-    match step.inst.mods.round {
-        Round::Nearest => map2(out, step.a(), step.b(), |a, b| bits(number(a) * number(b))),
-        round => map2(out, step.a(), step.b(), |a, b| {
+    match input.inst.mods.round {
+        Round::Nearest => map2(out, input.a(), input.b(), |a, b| bits(number(a) * number(b))),
+        round => map2(out, input.a(), input.b(), |a, b| {
             // The product is exact.
             narrow(f64::from(number(a)) * f64::from(number(b)), round)
         }),
     }
-    finish(step.inst, out);
+    flush_and_saturate(input.inst, out);
 }
 
-pub(super) fn ffma(step: &Step, results: &mut Results) {
+pub(super) fn ffma(input: &ExecInput, results: &mut Results) {
     let out = &mut results.words[0];
-    let [a, b, c] = [step.a(), step.b(), step.c()];
-    match step.inst.mods.round {
+    let [a, b, c] = [input.a(), input.b(), input.c()];
+    match input.inst.mods.round {
         Round::Nearest => {
-            if !fused_if_safe(out, a, b, c) {
+            if !fma_by_f64(out, a, b, c) {
                 map3(out, a, b, c, |a, b, c| {
-                    bits(fused(number(a), number(b), number(c)) as f32)
+                    bits(fma_to_odd(number(a), number(b), number(c)) as f32)
                 });
             }
         }
         round => map3(out, a, b, c, |a, b, c| directed(number(a), number(b), number(c), round)),
     }
-    finish(step.inst, out);
+    flush_and_saturate(input.inst, out);
 }
 
 /// a * b + c with two roundings; false if a lane is one in which that may differ from one rounding.
 #[inline(always)]
-fn fused_if_safe(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
+fn fma_by_f64(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
     /// The bits of an f64 that an f32 lacks, and their half-way pattern.
     const LOST: u64 = 0x1fff_ffff;
     const HALF_WAY: u64 = 0x1000_0000;
@@ -117,7 +117,7 @@ fn fused_if_safe(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
 /// a * b + c, whose product must be exact in f64, rounded to odd: where the sum is not exact, its last bit is one.
 /// Such a value rounds to any format at least two bits shorter as the exact sum does.
 #[inline(always)]
-pub(super) fn fused(a: f32, b: f32, c: f32) -> f64 {
+pub(super) fn fma_to_odd(a: f32, b: f32, c: f32) -> f64 {
     let (x, y) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = x + y;
     let back = sum - x;
@@ -125,15 +125,15 @@ pub(super) fn fused(a: f32, b: f32, c: f32) -> f64 {
     // The error of an infinite sum is no number, and so not above zero.
     let inexact = error.abs() > 0.0;
     let bits = sum.to_bits();
-    let step = if inexact { !bits & 1 } else { 0 };
+    let to_odd = if inexact { !bits & 1 } else { 0 };
     let toward_zero = (error.to_bits() ^ bits) >> 63;
-    f64::from_bits(bits.wrapping_add(step).wrapping_sub(2 * (step & toward_zero)))
+    f64::from_bits(bits.wrapping_add(to_odd).wrapping_sub(2 * (to_odd & toward_zero)))
 }
 
 /// a * b + c, rounded once.
 #[inline(always)]
 fn directed(a: f32, b: f32, c: f32, round: Round) -> u32 {
-    let sum = fused(a, b, c);
+    let sum = fma_to_odd(a, b, c);
     // An exact sum of zero is -0 when rounded down, unless both terms are +0.
     let has_negative = c.is_sign_negative() || a.is_sign_negative() != b.is_sign_negative();
     if sum == 0.0 && round == Round::Down && has_negative {
@@ -158,21 +158,21 @@ pub(super) fn narrow(value: f64, round: Round) -> u32 {
     })
 }
 
-pub(super) fn fmnmx(step: &Step, results: &mut Results) {
-    let nan_wins = step.inst.mods.unordered;
+pub(super) fn fmnmx(input: &ExecInput, results: &mut Results) {
+    let nan_wins = input.inst.mods.unordered;
     map2_where(
         &mut results.words[0],
-        step.operands.preds[0],
-        step.a(),
-        step.b(),
-        |least, a, b| choose(least, nan_wins, a, b),
+        input.operands.preds[0],
+        input.a(),
+        input.b(),
+        |least, a, b| min_or_max(least, nan_wins, a, b),
     );
-    finish(step.inst, &mut results.words[0]);
+    flush_and_saturate(input.inst, &mut results.words[0]);
 }
 
 /// The lesser or greater of two f32; minus zero is below zero. A NaN loses, or wins.
 #[inline(always)]
-pub(super) fn choose(least: bool, nan_wins: bool, a: u32, b: u32) -> u32 {
+pub(super) fn min_or_max(least: bool, nan_wins: bool, a: u32, b: u32) -> u32 {
     // As integers, floats of either sign are in order once the negatives are turned.
     let key = |word: u32| (word ^ (((word as i32) >> 31) as u32 >> 1)) as i32;
     let (a_is_nan, b_is_nan) = (number(a).is_nan(), number(b).is_nan());
@@ -244,10 +244,10 @@ mod tests {
 
     fn check_nearest(a: u32, b: u32, c: u32) {
         let expected = bits(number(a).mul_add(number(b), number(c)));
-        let slow = bits(fused(number(a), number(b), number(c)) as f32);
+        let slow = bits(fma_to_odd(number(a), number(b), number(c)) as f32);
         assert_eq!(slow, expected, "{a:#x} * {b:#x} + {c:#x}, rounded to odd");
         let mut out = Lanes::ZERO;
-        if fused_if_safe(&mut out, &Lanes::splat(a), &Lanes::splat(b), &Lanes::splat(c)) {
+        if fma_by_f64(&mut out, &Lanes::splat(a), &Lanes::splat(b), &Lanes::splat(c)) {
             assert_eq!(out.0[0], expected, "{a:#x} * {b:#x} + {c:#x}, rounded twice");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::map::{put_wide, wide};
 use super::soft;
-use super::{Results, Step};
+use super::{ExecInput, Results};
 use crate::inst::Round;
 use crate::opcode::Opcode;
 
@@ -15,42 +15,42 @@ pub(super) fn bits(value: f64) -> u64 {
     if value.is_nan() { NAN } else { value.to_bits() }
 }
 
-pub(super) fn arithmetic(step: &Step, results: &mut Results) {
-    let (a, b) = (step.pair(0), step.pair(1));
+pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
+    let (a, b) = (input.pair(0), input.pair(1));
     let out = &mut results.words;
     let number = |pair, lane| f64::from_bits(wide(pair, lane));
-    match (step.inst.op, step.inst.mods.round) {
+    match (input.inst.op, input.inst.mods.round) {
         (Opcode::Dadd, Round::Nearest) => put_wide(out, |lane| bits(number(a, lane) + number(b, lane))),
         (Opcode::Dmul, Round::Nearest) => put_wide(out, |lane| bits(number(a, lane) * number(b, lane))),
         (Opcode::Dfma, Round::Nearest) => {
-            let c = step.pair(2);
+            let c = input.pair(2);
             put_wide(out, |lane| {
                 bits(number(a, lane).mul_add(number(b, lane), number(c, lane)))
             });
         }
-        (op, round) => directed(step, op, round, results),
+        (op, round) => directed(input, op, round, results),
     }
 }
 
 #[cold]
-fn directed(step: &Step, op: Opcode, round: Round, results: &mut Results) {
+fn directed(input: &ExecInput, op: Opcode, round: Round, results: &mut Results) {
     let slots = if op == Opcode::Dfma { [0, 1, 2] } else { [0, 1, 1] };
-    let operands = slots.map(|slot| step.pair(slot));
+    let operands = slots.map(|slot| input.pair(slot));
     put_wide(&mut results.words, |lane| {
         soft::f64_arithmetic(op, operands.map(|pair| wide(pair, lane)), round)
     });
 }
 
-pub(super) fn dmnmx(step: &Step, results: &mut Results) {
-    let (a, b) = (step.pair(0), step.pair(1));
-    let least = step.operands.preds[0];
+pub(super) fn dmnmx(input: &ExecInput, results: &mut Results) {
+    let (a, b) = (input.pair(0), input.pair(1));
+    let least = input.operands.preds[0];
     put_wide(&mut results.words, |lane| {
-        choose(least.contains(lane), wide(a, lane), wide(b, lane))
+        min_or_max(least.contains(lane), wide(a, lane), wide(b, lane))
     });
 }
 
 /// The lesser or greater; minus zero is below zero, a NaN loses.
-fn choose(least: bool, a: u64, b: u64) -> u64 {
+fn min_or_max(least: bool, a: u64, b: u64) -> u64 {
     let key = |word: u64| (word ^ (((word as i64) >> 63) as u64 >> 1)) as i64;
     match (f64::from_bits(a).is_nan(), f64::from_bits(b).is_nan()) {
         (true, true) => NAN,

@@ -3,9 +3,9 @@
 //! Both widen to f32 without loss. Sums and products are made in f64 rounded to odd and narrowed by way of an f32 rounded to odd,
 //! so every result is rounded once.
 
-use super::fp32::{self, fused};
+use super::fp32::{self, fma_to_odd};
 use super::map::{map1, map2_where, update};
-use super::{Results, Step};
+use super::{ExecInput, Results};
 use crate::inst::{Mods, Ty};
 use crate::lane::{Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
@@ -14,7 +14,7 @@ use crate::opcode::Opcode;
 pub(super) const NAN: u32 = 0x7fff;
 
 /// Whether the type is bf16, packed or not.
-pub(super) fn is_brain(ty: Ty) -> bool {
+pub(super) fn is_bf16(ty: Ty) -> bool {
     matches!(ty, Ty::Bf16 | Ty::Bf16x2)
 }
 
@@ -25,8 +25,8 @@ fn is_packed(ty: Ty) -> bool {
 
 /// The value of 16 bits; those above are ignored.
 #[inline(always)]
-pub(super) fn widen(brain: bool, half: u32) -> f32 {
-    if brain {
+pub(super) fn widen(bf16: bool, half: u32) -> f32 {
+    if bf16 {
         f32::from_bits(half << 16)
     } else {
         widen_f16(half)
@@ -48,8 +48,8 @@ fn widen_f16(half: u32) -> f32 {
 
 /// The nearest half of an f32, ties to even.
 #[inline(always)]
-pub(super) fn narrow(brain: bool, value: f32) -> u32 {
-    if brain { narrow_bf16(value) } else { narrow_f16(value) }
+pub(super) fn narrow(bf16: bool, value: f32) -> u32 {
+    if bf16 { narrow_bf16(value) } else { narrow_f16(value) }
 }
 
 #[inline(always)]
@@ -89,15 +89,15 @@ pub(super) fn to_odd(value: f64) -> f32 {
     let bits = nearest.to_bits();
     // No number, for an infinite value, and so not above zero.
     let inexact = (back - value).abs() > 0.0;
-    let step = if inexact { !bits & 1 } else { 0 };
+    let to_odd = if inexact { !bits & 1 } else { 0 };
     let beyond = u32::from(back.abs() > value.abs());
-    f32::from_bits(bits.wrapping_add(step).wrapping_sub(2 * (step & beyond)))
+    f32::from_bits(bits.wrapping_add(to_odd).wrapping_sub(2 * (to_odd & beyond)))
 }
 
 /// Flushes and saturates 16 result bits.
 #[inline(always)]
-fn finish(mods: &Mods, brain: bool, half: u32) -> u32 {
-    let exponent = if brain { 0x7f80 } else { 0x7c00 };
+fn flush_and_saturate(mods: &Mods, bf16: bool, half: u32) -> u32 {
+    let exponent = if bf16 { 0x7f80 } else { 0x7c00 };
     let half = if mods.ftz && half & exponent == 0 {
         half & 0x8000
     } else {
@@ -106,8 +106,8 @@ fn finish(mods: &Mods, brain: bool, half: u32) -> u32 {
     if !mods.sat {
         return half;
     }
-    let value = widen(brain, half);
-    let one = if brain { 0x3f80 } else { 0x3c00 };
+    let value = widen(bf16, half);
+    let one = if bf16 { 0x3f80 } else { 0x3c00 };
     if value >= 1.0 {
         one
     } else if value > 0.0 {
@@ -120,65 +120,65 @@ fn finish(mods: &Mods, brain: bool, half: u32) -> u32 {
 /// Saturates words of one half each, as a conversion's `sat` says; its `ftz` concerns f32 alone.
 pub(super) fn saturate(mods: &Mods, out: &mut Lanes) {
     let kept = Mods { ftz: false, ..*mods };
-    update(out, |half| finish(&kept, is_brain(mods.ty), half));
+    update(out, |half| flush_and_saturate(&kept, is_bf16(mods.ty), half));
 }
 
 /// HADD2, HMUL2 and HFMA2.
-pub(super) fn arithmetic(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
+pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
     let out = &mut results.words[0];
-    if is_brain(mods.ty) {
-        arithmetic_in::<true>(step, out);
+    if is_bf16(mods.ty) {
+        arithmetic_in::<true>(input, out);
     } else {
-        arithmetic_in::<false>(step, out);
+        arithmetic_in::<false>(input, out);
     }
     if mods.ftz || mods.sat {
-        let brain = is_brain(mods.ty);
+        let bf16 = is_bf16(mods.ty);
         update(out, |word| {
-            finish(mods, brain, word >> 16) << 16 | finish(mods, brain, word & 0xffff)
+            flush_and_saturate(mods, bf16, word >> 16) << 16 | flush_and_saturate(mods, bf16, word & 0xffff)
         });
     }
 }
 
 /// A sum of two halves is rounded a second time without harm, f32 having more than twice their bits; so is a product of f16, exact in f32.
-fn arithmetic_in<const BRAIN: bool>(step: &Step, out: &mut Lanes) {
-    let packed = is_packed(step.inst.mods.ty);
-    let (a, b) = (step.a(), step.b());
-    match step.inst.op {
-        Opcode::Hadd2 => by_half::<BRAIN>(packed, out, [a, b, a], |[a, b, _]| a + b),
-        Opcode::Hmul2 if BRAIN => {
-            by_half::<BRAIN>(packed, out, [a, b, a], |[a, b, _]| to_odd(f64::from(a) * f64::from(b)))
+fn arithmetic_in<const BF16: bool>(input: &ExecInput, out: &mut Lanes) {
+    let packed = is_packed(input.inst.mods.ty);
+    let (a, b) = (input.a(), input.b());
+    match input.inst.op {
+        Opcode::Hadd2 => by_half::<BF16>(packed, out, [a, b, a], |[a, b, _]| a + b),
+        Opcode::Hmul2 if BF16 => {
+            by_half::<BF16>(packed, out, [a, b, a], |[a, b, _]| to_odd(f64::from(a) * f64::from(b)))
         }
-        Opcode::Hmul2 => by_half::<BRAIN>(packed, out, [a, b, a], |[a, b, _]| a * b),
-        _ => by_half::<BRAIN>(packed, out, [a, b, step.c()], |[a, b, c]| to_odd(fused(a, b, c))),
+        Opcode::Hmul2 => by_half::<BF16>(packed, out, [a, b, a], |[a, b, _]| a * b),
+        _ => by_half::<BF16>(packed, out, [a, b, input.c()], |[a, b, c]| to_odd(fma_to_odd(a, b, c))),
     }
 }
 
 #[inline(always)]
-fn by_half<const BRAIN: bool>(packed: bool, out: &mut Lanes, words: [&Lanes; 3], f: impl Fn([f32; 3]) -> f32) {
+fn by_half<const BF16: bool>(packed: bool, out: &mut Lanes, words: [&Lanes; 3], f: impl Fn([f32; 3]) -> f32) {
     for lane in 0..WARP_SIZE {
-        out.0[lane] = narrow(BRAIN, f(words.map(|word| widen(BRAIN, word.0[lane] & 0xffff))));
+        out.0[lane] = narrow(BF16, f(words.map(|word| widen(BF16, word.0[lane] & 0xffff))));
     }
     if packed {
         for lane in 0..WARP_SIZE {
-            out.0[lane] |= narrow(BRAIN, f(words.map(|word| widen(BRAIN, word.0[lane] >> 16)))) << 16;
+            out.0[lane] |= narrow(BF16, f(words.map(|word| widen(BF16, word.0[lane] >> 16)))) << 16;
         }
     }
 }
 
-pub(super) fn hmnmx2(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
-    let brain = is_brain(mods.ty);
+pub(super) fn hmnmx2(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
+    let bf16 = is_bf16(mods.ty);
     let one = |least: bool, a: u32, b: u32| {
-        let word = |half: u32| widen(brain, half).to_bits();
-        let chosen = fp32::choose(least, mods.unordered, word(a), word(b));
-        finish(mods, brain, narrow(brain, f32::from_bits(chosen)))
+        let word = |half: u32| widen(bf16, half).to_bits();
+        let chosen = fp32::min_or_max(least, mods.unordered, word(a), word(b));
+        flush_and_saturate(mods, bf16, narrow(bf16, f32::from_bits(chosen)))
     };
     map2_where(
         &mut results.words[0],
-        step.operands.preds[0],
-        step.a(),
-        step.b(),
+        input.operands.preds[0],
+        input.a(),
+        input.b(),
         |least, a, b| {
             let low = one(least, a & 0xffff, b & 0xffff);
             let high = if is_packed(mods.ty) {
@@ -192,11 +192,11 @@ pub(super) fn hmnmx2(step: &Step, results: &mut Results) {
 }
 
 /// Applies a function of f32 to each half of a word.
-pub(super) fn by_halves(step: &Step, results: &mut Results, f: impl Fn(f32) -> f64) {
-    let mods = &step.inst.mods;
-    let brain = is_brain(mods.ty);
-    let one = |half: u32| finish(mods, brain, narrow(brain, to_odd(f(widen(brain, half)))));
-    map1(&mut results.words[0], step.a(), |a| {
+pub(super) fn by_halves(input: &ExecInput, results: &mut Results, f: impl Fn(f32) -> f64) {
+    let mods = &input.inst.mods;
+    let bf16 = is_bf16(mods.ty);
+    let one = |half: u32| flush_and_saturate(mods, bf16, narrow(bf16, to_odd(f(widen(bf16, half)))));
+    map1(&mut results.words[0], input.a(), |a| {
         let high = if is_packed(mods.ty) { one(a >> 16) } else { 0 };
         high << 16 | one(a & 0xffff)
     });
@@ -218,8 +218,8 @@ mod tests {
                 "{half:#x}"
             );
             assert_eq!(narrow(false, value), if value.is_nan() { NAN } else { half });
-            let brain = widen(true, half);
-            assert_eq!(narrow(true, brain), if brain.is_nan() { NAN } else { half });
+            let bf16 = widen(true, half);
+            assert_eq!(narrow(true, bf16), if bf16.is_nan() { NAN } else { half });
         }
     }
 
@@ -235,11 +235,11 @@ mod tests {
                 (state >> 16) as u32 & 0xffff,
                 (state >> 32) as u32 & 0xffff,
             ];
-            for brain in [false, true] {
-                let [a, b, c] = halves.map(|half| widen(brain, half));
-                let got = narrow(brain, to_odd(fused(a, b, c)));
-                let expected = if brain { exact::<BFloat> } else { exact::<Half> }(halves);
-                assert_eq!(got, expected, "{halves:x?}, brain: {brain}");
+            for bf16 in [false, true] {
+                let [a, b, c] = halves.map(|half| widen(bf16, half));
+                let got = narrow(bf16, to_odd(fma_to_odd(a, b, c)));
+                let expected = if bf16 { exact::<BFloat> } else { exact::<Half> }(halves);
+                assert_eq!(got, expected, "{halves:x?}, bf16: {bf16}");
             }
         }
     }

@@ -1,26 +1,26 @@
 //! Integer sums, logic, bit counts.
 
 use super::map::{lanes_where, map1, map2, map2_where, map3, ones};
-use super::{Results, Step};
+use super::{ExecInput, Results};
 use crate::inst::{Operand, Ty};
 use crate::lane::{Lanes, WARP_SIZE};
 
-/// What an addend is exclusive-ored with: its negation is completed by the ones of [`completions`], inside the sum, so that the carry
+/// What an addend is exclusive-ored with: its negation is completed by the ones of [`n_negated`], inside the sum, so that the carry
 /// of `a - b` says `a >= b`.
-pub(super) fn flip(operand: Operand) -> u32 {
+pub(super) fn xor_mask(operand: Operand) -> u32 {
     if operand.neg != operand.not { u32::MAX } else { 0 }
 }
 
 /// How many of the addends are negated.
-pub(super) fn completions(addends: &[Operand]) -> u32 {
+pub(super) fn n_negated(addends: &[Operand]) -> u32 {
     addends.iter().map(|operand| u32::from(operand.neg)).sum()
 }
 
-pub(super) fn iadd3(step: &Step, results: &mut Results) {
-    let inst = step.inst;
-    let [a, b, c] = [step.a(), step.b(), step.c()];
-    let [fa, fb, fc] = [flip(inst.src[0]), flip(inst.src[1]), flip(inst.src[2])];
-    let extra = completions(&inst.src[..3]);
+pub(super) fn iadd3(input: &ExecInput, results: &mut Results) {
+    let inst = input.inst;
+    let [a, b, c] = [input.a(), input.b(), input.c()];
+    let [fa, fb, fc] = [xor_mask(inst.src[0]), xor_mask(inst.src[1]), xor_mask(inst.src[2])];
+    let extra = n_negated(&inst.src[..3]);
     let out = &mut results.words[0];
     if !inst.mods.extended && inst.pdst[0].is_true() {
         map3(out, a, b, c, |a, b, c| {
@@ -28,7 +28,7 @@ pub(super) fn iadd3(step: &Step, results: &mut Results) {
         });
         return;
     }
-    let carry = carry_in(step);
+    let carry = carry_in(input);
     map3(out, a, b, c, |a, b, c| {
         (a ^ fa).wrapping_add(b ^ fb).wrapping_add(c ^ fc)
     });
@@ -45,21 +45,21 @@ pub(super) fn iadd3(step: &Step, results: &mut Results) {
 }
 
 /// The carry that an extended addition takes, as a word.
-fn carry_in(step: &Step) -> Lanes {
-    if step.inst.mods.extended {
-        ones(step.operands.preds[0])
+fn carry_in(input: &ExecInput) -> Lanes {
+    if input.inst.mods.extended {
+        ones(input.operands.preds[0])
     } else {
         Lanes::ZERO
     }
 }
 
-pub(super) fn lea(step: &Step, results: &mut Results) {
-    let inst = step.inst;
-    let [a, b, c] = [step.a(), step.b(), step.c()];
+pub(super) fn lea(input: &ExecInput, results: &mut Results) {
+    let inst = input.inst;
+    let [a, b, c] = [input.a(), input.b(), input.c()];
     let shift = u32::from(inst.mods.lut) & 31;
-    let (fa, fb) = (flip(inst.src[0]), flip(inst.src[1]));
-    let extra = completions(&inst.src[..2]);
-    let carry = carry_in(step);
+    let (fa, fb) = (xor_mask(inst.src[0]), xor_mask(inst.src[1]));
+    let extra = n_negated(&inst.src[..2]);
+    let carry = carry_in(input);
     let mut shifted = Lanes::ZERO;
     if inst.mods.high {
         map2(&mut shifted, a, c, |a, c| {
@@ -83,10 +83,10 @@ pub(super) fn lea(step: &Step, results: &mut Results) {
 }
 
 /// The usual tables have loops of their own; any other is evaluated as the exclusive or of the products of its inputs.
-pub(super) fn lop3(step: &Step, results: &mut Results) {
-    let [a, b, c] = [step.a(), step.b(), step.c()];
+pub(super) fn lop3(input: &ExecInput, results: &mut Results) {
+    let [a, b, c] = [input.a(), input.b(), input.c()];
     let out = &mut results.words[0];
-    match step.inst.mods.lut {
+    match input.inst.mods.lut {
         0xc0 => map2(out, a, b, |a, b| a & b),
         0xfc => map2(out, a, b, |a, b| a | b),
         0x3c => map2(out, a, b, |a, b| a ^ b),
@@ -118,33 +118,33 @@ fn products(lut: u8) -> [u32; 8] {
     k
 }
 
-pub(super) fn imnmx(step: &Step, results: &mut Results) {
+pub(super) fn imnmx(input: &ExecInput, results: &mut Results) {
     // Unsigned order is signed order with the top bit turned.
-    let turn = if step.inst.mods.ty.is_signed() { 0 } else { 1 << 31 };
+    let sign_flip = if input.inst.mods.ty.is_signed() { 0 } else { 1 << 31 };
     map2_where(
         &mut results.words[0],
-        step.operands.preds[0],
-        step.a(),
-        step.b(),
+        input.operands.preds[0],
+        input.a(),
+        input.b(),
         |least, a, b| {
-            let below = ((a ^ turn) as i32) < ((b ^ turn) as i32);
+            let below = ((a ^ sign_flip) as i32) < ((b ^ sign_flip) as i32);
             if below == least { a } else { b }
         },
     );
 }
 
-pub(super) fn iabs(step: &Step, results: &mut Results) {
-    map1(&mut results.words[0], step.a(), |a| (a as i32).unsigned_abs());
+pub(super) fn iabs(input: &ExecInput, results: &mut Results) {
+    map1(&mut results.words[0], input.a(), |a| (a as i32).unsigned_abs());
 }
 
-pub(super) fn popc(step: &Step, results: &mut Results) {
-    map1(&mut results.words[0], step.a(), u32::count_ones);
+pub(super) fn popc(input: &ExecInput, results: &mut Results) {
+    map1(&mut results.words[0], input.a(), u32::count_ones);
 }
 
-pub(super) fn flo(step: &Step, results: &mut Results) {
-    let signed = step.inst.mods.ty == Ty::S32;
-    let as_shift = step.inst.mods.sat;
-    map1(&mut results.words[0], step.a(), |a| {
+pub(super) fn flo(input: &ExecInput, results: &mut Results) {
+    let signed = input.inst.mods.ty == Ty::S32;
+    let as_shift = input.inst.mods.sat;
+    map1(&mut results.words[0], input.a(), |a| {
         let bits = if signed && a >> 31 == 1 { !a } else { a };
         let zeros = bits.leading_zeros();
         match (bits, as_shift) {
@@ -155,13 +155,13 @@ pub(super) fn flo(step: &Step, results: &mut Results) {
     });
 }
 
-pub(super) fn brev(step: &Step, results: &mut Results) {
-    map1(&mut results.words[0], step.a(), u32::reverse_bits);
+pub(super) fn brev(input: &ExecInput, results: &mut Results) {
+    map1(&mut results.words[0], input.a(), u32::reverse_bits);
 }
 
-pub(super) fn plop3(step: &Step, results: &mut Results) {
-    let [p, q] = step.operands.preds.map(|lanes| lanes.0);
-    let lut = step.inst.mods.lut;
+pub(super) fn plop3(input: &ExecInput, results: &mut Results) {
+    let [p, q] = input.operands.preds.map(|lanes| lanes.0);
+    let lut = input.inst.mods.lut;
     let term = |index: u8, lanes: u32| if lut >> index & 1 == 1 { lanes } else { 0 };
     let value = term(0, !p & !q) | term(1, !p & q) | term(2, p & !q) | term(3, p & q);
     results.preds[0].0 = value;

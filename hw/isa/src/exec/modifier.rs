@@ -16,7 +16,7 @@ const MAX_WORDS: usize = 6;
 
 /// What the bits of the sources of a row are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OperandKind {
     /// Nothing that can be modified here.
     Raw,
     Int,
@@ -26,71 +26,71 @@ enum Kind {
     F64,
 }
 
-impl Kind {
-    fn of(inst: &Inst) -> Kind {
+impl OperandKind {
+    fn of(inst: &Inst) -> OperandKind {
         use Opcode::*;
         match inst.op {
             Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs | Tex | Suld | Sust => {
-                Kind::Raw
+                OperandKind::Raw
             }
-            Fadd | Fmul | Ffma | Fmnmx | Fsetp | Fchk | F2fp => Kind::F32,
-            Dadd | Dmul | Dfma | Dmnmx | Dsetp => Kind::F64,
-            Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => Kind::float(inst.mods.ty),
-            F2i | F2f => Kind::float(inst.mods.from),
+            Fadd | Fmul | Ffma | Fmnmx | Fsetp | Fchk | F2fp => OperandKind::F32,
+            Dadd | Dmul | Dfma | Dmnmx | Dsetp => OperandKind::F64,
+            Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => OperandKind::float(inst.mods.ty),
+            F2i | F2f => OperandKind::float(inst.mods.from),
             Mufu => match inst.mods.ty {
-                Ty::F16 | Ty::F16x2 => Kind::Half,
-                Ty::Bf16 | Ty::Bf16x2 => Kind::Bf16,
-                _ => Kind::F32,
+                Ty::F16 | Ty::F16x2 => OperandKind::Half,
+                Ty::Bf16 | Ty::Bf16x2 => OperandKind::Bf16,
+                _ => OperandKind::F32,
             },
-            _ => Kind::Int,
+            _ => OperandKind::Int,
         }
     }
 
     /// Sign bits of a word (of the upper one, where there are two).
     fn signs(self) -> u32 {
         match self {
-            Kind::Raw | Kind::Int => 0,
-            Kind::Half | Kind::Bf16 => 0x8000_8000,
-            Kind::F32 | Kind::F64 => 0x8000_0000,
+            OperandKind::Raw | OperandKind::Int => 0,
+            OperandKind::Half | OperandKind::Bf16 => 0x8000_8000,
+            OperandKind::F32 | OperandKind::F64 => 0x8000_0000,
         }
     }
 
-    fn float(ty: Ty) -> Kind {
+    fn float(ty: Ty) -> OperandKind {
         match ty {
-            Ty::F16 | Ty::F16x2 => Kind::Half,
-            Ty::Bf16 | Ty::Bf16x2 => Kind::Bf16,
-            Ty::F64 => Kind::F64,
-            _ => Kind::F32,
+            Ty::F16 | Ty::F16x2 => OperandKind::Half,
+            Ty::Bf16 | Ty::Bf16x2 => OperandKind::Bf16,
+            Ty::F64 => OperandKind::F64,
+            _ => OperandKind::F32,
         }
     }
 }
 
 /// Whether denormal sources become zero. The `ftz` of a conversion concerns f32 alone.
-fn flushes(inst: &Inst, kind: Kind) -> bool {
+fn flushes(inst: &Inst, kind: OperandKind) -> bool {
     let is_conversion = matches!(inst.op, Opcode::F2f | Opcode::F2i | Opcode::F2fp);
-    inst.mods.ftz && (kind == Kind::F32 || !is_conversion)
+    inst.mods.ftz && (kind == OperandKind::F32 || !is_conversion)
 }
 
 /// Whether the sources go into the arithmetic as they are.
-pub(crate) fn is_plain(inst: &Inst) -> bool {
-    let kind = Kind::of(inst);
-    let slots = inst.op.row().src.len();
+pub(crate) fn is_unmodified(inst: &Inst) -> bool {
+    let kind = OperandKind::of(inst);
+    let slots = inst.op.info().src.len();
     let changes = inst.src[..slots]
         .iter()
         .any(|operand| operand.neg || operand.abs || operand.not);
-    kind == Kind::Raw || !(flushes(inst, kind) || changes)
+    kind == OperandKind::Raw || !(flushes(inst, kind) || changes)
 }
 
 /// The sources of a row whose operands have one word each and are three at most, with every modifier applied.
 pub(super) fn apply_narrow(inst: &Inst, operands: &Operands) -> [Lanes; 3] {
-    let kind = Kind::of(inst);
+    let kind = OperandKind::of(inst);
     let ftz = flushes(inst, kind);
     let mut words = [Lanes::ZERO; 3];
-    let slots = inst.op.row().src.len();
+    let slots = inst.op.info().src.len();
     for (slot, word) in words[..slots].iter_mut().enumerate() {
         let operand = inst.src[slot];
         let Masks { keep, flip, add } = Masks::of(kind, operand);
-        if kind == Kind::Int && operand.abs {
+        if kind == OperandKind::Int && operand.abs {
             map1(word, &operands.words[slot], |bits| {
                 ((bits as i32).unsigned_abs() ^ flip).wrapping_add(add)
             });
@@ -114,8 +114,8 @@ struct Masks {
 }
 
 impl Masks {
-    fn of(kind: Kind, operand: Operand) -> Masks {
-        if kind == Kind::Int {
+    fn of(kind: OperandKind, operand: Operand) -> Masks {
+        if kind == OperandKind::Int {
             let flip = if operand.neg != operand.not { u32::MAX } else { 0 };
             return Masks {
                 keep: u32::MAX,
@@ -135,8 +135,8 @@ impl Masks {
 /// The source words of any row with every modifier applied.
 pub(super) fn apply(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [Lanes; MAX_WORDS] {
     let mut words = [Lanes::ZERO; MAX_WORDS];
-    let kind = Kind::of(inst);
-    for (slot, width) in inst.op.row().src.iter().enumerate() {
+    let kind = OperandKind::of(inst);
+    for (slot, width) in inst.op.info().src.iter().enumerate() {
         let first = decoded.first_word[slot] as usize;
         let all = first..first + width.of(&inst.mods) as usize;
         words[all.clone()].copy_from_slice(&operands.words[all.clone()]);
@@ -145,9 +145,9 @@ pub(super) fn apply(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [Lan
     words
 }
 
-fn change(kind: Kind, operand: Operand, ftz: bool, words: &mut [Lanes]) {
+fn change(kind: OperandKind, operand: Operand, ftz: bool, words: &mut [Lanes]) {
     let Some(last) = words.last_mut() else { return };
-    if kind == Kind::Int {
+    if kind == OperandKind::Int {
         change_int(operand, words);
         return;
     }
@@ -160,7 +160,7 @@ fn change(kind: Kind, operand: Operand, ftz: bool, words: &mut [Lanes]) {
 
 /// Makes denormals zeros of their sign, in both halves of a packed word.
 #[inline(always)]
-fn flush(kind: Kind, word: &mut Lanes) {
+fn flush(kind: OperandKind, word: &mut Lanes) {
     let signs = kind.signs();
     let mut flush_number = |number: u32, exponent: u32| {
         update(word, |bits| {
@@ -172,16 +172,16 @@ fn flush(kind: Kind, word: &mut Lanes) {
         });
     };
     match kind {
-        Kind::F32 => flush_number(u32::MAX, 0x7f80_0000),
-        Kind::Half => {
+        OperandKind::F32 => flush_number(u32::MAX, 0x7f80_0000),
+        OperandKind::Half => {
             flush_number(0xffff, 0x7c00);
             flush_number(0xffff_0000, 0x7c00_0000);
         }
-        Kind::Bf16 => {
+        OperandKind::Bf16 => {
             flush_number(0xffff, 0x7f80);
             flush_number(0xffff_0000, 0x7f80_0000);
         }
-        Kind::Raw | Kind::Int | Kind::F64 => {}
+        OperandKind::Raw | OperandKind::Int | OperandKind::F64 => {}
     }
 }
 

@@ -1,16 +1,16 @@
 //! Moves and selection.
 
 use super::map::{lanes_where, map2, map2_where, map3};
-use super::{Results, Step};
+use super::{ExecInput, Results};
 use crate::inst::Source;
 use crate::reg::Pred;
 
-pub(super) fn sel(step: &Step, results: &mut Results) {
+pub(super) fn sel(input: &ExecInput, results: &mut Results) {
     map2_where(
         &mut results.words[0],
-        step.operands.preds[0],
-        step.a(),
-        step.b(),
+        input.operands.preds[0],
+        input.a(),
+        input.b(),
         |holds, a, b| {
             if holds { a } else { b }
         },
@@ -18,23 +18,29 @@ pub(super) fn sel(step: &Step, results: &mut Results) {
 }
 
 /// The modes are numbered as PTX lists them: f4e, b4e, rc8, ecl, ecr, rc16.
-pub(super) fn prmt(step: &Step, results: &mut Results) {
-    let mode = step.inst.mods.lut;
-    if let (0, Source::Imm(selector)) = (mode, step.inst.src[2].source) {
+pub(super) fn prmt(input: &ExecInput, results: &mut Results) {
+    let mode = input.inst.mods.lut;
+    if let (0, Source::Imm(selector)) = (mode, input.inst.src[2].source) {
         // The same bytes in every lane: a vector loop.
-        map2(&mut results.words[0], step.a(), step.b(), |a, b| {
+        map2(&mut results.words[0], input.a(), input.b(), |a, b| {
             permute(u64::from(b) << 32 | u64::from(a), selector as u32)
         });
         return;
     }
-    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, selector| {
-        let selector = if mode == 0 {
-            selector
-        } else {
-            mode_selector(mode, selector & 3)
-        };
-        permute(u64::from(b) << 32 | u64::from(a), selector)
-    });
+    map3(
+        &mut results.words[0],
+        input.a(),
+        input.b(),
+        input.c(),
+        |a, b, selector| {
+            let selector = if mode == 0 {
+                selector
+            } else {
+                mode_selector(mode, selector & 3)
+            };
+            permute(u64::from(b) << 32 | u64::from(a), selector)
+        },
+    );
 }
 
 /// The selector that a special mode stands for, byte 0 in the lowest digit.
@@ -63,18 +69,18 @@ fn permute(bytes: u64, selector: u32) -> u32 {
     })
 }
 
-pub(super) fn p2r(step: &Step, results: &mut Results) {
-    let file = &step.operands.file;
+pub(super) fn p2r(input: &ExecInput, results: &mut Results) {
+    let file = &input.operands.file;
     for (lane, word) in results.words[0].0.iter_mut().enumerate() {
         *word = (0..Pred::COUNT).fold(0, |all, n| all | (file[n].0 >> lane & 1) << n);
     }
 }
 
-pub(super) fn r2p(step: &Step, results: &mut Results) {
-    let (values, mask) = (&step.a().0, &step.b().0);
+pub(super) fn r2p(input: &ExecInput, results: &mut Results) {
+    let (values, mask) = (&input.a().0, &input.b().0);
     for n in 0..Pred::COUNT {
         let set = lanes_where(|lane| values[lane] & mask[lane] & (1 << n) != 0);
         let kept = lanes_where(|lane| mask[lane] & (1 << n) == 0);
-        results.preds[n] = set | (kept & step.operands.file[n]);
+        results.preds[n] = set | (kept & input.operands.file[n]);
     }
 }

@@ -3,33 +3,33 @@
 //! [`elementary`]'s: no host's library has a say, and what the lowering builds on a reciprocal is the same everywhere.
 
 use super::map::map1;
-use super::{Results, Step, elementary, fp32, fp64, half};
+use super::{ExecInput, Results, elementary, fp32, fp64, half};
 use crate::inst::{Mufu, Ty};
 
-pub(super) fn mufu(step: &Step, results: &mut Results) {
-    let function = step.inst.mods.mufu;
-    match step.inst.mods.ty {
-        Ty::F64 => upper_word(step, function, results),
-        Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2 => half::by_halves(step, results, |x| value(function, x.into())),
+pub(super) fn mufu(input: &ExecInput, results: &mut Results) {
+    let function = input.inst.mods.mufu;
+    match input.inst.mods.ty {
+        Ty::F64 => upper_word(input, function, results),
+        Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2 => half::by_halves(input, results, |x| value(function, x.into())),
         _ => {
             let out = &mut results.words[0];
             match function {
-                Mufu::Rcp => map1(out, step.a(), |a| fp32::bits(1.0 / f32::from_bits(a))),
-                Mufu::Sqrt => map1(out, step.a(), |a| fp32::bits(f32::from_bits(a).sqrt())),
-                _ => map1(out, step.a(), |a| {
+                Mufu::Rcp => map1(out, input.a(), |a| fp32::bits(1.0 / f32::from_bits(a))),
+                Mufu::Sqrt => map1(out, input.a(), |a| fp32::bits(f32::from_bits(a).sqrt())),
+                _ => map1(out, input.a(), |a| {
                     fp32::bits(value(function, f32::from_bits(a).into()) as f32)
                 }),
             }
-            fp32::finish(step.inst, out);
+            fp32::flush_and_saturate(input.inst, out);
         }
     }
 }
 
 /// RCP64H and RSQ64H: the upper word of an f64 in, that of the result out; the lower words are taken as zero, and denormals too.
-fn upper_word(step: &Step, function: Mufu, results: &mut Results) {
+fn upper_word(input: &ExecInput, function: Mufu, results: &mut Results) {
     const SIGN: u64 = 1 << 63;
     let flush = |bits: u64| if bits & !SIGN < 1 << 52 { bits & SIGN } else { bits };
-    map1(&mut results.words[0], step.a(), |a| {
+    map1(&mut results.words[0], input.a(), |a| {
         let x = f64::from_bits(flush(u64::from(a) << 32));
         (flush(fp64::bits(value(function, x))) >> 32) as u32
     });

@@ -1,13 +1,13 @@
 //! Integer products.
 
 use super::map::map3;
-use super::{Results, Step};
+use super::{ExecInput, Results};
 use crate::inst::Ty;
 use crate::lane::WARP_SIZE;
 
-pub(super) fn imad(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
-    let [a, b, c] = [step.a(), step.b(), step.c()];
+pub(super) fn imad(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
+    let [a, b, c] = [input.a(), input.b(), input.c()];
     let out = &mut results.words[0];
     match (mods.high, mods.ty.is_signed()) {
         (false, _) => map3(out, a, b, c, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
@@ -31,12 +31,12 @@ fn high_signed(a: u32, b: u32) -> u32 {
     high(a, b).wrapping_sub(sign(a) & b).wrapping_sub(sign(b) & a)
 }
 
-pub(super) fn imad_wide(step: &Step, results: &mut Results) {
-    let [a, b] = [step.a(), step.b()];
-    let [c_low, c_high] = step.pair(2);
+pub(super) fn imad_wide(input: &ExecInput, results: &mut Results) {
+    let [a, b] = [input.a(), input.b()];
+    let [c_low, c_high] = input.pair(2);
     let [low, top, ..] = &mut results.words;
     // All ones where signs count: the unsigned product is corrected as in `high_signed`.
-    let signed = if step.inst.mods.ty.is_signed() { u32::MAX } else { 0 };
+    let signed = if input.inst.mods.ty.is_signed() { u32::MAX } else { 0 };
     let sign = |v: u32| ((v as i32) >> 31) as u32 & signed;
     for lane in 0..WARP_SIZE {
         let (x, y) = (a.0[lane], b.0[lane]);
@@ -62,11 +62,11 @@ fn byte(word: u32, n: u32, signed: bool) -> i32 {
 }
 
 /// Differences of bytes without sign, side by side, or summed onto c.
-pub(super) fn vabsdiff4(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
+pub(super) fn vabsdiff4(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
     let (a_signed, b_signed, sums) = (mods.from.is_signed(), mods.ty.is_signed(), mods.count == 1);
     let difference = |a, b, n| byte(a, n, a_signed).abs_diff(byte(b, n, b_signed));
-    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, c| {
+    map3(&mut results.words[0], input.a(), input.b(), input.c(), |a, b, c| {
         (0..4).fold(if sums { c } else { 0 }, |whole, n| match sums {
             true => whole.wrapping_add(difference(a, b, n)),
             false => whole | (difference(a, b, n) & 0xff) << (8 * n),
@@ -74,9 +74,9 @@ pub(super) fn vabsdiff4(step: &Step, results: &mut Results) {
     });
 }
 
-pub(super) fn idp4a(step: &Step, results: &mut Results) {
-    let (a_signed, b_signed) = (step.inst.mods.from.is_signed(), step.inst.mods.ty.is_signed());
-    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, c| {
+pub(super) fn idp4a(input: &ExecInput, results: &mut Results) {
+    let (a_signed, b_signed) = (input.inst.mods.from.is_signed(), input.inst.mods.ty.is_signed());
+    map3(&mut results.words[0], input.a(), input.b(), input.c(), |a, b, c| {
         (0..4).fold(c, |sum, n| {
             sum.wrapping_add((byte(a, n, a_signed) * byte(b, n, b_signed)) as u32)
         })

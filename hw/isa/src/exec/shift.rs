@@ -1,21 +1,21 @@
 //! Shifts and bit fields.
 
 use super::map::{map2, map3};
-use super::{Results, Step};
+use super::{ExecInput, Results};
 use crate::inst::{Mods, Source, Ty};
 use crate::lane::WARP_SIZE;
 
 /// Counts clamp at the width of `ty` (32 or 64), or wrap at it.
-pub(super) fn shf(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
+pub(super) fn shf(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
     let (count, signed) = (counter(mods), mods.ty.is_signed());
     match (mods.right, mods.high, signed) {
-        (false, false, _) => funnel(step, results, |v, b| left(v, count(b)) as u32),
-        (false, true, _) => funnel(step, results, |v, b| (left(v, count(b)) >> 32) as u32),
-        (true, false, false) => funnel(step, results, |v, b| right(v, count(b)) as u32),
-        (true, true, false) => funnel(step, results, |v, b| (right(v, count(b)) >> 32) as u32),
-        (true, false, true) => funnel(step, results, |v, b| right_signed(v, count(b)) as u32),
-        (true, true, true) => funnel(step, results, |v, b| (right_signed(v, count(b)) >> 32) as u32),
+        (false, false, _) => funnel(input, results, |v, b| left(v, count(b)) as u32),
+        (false, true, _) => funnel(input, results, |v, b| (left(v, count(b)) >> 32) as u32),
+        (true, false, false) => funnel(input, results, |v, b| right(v, count(b)) as u32),
+        (true, true, false) => funnel(input, results, |v, b| (right(v, count(b)) >> 32) as u32),
+        (true, false, true) => funnel(input, results, |v, b| right_signed(v, count(b)) as u32),
+        (true, true, true) => funnel(input, results, |v, b| (right_signed(v, count(b)) >> 32) as u32),
     }
 }
 
@@ -29,10 +29,10 @@ fn counter(mods: &Mods) -> impl Fn(u32) -> u32 + use<> {
 
 /// A count that is the same in all lanes makes the loop a vector loop on hosts without shifts by lane.
 #[inline(always)]
-fn funnel(step: &Step, results: &mut Results, f: impl Fn(u64, u32) -> u32) {
-    let (a, b, c) = (step.a(), step.b(), step.c());
+fn funnel(input: &ExecInput, results: &mut Results, f: impl Fn(u64, u32) -> u32) {
+    let (a, b, c) = (input.a(), input.b(), input.c());
     let out = &mut results.words[0];
-    if matches!(step.inst.src[1].source, Source::Imm(_) | Source::Const { .. }) {
+    if matches!(input.inst.src[1].source, Source::Imm(_) | Source::Const { .. }) {
         let count = b.0[0];
         map2(out, a, c, |a, c| f(u64::from(c) << 32 | u64::from(a), count));
     } else {
@@ -56,9 +56,9 @@ fn right_signed(value: u64, count: u32) -> u64 {
 }
 
 /// PTX bfe: position and length are the low bytes of b and c; bits past the word repeat the sign, or are zero.
-pub(super) fn bfe(step: &Step, results: &mut Results) {
-    let signed = step.inst.mods.ty.is_signed();
-    map3(&mut results.words[0], step.a(), step.b(), step.c(), |a, b, c| {
+pub(super) fn bfe(input: &ExecInput, results: &mut Results) {
+    let signed = input.inst.mods.ty.is_signed();
+    map3(&mut results.words[0], input.a(), input.b(), input.c(), |a, b, c| {
         let (position, length) = (b & 0xff, c & 0xff);
         if length == 0 {
             return 0;
@@ -78,8 +78,8 @@ pub(super) fn bfe(step: &Step, results: &mut Results) {
 }
 
 /// PTX bfi: position and length are the low bytes of c and d; nothing changes for a length of 0 or a position past the word.
-pub(super) fn bfi(step: &Step, results: &mut Results) {
-    let (a, b, c, d) = (step.a(), step.b(), step.c(), step.word(3, 0));
+pub(super) fn bfi(input: &ExecInput, results: &mut Results) {
+    let (a, b, c, d) = (input.a(), input.b(), input.c(), input.word(3, 0));
     for lane in 0..WARP_SIZE {
         let (position, length) = (c.0[lane] & 0xff, (d.0[lane] & 0xff).min(32));
         let mask = (((1u64 << length) - 1) << position.min(32)) as u32;

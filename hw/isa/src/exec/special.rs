@@ -6,15 +6,15 @@ use crate::reg::Special;
 /// A warp's place: what the special registers of its lanes are worked out from.
 ///
 /// ```
-/// use warpwave_isa::exec::special::Place;
+/// use warpwave_isa::exec::special::WarpContext;
 /// use warpwave_isa::reg::Special;
-/// let place = Place { block_size: [8, 4, 2], first_thread: 32, ..Place::default() };
-/// assert_eq!(place.word(Special::TidX, 9), 1); // thread 41 = 1 + 8 * (1 + 4 * 1)
-/// assert_eq!(place.word(Special::TidY, 9), 1);
-/// assert_eq!(place.word(Special::TidZ, 9), 1);
+/// let context = WarpContext { block_size: [8, 4, 2], first_thread: 32, ..WarpContext::default() };
+/// assert_eq!(context.word(Special::TidX, 9), 1); // thread 41 = 1 + 8 * (1 + 4 * 1)
+/// assert_eq!(context.word(Special::TidY, 9), 1);
+/// assert_eq!(context.word(Special::TidZ, 9), 1);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct WarpContext {
     /// Threads of the CTA in x, y, z.
     pub block_size: [u32; 3],
     /// Number within the CTA of the thread in lane 0.
@@ -47,10 +47,10 @@ pub struct Place {
     pub barrier_count: u32,
 }
 
-impl Default for Place {
+impl Default for WarpContext {
     /// The only warp of a CTA of one thread, alone in its grid, on a machine of one SM with one warp.
     fn default() -> Self {
-        Place {
+        WarpContext {
             block_size: [1; 3],
             first_thread: 0,
             cta: [0; 3],
@@ -70,7 +70,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl WarpContext {
     /// The special register in one lane.
     pub fn word(&self, special: Special, lane: usize) -> u32 {
         let thread = self.first_thread + lane as u32;

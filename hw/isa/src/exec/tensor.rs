@@ -7,9 +7,9 @@
 //! tf32 and floats of eight bits are exact in f32 (22 bits at most; one outside the range of f32 is rounded like any f32 product).
 //! f64 is fused, in the same order. Integers are exact, wrapped or (`sat`) clamped at the end. tf32 ignores the 13 low bits.
 
-use super::half::{is_brain, widen};
+use super::half::{is_bf16, widen};
 use super::map::wide;
-use super::{Results, Step, fp8, fp32, fp64};
+use super::{ExecInput, Results, fp8, fp32, fp64};
 use crate::inst::{MmaShape, Ty};
 use crate::lane::WARP_SIZE;
 
@@ -20,8 +20,8 @@ const N: usize = 8;
 /// An element of a word of A or B, by its number in the word.
 type Element = fn(u32, usize) -> f32;
 
-pub(super) fn mma(step: &Step, results: &mut Results) {
-    let half = |brain| move |word: u32, n: usize| widen(brain, word >> (16 * n) & 0xffff);
+pub(super) fn mma(input: &ExecInput, results: &mut Results) {
+    let half = |bf16| move |word: u32, n: usize| widen(bf16, word >> (16 * n) & 0xffff);
     let tf32 = |word: u32, _| f32::from_bits(word & 0xffff_e000);
     let s8 = |word: u32, n: usize| f32::from((word >> (8 * n)) as i8);
     let u8 = |word: u32, n: usize| f32::from((word >> (8 * n)) as u8);
@@ -29,47 +29,47 @@ pub(super) fn mma(step: &Step, results: &mut Results) {
     let u4: Element = |word, n| f32::from((word >> (4 * n)) as u8 & 15);
     let e4m3: Element = |word, n| fp8::value(Ty::E4m3x2, word >> (8 * n));
     let e5m2: Element = |word, n| fp8::value(Ty::E5m2x2, word >> (8 * n));
-    let (f16, bf16) = (half(is_brain(Ty::F16)), half(is_brain(Ty::Bf16)));
-    match step.inst.mods.mma {
-        MmaShape::M16n8k16F16 => floats::<16>(step, results, 2, f16, f16),
-        MmaShape::M16n8k8F16 => floats::<8>(step, results, 2, f16, f16),
-        MmaShape::M16n8k16Bf16 => floats::<16>(step, results, 2, bf16, bf16),
-        MmaShape::M16n8k8Bf16 => floats::<8>(step, results, 2, bf16, bf16),
-        MmaShape::M16n8k8Tf32 => floats::<8>(step, results, 1, tf32, tf32),
-        MmaShape::M16n8k4Tf32 => floats::<4>(step, results, 1, tf32, tf32),
-        MmaShape::M16n8k32E4m3 => floats::<32>(step, results, 4, e4m3, e4m3),
-        MmaShape::M16n8k32E5m2 => floats::<32>(step, results, 4, e5m2, e5m2),
-        MmaShape::M16n8k32E4m3E5m2 => floats::<32>(step, results, 4, e4m3, e5m2),
-        MmaShape::M16n8k32E5m2E4m3 => floats::<32>(step, results, 4, e5m2, e4m3),
-        MmaShape::M16n8k32S8 => integers::<32>(step, results, 4, s8, s8),
-        MmaShape::M16n8k32U8 => integers::<32>(step, results, 4, u8, u8),
-        MmaShape::M16n8k32S8U8 => integers::<32>(step, results, 4, s8, u8),
-        MmaShape::M16n8k32U8S8 => integers::<32>(step, results, 4, u8, s8),
-        MmaShape::M16n8k16S8 => integers::<16>(step, results, 4, s8, s8),
-        MmaShape::M16n8k16U8 => integers::<16>(step, results, 4, u8, u8),
-        MmaShape::M16n8k16S8U8 => integers::<16>(step, results, 4, s8, u8),
-        MmaShape::M16n8k16U8S8 => integers::<16>(step, results, 4, u8, s8),
-        MmaShape::M16n8k32S4 => integers::<32>(step, results, 8, s4, s4),
-        MmaShape::M16n8k32U4 => integers::<32>(step, results, 8, u4, u4),
-        MmaShape::M16n8k32S4U4 => integers::<32>(step, results, 8, s4, u4),
-        MmaShape::M16n8k32U4S4 => integers::<32>(step, results, 8, u4, s4),
-        MmaShape::M16n8k64S4 => integers::<64>(step, results, 8, s4, s4),
-        MmaShape::M16n8k64U4 => integers::<64>(step, results, 8, u4, u4),
-        MmaShape::M16n8k64S4U4 => integers::<64>(step, results, 8, s4, u4),
-        MmaShape::M16n8k64U4S4 => integers::<64>(step, results, 8, u4, s4),
-        MmaShape::M16n8k128And => bits(step, results, 1, |a, b| a & b),
-        MmaShape::M16n8k128Xor => bits(step, results, 1, |a, b| a ^ b),
-        MmaShape::M16n8k256And => bits(step, results, 2, |a, b| a & b),
-        MmaShape::M16n8k256Xor => bits(step, results, 2, |a, b| a ^ b),
-        MmaShape::M8n8k4F64 => doubles(step, results),
-        MmaShape::M8n8k4F16 => quads(step, results),
+    let (f16, bf16) = (half(is_bf16(Ty::F16)), half(is_bf16(Ty::Bf16)));
+    match input.inst.mods.mma {
+        MmaShape::M16n8k16F16 => floats::<16>(input, results, 2, f16, f16),
+        MmaShape::M16n8k8F16 => floats::<8>(input, results, 2, f16, f16),
+        MmaShape::M16n8k16Bf16 => floats::<16>(input, results, 2, bf16, bf16),
+        MmaShape::M16n8k8Bf16 => floats::<8>(input, results, 2, bf16, bf16),
+        MmaShape::M16n8k8Tf32 => floats::<8>(input, results, 1, tf32, tf32),
+        MmaShape::M16n8k4Tf32 => floats::<4>(input, results, 1, tf32, tf32),
+        MmaShape::M16n8k32E4m3 => floats::<32>(input, results, 4, e4m3, e4m3),
+        MmaShape::M16n8k32E5m2 => floats::<32>(input, results, 4, e5m2, e5m2),
+        MmaShape::M16n8k32E4m3E5m2 => floats::<32>(input, results, 4, e4m3, e5m2),
+        MmaShape::M16n8k32E5m2E4m3 => floats::<32>(input, results, 4, e5m2, e4m3),
+        MmaShape::M16n8k32S8 => integers::<32>(input, results, 4, s8, s8),
+        MmaShape::M16n8k32U8 => integers::<32>(input, results, 4, u8, u8),
+        MmaShape::M16n8k32S8U8 => integers::<32>(input, results, 4, s8, u8),
+        MmaShape::M16n8k32U8S8 => integers::<32>(input, results, 4, u8, s8),
+        MmaShape::M16n8k16S8 => integers::<16>(input, results, 4, s8, s8),
+        MmaShape::M16n8k16U8 => integers::<16>(input, results, 4, u8, u8),
+        MmaShape::M16n8k16S8U8 => integers::<16>(input, results, 4, s8, u8),
+        MmaShape::M16n8k16U8S8 => integers::<16>(input, results, 4, u8, s8),
+        MmaShape::M16n8k32S4 => integers::<32>(input, results, 8, s4, s4),
+        MmaShape::M16n8k32U4 => integers::<32>(input, results, 8, u4, u4),
+        MmaShape::M16n8k32S4U4 => integers::<32>(input, results, 8, s4, u4),
+        MmaShape::M16n8k32U4S4 => integers::<32>(input, results, 8, u4, s4),
+        MmaShape::M16n8k64S4 => integers::<64>(input, results, 8, s4, s4),
+        MmaShape::M16n8k64U4 => integers::<64>(input, results, 8, u4, u4),
+        MmaShape::M16n8k64S4U4 => integers::<64>(input, results, 8, s4, u4),
+        MmaShape::M16n8k64U4S4 => integers::<64>(input, results, 8, u4, s4),
+        MmaShape::M16n8k128And => bits(input, results, 1, |a, b| a & b),
+        MmaShape::M16n8k128Xor => bits(input, results, 1, |a, b| a ^ b),
+        MmaShape::M16n8k256And => bits(input, results, 2, |a, b| a & b),
+        MmaShape::M16n8k256Xor => bits(input, results, 2, |a, b| a ^ b),
+        MmaShape::M8n8k4F64 => doubles(input, results),
+        MmaShape::M8n8k4F16 => quads(input, results),
     }
 }
 
 /// A (16 x K) and B (K x 8) from the lanes' words, each of which holds `each` elements along K.
 #[inline(always)]
 fn gather<const K: usize>(
-    step: &Step,
+    input: &ExecInput,
     each: usize,
     a_element: impl Fn(u32, usize) -> f32,
     b_element: impl Fn(u32, usize) -> f32,
@@ -78,9 +78,9 @@ fn gather<const K: usize>(
     let mut b = [[0.0; N]; K];
     for word in 0..K / (4 * each) {
         for n in 0..each {
-            let rows = |word| step.word(0, word).0.map(|bits| a_element(bits, n));
+            let rows = |word| input.word(0, word).0.map(|bits| a_element(bits, n));
             let (upper, lower) = (rows(2 * word), rows(2 * word + 1));
-            let right = step.word(1, word).0.map(|bits| b_element(bits, n));
+            let right = input.word(1, word).0.map(|bits| b_element(bits, n));
             for lane in 0..WARP_SIZE {
                 let (group, k) = (lane / 4, lane % 4 * each + n + word * 4 * each);
                 a[group][k] = upper[lane];
@@ -106,22 +106,22 @@ fn accumulate<const K: usize>(a: &[[f32; K]; M], b: &[[f32; N]; K], sums: &mut [
     }
 }
 
-/// Row and column of accumulator `n` of a lane.
+/// OpcodeInfo and column of accumulator `n` of a lane.
 fn accumulator(lane: usize, n: usize) -> (usize, usize) {
     (lane / 4 + 8 * (n / 2), 2 * (lane % 4) + n % 2)
 }
 
 #[inline(always)]
 fn floats<const K: usize>(
-    step: &Step,
+    input: &ExecInput,
     results: &mut Results,
     each: usize,
     a: impl Fn(u32, usize) -> f32,
     b: impl Fn(u32, usize) -> f32,
 ) {
-    let (a, b) = gather::<K>(step, each, a, b);
+    let (a, b) = gather::<K>(input, each, a, b);
     let mut sums = [[0.0; N]; M];
-    for_each_accumulator(|lane, n, row, column| sums[row][column] = f32::from_bits(step.word(2, n).0[lane]));
+    for_each_accumulator(|lane, n, row, column| sums[row][column] = f32::from_bits(input.word(2, n).0[lane]));
     accumulate(&a, &b, &mut sums);
     for_each_accumulator(|lane, n, row, column| results.words[n].0[lane] = fp32::bits(sums[row][column]));
 }
@@ -139,24 +139,24 @@ fn for_each_accumulator(mut f: impl FnMut(usize, usize, usize, usize)) {
 /// The sum of 32 products of bytes, or of 64 smaller ones, is below 2^24, and so exact in f32, which every host multiplies faster.
 #[inline(always)]
 fn integers<const K: usize>(
-    step: &Step,
+    input: &ExecInput,
     results: &mut Results,
     each: usize,
     a: impl Fn(u32, usize) -> f32,
     b: impl Fn(u32, usize) -> f32,
 ) {
-    let (a, b) = gather::<K>(step, each, a, b);
+    let (a, b) = gather::<K>(input, each, a, b);
     let mut sums = [[0.0; N]; M];
     accumulate(&a, &b, &mut sums);
-    add_integers(step, results, |row, column| sums[row][column] as i32);
+    add_integers(input, results, |row, column| sums[row][column] as i32);
 }
 
 /// Single bits: so many of all that are set once a row's and a column's are joined.
-fn bits(step: &Step, results: &mut Results, words: usize, join: impl Fn(u32, u32) -> u32) {
-    add_integers(step, results, |row, column| {
+fn bits(input: &ExecInput, results: &mut Results, words: usize, join: impl Fn(u32, u32) -> u32) {
+    add_integers(input, results, |row, column| {
         let pair = |word: usize, p: usize| {
-            let a = step.word(0, 2 * word + row / 8).0[row % 8 * 4 + p];
-            join(a, step.word(1, word).0[column * 4 + p])
+            let a = input.word(0, 2 * word + row / 8).0[row % 8 * 4 + p];
+            join(a, input.word(1, word).0[column * 4 + p])
         };
         let all = (0..words).flat_map(|word| (0..4).map(move |p| (word, p)));
         all.map(|(word, p)| pair(word, p).count_ones() as i32).sum()
@@ -165,10 +165,10 @@ fn bits(step: &Step, results: &mut Results, words: usize, join: impl Fn(u32, u32
 
 /// Sums onto the accumulators, wrapped or clamped.
 #[inline(always)]
-fn add_integers(step: &Step, results: &mut Results, sum: impl Fn(usize, usize) -> i32) {
-    let clamped = step.inst.mods.sat;
+fn add_integers(input: &ExecInput, results: &mut Results, sum: impl Fn(usize, usize) -> i32) {
+    let clamped = input.inst.mods.sat;
     for_each_accumulator(|lane, n, row, column| {
-        let (start, sum) = (step.word(2, n).0[lane] as i32, sum(row, column));
+        let (start, sum) = (input.word(2, n).0[lane] as i32, sum(row, column));
         let total = if clamped {
             start.saturating_add(sum)
         } else {
@@ -178,13 +178,13 @@ fn add_integers(step: &Step, results: &mut Results, sum: impl Fn(usize, usize) -
     });
 }
 
-fn doubles(step: &Step, results: &mut Results) {
-    let a = |row: usize, k: usize| f64::from_bits(wide(step.pair(0), 4 * row + k));
-    let b = |k: usize, column: usize| f64::from_bits(wide(step.pair(1), 4 * column + k));
+fn doubles(input: &ExecInput, results: &mut Results) {
+    let a = |row: usize, k: usize| f64::from_bits(wide(input.pair(0), 4 * row + k));
+    let b = |k: usize, column: usize| f64::from_bits(wide(input.pair(1), 4 * column + k));
     for lane in 0..WARP_SIZE {
         for n in 0..2 {
             let (row, column) = (lane / 4, 2 * (lane % 4) + n);
-            let start = f64::from_bits(wide([step.word(2, 2 * n), step.word(2, 2 * n + 1)], lane));
+            let start = f64::from_bits(wide([input.word(2, 2 * n), input.word(2, 2 * n + 1)], lane));
             let sum = fp64::bits((0..4).fold(start, |sum, k| a(row, k).mul_add(b(k, column), sum)));
             results.words[2 * n].0[lane] = sum as u32;
             results.words[2 * n + 1].0[lane] = (sum >> 32) as u32;
@@ -195,10 +195,10 @@ fn doubles(step: &Step, results: &mut Results) {
 /// Four products of 8 by 8 by 4, each of eight lanes: those whose number modulo 16 lies in 4q to 4q + 3. Lane t of them, and that 16
 /// further, which has four rows or columns more, hold line t % 4 of A (`right`: column) and of B (`trans`: row), and accumulators
 /// 4 `count` to 4 `count` + 3: as f32 are laid out, or (`high`) in one row, as halves are.
-fn quads(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
+fn quads(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
     let half =
-        |slot: usize, lane: usize, n: usize| widen(false, step.word(slot, n / 2).0[lane] >> (16 * (n % 2)) & 0xffff);
+        |slot: usize, lane: usize, n: usize| widen(false, input.word(slot, n / 2).0[lane] >> (16 * (n % 2)) & 0xffff);
     // Along the operand's own line, or across the lines of four lanes.
     let element = |slot: usize, turned: bool, first: usize, line: usize, k: usize| match turned {
         false => half(slot, first + line % 4 + line / 4 * 16, k),
@@ -213,7 +213,7 @@ fn quads(step: &Step, results: &mut Results) {
                 true => (lane % 4 + lower, i),
                 false => ((lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)),
             };
-            let start = f32::from_bits(step.word(2, n).0[lane]);
+            let start = f32::from_bits(input.word(2, n).0[lane]);
             let sum = (0..4).fold(start, |sum, k| {
                 sum + element(0, mods.right, first, row, k) * element(1, mods.trans, first, column, k)
             });

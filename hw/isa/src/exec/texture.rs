@@ -36,13 +36,13 @@ pub struct Texture {
     /// Channels of a texel: 1, 2 or 4.
     pub channels: u8,
     /// What lies beyond the edge.
-    pub address: AddressMode,
+    pub address_mode: AddressMode,
     /// Whether coordinates go from 0 to 1.
-    pub normalized: bool,
+    pub normalized_coords: bool,
     /// Whether neighbours are mixed (float coordinates).
-    pub linear: bool,
+    pub linear_filter: bool,
     /// Whether integers are read as numbers from 0 or -1 to 1.
-    pub unit: bool,
+    pub normalized_values: bool,
 }
 
 impl Texture {
@@ -69,7 +69,7 @@ impl Texture {
 
 /// Where an instruction looks: so many coordinates, and perhaps a layer behind them.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Place {
+pub struct TexCoord {
     /// 1 to 3.
     pub dimensions: u8,
     /// Whether the word behind the coordinates is a layer.
@@ -78,11 +78,11 @@ pub struct Place {
     pub at: [u32; 3],
 }
 
-impl Place {
+impl TexCoord {
     /// As an instruction's modifiers say; `word` gives its words one by one.
-    pub fn of(mods: &Mods, word: impl Fn(usize) -> u32) -> Place {
+    pub fn of(mods: &Mods, word: impl Fn(usize) -> u32) -> TexCoord {
         let n = usize::from(mods.count) + usize::from(mods.high);
-        Place {
+        TexCoord {
             dimensions: mods.count,
             layered: mods.high,
             at: [0, 1, 2].map(|at| if at < n { word(at) } else { 0 }),
@@ -97,22 +97,22 @@ impl Place {
 
 /// What a fetch makes of its texels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mode {
+pub enum FetchMode {
     /// Their mix.
-    Mix,
+    Sample,
     /// This channel of the four around a point (PTX `tld4`).
     Gather(u8),
     /// No texel: what the image is, as [`query`] counts.
     Query(u8),
 }
 
-impl Mode {
+impl FetchMode {
     /// As the modifier `lut` says: 0, 1 to 4, and from 16 on.
-    pub fn of(lut: u8) -> Mode {
+    pub fn of(lut: u8) -> FetchMode {
         match lut {
-            0 => Mode::Mix,
-            1..16 => Mode::Gather((lut - 1) % 4),
-            _ => Mode::Query(lut - 16),
+            0 => FetchMode::Sample,
+            1..16 => FetchMode::Gather((lut - 1) % 4),
+            _ => FetchMode::Query(lut - 16),
         }
     }
 }
@@ -135,24 +135,24 @@ type Axis = [(Option<u32>, f32); 2];
 /// The texels that a fetch wants, and how many they are; `integers`: the coordinates count texels.
 ///
 /// ```
-/// use warpwave_isa::exec::texture::{AddressMode, Mode, Place, Texture, texels};
+/// use warpwave_isa::exec::texture::{AddressMode, FetchMode, TexCoord, Texture, texels};
 /// use warpwave_isa::inst::Ty;
 /// let image = Texture {
 ///     base: 0x1000, width: 8, height: 4, depth: 1, channel: Ty::F32, channels: 1,
-///     address: AddressMode::Clamp, normalized: false, linear: true, unit: false,
+///     address_mode: AddressMode::Clamp, normalized_coords: false, linear_filter: true, normalized_values: false,
 /// };
-/// let place = Place { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0] };
-/// let (found, n) = texels(&image, &place, false, Mode::Mix);
+/// let place = TexCoord { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0] };
+/// let (found, n) = texels(&image, &place, false, FetchMode::Sample);
 /// assert_eq!(n, 4);
 /// assert_eq!((found[0].address, found[0].weight), (Some(0x1028), 0.75)); // x 2, y 1
 /// assert_eq!((found[1].address, found[1].weight), (Some(0x102c), 0.25)); // x 3, y 1
 /// ```
-pub fn texels(texture: &Texture, place: &Place, integers: bool, mode: Mode) -> ([Texel; MAX_TEXELS], usize) {
+pub fn texels(texture: &Texture, place: &TexCoord, integers: bool, mode: FetchMode) -> ([Texel; MAX_TEXELS], usize) {
     let mut found = [Texel::default(); MAX_TEXELS];
-    if let Mode::Query(_) = mode {
+    if let FetchMode::Query(_) = mode {
         return (found, 0);
     }
-    let linear = matches!(mode, Mode::Gather(_)) || texture.linear && !integers;
+    let linear = matches!(mode, FetchMode::Gather(_)) || texture.linear_filter && !integers;
     let sizes = [texture.width, texture.height, texture.depth];
     let axes: [Axis; 3] = [0, 1, 2].map(|n| {
         let at = place.at[n];
@@ -181,7 +181,7 @@ pub fn texels(texture: &Texture, place: &Place, integers: bool, mode: Mode) -> (
 fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
     let scale = f64::from(size);
     let at = f64::from(at);
-    let turned = match (texture.normalized, texture.address) {
+    let turned = match (texture.normalized_coords, texture.address_mode) {
         (true, AddressMode::Wrap) => (at - at.floor()) * scale,
         (true, AddressMode::Mirror) => {
             let part = at - at.floor();
@@ -197,7 +197,7 @@ fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
     let place = |place: f64| {
         let last = scale - 1.0;
         let inside = (0.0..=last).contains(&place);
-        match (texture.address, texture.normalized) {
+        match (texture.address_mode, texture.normalized_coords) {
             (AddressMode::Border, _) => inside.then_some(place as u32),
             (AddressMode::Wrap, true) => Some(place.rem_euclid(scale) as u32),
             _ => Some(place.clamp(0.0, last) as u32),
@@ -216,7 +216,13 @@ fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
 
 /// The result of a fetch, four words, from its texels and their bytes; `is_float`: the instruction wants floats.
 /// Channels that the image has not are 0, 0 and 1.
-pub fn sampled(texture: &Texture, texels: &[Texel], bytes: &[[u8; 16]], is_float: bool, mode: Mode) -> [u32; 4] {
+pub fn fetch_result(
+    texture: &Texture,
+    texels: &[Texel],
+    bytes: &[[u8; 16]],
+    is_float: bool,
+    mode: FetchMode,
+) -> [u32; 4] {
     let one = if is_float { 1f32.to_bits() } else { 1 };
     let value = |n: usize, channel: usize| match texels[n].address {
         _ if channel >= usize::from(texture.channels) => [0, 0, 0, one][channel],
@@ -224,10 +230,10 @@ pub fn sampled(texture: &Texture, texels: &[Texel], bytes: &[[u8; 16]], is_float
         None => 0,
     };
     match mode {
-        Mode::Query(what) => [query(texture, what); 4],
+        FetchMode::Query(what) => [query(texture, what); 4],
         // From the lower left one on, against the clock.
-        Mode::Gather(channel) => [2, 3, 1, 0].map(|n| if n < texels.len() { value(n, channel.into()) } else { 0 }),
-        Mode::Mix => [0, 1, 2, 3].map(|channel| match texels {
+        FetchMode::Gather(channel) => [2, 3, 1, 0].map(|n| if n < texels.len() { value(n, channel.into()) } else { 0 }),
+        FetchMode::Sample => [0, 1, 2, 3].map(|channel| match texels {
             [_] => value(0, channel),
             _ if channel >= usize::from(texture.channels) => value(0, channel),
             _ => {
@@ -246,7 +252,7 @@ pub fn query(texture: &Texture, what: u8) -> u32 {
         0 => texture.width,
         1 => texture.height,
         2 | 6 => texture.depth,
-        3 => match (texture.channel, texture.unit) {
+        3 => match (texture.channel, texture.normalized_values) {
             (Ty::S8, true) => 0x10d0,
             (Ty::S16, true) => 0x10d1,
             (Ty::U8, true) => 0x10d2,
@@ -265,10 +271,10 @@ pub fn query(texture: &Texture, what: u8) -> u32 {
             2 => 0x10b2,
             _ => 0x10b5,
         },
-        5 => texture.normalized.into(),
+        5 => texture.normalized_coords.into(),
         7 | 8 => 1,
-        9 => texture.linear.into(),
-        _ => match texture.address {
+        9 => texture.linear_filter.into(),
+        _ => match texture.address_mode {
             AddressMode::Wrap => 0,
             AddressMode::Mirror => 1,
             AddressMode::Clamp => 3,
@@ -289,10 +295,10 @@ fn channel_bits(texture: &Texture, bytes: &[u8; 16], channel: usize, is_float: b
     match texture.channel {
         Ty::F32 => bits,
         Ty::F16 => widen(false, bits).to_bits(),
-        Ty::S8 | Ty::S16 | Ty::S32 if texture.unit && is_float => {
+        Ty::S8 | Ty::S16 | Ty::S32 if texture.normalized_values && is_float => {
             (signed as f32 / ((greatest - 1.0) / 2.0).floor()).max(-1.0).to_bits()
         }
-        _ if texture.unit && is_float => (bits as f32 / greatest).to_bits(),
+        _ if texture.normalized_values && is_float => (bits as f32 / greatest).to_bits(),
         Ty::S8 | Ty::S16 => signed as u32,
         _ => bits,
     }
@@ -300,7 +306,7 @@ fn channel_bits(texture: &Texture, bytes: &[u8; 16], channel: usize, is_float: b
 
 /// What a surface access does with a place that is not on the surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outside {
+pub enum BoundaryMode {
     /// The program traps.
     Trap,
     /// The nearest place on the surface.
@@ -309,13 +315,13 @@ pub enum Outside {
     Zero,
 }
 
-impl Outside {
+impl BoundaryMode {
     /// As the modifier `lut` says: 0, 1, 2 in this order.
-    pub fn of(lut: u8) -> Outside {
+    pub fn of(lut: u8) -> BoundaryMode {
         match lut {
-            0 => Outside::Trap,
-            1 => Outside::Clamp,
-            _ => Outside::Zero,
+            0 => BoundaryMode::Trap,
+            1 => BoundaryMode::Clamp,
+            _ => BoundaryMode::Zero,
         }
     }
 }
@@ -325,7 +331,12 @@ impl Outside {
 ///
 /// # Errors
 /// A place beyond the edge of a surface whose accesses trap there.
-pub fn surface_address(surface: &Texture, place: &Place, bytes: u32, outside: Outside) -> Result<Option<u64>, Beyond> {
+pub fn surface_address(
+    surface: &Texture,
+    place: &TexCoord,
+    bytes: u32,
+    outside: BoundaryMode,
+) -> Result<Option<u64>, OutOfBounds> {
     let last = surface.pitch().saturating_sub(u64::from(bytes)) as i64;
     let ends = [last, i64::from(surface.height) - 1, i64::from(surface.depth) - 1];
     let mut at = place.at.map(|at| i64::from(at as i32));
@@ -336,9 +347,9 @@ pub fn surface_address(surface: &Texture, place: &Place, bytes: u32, outside: Ou
     let inside = at.iter().zip(ends).all(|(&at, end)| (0..=end).contains(&at));
     let [x, y, z] = match outside {
         _ if inside => at,
-        Outside::Trap => return Err(Beyond),
-        Outside::Zero => return Ok(None),
-        Outside::Clamp => [0, 1, 2].map(|n| at[n].clamp(0, ends[n])),
+        BoundaryMode::Trap => return Err(OutOfBounds),
+        BoundaryMode::Zero => return Ok(None),
+        BoundaryMode::Clamp => [0, 1, 2].map(|n| at[n].clamp(0, ends[n])),
     };
     Ok(Some(
         surface.base + z as u64 * surface.slice() + y as u64 * surface.pitch() + x as u64,
@@ -347,4 +358,4 @@ pub fn surface_address(surface: &Texture, place: &Place, bytes: u32, outside: Ou
 
 /// A place that is not on the surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Beyond;
+pub struct OutOfBounds;

@@ -1,15 +1,15 @@
 //! Exchanges between the lanes of a warp: votes, matches, reductions, shuffles. Only the active lanes take part.
 
 use super::map::wide;
-use super::{Results, Step, fp32};
+use super::{ExecInput, Results, fp32};
 use crate::inst::{AtomOp, ShflMode, Ty, VoteMode};
 use crate::lane::{LaneMask, Lanes, WARP_SIZE};
 
 /// The word is the ballot in every mode.
-pub(super) fn vote(step: &Step, results: &mut Results) {
-    let active = step.active;
-    let ballot = step.operands.preds[0] & active;
-    let holds = match step.inst.mods.vote {
+pub(super) fn vote(input: &ExecInput, results: &mut Results) {
+    let active = input.active;
+    let ballot = input.operands.preds[0] & active;
+    let holds = match input.inst.mods.vote {
         VoteMode::Ballot | VoteMode::Any => !ballot.is_empty(),
         VoteMode::All => ballot == active,
         VoteMode::Uni => ballot == active || ballot.is_empty(),
@@ -22,23 +22,23 @@ fn everywhere(holds: bool) -> LaneMask {
     if holds { LaneMask::ALL } else { LaneMask::NONE }
 }
 
-pub(super) fn match_lanes(step: &Step, results: &mut Results) {
-    let is_wide = step.inst.mods.ty.words() == 2;
+pub(super) fn match_lanes(input: &ExecInput, results: &mut Results) {
+    let is_wide = input.inst.mods.ty.words() == 2;
     let value = |lane: usize| {
         if is_wide {
-            wide(step.pair(0), lane)
+            wide(input.pair(0), lane)
         } else {
-            step.a().0[lane].into()
+            input.a().0[lane].into()
         }
     };
     let equals = |lane: usize| {
-        let same = step.active.iter().filter(|&other| value(other) == value(lane));
+        let same = input.active.iter().filter(|&other| value(other) == value(lane));
         same.fold(0, |mask, other| mask | 1 << other)
     };
-    match step.inst.mods.vote {
+    match input.inst.mods.vote {
         VoteMode::All => {
-            let all = step.active.lowest().is_some_and(|lane| equals(lane) == step.active.0);
-            results.words[0] = Lanes::splat(if all { step.active.0 } else { 0 });
+            let all = input.active.lowest().is_some_and(|lane| equals(lane) == input.active.0);
+            results.words[0] = Lanes::splat(if all { input.active.0 } else { 0 });
             results.preds[0] = everywhere(all);
         }
         _ => {
@@ -49,12 +49,12 @@ pub(super) fn match_lanes(step: &Step, results: &mut Results) {
 }
 
 /// Add, min, max, and, or, xor; `ty` gives the order of min and max.
-pub(super) fn redux(step: &Step, results: &mut Results) {
-    let mods = &step.inst.mods;
+pub(super) fn redux(input: &ExecInput, results: &mut Results) {
+    let mods = &input.inst.mods;
     if mods.ty == Ty::F32 {
         let least = mods.atom == AtomOp::Min;
-        let join = |x, y| fp32::choose(least, mods.unordered, x, y);
-        let words = step.active.iter().map(|lane| step.a().0[lane]);
+        let join = |x, y| fp32::min_or_max(least, mods.unordered, x, y);
+        let words = input.active.iter().map(|lane| input.a().0[lane]);
         // One value joined with itself has a NaN in the canonical form.
         let extreme = words.reduce(join).map_or(0, |word| join(word, word));
         results.words[0] = Lanes::splat(extreme);
@@ -70,18 +70,18 @@ pub(super) fn redux(step: &Step, results: &mut Results) {
         (AtomOp::Xor, _) => x ^ y,
         _ => x.wrapping_add(y),
     };
-    let words = step.active.iter().map(|lane| step.a().0[lane]);
+    let words = input.active.iter().map(|lane| input.a().0[lane]);
     results.words[0] = Lanes::splat(words.reduce(join).unwrap_or(0));
 }
 
 /// PTX shfl: bits 0 to 4 of c are the clamp, bits 8 to 12 the bits of the lane number that stay within a segment.
 /// A lane that reads past the clamp keeps its own word; so does one that reads a lane which is not active.
-pub(super) fn shfl(step: &Step, results: &mut Results) {
-    match step.inst.mods.shfl {
-        ShflMode::Up => exchange(step, results, |lane, b, _, bound| (lane - b, lane - b >= bound)),
-        ShflMode::Down => exchange(step, results, |lane, b, _, bound| (lane + b, lane + b <= bound)),
-        ShflMode::Bfly => exchange(step, results, |lane, b, _, bound| (lane ^ b, lane ^ b <= bound)),
-        ShflMode::Idx => exchange(step, results, |lane, b, segment, bound| {
+pub(super) fn shfl(input: &ExecInput, results: &mut Results) {
+    match input.inst.mods.shfl {
+        ShflMode::Up => exchange(input, results, |lane, b, _, bound| (lane - b, lane - b >= bound)),
+        ShflMode::Down => exchange(input, results, |lane, b, _, bound| (lane + b, lane + b <= bound)),
+        ShflMode::Bfly => exchange(input, results, |lane, b, _, bound| (lane ^ b, lane ^ b <= bound)),
+        ShflMode::Idx => exchange(input, results, |lane, b, segment, bound| {
             let from = (lane & segment) | (b & !segment);
             (from, from <= bound)
         }),
@@ -90,15 +90,15 @@ pub(super) fn shfl(step: &Step, results: &mut Results) {
 
 /// `source` gives lane and validity from the lane, b, the segment's bits and the furthest lane that may be read.
 #[inline(always)]
-fn exchange(step: &Step, results: &mut Results, source: impl Fn(i32, i32, i32, i32) -> (i32, bool)) {
-    let (a, b, c) = (step.a(), step.b(), step.c());
+fn exchange(input: &ExecInput, results: &mut Results, source: impl Fn(i32, i32, i32, i32) -> (i32, bool)) {
+    let (a, b, c) = (input.a(), input.b(), input.c());
     let mut in_range = 0;
     for lane in 0..WARP_SIZE {
         let (clamp, segment) = ((c.0[lane] & 31) as i32, (c.0[lane] >> 8 & 31) as i32);
         let bound = (lane as i32 & segment) | (clamp & !segment);
         let (from, valid) = source(lane as i32, (b.0[lane] & 31) as i32, segment, bound);
         let from = (from & 31) as usize;
-        let taken = valid && step.active.contains(from);
+        let taken = valid && input.active.contains(from);
         results.words[0].0[lane] = a.0[if taken { from } else { lane }];
         in_range |= u32::from(valid) << lane;
     }

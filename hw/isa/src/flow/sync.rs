@@ -10,21 +10,21 @@ impl Flow {
     pub fn warpsync(&mut self, mask: LaneMask, apart: LaneMask, exchanges: bool) {
         let apart = apart & self.active;
         if !apart.is_empty() {
-            self.keep(self.pc, apart);
+            self.push_pending(self.pc, apart);
             self.active &= !apart;
         }
         if (mask & self.live & !self.active).is_empty() {
             self.pc += 1;
             return;
         }
-        let lanes = self.wait();
-        let parted = self.parted();
-        lanes.iter().for_each(|lane| parted.sync_mask[lane] = mask);
+        let lanes = self.suspend();
+        let diverged = self.diverged_mut();
+        lanes.iter().for_each(|lane| diverged.sync_mask[lane] = mask);
         self.syncing |= lanes;
         if exchanges {
             self.exchanging |= lanes;
         }
-        self.settle();
+        self.select_group();
     }
 
     /// Takes the lanes of a WARPSYNC whose mask names no other live lane, if there is one.
@@ -38,7 +38,7 @@ impl Flow {
                 self.syncing &= !lanes;
                 self.exchanging &= !lanes;
                 if !exchanging.is_empty() && !self.resume_together(lanes) {
-                    self.split |= exchanging;
+                    self.split_exchange |= exchanging;
                 }
                 return Some(lanes);
             }
@@ -49,7 +49,7 @@ impl Flow {
 
     /// Whether lanes that wait all go on at one place.
     fn resume_together(&self, lanes: LaneMask) -> bool {
-        let resume_at = &self.waiting().resume_at;
+        let resume_at = &self.diverged().resume_at;
         let mut places = lanes.iter().map(|lane| resume_at[lane]);
         let first = places.next();
         places.all(|place| Some(place) == first)
@@ -70,14 +70,14 @@ impl Flow {
     /// ```
     #[inline]
     pub fn take_split_exchange(&mut self) -> Option<(u32, LaneMask)> {
-        let lowest = self.split.lowest()?;
-        let lanes = std::mem::take(&mut self.split);
-        Some((self.parted().resume_at[lowest], lanes))
+        let lowest = self.split_exchange.lowest()?;
+        let lanes = std::mem::take(&mut self.split_exchange);
+        Some((self.diverged_mut().resume_at[lowest], lanes))
     }
 
     /// The mask with which a lane waits at a WARPSYNC, and the lanes that wait with this mask.
     pub(super) fn sync_group(&self, lane: usize) -> (LaneMask, LaneMask) {
-        let masks = &self.waiting().sync_mask;
+        let masks = &self.diverged().sync_mask;
         let mask = masks[lane];
         (mask, self.syncing.filter(|other| masks[other] == mask))
     }

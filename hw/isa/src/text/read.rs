@@ -5,13 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::*;
-use crate::reg::{Conv, Pred, Reg};
+use crate::reg::{ConvBarrier, Pred, Reg};
 
 /// Why a text is no instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TextError {
     /// No row of the table has this name.
-    UnknownRow(String),
+    UnknownOpcode(String),
     /// This suffix is none of the modifiers.
     UnknownModifier(String),
     /// An operand of this kind was expected, and this was found; an empty string at the end of the text.
@@ -28,7 +28,7 @@ pub enum TextError {
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TextError::UnknownRow(name) => write!(f, "no instruction is called `{name}`: see the table of opcodes"),
+            TextError::UnknownOpcode(name) => write!(f, "no instruction is called `{name}`: see the table of opcodes"),
             TextError::UnknownModifier(name) => write!(f, "`.{name}` is no modifier"),
             TextError::Operand { expected, found } if found.is_empty() => write!(f, "{expected} is missing at the end"),
             TextError::Operand { expected, found } => write!(f, "`{found}` stands where {expected} belongs"),
@@ -52,7 +52,7 @@ impl FromStr for Inst {
         let op = row(head)?;
         let mut inst = Inst::new(op);
         inst.guard = predicate(guard)?;
-        let suffixes = &head[op.row().name.len()..];
+        let suffixes = &head[op.info().name.len()..];
         read_modifiers(&mut inst, suffixes)?;
         read_operands(&mut inst, rest)?;
         Ok(inst)
@@ -62,11 +62,13 @@ impl FromStr for Inst {
 /// The row with the longest name that the text begins with; a name ends at a dot.
 fn row(head: &str) -> Result<Opcode, TextError> {
     let begins = |op: &&Opcode| {
-        head.strip_prefix(op.row().name)
+        head.strip_prefix(op.info().name)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
-    let longest = Opcode::ALL.iter().filter(begins).max_by_key(|op| op.row().name.len());
-    longest.copied().ok_or_else(|| TextError::UnknownRow(head.to_owned()))
+    let longest = Opcode::ALL.iter().filter(begins).max_by_key(|op| op.info().name.len());
+    longest
+        .copied()
+        .ok_or_else(|| TextError::UnknownOpcode(head.to_owned()))
 }
 
 fn value_of<T: Copy>(names: Names<T>, name: &str) -> Option<T> {
@@ -149,19 +151,19 @@ fn read_access(name: &str) -> Option<Access> {
 }
 
 fn read_operands(inst: &mut Inst, text: &str) -> Result<(), TextError> {
-    let row = inst.op.row();
+    let info = inst.op.info();
     let mut rest = text.split(',').map(str::trim).filter(|operand| !operand.is_empty());
     let mut next = || rest.next().unwrap_or("");
     if inst.op.has_result() {
         inst.dst = register(next())?;
     }
-    for pred in &mut inst.pdst[..row.pdst as usize] {
+    for pred in &mut inst.pdst[..info.pdst as usize] {
         *pred = plain_predicate(next())?;
     }
-    for slot in 0..row.src.len() {
+    for slot in 0..info.src.len() {
         read_source(inst, slot, next())?;
     }
-    for guard in &mut inst.psrc[..row.psrc as usize] {
+    for guard in &mut inst.psrc[..info.psrc as usize] {
         *guard = predicate(next())?;
     }
     if inst.op == Opcode::Bra {
@@ -217,9 +219,9 @@ fn predicate(word: &str) -> Result<Guard, TextError> {
     }
 }
 
-fn barrier(word: &str) -> Result<Conv, TextError> {
-    numbered(word, 'B', Conv::COUNT)
-        .map(Conv)
+fn barrier(word: &str) -> Result<ConvBarrier, TextError> {
+    numbered(word, 'B', ConvBarrier::COUNT)
+        .map(ConvBarrier)
         .ok_or_else(|| unexpected("a convergence barrier", word))
 }
 

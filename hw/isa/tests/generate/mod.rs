@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use warpwave_isa::inst::*;
 use warpwave_isa::opcode::{Opcode, Width};
-use warpwave_isa::reg::{Conv, Guard, Pred, Reg, Special};
+use warpwave_isa::reg::{ConvBarrier, Guard, Pred, Reg, Special};
 use warpwave_isa::space::{Access, Space};
 
 fn reg() -> impl Strategy<Value = Reg> {
@@ -146,20 +146,20 @@ pub fn inst() -> impl Strategy<Value = Inst> {
         [operand(), operand(), operand(), operand()],
         [guard(), guard()],
     );
-    let rest = (guard(), mods(), any::<u32>(), (0..16u8).prop_map(Conv));
+    let rest = (guard(), mods(), any::<u32>(), (0..16u8).prop_map(ConvBarrier));
     (select(Opcode::ALL), operands, rest).prop_map(|(op, (dst, pdst, src, psrc), (guard, mods, target, conv))| {
-        let row = op.row();
+        let info = op.info();
         let mut inst = Inst {
             guard,
             mods,
             ..Inst::new(op)
         };
-        if row.dst != Width::Words(0) {
+        if info.dst != Width::Words(0) {
             inst.dst = dst;
         }
-        inst.pdst[..row.pdst as usize].copy_from_slice(&pdst[..row.pdst as usize]);
-        inst.src[..row.src.len()].copy_from_slice(&src[..row.src.len()]);
-        inst.psrc[..row.psrc as usize].copy_from_slice(&psrc[..row.psrc as usize]);
+        inst.pdst[..info.pdst as usize].copy_from_slice(&pdst[..info.pdst as usize]);
+        inst.src[..info.src.len()].copy_from_slice(&src[..info.src.len()]);
+        inst.psrc[..info.psrc as usize].copy_from_slice(&psrc[..info.psrc as usize]);
         use Opcode::*;
         match op {
             Bra => inst.target = target,

@@ -6,7 +6,7 @@
 use super::Value;
 use crate::ast::{Instruction, Name};
 use crate::diag::Diagnostic;
-use warpwave_isa::barrier::BARRIERS;
+use warpwave_isa::barrier::BLOCK_BARRIERS;
 use warpwave_isa::lane::WARP_SIZE;
 
 const ACTIONS: &[&str] = &[".sync", ".arrive", ".red", ".wait"];
@@ -167,7 +167,7 @@ impl<'a> Bar<'_, 'a> {
             Diagnostic::malformed(span, format!("no barrier has the number {number}"))
                 .help("a CTA has barriers 0 to 15")
         };
-        (!(0..BARRIERS as i128).contains(&number)).then(finding)
+        (!(0..BLOCK_BARRIERS as i128).contains(&number)).then(finding)
     }
 
     fn threads(&self, operand: usize) -> Option<Diagnostic> {

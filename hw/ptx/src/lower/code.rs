@@ -9,7 +9,7 @@ pub(crate) use super::arg::{Arg, Bits, Flag, When, Word};
 use warpwave_isa::inst::Mods;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Assertion;
-use warpwave_isa::reg::{Conv, Special};
+use warpwave_isa::reg::{ConvBarrier, Special};
 
 /// The place of a block in [`Code::blocks`].
 pub(crate) type BlockId = usize;
@@ -57,7 +57,7 @@ pub(crate) struct Op {
     pub mods: Mods,
     /// Where a BRA goes; for a BSSY, where its lanes meet.
     pub target: Option<BlockId>,
-    pub conv: Conv,
+    pub conv: ConvBarrier,
     /// Whether the text promises that all lanes agree (`bra.uni`).
     pub uniform: bool,
     /// Line of the PTX text.
@@ -83,7 +83,7 @@ impl Op {
             psrc: [When::ALWAYS; 2],
             mods: Mods::default(),
             target: None,
-            conv: Conv(0),
+            conv: ConvBarrier(0),
             uniform: false,
             line: 0,
         }
@@ -229,15 +229,15 @@ impl Op {
 }
 
 fn row_shape(opcode: Opcode, mods: &Mods) -> Shape {
-    let row = opcode.row();
+    let info = opcode.info();
     let mut src = [0; 4];
-    for (words, width) in src.iter_mut().zip(row.src) {
+    for (words, width) in src.iter_mut().zip(info.src) {
         *words = width.of(mods);
     }
     Shape {
-        dst: row.dst.of(mods),
+        dst: info.dst.of(mods),
         src,
-        psrc: row.psrc.into(),
+        psrc: info.psrc.into(),
     }
 }
 

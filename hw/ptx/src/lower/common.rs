@@ -97,7 +97,7 @@ fn key(op: &Op) -> Key {
 /// Whether an operation gives the same wherever it stands, and both its sources and its results are fixed.
 fn is_pure(op: &Op, values: &Values, flags: &Flags) -> bool {
     let What::Row(opcode) = op.what else { return false };
-    let reads_memory = opcode.row().pipe == Pipe::Lsu && opcode != Opcode::Ldc;
+    let reads_memory = opcode.info().pipe == Pipe::Lsu && opcode != Opcode::Ldc;
     let fixed_words = op.uses().chain(op.defs()).all(|word| values.is_fixed(word));
     let fixed_flags = op.flag_uses().chain(op.flag_defs()).all(|flag| flags.is_fixed(flag));
     let computes = !op.has_effect() && !reads_memory && opcode != Opcode::Mov && opcode != Opcode::P2r;

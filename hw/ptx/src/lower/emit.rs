@@ -7,7 +7,7 @@ use super::limits;
 use super::registers::Allocation;
 use crate::ast::Function;
 use warpwave_isa::inst::{Inst, Operand, Source};
-use warpwave_isa::program::{ClusterNeed, Needs, Program};
+use warpwave_isa::program::{ClusterRequirement, Program, Requirements};
 use warpwave_isa::reg::{Guard, Pred, Reg};
 
 pub(super) fn run(
@@ -33,7 +33,7 @@ pub(super) fn run(
     };
     let insts = code.ops().map(|op| emitter.inst(op)).collect();
     let limit = |name| limits::block(function, name);
-    let needs = Needs {
+    let needs = Requirements {
         registers: allocation.count,
         shared_bytes: layout.shared_bytes,
         local_bytes,
@@ -48,12 +48,12 @@ pub(super) fn run(
 }
 
 /// `.reqnctapercluster 4, 1, 1`, which also says what `.explicitcluster` leaves open.
-fn cluster_need(function: &Function<'_>) -> ClusterNeed {
+fn cluster_need(function: &Function<'_>) -> ClusterRequirement {
     let is_explicit = function.limits.iter().any(|(limit, _)| *limit == ".explicitcluster");
     match limits::block(function, ".reqnctapercluster") {
-        Some(size) => ClusterNeed::Exact(size),
-        None if is_explicit => ClusterNeed::Explicit,
-        None => ClusterNeed::Any,
+        Some(size) => ClusterRequirement::Exact(size),
+        None if is_explicit => ClusterRequirement::Explicit,
+        None => ClusterRequirement::Any,
     }
 }
 

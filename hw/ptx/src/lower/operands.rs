@@ -39,7 +39,7 @@ impl Fitter<'_> {
         let What::Row(opcode) = op.what else { return op };
         let mut op = with_register_first(op);
         let shape = op.shape();
-        let pipe = opcode.row().pipe;
+        let pipe = opcode.info().pipe;
         let registers_only = matches!(pipe, Pipe::Lsu | Pipe::Tensor) && !matches!(opcode, Opcode::Shfl);
         if pipe == Pipe::Control || matches!(opcode, Opcode::S2r | Opcode::Shfl) {
             return self.fit_shuffle(op);
@@ -104,7 +104,7 @@ fn is_copy_size(op: &Op, slot: usize) -> bool {
 /// Whether a row can hold the value: a double is given by its upper word, any other literal has 32 bits.
 fn fits_word(opcode: Opcode, bits: Bits, words: u8) -> bool {
     match bits {
-        Bits::Imm(value) if words == 2 => opcode.row().pipe == Pipe::Fp64 && value & 0xffff_ffff == 0,
+        Bits::Imm(value) if words == 2 => opcode.info().pipe == Pipe::Fp64 && value & 0xffff_ffff == 0,
         _ => true,
     }
 }

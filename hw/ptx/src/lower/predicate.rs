@@ -92,11 +92,11 @@ fn can_be_guarded(op: &Op, branch: When) -> bool {
         Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Shfl | Opcode::Mma | Opcode::Ldsm
     );
     let is_plain = op.guard == When::ALWAYS && op.flag_defs().all(|flag| branch.flag != Some(flag));
-    is_plain && !is_exchange && opcode.row().pipe != Pipe::Control
+    is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
 }
 
 /// Whether running an operation without need costs nothing but its issue.
 fn is_cheap(op: &Op) -> bool {
     let What::Row(opcode) = op.what else { return false };
-    matches!(opcode.row().pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && !op.has_effect()
+    matches!(opcode.info().pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && !op.has_effect()
 }

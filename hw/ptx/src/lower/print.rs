@@ -103,7 +103,7 @@ fn when(when: When) -> String {
 
 fn name(op: &Op) -> String {
     let row = match op.what {
-        What::Row(opcode) => opcode.row().name.to_owned(),
+        What::Row(opcode) => opcode.info().name.to_owned(),
         What::Wide(wide) => format!("{}.64", wide_name(wide)),
     };
     row + &modifiers(op.what, &op.mods)

@@ -11,7 +11,7 @@ use super::code::{BlockId, Code, Op};
 use super::graph::Graph;
 use super::uniform::Uniform;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::reg::Conv;
+use warpwave_isa::reg::ConvBarrier;
 
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
@@ -97,21 +97,23 @@ fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
 
 /// A barrier for each region that no region uses in which lanes may be at the same time: one around it, or one on the other side
 /// of a branch. `None` when all are taken.
-fn barriers(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<Option<Conv>> {
+fn barriers(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<Option<ConvBarrier>> {
     let inside: Vec<Vec<bool>> = regions
         .iter()
         .map(|region| graph.reach(&[region.fork], Some(region.join)))
         .collect();
     let sides = sides(graph, uniform, regions);
-    let mut taken: Vec<Option<Conv>> = Vec::new();
+    let mut taken: Vec<Option<ConvBarrier>> = Vec::new();
     for (n, region) in regions.iter().enumerate() {
         let around = |m: usize| inside[m][region.fork] || inside[n][regions[m].fork];
         let beside = |m: usize| meets(&sides[m][0], &sides[n][1]) || meets(&sides[m][1], &sides[n][0]);
-        let used: Vec<Conv> = (0..n)
+        let used: Vec<ConvBarrier> = (0..n)
             .filter(|&m| around(m) || beside(m))
             .filter_map(|m| taken[m])
             .collect();
-        let free = (0..Conv::COUNT as u8).map(Conv).find(|conv| !used.contains(conv));
+        let free = (0..ConvBarrier::COUNT as u8)
+            .map(ConvBarrier)
+            .find(|conv| !used.contains(conv));
         taken.push(free);
     }
     taken
@@ -139,7 +141,7 @@ fn meets(a: &[u64], b: &[u64]) -> bool {
 }
 
 /// BSSY before the fork's branch, behind the BSSYs of regions around it; BSYNC first thing at the join.
-fn insert(code: &mut Code, region: &Region, conv: Conv) {
+fn insert(code: &mut Code, region: &Region, conv: ConvBarrier) {
     let line = |ops: &[Op]| ops.first().map_or(0, |op| op.line);
     let mut enter = Op::row(Opcode::Bssy);
     enter.conv = conv;

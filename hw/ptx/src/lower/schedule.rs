@@ -88,7 +88,7 @@ fn is_fence(op: &Op) -> bool {
         Bits::Special(Special::ClockLo | Special::ClockHi | Special::GlobaltimerLo | Special::GlobaltimerHi)
     );
     let arrives = matches!(op.mods.atom, AtomOp::Arrive | AtomOp::ArriveDrop);
-    opcode.row().pipe == Pipe::Control
+    opcode.info().pipe == Pipe::Control
         || reads_clock
         || arrives
         || matches!(
@@ -104,7 +104,7 @@ fn latency(op: &Op) -> u32 {
         (Opcode::Ld, Space::Shared) | (Opcode::Shfl | Opcode::Ldsm, _) => 25,
         (Opcode::Atom, Space::Shared) => 60,
         (Opcode::Ld | Opcode::Atom | Opcode::Tex | Opcode::Suld, _) => 300,
-        _ => match opcode.row().pipe {
+        _ => match opcode.info().pipe {
             Pipe::Sfu => 20,
             Pipe::Tensor | Pipe::Lsu => 25,
             Pipe::Fp64 => 10,

@@ -58,7 +58,7 @@ impl Uniform {
         let from_memory = match op.what {
             What::Row(Opcode::Vote) => false,
             What::Row(Opcode::Ldc) => false,
-            What::Row(opcode) => matches!(opcode.row().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
+            What::Row(opcode) => matches!(opcode.info().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
             What::Wide(_) => false,
         };
         let special = |bits| match bits {

@@ -5,7 +5,7 @@ use super::{Parsed, Parser};
 use crate::ast::{Block, Instruction, Loc, Name, Registers, Statement, Type};
 use crate::diag::Diagnostic;
 use crate::lex::Kind;
-use warpwave_isa::source::Place;
+use warpwave_isa::source::SourcePos;
 
 impl<'a> Parser<'a> {
     /// `{ … }`, with every finding inside noted.
@@ -121,8 +121,8 @@ impl<'a> Parser<'a> {
     }
 
     /// `1 17 9`
-    fn place(&mut self) -> Parsed<Place> {
-        Ok(Place {
+    fn place(&mut self) -> Parsed<SourcePos> {
+        Ok(SourcePos {
             file: self.small("a file index")?,
             line: self.small("a line")?,
             column: self.small("a column")?,

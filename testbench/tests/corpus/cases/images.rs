@@ -19,10 +19,10 @@ fn texture(width: usize, height: usize, channels: u8, channel: Ty) -> Texture {
         depth: 1,
         channel,
         channels,
-        address: AddressMode::Clamp,
-        normalized: false,
-        linear: false,
-        unit: false,
+        address_mode: AddressMode::Clamp,
+        normalized_coords: false,
+        linear_filter: false,
+        normalized_values: false,
     }
 }
 
@@ -58,8 +58,8 @@ fn tex_rotate2d() -> Case {
     };
     let picture: Vec<f32> = (0..w * h).flat_map(point).collect();
     let filtered = Texture {
-        normalized: true,
-        linear: true,
+        normalized_coords: true,
+        linear_filter: true,
         ..texture(width, height, 4, Ty::F32)
     };
     Case::cuda("texture_fetch", "tex_rotate2d")

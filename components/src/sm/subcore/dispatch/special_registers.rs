@@ -1,16 +1,16 @@
 //! Values of the special registers of a warp: its place in the GPU and in its grid, and the clock.
 
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::special::Place;
+use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::lane::WARP_SIZE;
 
 use super::Config;
 use crate::proto::warp::WarpStart;
 
 /// The special registers of a warp in cycle `now`, except the result of its last counting barrier.
-pub(super) fn special_registers(config: &Config, start: &WarpStart, now: Cycle) -> Place {
+pub(super) fn special_registers(config: &Config, start: &WarpStart, now: Cycle) -> WarpContext {
     let grid = &start.grid;
-    Place {
+    WarpContext {
         block_size: grid.block,
         first_thread: start.index * WARP_SIZE as u32,
         cta: start.block,

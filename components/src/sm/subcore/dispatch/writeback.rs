@@ -80,7 +80,7 @@ impl Dispatch {
         let all: [Pred; Pred::COUNT] = std::array::from_fn(|n| Pred(n as u8));
         let written = match inst.op {
             Opcode::R2p => &all[..],
-            op => &inst.pdst[..op.row().pdst as usize],
+            op => &inst.pdst[..op.info().pdst as usize],
         };
         let (warp, lanes) = (warp_inst.warp as usize, warp_inst.lanes);
         for (&pred, &value) in written.iter().zip(&warp_inst.results.preds) {

@@ -41,7 +41,7 @@ impl Scheduler {
             Opcode::Bsync => flow.bsync(inst.conv),
             Opcode::Break => flow.break_from(inst.conv, lanes),
             Opcode::Warpsync if !lanes.is_empty() => flow.warpsync(LaneMask(a), apart, inst.mods.count == 0),
-            Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier::exists(a, b, inst.mods.count == 1) => {
+            Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier::is_valid(a, b, inst.mods.count == 1) => {
                 self.trap(slot, pc, lanes);
             }
             Opcode::Bar if inst.mods.count == 1 => {

@@ -212,7 +212,7 @@ fn on_surface(form: &Form<'_, '_>, op: Op, access: Access) -> Result<Op, Diagnos
     }))
 }
 
-/// The order of `warpwave_isa::exec::texture::Outside`.
+/// The order of `warpwave_isa::exec::texture::BoundaryMode`.
 fn outside(form: &Form<'_, '_>) -> u8 {
     match () {
         () if form.has(".clamp") => 1,
