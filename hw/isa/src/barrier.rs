@@ -1,12 +1,13 @@
-//! Block barriers (BAR): their numbers and thread counts.
+//! Block barriers (BAR): valid numbers and thread counts.
 
 use crate::lane::WARP_SIZE;
 
 /// Barriers of a block (PTX ISA, `bar`).
 pub const BLOCK_BARRIERS: usize = 16;
 
-/// Whether a block has the barrier `number`, and the barrier takes the count `threads`. A count of 0 means the whole block. An arrival
-/// that does not wait (`arrive_only`) needs a count.
+/// True if a block has barrier `number` and it accepts the count `threads`.
+///
+/// A count of 0 means the whole block. An arrival without waiting (`arrive_only`) needs a count.
 ///
 /// ```
 /// use warpwave_isa::barrier::is_valid;

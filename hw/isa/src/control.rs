@@ -1,23 +1,24 @@
-//! Control words: what compiled code tells the hardware of waiting, instruction by instruction.
+//! Control words: the waits that compiled code writes into each instruction.
 //!
 //! ```text
-//!   125..122   121..116    115..113      112..110       109          108..105     bits of an instruction of Volta and later
+//!   125..122   121..116    115..113      112..110       109          108..105     bits of an instruction (Volta and later)
 //!    reuse       wait     read barrier  write barrier  yield (0)      stall
 //! ```
 //!
-//! | field | says |
+//! | field | meaning |
 //! |---|---|
 //! | stall | cycles until the warp may issue its next instruction, 1 to 15 |
-//! | yield | not this warp in the next cycle; always where the stall is 12 or more |
-//! | write barrier | a counter that is up from issue until the result is there |
-//! | read barrier | a counter that is up from issue until the sources have been read |
-//! | wait | counters that must be zero before this instruction issues |
-//! | reuse | source slots whose register the next instruction reads in the same slot |
+//! | yield | another warp issues in the next cycle; set for a stall of 12 or more |
+//! | write barrier | dependency barrier, held from issue until the result is written |
+//! | read barrier | dependency barrier, held from issue until the sources are read |
+//! | wait | dependency barriers that must be free before this instruction issues |
+//! | reuse | source slots with a register that the next instruction reads in the same slot |
 //!
-//! Takes: code, and of each instruction when its result comes ([`Latency`]). Promises: who follows the words alone, with no other look
-//! at registers, reads no register or predicate before it has its value and overwrites none that is still to be read, on every path.
-//! A result that comes after a fixed time is waited for by stalls inside its block, and is there at the block's end; any other raises
-//! one of six counters, which several may share. A counter is seen to be up two cycles after the instruction that raises it.
+//! Input: code, and the [`Latency`] of each result. Guarantee: a machine that obeys the words, without a scoreboard, is free of
+//! hazards on every path. It reads no register before its value is written, and overwrites none before it is read.
+//! - A fixed-latency result is covered by stalls. It is ready at the end of its basic block.
+//! - Any other result takes one of six dependency barriers. Several results may share one.
+//! - A barrier becomes visible two cycles after the instruction that takes it.
 //!
 //! ```
 //! use warpwave_isa::control::{self, Latency};
@@ -38,21 +39,21 @@ use crate::program::{Decoded, Program};
 use crate::reg::{Guard, Reg};
 use pending::{BlockTimer, Pending, RegPredSet};
 
-/// Counters of a warp.
+/// Dependency barriers of a warp.
 pub const DEP_BARRIERS: usize = 6;
-/// The longest stall.
+/// Longest stall, in cycles.
 pub const MAX_STALL: u32 = 15;
-/// Stalls from here on yield.
+/// Shortest stall that yields, in cycles.
 const MIN_YIELD_STALL: u32 = 12;
-/// Source slots with an operand cache.
+/// Source slots with an operand reuse cache.
 const REUSE_SLOTS: usize = 3;
 
-/// When the result of an instruction is there for the next.
+/// Latency of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Latency {
-    /// So many cycles after its issue; its sources are read at once.
+    /// Fixed number of cycles after issue. The sources are read at issue.
     Fixed(u32),
-    /// Nobody knows when, nor when its sources have been read.
+    /// Unknown when the code is compiled, as is the time when the sources are read.
     Variable,
 }
 
@@ -61,20 +62,20 @@ pub enum Latency {
 pub struct ControlWord {
     /// Cycles until the warp's next instruction, 1 to 15.
     pub stall: u8,
-    /// Whether another warp comes in the next cycle.
+    /// True if another warp issues in the next cycle.
     pub yields: bool,
-    /// The counter that is up until the result is there.
+    /// Write barrier: held until the result is written.
     pub write: Option<u8>,
-    /// The counter that is up until the sources have been read.
+    /// Read barrier: held until the sources are read.
     pub read: Option<u8>,
-    /// Counters that must be zero, bit i for counter i.
+    /// Dependency barriers that must be free, bit i for barrier i.
     pub wait: u8,
-    /// Source slots A, B, C whose register is kept for the next instruction, bits 0 to 2.
+    /// Source slots A, B, C that keep their register for the next instruction, bits 0 to 2.
     pub reuse: u8,
 }
 
 impl ControlWord {
-    /// The 21 bits as hardware has them, the stall lowest.
+    /// Returns the 21 bits of the hardware encoding, the stall lowest.
     ///
     /// ```
     /// use warpwave_isa::control::ControlWord;
@@ -93,7 +94,7 @@ impl ControlWord {
 }
 
 impl fmt::Display for ControlWord {
-    /// Counters waited for, counters raised, yield, stall, slots kept; `-` for none of each.
+    /// Writes wait mask, read and write barrier, yield, stall, and reuse slots. A `-` means none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |mask: u8, names: &str| -> String {
             let shown = |(n, name)| if mask >> n & 1 != 0 { name } else { '-' };
@@ -107,11 +108,11 @@ impl fmt::Display for ControlWord {
     }
 }
 
-/// The control word of each instruction of a program.
+/// Computes the control word of each instruction of a program.
 ///
 /// # Panics
 ///
-/// If there is not one latency for each instruction.
+/// If the number of latencies is not the number of instructions.
 pub fn words(program: &Program, latencies: &[Latency]) -> Vec<ControlWord> {
     let code = program.code();
     assert_eq!(
@@ -141,6 +142,7 @@ pub fn words(program: &Program, latencies: &[Latency]) -> Vec<ControlWord> {
     words
 }
 
+/// The inputs of the analysis.
 struct Analysis<'p> {
     code: &'p [Inst],
     decoded: &'p [Decoded],
@@ -148,7 +150,7 @@ struct Analysis<'p> {
 }
 
 impl Analysis<'_> {
-    /// Where a lane may go on behind an instruction; nowhere is known of a jump to an address.
+    /// Iterates over the possible next instructions. The targets of an indirect jump are unknown.
     fn next(&self, pc: usize) -> impl Iterator<Item = usize> + use<> {
         let inst = &self.code[pc];
         let jumps = inst.op == Opcode::Bra;
@@ -158,7 +160,7 @@ impl Analysis<'_> {
         behind.into_iter().chain(jumps.then_some(inst.target as usize))
     }
 
-    /// Cycles of a result that stalls can wait for.
+    /// Returns the latency if stalls can cover it.
     fn stall_latency(&self, pc: usize) -> Option<u32> {
         match self.latencies[pc] {
             Latency::Fixed(cycles) if cycles <= MAX_STALL => Some(cycles),
@@ -166,7 +168,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Gives counters to the results and sources that stalls cannot wait for, in the order of the text.
+    /// Assigns dependency barriers to the results and sources that stalls cannot cover, in text order.
     fn assign_barriers(&self, words: &mut [ControlWord]) {
         let mut pending = Pending::default();
         let mut last = 0;
@@ -187,7 +189,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether a source may be overwritten before anybody has waited for the result.
+    /// True if a source may be overwritten before an instruction waits for the result.
     fn is_overwritten(&self, producer: usize) -> bool {
         let sources = RegPredSet::read(&self.decoded[producer]).registers();
         let results = RegPredSet::written(&self.decoded[producer]);
@@ -212,7 +214,7 @@ impl Analysis<'_> {
         false
     }
 
-    /// The counters that each instruction waits for, whatever the way to it.
+    /// Sets the wait masks to the union over all paths, by iteration to a fixed point.
     fn set_waits(&self, words: &mut [ControlWord]) {
         let mut before = vec![Pending::default(); self.code.len()];
         let mut changed = true;
@@ -231,7 +233,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// The cycles behind each instruction that its successors need, block by block.
+    /// Sets the stalls, basic block by basic block.
     fn set_stalls(&self, words: &mut [ControlWord]) {
         let starts = self.block_starts();
         let mut timer = BlockTimer::new();
@@ -252,7 +254,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Where blocks begin, the end of the code included.
+    /// Marks the first instruction of each basic block, and the end of the code.
     fn block_starts(&self) -> Vec<bool> {
         let mut starts = vec![false; self.code.len() + 1];
         for (pc, inst) in self.code.iter().enumerate() {
@@ -265,13 +267,13 @@ impl Analysis<'_> {
         starts
     }
 
-    /// Whether no lane goes on behind an instruction.
+    /// True if no lane continues after the instruction.
     fn is_end(&self, pc: usize) -> bool {
         let inst = &self.code[pc];
         inst.guard == Guard::ALWAYS && matches!(inst.op, Opcode::Exit | Opcode::Trap)
     }
 
-    /// A register in the same slot of two neighbours of the arithmetic pipes is read once, if the first does not overwrite it.
+    /// Sets the reuse flags: two neighbours read one register in the same slot, and the first does not overwrite it.
     fn set_reuse(&self, words: &mut [ControlWord]) {
         for pc in 1..self.code.len() {
             let (first, second) = (&self.code[pc - 1], &self.code[pc]);
@@ -285,11 +287,12 @@ impl Analysis<'_> {
     }
 }
 
-/// The register in a hardware source slot: additions of two floats have their second source in the third one.
+/// Returns the register in a hardware source slot.
 fn slot_register(inst: &Inst, slot: usize) -> Option<Reg> {
     let info = inst.op.info();
     let is_addition = matches!(inst.op, Opcode::Fadd | Opcode::Hadd2);
     let source = match slot {
+        // Additions have their second source in the third slot.
         1 if is_addition => return None,
         2 if is_addition => 1,
         slot => slot,

@@ -1,10 +1,10 @@
-//! The meaning of an instruction: bits in, bits out, for a whole warp at once. No clock, no memory.
+//! Execution of instructions: bits in, bits out, for a whole warp at once. No clock, no memory.
 //!
-//! [`execute`] covers every row that is neither a memory access nor control; accesses get their arithmetic from [`access`] and
-//! [`atomic`], control has [`crate::flow`]. Results are computed in all 32 lanes: the caller keeps those of the active ones.
-//! What a row does to its lanes is decided once, outside the loop over them, so that the loops become vector code.
+//! [`execute`] covers all arithmetic. Memory accesses use [`access`] and [`atomic`], control flow uses [`crate::flow`].
+//! Results are computed in all 32 lanes, and the caller keeps the active ones. A function inspects the instruction before its
+//! loop over the lanes, so that the compiler can vectorize the loop.
 //!
-//! NaN results are canonical, as NVIDIA's are: 0x7fff (half), 0x7fffffff (f32), 0xfff8000000000000 (f64).
+//! NaN results are canonical, as on NVIDIA GPUs: 0x7fff (half), 0x7fffffff (f32), 0xfff8000000000000 (f64).
 //!
 //! ```
 //! use warpwave_isa::exec::{Operands, Results, execute};
@@ -62,19 +62,19 @@ pub mod mbarrier;
 pub mod special;
 pub mod texture;
 
-/// What an instruction reads, gathered: source words in the order of [`crate::program::Decoded::sources`], before negation and the like.
+/// Operands of an instruction as read: source words in the order of [`Decoded::sources`], without modifiers applied.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operands {
     /// Source words.
     pub words: [Lanes; MAX_SOURCE_WORDS],
-    /// Lanes in which each predicate source holds, negation applied.
+    /// Lanes in which each predicate source holds, after negation.
     pub preds: [LaneMask; 2],
-    /// All seven predicates as they are (P2R and R2P alone read them).
+    /// All seven predicates, only for P2R and R2P.
     pub file: [LaneMask; 7],
 }
 
 impl Default for Operands {
-    /// Zero words, predicates true as PT is, an empty file.
+    /// Returns zero words, true predicate sources, and an empty predicate file.
     fn default() -> Self {
         Operands {
             words: [Lanes::ZERO; MAX_SOURCE_WORDS],
@@ -84,17 +84,17 @@ impl Default for Operands {
     }
 }
 
-/// What an instruction writes.
+/// Results of an instruction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Results {
     /// Result words.
     pub words: [Lanes; MAX_RESULT_WORDS],
-    /// Result predicates (R2P: all seven).
+    /// Result predicates. R2P writes all seven.
     pub preds: [LaneMask; 7],
 }
 
 impl Default for Results {
-    /// Zero words, no predicate.
+    /// Returns zero words and false predicates.
     fn default() -> Self {
         Results {
             words: [Lanes::ZERO; MAX_RESULT_WORDS],
@@ -103,7 +103,7 @@ impl Default for Results {
     }
 }
 
-/// Lanes in which a predicate, perhaps negated, holds.
+/// Returns the lanes in which a predicate holds, after negation.
 #[inline]
 pub fn holds(guard: Guard, file: &[LaneMask; Pred::COUNT]) -> LaneMask {
     let lanes = if guard.pred.is_true() {
@@ -114,19 +114,19 @@ pub fn holds(guard: Guard, file: &[LaneMask; Pred::COUNT]) -> LaneMask {
     if guard.negated { !lanes } else { lanes }
 }
 
-/// The active lanes in which the instruction takes effect.
+/// Returns the active lanes in which the guard holds.
 #[inline]
 pub fn guard(inst: &Inst, file: &[LaneMask; Pred::COUNT], active: LaneMask) -> LaneMask {
     holds(inst.guard, file) & active
 }
 
-/// The predicate sources, as [`Operands::preds`] wants them.
+/// Returns the values of both predicate sources, for [`Operands::preds`].
 #[inline]
 pub fn predicate_sources(inst: &Inst, file: &[LaneMask; Pred::COUNT]) -> [LaneMask; 2] {
     [holds(inst.psrc[0], file), holds(inst.psrc[1], file)]
 }
 
-/// One instruction at work: its sources, modifiers applied.
+/// Input of one execution: the instruction, and its sources with modifiers applied.
 struct ExecInput<'a> {
     inst: &'a Inst,
     words: &'a [Lanes],
@@ -137,7 +137,7 @@ struct ExecInput<'a> {
 }
 
 impl<'a> ExecInput<'a> {
-    /// Word `n` of the operand in a slot.
+    /// Returns word `n` of the operand in a slot.
     #[inline]
     fn word(&self, slot: usize, n: usize) -> &'a Lanes {
         &self.words[self.first_word[slot] as usize + n]
@@ -158,16 +158,20 @@ impl<'a> ExecInput<'a> {
         self.word(2, 0)
     }
 
-    /// Low and high word of a two-word operand.
+    /// Returns the low and high word of an operand of two words.
     #[inline]
     fn pair(&self, slot: usize) -> [&'a Lanes; 2] {
         [self.word(slot, 0), self.word(slot, 1)]
     }
 }
 
-/// Computes what the instruction writes; `active` are the lanes in which its guard holds, operand modifiers are applied here.
+/// Computes the results of an arithmetic instruction. `active` are the lanes in which its guard holds.
 ///
-/// Of `results`, only what the row defines is written. Memory and control rows have no meaning of this kind and panic.
+/// Writes only the results that the opcode defines. Operand modifiers are applied here.
+///
+/// # Panics
+///
+/// If the opcode is a memory access or control instruction.
 pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Operands, results: &mut Results) {
     let (narrow, wide);
     let words = if decoded.unmodified {
@@ -240,7 +244,7 @@ pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Oper
         Opcode::Mma => tensor::mma(input, results),
 
         op => panic!(
-            "{} accesses memory or steers the warp: it has no result to compute",
+            "{} is a memory or control instruction and has no arithmetic result",
             op.info().name
         ),
     }

@@ -1,17 +1,24 @@
-//! Lanes that part at branches and meet again: where each group of a warp's lanes stands.
+//! Control flow of one warp: divergence at branches, reconvergence at barriers.
 //!
-//! A warp runs one group of lanes at a time. A branch on which its lanes disagree splits the group; the part that does not
-//! branch goes on first, the other is pending. BSSY notes the lanes that will meet at a join, BSYNC holds a group there until the
-//! others have come, left (BREAK) or ended (EXIT). When a group is held, the group pending last goes on; when all of it jumps back, the
-//! group pending longest, so that every lane gets its turn.
-//! This is the convergence of Volta and later (reference rules §5), so it takes no stack discipline from the program.
-//! Lanes of another group that comes to a BSSY whose lanes have not met yet do not meet: they pass its BSYNC, slower and no less right.
-//! That happens where no region was found around a branch, as in functions that call themselves.
-//! WARPSYNC holds each lane until every live lane of the lane's mask waits at a WARPSYNC with the same mask. Lanes that exchange values
-//! must do so at one instruction. If they met from several, the warp reports a split exchange.
-//! The lanes at a WARPSYNC or a block barrier may need lanes that a BSYNC holds. So when no group can run, the held lanes leave their join
-//! and run on.
-//! Lanes may wait for each other at different places (a block barrier in either arm of a branch): each remembers where it goes on.
+//! Convergence barriers of Volta and later (reference rules §5), without a SIMT stack. One group of lanes runs at a time.
+//!
+//! | event | effect |
+//! |---|---|
+//! | branch with disagreeing lanes | the lanes that fall through run; the others become a pending group |
+//! | BSSY | the running lanes become the members of a convergence barrier |
+//! | BSYNC | holds the running lanes until every member has arrived, left (BREAK) or ended (EXIT) |
+//! | WARPSYNC | holds each lane until every live lane of its mask waits at a WARPSYNC with the same mask |
+//! | block barrier | holds the running lanes until the block barrier opens |
+//!
+//! Which group runs next:
+//! - When the running group is held, a complete barrier goes first, then the newest pending group.
+//! - When the running group jumps back, the oldest pending group runs, so every lane gets its turn.
+//! - When no group can run, lanes at a BSYNC leave it. Lanes at a WARPSYNC or block barrier may wait for them.
+//!
+//! Lanes that reach a BSSY with missing older members pass its BSYNC without waiting. This is slower but correct. It happens if
+//! the compiler found no region around a branch, as in recursive functions.
+//! Lanes that exchange values must meet at one instruction. If they met from several, the warp reports a split exchange.
+//! Held lanes may resume at different instructions, so each lane has its own resume address.
 //!
 //! Invariants: groups are disjoint; pending, held and running lanes together are the live lanes.
 
@@ -20,28 +27,28 @@ mod sync;
 use crate::lane::{LaneMask, WARP_SIZE};
 use crate::reg::ConvBarrier;
 
-/// A meeting of lanes.
+/// State of one convergence barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Convergence {
-    /// Lanes that are to come.
+    /// Lanes that have to arrive.
     members: LaneMask,
     /// Lanes that wait.
     arrived: LaneMask,
 }
 
 impl Convergence {
-    /// Whether the lanes that come are all that are to come, so that nobody need wait.
+    /// True if `coming` are the last missing members and no lane waits, so that none has to wait.
     fn is_satisfied_by(&self, coming: LaneMask, live: LaneMask) -> bool {
         self.arrived.is_empty() && (self.members & live & !coming).is_empty()
     }
 
-    /// Whether lanes wait, and none of the live members is missing.
+    /// True if lanes wait and every live member is among them.
     fn is_complete(&self, live: LaneMask) -> bool {
         !self.arrived.is_empty() && (self.members & live & !self.arrived).is_empty()
     }
 }
 
-/// The control state of one warp.
+/// Control-flow state of one warp.
 ///
 /// ```
 /// use warpwave_isa::flow::Flow;
@@ -63,32 +70,32 @@ pub struct Flow {
     live: LaneMask,
     n_pending: u32,
     barrier: LaneMask,
-    /// Where all lanes at the barrier go on, if they came together.
+    /// Resume address of the lanes at the block barrier, if they arrived together.
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
-    /// The lanes of `syncing` that exchange values next.
+    /// Lanes of `syncing` that exchange values next.
     exchanging: LaneMask,
-    /// The lanes of an exchange that came together from several instructions.
+    /// Lanes of an exchange that met from several instructions.
     split_exchange: LaneMask,
     joins: [Convergence; ConvBarrier::COUNT],
-    /// Of use to warps whose lanes have diverged alone, so out of the way of the others. Gone when another warp has taken it over.
+    /// State of diverged warps, boxed to keep it out of the host cache lines of other warps. `None` once another warp reuses the box.
     diverged: Option<Box<Diverged>>,
 }
 
 /// Lanes that do not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Diverged {
-    /// Groups that could.
+    /// Pending groups: program counter and lanes, oldest first.
     pending: [(u32, LaneMask); WARP_SIZE],
-    /// Where each lane that waits goes on.
+    /// Resume address of each held lane.
     resume_at: [u32; WARP_SIZE],
-    /// The mask of the WARPSYNC at which each lane of `syncing` waits.
+    /// WARPSYNC mask of each lane in `syncing`.
     sync_mask: [LaneMask; WARP_SIZE],
 }
 
 impl Flow {
-    /// All of `lanes` at `pc`.
+    /// Starts a warp with `lanes` at `pc`.
     pub fn new(pc: u32, lanes: LaneMask) -> Self {
         let storage = Diverged {
             pending: [(0, LaneMask::NONE); WARP_SIZE],
@@ -98,7 +105,7 @@ impl Flow {
         Self::with_storage(pc, lanes, Some(Box::new(storage)))
     }
 
-    /// Another warp's begin, in the memory of this one's, which is over.
+    /// Starts another warp in the allocation of this one, which has ended.
     pub fn restart(&mut self, pc: u32, lanes: LaneMask) -> Self {
         Self::with_storage(pc, lanes, self.diverged.take())
     }
@@ -119,37 +126,37 @@ impl Flow {
         }
     }
 
-    /// Where the running group stands.
+    /// Returns the program counter of the running group.
     pub fn pc(&self) -> u32 {
         self.pc
     }
 
-    /// The running lanes; none when every live lane is held at a block barrier, or when the warp has ended.
+    /// Returns the running lanes. The mask is empty if every live lane is held at a block barrier, or the warp has ended.
     pub fn active(&self) -> LaneMask {
         self.active
     }
 
-    /// Lanes that have not ended.
+    /// Returns the lanes that have not ended.
     pub fn live(&self) -> LaneMask {
         self.live
     }
 
-    /// Whether every lane has ended.
+    /// True if every lane has ended.
     pub fn is_done(&self) -> bool {
         self.live.is_empty()
     }
 
-    /// Whether the running lanes are all the live ones.
+    /// True if the running lanes are all live lanes.
     pub fn is_converged(&self) -> bool {
         self.active == self.live
     }
 
-    /// Goes on to the next instruction.
+    /// Advances to the next instruction.
     pub fn step(&mut self) {
         self.pc += 1;
     }
 
-    /// The lanes of `taken` go to `target`, the others to the next instruction.
+    /// Branches: the lanes of `taken` go to `target`, the others to the next instruction.
     pub fn branch(&mut self, taken: LaneMask, target: u32) {
         let taken = taken & self.active;
         let rest = self.active & !taken;
@@ -166,7 +173,7 @@ impl Flow {
         }
     }
 
-    /// Each running lane goes to its own target (BRX).
+    /// Branches indirectly (BRX): each lane of `taken` goes to its own target.
     pub fn branch_indirect(&mut self, taken: LaneMask, targets: &[u32; WARP_SIZE]) {
         let taken = taken & self.active;
         let stay = self.active & !taken;
@@ -177,7 +184,7 @@ impl Flow {
         self.resume_pending();
     }
 
-    /// Notes the running lanes as those that meet at `conv`, unless others are on their way there.
+    /// Makes the running lanes the members of `conv`, unless older members have not arrived yet.
     pub fn bssy(&mut self, conv: ConvBarrier) {
         let (active, live) = (self.active, self.live);
         let join = &mut self.joins[conv.0 as usize];
@@ -189,7 +196,7 @@ impl Flow {
         self.pc += 1;
     }
 
-    /// Holds the running lanes until all members of `conv` have come or gone; those that are none go on.
+    /// Holds the running members of `conv` until all members have arrived or gone. Other lanes continue.
     pub fn bsync(&mut self, conv: ConvBarrier) {
         let n = conv.0 as usize;
         let members = self.joins[n].members;
@@ -213,16 +220,16 @@ impl Flow {
         self.select_group();
     }
 
-    /// The lanes of `leaving` no longer meet at `conv`.
+    /// Removes the lanes of `leaving` from the members of `conv`.
     pub fn break_from(&mut self, conv: ConvBarrier, leaving: LaneMask) {
         self.joins[conv.0 as usize].members &= !(leaving & self.active);
         self.pc += 1;
     }
 
-    /// Holds the running lanes at a block barrier; true when every live lane is there, so that the warp has arrived.
+    /// Holds the running lanes at a block barrier. True if every live lane is there, so that the warp has arrived.
     pub fn arrive(&mut self) -> bool {
         if self.is_converged() {
-            // The common case: nobody is pending or waits elsewhere, so no lane needs a place of its own.
+            // The common case: no lane is pending or held, so one resume address is enough.
             self.after_barrier = Some(self.pc + 1);
             self.barrier = std::mem::take(&mut self.active);
             return true;
@@ -233,12 +240,12 @@ impl Flow {
         self.is_at_barrier()
     }
 
-    /// Whether every live lane waits at the block barrier.
+    /// True if every live lane waits at the block barrier.
     pub fn is_at_barrier(&self) -> bool {
         !self.live.is_empty() && self.barrier == self.live
     }
 
-    /// The block barrier opens: the lanes held there go on, together if they came to the same place.
+    /// Opens the block barrier: its lanes continue, together if they arrived together.
     pub fn release(&mut self) {
         let lanes = std::mem::take(&mut self.barrier);
         match self.after_barrier.take() {
@@ -247,8 +254,9 @@ impl Flow {
         }
     }
 
-    /// The lanes of `ending` are done; the others of the group go on.
-    /// True when the lanes left all wait at the block barrier, which then counts as the warp's arrival.
+    /// Ends the lanes of `ending`.
+    ///
+    /// True if all remaining lanes wait at the block barrier, so that the warp has arrived.
     pub fn exit(&mut self, ending: LaneMask) -> bool {
         let ending = ending & self.active;
         self.live &= !ending;
@@ -274,7 +282,7 @@ impl Flow {
         self.n_pending += 1;
     }
 
-    /// The group pending longest runs, and the running one is pending: who spins on a lock must not keep its holder from running.
+    /// Runs the oldest pending group and appends the running one, so lanes that spin on a lock cannot starve its holder.
     fn rotate_pending(&mut self) {
         let (spinning, n) = ((self.pc, self.active), self.n_pending as usize);
         let pending = &mut self.diverged_mut().pending[..n];
@@ -284,7 +292,7 @@ impl Flow {
         (self.pc, self.active) = longest;
     }
 
-    /// Keeps lanes in one group for each place they go to; that of the lowest lane first.
+    /// Appends a pending group for each distinct target, the group of the lowest lane first.
     fn push_by_target(&mut self, lanes: LaneMask, targets: &[u32; WARP_SIZE]) {
         let mut rest = lanes;
         while let Some(lane) = rest.lowest() {
@@ -301,7 +309,7 @@ impl Flow {
         (self.pc, self.active) = self.diverged_mut().pending[n];
     }
 
-    /// Stops the running lanes, which will go on at the next instruction.
+    /// Holds the running lanes. They will resume at the next instruction.
     fn suspend(&mut self) -> LaneMask {
         let (lanes, pc) = (self.active, self.pc);
         let diverged = self.diverged_mut();
@@ -309,14 +317,14 @@ impl Flow {
         std::mem::take(&mut self.active)
     }
 
-    /// Lanes that waited run again.
+    /// Runs lanes that were held.
     fn resume(&mut self, lanes: LaneMask) {
         let targets = self.diverged_mut().resume_at;
         self.push_by_target(lanes, &targets);
         self.resume_pending();
     }
 
-    /// Chooses the next group when none runs: a complete meeting, else the group pending last, else the lanes of a join that opens early.
+    /// Selects the group to run when none runs: a complete barrier, the newest pending group, or lanes released early.
     fn select_group(&mut self) {
         if let Some(lanes) = self.complete_join().or_else(|| self.complete_sync()) {
             self.resume(lanes);
@@ -327,7 +335,7 @@ impl Flow {
         }
     }
 
-    /// Takes the lanes of a join that no live member is missing from, if there is one.
+    /// Takes the lanes of a complete convergence barrier.
     fn complete_join(&mut self) -> Option<LaneMask> {
         let live = self.live;
         let join = self.joins.iter_mut().find(|join| join.is_complete(live))?;
@@ -335,7 +343,7 @@ impl Flow {
         Some(std::mem::take(&mut join.arrived))
     }
 
-    /// Takes the lanes held at a join that lanes at a WARPSYNC or at the block barrier may wait for. They meet there no more.
+    /// Takes the lanes of one BSYNC that lanes at a WARPSYNC or block barrier may wait for. They are members no longer.
     fn release_join_early(&mut self) -> Option<LaneMask> {
         let mut awaited = match self.barrier.is_empty() {
             true => LaneMask::NONE,

@@ -1,32 +1,32 @@
-//! One instruction: a row of the table, its guard, operands and modifiers.
+//! One instruction: an opcode with its guard, operands and modifiers.
 
 use crate::opcode::Opcode;
 use crate::reg::{ConvBarrier, Guard, Pred, Reg, Special};
 pub use crate::shape::MmaShape;
 use crate::space::{Access, Space};
 
-/// Where a source's bits come from. A source of more than one word starts here and goes on in the following registers or words.
+/// Origin of a source's bits. A source of several words continues in the following registers or words.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {
-    /// A register, or the first of a group.
+    /// A register, or the first register of a group.
     Reg(Reg),
-    /// The bits themselves; the low word first where the source has two.
+    /// An immediate. A source of two words takes the low word first.
     Imm(u64),
-    /// A constant bank's word at a byte offset.
+    /// A word of a constant bank.
     Const {
         /// Bank number.
         bank: u8,
         /// Offset in bytes, a multiple of 4.
         offset: u16,
     },
-    /// A special register (S2R alone).
+    /// A special register, only in S2R.
     Special(Special),
 }
 
-/// A source with what is done to it on the way.
+/// A source with its operand modifiers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Operand {
-    /// Where the bits come from.
+    /// Origin of the bits.
     pub source: Source,
     /// Arithmetic negation, after `abs`.
     pub neg: bool,
@@ -37,10 +37,10 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// The zero register: an operand that is not there.
+    /// An absent operand: the zero register.
     pub const NONE: Operand = Operand::plain(Source::Reg(Reg::ZERO));
 
-    /// A source as it is.
+    /// Returns a source without modifiers.
     pub const fn plain(source: Source) -> Self {
         Operand {
             source,
@@ -50,26 +50,26 @@ impl Operand {
         }
     }
 
-    /// A register as it is.
+    /// Returns a register without modifiers.
     pub const fn reg(reg: Reg) -> Self {
         Self::plain(Source::Reg(reg))
     }
 
-    /// Immediate bits.
+    /// Returns an immediate.
     pub const fn imm(bits: u64) -> Self {
         Self::plain(Source::Imm(bits))
     }
 
-    /// The same operand, negated once more.
+    /// Returns the operand with its sign flipped.
     pub const fn negated(mut self) -> Self {
         self.neg = !self.neg;
         self
     }
 }
 
-/// Comparison. The unordered forms of floats (also true when an input is NaN) carry `unordered` in [`Mods`].
+/// A comparison. `unordered` in [`Mods`] makes a float comparison also true for NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[allow(missing_docs, reason = "the usual six, and whether both or not both are numbers")]
+#[allow(missing_docs, reason = "the usual six, and tests for NaN")]
 pub enum Cmp {
     #[default]
     Eq,
@@ -84,7 +84,7 @@ pub enum Cmp {
     Nan,
 }
 
-/// How a comparison's result is joined with the predicate `psrc[0]`.
+/// Boolean operation that combines a comparison with the predicate `psrc[0]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs, reason = "boolean operations")]
 pub enum Join {
@@ -94,7 +94,7 @@ pub enum Join {
     Xor,
 }
 
-/// Rounding of a result.
+/// Rounding mode of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Round {
     /// To nearest, ties to even.
@@ -108,7 +108,7 @@ pub enum Round {
     Up,
 }
 
-/// The type in which an operation reads or writes bits.
+/// Type that an operation reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs, reason = "the PTX type of the same name")]
 pub enum Ty {
@@ -147,12 +147,12 @@ impl Ty {
         if self.bytes() == 8 { 2 } else { 1 }
     }
 
-    /// Whether it is a signed integer.
+    /// True for signed integers.
     pub const fn is_signed(self) -> bool {
         matches!(self, Ty::S8 | Ty::S16 | Ty::S32 | Ty::S64)
     }
 
-    /// Whether it is a floating-point type.
+    /// True for floating-point types.
     pub const fn is_float(self) -> bool {
         matches!(
             self,
@@ -176,7 +176,7 @@ pub enum Mufu {
     Tanh,
 }
 
-/// What an atomic does with the word it finds.
+/// Operation of an atomic on the word in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs, reason = "the PTX atomic operation of that name")]
 pub enum AtomOp {
@@ -191,14 +191,14 @@ pub enum AtomOp {
     Xor,
     Exch,
     Cas,
-    /// Arrivals at an mbarrier (see [`crate::exec::mbarrier`]): so many in the operand's lower word, so many more bytes to wait for in
-    /// its upper word, a negative number for bytes that have come.
+    /// Arrives at an mbarrier (see [`crate::exec::mbarrier`]). The operand's lower word is the number of arrivals.
+    /// The upper word adds to the pending bytes; it is negative for bytes that have arrived.
     Arrive,
-    /// As `Arrive`, and the next phases wait for as many arrivals less.
+    /// Like `Arrive`, and lowers the arrival count of later phases by the same number.
     ArriveDrop,
 }
 
-/// Which lane a shuffle reads.
+/// Rule that selects the source lane of a shuffle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs, reason = "the PTX shuffle mode of that name")]
 pub enum ShflMode {
@@ -209,7 +209,7 @@ pub enum ShflMode {
     Bfly,
 }
 
-/// What a vote answers; also the form of a match (`Any`, `All`).
+/// Condition of a vote. A match uses `Any` and `All`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs, reason = "the PTX vote mode of that name")]
 pub enum VoteMode {
@@ -220,23 +220,23 @@ pub enum VoteMode {
     Uni,
 }
 
-/// How a load or store uses the caches.
+/// Cache policy of a load or store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum CacheOp {
-    /// At all levels (`.ca`, `.wb`, and the default).
+    /// Cached at all levels (`.ca`, `.wb`, and the default).
     #[default]
     All,
-    /// At the L2 only (`.cg`).
+    /// Cached in the L2 only (`.cg`).
     Global,
-    /// Streaming: likely used once (`.cs`, `.lu`).
+    /// Streaming, likely used once (`.cs`, `.lu`).
     Streaming,
-    /// Not cached: fetched again (`.cv`, `.wt`, `.volatile`, and loads with device scope).
+    /// Not cached (`.cv`, `.wt`, `.volatile`, and loads with device scope).
     Volatile,
     /// Read-only data (`.nc`).
     ReadOnly,
 }
 
-/// How far a fence or atomic reaches.
+/// Scope of a fence or atomic.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Scope {
     /// The CTA.
@@ -248,7 +248,7 @@ pub enum Scope {
     Sys,
 }
 
-/// Everything about an instruction that is neither operand nor row. What a row does not use stays at its default.
+/// Modifiers: every property besides opcode and operands. An unused modifier keeps its default.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Mods {
     /// Type of the operation or of its result.
@@ -257,25 +257,25 @@ pub struct Mods {
     pub from: Ty,
     /// Comparison.
     pub cmp: Cmp,
-    /// Whether the comparison is also true for NaN; for a least or greatest, whether a NaN wins.
+    /// True if the comparison is also true for NaN. In a minimum or maximum: a NaN wins.
     pub unordered: bool,
-    /// How a comparison joins `psrc[0]`.
+    /// Combines a comparison with `psrc[0]`.
     pub join: Join,
-    /// Second step of a 64-bit comparison or addition: takes the low step's predicate from `psrc[1]` (compare) or the carry from `psrc[0]` (add).
+    /// Upper step of a 64-bit operation. A comparison takes the low step's result from `psrc[1]`, an addition the carry from `psrc[0]`.
     pub extended: bool,
     /// Rounding.
     pub round: Round,
-    /// Conversion to an integral value in the same or another float type (`.rni` and so on).
+    /// Rounds a conversion to an integral value in the float type (`.rni` and its siblings).
     pub integral: bool,
-    /// Denormal inputs and results become zero.
+    /// Flushes denormal inputs and results to zero.
     pub ftz: bool,
-    /// Result clamped to 0..1 (floats) or to the type's range (integers).
+    /// Clamps the result to 0..1 (floats) or to the type's range (integers).
     pub sat: bool,
-    /// High half of the product (IMAD.HI), the upper word (SHF.HI, LEA.HI).
+    /// Selects the high half: of a product (IMAD.HI) or of a shift (SHF.HI, LEA.HI).
     pub high: bool,
-    /// Shift to the right (SHF).
+    /// Shifts to the right (SHF).
     pub right: bool,
-    /// Shift count modulo the width instead of clamped (SHF).
+    /// Wraps the shift count at the width instead of clamping it (SHF).
     pub wrap: bool,
     /// Truth table of LOP3 and PLOP3, shift of LEA, mode of PRMT.
     pub lut: u8,
@@ -301,40 +301,40 @@ pub struct Mods {
     pub scope: Scope,
     /// Shape of a tensor product.
     pub mma: MmaShape,
-    /// Matrices of LDSM (1, 2, 4), the groups that may stay pending (DEPBAR), whether SYNCS waits a while (1),
-    /// whether memory is ordered behind WARPSYNC (1).
+    /// A small number. LDSM: matrices (1, 2, 4). DEPBAR: groups that may stay pending.
+    /// SYNCS: 1 if it may wait. WARPSYNC: 1 if it also orders memory.
     pub count: u8,
-    /// Transposed (LDSM).
+    /// Transposes the matrices (LDSM).
     pub trans: bool,
 }
 
 /// One instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Inst {
-    /// OpcodeInfo of the table.
+    /// Operation.
     pub op: Opcode,
-    /// Lanes in which it takes effect.
+    /// Lanes in which the instruction takes effect.
     pub guard: Guard,
-    /// Result register, the first of a group; [`Reg::ZERO`] where there is none.
+    /// Result register, the first of a group, or [`Reg::ZERO`] without a result.
     pub dst: Reg,
     /// Result predicates.
     pub pdst: [Pred; 2],
-    /// Sources A, B, C, D as the row defines them.
+    /// Sources A, B, C, D.
     pub src: [Operand; 4],
     /// Predicate sources besides the guard.
     pub psrc: [Guard; 2],
     /// Modifiers.
     pub mods: Mods,
-    /// Branch target, as an index into the program.
+    /// Branch target, an index into the program.
     pub target: u32,
     /// Convergence barrier of BSSY, BSYNC, BREAK.
     pub conv: ConvBarrier,
-    /// Line of the source text (PTX), from 1; 0 where none.
+    /// Line of the PTX text, from 1, or 0 without one.
     pub line: u32,
 }
 
 impl Inst {
-    /// A row with nothing filled in: always executed, no operands, no results.
+    /// Returns an instruction with the default of every field: always executed, no operands, no results.
     pub fn new(op: Opcode) -> Self {
         Inst {
             op,

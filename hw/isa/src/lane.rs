@@ -1,7 +1,7 @@
-//! The 32 lanes of a warp: which of them run, and one word for each.
+//! The 32 lanes of a warp: a mask of lanes, and one word per lane.
 //!
-//! [`LaneMask`] is a set of lanes, bit *i* for lane *i*. [`Lanes`] is one 32-bit word per lane, the unit in which
-//! register files, collectors and pipes move data.
+//! [`LaneMask`] is a set of lanes, with bit *i* for lane *i*. [`Lanes`] is one 32-bit word per lane. Register file, operand
+//! collector and pipes move data as [`Lanes`].
 
 use std::fmt;
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, Not};
@@ -21,39 +21,39 @@ pub const WARP_SIZE: usize = 32;
 pub struct LaneMask(pub u32);
 
 impl LaneMask {
-    /// No lane.
+    /// The empty mask.
     pub const NONE: LaneMask = LaneMask(0);
     /// All 32 lanes.
     pub const ALL: LaneMask = LaneMask(u32::MAX);
 
-    /// The `n` lowest lanes; all of them for 32 and more.
+    /// Returns the `n` lowest lanes, or all for 32 and more.
     pub const fn first(n: u32) -> Self {
         if n >= 32 { Self::ALL } else { LaneMask((1 << n) - 1) }
     }
 
-    /// One lane. The lane must be below 32.
+    /// Returns the mask of one lane, which must be below 32.
     pub const fn lane(lane: usize) -> Self {
         LaneMask(1 << lane)
     }
 
-    /// Whether the lane is in the set.
+    /// True if the lane is in the mask.
     pub const fn contains(self, lane: usize) -> bool {
         self.0 >> lane & 1 == 1
     }
 
-    /// Number of lanes in the set.
+    /// Returns the number of lanes in the mask.
     #[inline]
     pub const fn count(self) -> u32 {
-        // Mostly all of them, and counting takes a dozen operations where the processor has no instruction for it.
+        // Full masks are common, and hosts without a popcount instruction need a dozen operations for the count.
         if self.0 == u32::MAX { 32 } else { self.0.count_ones() }
     }
 
-    /// Whether no lane is in the set.
+    /// True if the mask is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The lowest lane of the set, if any.
+    /// Returns the lowest lane of the mask.
     pub const fn lowest(self) -> Option<usize> {
         if self.0 == 0 {
             None
@@ -62,7 +62,7 @@ impl LaneMask {
         }
     }
 
-    /// The lane, if it is the only one.
+    /// Returns the lane of a mask with exactly one lane.
     ///
     /// ```
     /// use warpwave_isa::lane::LaneMask;
@@ -72,7 +72,7 @@ impl LaneMask {
         if self.0.is_power_of_two() { self.lowest() } else { None }
     }
 
-    /// The lanes of the set for which `holds` is true.
+    /// Returns the lanes of the mask for which `holds` is true.
     ///
     /// ```
     /// use warpwave_isa::lane::LaneMask;
@@ -84,13 +84,13 @@ impl LaneMask {
         })
     }
 
-    /// The lanes of the set, lowest first.
+    /// Iterates over the lanes, lowest first.
     pub fn iter(self) -> LaneIter {
         LaneIter(self.0)
     }
 }
 
-/// The lanes of a set, lowest first.
+/// Iterator over the lanes of a mask, lowest first.
 #[derive(Clone, Debug)]
 pub struct LaneIter(u32);
 
@@ -104,7 +104,7 @@ impl Iterator for LaneIter {
         Some(lane)
     }
 
-    /// Most warps run whole: then the lanes need not be looked for.
+    /// Visits all lanes, without a search for set bits if the mask is full.
     #[inline]
     fn fold<B, F: FnMut(B, usize) -> B>(self, first: B, mut f: F) -> B {
         if self.0 == u32::MAX {
@@ -157,7 +157,7 @@ impl fmt::Debug for LaneMask {
     }
 }
 
-/// One 32-bit word for each lane of a warp: a register as the warp sees it.
+/// One 32-bit word for each lane of a warp, such as a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(64))]
 pub struct Lanes(pub [u32; WARP_SIZE]);
@@ -166,12 +166,12 @@ impl Lanes {
     /// Zero in every lane.
     pub const ZERO: Lanes = Lanes([0; WARP_SIZE]);
 
-    /// The same word in every lane.
+    /// Returns the same word in every lane.
     pub const fn splat(word: u32) -> Self {
         Lanes([word; WARP_SIZE])
     }
 
-    /// Takes the words of `from` in the lanes of `mask`, keeps its own in the others.
+    /// Copies the words of `from` in the lanes of `mask`. Other lanes keep their word.
     #[inline]
     pub fn merge(&mut self, from: &Lanes, mask: LaneMask) {
         if mask == LaneMask::ALL {

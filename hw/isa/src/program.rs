@@ -1,6 +1,6 @@
-//! Code as the machine gets it: instructions with what the front of an SM needs to know of each, and what a launch must provide.
+//! Programs: decoded instructions of a kernel, and the requirements of its launch.
 //!
-//! A [`Program`] never changes once built. [`Decoded`] is worked out once per instruction, so that nothing is derived in a cycle.
+//! A [`Program`] is immutable. [`Decoded`] is computed once per instruction, so the machine derives nothing per cycle.
 
 use crate::exec;
 use crate::inst::{Inst, Source};
@@ -10,21 +10,21 @@ use crate::source::{SourceLine, SourceMap};
 use crate::space::Space;
 use std::sync::Arc;
 
-/// Most 32-bit source words of one instruction (a tensor product: 4 + 2 + 4).
+/// Maximum 32-bit source words of one instruction (a matrix product has 4 + 2 + 4).
 pub const MAX_SOURCE_WORDS: usize = 10;
-/// Most 32-bit result words of one instruction.
+/// Maximum 32-bit result words of one instruction.
 pub const MAX_RESULT_WORDS: usize = 4;
 
-/// Where one word of a source comes from.
+/// Origin of one source word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WordSource {
     /// Zero.
     Zero,
-    /// This register.
+    /// A register.
     Reg(Reg),
-    /// These bits.
+    /// An immediate.
     Imm(u32),
-    /// This word of a constant bank.
+    /// A word of a constant bank.
     Const {
         /// Bank number.
         bank: u8,
@@ -35,16 +35,16 @@ pub enum WordSource {
     Special(Special),
 }
 
-/// What the front of an SM needs to know of an instruction.
+/// An instruction decoded for the front of an SM: source words, register sets and predicate masks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Decoded {
-    /// Source words in operand order: A's words, then B's, and so on; `words` of them count.
+    /// Source words in operand order: the words of A, then of B, and so on. The first `source_words` are valid.
     pub sources: [WordSource; MAX_SOURCE_WORDS],
-    /// Source words in use.
+    /// Number of source words.
     pub source_words: u8,
     /// Index of the first word of each operand A, B, C, D.
     pub first_word: [u8; 4],
-    /// Result words.
+    /// Number of result words.
     pub result_words: u8,
     /// Registers read.
     pub uses: RegSet,
@@ -52,22 +52,23 @@ pub struct Decoded {
     pub defs: RegSet,
     /// Registers read or written.
     pub touches: RegSet,
-    /// Predicates read, the guard's included, bit i for Pi.
+    /// Predicates read, the guard included: bit i for Pi.
     pub pred_uses: u8,
-    /// Predicates written.
+    /// Predicates written, bit i for Pi.
     pub pred_defs: u8,
-    /// Predicates read or written.
+    /// Predicates read or written, bit i for Pi.
     pub pred_touches: u8,
-    /// Whether it looks at any predicate, the constant one included, or has a guard. Additions that take no carry look at none.
+    /// True if the instruction has a guard or reads any predicate source, the constant one included.
+    /// An addition without carry-in reads none.
     pub reads_preds: bool,
-    /// Pipe.
+    /// Pipe that executes the instruction.
     pub pipe: Pipe,
-    /// Whether the sources go into the arithmetic as gathered: none is negated, inverted, made absolute or flushed.
+    /// True if the arithmetic takes the sources as gathered, without negation, inversion, absolute value or flush.
     pub unmodified: bool,
 }
 
 impl Decoded {
-    /// Works out the facts of one instruction.
+    /// Decodes one instruction.
     pub fn of(inst: &Inst) -> Self {
         let info = inst.op.info();
         let mut decoded = Decoded {
@@ -138,7 +139,7 @@ impl Decoded {
     }
 }
 
-/// Whether its predicate source is a carry that it does not take, as most additions do not.
+/// True for an addition without carry-in, the common case. Its predicate source has no effect.
 fn ignores_carry(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::Iadd3 | Opcode::Lea) && !inst.mods.extended
 }
@@ -146,9 +147,9 @@ fn ignores_carry(inst: &Inst) -> bool {
 /// A parameter of a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Param {
-    /// Name in the source.
+    /// Name in the PTX text.
     pub name: String,
-    /// First byte, counted from the start of the parameters.
+    /// First byte, relative to the start of the parameters.
     pub offset: u32,
     /// Size in bytes.
     pub bytes: u32,
@@ -156,47 +157,47 @@ pub struct Param {
     pub align: u32,
 }
 
-/// A variable of the program's own, by which a person knows a place.
+/// A variable of a program, so that messages can name the variable at an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variable {
-    /// Name in the source.
+    /// Name in the PTX text.
     pub name: String,
     /// Shared, local, or constant (the bank of variables).
     pub space: Space,
-    /// First byte, counted from the start of the space.
+    /// First byte, relative to the start of the space.
     pub offset: u32,
-    /// Size in bytes; 0 for what the launch makes as large as it likes (dynamic shared memory).
+    /// Size in bytes, or 0 for dynamic shared memory, which the launch sizes.
     pub bytes: u32,
 }
 
-/// What a kernel says of the clusters that it is launched in.
+/// Requirement of a kernel on the cluster size of its launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ClusterRequirement {
-    /// Nothing: the launch may ask for clusters or not.
+    /// None: the launch may set a cluster size.
     #[default]
     Any,
-    /// The launch must say how many CTAs make a cluster (`.explicitcluster`).
+    /// The launch must set a cluster size (`.explicitcluster`).
     Explicit,
-    /// This many CTAs make a cluster (`.reqnctapercluster`).
+    /// The cluster must have this size in CTAs (`.reqnctapercluster`).
     Exact([u32; 3]),
 }
 
-/// What an assertion says that does not hold, known by the line of its trap.
+/// An assertion of the source, found by the line of its trap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assertion {
-    /// Line of the program's text.
+    /// Line of the trap in the PTX text.
     pub line: u32,
-    /// The expression; empty where the text does not tell, as the names below.
+    /// The expression, or empty if the text does not contain it. The names below are empty likewise.
     pub message: String,
-    /// The source file.
+    /// Source file.
     pub file: String,
-    /// The line there; 0 where the text does not tell.
+    /// Source line, or 0 if the text does not contain it.
     pub source_line: u32,
-    /// The function.
+    /// Function.
     pub function: String,
 }
 
-/// What a launch of a program needs.
+/// Requirements of a program on its launch.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Requirements {
     /// General registers per thread.
@@ -207,20 +208,20 @@ pub struct Requirements {
     pub local_bytes: u32,
     /// Parameters in order.
     pub params: Vec<Param>,
-    /// The program's own variables in shared and local memory, in no order.
+    /// Variables of the program in shared and local memory, unsorted.
     pub variables: Vec<Variable>,
-    /// Those of its module, which all programs of the module share: in shared and local memory and in the constant bank.
+    /// Variables of the module in shared, local and constant memory. All programs of the module share them.
     pub module_variables: Arc<[Variable]>,
-    /// Exact block size that the kernel asks for (`.reqntid`), if any.
+    /// Exact block size (`.reqntid`).
     pub required_block: Option<[u32; 3]>,
-    /// Largest block that the kernel allows (`.maxntid`), if any.
+    /// Largest block size (`.maxntid`).
     pub max_block: Option<[u32; 3]>,
-    /// What the kernel says of clusters.
+    /// Requirement on the cluster size.
     pub cluster: ClusterRequirement,
 }
 
 impl Requirements {
-    /// The variable that holds a byte of a space, and how far from its start.
+    /// Returns the variable that contains an address, and the offset of the address in it.
     ///
     /// ```
     /// use warpwave_isa::program::{Requirements, Variable};
@@ -243,7 +244,7 @@ impl Requirements {
         Some((variable, address - variable.offset))
     }
 
-    /// The variables of the module, then those of the program.
+    /// Iterates over the variables of the module, then of the program.
     pub fn all_variables(&self) -> impl Iterator<Item = &Variable> {
         self.module_variables.iter().chain(&self.variables)
     }
@@ -271,7 +272,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Takes finished code.
+    /// Builds a program from finished code.
     pub fn new(name: &str, code: Vec<Inst>, requirements: Requirements) -> Self {
         let decoded = code.iter().map(Decoded::of).collect();
         Program {
@@ -285,28 +286,28 @@ impl Program {
         }
     }
 
-    /// The same program, with what its assertions say.
+    /// Returns the program with these assertions.
     #[must_use]
     pub fn with_assertions(mut self, assertions: Vec<Assertion>) -> Self {
         self.assertions = assertions;
         self
     }
 
-    /// The same program, with where the lines of its text come from.
+    /// Returns the program with this source map.
     #[must_use]
     pub fn with_sources(mut self, sources: Arc<SourceMap>) -> Self {
         self.sources = sources;
         self
     }
 
-    /// The same program, as one of several: its first instruction has this number among those of all.
+    /// Returns the program with its first instruction at `base_index`, so that instruction indices are unique over all programs.
     #[must_use]
     pub fn with_base_index(mut self, base_index: u32) -> Self {
         self.base_index = base_index;
         self
     }
 
-    /// The number of its first instruction among those of all programs that may run.
+    /// Returns the index of its first instruction among the instructions of all programs.
     #[inline]
     pub fn base_index(&self) -> u32 {
         self.base_index
@@ -317,44 +318,44 @@ impl Program {
         &self.name
     }
 
-    /// The instructions; an index into them is a program counter.
+    /// Returns the instructions, indexed by program counter.
     pub fn code(&self) -> &[Inst] {
         &self.code
     }
 
-    /// The facts of each instruction, by program counter.
+    /// Returns the decoded instructions, indexed by program counter.
     pub fn decoded(&self) -> &[Decoded] {
         &self.decoded
     }
 
-    /// Whether it meets the other CTAs of its cluster at a barrier, if only its own.
+    /// True if the program waits at a cluster barrier, also if the cluster is one CTA.
     pub fn has_cluster_barrier(&self) -> bool {
         self.code.iter().any(|inst| inst.op == Opcode::ClusterArrive)
     }
 
-    /// Whether it uses what came with clusters: their barrier, bulk copies, products of warp groups.
+    /// True if the program uses cluster barriers, bulk copies or warp-group products, which came with clusters.
     pub fn needs_clusters(&self) -> bool {
         let is_one = |op| matches!(op, Opcode::ClusterArrive | Opcode::Ublkcp | Opcode::Hgmma);
         self.code.iter().any(|inst| is_one(inst.op))
     }
 
-    /// What a launch must provide.
+    /// Returns the launch requirements.
     pub fn requirements(&self) -> &Requirements {
         &self.requirements
     }
 
-    /// What the assertion says that an instruction is the end of, by program counter.
+    /// Returns the assertion that fails at the trap with this program counter.
     pub fn assertion(&self, pc: u32) -> Option<&Assertion> {
         let inst = self.code.get(pc as usize).filter(|inst| inst.op == Opcode::Trap)?;
         self.assertions.iter().find(|assertion| assertion.line == inst.line)
     }
 
-    /// Where the lines of the text ([`Inst::line`]) come from.
+    /// Returns the source map of the PTX text ([`Inst::line`]).
     pub fn sources(&self) -> &SourceMap {
         &self.sources
     }
 
-    /// The source of an instruction, by program counter; none where the text does not say.
+    /// Returns the source position of the instruction with this program counter.
     pub fn source(&self, pc: u32) -> Option<SourceLine<'_>> {
         let inst = self.code.get(pc as usize)?;
         self.sources.at(inst.line)
@@ -366,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn additions_look_at_predicates_only_for_a_carry_or_a_guard() {
+    fn additions_read_predicates_only_for_a_carry_or_a_guard() {
         for op in [Opcode::Iadd3, Opcode::Lea] {
             let plain = Inst::new(op);
             let (mut extended, mut guarded) = (plain, plain);

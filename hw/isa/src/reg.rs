@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// A 32-bit general register of a lane; wider values take aligned groups of 2 or 4.
+/// A 32-bit general register of a lane. A wider value takes an aligned group of 2 or 4.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Reg(pub u8);
 
 impl Reg {
-    /// Reads zero; writes to it vanish.
+    /// Reads zero. Writes to it are dropped.
     pub const ZERO: Reg = Reg(255);
-    /// General registers that hold a value.
+    /// Number of general registers that hold a value.
     pub const COUNT: usize = 255;
 
-    /// The register `n` places further, as in a pair or quad. The zero register stays the zero register.
+    /// Returns the register `n` further, as in a pair or quad. The zero register stays the zero register.
     pub const fn offset(self, n: u8) -> Reg {
         if self.0 == 255 { self } else { Reg(self.0 + n) }
     }
 
-    /// Whether this is the register that reads zero.
+    /// True for the zero register.
     pub const fn is_zero(self) -> bool {
         self.0 == 255
     }
@@ -38,7 +38,7 @@ impl fmt::Display for Reg {
 pub struct RegSet(pub [u64; 4]);
 
 impl RegSet {
-    /// Adds `words` registers from `first` on; the zero register is never a member.
+    /// Adds `words` registers from `first` on. The zero register is never a member.
     pub fn insert(&mut self, first: Reg, words: u8) {
         if first.is_zero() {
             return;
@@ -58,41 +58,41 @@ impl RegSet {
         }
     }
 
-    /// The registers of either set.
+    /// Returns the registers that are in either set.
     #[inline]
     pub fn union(&self, other: &RegSet) -> RegSet {
         RegSet(std::array::from_fn(|n| self.0[n] | other.0[n]))
     }
 
-    /// The registers of this set that are not in the other.
+    /// Returns the registers of this set that are missing in the other.
     #[inline]
     pub fn without(&self, other: &RegSet) -> RegSet {
         RegSet(std::array::from_fn(|n| self.0[n] & !other.0[n]))
     }
 
-    /// Whether the two sets share a register.
+    /// True if the two sets share a register.
     #[inline]
     pub fn intersects(&self, other: &RegSet) -> bool {
         (self.0[0] & other.0[0]) | (self.0[1] & other.0[1]) | (self.0[2] & other.0[2]) | (self.0[3] & other.0[3]) != 0
     }
 
-    /// Whether no register is in the set.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
 }
 
-/// A predicate: one bit of a lane.
+/// A predicate register: one bit per lane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Pred(pub u8);
 
 impl Pred {
-    /// Always true; writes to it vanish.
+    /// Always true. Writes to it are dropped.
     pub const TRUE: Pred = Pred(7);
-    /// Predicates that hold a value.
+    /// Number of predicates that hold a value.
     pub const COUNT: usize = 7;
 
-    /// Whether this is the predicate that is always true.
+    /// True for the predicate that is always true.
     pub const fn is_true(self) -> bool {
         self.0 == 7
     }
@@ -108,12 +108,12 @@ impl fmt::Display for Pred {
     }
 }
 
-/// A predicate read as it is or negated: a guard, a carry, a selector.
+/// A predicate, perhaps negated: as a guard, a carry or a selector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Guard {
     /// The predicate read.
     pub pred: Pred,
-    /// Whether the bit is inverted after reading.
+    /// True if the predicate is inverted after reading.
     pub negated: bool,
 }
 
@@ -146,7 +146,7 @@ impl fmt::Display for Guard {
     }
 }
 
-/// A convergence barrier: the lanes that will meet again at a join.
+/// A convergence barrier: the lanes that reconverge at one join.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConvBarrier(pub u8);
 
@@ -161,9 +161,9 @@ impl fmt::Display for ConvBarrier {
     }
 }
 
-/// What a lane can ask about itself and its surroundings.
+/// A special register: position of the thread, clock, and other machine state that a lane can read.
 ///
-/// Block and grid sizes are not here: they are words of constant bank 0 (see [`crate::space::bank0`]).
+/// Block and grid sizes are words of constant bank 0 instead (see [`crate::space::bank0`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "each is the PTX special register of the same name")]
 pub enum Special {
@@ -204,6 +204,6 @@ pub enum Special {
     ClusterNctaidZ,
     DynamicSharedSize,
     TotalSharedSize,
-    /// Threads in which the predicate held at the block's last BAR.RED.
+    /// Number of threads in which the predicate held at the block's last BAR.RED.
     BarrierCount,
 }

@@ -1,9 +1,10 @@
-//! The shapes and types of the tensor cores' products.
+//! Shapes and types of matrix products on the tensor cores.
 
 macro_rules! shapes {
     ($first:ident $first_name:literal, $($shape:ident $name:literal,)+) => {
-        /// The shape and types of a tensor-core product: mMnNkK and the types of A and B, one name where they are alike; single bits as
-        /// they are joined. The accumulator's type is `Mods::ty`. M8n8k4F16 is four products, each of eight lanes.
+        /// Shape and types of a matrix product: mMnNkK, then the types of A and B. Equal types are named once.
+        /// Single-bit shapes end with the operation that combines the bits. `Mods::ty` is the type of the accumulator.
+        /// M8n8k4F16 is four products of eight lanes each.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
         #[allow(missing_docs, reason = "the name says it")]
         pub enum MmaShape {
@@ -17,7 +18,7 @@ macro_rules! shapes {
             pub const ALL: &[MmaShape] = &[MmaShape::$first, $(MmaShape::$shape,)+];
         }
 
-        /// As they are printed.
+        /// Name of each shape in assembly text.
         pub(crate) const NAMES: &[(MmaShape, &str)] = &[(MmaShape::$first, $first_name), $((MmaShape::$shape, $name),)+];
     };
 }
@@ -58,8 +59,9 @@ shapes! {
 }
 
 impl MmaShape {
-    /// Registers per lane of A, B and the accumulator (PTX ISA, fragments of mma.m16n8k*): accumulators are 32-bit, f64 for one shape;
-    /// the upper half of the rows doubles A, and depth beyond 16 bytes doubles both.
+    /// Returns the registers per lane of A, B and the accumulator (PTX ISA, fragments of mma.m16n8k*).
+    ///
+    /// An accumulator has 32 bits, or 64 in the f64 shape. The upper eight rows double A. A depth above 16 bytes doubles A and B.
     pub const fn words(self) -> (u8, u8, u8) {
         use MmaShape::*;
         match self {

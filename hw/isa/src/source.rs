@@ -1,26 +1,26 @@
-//! From lines of the program's text to lines of the source that a compiler made it of.
+//! Source map: from lines of the PTX text to lines of the compiler's source.
 //!
-//! Takes: the places that the text names (`.file` and `.loc` in PTX), in text order. Promises: for each line of the text
-//! the place named last before it, with the calls that brought it there where the compiler inlined; nothing where the text names none.
+//! Input: the positions in `.file` and `.loc` directives, in text order. Output: for each text line, the last position before it,
+//! with the inlined calls around it. A text line before the first position of its function has none.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A place in a source file.
+/// Position in a source file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SourcePos {
-    /// Number of the file, as the text gives it.
+    /// Number of the file in the text.
     pub file: u32,
-    /// Line, from 1; 0 says that the code below belongs to no line.
+    /// Line, from 1. Line 0 means that the code below has no source line.
     pub line: u32,
     /// Column as the compiler counts it, mostly from 1.
     pub column: u32,
 }
 
-/// A place in a source file, with the file's name.
+/// Position in a source file, with the name of the file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SourceLine<'a> {
-    /// The file as the compiler was given it.
+    /// File name as the compiler was given it.
     pub file: &'a str,
     /// Line, from 1.
     pub line: u32,
@@ -34,15 +34,15 @@ impl fmt::Display for SourceLine<'_> {
     }
 }
 
-/// A place, and the call that it was inlined at.
+/// A position, and the call where it was inlined.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Frame {
-    place: SourcePos,
+    pos: SourcePos,
     /// Index into [`SourceMap::frames`].
     caller: Option<u32>,
 }
 
-/// The places of a module's text.
+/// Source positions of the text of a module.
 ///
 /// ```
 /// use warpwave_isa::source::{SourcePos, SourceMap};
@@ -60,14 +60,14 @@ struct Frame {
 pub struct SourceMap {
     files: BTreeMap<u32, String>,
     frames: Vec<Frame>,
-    /// First line of the text for which a frame holds, in ascending order; none where a function begins.
+    /// First text line of each frame, ascending. A frame of `None` marks the start of a function.
     starts: Vec<(u32, Option<u32>)>,
-    /// The frame added last for each place of the function at hand.
+    /// The latest frame of each position in the current function.
     latest: BTreeMap<SourcePos, u32>,
 }
 
 impl SourceMap {
-    /// A map with these files and no places yet.
+    /// Returns a map with these files and no positions.
     pub fn new(files: impl IntoIterator<Item = (u32, String)>) -> Self {
         SourceMap {
             files: files.into_iter().collect(),
@@ -75,59 +75,60 @@ impl SourceMap {
         }
     }
 
-    /// The files, as the compiler names them.
+    /// Iterates over the file names.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.values().map(String::as_str)
     }
 
-    /// A function begins at this line of the text: places before it say nothing of what follows.
+    /// Starts a function at this text line. Positions before it do not apply to later lines.
     pub fn begin_function(&mut self, text_line: u32) {
         self.latest.clear();
         self.starts.push((text_line, None));
     }
 
-    /// Code from this line of the text on comes from `place`, inlined at `caller`. A caller that was itself added earlier in
-    /// the function brings its own callers along.
-    pub fn add(&mut self, text_line: u32, place: SourcePos, caller: Option<SourcePos>) {
-        let caller = caller.map(|place| {
-            let outer = self.latest.get(&place).and_then(|&at| self.frames[at as usize].caller);
-            self.push(place, outer)
+    /// Adds a position for the code from this text line on, inlined at `caller`.
+    ///
+    /// If `caller` was itself added in this function, its own callers follow.
+    pub fn add(&mut self, text_line: u32, pos: SourcePos, caller: Option<SourcePos>) {
+        let caller = caller.map(|pos| {
+            let outer = self.latest.get(&pos).and_then(|&at| self.frames[at as usize].caller);
+            self.push(pos, outer)
         });
-        let frame = self.push(place, caller);
-        self.latest.insert(place, frame);
+        let frame = self.push(pos, caller);
+        self.latest.insert(pos, frame);
         self.starts.push((text_line, Some(frame)));
     }
 
-    fn push(&mut self, place: SourcePos, caller: Option<u32>) -> u32 {
-        self.frames.push(Frame { place, caller });
+    fn push(&mut self, pos: SourcePos, caller: Option<u32>) -> u32 {
+        self.frames.push(Frame { pos, caller });
         self.frames.len() as u32 - 1
     }
 
-    /// Whether the text names no place.
+    /// True if the map has no position.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The source of a line of the text.
+    /// Returns the source position of a text line.
     pub fn at(&self, text_line: u32) -> Option<SourceLine<'_>> {
         self.stack(text_line).next()
     }
 
-    /// The source of a line of the text, then the call that it was inlined at, and so on outward.
+    /// Iterates over the source position of a text line and the calls where it was inlined, innermost first.
     pub fn stack(&self, text_line: u32) -> impl Iterator<Item = SourceLine<'_>> {
         let behind = self.starts.partition_point(|&(start, _)| start <= text_line);
         let innermost = behind.checked_sub(1).and_then(|at| self.starts[at].1);
         let frame = |at: u32| &self.frames[at as usize];
         std::iter::successors(innermost.map(frame), move |inner| inner.caller.map(frame))
-            .filter_map(|frame| self.named(frame.place))
+            .filter_map(|frame| self.named(frame.pos))
     }
 
-    fn named(&self, place: SourcePos) -> Option<SourceLine<'_>> {
-        let file = self.files.get(&place.file)?;
-        (place.line > 0).then_some(SourceLine {
+    fn named(&self, pos: SourcePos) -> Option<SourceLine<'_>> {
+        let file = self.files.get(&pos.file)?;
+        (pos.line > 0).then_some(SourceLine {
             file,
-            line: place.line,
-            column: place.column,
+            line: pos.line,
+            column: pos.column,
         })
     }
 }

@@ -1,36 +1,36 @@
-//! State spaces, the sizes of accesses, and the layout of constant bank 0.
+//! State spaces, access sizes, address windows, and the layout of constant bank 0.
 
-/// Where an address points.
+/// State space of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Space {
-    /// Device memory, 64-bit addresses.
+    /// Device memory, with 64-bit addresses.
     #[default]
     Global,
-    /// A CTA's shared memory, 32-bit addresses from 0.
+    /// Shared memory of the CTA, with 32-bit addresses from 0.
     Shared,
-    /// The shared memory of any CTA of the cluster, 32-bit addresses: see [`split_window`].
+    /// Shared memory of any CTA of the cluster, with 32-bit addresses (see [`split_window`]).
     Cluster,
-    /// A thread's own memory, 32-bit addresses from 0.
+    /// Local memory of the thread, with 32-bit addresses from 0.
     Local,
-    /// A constant bank, 32-bit addresses from 0 (bank in the modifiers).
+    /// Constant bank `Mods::bank`, with 32-bit addresses from 0.
     Const,
-    /// A 64-bit address that may point into global, shared (of any CTA of the cluster) or local memory.
+    /// A 64-bit address into global, local, or shared memory of any CTA of the cluster.
     Generic,
 }
 
-/// The size of one lane's access: elements of one size, side by side.
+/// Size of one lane's access: one or more adjacent elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Access {
     /// Bytes of one element: 1, 2, 4, 8 or 16.
     pub bytes: u8,
     /// Elements: 1, 2 or 4.
     pub count: u8,
-    /// Whether elements of 1 or 2 bytes are sign-extended into their register.
+    /// True if elements of 1 or 2 bytes are sign-extended in their register.
     pub signed: bool,
 }
 
 impl Access {
-    /// One element of `bytes` bytes, zero-extended.
+    /// Returns an access of one element, zero-extended.
     pub const fn one(bytes: u8) -> Self {
         Access {
             bytes,
@@ -39,19 +39,19 @@ impl Access {
         }
     }
 
-    /// Bytes that one lane touches; also the alignment that the address needs.
+    /// Returns the bytes of one lane's access, which is also its alignment.
     pub const fn total(self) -> u32 {
         self.bytes as u32 * self.count as u32
     }
 
-    /// Registers that one lane's value fills; an element takes at least one.
+    /// Returns the registers of one lane's value. An element takes at least one.
     pub const fn words(self) -> u8 {
         let each = if self.bytes < 4 { 1 } else { self.bytes / 4 };
         each * self.count
     }
 }
 
-/// Byte offsets in constant bank 0, which a launch fills (isa-notes, constant banks; the same for every target here).
+/// Byte offsets in constant bank 0, which a launch fills (isa-notes, constant banks). Equal for every target here.
 pub mod bank0 {
     /// Block size x, y, z: three words.
     pub const BLOCK_SIZE: u16 = 0x0;
@@ -61,22 +61,24 @@ pub mod bank0 {
     pub const PARAMS: u16 = 0x160;
 }
 
-/// The generic-address windows of shared memory: the first address of the first, in which a CTA sees its own. Window n + 1 is the
-/// shared memory of the CTA with rank n in the cluster. Each window is 16 MiB.
+/// First generic address of the shared-memory windows, 16 MiB each.
+///
+/// Window 0 is the shared memory of the CTA itself. Window n + 1 is the shared memory of the CTA with cluster rank n.
 pub const SHARED_WINDOW: u64 = 0x7f00_0000_0000;
-/// Bytes of all windows of shared memory: a CTA's own, and one for each CTA of the largest cluster.
+/// Bytes of all shared-memory windows, for the largest cluster.
 pub const SHARED_WINDOWS_BYTES: u64 = (1 + MAX_CLUSTER as u64) * WINDOW_BYTES;
-/// The generic-address window of local memory: its first address.
+/// First generic address of the local-memory window.
 pub const LOCAL_WINDOW: u64 = 0x7f00_2000_0000;
-/// The generic-address window of constant bank 0, which holds the parameters: its first address. Bulk copies alone read there.
+/// First generic address of the window of constant bank 0, where parameters are. Only bulk copies read there.
 pub const PARAM_WINDOW: u64 = 0x7f00_3000_0000;
-/// Bytes in each generic-address window.
+/// Bytes of one generic-address window.
 pub const WINDOW_BYTES: u64 = 0x100_0000;
-/// CTAs of the largest cluster (CUDA programming guide, compute capability 9.0, not portable above 8).
+/// CTAs of the largest cluster (CUDA programming guide, compute capability 9.0; more than 8 is not portable).
 pub const MAX_CLUSTER: u32 = 16;
 
-/// Splits an address from the start of [`SHARED_WINDOW`], or in [`Space::Cluster`]: the rank of the CTA whose shared memory it is
-/// in, none for the CTA's own window, and the address there.
+/// Splits a shared-memory address into the cluster rank of its CTA and the address there.
+///
+/// `address` is relative to [`SHARED_WINDOW`], or an address in [`Space::Cluster`]. The rank is `None` in the CTA's own window.
 ///
 /// ```
 /// use warpwave_isa::space::split_window;

@@ -1,16 +1,17 @@
-//! Instructions as text, in the manner of NVIDIA's disassembler: written here, read back in `text/read.rs`.
+//! Assembly text of instructions, in the style of NVIDIA's disassembler. Written here, read in `text/read.rs`.
 //!
 //! ```text
+//! guard opcode modifiers  register result, predicate results, sources, predicate sources
 //! @!P0 IADD3.X R4, P1, R2, -R3, c[0][0x160], P2
-//! guard row modifiers  register result, predicate results, sources, predicate sources
 //! ```
 //!
-//! Sources carry `-` (negated), `~` (inverted), `|x|` (absolute). An address is `[source+0x10]`, in constant memory `c[3][source+0x10]`.
-//! A branch ends with the index of its target, BSSY, BSYNC and BREAK with their barrier.
-//! Modifiers are suffixes in the order of [`Mods`]' use here, each named by one word; those at their default are left out, but for
-//! what makes a row what it is (comparison, function, operation, shape). `ty` comes before `from`, and is written whenever `from` is.
+//! - A source can have `-` (negated), `~` (inverted), `|x|` (absolute).
+//! - An address is `[source+0x10]`, in constant memory `c[3][source+0x10]`.
+//! - A branch ends with the index of its target. BSSY, BSYNC and BREAK end with their convergence barrier.
+//! - Modifiers are suffixes, one word each, in a fixed order. A default is left out, except comparison, function, operation and
+//!   shape, which are part of the name. `ty` precedes `from`, and is written whenever `from` is.
 //!
-//! Reading gives back every field that the row uses. The source line is not part of the text.
+//! Reading restores every field that the opcode uses. The source line is not part of the text.
 //!
 //! ```
 //! use warpwave_isa::inst::Inst;
@@ -34,7 +35,7 @@ mod read;
 
 pub use read::TextError;
 
-/// Words for the values of a field, in both directions.
+/// Text of each value of a field.
 type Names<T> = &'static [(T, &'static str)];
 
 const TYPES: Names<Ty> = &[
@@ -56,7 +57,7 @@ const TYPES: Names<Ty> = &[
     (Ty::E5m2x2, "E5M2X2"),
 ];
 
-/// A comparison of floats that also holds for NaN has a U after its name.
+/// A float comparison that is also true for NaN ends in U.
 const COMPARISONS: Names<(Cmp, bool)> = &[
     ((Cmp::Eq, false), "EQ"),
     ((Cmp::Ne, false), "NE"),
@@ -144,7 +145,7 @@ const ROUNDINGS: Names<Round> = &[
     (Round::Up, "RP"),
 ];
 
-/// A modifier that is there or not: its word, and its place.
+/// A boolean modifier: its suffix, and its field.
 type Flag = (&'static str, fn(&mut Mods) -> &mut bool);
 
 const FLAGS: &[Flag] = &[
@@ -158,7 +159,7 @@ const FLAGS: &[Flag] = &[
     ("T", |mods| &mut mods.trans),
 ];
 
-/// `unordered` of a row that is no comparison: a NaN wins.
+/// Suffix of `unordered` outside of comparisons: a NaN wins.
 const NAN_WINS: &str = "NANS";
 
 const SPECIALS: Names<Special> = &[
@@ -202,7 +203,7 @@ const SPECIALS: Names<Special> = &[
     (Special::BarrierCount, "SR_BARRIERCOUNT"),
 ];
 
-/// What of the text depends on the row.
+/// Properties of the opcode that the text depends on.
 impl Opcode {
     fn has_result(self) -> bool {
         self.info().dst != Width::Words(0)
@@ -216,7 +217,7 @@ impl Opcode {
         matches!(self, Opcode::Atom | Opcode::Red | Opcode::Redux)
     }
 
-    /// The slot whose source is an address.
+    /// Returns the source slot that is written as an address.
     fn address_slot(self) -> Option<usize> {
         match self {
             Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red => Some(0),
@@ -238,7 +239,7 @@ fn name_of<T: PartialEq>(names: Names<T>, value: T) -> &'static str {
         .map_or("", |(_, name)| name)
 }
 
-/// Writes a suffix unless the value is the default and need not be shown.
+/// Writes a suffix if the value is not the default, or if `show` is true.
 fn suffix<T: PartialEq + Default>(f: &mut Formatter, names: Names<T>, value: T, show: bool) -> fmt::Result {
     if show || value != T::default() {
         write!(f, ".{}", name_of(names, value))?;
@@ -268,8 +269,8 @@ fn modifiers(f: &mut Formatter, inst: &Inst) -> fmt::Result {
     suffix(f, CACHE_OPS, mods.cache, false)?;
     suffix(f, SCOPES, mods.scope, op == Opcode::Membar)?;
     suffix(f, ROUNDINGS, mods.round, false)?;
-    for (name, place) in FLAGS {
-        if *place(&mut mods) {
+    for (name, field) in FLAGS {
+        if *field(&mut mods) {
             write!(f, ".{name}")?;
         }
     }
@@ -282,7 +283,7 @@ fn modifiers(f: &mut Formatter, inst: &Inst) -> fmt::Result {
     Ok(())
 }
 
-/// `.B32`, `.B32X4`; `.SB8` extends the sign.
+/// Writes `.B32` or `.B32X4`. `.SB8` extends the sign.
 fn access(f: &mut Formatter, access: Access) -> fmt::Result {
     if access == Access::default() {
         return Ok(());
@@ -315,7 +316,7 @@ impl Display for Operand {
     }
 }
 
-/// The operand in a slot, as an address where the row takes one.
+/// Writes the operand in a slot, as an address if the opcode has one there.
 fn source(f: &mut Formatter, inst: &Inst, slot: usize) -> fmt::Result {
     let operand = inst.src[slot];
     if inst.op.address_slot() != Some(slot) {
@@ -363,7 +364,7 @@ impl Display for Inst {
     }
 }
 
-/// What goes before an operand: once a blank, then commas.
+/// Separator before an operand: first a blank, then commas.
 struct Separator(&'static str);
 
 impl Separator {
@@ -373,7 +374,7 @@ impl Separator {
 }
 
 impl Display for Program {
-    /// One instruction a line, after its index.
+    /// Writes one instruction per line, after its index.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (index, inst) in self.code().iter().enumerate() {
             writeln!(f, "{index:4}: {inst}")?;

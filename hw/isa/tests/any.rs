@@ -1,4 +1,4 @@
-//! Whatever the modifiers and the words, a row that computes does so without a fault, and the same way twice.
+//! Random instructions on random words: each arithmetic instruction executes without panic, and twice with equal results.
 
 mod generate;
 
@@ -10,13 +10,13 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::Decoded;
 use warpwave_isa::reg::Reg;
 
-/// Whether the row has a result that is computed, not fetched.
+/// True if the opcode computes its result, instead of a memory access.
 fn computes(op: Opcode) -> bool {
     let pipe = op.info().pipe;
     op == Opcode::Shfl || op != Opcode::Hgmma && !matches!(pipe, Pipe::Lsu | Pipe::Control)
 }
 
-/// A generated instruction with its sources in registers: only the words that are read matter here.
+/// Generates an arithmetic instruction with all sources in registers, since only the operand words matter here.
 fn computing() -> impl Strategy<Value = Inst> {
     let in_registers = |mut inst: Inst| {
         for operand in &mut inst.src {
@@ -36,8 +36,8 @@ fn operands() -> impl Strategy<Value = Operands> {
     );
     (words, any::<[u32; 9]>()).prop_map(|(words, masks)| {
         let mut operands = Operands::default();
-        for (place, lanes) in operands.words.iter_mut().zip(words.chunks_exact(32)) {
-            *place = Lanes(lanes.try_into().expect("32 words"));
+        for (target, lanes) in operands.words.iter_mut().zip(words.chunks_exact(32)) {
+            *target = Lanes(lanes.try_into().expect("32 words"));
         }
         operands.preds = [LaneMask(masks[7]), LaneMask(masks[8])];
         operands.file = std::array::from_fn(|n| LaneMask(masks[n]));
@@ -48,7 +48,7 @@ fn operands() -> impl Strategy<Value = Operands> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8000))]
     #[test]
-    fn any_words_executed_twice_give_the_same(mut inst in computing(), operands in operands(), active in any::<u32>()) {
+    fn any_instruction_executed_twice_gives_equal_results(mut inst in computing(), operands in operands(), active in any::<u32>()) {
         inst.dst = Reg(0);
         let decoded = Decoded::of(&inst);
         let run = |mut results: Results| {

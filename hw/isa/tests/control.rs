@@ -1,11 +1,11 @@
-//! Control words: `control.txt` holds programs with the words that a person worked out, each case under a line `==`.
+//! Control words against hand-made ones: `control.txt` has one program per `==` line.
 
 use warpwave_isa::control::{self, Latency};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Program, Requirements};
 
-/// The latencies that the head of `control.txt` names.
+/// Returns the latencies that the head of `control.txt` lists.
 fn latency(inst: &Inst) -> Latency {
     let info = inst.op.info();
     match info.pipe {
@@ -27,7 +27,7 @@ fn program(lines: &[&str]) -> Program {
 }
 
 #[test]
-fn programs_have_the_control_words_that_are_written_down() {
+fn programs_have_the_control_words_written_by_hand() {
     let text = include_str!("control.txt");
     let cases: Vec<&str> = text.split("== ").skip(1).collect();
     assert!(cases.len() >= 6, "{} cases", cases.len());

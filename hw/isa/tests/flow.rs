@@ -1,4 +1,4 @@
-//! Lanes that part and meet, told as dialogues: what the program does, and which lanes then stand where.
+//! Divergence and reconvergence, step by step: the operation, then the running lanes and their program counter.
 
 use warpwave_isa::flow::Flow;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
@@ -7,18 +7,18 @@ use warpwave_isa::reg::ConvBarrier;
 const OUTER: ConvBarrier = ConvBarrier(0);
 const INNER: ConvBarrier = ConvBarrier(1);
 
-/// A warp of four lanes at instruction 0.
+/// Returns a warp of four lanes at instruction 0.
 fn four_lanes() -> Flow {
     Flow::new(0, LaneMask(0b1111))
 }
 
-/// Asserts which lanes run, and where.
+/// Asserts the program counter and the lanes of the running group.
 #[track_caller]
 fn stands(flow: &Flow, pc: u32, lanes: u32) {
     assert_eq!((flow.pc(), flow.active()), (pc, LaneMask(lanes)), "of {flow:?}");
 }
 
-/// Steps until the running group stands at `pc`.
+/// Steps until the running group is at `pc`.
 fn walk_to(flow: &mut Flow, pc: u32) {
     while flow.pc() < pc {
         flow.step();
@@ -26,7 +26,7 @@ fn walk_to(flow: &mut Flow, pc: u32) {
 }
 
 #[test]
-fn agreeing_lanes_branch_nobody_is_left_behind() {
+fn branch_of_agreeing_lanes_keeps_them_together() {
     let mut flow = four_lanes();
     flow.branch(LaneMask::ALL, 7);
     stands(&flow, 7, 0b1111);
@@ -36,7 +36,7 @@ fn agreeing_lanes_branch_nobody_is_left_behind() {
 }
 
 #[test]
-fn branches_nest_each_join_gathers_its_own_lanes() {
+fn nested_branches_reconverge_at_their_own_barrier() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b1100), 10); // 1: lanes 2, 3 to the outer else
@@ -62,7 +62,7 @@ fn branches_nest_each_join_gathers_its_own_lanes() {
 }
 
 #[test]
-fn uneven_trip_counts_early_lanes_wait_for_the_last() {
+fn loop_with_uneven_trip_counts_reconverges_after_the_last_trip() {
     // 0: BSSY; 1: body; 2: lanes that have trips left go to 1; 3: BSYNC. Lane n has n + 1 trips.
     let mut flow = four_lanes();
     let mut trips_of = [0; 4];
@@ -87,8 +87,9 @@ fn uneven_trip_counts_early_lanes_wait_for_the_last() {
 }
 
 #[test]
-fn lanes_spin_on_a_lock_its_holder_gets_its_turn() {
-    // 0: who has the lock goes to 5; 1: the others jump back; 5: the holder works; 6: gives the lock to the next lane, ends.
+fn lanes_spinning_on_a_lock_let_its_holder_run() {
+    // 0: the lock holder goes to 5. 1: the others jump back.
+    // 5: the holder works. 6: it passes the lock to the next lane and ends.
     let mut flow = four_lanes();
     let mut holder = 0;
     for _ in 0..100 {
@@ -109,7 +110,7 @@ fn lanes_spin_on_a_lock_its_holder_gets_its_turn() {
 }
 
 #[test]
-fn lanes_break_out_of_a_loop_the_join_does_not_wait_for_them() {
+fn barrier_does_not_wait_for_lanes_that_broke_out() {
     let mut flow = four_lanes();
     flow.bssy(INNER); // 0
     flow.break_from(INNER, LaneMask(0b0001)); // 1: lane 0 leaves the loop for good
@@ -120,7 +121,7 @@ fn lanes_break_out_of_a_loop_the_join_does_not_wait_for_them() {
 }
 
 #[test]
-fn diverged_lane_exits_the_join_opens_without_it() {
+fn barrier_opens_without_a_lane_that_exited() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b0111), 5); // 1
@@ -133,7 +134,7 @@ fn diverged_lane_exits_the_join_opens_without_it() {
 }
 
 #[test]
-fn others_wait_last_member_exits_they_go_on() {
+fn exit_of_the_last_missing_member_opens_the_barrier() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b1000), 5); // 1
@@ -144,7 +145,7 @@ fn others_wait_last_member_exits_they_go_on() {
 }
 
 #[test]
-fn guarded_exit_part_of_the_group_goes_on() {
+fn guarded_exit_leaves_the_other_lanes_running() {
     let mut flow = four_lanes();
     assert!(!flow.exit(LaneMask(0b0110)));
     stands(&flow, 1, 0b1001);
@@ -154,7 +155,7 @@ fn guarded_exit_part_of_the_group_goes_on() {
 }
 
 #[test]
-fn converged_warp_at_barrier_arrives_and_is_released() {
+fn converged_warp_arrives_at_the_block_barrier_and_is_released() {
     let mut flow = four_lanes();
     assert!(flow.arrive());
     assert!(flow.is_at_barrier());
@@ -165,7 +166,7 @@ fn converged_warp_at_barrier_arrives_and_is_released() {
 }
 
 #[test]
-fn warp_in_the_memory_of_one_whose_lanes_had_parted_is_as_new() {
+fn restarted_warp_has_no_state_of_the_diverged_one_before() {
     let mut before = four_lanes();
     before.bssy(OUTER); // 0
     before.branch(LaneMask(0b0011), 9); // 1: lanes 2 and 3 go on
@@ -173,7 +174,7 @@ fn warp_in_the_memory_of_one_whose_lanes_had_parted_is_as_new() {
     stands(&before, 9, 0b0011);
     let mut flow = before.restart(0, LaneMask(0b0111));
     stands(&flow, 0, 0b0111);
-    flow.branch(LaneMask(0b0001), 3); // 0: nobody meets at the join of the warp before
+    flow.branch(LaneMask(0b0001), 3); // 0: the convergence barrier of the old warp has no members now
     walk_to(&mut flow, 3);
     assert!(!flow.arrive()); // 3: lanes 1, 2
     stands(&flow, 3, 0b0001);
@@ -185,7 +186,7 @@ fn warp_in_the_memory_of_one_whose_lanes_had_parted_is_as_new() {
 }
 
 #[test]
-fn split_warp_at_one_barrier_arrives_when_the_last_group_comes() {
+fn diverged_warp_arrives_when_its_last_group_does() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b0011), 3); // 0
     walk_to(&mut flow, 3);
@@ -197,7 +198,7 @@ fn split_warp_at_one_barrier_arrives_when_the_last_group_comes() {
 }
 
 #[test]
-fn a_barrier_in_either_arm_each_group_goes_on_in_its_own() {
+fn groups_at_different_block_barrier_instructions_resume_at_their_own() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b0011), 10); // 1
@@ -218,7 +219,7 @@ fn a_barrier_in_either_arm_each_group_goes_on_in_its_own() {
 }
 
 #[test]
-fn others_at_barrier_last_running_lane_exits_counts_as_arrival() {
+fn exit_of_the_last_running_lane_completes_the_arrival() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b0001), 9); // 0
     assert!(!flow.arrive()); // 1: lanes 1 to 3
@@ -244,7 +245,7 @@ fn diverged_lanes_at_warpsync_wait_for_its_members() {
 }
 
 #[test]
-fn lanes_at_warpsync_missing_member_exits_they_go_on() {
+fn exit_of_a_missing_member_completes_the_warpsync() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b1000), 8); // 0
     flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 1: lanes 0 to 2 wait
@@ -254,7 +255,7 @@ fn lanes_at_warpsync_missing_member_exits_they_go_on() {
 }
 
 #[test]
-fn indirect_branch_equal_targets_stay_together() {
+fn indirect_branch_groups_lanes_by_target() {
     let mut flow = four_lanes();
     let mut targets = [0; WARP_SIZE];
     targets[..4].copy_from_slice(&[30, 40, 30, 50]);
@@ -270,7 +271,7 @@ fn indirect_branch_equal_targets_stay_together() {
 }
 
 #[test]
-fn lanes_apart_come_to_one_join_the_later_group_passes() {
+fn later_group_passes_a_barrier_with_missing_members() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b0011), 0); // 0: lanes 2, 3 go on at 1, lanes 0, 1 come back to 0 later
     flow.bssy(INNER); // 1
@@ -282,28 +283,28 @@ fn lanes_apart_come_to_one_join_the_later_group_passes() {
     flow.step(); // 0
     flow.bssy(INNER); // 1: lanes 2 and 3 have not met yet
     flow.branch(LaneMask(0b0001), 5); // 2
-    flow.bsync(INNER); // 3: lane 1 waits for nobody
+    flow.bsync(INNER); // 3: lane 1 is no member and does not wait
     stands(&flow, 4, 0b0010);
 }
 
 #[test]
-fn others_held_at_the_join_lanes_at_warpsync_need_them_they_run_on() {
+fn lanes_held_at_a_bsync_leave_it_for_a_warpsync() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b1100), 4); // 1: lanes 2, 3 go to the join
     flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 2: lanes 0, 1 wait for lanes 2, 3
     stands(&flow, 4, 0b1100);
-    flow.bsync(OUTER); // 4: no lane can run, so the join lets lanes 2, 3 go
+    flow.bsync(OUTER); // 4: no lane can run, so lanes 2, 3 leave the BSYNC
     stands(&flow, 5, 0b1100);
-    flow.exit(LaneMask::ALL); // 5: no live lane is missing from the mask any more
+    flow.exit(LaneMask::ALL); // 5: every live lane of the mask has arrived
     stands(&flow, 3, 0b0011);
     flow.step(); // 3
-    flow.bsync(OUTER); // 4: no live lane is missing from the join
+    flow.bsync(OUTER); // 4: every live member has arrived
     stands(&flow, 5, 0b0011);
 }
 
 #[test]
-fn others_held_at_two_joins_lanes_at_warpsync_need_one_each_join_opens_in_turn() {
+fn lanes_held_at_two_bsyncs_leave_them_in_turn_for_a_warpsync() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b1000), 8); // 1: lane 3 goes to the outer join
@@ -313,12 +314,12 @@ fn others_held_at_two_joins_lanes_at_warpsync_need_one_each_join_opens_in_turn()
     stands(&flow, 6, 0b0100);
     flow.bsync(INNER); // 6
     stands(&flow, 8, 0b1000);
-    flow.bsync(OUTER); // 8: all wait, so one join lets its lane go
+    flow.bsync(OUTER); // 8: all lanes are held, so one barrier releases its lane
     stands(&flow, 9, 0b1000);
     flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 9: lane 3 waits for lane 2
     stands(&flow, 7, 0b0100);
     flow.step(); // 7
-    flow.bsync(OUTER); // 8: lanes 0, 1 are still to come, and wait for lane 2
+    flow.bsync(OUTER); // 8: lanes 0, 1 are missing, and wait for lane 2
     stands(&flow, 9, 0b0100);
     flow.warpsync(LaneMask(0b1111), LaneMask::NONE, false); // 9: all are here
     let mut groups = Vec::new();
@@ -331,24 +332,24 @@ fn others_held_at_two_joins_lanes_at_warpsync_need_one_each_join_opens_in_turn()
 }
 
 #[test]
-fn others_held_at_the_join_lanes_at_the_block_barrier_need_them_they_run_on() {
+fn lanes_held_at_a_bsync_leave_it_for_the_block_barrier() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b1100), 4); // 1
     assert!(!flow.arrive()); // 2: lanes 0, 1
     flow.bsync(OUTER); // 4: lanes 2, 3
     stands(&flow, 5, 0b1100);
-    assert!(flow.arrive()); // 5: now the whole warp is at a barrier
+    assert!(flow.arrive()); // 5: now the whole warp has arrived
 }
 
 #[test]
-fn groups_at_warpsyncs_with_different_masks_each_waits_for_its_own_lanes() {
+fn warpsyncs_with_different_masks_wait_for_their_own_lanes() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b1100), 8); // 0
     flow.branch(LaneMask(0b0010), 5); // 1: lane 1
     flow.warpsync(LaneMask(0b0011), LaneMask::NONE, false); // 2: lane 0 waits for lane 1
     stands(&flow, 5, 0b0010);
-    flow.branch(LaneMask::ALL, 4); // 5: it goes back, so lanes 2, 3 get their turn
+    flow.branch(LaneMask::ALL, 4); // 5: it jumps back, so lanes 2, 3 run
     stands(&flow, 8, 0b1100);
     flow.warpsync(LaneMask(0b1100), LaneMask::NONE, false); // 8: both are here
     stands(&flow, 9, 0b1100);
@@ -363,7 +364,7 @@ fn groups_at_warpsyncs_with_different_masks_each_waits_for_its_own_lanes() {
 }
 
 #[test]
-fn one_group_at_warpsync_lanes_with_different_masks_part() {
+fn lanes_of_one_group_with_different_warpsync_masks_diverge() {
     let mut flow = four_lanes();
     flow.warpsync(LaneMask(0b0101), LaneMask(0b1010), false); // 0: lanes 1, 3 give another mask
     stands(&flow, 1, 0b0101);

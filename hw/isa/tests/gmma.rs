@@ -1,5 +1,5 @@
-//! Products of a warp group against products of integers: operands laid out as software lays them out, by the published layouts
-//! (PTX ISA, shared memory layouts of wgmma), element by element.
+//! Warp-group products against integer products. Operands are laid out element by element, by the published layouts (PTX ISA,
+//! shared memory layouts of wgmma).
 
 use warpwave_isa::exec::gmma::multiply;
 use warpwave_isa::exec::{Operands, Results};
@@ -7,20 +7,20 @@ use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::program::Decoded;
 
-/// Where an element lies: byte from its row or column and its index along k.
+/// Byte offset of an element, from its row or column and its index along k.
 type ByteOffset = fn(usize, usize) -> usize;
 
-/// A layout, and the upper word of a descriptor for it with the leading offset in the lower one, less the address.
+/// A layout: byte offsets, and the descriptor fields that describe it.
 struct Layout {
     offset: ByteOffset,
     leading: u64,
     stride: u64,
     mode: u64,
-    /// Whether k is not the contiguous axis.
+    /// True if the contiguous axis is not k.
     turned: bool,
 }
 
-/// Lines of 128 bytes along k; line r holds its pieces of 16 bytes in the order p ^ (r mod 8).
+/// Lines of 128 bytes along k. Line r holds its 16-byte chunks in the order p ^ (r mod 8).
 const SWIZZLED_128: Layout = Layout {
     offset: |r, k| r * 128 + (((k / 8) ^ (r % 8)) * 16) + k % 8 * 2,
     leading: 16,
@@ -29,7 +29,7 @@ const SWIZZLED_128: Layout = Layout {
     turned: false,
 };
 
-/// Lines of 64 bytes along k, two of them in 128 bytes; the pieces of line r in the order p ^ (r / 2 mod 4).
+/// Lines of 64 bytes along k, two per 128 bytes. Line r holds its chunks in the order p ^ (r / 2 mod 4).
 const SWIZZLED_64: Layout = Layout {
     offset: |r, k| r * 64 + (((k / 8) ^ (r / 2 % 4)) * 16) + k % 8 * 2,
     leading: 16,
@@ -38,7 +38,7 @@ const SWIZZLED_64: Layout = Layout {
     turned: false,
 };
 
-/// Blocks of 8 by 8, those along k 128 bytes apart, the others 256.
+/// Blocks of 8 by 8, 128 bytes apart along k and 256 bytes along the other axis.
 const PACKED: Layout = Layout {
     offset: |r, k| r / 8 * 256 + k / 8 * 128 + r % 8 * 16 + k % 8 * 2,
     leading: 128,
@@ -47,7 +47,7 @@ const PACKED: Layout = Layout {
     turned: false,
 };
 
-/// Lines of 64 columns, one for each k, swizzled as above; eight lines make 1024 bytes.
+/// Lines of 64 columns, one per k, swizzled like `SWIZZLED_128`. Eight lines are 1024 bytes.
 const TURNED_128: Layout = Layout {
     offset: |c, k| k * 128 + (((c / 8) ^ (k % 8)) * 16) + c % 8 * 2,
     leading: 2048,
@@ -62,7 +62,7 @@ impl Layout {
     }
 }
 
-/// Small integers without a pattern.
+/// Returns small integers without a pattern.
 fn element(salt: usize, x: usize, k: usize) -> i64 {
     ((x * 31 + k * 17 + salt * 7) % 13) as i64 - 6
 }
@@ -71,7 +71,7 @@ fn put(bytes: &mut [u8], at: usize, value: i64) {
     bytes[at..at + 2].copy_from_slice(&half::f16::from_f32(value as f32).to_le_bytes());
 }
 
-/// Rows of a warp and eight columns of a product of 64 by 64 by 16, with sums that begin at `start` if they count.
+/// Checks one warp's rows and eight columns of a 64 by 64 by 16 product. With `counts`, sums start at 100.
 fn check(a: &Layout, b: &Layout, warp: u32, piece: usize, counts: bool) {
     const B: usize = 0x4000;
     let mut shared = vec![0; 0x8000];
@@ -115,7 +115,7 @@ fn check(a: &Layout, b: &Layout, warp: u32, piece: usize, counts: bool) {
 }
 
 #[test]
-fn every_layout_of_both_operands_gives_the_product_of_integers() {
+fn every_pair_of_layouts_gives_the_integer_product() {
     for a in [&SWIZZLED_128, &SWIZZLED_64, &PACKED, &TURNED_128] {
         for b in [&SWIZZLED_128, &SWIZZLED_64, &PACKED, &TURNED_128] {
             for (warp, piece) in [(0, 0), (3, 7), (1, 2)] {
@@ -126,13 +126,13 @@ fn every_layout_of_both_operands_gives_the_product_of_integers() {
 }
 
 #[test]
-fn sums_that_do_not_count_begin_at_zero() {
+fn sums_without_the_accumulate_flag_start_at_zero() {
     check(&SWIZZLED_128, &PACKED, 2, 1, false);
 }
 
-/// Elements of other sizes fill the same bytes: of a byte, so that depth is 32; of a word, depth 8.
+/// Elements of other sizes fill the same bytes: 1-byte elements have depth 32, 4-byte elements depth 8.
 #[test]
-fn elements_of_other_sizes_lie_where_pairs_of_bytes_do() {
+fn elements_of_other_sizes_fill_the_same_bytes() {
     for layout in [&SWIZZLED_128, &SWIZZLED_64, &PACKED] {
         for (shape, bytes) in [("16832S8", 1), ("1688TF32", 4)] {
             const B: usize = 0x4000;

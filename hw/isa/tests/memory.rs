@@ -1,4 +1,4 @@
-//! Atomics and accesses: the new value of a word, the address of a lane, the bytes of a register.
+//! Atomics and memory accesses: new values of a word, addresses of lanes, bytes of registers.
 
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
 use warpwave_isa::exec::atomic::atomic;
@@ -40,7 +40,7 @@ fn integer_atomics_follow_the_ptx_definitions() {
     assert_eq!(atomic(Add, Ty::U64, u64::MAX, 2, 0), 1);
     assert_eq!(atomic(Cas, Ty::U64, 7, 9, 8), 7);
     assert_eq!(atomic(Cas, Ty::U16, 0x8000, 9, 0x8000), 9);
-    // Bits past the type do not count.
+    // Bits beyond the width of the type are ignored.
     assert_eq!(atomic(Cas, Ty::U32, 7, 9, 0xdead_0000_0007), 9);
 }
 
@@ -57,7 +57,7 @@ fn float_atomics_add_rounded_to_nearest() {
 }
 
 #[test]
-fn addresses_are_base_plus_offset_modulo_their_width() {
+fn addresses_are_base_plus_offset_modulo_the_address_width() {
     let lane_addresses = |text: &str, operands: &Operands| {
         let inst: Inst = text.parse().expect("an instruction");
         addresses(&inst, &Decoded::of(&inst), operands)
@@ -77,7 +77,7 @@ fn addresses_are_base_plus_offset_modulo_their_width() {
 }
 
 #[test]
-fn asynchronous_copy_reads_global_and_writes_shared() {
+fn asynchronous_copy_reads_global_and_writes_shared_memory() {
     let inst: Inst = "LDGSTS.B128 R1, [R2+0x40], R4".parse().expect("an instruction");
     let mut operands = Operands::default();
     operands.words[0] = Lanes::splat(0x100); // shared
@@ -88,7 +88,7 @@ fn asynchronous_copy_reads_global_and_writes_shared() {
 }
 
 #[test]
-fn loaded_elements_fill_registers_as_the_access_says() {
+fn loaded_elements_fill_registers_by_size_and_sign() {
     let bytes: Vec<u8> = (0..16).map(|n| 0x80 + n).collect();
     let access = |bytes, count, signed| Access { bytes, count, signed };
     assert_eq!(load_words(access(1, 1, false), &bytes[..1]), [0x80, 0, 0, 0]);
@@ -113,7 +113,7 @@ fn loaded_elements_fill_registers_as_the_access_says() {
 }
 
 #[test]
-fn stored_words_loaded_again_are_the_same() {
+fn stored_words_load_back_unchanged() {
     for (bytes, count) in [(1, 1), (1, 4), (2, 2), (4, 1), (4, 4), (8, 1), (8, 2), (16, 1)] {
         let access = Access {
             bytes,
@@ -132,7 +132,7 @@ fn stored_words_loaded_again_are_the_same() {
 }
 
 #[test]
-fn guards_and_predicate_sources_read_the_file() {
+fn guards_and_predicate_sources_read_the_predicate_file() {
     let mut file = [LaneMask::NONE; 7];
     file[2] = LaneMask(0xff);
     let inst: Inst = "@!P2 IADD3.X R0, PT, R1, R2, R3, P2".parse().expect("an instruction");
@@ -143,7 +143,7 @@ fn guards_and_predicate_sources_read_the_file() {
 }
 
 #[test]
-fn special_registers_of_a_lane_in_a_flat_block() {
+fn special_registers_of_a_two_dimensional_block() {
     let context = WarpContext {
         block_size: [48, 2, 1],
         first_thread: 32,
@@ -184,7 +184,7 @@ fn mbarrier_phases_follow_the_ptx_definitions() {
         let operand = count | u64::from(bytes as u32) << 32;
         atomic(AtomOp::Arrive, Ty::U64, state, operand, 0)
     };
-    // Three arrivals are a phase; the fourth belongs to the next.
+    // Three arrivals end a phase. The fourth belongs to the next phase.
     let mut state = init(3);
     let seen: Vec<(u32, bool)> = (0..4)
         .map(|_| {
@@ -194,16 +194,16 @@ fn mbarrier_phases_follow_the_ptx_definitions() {
         .collect();
     assert_eq!(seen, [(2, false), (1, false), (3, true), (2, true)]);
     assert!(!is_over(state, 1) && is_over(init(3), 1));
-    // Several at once, and the second phase's end gives the parity of the first again.
+    // Several arrivals at once. The end of the second phase restores the parity of the first.
     assert!(is_over(arrive(arrive(state, 2, 0), 0, 0), 1));
-    // Bytes that are expected keep a phase open beyond its arrivals, also where they come before they are expected.
+    // Missing bytes keep a phase open after its last arrival, also if bytes arrive before they are expected.
     let waits = arrive(init(1), 1, 4096);
     assert_eq!((pending(waits), bytes(waits), is_over(waits, 0)), (0, 4096, false));
     assert!(is_over(arrive(waits, 0, -4096), 0));
     let early = arrive(init(1), 0, -64);
     assert_eq!((bytes(early), is_over(early, 0)), (-64, false));
     assert!(is_over(arrive(early, 1, 64), 0));
-    // Who drops out is not waited for again.
+    // Later phases do not wait for a dropped arrival.
     let dropped = atomic(AtomOp::ArriveDrop, Ty::U64, arrive(init(2), 1, 0), 1, 0);
     assert_eq!((pending(dropped), is_over(dropped, 0)), (1, true));
     assert_eq!(init(0xf_ffff) & 0xf_ffff, 0xf_ffff);

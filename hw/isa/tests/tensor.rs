@@ -1,22 +1,22 @@
-//! Matrix products against the fragment tables of the PTX ISA ("Matrix fragments for mma.m16n8k..."), which are written out here
-//! element by element. The matrices hold small integers, whose sums are exact in every type, so the product is that of integers.
+//! Matrix products against the fragment tables of the PTX ISA ("Matrix fragments for mma.m16n8k..."), written out element by
+//! element. The matrices hold small integers, so every sum is exact and the integer product is the reference.
 
 use warpwave_isa::exec::{Operands, Results, execute};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::program::Decoded;
 
-/// Where an element of a fragment lies in its matrix, from group, position in the group, and the element's number in the lane.
+/// Row and column of an element, from the lane's group, its position in the group, and the element's index.
 type ElementPosition = fn(usize, usize, usize) -> (usize, usize);
 
-/// A shape as the PTX ISA has it.
+/// A shape of the PTX ISA.
 struct Shape {
     text: &'static str,
     m: usize,
     k: usize,
     /// Bits of an element of A and B.
     bits: usize,
-    /// Elements of A, B and C in a lane, and where they lie: A by row and k, B by k and column, C by row and column.
+    /// Elements of A, B and C per lane, and their positions: A by row and k, B by k and column, C by row and column.
     a: (usize, ElementPosition),
     b: (usize, ElementPosition),
     c: (usize, ElementPosition),
@@ -38,7 +38,7 @@ fn f32(value: i64) -> u64 {
     (value as f32).to_bits().into()
 }
 
-/// A tf32 with rubbish in the bits that do not count.
+/// Encodes a tf32 with arbitrary bits in the ignored low part.
 fn tf32(value: i64) -> u64 {
     f32(value) | 0x1abc
 }
@@ -53,7 +53,7 @@ fn integer(value: i64) -> u64 {
 
 const ACCUMULATORS: (usize, ElementPosition) = (4, |g, p, i| (if i < 2 { g } else { g + 8 }, 2 * p + (i & 1)));
 
-/// Fills the words of an operand, from its first word on, with a fragment of the matrix.
+/// Writes a fragment of the matrix into the words of an operand, from word `first` on.
 fn fill(
     operands: &mut Operands,
     first: usize,
@@ -104,7 +104,7 @@ fn check(shape: &Shape) {
 }
 
 #[test]
-fn half_fragments_multiplied_give_the_matrix_product() {
+fn half_fragments_give_the_matrix_product() {
     let k16 = Shape {
         text: "MMA.16816F16 R0, R4, R8, R12",
         m: 16,
@@ -136,7 +136,7 @@ fn half_fragments_multiplied_give_the_matrix_product() {
 }
 
 #[test]
-fn tf32_fragments_multiplied_give_the_matrix_product() {
+fn tf32_fragments_give_the_matrix_product() {
     let k8 = Shape {
         text: "MMA.1688TF32 R0, R4, R8, R12",
         m: 16,
@@ -162,7 +162,7 @@ fn tf32_fragments_multiplied_give_the_matrix_product() {
 }
 
 #[test]
-fn byte_fragments_multiplied_give_the_matrix_product() {
+fn byte_fragments_give_the_matrix_product() {
     let signed = Shape {
         text: "MMA.16832S8 R0, R4, R8, R12",
         m: 16,
@@ -185,9 +185,9 @@ fn byte_fragments_multiplied_give_the_matrix_product() {
     });
 }
 
-/// Of four bits: eight to a register, of rows g and g + 8 in turn; of eight as floats, and single bits, 32 to a register.
+/// Elements of four bits, eight per register, alternately in rows g and g + 8. Then bf16 with a depth of 8.
 #[test]
-fn smaller_fragments_multiplied_give_the_matrix_product() {
+fn smaller_fragments_give_the_matrix_product() {
     let nibbles = Shape {
         text: "MMA.16864S4 R0, R4, R8, R12",
         m: 16,
@@ -224,7 +224,7 @@ fn smaller_fragments_multiplied_give_the_matrix_product() {
 }
 
 #[test]
-fn double_fragments_multiplied_give_the_matrix_product() {
+fn double_fragments_give_the_matrix_product() {
     check(&Shape {
         text: "MMA.884F64 R0, R4, R8, R12",
         m: 8,
@@ -240,7 +240,7 @@ fn double_fragments_multiplied_give_the_matrix_product() {
 }
 
 #[test]
-fn byte_sums_past_the_range_clamp_only_when_told() {
+fn byte_sums_out_of_range_clamp_only_with_sat() {
     let run = |text: &str| {
         let inst: Inst = text.parse().expect("an instruction");
         let mut operands = Operands::default();

@@ -1,4 +1,4 @@
-//! Instructions as text: what is written is read back unchanged, and what is not an instruction is refused with its reason.
+//! Assembly text: written instructions read back unchanged, and wrong text is refused with a reason.
 
 mod generate;
 
@@ -9,20 +9,20 @@ use warpwave_isa::program::{Program, Requirements};
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
     #[test]
-    fn any_instruction_written_and_read_is_the_same(inst in generate::inst()) {
+    fn any_instruction_written_and_read_is_unchanged(inst in generate::inst()) {
         let text = inst.to_string();
         prop_assert_eq!(text.parse::<Inst>(), Ok(inst), "{}", text);
     }
 }
 
-/// Reads a text and writes it again.
+/// Reads a text, then writes it, or the error.
 fn rewritten(text: &str) -> String {
     text.parse::<Inst>()
         .map_or_else(|error| error.to_string(), |inst| inst.to_string())
 }
 
 #[test]
-fn usual_instructions_read_and_written_keep_their_look() {
+fn usual_instructions_read_and_written_are_unchanged() {
     for text in [
         "@!P0 IADD3 R4, P1, R2, -R3, c[0][0x160], PT",
         "IADD3.X R5, PT, R3, ~R7, RZ, P1",
@@ -53,29 +53,29 @@ fn usual_instructions_read_and_written_keep_their_look() {
 }
 
 #[test]
-fn wrong_text_read_says_what_is_wrong() {
+fn wrong_text_is_refused_with_its_reason() {
     for (text, complaint) in [
-        ("FROB R1", "no instruction is called `FROB`: see the table of opcodes"),
+        ("FROB R1", "unknown instruction `FROB`: see the instruction table"),
         (
             "IMADX R1, R2, R3, R4",
-            "no instruction is called `IMADX`: see the table of opcodes",
+            "unknown instruction `IMADX`: see the instruction table",
         ),
-        ("MOV.FAST R1, R2", "`.FAST` is no modifier"),
-        ("MOV R1", "a source is missing at the end"),
-        ("MOV R255, R1", "`R255` stands where a register belongs"),
-        ("MOV P0, R1", "`P0` stands where a register belongs"),
-        ("LD.B32 R1, R2", "`R2` stands where an address belongs"),
-        ("@P9 EXIT", "`P9` stands where a predicate belongs"),
-        ("BSYNC B16", "`B16` stands where a convergence barrier belongs"),
-        ("MOV R1, R2, R3", "`R3` is more than the instruction takes"),
-        ("", "no instruction is called ``: see the table of opcodes"),
+        ("MOV.FAST R1, R2", "unknown modifier `.FAST`"),
+        ("MOV R1", "expected a source at the end"),
+        ("MOV R255, R1", "expected a register, found `R255`"),
+        ("MOV P0, R1", "expected a register, found `P0`"),
+        ("LD.B32 R1, R2", "expected an address, found `R2`"),
+        ("@P9 EXIT", "expected a predicate, found `P9`"),
+        ("BSYNC B16", "expected a convergence barrier, found `B16`"),
+        ("MOV R1, R2, R3", "surplus operand `R3`"),
+        ("", "unknown instruction ``: see the instruction table"),
     ] {
         assert_eq!(rewritten(text), complaint, "{text}");
     }
 }
 
 #[test]
-fn a_program_listed_has_its_indices() {
+fn listing_of_a_program_has_indices() {
     let code = ["S2R R0, SR_TID.X", "EXIT"].map(|text| text.parse().unwrap());
     let program = Program::new("k", code.to_vec(), Requirements::default());
     assert_eq!(program.to_string(), "   0: S2R R0, SR_TID.X\n   1: EXIT\n");

@@ -1,7 +1,7 @@
-//! The meaning of instructions, case by case: `vectors/*.txt`, which `vectors/generate.py` works out with exact fractions.
+//! Instructions against vectors: `vectors/*.txt`, which `vectors/generate.py` computes with exact fractions.
 //!
-//! A line is `INSTRUCTION : source words [; predicate sources] -> result words [; result predicates]`; `~>` allows one unit in the last
-//! place. The same words stand in every lane, and every lane must agree.
+//! A line is `INSTRUCTION : source words [; predicate sources] -> result words [; result predicates]`.
+//! `~>` allows an error of one unit in the last place. All lanes get the same words, and all must agree.
 
 use warpwave_isa::exec::{Operands, Results, execute};
 use warpwave_isa::inst::{Inst, Ty};
@@ -13,13 +13,13 @@ struct Case {
     inst: Inst,
     words: Vec<u32>,
     preds: Vec<bool>,
-    /// Units in the last place by which a result may be off.
+    /// Allowed error, in units in the last place.
     slack: u32,
     expected_words: Vec<u32>,
     expected_preds: Vec<bool>,
 }
 
-/// Words in hexadecimal, then bits after a semicolon.
+/// Parses hexadecimal words, then bits after a semicolon.
 fn side(text: &str) -> (Vec<u32>, Vec<bool>) {
     let (words, bits) = text.split_once(';').unwrap_or((text, ""));
     let words = words
@@ -59,17 +59,17 @@ fn run(case: &Case) -> Results {
         "source words of {}",
         case.inst
     );
-    for (place, &word) in operands.words.iter_mut().zip(&case.words) {
-        *place = Lanes::splat(word);
+    for (target, &word) in operands.words.iter_mut().zip(&case.words) {
+        *target = Lanes::splat(word);
     }
-    for (place, &holds) in operands.preds.iter_mut().zip(&case.preds) {
-        *place = everywhere(holds);
+    for (target, &holds) in operands.preds.iter_mut().zip(&case.preds) {
+        *target = everywhere(holds);
     }
     execute(&case.inst, &decoded, LaneMask::ALL, &operands, &mut results);
     results
 }
 
-/// Whether the case holds in all lanes.
+/// True if the case holds in all lanes.
 fn holds(case: &Case) -> bool {
     let results = run(case);
     let words = case
@@ -119,18 +119,18 @@ macro_rules! files {
 }
 
 files! {
-    fp32_vectors_executed_give_their_results "fp32.txt";
-    half_vectors_executed_give_their_results "half.txt";
-    fp64_vectors_executed_give_their_results "fp64.txt";
-    integer_vectors_executed_give_their_results "int.txt";
-    product_vectors_executed_give_their_results "product.txt";
-    conversion_vectors_executed_give_their_results "convert.txt";
-    special_function_vectors_executed_give_their_results "mufu.txt";
-    special_functions_of_halves_give_their_results "mufu_half.txt";
-    vectors_of_denormals_flushed_give_their_results "flush.txt";
+    fp32_vectors_give_their_results "fp32.txt";
+    half_vectors_give_their_results "half.txt";
+    fp64_vectors_give_their_results "fp64.txt";
+    integer_vectors_give_their_results "int.txt";
+    product_vectors_give_their_results "product.txt";
+    conversion_vectors_give_their_results "convert.txt";
+    special_function_vectors_give_their_results "mufu.txt";
+    special_function_vectors_of_halves_give_their_results "mufu_half.txt";
+    flushed_denormal_vectors_give_their_results "flush.txt";
 }
 
-/// Rows that compute and are tested elsewhere: what they take differs from lane to lane, or is more than a few words.
+/// Arithmetic opcodes with tests elsewhere: their operands differ from lane to lane, or are more than a few words.
 const ELSEWHERE: [(&str, &str); 9] = [
     ("S2R", "exec/special.rs"),
     ("P2R", "warp.rs"),
@@ -143,7 +143,7 @@ const ELSEWHERE: [(&str, &str); 9] = [
     ("SHFL", "warp.rs"),
 ];
 
-/// Every instruction of the vector files.
+/// Returns every instruction of the vector files.
 fn instructions() -> Vec<Inst> {
     let mut files: Vec<_> = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"))
         .unwrap()
@@ -160,7 +160,7 @@ fn instructions() -> Vec<Inst> {
 }
 
 #[test]
-fn every_row_that_computes_has_vectors_or_is_listed_with_its_tests() {
+fn every_arithmetic_opcode_has_vectors_or_listed_tests() {
     let tested = instructions();
     let computes = |op: &&Opcode| !matches!(op.info().pipe, Pipe::Lsu | Pipe::Control) || **op == Opcode::Shfl;
     for op in Opcode::ALL.iter().filter(computes) {
@@ -175,7 +175,7 @@ fn every_row_that_computes_has_vectors_or_is_listed_with_its_tests() {
 }
 
 #[test]
-fn rows_of_several_types_have_vectors_for_each() {
+fn opcodes_with_several_types_have_vectors_for_each() {
     use Opcode::{F2f, F2fp, F2i, Hadd2, Hfma2, Hmnmx2, Hmul2, I2f, I2i, Imnmx, Isetp};
     const HALVES: &[Ty] = &[Ty::F16, Ty::F16x2, Ty::Bf16, Ty::Bf16x2];
     const FLOATS: &[Ty] = &[Ty::F16, Ty::Bf16, Ty::F32, Ty::F64];

@@ -1,4 +1,4 @@
-//! What lanes do together: votes, matches, reductions, shuffles, predicates as a word. Every expectation is worked out by hand.
+//! Operations between lanes: vote, match, reduction, shuffle, and predicates as a word. All expectations are computed by hand.
 
 use warpwave_isa::exec::{Operands, Results, execute};
 use warpwave_isa::inst::Inst;
@@ -23,7 +23,7 @@ fn with_words<const N: usize>(words: [Lanes; N]) -> Operands {
     operands
 }
 
-/// A shuffle in which lane n brings 100 + n.
+/// Executes a shuffle in which lane n has the value 100 + n.
 fn shuffle(text: &str, b: u32, c: u32) -> Results {
     run(
         text,
@@ -33,14 +33,14 @@ fn shuffle(text: &str, b: u32, c: u32) -> Results {
 }
 
 #[test]
-fn butterfly_of_sixteen_lanes_swap_with_their_partners() {
+fn butterfly_of_sixteen_swaps_lanes_with_their_partners() {
     let results = shuffle("SHFL.BFLY R0, P0, R1, R2, R3", 16, 0x1f);
     assert_eq!(results.words[0], lanes(|lane| 100 + (lane ^ 16)));
     assert_eq!(results.preds[0], LaneMask::ALL);
 }
 
 #[test]
-fn shuffle_down_last_lanes_keep_their_own_and_say_so() {
+fn shuffle_down_past_the_warp_keeps_the_own_value() {
     let results = shuffle("SHFL.DOWN R0, P0, R1, R2, R3", 4, 0x1f);
     assert_eq!(
         results.words[0],
@@ -50,22 +50,22 @@ fn shuffle_down_last_lanes_keep_their_own_and_say_so() {
 }
 
 #[test]
-fn shuffle_up_first_lanes_keep_their_own_and_say_so() {
+fn shuffle_up_past_the_warp_keeps_the_own_value() {
     let results = shuffle("SHFL.UP R0, P0, R1, R2, R3", 1, 0);
     assert_eq!(results.words[0], lanes(|lane| if lane == 0 { 100 } else { 99 + lane }));
     assert_eq!(results.preds[0], LaneMask(0xffff_fffe));
 }
 
 #[test]
-fn shuffle_by_index_in_segments_of_eight_stays_in_the_segment() {
-    // c of a segment of 8 lanes: the upper two bits of a lane number stay, the clamp is 31.
+fn shuffle_by_index_stays_in_its_segment_of_eight() {
+    // c for segments of 8 lanes: the upper two lane-number bits are kept, and the clamp is 31.
     let results = shuffle("SHFL.IDX R0, P0, R1, R2, R3", 3, 0x181f);
     assert_eq!(results.words[0], lanes(|lane| 100 + (lane & 0x18) + 3));
     assert_eq!(results.preds[0], LaneMask::ALL);
 }
 
 #[test]
-fn shuffle_down_in_segments_of_eight_stops_at_the_segment() {
+fn shuffle_down_stops_at_its_segment_of_eight() {
     let results = shuffle("SHFL.DOWN R0, P0, R1, R2, R3", 2, 0x181f);
     assert_eq!(
         results.words[0],
@@ -102,7 +102,7 @@ fn match_any_gives_each_lane_its_peers() {
 }
 
 #[test]
-fn match_all_of_two_words_wants_both_equal() {
+fn match_all_of_two_words_compares_both() {
     let equal = with_words([Lanes::splat(5), Lanes::splat(9)]);
     let results = run("MATCH.ALL.U64 R0, P0, R2", LaneMask::first(6), &equal);
     assert_eq!((results.words[0].0[0], results.preds[0]), (0x3f, LaneMask::ALL));
@@ -112,7 +112,7 @@ fn match_all_of_two_words_wants_both_equal() {
 }
 
 #[test]
-fn reduction_takes_the_active_lanes() {
+fn reduction_combines_only_the_active_lanes() {
     let operands = with_words([lanes(|lane| lane.wrapping_sub(2))]);
     let reduce = |how: &str| run(&format!("REDUX.{how} R0, R1"), LaneMask(0b11111), &operands).words[0].0[3];
     assert_eq!(reduce("ADD"), 0); // -2 - 1 + 0 + 1 + 2
@@ -126,7 +126,7 @@ fn reduction_takes_the_active_lanes() {
 }
 
 #[test]
-fn predicates_packed_and_unpacked_are_the_same() {
+fn predicates_packed_and_unpacked_are_unchanged() {
     let operands = Operands {
         file: std::array::from_fn(|n| LaneMask(0x0101_0101 << n)),
         ..Operands::default()
@@ -144,7 +144,7 @@ fn predicates_packed_and_unpacked_are_the_same() {
 }
 
 #[test]
-fn lanes_with_different_words_each_gets_its_own_result() {
+fn lanes_with_different_words_get_different_results() {
     let operands = with_words([lanes(|lane| lane), lanes(|lane| 100 * lane), Lanes::splat(7)]);
     let results = run("IMAD R0, R1, R2, R3", LaneMask::ALL, &operands);
     assert_eq!(results.words[0], lanes(|lane| 100 * lane * lane + 7));

@@ -1,9 +1,9 @@
-//! What is under way: results and reads behind counters, results that come after a fixed time.
+//! Hazards in flight: registers behind dependency barriers, and results with a fixed latency.
 
 use super::{ControlWord, DEP_BARRIERS};
 use crate::program::Decoded;
 
-/// Cycles until a counter that goes up is seen to be up.
+/// Cycles until a dependency barrier is visible after issue.
 const VISIBLE_AFTER: u32 = 2;
 
 /// A set of registers and predicates.
@@ -21,7 +21,7 @@ impl RegPredSet {
         RegPredSet([a, b, c, d, decoded.pred_defs.into()])
     }
 
-    /// Without predicates: an instruction reads its own at issue.
+    /// Drops the predicates, because an instruction reads them at issue.
     pub fn registers(self) -> RegPredSet {
         let [a, b, c, d, _] = self.0;
         RegPredSet([a, b, c, d, 0])
@@ -44,12 +44,12 @@ impl RegPredSet {
     }
 }
 
-/// What each counter stands for at some point: places to be written, and places to be read.
+/// State of the dependency barriers at one instruction: for each, registers to be written and registers to be read.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Pending([(RegPredSet, RegPredSet); DEP_BARRIERS]);
 
 impl Pending {
-    /// The counters that an instruction has to wait for.
+    /// Returns the mask of barriers that an instruction has to wait for.
     pub fn wait(&self, decoded: &Decoded) -> u8 {
         let (reads, writes) = (RegPredSet::read(decoded), RegPredSet::written(decoded));
         let hinders = |&(written, read): &(RegPredSet, RegPredSet)| {
@@ -59,7 +59,7 @@ impl Pending {
         self.0.iter().enumerate().map(mask).sum()
     }
 
-    /// What is pending behind an instruction with this word.
+    /// Returns the state after an instruction with this control word.
     pub fn after(mut self, word: &ControlWord, decoded: &Decoded) -> Pending {
         for (n, pending) in self.0.iter_mut().enumerate() {
             if word.wait >> n & 1 != 0 {
@@ -70,7 +70,7 @@ impl Pending {
         self
     }
 
-    /// Adds what an instruction raises.
+    /// Adds the hazards of an instruction to the barriers of its control word.
     pub fn raise(&mut self, word: &ControlWord, decoded: &Decoded) {
         if let Some(barrier) = word.write {
             let (written, _) = &mut self.0[usize::from(barrier)];
@@ -82,7 +82,7 @@ impl Pending {
         }
     }
 
-    /// Adds what is pending on another way here; whether that was more.
+    /// Merges the state of another path. True if this added a hazard.
     pub fn join(&mut self, other: &Pending) -> bool {
         let before = *self;
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
@@ -91,22 +91,23 @@ impl Pending {
         *self != before
     }
 
-    /// The counters that are up.
+    /// Returns the mask of barriers that are held.
     pub fn all(&self) -> u8 {
         let is_up = |&(written, read): &(RegPredSet, RegPredSet)| !written.is_empty() || !read.is_empty();
         let mask = |(n, pending)| u8::from(is_up(pending)) << n;
         self.0.iter().enumerate().map(mask).sum()
     }
 
-    /// A counter that nothing waits for, or else the one raised last, so that older waits get no longer.
+    /// Returns a free barrier.
     pub fn allocate(&self, last: u8) -> u8 {
+        // Without a free one, the barrier taken last is shared, so that older waits do not get longer.
         (0..DEP_BARRIERS as u8)
             .find(|&n| self.all() >> n & 1 == 0)
             .unwrap_or(last)
     }
 }
 
-/// The cycle in a block, and when its results and counters are there.
+/// Issue cycles in one basic block, and the cycles in which results and barriers are ready.
 pub(super) struct BlockTimer {
     pub now: u32,
     ready: [u32; 5 * 64],
@@ -131,9 +132,10 @@ impl BlockTimer {
         }
     }
 
-    /// The first cycle in which an instruction may issue; an older result must not come behind its own.
+    /// Returns the first cycle in which an instruction may issue.
     pub fn first_issue(&self, word: &ControlWord, decoded: &Decoded, latency: Option<u32>) -> u32 {
         let read = RegPredSet::read(decoded).iter().map(|item| self.ready[item]);
+        // A younger write to the same register must not finish before the older one.
         let sooner = latency.map_or(0, |latency| latency.saturating_sub(1));
         let written = RegPredSet::written(decoded)
             .iter()
@@ -143,7 +145,7 @@ impl BlockTimer {
         read.chain(written).chain(shown).max().unwrap_or(0)
     }
 
-    /// When everything is there.
+    /// Returns the cycle in which all results and barriers are ready.
     pub fn all_ready(&self) -> u32 {
         self.ready.iter().chain(&self.visible).copied().max().unwrap_or(0)
     }

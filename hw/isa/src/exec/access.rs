@@ -1,4 +1,4 @@
-//! Memory accesses without a memory: where each lane points, and how bytes and registers correspond.
+//! Memory accesses without a memory: addresses of lanes, and bytes of registers.
 
 use super::Operands;
 use crate::inst::Inst;
@@ -7,9 +7,9 @@ use crate::opcode::{Opcode, Width};
 use crate::program::Decoded;
 use crate::space::Access;
 
-/// Each lane's address: base plus offset, modulo the width of the space's addresses.
+/// Returns each lane's address: base plus offset, modulo the address width of the space.
 ///
-/// For LDGSTS this is the address in global memory that is read; [`copy_destinations`] gives the other.
+/// For LDGSTS, the global address that is read. [`copy_destinations`] returns the shared address.
 ///
 /// ```
 /// use warpwave_isa::exec::{Operands, access::addresses};
@@ -31,7 +31,7 @@ pub fn addresses(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [u64; W
     out
 }
 
-/// The same, written where they are wanted.
+/// Writes each lane's address to `out`, as [`addresses`] returns it.
 pub fn addresses_into(inst: &Inst, decoded: &Decoded, operands: &Operands, out: &mut [u64; WARP_SIZE]) {
     let slot = if inst.op == Opcode::Ldgsts { 1 } else { 0 };
     let first = decoded.first_word[slot] as usize;
@@ -43,7 +43,7 @@ pub fn addresses_into(inst: &Inst, decoded: &Decoded, operands: &Operands, out: 
     }
 }
 
-/// Words of the address in a slot.
+/// Returns the number of words of the address in a slot.
 fn address_width(inst: &Inst, slot: usize) -> u8 {
     inst.op
         .info()
@@ -54,7 +54,7 @@ fn address_width(inst: &Inst, slot: usize) -> u8 {
         .of(&inst.mods)
 }
 
-/// Where LDGSTS writes in shared memory.
+/// Returns the shared addresses that LDGSTS writes.
 pub fn copy_destinations(operands: &Operands) -> [u64; WARP_SIZE] {
     let mut out = [0; WARP_SIZE];
     narrow_addresses(&operands.words[0], 0, &mut out);
@@ -69,7 +69,7 @@ fn wide_addresses(low: &Lanes, high: &Lanes, offset: i32, out: &mut [u64; WARP_S
     }
 }
 
-/// Addresses of one word each: base plus offset, modulo 2^32. Gives the bits that any of them has.
+/// Computes one-word addresses: base plus offset, modulo 2^32. Returns the bitwise or of all addresses.
 #[inline]
 pub fn narrow_addresses(base: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) -> u32 {
     let mut any = 0;
@@ -81,8 +81,9 @@ pub fn narrow_addresses(base: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) -
     any
 }
 
-/// Registers from the bytes of one lane's access, little-endian; `bytes` has [`Access::total`] of them, 16 at most.
-/// Elements of 1 and 2 bytes take a register each, extended as the access says.
+/// Converts the bytes of one lane's access to registers, little-endian.
+///
+/// `bytes` has [`Access::total`] bytes, at most 16. Elements of 1 and 2 bytes take one register each, zero- or sign-extended.
 ///
 /// ```
 /// use warpwave_isa::exec::access::load_words;
@@ -117,7 +118,7 @@ pub fn load_words(access: Access, bytes: &[u8]) -> [u32; 4] {
     words
 }
 
-/// The bytes that a lane's registers become; the first [`Access::total`] of them count.
+/// Converts a lane's registers to bytes. The first [`Access::total`] bytes are valid.
 ///
 /// ```
 /// use warpwave_isa::exec::access::store_bytes;

@@ -1,13 +1,14 @@
-//! What an atomic makes of the value it finds. The L2, shared memory and the timeless reference all use this one function.
+//! Arithmetic of atomics: the new value of a word. The L2, shared memory and the untimed reference all use [`atomic`].
 
 use super::half::{is_bf16, narrow, widen};
 use super::{fp32, fp64, mbarrier};
 use crate::inst::{AtomOp, Ty};
 
-/// The new value, in as many low bits as the type has; for CAS, `operand` is what is stored and `compare` what must be found.
+/// Returns the new value, in the low bits of the type's width. CAS stores `operand` if the old value equals `compare`.
 ///
-/// Floats add (rounded to nearest, denormals kept), and halves have a least and greatest, where a NaN loses; in EXCH and CAS they are bits.
-/// INC and DEC are PTX's: they wrap at `operand`.
+/// - Float addition rounds to nearest and keeps denormals. EXCH and CAS treat floats as bits.
+/// - Min and max of halves: a NaN loses.
+/// - INC and DEC wrap at `operand`, as in PTX.
 ///
 /// ```
 /// use warpwave_isa::exec::atomic::atomic;
@@ -55,7 +56,7 @@ pub fn atomic(op: AtomOp, ty: Ty, old: u64, operand: u64, compare: u64) -> u64 {
     value(ty, new)
 }
 
-/// The bits that belong to the type.
+/// Masks the bits of the type.
 fn value(ty: Ty, bits: u64) -> u64 {
     bits & (u64::MAX >> (64 - 8 * u32::from(ty.bytes())))
 }
@@ -72,7 +73,7 @@ fn add(ty: Ty, a: u64, b: u64) -> u64 {
     match ty {
         Ty::F32 => fp32::bits(f32::from_bits(a as u32) + f32::from_bits(b as u32)).into(),
         Ty::F64 => fp64::bits(f64::from_bits(a) + f64::from_bits(b)),
-        // A sum of two halves in f32 has enough bits to be rounded a second time.
+        // f32 has more than twice the bits of a half, so the second rounding is harmless.
         Ty::F16 | Ty::Bf16 | Ty::F16x2 | Ty::Bf16x2 => by_halves(ty, a, b, |a, b| a + b),
         _ => a.wrapping_add(b),
     }
@@ -84,7 +85,7 @@ fn extreme(ty: Ty, least: bool, a: u64, b: u64) -> u64 {
     })
 }
 
-/// A function of each half; of a single one the upper bits are nobody's.
+/// Applies `f` to each half. The caller drops the upper half of a single number.
 fn by_halves(ty: Ty, a: u64, b: u64, f: impl Fn(f32, f32) -> f32) -> u64 {
     let bf16 = is_bf16(ty);
     let half = |shift: u32| {

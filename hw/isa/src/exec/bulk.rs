@@ -1,27 +1,34 @@
-//! Bulk copies between global and shared memory: what they move, piece by piece.
+//! Bulk copies between global and shared memory, split into pieces of at most one line.
 //!
-//! A [`TensorMap`] describes a tensor in global memory, and the tiles that copies take of it. PTX leaves its 128 bytes open; here they are,
-//! little-endian: address (8), dimensions, bytes of an element, swizzle (1 each, 1 free), five sizes (4 each), strides in bytes of the
-//! second to the fifth dimension (8 each), five sizes of a tile (4 each). The first dimension is the contiguous one.
+//! A [`TensorMap`] describes a tensor in global memory and the tiles that copies take from it. PTX does not define the layout of
+//! its 128 bytes. Layout here, little-endian; dimension 0 is contiguous:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0-7 | address of the first element |
+//! | 8, 9, 10 | number of dimensions, bytes per element, swizzle; byte 11 is unused |
+//! | 12-31 | five sizes of the tensor, in elements |
+//! | 32-63 | strides of dimensions 1 to 4, in bytes |
+//! | 64-83 | five sizes of a tile, in elements |
 
-/// Bytes of a line: no piece crosses one, on either side.
+/// Bytes of a line. A piece crosses no line, in global or in shared memory.
 const LINE: u64 = 128;
 
 /// Bytes of a tensor map.
 pub const MAP_BYTES: usize = 128;
 
-/// A part of a copy.
+/// Part of a bulk copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// First byte in global memory; none outside the tensor, where zeros are read and nothing is written.
+    /// First byte in global memory. `None` outside of the tensor: reads are zero, writes are dropped.
     pub global: Option<u64>,
     /// First byte in shared memory, before swizzling.
     pub shared: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u32,
 }
 
-/// Takes a run of bytes apart.
+/// Splits a contiguous copy into pieces.
 ///
 /// ```
 /// use warpwave_isa::exec::bulk::split_run;
@@ -44,7 +51,7 @@ pub fn split_run(mut global: Option<u64>, mut shared: u32, mut bytes: u32, each:
     }
 }
 
-/// Where a byte of a swizzled tile lies: the lowest `swizzle` bits of its line's number change its piece of 16 bytes.
+/// Swizzles a shared address: adds (xor) the lowest `swizzle` bits of its line number to its 16-byte chunk number.
 pub fn swizzled(shared: u32, swizzle: u8) -> u32 {
     shared ^ (shared >> 7 & ((1 << swizzle) - 1)) << 4
 }
@@ -52,24 +59,24 @@ pub fn swizzled(shared: u32, swizzle: u8) -> u32 {
 /// A tensor in global memory and the shape of its tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TensorMap {
-    /// Its first byte.
+    /// Address of the first element.
     pub base: u64,
-    /// Dimensions, 1 to 5.
+    /// Number of dimensions, 1 to 5.
     pub rank: u8,
-    /// Bytes of an element: 1, 2, 4 or 8.
+    /// Bytes per element: 1, 2, 4 or 8.
     pub element: u8,
-    /// Bits of swizzling of a tile in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
+    /// Swizzle of a tile in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
     pub swizzle: u8,
-    /// Elements in each dimension.
+    /// Size of each dimension, in elements.
     pub sizes: [u32; 5],
-    /// Bytes from an element to the next in each dimension.
+    /// Distance between neighbours in each dimension, in bytes.
     pub strides: [u64; 5],
-    /// Elements of a tile in each dimension.
+    /// Size of a tile in each dimension, in elements.
     pub tile: [u32; 5],
 }
 
 impl TensorMap {
-    /// As a kernel's parameter holds it.
+    /// Encodes the map as bytes of a kernel parameter.
     pub fn to_bytes(self) -> [u8; MAP_BYTES] {
         let mut bytes = [0; MAP_BYTES];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -85,7 +92,7 @@ impl TensorMap {
         bytes
     }
 
-    /// From a parameter's bytes, if they are a map.
+    /// Decodes the bytes of a kernel parameter. `None` if they are not a valid map.
     pub fn from_bytes(bytes: &[u8; MAP_BYTES]) -> Option<Self> {
         let word = |at: usize| {
             bytes[at..at + 4]
@@ -108,12 +115,12 @@ impl TensorMap {
         (sound && map.tile.iter().all(|n| (1..=256).contains(n))).then_some(map)
     }
 
-    /// Bytes of a tile in shared memory.
+    /// Returns the bytes of a tile in shared memory.
     pub fn tile_bytes(&self) -> u32 {
         self.tile.iter().product::<u32>() * u32::from(self.element)
     }
 
-    /// Takes the tile at some coordinates apart.
+    /// Splits the tile at coordinates `at` into pieces.
     pub fn pieces(&self, at: [i32; 5], shared: u32, each: &mut impl FnMut(Piece)) {
         let rows = self.tile[1..].iter().product::<u32>();
         let row_bytes = self.tile[0] * u32::from(self.element);
@@ -121,18 +128,18 @@ impl TensorMap {
             let mut rest = row;
             let mut base = Some(self.base);
             for (n, &first) in at.iter().enumerate().skip(1) {
-                let place = i64::from(first) + i64::from(rest % self.tile[n]);
+                let index = i64::from(first) + i64::from(rest % self.tile[n]);
                 rest /= self.tile[n];
-                let inside = (0..i64::from(self.sizes[n])).contains(&place);
+                let inside = (0..i64::from(self.sizes[n])).contains(&index);
                 base = base
                     .filter(|_| inside)
-                    .map(|base| base + place as u64 * self.strides[n]);
+                    .map(|base| base + index as u64 * self.strides[n]);
             }
             self.row(base, at[0], shared + row * row_bytes, each);
         }
     }
 
-    /// A row of a tile, of which the middle may be inside the tensor.
+    /// Splits a row of a tile. Only its middle part may be inside the tensor.
     fn row(&self, base: Option<u64>, x: i32, shared: u32, each: &mut impl FnMut(Piece)) {
         let (x, tile) = (i64::from(x), i64::from(self.tile[0]));
         let first = (-x).clamp(0, tile);
@@ -162,7 +169,7 @@ impl TensorMap {
 mod tests {
     use super::*;
 
-    /// Bytes 0, 1, 2 ... of a tensor of 5 by 3 bytes, rows 16 apart; tiles of 4 by 2.
+    /// A tensor of 5 by 3 bytes, with rows 16 bytes apart and tiles of 4 by 2.
     const MAP: TensorMap = TensorMap {
         base: 0x1000,
         rank: 2,
@@ -182,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn tile_inside_comes_row_by_row() {
+    fn tile_inside_the_tensor_splits_into_rows() {
         assert_eq!(
             pieces([1, 1, 0, 0, 0]),
             [(Some(0x1011), 0x100, 4), (Some(0x1021), 0x104, 4)]
@@ -198,13 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn map_survives_its_bytes_and_other_bytes_are_none() {
+    fn map_round_trips_and_other_bytes_are_refused() {
         assert_eq!(TensorMap::from_bytes(&MAP.to_bytes()), Some(MAP));
         assert_eq!(TensorMap::from_bytes(&[0; MAP_BYTES]), None);
     }
 
     #[test]
-    fn swizzle_of_128_bytes_moves_pieces_by_their_line() {
+    fn swizzle_of_128_bytes_moves_chunks_by_line_number() {
         assert_eq!(swizzled(0x0080, 3), 0x0090);
         assert_eq!(swizzled(0x03f4, 3), 0x0384);
         assert_eq!(swizzled(0x03f4, 0), 0x03f4);

@@ -1,4 +1,4 @@
-//! Comparisons into predicates.
+//! Comparisons with predicate results.
 
 use super::half::widen;
 use super::map::{lanes_where, wide};
@@ -14,7 +14,7 @@ fn join(join: Join, value: LaneMask, with: LaneMask) -> LaneMask {
     }
 }
 
-/// The comparison and its complement, each joined.
+/// Writes the comparison and its complement, each combined with psrc0.
 fn write(input: &ExecInput, value: LaneMask, results: &mut Results) {
     let with = input.operands.preds[0];
     results.preds[0] = join(input.inst.mods.join, value, with);
@@ -23,7 +23,7 @@ fn write(input: &ExecInput, value: LaneMask, results: &mut Results) {
 
 pub(super) fn isetp(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
-    // Unsigned order is signed order with the top bit turned.
+    // Flipping the top bit turns unsigned order into signed order.
     let sign_flip = if mods.ty.is_signed() { 0 } else { 1 << 31 };
     let (a, b) = (input.a(), input.b());
     let mut value = match mods.cmp {
@@ -37,7 +37,7 @@ pub(super) fn isetp(input: &ExecInput, results: &mut Results) {
         Cmp::Nan => LaneMask::NONE,
     };
     if mods.extended {
-        // Where the upper words are equal, the low step has decided.
+        // For equal upper words, the comparison of the low words decides.
         let equal = equal(a, b);
         value = (value & !equal) | (input.operands.preds[1] & equal);
     }
@@ -87,6 +87,8 @@ pub(super) fn hsetp2(input: &ExecInput, results: &mut Results) {
     results.preds[1] = join(input.inst.mods.join, high, with);
 }
 
+/// Compares floats, ordered or unordered.
+///
 /// An unordered comparison is the complement of the opposite ordered one.
 #[inline(always)]
 fn floats<T: PartialOrd>(input: &ExecInput, a: impl Fn(usize) -> T + Copy, b: impl Fn(usize) -> T + Copy) -> LaneMask {
@@ -110,8 +112,7 @@ fn floats<T: PartialOrd>(input: &ExecInput, a: impl Fn(usize) -> T + Copy, b: im
     }
 }
 
-/// Where a quotient by reciprocal and remainders may lose bits or its way: the reciprocal, the quotient and the remainder's last bit
-/// must all be normal numbers.
+/// Finds the lanes with a quotient for the slow path: reciprocal, quotient, or the remainder's last bit may be denormal.
 pub(super) fn fchk(input: &ExecInput, results: &mut Results) {
     let exponent = |word: u32| (word >> 23 & 0xff) as i32 - 127;
     let (a, b) = (input.a(), input.b());

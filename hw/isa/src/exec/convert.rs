@@ -1,11 +1,11 @@
-//! Conversions between integers and floats of all widths. Host arithmetic, but for the cases of [`soft`].
+//! Conversions between integers and floats of all widths. Common cases are host instructions; all others use [`soft`].
 
 use super::map::{map1, map2, put_wide, wide};
 use super::product::extend;
-use super::{Results, ExecInput, fp8, fp32, fp64, half, soft};
+use super::{ExecInput, Results, fp8, fp32, fp64, half, soft};
 use crate::inst::{Inst, Mods, Round, Ty};
 
-/// The source as an integer of `from`, sign-extended where it is signed.
+/// Returns the source as an integer of type `from`, sign-extended if signed.
 fn integer(input: &ExecInput, lane: usize) -> i128 {
     let from = input.inst.mods.from;
     let bits = if from.words() == 2 {
@@ -20,7 +20,7 @@ fn integer(input: &ExecInput, lane: usize) -> i128 {
     }
 }
 
-/// Writes each lane's result in as many words as the type has.
+/// Writes one result per lane, in the number of words of the type.
 fn put(inst: &Inst, results: &mut Results, f: impl Fn(usize) -> u64) {
     if inst.mods.ty.words() == 2 {
         put_wide(&mut results.words, f);
@@ -29,7 +29,7 @@ fn put(inst: &Inst, results: &mut Results, f: impl Fn(usize) -> u64) {
     }
 }
 
-/// Least and greatest value of an integer type.
+/// Returns the smallest and largest value of an integer type.
 fn range(ty: Ty) -> (i128, i128) {
     let bits = 8 * u32::from(ty.bytes());
     if ty.is_signed() {
@@ -39,7 +39,7 @@ fn range(ty: Ty) -> (i128, i128) {
     }
 }
 
-/// The bits of an integer in registers: narrow types are extended to a word.
+/// Returns the register bits of an integer. Narrow types are extended to a word.
 fn encode(ty: Ty, value: i128) -> u64 {
     if ty.words() == 2 {
         value as u64
@@ -64,7 +64,9 @@ pub(super) fn i2f(input: &ExecInput, results: &mut Results) {
         (Ty::U32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], input.a(), |a| (a as f32).to_bits()),
         (Ty::S32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(input.a().0[lane] as i32).to_bits()),
         (Ty::U32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(input.a().0[lane]).to_bits()),
-        (_, Ty::F32, Round::Nearest) => put(input.inst, results, |lane| (integer(input, lane) as f32).to_bits().into()),
+        (_, Ty::F32, Round::Nearest) => put(input.inst, results, |lane| {
+            (integer(input, lane) as f32).to_bits().into()
+        }),
         (_, Ty::F64, Round::Nearest) => put_wide(&mut results.words, |lane| (integer(input, lane) as f64).to_bits()),
         _ => put(input.inst, results, |lane| {
             soft::from_integer(ty, integer(input, lane), round)
@@ -72,7 +74,7 @@ pub(super) fn i2f(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// The source as a float of `from`. An f64 holds every value of each.
+/// Returns the source as a float of type `from`. An f64 holds every value of the narrower types.
 fn float(input: &ExecInput, lane: usize) -> f64 {
     let from = input.inst.mods.from;
     match from {
@@ -82,7 +84,7 @@ fn float(input: &ExecInput, lane: usize) -> f64 {
     }
 }
 
-/// Out of range, the nearest value of the type.
+/// Float to integer. A value out of range becomes the nearest value of the type.
 pub(super) fn f2i(input: &ExecInput, results: &mut Results) {
     let Mods { ty, from, round, .. } = input.inst.mods;
     match (from, ty, round) {
@@ -94,7 +96,7 @@ pub(super) fn f2i(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// PTX: a NaN becomes zero, but the top bit alone where the source is f64 or the result has 64 bits.
+/// Converts by the rule of PTX. NaN becomes zero, or the top bit alone for an f64 source or a 64-bit result.
 fn to_integer(value: f64, ty: Ty, from: Ty, round: Round) -> i128 {
     let (least, greatest) = range(ty);
     if value.is_nan() && (from == Ty::F64 || ty.words() == 2) {
@@ -104,7 +106,7 @@ fn to_integer(value: f64, ty: Ty, from: Ty, round: Round) -> i128 {
     }
 }
 
-/// The integral value next to a value, of the same sign even if zero.
+/// Rounds to an integral value and keeps the sign, also of zero.
 fn whole(value: f64, round: Round) -> f64 {
     match round {
         Round::Nearest => value.round_ties_even(),
@@ -156,7 +158,7 @@ pub(super) fn f2f(input: &ExecInput, results: &mut Results) {
     flush_and_saturate(input.inst, results);
 }
 
-/// The bits of a value in the float type `ty`.
+/// Rounds a value to the float type `ty` and returns its bits.
 fn narrow(ty: Ty, value: f64, round: Round) -> u64 {
     match (ty, round) {
         (Ty::F64, _) => fp64::bits(value),
@@ -182,7 +184,7 @@ fn flush_and_saturate(inst: &Inst, results: &mut Results) {
     }
 }
 
-/// a into the upper half, b into the lower.
+/// Packs a into the upper half and b into the lower half.
 pub(super) fn f2fp(input: &ExecInput, results: &mut Results) {
     let Mods { ty, round, .. } = input.inst.mods;
     let out = &mut results.words[0];

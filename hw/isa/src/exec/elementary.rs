@@ -1,19 +1,19 @@
-//! Elementary functions of numbers that an f32 holds, in f64 sums, products and quotients alone: every host has the same bits.
+//! Elementary functions of f32 values, computed in f64 from basic arithmetic, so that every host gets the same bits.
 //!
-//! Promises: an error of at most 2^-40 of the result (of one, for sine and cosine near their zeros at great angles), far below half
-//! a unit in the last place of an f32. Series are cut where their next term is below that; angles are reduce_angle exactly, in integers.
+//! Error: at most 2^-40 of the result, far below half a unit in the last place of an f32. For sine and cosine near their zeros at
+//! large angles, 2^-40 of one. Each series ends where its next term is below the error. Angles are reduced exactly, in integers.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_4, LN_2, LOG2_E, TAU};
 
-/// 1.5 * 2^52: what is added to it is rounded to an integer.
+/// 1.5 * 2^52. Adding it rounds to an integer.
 const TO_INTEGER: f64 = 6_755_399_441_055_744.0;
 
-/// c[0] + x (c[1] + x (c[2] + ...)).
+/// Evaluates c[0] + x (c[1] + x (c[2] + ...)).
 fn polynomial<const N: usize>(x: f64, c: &[f64; N]) -> f64 {
     c.iter().rev().fold(0.0, |sum, c| sum * x + c)
 }
 
-/// The reciprocals of the factorials of `first`, `first + step` and so on, every other one negative if they `alternate`.
+/// Returns the reciprocals of the factorials of `first`, `first + step`, and so on. With `alternate`, every other one is negative.
 const fn reciprocal_factorials<const N: usize>(first: u32, step: u32, alternate: bool) -> [f64; N] {
     let mut c = [0.0; N];
     let (mut n, mut of) = (0, 1.0);
@@ -30,7 +30,7 @@ const fn reciprocal_factorials<const N: usize>(first: u32, step: u32, alternate:
     c
 }
 
-/// 2^x.
+/// Returns 2^x.
 pub(super) fn exp2(x: f64) -> f64 {
     const SERIES: [f64; 14] = reciprocal_factorials(0, 1, false);
     match x {
@@ -45,7 +45,7 @@ pub(super) fn exp2(x: f64) -> f64 {
     }
 }
 
-/// The logarithm to base 2, by the series of the inverse hyperbolic tangent around one.
+/// Returns the logarithm to base 2, from the series of the inverse hyperbolic tangent around one.
 pub(super) fn log2(x: f64) -> f64 {
     const SERIES: [f64; 12] = {
         let mut c = [0.0; 12];
@@ -75,7 +75,7 @@ pub(super) fn log2(x: f64) -> f64 {
     }
 }
 
-/// The hyperbolic tangent.
+/// Returns the hyperbolic tangent.
 pub(super) fn tanh(x: f64) -> f64 {
     let size = x.abs();
     if size < 1.0 / 1024.0 {
@@ -86,19 +86,19 @@ pub(super) fn tanh(x: f64) -> f64 {
     if x < 0.0 { -tanh } else { tanh }
 }
 
-/// The sine of an angle in radians.
+/// Returns the sine of an angle in radians.
 pub(super) fn sin(x: f32) -> f64 {
     let (quarters, rest) = reduce_angle(x);
     sin_from_quarter(quarters, rest)
 }
 
-/// The cosine of an angle in radians.
+/// Returns the cosine of an angle in radians.
 pub(super) fn cos(x: f32) -> f64 {
     let (quarters, rest) = reduce_angle(x);
     sin_from_quarter(quarters + 1, rest)
 }
 
-/// The sine of so many quarter turns and a rest of at most an eighth.
+/// Returns the sine of `quarters` quarter turns plus `rest`, at most an eighth of a turn.
 fn sin_from_quarter(quarters: u32, rest: f64) -> f64 {
     const SINE: [f64; 9] = reciprocal_factorials(1, 2, true);
     const COSINE: [f64; 9] = reciprocal_factorials(0, 2, true);
@@ -110,7 +110,7 @@ fn sin_from_quarter(quarters: u32, rest: f64) -> f64 {
     if quarters % 4 >= 2 { -value } else { value }
 }
 
-/// 1 / (2 pi), 320 bits behind the point.
+/// 1 / (2 pi), as 320 bits after the binary point.
 const INV_TWO_PI: [u64; 5] = [
     0x28be_60db_9391_054a,
     0x7f09_d5f4_7d4d_3770,
@@ -119,7 +119,7 @@ const INV_TWO_PI: [u64; 5] = [
     0x6dc9_1b8e_9093_74b8,
 ];
 
-/// The nearest quarter turn, and what is left in radians; no number of infinity.
+/// Returns the nearest quarter turn and the rest in radians, or NaN for infinity.
 fn reduce_angle(x: f32) -> (u32, f64) {
     if f64::from(x.abs()) <= FRAC_PI_4 || x.is_nan() {
         return (0, x.into());
@@ -129,7 +129,7 @@ fn reduce_angle(x: f32) -> (u32, f64) {
     }
     let bits = x.to_bits();
     let (exponent, mantissa) = ((bits >> 23 & 0xff) as i32 - 150, bits & 0x7f_ffff | 0x80_0000);
-    // The part of the turn behind the point, in units of 2^-128; whole turns fall off the upper end.
+    // The fraction of a turn in units of 2^-128. Whole turns overflow and vanish.
     let turn = u128::from(mantissa).wrapping_mul(inv_two_pi_bits(exponent));
     let turn = if x < 0.0 { turn.wrapping_neg() } else { turn };
     let quarters = (turn.wrapping_add(1 << 125) >> 126) as u32;
@@ -138,7 +138,7 @@ fn reduce_angle(x: f32) -> (u32, f64) {
     (quarters, rest as f64 * unit * TAU)
 }
 
-/// 128 bits of 1 / (2 pi) times 2^exponent, behind the point; an f32 above pi / 4 has an exponent of -24 at least.
+/// Returns 128 bits of 1 / (2 pi) * 2^exponent after the binary point. An f32 above pi / 4 has an exponent of at least -24.
 fn inv_two_pi_bits(exponent: i32) -> u128 {
     let pair = |n: usize| u128::from(INV_TWO_PI[n]) << 64 | u128::from(INV_TWO_PI[n + 1]);
     let Ok(exponent) = usize::try_from(exponent) else {
@@ -155,7 +155,7 @@ fn inv_two_pi_bits(exponent: i32) -> u128 {
 mod tests {
     use super::*;
 
-    /// Every 4099th f32 of either sign.
+    /// Iterates over every 4099th f32, of both signs.
     fn numbers() -> impl Iterator<Item = f32> {
         (0..0x7f80_0000u32).step_by(4099).flat_map(|bits| {
             let x = f32::from_bits(bits);
@@ -163,12 +163,12 @@ mod tests {
         })
     }
 
-    /// The host's library, which is not the same everywhere, but near enough to be a witness.
+    /// Compares with the host's library, which differs between hosts but is accurate enough here.
     fn check(name: &str, near: f64, ours: impl Fn(f32) -> f64, hosts: impl Fn(f64) -> f64, floor: f64) {
         for x in numbers() {
             let (got, expected) = (ours(x), hosts(x.into()));
             let apart = (got - expected).abs();
-            // What an f32 cannot hold anyway may be zero or infinity.
+            // Values beyond the range of f32 may be zero or infinity.
             let same = got == expected || got.is_nan() && expected.is_nan() || got as f32 == expected as f32;
             assert!(
                 same || apart <= near * expected.abs().max(floor),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_every_size_functions_are_those_of_the_library() {
+    fn functions_of_numbers_of_every_size_agree_with_the_library() {
         let near = 1.0 / (1u64 << 40) as f64;
         check("exp2", near, |x| exp2(x.into()), f64::exp2, 0.0);
         check("log2", near, |x| log2(x.into()), f64::log2, 0.0);
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn angle_next_to_a_multiple_of_half_pi_keeps_its_digits() {
-        // 16367173 * 2^72 is an f32 very near to a multiple of pi / 2; its remainder by 140-digit decimal arithmetic.
+    fn cosine_near_a_multiple_of_half_pi_keeps_its_digits() {
+        // 16367173 * 2^72 is an f32 very near a multiple of pi / 2. The remainder is from 140-digit decimal arithmetic.
         let x = 16_367_173.0 * 4_722_366_482_869_645_213_696.0f32;
         let expected = -1.614_769_798_247_621_2e-9;
         assert!((cos(x) / expected - 1.0).abs() < 1e-12, "{:e}", cos(x));

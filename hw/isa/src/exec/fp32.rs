@@ -1,24 +1,27 @@
-//! FP32 sums, products, fused products, least and greatest.
+//! FP32 addition, multiplication, fused multiply-add, minimum and maximum.
 //!
-//! FFMA has to round once. The host's fused instruction cannot be relied on, and a call of the C library per lane is slow, so the
-//! product is made in f64, where it is exact, and the sum is rounded twice: to f64, then to f32. That is wrong only where the f64
-//! sum lies half-way between two f32, or where the result is denormal and so has fewer bits; a warp with such a lane takes the
-//! slow road, on which the f64 sum is rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
-//! Directed rounding starts from the f64 sum rounded to odd as well.
+//! FFMA rounds once. Host FMA instructions are not everywhere, and a C library call per lane is slow. So there are two paths:
+//! - Fast: the exact product in f64, then two roundings, of the sum to f64 and then to f32.
+//! - Slow: the f64 sum is rounded to odd (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+//!
+//! The fast path can be wrong if the f64 sum is half-way between two f32, or the result is denormal. A warp with such a lane
+//! takes the slow path.
+//!
+//! Directed rounding also starts from the f64 sum rounded to odd.
 
 use super::map::{map2, map2_where, map3, update};
-use super::{Results, ExecInput};
+use super::{ExecInput, Results};
 use crate::inst::{Inst, Round};
 use crate::lane::{Lanes, WARP_SIZE};
 
-/// The NaN of every f32 result.
+/// The canonical NaN of f32 results.
 pub(super) const NAN: u32 = 0x7fff_ffff;
 
 const SIGN: u32 = 0x8000_0000;
-/// The least normal f32, 2^-126.
+/// The smallest normal f32, 2^-126.
 const LEAST_NORMAL: u32 = 0x0080_0000;
 
-/// The bits of a result, any NaN made the canonical one.
+/// Returns the bits of a result, with the canonical NaN.
 #[inline(always)]
 pub(super) fn bits(value: f32) -> u32 {
     if value.is_nan() { NAN } else { value.to_bits() }
@@ -29,7 +32,7 @@ fn number(bits: u32) -> f32 {
     f32::from_bits(bits)
 }
 
-/// Makes denormals zeros of their sign.
+/// Flushes denormals to zeros of the same sign.
 pub(super) fn flush_denormals(words: &mut Lanes) {
     update(
         words,
@@ -37,7 +40,7 @@ pub(super) fn flush_denormals(words: &mut Lanes) {
     );
 }
 
-/// Flushes and saturates a result, as the modifiers say. NaN saturates to zero.
+/// Flushes and saturates a result if the modifiers say so. NaN saturates to zero.
 pub(super) fn flush_and_saturate(inst: &Inst, out: &mut Lanes) {
     if inst.mods.ftz {
         flush_denormals(out);
@@ -95,10 +98,10 @@ pub(super) fn ffma(input: &ExecInput, results: &mut Results) {
     flush_and_saturate(input.inst, out);
 }
 
-/// a * b + c with two roundings; false if a lane is one in which that may differ from one rounding.
+/// Computes a * b + c with two roundings. False if a lane may differ from a single rounding.
 #[inline(always)]
 fn fma_by_f64(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
-    /// The bits of an f64 that an f32 lacks, and their half-way pattern.
+    /// Bits of an f64 that an f32 lacks, and their half-way pattern.
     const LOST: u64 = 0x1fff_ffff;
     const HALF_WAY: u64 = 0x1000_0000;
     let mut unsafe_lanes = 0u32;
@@ -106,7 +109,7 @@ fn fma_by_f64(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
         let sum = f64::from(number(a.0[lane])) * f64::from(number(b.0[lane])) + f64::from(number(c.0[lane]));
         let rounded = bits(sum as f32);
         let half_way = sum.to_bits() & LOST == HALF_WAY;
-        // Zero wraps around and is safe; the least normal number may have been a denormal before rounding.
+        // Zero wraps around and is safe. The smallest normal number may have been a denormal before rounding.
         let tiny = (rounded & !SIGN).wrapping_sub(1) < LEAST_NORMAL;
         unsafe_lanes |= u32::from(half_way | tiny);
         out.0[lane] = rounded;
@@ -114,15 +117,16 @@ fn fma_by_f64(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
     unsafe_lanes == 0
 }
 
-/// a * b + c, whose product must be exact in f64, rounded to odd: where the sum is not exact, its last bit is one.
-/// Such a value rounds to any format at least two bits shorter as the exact sum does.
+/// Returns a * b + c rounded to odd: if the sum is inexact, its last bit is one. The product must be exact in f64.
+///
+/// The value rounds to any format that is at least two bits shorter as the exact sum does.
 #[inline(always)]
 pub(super) fn fma_to_odd(a: f32, b: f32, c: f32) -> f64 {
     let (x, y) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = x + y;
     let back = sum - x;
     let error = (x - (sum - back)) + (y - back);
-    // The error of an infinite sum is no number, and so not above zero.
+    // The error of an infinite sum is NaN, so it is not above zero.
     let inexact = error.abs() > 0.0;
     let bits = sum.to_bits();
     let to_odd = if inexact { !bits & 1 } else { 0 };
@@ -130,11 +134,11 @@ pub(super) fn fma_to_odd(a: f32, b: f32, c: f32) -> f64 {
     f64::from_bits(bits.wrapping_add(to_odd).wrapping_sub(2 * (to_odd & toward_zero)))
 }
 
-/// a * b + c, rounded once.
+/// Computes a * b + c, rounded once in direction `round`.
 #[inline(always)]
 fn directed(a: f32, b: f32, c: f32, round: Round) -> u32 {
     let sum = fma_to_odd(a, b, c);
-    // An exact sum of zero is -0 when rounded down, unless both terms are +0.
+    // An exact zero sum is -0 when rounded down, unless both terms are +0.
     let has_negative = c.is_sign_negative() || a.is_sign_negative() != b.is_sign_negative();
     if sum == 0.0 && round == Round::Down && has_negative {
         return SIGN;
@@ -142,7 +146,7 @@ fn directed(a: f32, b: f32, c: f32, round: Round) -> u32 {
     narrow(sum, round)
 }
 
-/// The f32 of a value. A value that is not exact must be rounded to odd.
+/// Rounds a value to f32. An inexact value must be rounded to odd.
 #[inline(always)]
 pub(super) fn narrow(value: f64, round: Round) -> u32 {
     let nearest = value as f32;
@@ -170,10 +174,10 @@ pub(super) fn fmnmx(input: &ExecInput, results: &mut Results) {
     flush_and_saturate(input.inst, &mut results.words[0]);
 }
 
-/// The lesser or greater of two f32; minus zero is below zero. A NaN loses, or wins.
+/// Returns the minimum (`least`) or maximum of two f32. Minus zero is below zero. A NaN loses, or wins with `nan_wins`.
 #[inline(always)]
 pub(super) fn min_or_max(least: bool, nan_wins: bool, a: u32, b: u32) -> u32 {
-    // As integers, floats of either sign are in order once the negatives are turned.
+    // Flipping all but the sign bit of negative floats makes integer order equal to float order.
     let key = |word: u32| (word ^ (((word as i32) >> 31) as u32 >> 1)) as i32;
     let (a_is_nan, b_is_nan) = (number(a).is_nan(), number(b).is_nan());
     let chosen = if (key(a) < key(b)) == least { a } else { b };
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn edge_values_fused_product_is_the_c_librarys() {
+    fn fused_product_of_edge_values_equals_the_c_library() {
         for a in EDGES {
             for b in EDGES {
                 EDGES.iter().for_each(|&c| check(a, b, c));
@@ -262,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn two_million_random_values_fused_product_is_the_c_librarys() {
+    fn fused_product_of_two_million_random_values_equals_the_c_library() {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut next = || {
             state ^= state << 13;
@@ -274,13 +278,13 @@ mod tests {
             let [a, b, c] = [next(), next(), next()];
             match n % 4 {
                 0 => check(a, b, c),
-                // Few bits: sums that are exact or half-way are common.
+                // Few significant bits: exact and half-way sums are common.
                 1 => check(
                     a & 0xc1ff_0000 | 0x3e00_0000,
                     b & 0xc1f8_0000 | 0x3e00_0000,
                     c & 0xc1ff_f003 | 0x3e00_0000,
                 ),
-                // Products near the least normal number.
+                // Products near the smallest normal number.
                 2 => check(
                     a & 0x81ff_ffff | 0x1e00_0000,
                     b & 0x81ff_ffff | 0x1e00_0000,

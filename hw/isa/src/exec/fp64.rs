@@ -6,10 +6,10 @@ use super::{ExecInput, Results};
 use crate::inst::Round;
 use crate::opcode::Opcode;
 
-/// The NaN of every f64 result.
+/// The canonical NaN of f64 results.
 pub(super) const NAN: u64 = 0xfff8_0000_0000_0000;
 
-/// The bits of a result, any NaN made the canonical one.
+/// Returns the bits of a result, with the canonical NaN.
 #[inline(always)]
 pub(super) fn bits(value: f64) -> u64 {
     if value.is_nan() { NAN } else { value.to_bits() }
@@ -49,7 +49,7 @@ pub(super) fn dmnmx(input: &ExecInput, results: &mut Results) {
     });
 }
 
-/// The lesser or greater; minus zero is below zero, a NaN loses.
+/// Returns the minimum (`least`) or maximum of two f64. Minus zero is below zero. A NaN loses.
 fn min_or_max(least: bool, a: u64, b: u64) -> u64 {
     let key = |word: u64| (word ^ (((word as i64) >> 63) as u64 >> 1)) as i64;
     match (f64::from_bits(a).is_nan(), f64::from_bits(b).is_nan()) {

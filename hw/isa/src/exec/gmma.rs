@@ -1,18 +1,20 @@
-//! Products of a warp group (wgmma): four warps, 64 rows of A, operands in shared memory as matrix descriptors say.
+//! Warp-group products (wgmma): four warps, 64 rows of A. Matrix descriptors locate operands in shared memory.
 //!
 //! A descriptor (PTX ISA, matrix-descriptor format of wgmma):
 //!
 //! | bits | field |
 //! |---|---|
-//! | 0-13 | first byte, in 16 bytes |
-//! | 16-29 | leading byte offset, in 16 bytes |
-//! | 32-45 | stride byte offset, in 16 bytes |
+//! | 0-13 | first byte, in units of 16 bytes |
+//! | 16-29 | leading byte offset, in units of 16 bytes |
+//! | 32-45 | stride byte offset, in units of 16 bytes |
 //! | 62-63 | swizzle: 0 none, 1 of 128 bytes, 2 of 64, 3 of 32 |
 //!
-//! A matrix is made of rows of 16 bytes, eight elements. Those that follow each other along the contiguous axis lie side by side, as
-//! many as the swizzle has; eight such lines are one above the other. The stride leads to the next eight lines, the leading offset to
-//! the next rows along the contiguous axis beyond the swizzle's width. Where the contiguous axis is not k and nothing is swizzled, the
-//! two change places. A swizzle of 2^n rows adds the n bits of the address above bit 6 (in GF(2)) to the n above bit 3.
+//! Layout of a matrix:
+//! - A chunk is 16 bytes: eight 2-byte elements along the contiguous axis.
+//! - A line is 2^n neighbouring chunks, with n swizzle bits. Eight lines form a block, one above the other.
+//! - The stride leads to the next block of eight lines. The leading offset leads to the next chunks beyond the line.
+//! - Without swizzle, if the contiguous axis is not k, stride and leading offset change places.
+//! - A swizzle of n bits adds (xor) address bits 7 and up to bits 4 and up.
 
 use super::{Operands, Results, execute};
 use crate::inst::{Inst, Mods};
@@ -20,23 +22,23 @@ use crate::lane::{LaneMask, Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
 use crate::program::Decoded;
 
-/// Bytes of a row of eight elements.
-const ROW: usize = 16;
+/// Bytes of a chunk of eight elements.
+const CHUNK: usize = 16;
 
-/// A matrix in shared memory.
+/// Matrix in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Descriptor {
     first: usize,
     leading: usize,
     stride: usize,
-    /// Bits of an address that are changed: the logarithm of the rows side by side.
+    /// Swizzle bits: the logarithm of the chunks per line.
     swizzle: u32,
 }
 
 impl Descriptor {
-    /// From its 64 bits.
+    /// Decodes a descriptor.
     pub fn new(bits: u64) -> Self {
-        let field = |at: u32| (bits >> at & 0x3fff) as usize * ROW;
+        let field = |at: u32| (bits >> at & 0x3fff) as usize * CHUNK;
         Descriptor {
             first: field(0),
             leading: field(16),
@@ -48,34 +50,38 @@ impl Descriptor {
         }
     }
 
-    /// The address of an element of two bytes: `outer` counts rows of A or columns of B, `k` is the inner index of the product.
+    /// Returns the address of a 2-byte element. `outer` is the row of A or column of B, `k` the inner index.
     ///
     /// ```
     /// use warpwave_isa::exec::gmma::Descriptor;
     /// // At 0x400, blocks of 8 by 8 elements, 128 bytes apart along k and 256 along the other axis.
     /// let packed = Descriptor::new(0x40 | 8 << 16 | 16 << 32);
     /// assert_eq!(packed.address(9, 10, false), 0x400 + 256 + 16 + 128 + 4);
-    /// // Lines of 128 bytes, swizzled: in line 3 the rows of 16 bytes change places with those whose number differs by 3.
+    /// // Lines of 128 bytes, swizzled: in line 3, chunk n moves to n ^ 3.
     /// let swizzled = Descriptor::new(0x40 | 64 << 32 | 1 << 62);
     /// assert_eq!(swizzled.address(3, 8, false), 0x400 + 3 * 128 + (1 ^ 3) * 16);
     /// ```
     pub fn address(&self, outer: usize, k: usize, is_outer_contiguous: bool) -> usize {
         let width = 1 << self.swizzle;
         let (along, across) = if is_outer_contiguous { (outer, k) } else { (k, outer) };
-        let (row, element) = (along / 8, along % 8);
+        let (chunk, element) = (along / 8, along % 8);
         let (line, lines) = (across % 8, across / 8);
         let (beside, above) = if is_outer_contiguous && self.swizzle == 0 {
             (self.stride, self.leading)
         } else {
             (self.leading, self.stride)
         };
-        let plain =
-            self.first + row / width * beside + row % width * ROW + line * width * ROW + lines * above + 2 * element;
+        let plain = self.first
+            + chunk / width * beside
+            + chunk % width * CHUNK
+            + line * width * CHUNK
+            + lines * above
+            + 2 * element;
         plain ^ (plain >> 7 & (width - 1)) << 4
     }
 }
 
-/// Carries out an HGMMA of the warp with this index in its CTA. `read` gives the 16 bits at an address in the CTA's shared memory.
+/// Executes an HGMMA of warp `warp` of its CTA. `read` returns the 16 bits at a shared address.
 pub fn multiply(
     inst: &Inst,
     decoded: &Decoded,
@@ -111,7 +117,7 @@ pub fn multiply(
     execute(&product, &Decoded::of(&product), LaneMask::ALL, &fragments, results);
 }
 
-/// A word of a fragment: each lane holds the elements of its group at its two places along k (see `tensor`).
+/// Returns a fragment word: in each lane, two elements of its group along k (see `tensor`).
 fn pairs(element: impl Fn(usize, usize) -> u16) -> Lanes {
     let mut word = Lanes::ZERO;
     for lane in 0..WARP_SIZE {
@@ -121,7 +127,7 @@ fn pairs(element: impl Fn(usize, usize) -> u16) -> Lanes {
     word
 }
 
-/// The product of fragments.
+/// Returns the MMA instruction for the gathered fragments.
 fn mma(mods: &Mods) -> Inst {
     let mut inst = Inst::new(Opcode::Mma);
     (inst.mods.mma, inst.mods.sat) = (mods.mma, mods.sat);

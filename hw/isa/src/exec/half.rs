@@ -1,7 +1,7 @@
-//! Half precision, one number or two to a word, in either format: f16 (11 bits of significand) and bf16 (8).
+//! Half precision, one or two numbers per word: f16 (11-bit significand) and bf16 (8-bit).
 //!
-//! Both widen to f32 without loss. Sums and products are made in f64 rounded to odd and narrowed by way of an f32 rounded to odd,
-//! so every result is rounded once.
+//! Both formats widen to f32 exactly. Sums and products are rounded to odd in f64, to odd in f32, then to nearest in the half
+//! format. So every result is rounded once.
 
 use super::fp32::{self, fma_to_odd};
 use super::map::{map1, map2_where, update};
@@ -10,20 +10,20 @@ use crate::inst::{Mods, Ty};
 use crate::lane::{Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
 
-/// The NaN of every half result, of either format.
+/// The canonical NaN of half results, in both formats.
 pub(super) const NAN: u32 = 0x7fff;
 
-/// Whether the type is bf16, packed or not.
+/// True for bf16, packed or single.
 pub(super) fn is_bf16(ty: Ty) -> bool {
     matches!(ty, Ty::Bf16 | Ty::Bf16x2)
 }
 
-/// Whether the type fills both halves of a word.
+/// True if the type fills both halves of a word.
 fn is_packed(ty: Ty) -> bool {
     matches!(ty, Ty::F16x2 | Ty::Bf16x2)
 }
 
-/// The value of 16 bits; those above are ignored.
+/// Returns the value of the low 16 bits.
 #[inline(always)]
 pub(super) fn widen(bf16: bool, half: u32) -> f32 {
     if bf16 {
@@ -33,7 +33,7 @@ pub(super) fn widen(bf16: bool, half: u32) -> f32 {
     }
 }
 
-/// Moves exponent and fraction into place and corrects the bias; a denormal gets a hidden bit, which is then subtracted.
+/// Moves exponent and fraction into place and corrects the bias. A denormal gets a hidden bit, which is then subtracted.
 #[inline(always)]
 fn widen_f16(half: u32) -> f32 {
     const BIAS: u32 = (127 - 15) << 23;
@@ -46,7 +46,7 @@ fn widen_f16(half: u32) -> f32 {
     f32::from_bits(finite | special | (half & 0x8000) << 16)
 }
 
-/// The nearest half of an f32, ties to even.
+/// Rounds an f32 to the nearest half, ties to even.
 #[inline(always)]
 pub(super) fn narrow(bf16: bool, value: f32) -> u32 {
     if bf16 { narrow_bf16(value) } else { narrow_f16(value) }
@@ -61,7 +61,7 @@ fn narrow_bf16(value: f32) -> u32 {
 
 #[inline(always)]
 fn narrow_f16(value: f32) -> u32 {
-    /// Its last place is that of a denormal f16, so adding it rounds there.
+    /// The last place of this number is the last place of a denormal f16, so adding it rounds there.
     const HALF: f32 = 0.5;
     let word = value.to_bits();
     let magnitude = word & 0x7fff_ffff;
@@ -81,20 +81,20 @@ fn narrow_f16(value: f32) -> u32 {
     }
 }
 
-/// An f64 as an f32 whose last bit is one where the value is not exact.
+/// Rounds an f64 to an f32 with an odd last bit if the value is inexact.
 #[inline(always)]
 pub(super) fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let back = f64::from(nearest);
     let bits = nearest.to_bits();
-    // No number, for an infinite value, and so not above zero.
+    // NaN for an infinite value, so not above zero.
     let inexact = (back - value).abs() > 0.0;
     let to_odd = if inexact { !bits & 1 } else { 0 };
     let beyond = u32::from(back.abs() > value.abs());
     f32::from_bits(bits.wrapping_add(to_odd).wrapping_sub(2 * (to_odd & beyond)))
 }
 
-/// Flushes and saturates 16 result bits.
+/// Flushes and saturates 16 result bits if the modifiers say so.
 #[inline(always)]
 fn flush_and_saturate(mods: &Mods, bf16: bool, half: u32) -> u32 {
     let exponent = if bf16 { 0x7f80 } else { 0x7c00 };
@@ -117,13 +117,13 @@ fn flush_and_saturate(mods: &Mods, bf16: bool, half: u32) -> u32 {
     }
 }
 
-/// Saturates words of one half each, as a conversion's `sat` says; its `ftz` concerns f32 alone.
+/// Saturates words of one half each, after a conversion. Their `ftz` applies only to f32.
 pub(super) fn saturate(mods: &Mods, out: &mut Lanes) {
     let kept = Mods { ftz: false, ..*mods };
     update(out, |half| flush_and_saturate(&kept, is_bf16(mods.ty), half));
 }
 
-/// HADD2, HMUL2 and HFMA2.
+/// Executes HADD2, HMUL2 and HFMA2.
 pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     let out = &mut results.words[0];
@@ -140,11 +140,12 @@ pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// A sum of two halves is rounded a second time without harm, f32 having more than twice their bits; so is a product of f16, exact in f32.
+/// Executes half arithmetic in one format.
 fn arithmetic_in<const BF16: bool>(input: &ExecInput, out: &mut Lanes) {
     let packed = is_packed(input.inst.mods.ty);
     let (a, b) = (input.a(), input.b());
     match input.inst.op {
+        // f32 has more than twice the bits of a half, so the second rounding of a sum is harmless. An f16 product is exact in f32.
         Opcode::Hadd2 => by_half::<BF16>(packed, out, [a, b, a], |[a, b, _]| a + b),
         Opcode::Hmul2 if BF16 => {
             by_half::<BF16>(packed, out, [a, b, a], |[a, b, _]| to_odd(f64::from(a) * f64::from(b)))
@@ -209,7 +210,7 @@ mod tests {
     use rustc_apfloat::ieee::{BFloat, Half};
 
     #[test]
-    fn every_f16_widened_and_narrowed_is_itself() {
+    fn every_f16_widened_and_narrowed_is_unchanged() {
         for half in 0..0x1_0000u32 {
             let value = widen(false, half);
             let expected = ::half::f16::from_bits(half as u16).to_f32();
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn random_halves_fused_once_agree_with_exact_arithmetic() {
+    fn random_halves_fused_agree_with_exact_arithmetic() {
         let mut state = 88_172_645_463_325_252u64;
         for _ in 0..200_000 {
             state ^= state << 13;

@@ -1,17 +1,18 @@
-//! Integer sums, logic, bit counts.
+//! Integer addition, logic and bit counts.
 
 use super::map::{lanes_where, map1, map2, map2_where, map3, ones};
 use super::{ExecInput, Results};
 use crate::inst::{Operand, Ty};
 use crate::lane::{Lanes, WARP_SIZE};
 
-/// What an addend is exclusive-ored with: its negation is completed by the ones of [`n_negated`], inside the sum, so that the carry
-/// of `a - b` says `a >= b`.
+/// Returns the mask that inverts a negated or inverted addend.
+///
+/// A negation also needs plus one. [`n_negated`] adds it inside the sum, so the carry of `a - b` means `a >= b`.
 pub(super) fn xor_mask(operand: Operand) -> u32 {
     if operand.neg != operand.not { u32::MAX } else { 0 }
 }
 
-/// How many of the addends are negated.
+/// Returns the number of negated addends.
 pub(super) fn n_negated(addends: &[Operand]) -> u32 {
     addends.iter().map(|operand| u32::from(operand.neg)).sum()
 }
@@ -44,7 +45,7 @@ pub(super) fn iadd3(input: &ExecInput, results: &mut Results) {
     });
 }
 
-/// The carry that an extended addition takes, as a word.
+/// Returns the carry-in of an extended addition, as a word.
 fn carry_in(input: &ExecInput) -> Lanes {
     if input.inst.mods.extended {
         ones(input.operands.preds[0])
@@ -82,7 +83,9 @@ pub(super) fn lea(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// The usual tables have loops of their own; any other is evaluated as the exclusive or of the products of its inputs.
+/// Truth table of three inputs.
+///
+/// Common tables have loops of their own. Any other is the exclusive or of products of its inputs (algebraic normal form).
 pub(super) fn lop3(input: &ExecInput, results: &mut Results) {
     let [a, b, c] = [input.a(), input.b(), input.c()];
     let out = &mut results.words[0];
@@ -107,7 +110,7 @@ pub(super) fn lop3(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// Coefficients (all ones or zero) of the table as an exclusive or of products; bit 2 of an index stands for a, bit 1 for b, bit 0 for c.
+/// Returns the coefficients of the algebraic normal form, all ones or zero. Bits 2, 1, 0 of an index stand for a, b, c.
 fn products(lut: u8) -> [u32; 8] {
     let mut k = [0; 8];
     for (n, coefficient) in k.iter_mut().enumerate() {
@@ -119,7 +122,7 @@ fn products(lut: u8) -> [u32; 8] {
 }
 
 pub(super) fn imnmx(input: &ExecInput, results: &mut Results) {
-    // Unsigned order is signed order with the top bit turned.
+    // Flipping the top bit turns unsigned order into signed order.
     let sign_flip = if input.inst.mods.ty.is_signed() { 0 } else { 1 << 31 };
     map2_where(
         &mut results.words[0],

@@ -1,8 +1,8 @@
-//! Loops over the lanes of a warp, in forms that the compiler turns into vector code: no early exit, no lane left out.
+//! Loops over the 32 lanes, in forms that compilers vectorize: no early exit, no skipped lane.
 
 use crate::lane::{LaneMask, Lanes, WARP_SIZE};
 
-/// The bit of each lane. A table, because a shift by the lane number is no vector operation on every host.
+/// The mask bit of each lane. A table, because some hosts have no per-lane vector shift.
 const BIT: [u32; WARP_SIZE] = {
     let mut bits = [0; WARP_SIZE];
     let mut lane = 0;
@@ -39,7 +39,7 @@ pub(super) fn map3(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes, f: impl Fn(
     }
 }
 
-/// As `map2`, told in each lane whether it is in `mask`.
+/// Like `map2`, with a flag that is true in the lanes of `mask`.
 #[inline(always)]
 pub(super) fn map2_where(out: &mut Lanes, mask: LaneMask, a: &Lanes, b: &Lanes, f: impl Fn(bool, u32, u32) -> u32) {
     for lane in 0..WARP_SIZE {
@@ -47,7 +47,7 @@ pub(super) fn map2_where(out: &mut Lanes, mask: LaneMask, a: &Lanes, b: &Lanes, 
     }
 }
 
-/// The same change to every lane, in place.
+/// Applies `f` to every lane in place.
 #[inline(always)]
 pub(super) fn update(lanes: &mut Lanes, f: impl Fn(u32) -> u32) {
     for word in &mut lanes.0 {
@@ -55,7 +55,7 @@ pub(super) fn update(lanes: &mut Lanes, f: impl Fn(u32) -> u32) {
     }
 }
 
-/// One in the lanes of `mask`, zero in the others.
+/// Returns one in the lanes of `mask` and zero elsewhere.
 #[inline(always)]
 pub(super) fn ones(mask: LaneMask) -> Lanes {
     let mut out = Lanes::ZERO;
@@ -65,7 +65,7 @@ pub(super) fn ones(mask: LaneMask) -> Lanes {
     out
 }
 
-/// The lanes in which `f` holds.
+/// Returns the lanes in which `f` is true.
 #[inline(always)]
 pub(super) fn lanes_where(f: impl Fn(usize) -> bool) -> LaneMask {
     let mut mask = 0;
@@ -75,7 +75,7 @@ pub(super) fn lanes_where(f: impl Fn(usize) -> bool) -> LaneMask {
     LaneMask(mask)
 }
 
-/// A 64-bit value per lane from its two words.
+/// Returns the 64-bit value of a lane from its two words.
 #[inline(always)]
 pub(super) fn wide([low, high]: [&Lanes; 2], lane: usize) -> u64 {
     u64::from(high.0[lane]) << 32 | u64::from(low.0[lane])

@@ -1,33 +1,35 @@
-//! The barrier object in shared memory that threads and asynchronous copies arrive at (PTX ISA, mbarrier).
+//! Mbarriers: barrier objects in shared memory, where threads and asynchronous copies arrive (PTX ISA, mbarrier).
 //!
-//! PTX leaves the layout of its 64 bits open. Here:
+//! PTX does not define the layout of the 64 bits. Layout here:
 //!
 //! | bits | field |
 //! |---|---|
-//! | 0-19 | arrivals that the running phase still waits for |
-//! | 20-39 | arrivals that every further phase waits for |
-//! | 40-61 | bytes that the running phase still waits for, in two's complement |
-//! | 63 | parity of the running phase, 0 at first |
+//! | 0-19 | arrivals that the current phase still waits for |
+//! | 20-39 | arrivals of each later phase |
+//! | 40-61 | bytes that the current phase still waits for, in two's complement |
+//! | 63 | parity of the current phase, initially 0 |
 //!
-//! A phase is over when it waits for no arrival and no byte; the next one then begins with the full count. What an arrival finds is
-//! the state that PTX calls a token: its parity names the phase that the arrival belonged to.
+//! A phase ends when no arrival and no byte is missing, and the next one starts with the full count. An arrival returns the old
+//! state, which PTX calls a token. The parity in the token names the phase of the arrival.
 
-/// Bits of a count.
+/// Width of an arrival count, in bits.
 const COUNT_BITS: u32 = 20;
-/// The bits of a count.
+/// Mask of an arrival count.
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
-/// The first bit of the bytes, and how many they have.
+/// Position and width of the byte count, in bits.
 const BYTES_AT: u32 = 2 * COUNT_BITS;
 const BYTES_BITS: u32 = 22;
 
-/// A barrier whose phases wait for `count` arrivals (1 to 2^20 - 1).
+/// Returns an mbarrier with phases of `count` arrivals (1 to 2^20 - 1).
 pub fn init(count: u32) -> u64 {
     let count = u64::from(count) & COUNT;
     count | count << COUNT_BITS
 }
 
-/// The barrier after arrivals: as many as the lower word of `operand` says, with so many more bytes to wait for as its upper word
-/// says (negative: bytes that have come). `drop`: further phases wait for as many arrivals less.
+/// Returns the mbarrier after arrivals.
+///
+/// The lower word of `operand` is the number of arrivals. The upper word adds to the missing bytes; it is negative for bytes that
+/// have arrived. With `drop`, later phases wait for the same number of arrivals less.
 ///
 /// ```
 /// use warpwave_isa::exec::mbarrier::{arrive, init, is_over};
@@ -53,18 +55,18 @@ pub fn arrive(state: u64, operand: u64, drop: bool) -> u64 {
     pending | every << COUNT_BITS | bytes << BYTES_AT | parity << 63
 }
 
-/// Whether the phase of a parity is over: the running one has the other parity.
+/// True if the phase with this parity has ended, so that the current phase has the other parity.
 pub fn is_over(state: u64, parity: u32) -> bool {
     state >> 63 != u64::from(parity & 1)
 }
 
-/// Bytes that the running phase still waits for.
+/// Returns the bytes that the current phase still waits for.
 pub fn bytes(state: u64) -> i64 {
     let spare = 64 - BYTES_AT - BYTES_BITS;
     ((state << spare) as i64) >> (64 - BYTES_BITS)
 }
 
-/// Arrivals that the running phase still waits for (`mbarrier.pending_count` of a token).
+/// Returns the arrivals that the current phase still waits for (`mbarrier.pending_count` of a token).
 pub fn pending(state: u64) -> u32 {
     (state & COUNT) as u32
 }

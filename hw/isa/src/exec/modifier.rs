@@ -1,8 +1,9 @@
-//! Operand modifiers: what happens to a source between the register file and the arithmetic.
+//! Operand modifiers: changes to a source between register file and arithmetic.
 //!
-//! Floats change their sign bit, packed halves both of them; integers are inverted or negated in two's complement over their whole
-//! width. `ftz` makes denormal inputs zeros of the same sign. IADD3 and LEA do it themselves, because the one that completes a
-//! negation takes part in their carry.
+//! - Negating a float flips its sign bit, in packed halves both sign bits.
+//! - Integers are inverted, or negated in two's complement over their whole width.
+//! - `ftz` turns denormal inputs into zeros of the same sign.
+//! - IADD3 and LEA apply their own modifiers, because the plus one of a negation takes part in the carry.
 
 use super::Operands;
 use super::map::{map1, update};
@@ -11,13 +12,13 @@ use crate::lane::{Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
 use crate::program::Decoded;
 
-/// Most source words of a row whose operands can be modified (DFMA: three pairs).
+/// Maximum source words of an opcode with operand modifiers (DFMA: three pairs).
 const MAX_WORDS: usize = 6;
 
-/// What the bits of the sources of a row are.
+/// Kind of an opcode's sources, which selects the arithmetic of the modifiers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OperandKind {
-    /// Nothing that can be modified here.
+    /// No modifier applies here.
     Raw,
     Int,
     Half,
@@ -46,7 +47,7 @@ impl OperandKind {
         }
     }
 
-    /// Sign bits of a word (of the upper one, where there are two).
+    /// Returns the mask of sign bits of a word. Wide operands have them in the upper word.
     fn signs(self) -> u32 {
         match self {
             OperandKind::Raw | OperandKind::Int => 0,
@@ -65,13 +66,13 @@ impl OperandKind {
     }
 }
 
-/// Whether denormal sources become zero. The `ftz` of a conversion concerns f32 alone.
+/// True if denormal sources are flushed to zero. In conversions `ftz` applies only to f32.
 fn flushes(inst: &Inst, kind: OperandKind) -> bool {
     let is_conversion = matches!(inst.op, Opcode::F2f | Opcode::F2i | Opcode::F2fp);
     inst.mods.ftz && (kind == OperandKind::F32 || !is_conversion)
 }
 
-/// Whether the sources go into the arithmetic as they are.
+/// True if no modifier changes a source.
 pub(crate) fn is_unmodified(inst: &Inst) -> bool {
     let kind = OperandKind::of(inst);
     let slots = inst.op.info().src.len();
@@ -81,7 +82,7 @@ pub(crate) fn is_unmodified(inst: &Inst) -> bool {
     kind == OperandKind::Raw || !(flushes(inst, kind) || changes)
 }
 
-/// The sources of a row whose operands have one word each and are three at most, with every modifier applied.
+/// Applies the modifiers to at most three sources of one word each.
 pub(super) fn apply_narrow(inst: &Inst, operands: &Operands) -> [Lanes; 3] {
     let kind = OperandKind::of(inst);
     let ftz = flushes(inst, kind);
@@ -106,7 +107,7 @@ pub(super) fn apply_narrow(inst: &Inst, operands: &Operands) -> [Lanes; 3] {
     words
 }
 
-/// A modifier of one-word operands as arithmetic: `((word & keep) ^ flip) + add`.
+/// A modifier of a one-word operand as arithmetic: `((word & keep) ^ flip) + add`.
 struct Masks {
     keep: u32,
     flip: u32,
@@ -132,7 +133,7 @@ impl Masks {
     }
 }
 
-/// The source words of any row with every modifier applied.
+/// Applies the modifiers to sources of any width.
 pub(super) fn apply(inst: &Inst, decoded: &Decoded, operands: &Operands) -> [Lanes; MAX_WORDS] {
     let mut words = [Lanes::ZERO; MAX_WORDS];
     let kind = OperandKind::of(inst);
@@ -158,7 +159,7 @@ fn change(kind: OperandKind, operand: Operand, ftz: bool, words: &mut [Lanes]) {
     }
 }
 
-/// Makes denormals zeros of their sign, in both halves of a packed word.
+/// Flushes denormals to zeros of the same sign, in both halves of a packed word.
 #[inline(always)]
 fn flush(kind: OperandKind, word: &mut Lanes) {
     let signs = kind.signs();

@@ -17,11 +17,11 @@ pub(super) fn sel(input: &ExecInput, results: &mut Results) {
     );
 }
 
-/// The modes are numbered as PTX lists them: f4e, b4e, rc8, ecl, ecr, rc16.
+/// Modes are numbered in the order of PTX: generic, f4e, b4e, rc8, ecl, ecr, rc16.
 pub(super) fn prmt(input: &ExecInput, results: &mut Results) {
     let mode = input.inst.mods.lut;
     if let (0, Source::Imm(selector)) = (mode, input.inst.src[2].source) {
-        // The same bytes in every lane: a vector loop.
+        // The selector is equal in every lane, so this is a vector loop.
         map2(&mut results.words[0], input.a(), input.b(), |a, b| {
             permute(u64::from(b) << 32 | u64::from(a), selector as u32)
         });
@@ -43,7 +43,7 @@ pub(super) fn prmt(input: &ExecInput, results: &mut Results) {
     );
 }
 
-/// The selector that a special mode stands for, byte 0 in the lowest digit.
+/// Returns the selector that equals a special mode. Byte 0 is the lowest digit.
 fn mode_selector(mode: u8, position: u32) -> u32 {
     let digits = |digit: &dyn Fn(u32) -> u32| (0..4).fold(0, |all, n| all | digit(n) << (4 * n));
     match mode {

@@ -1,6 +1,7 @@
-//! The special functions, within the errors that PTX documents for its `.approx` forms: computed in f64 and rounded to f32, so
-//! mostly better than the hardware's tables. Angles are in radians. Quotients and square roots are IEEE's, the rest is
-//! [`elementary`]'s: no host's library has a say, and what the lowering builds on a reciprocal is the same everywhere.
+//! Special functions (MUFU), within the error bounds of PTX's `.approx` forms. Angles are in radians.
+//!
+//! They are computed in f64 and rounded to f32, so they are mostly more accurate than the hardware tables. Quotients and square
+//! roots use host arithmetic (IEEE 754), the rest uses [`elementary`], so every host gets the same bits.
 
 use super::map::map1;
 use super::{ExecInput, Results, elementary, fp32, fp64, half};
@@ -25,7 +26,7 @@ pub(super) fn mufu(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// RCP64H and RSQ64H: the upper word of an f64 in, that of the result out; the lower words are taken as zero, and denormals too.
+/// MUFU on the upper word of an f64 (RCP64H, RSQ64H). Lower words and denormals count as zero.
 fn upper_word(input: &ExecInput, function: Mufu, results: &mut Results) {
     const SIGN: u64 = 1 << 63;
     let flush = |bits: u64| if bits & !SIGN < 1 << 52 { bits & SIGN } else { bits };

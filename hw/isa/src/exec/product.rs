@@ -24,7 +24,7 @@ fn high(a: u32, b: u32) -> u32 {
     ((u64::from(a) * u64::from(b)) >> 32) as u32
 }
 
-/// The unsigned product, less what the signs counted too much: hosts without a signed vector product still run it as vectors.
+/// High word of a signed product: the unsigned one, corrected for the signs. Hosts without a signed vector product vectorize it too.
 #[inline(always)]
 fn high_signed(a: u32, b: u32) -> u32 {
     let sign = |v: u32| ((v as i32) >> 31) as u32;
@@ -35,7 +35,7 @@ pub(super) fn imad_wide(input: &ExecInput, results: &mut Results) {
     let [a, b] = [input.a(), input.b()];
     let [c_low, c_high] = input.pair(2);
     let [low, top, ..] = &mut results.words;
-    // All ones where signs count: the unsigned product is corrected as in `high_signed`.
+    // All ones for signed types, so that the correction of `high_signed` applies.
     let signed = if input.inst.mods.ty.is_signed() { u32::MAX } else { 0 };
     let sign = |v: u32| ((v as i32) >> 31) as u32 & signed;
     for lane in 0..WARP_SIZE {
@@ -54,14 +54,14 @@ pub(super) fn imad_wide(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// Byte `n` of a word.
+/// Returns byte `n` of a word.
 #[inline(always)]
 fn byte(word: u32, n: u32, signed: bool) -> i32 {
     let byte = (word >> (8 * n)) as u8;
     if signed { i32::from(byte as i8) } else { i32::from(byte) }
 }
 
-/// Differences of bytes without sign, side by side, or summed onto c.
+/// Absolute differences of bytes, packed or summed onto c.
 pub(super) fn vabsdiff4(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     let (a_signed, b_signed, sums) = (mods.from.is_signed(), mods.ty.is_signed(), mods.count == 1);
@@ -83,7 +83,7 @@ pub(super) fn idp4a(input: &ExecInput, results: &mut Results) {
     });
 }
 
-/// The low bits of a word as a 64-bit value of the type.
+/// Extends the low bits of a word to a 64-bit value of the type.
 #[inline]
 pub(super) fn extend(ty: Ty, word: u32) -> u64 {
     match ty {

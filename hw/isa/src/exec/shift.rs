@@ -5,7 +5,7 @@ use super::{ExecInput, Results};
 use crate::inst::{Mods, Source, Ty};
 use crate::lane::WARP_SIZE;
 
-/// Counts clamp at the width of `ty` (32 or 64), or wrap at it.
+/// Funnel shift. The count clamps or wraps at the width of `ty`, 32 or 64.
 pub(super) fn shf(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     let (count, signed) = (counter(mods), mods.ty.is_signed());
@@ -19,7 +19,7 @@ pub(super) fn shf(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// How far an operand shifts.
+/// Returns the function from operand b to the shift count.
 #[inline(always)]
 fn counter(mods: &Mods) -> impl Fn(u32) -> u32 + use<> {
     let width = if matches!(mods.ty, Ty::U64 | Ty::S64) { 64 } else { 32 };
@@ -27,11 +27,12 @@ fn counter(mods: &Mods) -> impl Fn(u32) -> u32 + use<> {
     move |b| if wrap { b & (width - 1) } else { b.min(width) }
 }
 
-/// A count that is the same in all lanes makes the loop a vector loop on hosts without shifts by lane.
+/// Applies `f` to (c:a) and b in every lane.
 #[inline(always)]
 fn funnel(input: &ExecInput, results: &mut Results, f: impl Fn(u64, u32) -> u32) {
     let (a, b, c) = (input.a(), input.b(), input.c());
     let out = &mut results.words[0];
+    // A uniform count gives a vector loop on hosts without per-lane shifts.
     if matches!(input.inst.src[1].source, Source::Imm(_) | Source::Const { .. }) {
         let count = b.0[0];
         map2(out, a, c, |a, c| f(u64::from(c) << 32 | u64::from(a), count));
@@ -55,7 +56,7 @@ fn right_signed(value: u64, count: u32) -> u64 {
     (value as i64 >> count.min(63)) as u64
 }
 
-/// PTX bfe: position and length are the low bytes of b and c; bits past the word repeat the sign, or are zero.
+/// Bit field extract (PTX bfe). Position and length are the low bytes of b and c. Bits past the word repeat the sign or are zero.
 pub(super) fn bfe(input: &ExecInput, results: &mut Results) {
     let signed = input.inst.mods.ty.is_signed();
     map3(&mut results.words[0], input.a(), input.b(), input.c(), |a, b, c| {
@@ -77,7 +78,9 @@ pub(super) fn bfe(input: &ExecInput, results: &mut Results) {
     });
 }
 
-/// PTX bfi: position and length are the low bytes of c and d; nothing changes for a length of 0 or a position past the word.
+/// Bit field insert (PTX bfi). Position and length are the low bytes of c and d.
+///
+/// A length of 0, or a position past the word, changes nothing.
 pub(super) fn bfi(input: &ExecInput, results: &mut Results) {
     let (a, b, c, d) = (input.a(), input.b(), input.c(), input.word(3, 0));
     for lane in 0..WARP_SIZE {

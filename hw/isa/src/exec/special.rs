@@ -1,9 +1,9 @@
-//! What S2R reads: where a warp stands in its launch and in the machine.
+//! Special registers (S2R): position of a thread in its launch and in the machine.
 
 use crate::lane::{Lanes, WARP_SIZE};
 use crate::reg::Special;
 
-/// A warp's place: what the special registers of its lanes are worked out from.
+/// State from which the special registers of a warp follow.
 ///
 /// ```
 /// use warpwave_isa::exec::special::WarpContext;
@@ -17,38 +17,38 @@ use crate::reg::Special;
 pub struct WarpContext {
     /// Threads of the CTA in x, y, z.
     pub block_size: [u32; 3],
-    /// Number within the CTA of the thread in lane 0.
+    /// Index in the CTA of the thread in lane 0.
     pub first_thread: u32,
-    /// The CTA's position in the grid.
+    /// Position of the CTA in the grid.
     pub cta: [u32; 3],
     /// Warp slot on the SM.
     pub warp: u32,
-    /// Warp slots of the SM.
+    /// Number of warp slots of the SM.
     pub n_warps: u32,
-    /// The SM's number.
+    /// Index of the SM.
     pub sm: u32,
-    /// SMs of the machine.
+    /// Number of SMs of the machine.
     pub n_sms: u32,
-    /// The launch's number.
+    /// Index of the launch.
     pub grid: u32,
     /// Cycles of the SM's clock since the launch.
     pub clock: u64,
-    /// Nanoseconds.
+    /// Global timer, in nanoseconds.
     pub globaltimer: u64,
     /// CTAs of the grid in x, y, z.
     pub grid_size: [u32; 3],
     /// CTAs of a cluster in x, y, z.
     pub cluster: [u32; 3],
-    /// Shared memory asked for at launch, in bytes.
+    /// Dynamic shared memory of the launch, in bytes.
     pub dynamic_shared_bytes: u32,
-    /// All shared memory of the CTA, in bytes.
+    /// Static and dynamic shared memory of the CTA, in bytes.
     pub total_shared_bytes: u32,
-    /// What the last counting barrier counted.
+    /// Count of the last BAR.RED.
     pub barrier_count: u32,
 }
 
 impl Default for WarpContext {
-    /// The only warp of a CTA of one thread, alone in its grid, on a machine of one SM with one warp.
+    /// Returns the only warp of a one-thread grid on a machine with one warp slot.
     fn default() -> Self {
         WarpContext {
             block_size: [1; 3],
@@ -71,7 +71,7 @@ impl Default for WarpContext {
 }
 
 impl WarpContext {
-    /// The special register in one lane.
+    /// Returns the value of a special register in one lane.
     pub fn word(&self, special: Special, lane: usize) -> u32 {
         let thread = self.first_thread + lane as u32;
         let [width, height, _] = self.block_size;
@@ -118,7 +118,7 @@ impl WarpContext {
         }
     }
 
-    /// The special register in every lane.
+    /// Returns the value of a special register in every lane.
     pub fn lanes(&self, special: Special) -> Lanes {
         let mut out = Lanes::ZERO;
         for lane in 0..WARP_SIZE {
@@ -128,7 +128,7 @@ impl WarpContext {
     }
 }
 
-/// The rank in its cluster of the CTA at a position in the grid: x first, then y, then z.
+/// Returns the rank of a CTA in its cluster, from its grid position: x first, then y, then z.
 ///
 /// ```
 /// use warpwave_isa::exec::special::cluster_rank;

@@ -1,11 +1,13 @@
-//! Matrix products. Which element a lane's registers hold is the fragment layout of `mma.sync` in the PTX ISA.
+//! Matrix products. Fragments have the layout of `mma.sync` in the PTX ISA.
 //!
-//! With group g = lane / 4 and position p = lane % 4, a word of A holds elements of row g or g + 8, one of B elements of column g,
-//! and the accumulators of a lane are those of columns 2p and 2p + 1 in rows g and g + 8.
+//! Let group g = lane / 4 and position p = lane % 4. A word of A holds elements of row g or g + 8, a word of B elements of column g.
+//! The accumulators of a lane are columns 2p and 2p + 1 of rows g and g + 8.
 //!
-//! Order of the sum: D = ((C + a0*b0) + a1*b1) + ..., in rising k, each sum rounded to f32 to nearest. The products of f16, bf16,
-//! tf32 and floats of eight bits are exact in f32 (22 bits at most; one outside the range of f32 is rounded like any f32 product).
-//! f64 is fused, in the same order. Integers are exact, wrapped or (`sat`) clamped at the end. tf32 ignores the 13 low bits.
+//! Order of the sum: D = ((C + a0*b0) + a1*b1) + ..., in rising k.
+//! - Floats: each sum is rounded to nearest f32. Products of f16, bf16, tf32 and 8-bit floats are exact in f32 (at most 22 bits).
+//!   A product beyond the range of f32 is rounded like any f32 product. tf32 ignores the 13 low bits.
+//! - f64: each step is fused.
+//! - Integers: exact, then wrapped, or clamped with `sat`.
 
 use super::half::{is_bf16, widen};
 use super::map::wide;
@@ -13,11 +15,11 @@ use super::{ExecInput, Results, fp8, fp32, fp64};
 use crate::inst::{MmaShape, Ty};
 use crate::lane::WARP_SIZE;
 
-/// Rows of A and C, and columns of B and C, of all shapes but the f64 one.
+/// Rows of A and C, and columns of B and C, in all shapes except M8n8k4.
 const M: usize = 16;
 const N: usize = 8;
 
-/// An element of a word of A or B, by its number in the word.
+/// Function that extracts element `n` of a word of A or B.
 type Element = fn(u32, usize) -> f32;
 
 pub(super) fn mma(input: &ExecInput, results: &mut Results) {
@@ -66,7 +68,7 @@ pub(super) fn mma(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// A (16 x K) and B (K x 8) from the lanes' words, each of which holds `each` elements along K.
+/// Gathers A (16 x K) and B (K x 8) from the lanes' words. Each word holds `each` elements along K.
 #[inline(always)]
 fn gather<const K: usize>(
     input: &ExecInput,
@@ -106,7 +108,7 @@ fn accumulate<const K: usize>(a: &[[f32; K]; M], b: &[[f32; N]; K], sums: &mut [
     }
 }
 
-/// OpcodeInfo and column of accumulator `n` of a lane.
+/// Returns the row and column of accumulator `n` of a lane.
 fn accumulator(lane: usize, n: usize) -> (usize, usize) {
     (lane / 4 + 8 * (n / 2), 2 * (lane % 4) + n % 2)
 }
@@ -136,7 +138,9 @@ fn for_each_accumulator(mut f: impl FnMut(usize, usize, usize, usize)) {
     }
 }
 
-/// The sum of 32 products of bytes, or of 64 smaller ones, is below 2^24, and so exact in f32, which every host multiplies faster.
+/// Integer products in f32, which every host multiplies faster.
+///
+/// A sum of 32 byte products, or of 64 smaller products, is below 2^24, so it is exact in f32.
 #[inline(always)]
 fn integers<const K: usize>(
     input: &ExecInput,
@@ -151,7 +155,7 @@ fn integers<const K: usize>(
     add_integers(input, results, |row, column| sums[row][column] as i32);
 }
 
-/// Single bits: so many of all that are set once a row's and a column's are joined.
+/// Single-bit products: counts the bits set after a row and a column are combined.
 fn bits(input: &ExecInput, results: &mut Results, words: usize, join: impl Fn(u32, u32) -> u32) {
     add_integers(input, results, |row, column| {
         let pair = |word: usize, p: usize| {
@@ -163,7 +167,7 @@ fn bits(input: &ExecInput, results: &mut Results, words: usize, join: impl Fn(u3
     });
 }
 
-/// Sums onto the accumulators, wrapped or clamped.
+/// Adds sums to the accumulators, wrapped or clamped.
 #[inline(always)]
 fn add_integers(input: &ExecInput, results: &mut Results, sum: impl Fn(usize, usize) -> i32) {
     let clamped = input.inst.mods.sat;
@@ -192,14 +196,16 @@ fn doubles(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// Four products of 8 by 8 by 4, each of eight lanes: those whose number modulo 16 lies in 4q to 4q + 3. Lane t of them, and that 16
-/// further, which has four rows or columns more, hold line t % 4 of A (`right`: column) and of B (`trans`: row), and accumulators
-/// 4 `count` to 4 `count` + 3: as f32 are laid out, or (`high`) in one row, as halves are.
+/// Four products of 8 by 8 by 4, each by eight lanes.
+///
+/// Product q has lanes 4q to 4q + 3. The lanes 16 above hold its upper four rows or columns.
+/// Lane t holds line t % 4: a row of A (column with `right`), a column of B (row with `trans`).
+/// It computes the four accumulators from 4 * `count` on. Their layout is that of f32, or with `high` one row, as for halves.
 fn quads(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     let half =
         |slot: usize, lane: usize, n: usize| widen(false, input.word(slot, n / 2).0[lane] >> (16 * (n % 2)) & 0xffff);
-    // Along the operand's own line, or across the lines of four lanes.
+    // An element along the operand's own line, or across the lines of four lanes.
     let element = |slot: usize, turned: bool, first: usize, line: usize, k: usize| match turned {
         false => half(slot, first + line % 4 + line / 4 * 16, k),
         true => half(slot, first + k + line / 4 * 16, line % 4),

@@ -1,62 +1,62 @@
-//! Textures and surfaces without a memory: which texels a fetch wants, and what their bytes become.
+//! Textures and surfaces without a memory: texel addresses of a fetch, and results from texel bytes.
 //!
-//! Coordinates, addressing and filtering are those of the CUDA programming guide (texture fetching). A linear filter's fractions have
-//! 8 bits; its sum is taken in f64 and rounded once to f32.
+//! Coordinates, addressing and filtering follow the CUDA programming guide (texture fetching). A linear filter has 8-bit fractions.
+//! It sums in f64 and rounds once to f32.
 
 use super::half::widen;
 use crate::inst::{Mods, Ty};
 
-/// What lies beyond the edge.
+/// Rule for coordinates beyond the edge of a texture.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AddressMode {
     /// The texel at the edge.
     #[default]
     Clamp,
-    /// The image again (normalized coordinates).
+    /// The texture repeats. Only for normalized coordinates.
     Wrap,
-    /// The image again, every other time turned round (normalized coordinates).
+    /// The texture repeats, mirrored every other time. Only for normalized coordinates.
     Mirror,
-    /// Zeros.
+    /// Zero.
     Border,
 }
 
-/// An image in device memory, row by row and slice by slice.
+/// A texture or surface in device memory, stored by rows and slices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Texture {
     /// Address of the first texel.
     pub base: u64,
-    /// Texels of a row.
+    /// Texels per row.
     pub width: u32,
-    /// Rows; 1 for an image of one dimension.
+    /// Number of rows, 1 for a one-dimensional texture.
     pub height: u32,
-    /// Slices of an image of three dimensions, or layers; 1 for a flat one.
+    /// Number of slices or layers, 1 for a flat texture.
     pub depth: u32,
     /// Type of a channel: an integer of 8 to 32 bits, F16 or F32.
     pub channel: Ty,
-    /// Channels of a texel: 1, 2 or 4.
+    /// Channels per texel: 1, 2 or 4.
     pub channels: u8,
-    /// What lies beyond the edge.
+    /// Rule for coordinates beyond the edge.
     pub address_mode: AddressMode,
-    /// Whether coordinates go from 0 to 1.
+    /// True if coordinates go from 0 to 1.
     pub normalized_coords: bool,
-    /// Whether neighbours are mixed (float coordinates).
+    /// True if a fetch with float coordinates interpolates between neighbours.
     pub linear_filter: bool,
-    /// Whether integers are read as numbers from 0 or -1 to 1.
+    /// True if integers are read as floats from 0 or -1 to 1.
     pub normalized_values: bool,
 }
 
 impl Texture {
-    /// Bytes of a texel.
+    /// Returns the bytes of a texel.
     pub fn texel_bytes(&self) -> u32 {
         u32::from(self.channel.bytes()) * u32::from(self.channels)
     }
 
-    /// Bytes of a row.
+    /// Returns the bytes of a row.
     pub fn pitch(&self) -> u64 {
         u64::from(self.width) * u64::from(self.texel_bytes())
     }
 
-    /// Bytes of a slice.
+    /// Returns the bytes of a slice.
     fn slice(&self) -> u64 {
         u64::from(self.height) * self.pitch()
     }
@@ -67,19 +67,19 @@ impl Texture {
     }
 }
 
-/// Where an instruction looks: so many coordinates, and perhaps a layer behind them.
+/// Coordinates of one lane's texture or surface access.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TexCoord {
-    /// 1 to 3.
+    /// Number of coordinates, 1 to 3.
     pub dimensions: u8,
-    /// Whether the word behind the coordinates is a layer.
+    /// True if a layer follows the coordinates.
     pub layered: bool,
-    /// Coordinates x, y, z, and the layer.
+    /// Coordinates x, y, z, then the layer.
     pub at: [u32; 3],
 }
 
 impl TexCoord {
-    /// As an instruction's modifiers say; `word` gives its words one by one.
+    /// Reads the coordinates of an instruction with these modifiers. `word` returns its coordinate words.
     pub fn of(mods: &Mods, word: impl Fn(usize) -> u32) -> TexCoord {
         let n = usize::from(mods.count) + usize::from(mods.high);
         TexCoord {
@@ -89,25 +89,25 @@ impl TexCoord {
         }
     }
 
-    /// The layer, the last one if there are not so many.
+    /// Returns the layer, at most the last one.
     fn layer(&self, texture: &Texture) -> u32 {
         self.at[usize::from(self.dimensions).min(2)].min(texture.depth.saturating_sub(1))
     }
 }
 
-/// What a fetch makes of its texels.
+/// Kind of a texture fetch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FetchMode {
-    /// Their mix.
+    /// Samples: the filtered texel.
     Sample,
-    /// This channel of the four around a point (PTX `tld4`).
+    /// Gathers one channel of the four texels around a point (PTX `tld4`).
     Gather(u8),
-    /// No texel: what the image is, as [`query`] counts.
+    /// Reads a property of the texture, in the numbering of [`query`].
     Query(u8),
 }
 
 impl FetchMode {
-    /// As the modifier `lut` says: 0, 1 to 4, and from 16 on.
+    /// Decodes the modifier `lut`: 0 sample, 1 to 4 gather, from 16 on query.
     pub fn of(lut: u8) -> FetchMode {
         match lut {
             0 => FetchMode::Sample,
@@ -117,22 +117,22 @@ impl FetchMode {
     }
 }
 
-/// Most texels of a fetch: the eight around a point in space.
+/// Maximum texels of a fetch: the eight around a point in space.
 pub const MAX_TEXELS: usize = 8;
 
 /// One texel of a fetch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Texel {
-    /// Where it is; nowhere beyond a border, where it is zero.
+    /// Address, or `None` beyond a border, where the texel is zero.
     pub address: Option<u64>,
-    /// Its part of the result.
+    /// Weight in the result.
     pub weight: f32,
 }
 
-/// One axis of a fetch: up to two places, with their weights.
+/// One axis of a fetch: up to two positions, with weights.
 type Axis = [(Option<u32>, f32); 2];
 
-/// The texels that a fetch wants, and how many they are; `integers`: the coordinates count texels.
+/// Returns the texels of a fetch and their number. `integers` is true if coordinates count texels.
 ///
 /// ```
 /// use warpwave_isa::exec::texture::{AddressMode, FetchMode, TexCoord, Texture, texels};
@@ -141,13 +141,13 @@ type Axis = [(Option<u32>, f32); 2];
 ///     base: 0x1000, width: 8, height: 4, depth: 1, channel: Ty::F32, channels: 1,
 ///     address_mode: AddressMode::Clamp, normalized_coords: false, linear_filter: true, normalized_values: false,
 /// };
-/// let place = TexCoord { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0] };
-/// let (found, n) = texels(&image, &place, false, FetchMode::Sample);
+/// let coord = TexCoord { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0] };
+/// let (found, n) = texels(&image, &coord, false, FetchMode::Sample);
 /// assert_eq!(n, 4);
 /// assert_eq!((found[0].address, found[0].weight), (Some(0x1028), 0.75)); // x 2, y 1
 /// assert_eq!((found[1].address, found[1].weight), (Some(0x102c), 0.25)); // x 3, y 1
 /// ```
-pub fn texels(texture: &Texture, place: &TexCoord, integers: bool, mode: FetchMode) -> ([Texel; MAX_TEXELS], usize) {
+pub fn texels(texture: &Texture, coord: &TexCoord, integers: bool, mode: FetchMode) -> ([Texel; MAX_TEXELS], usize) {
     let mut found = [Texel::default(); MAX_TEXELS];
     if let FetchMode::Query(_) = mode {
         return (found, 0);
@@ -155,16 +155,16 @@ pub fn texels(texture: &Texture, place: &TexCoord, integers: bool, mode: FetchMo
     let linear = matches!(mode, FetchMode::Gather(_)) || texture.linear_filter && !integers;
     let sizes = [texture.width, texture.height, texture.depth];
     let axes: [Axis; 3] = [0, 1, 2].map(|n| {
-        let at = place.at[n];
+        let at = coord.at[n];
         match integers {
-            _ if n == 2 && place.layered => [(Some(place.layer(texture)), 1.0), (None, 0.0)],
-            _ if n >= usize::from(place.dimensions) => [(Some(0), 1.0), (None, 0.0)],
-            true => [(Some(at).filter(|&place| place < sizes[n]), 1.0), (None, 0.0)],
+            _ if n == 2 && coord.layered => [(Some(coord.layer(texture)), 1.0), (None, 0.0)],
+            _ if n >= usize::from(coord.dimensions) => [(Some(0), 1.0), (None, 0.0)],
+            true => [(Some(at).filter(|&index| index < sizes[n]), 1.0), (None, 0.0)],
             false => float_axis(texture, linear, f32::from_bits(at), sizes[n]),
         }
     });
-    // Places of an axis: two where neighbours are mixed.
-    let many = |n: u8| if linear && n < place.dimensions { 2 } else { 1 };
+    // Positions per axis: two if the filter interpolates there.
+    let many = |n: u8| if linear && n < coord.dimensions { 2 } else { 1 };
     let [columns, rows, slices] = [0, 1, 2].map(many);
     let n = columns * rows * slices;
     for (at, texel) in found.iter_mut().enumerate().take(n) {
@@ -192,30 +192,31 @@ fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
         (false, _) => at,
     };
     let point = if linear { turned - 0.5 } else { turned };
-    // A coordinate that is no number counts as zero.
+    // A NaN coordinate counts as zero.
     let first = if point.is_nan() { 0.0 } else { point.floor() };
-    let place = |place: f64| {
+    let index = |position: f64| {
         let last = scale - 1.0;
-        let inside = (0.0..=last).contains(&place);
+        let inside = (0.0..=last).contains(&position);
         match (texture.address_mode, texture.normalized_coords) {
-            (AddressMode::Border, _) => inside.then_some(place as u32),
-            (AddressMode::Wrap, true) => Some(place.rem_euclid(scale) as u32),
-            _ => Some(place.clamp(0.0, last) as u32),
+            (AddressMode::Border, _) => inside.then_some(position as u32),
+            (AddressMode::Wrap, true) => Some(position.rem_euclid(scale) as u32),
+            _ => Some(position.clamp(0.0, last) as u32),
         }
     };
     if !linear {
-        return [(place(first), 1.0), (None, 0.0)];
+        return [(index(first), 1.0), (None, 0.0)];
     }
     let fraction = ((point - first) * 256.0).round() / 256.0;
     let fraction = if fraction.is_nan() { 0.0 } else { fraction };
     [
-        (place(first), (1.0 - fraction) as f32),
-        (place(first + 1.0), fraction as f32),
+        (index(first), (1.0 - fraction) as f32),
+        (index(first + 1.0), fraction as f32),
     ]
 }
 
-/// The result of a fetch, four words, from its texels and their bytes; `is_float`: the instruction wants floats.
-/// Channels that the image has not are 0, 0 and 1.
+/// Returns the four result words of a fetch from its texels and their bytes. `is_float` is true for float results.
+///
+/// Missing channels are 0, 0 and 1.
 pub fn fetch_result(
     texture: &Texture,
     texels: &[Texel],
@@ -231,7 +232,7 @@ pub fn fetch_result(
     };
     match mode {
         FetchMode::Query(what) => [query(texture, what); 4],
-        // From the lower left one on, against the clock.
+        // Counter-clockwise from the lower left texel.
         FetchMode::Gather(channel) => [2, 3, 1, 0].map(|n| if n < texels.len() { value(n, channel.into()) } else { 0 }),
         FetchMode::Sample => [0, 1, 2, 3].map(|channel| match texels {
             [_] => value(0, channel),
@@ -244,9 +245,15 @@ pub fn fetch_result(
     }
 }
 
-/// What an image is: 0 to 12 for its width, height, depth, type and order of channels (numbers of OpenCL's `cl_channel_type` and
-/// `cl_channel_order`), whether its coordinates are normalized, layers, mipmaps, samples, whether it is filtered, and the address
-/// mode of each axis (wrap, mirror, clamp as OpenGL does, clamp to the edge, to the border).
+/// Returns a property of a texture:
+///
+/// | `what` | property |
+/// |---|---|
+/// | 0, 1, 2 | width, height, depth |
+/// | 3, 4 | type and order of channels (numbers of OpenCL's `cl_channel_type` and `cl_channel_order`) |
+/// | 5, 6, 7, 8 | normalized coordinates, layers, mipmap levels, samples |
+/// | 9 | linear filter |
+/// | 10, 11, 12 | address mode of each axis: wrap, mirror, clamp as in OpenGL, clamp to the edge, border |
 pub fn query(texture: &Texture, what: u8) -> u32 {
     match what {
         0 => texture.width,
@@ -283,7 +290,7 @@ pub fn query(texture: &Texture, what: u8) -> u32 {
     }
 }
 
-/// A channel's bits as a register holds them.
+/// Returns the register bits of a channel.
 fn channel_bits(texture: &Texture, bytes: &[u8; 16], channel: usize, is_float: bool) -> u32 {
     let size = usize::from(texture.channel.bytes());
     let mut word = [0; 4];
@@ -304,19 +311,19 @@ fn channel_bits(texture: &Texture, bytes: &[u8; 16], channel: usize, is_float: b
     }
 }
 
-/// What a surface access does with a place that is not on the surface.
+/// Rule for surface coordinates beyond the edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BoundaryMode {
-    /// The program traps.
+    /// The access traps.
     Trap,
-    /// The nearest place on the surface.
+    /// The access moves to the nearest position on the surface.
     Clamp,
-    /// Reads give zero, writes vanish.
+    /// Reads return zero, writes are dropped.
     Zero,
 }
 
 impl BoundaryMode {
-    /// As the modifier `lut` says: 0, 1, 2 in this order.
+    /// Decodes the modifier `lut`: 0, 1, 2 in this order.
     pub fn of(lut: u8) -> BoundaryMode {
         match lut {
             0 => BoundaryMode::Trap,
@@ -326,26 +333,27 @@ impl BoundaryMode {
     }
 }
 
-/// The address of a surface access of so many bytes: x counts bytes, y rows, z slices. `Err` where it traps, `None` where nothing is
-/// accessed.
+/// Returns the address of a surface access of `bytes` bytes. x counts bytes, y rows, z slices.
+///
+/// `None` means no access: reads return zero, writes are dropped.
 ///
 /// # Errors
-/// A place beyond the edge of a surface whose accesses trap there.
+/// The coordinates are beyond the edge and the boundary mode is [`BoundaryMode::Trap`].
 pub fn surface_address(
     surface: &Texture,
-    place: &TexCoord,
+    coord: &TexCoord,
     bytes: u32,
-    outside: BoundaryMode,
+    boundary: BoundaryMode,
 ) -> Result<Option<u64>, OutOfBounds> {
     let last = surface.pitch().saturating_sub(u64::from(bytes)) as i64;
     let ends = [last, i64::from(surface.height) - 1, i64::from(surface.depth) - 1];
-    let mut at = place.at.map(|at| i64::from(at as i32));
-    if place.layered {
-        at[usize::from(place.dimensions).min(2)] = 0;
-        at[2] = place.layer(surface).into();
+    let mut at = coord.at.map(|at| i64::from(at as i32));
+    if coord.layered {
+        at[usize::from(coord.dimensions).min(2)] = 0;
+        at[2] = coord.layer(surface).into();
     }
     let inside = at.iter().zip(ends).all(|(&at, end)| (0..=end).contains(&at));
-    let [x, y, z] = match outside {
+    let [x, y, z] = match boundary {
         _ if inside => at,
         BoundaryMode::Trap => return Err(OutOfBounds),
         BoundaryMode::Zero => return Ok(None),
@@ -356,6 +364,6 @@ pub fn surface_address(
     ))
 }
 
-/// A place that is not on the surface.
+/// Error: coordinates beyond the edge of a surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfBounds;

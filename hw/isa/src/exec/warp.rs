@@ -1,11 +1,11 @@
-//! Exchanges between the lanes of a warp: votes, matches, reductions, shuffles. Only the active lanes take part.
+//! Exchanges between the lanes of a warp: vote, match, reduction, shuffle. Only the active lanes take part.
 
 use super::map::wide;
 use super::{ExecInput, Results, fp32};
 use crate::inst::{AtomOp, ShflMode, Ty, VoteMode};
 use crate::lane::{LaneMask, Lanes, WARP_SIZE};
 
-/// The word is the ballot in every mode.
+/// Votes. The result word is the ballot in every mode.
 pub(super) fn vote(input: &ExecInput, results: &mut Results) {
     let active = input.active;
     let ballot = input.operands.preds[0] & active;
@@ -48,14 +48,14 @@ pub(super) fn match_lanes(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// Add, min, max, and, or, xor; `ty` gives the order of min and max.
+/// Reduces by add, min, max, and, or, xor. `ty` gives the order of min and max.
 pub(super) fn redux(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     if mods.ty == Ty::F32 {
         let least = mods.atom == AtomOp::Min;
         let join = |x, y| fp32::min_or_max(least, mods.unordered, x, y);
         let words = input.active.iter().map(|lane| input.a().0[lane]);
-        // One value joined with itself has a NaN in the canonical form.
+        // Combining the value with itself makes a NaN canonical.
         let extreme = words.reduce(join).map_or(0, |word| join(word, word));
         results.words[0] = Lanes::splat(extreme);
         return;
@@ -74,8 +74,11 @@ pub(super) fn redux(input: &ExecInput, results: &mut Results) {
     results.words[0] = Lanes::splat(words.reduce(join).unwrap_or(0));
 }
 
-/// PTX shfl: bits 0 to 4 of c are the clamp, bits 8 to 12 the bits of the lane number that stay within a segment.
-/// A lane that reads past the clamp keeps its own word; so does one that reads a lane which is not active.
+/// Shuffles (PTX shfl). Bits 0 to 4 of c are the clamp, bits 8 to 12 the segment mask.
+///
+/// The segment mask has the lane-number bits that must not change.
+///
+/// A lane keeps its own word if it reads past the clamp or from an inactive lane.
 pub(super) fn shfl(input: &ExecInput, results: &mut Results) {
     match input.inst.mods.shfl {
         ShflMode::Up => exchange(input, results, |lane, b, _, bound| (lane - b, lane - b >= bound)),
@@ -88,7 +91,7 @@ pub(super) fn shfl(input: &ExecInput, results: &mut Results) {
     }
 }
 
-/// `source` gives lane and validity from the lane, b, the segment's bits and the furthest lane that may be read.
+/// Shuffles with a rule: `source` maps lane, b, segment mask and clamp to the source lane and its validity.
 #[inline(always)]
 fn exchange(input: &ExecInput, results: &mut Results, source: impl Fn(i32, i32, i32, i32) -> (i32, bool)) {
     let (a, b, c) = (input.a(), input.b(), input.c());

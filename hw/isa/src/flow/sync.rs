@@ -1,12 +1,13 @@
-//! WARPSYNC: lanes that a mask names wait for each other, wherever they are.
+//! WARPSYNC: the lanes of a mask wait for each other, wherever they are.
 
 use super::Flow;
 use crate::lane::LaneMask;
 
 impl Flow {
     /// Holds the running lanes until every live lane of `mask` waits at a WARPSYNC with this mask.
-    /// The lanes of `apart` give other masks: they come to the same instruction again, as a group of their own. `exchanges`: the next
-    /// instruction exchanges values between the lanes.
+    ///
+    /// The lanes of `apart` have other masks: they become a pending group at the same instruction. `exchanges` is true if the
+    /// next instruction exchanges values between lanes.
     pub fn warpsync(&mut self, mask: LaneMask, apart: LaneMask, exchanges: bool) {
         let apart = apart & self.active;
         if !apart.is_empty() {
@@ -27,7 +28,7 @@ impl Flow {
         self.select_group();
     }
 
-    /// Takes the lanes of a WARPSYNC whose mask names no other live lane, if there is one.
+    /// Takes the lanes of a complete WARPSYNC.
     pub(super) fn complete_sync(&mut self) -> Option<LaneMask> {
         let live = self.live;
         let mut rest = self.syncing;
@@ -47,16 +48,17 @@ impl Flow {
         None
     }
 
-    /// Whether lanes that wait all go on at one place.
+    /// True if the held lanes all resume at one instruction.
     fn resume_together(&self, lanes: LaneMask) -> bool {
         let resume_at = &self.diverged().resume_at;
-        let mut places = lanes.iter().map(|lane| resume_at[lane]);
-        let first = places.next();
-        places.all(|place| Some(place) == first)
+        let mut addresses = lanes.iter().map(|lane| resume_at[lane]);
+        let first = addresses.next();
+        addresses.all(|address| Some(address) == first)
     }
 
-    /// Takes the lanes that were to exchange values from several instructions, if there were any: the place of the lowest lane's exchange,
-    /// and the lanes. What each group would exchange by itself is not what PTX promises.
+    /// Takes the lanes of a split exchange, with the resume address of the lowest one.
+    ///
+    /// A split exchange is an error: each group would exchange values only within itself, unlike in PTX.
     ///
     /// ```
     /// use warpwave_isa::flow::Flow;
@@ -75,7 +77,7 @@ impl Flow {
         Some((self.diverged_mut().resume_at[lowest], lanes))
     }
 
-    /// The mask with which a lane waits at a WARPSYNC, and the lanes that wait with this mask.
+    /// Returns the WARPSYNC mask of a lane, and the lanes that wait with this mask.
     pub(super) fn sync_group(&self, lane: usize) -> (LaneMask, LaneMask) {
         let masks = &self.diverged().sync_mask;
         let mask = masks[lane];

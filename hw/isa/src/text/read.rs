@@ -1,4 +1,4 @@
-//! Reads an instruction's text: row, modifiers, operands in the order in which they are written.
+//! Reader of assembly text: opcode, modifiers, then operands in text order.
 
 use std::error::Error;
 use std::fmt;
@@ -7,32 +7,32 @@ use std::str::FromStr;
 use super::*;
 use crate::reg::{ConvBarrier, Pred, Reg};
 
-/// Why a text is no instruction.
+/// Error in the text of an instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TextError {
-    /// No row of the table has this name.
+    /// The opcode is not in the instruction table.
     UnknownOpcode(String),
-    /// This suffix is none of the modifiers.
+    /// The suffix is not a modifier.
     UnknownModifier(String),
-    /// An operand of this kind was expected, and this was found; an empty string at the end of the text.
+    /// An operand is missing or of another kind.
     Operand {
-        /// What the row takes here.
+        /// Expected kind of operand.
         expected: &'static str,
-        /// What the text has.
+        /// Text of the operand, or empty at the end of the text.
         found: String,
     },
-    /// The row takes no more operands.
+    /// The instruction takes no further operand.
     TooManyOperands(String),
 }
 
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TextError::UnknownOpcode(name) => write!(f, "no instruction is called `{name}`: see the table of opcodes"),
-            TextError::UnknownModifier(name) => write!(f, "`.{name}` is no modifier"),
-            TextError::Operand { expected, found } if found.is_empty() => write!(f, "{expected} is missing at the end"),
-            TextError::Operand { expected, found } => write!(f, "`{found}` stands where {expected} belongs"),
-            TextError::TooManyOperands(rest) => write!(f, "`{rest}` is more than the instruction takes"),
+            TextError::UnknownOpcode(name) => write!(f, "unknown instruction `{name}`: see the instruction table"),
+            TextError::UnknownModifier(name) => write!(f, "unknown modifier `.{name}`"),
+            TextError::Operand { expected, found } if found.is_empty() => write!(f, "expected {expected} at the end"),
+            TextError::Operand { expected, found } => write!(f, "expected {expected}, found `{found}`"),
+            TextError::TooManyOperands(rest) => write!(f, "surplus operand `{rest}`"),
         }
     }
 }
@@ -49,7 +49,7 @@ impl FromStr for Inst {
             None => ("PT", text),
         };
         let (head, rest) = text.trim_start().split_once(' ').unwrap_or((text, ""));
-        let op = row(head)?;
+        let op = opcode(head)?;
         let mut inst = Inst::new(op);
         inst.guard = predicate(guard)?;
         let suffixes = &head[op.info().name.len()..];
@@ -59,8 +59,8 @@ impl FromStr for Inst {
     }
 }
 
-/// The row with the longest name that the text begins with; a name ends at a dot.
-fn row(head: &str) -> Result<Opcode, TextError> {
+/// Finds the opcode with the longest name that starts `head`. A name ends at a dot.
+fn opcode(head: &str) -> Result<Opcode, TextError> {
     let begins = |op: &&Opcode| {
         head.strip_prefix(op.info().name)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -79,12 +79,12 @@ fn read_modifiers(inst: &mut Inst, suffixes: &str) -> Result<(), TextError> {
     let mut n_types = 0;
     for name in suffixes.split('.').skip(1) {
         if let Some(ty) = value_of(TYPES, name) {
-            let place = if n_types == 0 {
+            let field = if n_types == 0 {
                 &mut inst.mods.ty
             } else {
                 &mut inst.mods.from
             };
-            *place = ty;
+            *field = ty;
             n_types += 1;
         } else if read_modifier(inst.op, &mut inst.mods, name).is_none() {
             return Err(TextError::UnknownModifier(name.to_owned()));
@@ -93,14 +93,14 @@ fn read_modifiers(inst: &mut Inst, suffixes: &str) -> Result<(), TextError> {
     Ok(())
 }
 
-/// Sets what the word names; nothing if it names nothing.
+/// Sets the modifier with this suffix. `None` if there is no such modifier.
 fn read_modifier(op: Opcode, mods: &mut Mods, name: &str) -> Option<()> {
     if op.is_atomic()
         && let Some(atom) = value_of(ATOMICS, name)
     {
         mods.atom = atom;
-    } else if let Some((_, place)) = FLAGS.iter().find(|(known, _)| *known == name) {
-        *place(mods) = true;
+    } else if let Some((_, field)) = FLAGS.iter().find(|(known, _)| *known == name) {
+        *field(mods) = true;
     } else if let Some(comparison) = value_of(COMPARISONS, name) {
         (mods.cmp, mods.unordered) = comparison;
     } else if name == NAN_WINS {
@@ -115,11 +115,11 @@ fn read_modifier(op: Opcode, mods: &mut Mods, name: &str) -> Option<()> {
     Some(())
 }
 
-/// The modifiers that are one word out of a table.
+/// Sets a modifier with a table of values.
 fn read_word(mods: &mut Mods, name: &str) -> Option<()> {
-    /// Sets the place if the table has the word.
-    fn set<T: Copy>(names: Names<T>, name: &str, place: &mut T) -> bool {
-        value_of(names, name).map(|value| *place = value).is_some()
+    /// Sets the field if the table has the word.
+    fn set<T: Copy>(names: Names<T>, name: &str, field: &mut T) -> bool {
+        value_of(names, name).map(|value| *field = value).is_some()
     }
     let known = set(JOINS, name, &mut mods.join)
         || set(SHUFFLES, name, &mut mods.shfl)
@@ -188,7 +188,7 @@ fn unexpected(expected: &'static str, found: &str) -> TextError {
     }
 }
 
-/// The number after a prefix, if it is below `end`.
+/// Parses the number after a prefix, which must be below `end`.
 fn numbered(word: &str, prefix: char, end: usize) -> Option<u8> {
     let number: u8 = word.strip_prefix(prefix)?.parse().ok()?;
     (usize::from(number) < end).then_some(number)
@@ -237,7 +237,7 @@ fn read_source(inst: &mut Inst, slot: usize, word: &str) -> Result<(), TextError
     Ok(())
 }
 
-/// `[source]`, `[source+0x10]`, and before them `c[3]` for LDC.
+/// Parses `[source]` or `[source+0x10]`, after `c[3]` for LDC.
 fn read_address(inst: &mut Inst, slot: usize, word: &str) -> Option<()> {
     let mut word = word;
     if inst.op == Opcode::Ldc {
@@ -246,7 +246,7 @@ fn read_address(inst: &mut Inst, slot: usize, word: &str) -> Option<()> {
         word = rest;
     }
     let inside = word.strip_prefix('[')?.strip_suffix(']')?;
-    // A sign in front belongs to the source, not to the offset.
+    // A leading sign belongs to the source, not to the offset.
     let at = inside
         .rfind(['+', '-'])
         .filter(|&at| at > 0 && inside[at + 1..].starts_with("0x"));

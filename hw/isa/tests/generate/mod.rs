@@ -1,4 +1,4 @@
-//! Any instruction of any row, with nothing set that the row does not use.
+//! Generator of random instructions of any opcode, with only the fields set that the opcode uses.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -138,7 +138,7 @@ fn mods() -> impl Strategy<Value = Mods> {
     )
 }
 
-/// The strategy.
+/// Generates an instruction.
 pub fn inst() -> impl Strategy<Value = Inst> {
     let operands = (
         reg(),

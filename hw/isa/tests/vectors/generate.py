@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the vector files of this folder: what an instruction must give, worked out with exact fractions and integers.
+"""Writes the vector files of this folder: expected results of instructions, computed with exact fractions and integers.
 
-The rules are those of IEEE 754 and of the PTX ISA; nothing here knows the Rust code. Run it in this folder; the result is always the same.
+The rules are from IEEE 754 and the PTX ISA, independent of the Rust code. Run it in this folder. The output is deterministic.
 A line is `INSTRUCTION : source words [; predicate sources] -> result words [; result predicates]`, words in hexadecimal, low word first.
 """
 
@@ -68,7 +68,7 @@ def encode(fmt, value, mode="RN"):
 
 
 def number(value):
-    """A Fraction as a float value; zero is positive."""
+    """Returns a Fraction as a float value. Zero is positive."""
     return ("num", int(value < 0), abs(Fraction(value)))
 
 
@@ -112,7 +112,7 @@ def f_div(x, y):
 
 
 def f_sqrt(x):
-    """Close enough to round: a root that is no fraction lies strictly between two that have 200 bits."""
+    """Returns a square root close enough to round: an irrational root lies strictly between two fractions of 200 bits."""
     if x[0] == "nan" or x[1] and x[2:] != (0,):
         return ("nan",)
     if x[0] == "inf" or x[2] == 0:
@@ -126,7 +126,7 @@ def f_sqrt(x):
 
 
 def f_cmp(x, y):
-    """-1, 0, 1, or None if unordered."""
+    """Returns -1, 0, 1, or None if unordered."""
     if "nan" in (x[0], y[0]):
         return None
     key = lambda v: (1 if v[1] == 0 else -1) * Fraction(2) ** 2000 if v[0] == "inf" else signed(v)
@@ -172,7 +172,7 @@ rng = random.Random(20)
 
 
 def floats(fmt, count, arity):
-    """Tuples of edge values, and of random values near one and anywhere."""
+    """Returns tuples of edge values, and of random values near one and anywhere."""
     for _ in range(count):
         yield tuple(rng.choice(EDGES[fmt]) for _ in range(arity))
     precision, exponent_bits = FORMATS[fmt]
@@ -212,7 +212,7 @@ def words(value, is_wide=True):
 # ---- FP32
 
 def fp32():
-    out = File("fp32", "IEEE 754 binary32; NaN, .ftz, .sat, min and max as the PTX ISA has them")
+    out = File("fp32", "IEEE 754 binary32; NaN, .ftz, .sat, min and max of the PTX ISA")
     rules = {
         "FADD": (2, lambda x, m: f_add(x[0], x[1], m)),
         "FMUL": (2, lambda x, m: f_mul(x[0], x[1])),
@@ -252,7 +252,7 @@ def fp32():
         is_nan = 0x7FC00000 in (a, b)
         out.case("FMNMX.NANS R0, R1, R2, P0", (a, b), [0x7FFFFFFF if is_nan else 0x3F800000], [1])
     comparisons(out, "FSETP", "F32")
-    out.group("FCHK: reciprocal, quotient and the remainder's last bit are normal numbers")
+    out.group("FCHK: false if reciprocal, quotient and the remainder's last bit are normal numbers")
     for a, b in list(floats("F32", 60, 2)) + [(x << 23, y << 23) for x in (1, 24, 25, 127, 253, 254) for y in (1, 2, 127, 252, 253)]:
         near = all(0 < x >> 23 & 0xFF < 255 for x in (a, b))
         exponent = lambda x: (x >> 23 & 0xFF) - 127
@@ -282,7 +282,7 @@ def comparisons(out, name, fmt):
 # ---- half
 
 def half():
-    out = File("half", "IEEE 754 binary16 and bfloat16, every result rounded once; packed forms are two such")
+    out = File("half", "IEEE 754 binary16 and bfloat16, every result rounded once; packed forms hold two")
     rules = {"HADD2": (2, lambda x: f_add(x[0], x[1])), "HMUL2": (2, lambda x: f_mul(x[0], x[1])), "HFMA2": (3, lambda x: f_add(f_mul(x[0], x[1]), x[2]))}
     for fmt in ("F16", "BF16"):
         for name, (arity, rule) in rules.items():
@@ -327,7 +327,7 @@ def fp64():
             for inputs in floats("F64", 10 if suffix else 30, arity):
                 result = encode("F64", rule([decode("F64", x) for x in inputs], mode), mode)
                 out.case(f"{name}{suffix} {registers}", sum(map(words, inputs), []), words(result))
-    out.group("operand modifiers touch the upper word")
+    out.group("operand modifiers change the upper word")
     for a, b in floats("F64", 5, 2):
         result = encode("F64", f_add(decode("F64", a ^ 1 << 63), decode("F64", b & ~(1 << 63))))
         out.case("DADD R0, -R2, |R4|", words(a) + words(b), words(result))
@@ -345,7 +345,7 @@ def integer():
     out = File("int", "integer arithmetic modulo 2^32 and 2^64; shifts, bfe, bfi, prmt, bfind as the PTX ISA defines them")
     low = lambda value: [value & 0xFFFFFFFF]
 
-    out.group("IADD3: the predicate says that the sum is 2^32 or more; a negated addend counts as its inversion plus one")
+    out.group("IADD3: the predicate is the carry of the sum; a negated addend counts as its inversion plus one")
     for a, b, c in ints(60, 3):
         out.case("IADD3 R0, P0, R1, R2, R3, PT", (a, b, c), low(a + b + c), [1], [a + b + c >= 1 << 32])
     for a, b in ints(40, 2):
@@ -461,7 +461,7 @@ def integer():
 
 
 def product():
-    out = File("product", "integer products and quotients; a division by zero, which PTX leaves open, gives all ones")
+    out = File("product", "integer products and quotients; a division by zero, undefined in PTX, gives all ones")
     low = lambda value: [value & 0xFFFFFFFF]
     out.group("IMAD")
     for a, b, c in ints(40, 3):
@@ -497,7 +497,7 @@ def product():
 
 
 
-# ---- divisions and roots: PTX instructions that lowering makes sequences of, for testbench/tests/arithmetic
+# ---- divisions and roots: PTX instructions that are lowered to sequences, for testbench/tests/arithmetic
 
 def slow():
     out = File("../../../../testbench/tests/arithmetic/slow_operations", "IEEE 754 quotients and roots in every rounding; truncating integer division, all ones by zero")
@@ -532,7 +532,7 @@ def slow():
 # ---- conversions
 
 def convert():
-    out = File("convert", "conversions of the PTX ISA: float to integer saturates, a NaN gives 0, or the top bit alone from f64 or to 64 bits")
+    out = File("convert", "conversions of the PTX ISA: float to integer saturates; NaN gives 0, or the top bit alone from f64 or to 64 bits")
     sizes = (8, 16, 32, 64)
     span = lambda kind, bits: (-(1 << bits - 1), (1 << bits - 1) - 1) if kind == "S" else (0, (1 << bits) - 1)
     both = lambda to, source: f".{to}" if source == "U32" and to != "U32" else f".{to}.{source}" if source != "U32" else ""
@@ -582,7 +582,7 @@ def convert():
         out.case("F2F.F16.F32.FTZ R0, R2", [value], [encode("F16", decode("F32", flush("F32", value)))])
         out.case("F2F.F16.F32.SAT R0, R2", [value], [saturate("F16", encode("F16", decode("F32", value)))])
 
-    out.group("F2FP: a above b")
+    out.group("F2FP: a in the upper half, b in the lower")
     for fmt in ("F16", "BF16"):
         for suffix, mode in (("", "RN"), (".RZ", "RZ")):
             for a, b in floats("F32", 12, 2):
@@ -606,7 +606,7 @@ def convert():
 
 
 def eight_bits(out):
-    """Open Compute Project, OFP8: e4m3 has no infinity and one NaN of each sign; e5m2 is like a short f16."""
+    """Decodes an 8-bit float (Open Compute Project, OFP8): e4m3 has one NaN per sign and no infinity, e5m2 is a short f16."""
 
     def value(fmt, byte):
         exponent_bits, fraction_bits = int(fmt[1]), int(fmt[3])
@@ -625,11 +625,11 @@ def eight_bits(out):
             pair = (byte + 128) << 8 | byte
             wide = [encode("F16", value(fmt, part)) for part in (byte + 128, byte)]
             out.case(f"F2F.F16X2.{fmt}X2 R0, R2", [pair], [wide[0] << 16 | wide[1]])
-        out.group(f"F2FP: {fmt} of numbers on, between and beyond those that it has")
+        out.group(f"F2FP: {fmt} of numbers on, between and beyond its values")
         numbers = [value(fmt, byte)[2] for byte in range(128) if value(fmt, byte)[0] == "num"]
         for byte, (low, high) in enumerate(zip(numbers, numbers[1:])):
             middle = (low + high) / 2
-            # A middle goes to the even byte, what is beside it to the nearer one.
+            # A tie rounds to the even byte, its neighbours to the nearer one.
             below, above = [number(middle * (1 + Fraction(d, 1 << 20))) for d in (-1, 1)]
             even = byte + byte % 2
             ask = f"F2FP.{fmt}X2 R0, R1, R2"
@@ -693,8 +693,8 @@ def mufu():
 
 
 def flushed():
-    """Last, so that the random numbers of the parts before stay what they were."""
-    out = File("flush", "IEEE 754, with denormal inputs and results taken as zeros of their sign (PTX ISA, .ftz)")
+    """Runs last, so that the random numbers of the earlier parts stay unchanged."""
+    out = File("flush", "IEEE 754, with denormal inputs and results flushed to zeros of the same sign (PTX ISA, .ftz)")
     denormal = {"F32": [1, 0x80000001, 0x007FFFFF, 0x807FFFFF], "F16": [1, 0x8001, 0x03FF, 0x83FF]}
 
     def pairs(fmt, count):
@@ -711,14 +711,14 @@ def flushed():
         for cmp in ("EQ", "LT", "GE"):
             holds = f_cmp(x, y) in ORDERS[cmp]
             out.case(f"FSETP.{cmp}.AND.FTZ P0, P1, R1, R2, PT", (a, b), [], [1], [holds, not holds])
-    out.group("halves two at a time")
+    out.group("packed halves")
     rules = {"HADD2": lambda x, y: f_add(x, y), "HMUL2": lambda x, y: f_mul(x, y)}
     both = list(pairs("F16", 12))
     for (a, b), (c, d) in zip(both, reversed(both)):
         for name, rule in rules.items():
             one = lambda v, w: flush("F16", encode("F16", rule(*(decode("F16", flush("F16", word)) for word in (v, w)))))
             out.case(f"{name}.F16X2.FTZ R0, R1, R2", (c << 16 | a, d << 16 | b), [one(c, d) << 16 | one(a, b)])
-    out.group("least and greatest of single halves")
+    out.group("minimum and maximum of single halves")
     for fmt in ("F16", "BF16"):
         for a, b in floats(fmt, 24, 2):
             for least in (0, 1):
@@ -727,7 +727,7 @@ def flushed():
 
 
 def mufu_half():
-    """2^x and tanh of halves, rounded once; the PTX ISA allows ten times the error."""
+    """Writes 2^x and tanh of halves, rounded once. The PTX ISA allows ten times the error."""
     from decimal import Decimal, getcontext
 
     getcontext().prec = 60
