@@ -1,9 +1,10 @@
-//! How fast PTX is loaded: 4 MB of what a real compiler wrote, and of one kernel, long or of many blocks. Each
-//! figure is the best of five; the first column reads and checks (`parse`), the second makes programs, too (`compile`).
+//! Speed of the PTX front end on 4 MB of text: compiler output, one long block, or many loops.
+//!
+//! Each figure is the best of five runs. The first column is `parse`, and the second is `compile`, which includes it.
 //!
 //! ```text
 //! cargo bench -p warpwave-ptx                 all three texts
-//! cargo bench -p warpwave-ptx -- corpus       those whose name contains `corpus`
+//! cargo bench -p warpwave-ptx -- corpus       texts with `corpus` in their names
 //! ```
 
 use std::collections::HashSet;
@@ -11,24 +12,21 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes of a text.
+/// Size of a text in bytes.
 const SIZE: usize = 4_000_000;
 const RUNS: usize = 5;
 
-/// Makes a text.
+/// Function that makes a text.
 type Source = fn() -> String;
 
 fn main() {
-    // Cargo itself gives `--bench`.
+    // Cargo adds `--bench`.
     let wanted: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with("--"))
         .collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted));
-    println!(
-        "{:<24} {:>5} {:>22} {:>22}",
-        "text", "MB", "read and checked", "programs made"
-    );
+    println!("{:<24} {:>5} {:>22} {:>22}", "text", "MB", "parse", "compile");
     let texts: [(&str, Source); 3] = [
         ("kernels of the corpus", kernels),
         ("one block", one_block),
@@ -72,7 +70,7 @@ fn best(mut work: impl FnMut()) -> Duration {
     (0..RUNS).map(time).min().unwrap_or_default()
 }
 
-/// nvcc's texts of the corpus over and over, each time with other names at module scope.
+/// Repeats the corpus texts of nvcc, with new module-scope names each time.
 fn kernels() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbench/corpus/ptx/nvcc13.5-sm_80");
     let mut paths: Vec<_> = fs::read_dir(folder)
@@ -81,7 +79,7 @@ fn kernels() -> String {
         .collect();
     paths.sort();
     let texts = paths.iter().map(|path| fs::read_to_string(path).unwrap());
-    // The names of what is defined elsewhere must stay.
+    // Names with an external definition must not change.
     let texts: Vec<String> = texts.filter(|text| !text.contains(".extern")).collect();
     let mut out = String::from(".version 9.0\n.target sm_80\n.address_size 64\n");
     for round in 0.. {
@@ -95,7 +93,7 @@ fn kernels() -> String {
     out
 }
 
-/// A text without its head, its names at module scope made this round's own.
+/// Returns a text without its header directives. Its module-scope names get the suffix `_round`.
 fn renamed(text: &str, round: usize) -> String {
     let module = warpwave_ptx::parse(text).expect("the corpus loads");
     let variables = module.variables.iter().map(|variable| variable.name.text);
@@ -126,7 +124,7 @@ const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .ent
                     .reg .b64 %rd<9>; .reg .b32 %r<9>; .reg .f32 %f<99>; .reg .pred %p<9>;\n\
                     ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n]; mov.f32 %f0, 0f00000000; mov.u32 %r2, 0;\n";
 
-/// One long block, as an unrolled loop leaves it: a register for each value.
+/// One long block, as from an unrolled loop: a register for each value.
 fn one_block() -> String {
     let mut out = HEAD.replace("%f<99>", "%f<99999>");
     for n in 0.. {
@@ -141,7 +139,7 @@ fn one_block() -> String {
     out + "st.global.f32 [%rd1], %f0;\nret;\n}\n"
 }
 
-/// Many small loops, one behind the other, a tenth of the size: the time grows faster than the number of blocks.
+/// Many small loops one after the other. The text has a tenth of the size, because the time grows faster than the block count.
 fn many_loops() -> String {
     let mut out = HEAD.to_owned();
     for n in 0.. {

@@ -1,48 +1,48 @@
 //! The syntax tree: the text as written, with nothing resolved and no opcode refused.
 //!
-//! Names borrow from the text. Every part that a finding may point at carries its [`Span`].
+//! Names borrow from the text. Every part that a finding can point at has a [`Span`].
 
 use crate::diag::Span;
 use warpwave_isa::source::SourcePos;
 
-/// A name and its place.
+/// A name and its span.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a> {
     /// The name as written.
     pub text: &'a str,
-    /// Its place.
+    /// Span of the name.
     pub span: Span,
 }
 
 /// A whole PTX text.
 #[derive(Clone, Debug, Default)]
 pub struct Module<'a> {
-    /// `.version`: major and minor.
+    /// Major and minor number of `.version`.
     pub version: (u32, u32),
-    /// Its place in the text; byte 0 if it is left out.
+    /// Span of the directive; byte 0 if it is missing.
     pub version_span: Span,
-    /// `.target`: the architecture, then its options.
+    /// Names of `.target`: the architecture, then its options.
     pub target: Vec<&'a str>,
-    /// Its place in the text.
+    /// Span of the directive.
     pub target_span: Span,
-    /// `.address_size` in bits; 64 where it is left out.
+    /// `.address_size` in bits; 64 if the directive is missing.
     pub address_size: u32,
-    /// `.file`: index and name.
+    /// Index and name of each `.file`.
     pub files: Vec<(u32, &'a str)>,
     /// Module-scope variables, in text order.
     pub variables: Vec<Variable<'a>>,
-    /// Entries and functions, in text order; a prototype has no body.
+    /// Entries and functions, in text order. A prototype has no body.
     pub functions: Vec<Function<'a>>,
 }
 
-/// Who sees a symbol.
+/// Visibility of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Linkage {
-    /// This module only.
+    /// Visible in this module only.
     Internal,
     /// `.visible`.
     Visible,
-    /// `.extern`: defined elsewhere.
+    /// `.extern`: defined in another module.
     Extern,
     /// `.weak`.
     Weak,
@@ -50,7 +50,7 @@ pub enum Linkage {
     Common,
 }
 
-/// A state space of a variable.
+/// State space of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// `.const`.
@@ -63,7 +63,7 @@ pub enum Space {
     Param,
     /// `.shared`.
     Shared,
-    /// `.tex`, the old space of texture handles.
+    /// `.tex`, the legacy space of texture handles.
     Tex,
 }
 
@@ -102,7 +102,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type that a dotted word such as `.u32` names.
+    /// Parses a dotted word such as `.u32`.
     pub fn from_dotted(word: &str) -> Option<Type> {
         Some(match word {
             ".pred" => Type::Pred,
@@ -136,12 +136,12 @@ impl Type {
         })
     }
 
-    /// The type as PTX writes it: `.u32`. A handle has three names in PTX and gives `.handle`.
+    /// Returns the PTX spelling, such as `.u32`. A handle has three PTX spellings and gives `.handle`.
     pub fn dotted(self) -> String {
         format!(".{self:?}").to_lowercase()
     }
 
-    /// Width in bits; 1 for a predicate.
+    /// Returns the width in bits; 1 for a predicate.
     pub fn bits(self) -> u32 {
         match self {
             Type::Pred => 1,
@@ -154,55 +154,55 @@ impl Type {
         }
     }
 
-    /// Width in bytes of an element in memory.
+    /// Returns the bytes of one element in memory.
     pub fn bytes(self) -> u32 {
         self.bits().div_ceil(8)
     }
 
-    /// Whether the type is a floating-point one.
+    /// True for a floating-point type.
     pub fn is_float(self) -> bool {
         !self.is_bits() && !self.is_signed() && !self.is_unsigned() && !matches!(self, Type::Pred | Type::Handle)
     }
 
-    /// Whether the type is a signed integer.
+    /// True for a signed integer type.
     pub fn is_signed(self) -> bool {
         matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2)
     }
 
-    /// Whether the type is an unsigned integer.
+    /// True for an unsigned integer type.
     pub fn is_unsigned(self) -> bool {
         matches!(self, Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::U16x2)
     }
 
-    /// Whether the type is bits without a meaning.
+    /// True for an untyped bit pattern, such as `.b32`.
     pub fn is_bits(self) -> bool {
         matches!(self, Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128)
     }
 }
 
-/// A variable of any space, a parameter included.
+/// A variable or parameter of any state space.
 #[derive(Clone, Debug)]
 pub struct Variable<'a> {
-    /// Who sees it.
+    /// Visibility of the variable.
     pub linkage: Linkage,
-    /// Where it lives.
+    /// State space of the variable.
     pub space: Space,
-    /// `.align` in bytes, if written.
+    /// Alignment in bytes, if `.align` is written.
     pub align: Option<u32>,
     /// Elements of a `.v2` or `.v4` type; 1 otherwise.
     pub vector: u32,
-    /// The element's type.
+    /// Type of one element.
     pub ty: Type,
-    /// Its name; `_` in a prototype.
+    /// Name of the variable; `_` in a prototype.
     pub name: Name<'a>,
     /// Array dimensions; `None` is an unsized `[]`.
     pub dims: Vec<Option<u64>>,
-    /// Initial value.
+    /// Initial value, if written.
     pub init: Option<Init<'a>>,
 }
 
 impl Variable<'_> {
-    /// Bytes it occupies, or the greatest number there is; 0 for an unsized array.
+    /// Returns the size in bytes, saturating at `u64::MAX`; 0 for an unsized array.
     pub fn bytes(&self) -> u64 {
         let each = u64::from(self.vector * self.ty.bytes());
         self.dims
@@ -210,24 +210,24 @@ impl Variable<'_> {
             .fold(each, |bytes, dim| bytes.saturating_mul(dim.unwrap_or(0)))
     }
 
-    /// Alignment in bytes: as written, or the element's own.
+    /// Returns the alignment in bytes: as written, or the natural alignment of one element.
     pub fn alignment(&self) -> u64 {
         u64::from(self.align.unwrap_or(self.vector * self.ty.bytes())).max(1)
     }
 }
 
-/// An initial value.
+/// Initial value of a variable.
 #[derive(Clone, Debug)]
 pub enum Init<'a> {
     /// An integer.
     Int(i128, Span),
-    /// The bits of a float, and whether it was written as a double.
+    /// A floating-point literal.
     Float(Float, Span),
-    /// The address of a symbol plus bytes; true when written `generic(symbol)`.
+    /// The address of a symbol plus an offset in bytes; true if written `generic(symbol)`.
     Symbol(Name<'a>, i64, bool),
-    /// One byte of a symbol's address or of an integer, from this bit on: `0xFF00(symbol)`.
+    /// One byte of a symbol's address or of an integer, with its lowest bit number: `0xFF00(symbol)`.
     Byte(Box<Init<'a>>, u32, Span),
-    /// A braced list; missing elements are zero.
+    /// A list in braces. Missing elements are zero.
     List(Vec<Init<'a>>, Span),
 }
 
@@ -241,7 +241,7 @@ pub enum Float {
 }
 
 impl Float {
-    /// Width in bits of the literal.
+    /// Returns the width of the literal in bits.
     pub fn bits(self) -> u32 {
         match self {
             Float::Single(_) => 32,
@@ -249,7 +249,7 @@ impl Float {
         }
     }
 
-    /// The bits of this number in a type of its own or another width; an integer type takes the bits as they are.
+    /// Returns the literal converted to `ty`. An integer type takes the bits unchanged.
     pub fn bits_as(self, ty: Type) -> u64 {
         match (self, ty) {
             (Float::Single(bits), Type::F64) => f64::from(f32::from_bits(bits)).to_bits(),
@@ -263,17 +263,17 @@ impl Float {
 /// An entry, a function, or a prototype.
 #[derive(Clone, Debug)]
 pub struct Function<'a> {
-    /// Who sees it.
+    /// Visibility of the function.
     pub linkage: Linkage,
     /// True for `.entry`.
     pub is_entry: bool,
-    /// Its name.
+    /// Name of the function.
     pub name: Name<'a>,
     /// Return parameters of a `.func`.
     pub returns: Vec<Variable<'a>>,
-    /// Parameters.
+    /// Parameters in text order.
     pub params: Vec<Variable<'a>>,
-    /// `.maxntid`, `.reqntid`, `.minnctapersm`, … with their numbers.
+    /// Performance directives and their numbers: `.maxntid`, `.reqntid`, `.minnctapersm`, and so on.
     pub limits: Vec<(&'a str, Vec<u64>)>,
     /// The body; `None` for a prototype.
     pub body: Option<Block<'a>>,
@@ -282,13 +282,13 @@ pub struct Function<'a> {
 /// `{ … }`: a scope.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {
-    /// What it holds, in text order.
+    /// Statements in text order.
     pub statements: Vec<Statement<'a>>,
-    /// The closing brace.
+    /// Span of the closing brace.
     pub end: Span,
 }
 
-/// A statement of a body.
+/// A statement in a function body.
 #[derive(Clone, Debug)]
 pub enum Statement<'a> {
     /// `.reg .b32 %r<8>, x;`
@@ -309,53 +309,53 @@ pub enum Statement<'a> {
     Targets(Name<'a>, Vec<Name<'a>>),
 }
 
-/// Where in the source the instructions below come from.
+/// A `.loc` directive: the source position of the instructions after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Loc {
-    /// The place.
+    /// The source position.
     pub at: SourcePos,
-    /// The call that it was inlined at: `, inlined_at 1 18 5`.
+    /// Position of the inlined call: `, inlined_at 1 18 5`.
     pub inlined_at: Option<SourcePos>,
-    /// The file's index.
+    /// Span of the file index.
     pub span: Span,
 }
 
 /// A register declaration.
 #[derive(Clone, Debug)]
 pub struct Registers<'a> {
-    /// Their type.
+    /// Type of the registers.
     pub ty: Type,
     /// Elements of a `.v2` or `.v4` register; 1 otherwise.
     pub vector: u32,
-    /// Names; a count of `n` declares `name0` to `name(n-1)`.
+    /// Register names. A count of `n` declares `name0` to `name(n-1)`.
     pub names: Vec<(Name<'a>, Option<u32>)>,
 }
 
 /// An instruction.
 #[derive(Clone, Debug)]
 pub struct Instruction<'a> {
-    /// `@%p1` or, with true, `@!%p1`.
+    /// The guard predicate `@%p1`; true if negated, as in `@!%p1`.
     pub guard: Option<(Name<'a>, bool)>,
-    /// The word before the first dot.
+    /// The opcode: the word before the first dot.
     pub opcode: Name<'a>,
-    /// `.global`, `.f32`, … as written, dots included.
+    /// Qualifiers as written, with their dots: `.global`, `.f32`.
     pub qualifiers: Vec<Name<'a>>,
     /// Operands from left to right.
     pub operands: Vec<Operand<'a>>,
-    /// From the guard to the semicolon.
+    /// Span from the guard to the semicolon.
     pub span: Span,
 }
 
-/// An operand and its place.
+/// An operand and its span.
 #[derive(Clone, Debug)]
 pub struct Operand<'a> {
-    /// What it is.
+    /// Form of the operand.
     pub kind: OperandKind<'a>,
-    /// Its place.
+    /// Span of the operand.
     pub span: Span,
 }
 
-/// The forms that operands take.
+/// Form of an operand.
 #[derive(Clone, Debug)]
 pub enum OperandKind<'a> {
     /// A register, a symbol, a label or `_`.
@@ -364,13 +364,13 @@ pub enum OperandKind<'a> {
     Offset(&'a str, i64),
     /// `%tid.x`.
     Component(&'a str, &'a str),
-    /// An integer; wide enough for every 64-bit pattern.
+    /// An integer. 128 bits hold every signed and unsigned 64-bit value.
     Int(i128),
     /// A float, bit for bit.
     Float(Float),
     /// `!%p1`, or a negated register.
     Not(Box<Operand<'a>>),
-    /// `-%r1`, of `vmad`.
+    /// `-%r1`, used by `vmad`.
     Minus(Box<Operand<'a>>),
     /// `%r1|%p1`.
     Pair(Box<Operand<'a>>, Box<Operand<'a>>),
@@ -380,6 +380,6 @@ pub enum OperandKind<'a> {
     Handle(Vec<Operand<'a>>),
     /// `{a, b, c, d}`.
     Vector(Vec<Operand<'a>>),
-    /// `(a, b)` of a call.
+    /// `(a, b)`: arguments or results of a call.
     List(Vec<Operand<'a>>),
 }

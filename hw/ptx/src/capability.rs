@@ -1,31 +1,32 @@
-//! The compute capability that a text needs: its `.target`, and its newest instructions.
+//! The compute capability that a text needs: its `.target` and its newest instructions.
 //!
-//! The table has two sources: the target notes of each instruction (PTX ISA 9.0), and the vendor's assembler. `tests/capabilities.txt`
-//! lists the oldest target for which that assembler takes each form. Rows of features that every GPU from capability 7.0 on has are left out.
+//! The table has two sources: the target notes of each instruction (PTX ISA 9.0), and the vendor's assembler.
+//! `tests/capabilities.txt` lists the oldest target that the assembler accepts for each form. Features of every GPU from
+//! capability 7.0 are left out.
 
 use crate::ast::{Instruction, Module, Operand, OperandKind, Statement};
 use crate::diag::{Diagnostic, Span};
 
-/// A feature that some GPUs do not have.
+/// A requirement that only some GPUs meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Ten times the major number and the minor one: 90 is 9.0.
+    /// Minimum compute capability: ten times the major number plus the minor number, 90 for 9.0.
     capability: u32,
-    /// The other GPUs that have it.
+    /// Which GPUs other than `capability` run it.
     reach: Reach,
     span: Span,
-    /// Names the feature.
+    /// The feature as a finding names it.
     what: String,
 }
 
-/// The GPUs that run a target.
+/// GPUs that run code for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// All newer ones.
+    /// All newer GPUs.
     Newer,
-    /// Newer ones of the same major number: suffix `f`.
+    /// Newer GPUs of the same major number: suffix `f`.
     Family,
-    /// No other: suffix `a`.
+    /// No other GPU: suffix `a`.
     Exact,
 }
 
@@ -39,7 +40,7 @@ impl Need {
         }
     }
 
-    /// The finding that a GPU of a capability cannot run this, if it cannot.
+    /// Returns the finding for a GPU of capability `gpu`, or `None` if the GPU meets the requirement.
     fn finding(&self, gpu: u32) -> Option<Diagnostic> {
         let runs = match self.reach {
             Reach::Newer => gpu >= self.capability,
@@ -57,12 +58,12 @@ impl Need {
     }
 }
 
-/// The findings of all needs that a GPU of this capability, such as 80 for 8.0, does not meet.
+/// Returns a finding for each requirement that a GPU of capability `gpu` (80 for 8.0) does not meet.
 pub(crate) fn unmet(needs: &[Need], gpu: u32) -> Vec<Diagnostic> {
     needs.iter().filter_map(|need| need.finding(gpu)).collect()
 }
 
-/// The capability of a target's name, such as `sm_90a`, and the GPUs that it reaches. `None` for an unknown one.
+/// Returns the capability of a target name such as `sm_90a`, and the GPUs that run it. `None` for an unknown name.
 fn target(name: &str) -> Option<(u32, Reach)> {
     let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
     let (digits, reach) = match number.as_bytes().last()? {
@@ -75,13 +76,13 @@ fn target(name: &str) -> Option<(u32, Reach)> {
     has_suffix.then_some((capability, reach))
 }
 
-/// Whether a word may stand in `.target`: an architecture, or an option.
+/// True if a name is valid in `.target`: an architecture or an option.
 pub(crate) fn is_target(name: &str) -> bool {
     let options = ["texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"];
     options.contains(&name) || target(name).is_some()
 }
 
-/// What a module needs: its target, then the first instruction of each row of the table.
+/// Returns the requirements of a module: its target, then the first instruction that uses each row of the table.
 pub(crate) fn needs(module: &Module<'_>) -> Vec<Need> {
     let mut needs = Vec::new();
     for name in &module.target {
@@ -107,7 +108,7 @@ fn add(statements: &[Statement<'_>], is_found: &mut [bool], needs: &mut Vec<Need
             Statement::Block(block) => add(&block.statements, is_found, needs),
             Statement::Instruction(instruction) => {
                 let rows = (0..).zip(FEATURES).filter(|(_, feature)| feature.is_of(instruction));
-                // The newest feature of an instruction says all.
+                // The newest feature of an instruction implies its older ones.
                 if let Some((row, feature)) = rows.max_by_key(|(_, feature)| feature.capability)
                     && !std::mem::replace(&mut is_found[row as usize], true)
                 {
@@ -134,15 +135,15 @@ fn add_special(operand: &Operand<'_>, is_found: &mut [bool], needs: &mut Vec<Nee
     }
 }
 
-/// A row of the table.
+/// A row of the feature table: a pattern of instructions, and the capability that they need.
 struct Feature {
-    /// Opcodes that have it; none means any.
+    /// Opcodes with the feature; empty for any opcode.
     opcodes: &'static [&'static str],
-    /// Sets of qualifiers. One of each set is there.
+    /// Sets of qualifiers. The instruction has at least one of each set.
     words: &'static [&'static [&'static str]],
-    /// Operands that the instruction has at least.
+    /// Minimum number of operands.
     operands: usize,
-    /// A qualifier that is not there.
+    /// A qualifier that the instruction must not have.
     without: &'static str,
     capability: u32,
 }
@@ -179,7 +180,7 @@ const fn feature(
     }
 }
 
-/// Special registers that not every GPU has, by the start of their names.
+/// Special registers of newer GPUs: prefix of the name, and minimum capability.
 const SPECIAL: &[(&str, u32)] = &[
     ("%reserved_smem", 80),
     ("%clusterid", 90),
@@ -189,7 +190,7 @@ const SPECIAL: &[(&str, u32)] = &[
     ("%aggr_smem_size", 90),
 ];
 
-/// Architectures up to PTX 9.5.
+/// Known architectures, up to PTX 9.5.
 const TARGETS: [u32; 33] = [
     10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 82, 86, 87, 88, 89, 90, 100, 101,
     103, 107, 110, 120, 121,
@@ -276,7 +277,7 @@ const FEATURES: &[Feature] = &[
     feature(&["add", "min", "max"], &[&[".u16x2", ".s16x2"]], 90),
     feature(&["min", "max"], &[&[".relu"]], 90),
     feature(&["add", "sub", "mul", "ex2", "tanh", "set", "setp"], &[BF16], 90),
-    // Conversions between `.bf16` and any type but `.f32`.
+    // Conversions between `.bf16` and any type other than `.f32`.
     feature(
         &["cvt"],
         &[
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn target_newer_than_the_gpu_is_found_and_an_older_one_is_not() {
+    fn newer_target_is_reported_and_older_target_is_not() {
         let text = ".target sm_90\n.entry k() { ret; }";
         assert_eq!(
             findings(text, 80),
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn target_with_suffix_a_is_for_one_capability_and_with_f_for_its_family() {
+    fn suffix_a_matches_one_capability_and_suffix_f_matches_its_family() {
         let of = |target: &str, gpu| findings(&format!(".target {target}\n.entry k() {{ ret; }}"), gpu).is_empty();
         assert_eq!([80, 90, 100].map(|gpu| of("sm_90a", gpu)), [false, true, false]);
         assert_eq!(
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn first_instruction_of_each_newer_feature_is_found_also_in_a_block() {
+    fn first_use_of_each_newer_feature_is_reported() {
         let text = ".target sm_70\n.entry k() { .reg .b32 %r<4>;\nredux.sync.add.u32 %r1, %r2, -1;\n{ redux.sync.add.u32 %r1, %r2, -1;\n\
                     fence.acq_rel.cluster; }\nret; }";
         assert_eq!(
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_targets_are_those_of_the_isa() {
+    fn target_names_match_the_isa() {
         for known in [
             "sm_50",
             "sm_80",

@@ -1,8 +1,8 @@
-//! The tree checked, and its names resolved.
+//! Semantic checks: resolves names, and checks every instruction against its signature.
 //!
-//! Takes: a syntax tree. Promises: every finding is reported, not the first alone; and in a [`Checked`] module every name
-//! is a number, every guard a predicate, every operand's count and width agrees with its instruction. Scopes and
-//! shadowing end here. Whether the machine can run an instruction is not asked here: that is the lowering's word.
+//! All findings are reported, not only the first. In a [`Checked`] module every name is a number and every guard a predicate.
+//! The count and width of all operands match their instruction. Scopes and shadowing end here. The lowering decides later if the
+//! machine supports an instruction.
 
 mod barrier;
 mod declare;
@@ -18,91 +18,91 @@ use operand::is_special;
 use scope::{Meaning, Scopes};
 use std::collections::{HashMap, HashSet};
 
-/// A register of a function.
+/// Number of a register in its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RegId(pub u32);
 
-/// A variable or parameter of the module.
+/// Number of a variable or parameter in the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SymbolId(pub u32);
 
-/// A place in a function's code.
+/// Number of a label in its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct LabelId(pub u32);
 
-/// A module whose names are resolved.
+/// A module with all names resolved.
 pub(crate) struct Checked<'t, 'a> {
-    /// Every variable: those of the module first, then those of the functions.
+    /// All variables: first the module's, then the functions'.
     pub symbols: Vec<&'t Variable<'a>>,
-    /// Variables of the module scope, at the front of `symbols`.
+    /// Number of module-scope variables, at the front of `symbols`.
     pub n_module_symbols: usize,
-    /// Names of all functions, those without a body included.
+    /// Names of all functions, with and without a body.
     pub functions: HashSet<&'a str>,
-    /// Bodies in text order.
+    /// Function bodies in text order.
     pub bodies: Vec<Body<'t, 'a>>,
-    /// The number of each function with a body in `bodies`. Of two functions with one name the first counts.
+    /// Index in `bodies` of each function with a body. The first one counts if a name is defined twice.
     numbers: HashMap<&'a str, usize>,
 }
 
 impl<'t, 'a> Checked<'t, 'a> {
-    /// The number of a function with a body in [`Checked::bodies`].
+    /// Returns the index of a function in [`Checked::bodies`].
     pub fn number(&self, function: &str) -> Option<usize> {
         self.numbers.get(function).copied()
     }
 
-    /// The body of a function.
+    /// Returns the body of a function.
     pub fn body(&self, function: &str) -> Option<&Body<'t, 'a>> {
         Some(&self.bodies[self.number(function)?])
     }
 }
 
-/// A function's code, flat: scopes are gone.
+/// Code of a function as a flat list, without scopes.
 pub(crate) struct Body<'t, 'a> {
-    /// Its place in [`Checked::bodies`].
+    /// Index in [`Checked::bodies`].
     pub number: usize,
     pub function: &'t Function<'a>,
-    /// Its parameters, in order.
+    /// Parameters in order.
     pub params: Vec<SymbolId>,
-    /// Its own variables: shared, local, call parameters.
+    /// Variables of the function: shared, local and call parameters.
     pub symbols: Vec<SymbolId>,
-    /// The type of each register.
+    /// Type of each register.
     pub registers: Vec<Type>,
-    /// True if declarations were left out, since there are too many.
+    /// True if register declarations were dropped because there are too many.
     is_full: bool,
     pub n_labels: u32,
-    /// The targets of each `.branchtargets`.
+    /// Targets of each `.branchtargets`.
     pub tables: Vec<Vec<LabelId>>,
     pub code: Vec<Step<'t, 'a>>,
 }
 
-/// A line of a function's code.
+/// One line of a function's code.
 pub(crate) enum Step<'t, 'a> {
     Label(LabelId),
-    /// A `.param` variable of calls is declared here.
+    /// Declaration of a `.param` variable for calls.
     Param(SymbolId),
     Op(Op<'t, 'a>),
 }
 
-/// An instruction with its names resolved.
+/// An instruction with names resolved.
 pub(crate) struct Op<'t, 'a> {
     pub instruction: &'t Instruction<'a>,
-    /// The guard, and whether it is negated.
+    /// Guard register; true if negated.
     pub guard: Option<(RegId, bool)>,
     pub operands: Vec<Value<'a>>,
-    /// Registers that are computed before the instruction, for its operands only.
+    /// Sums to compute before the instruction, for its operands only.
     pub sums: Vec<Sum>,
 }
 
-/// `register+offset` in the place of a value.
+/// An operand `register+offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sum {
-    /// The new register, of the type of `base`.
+    /// A new register for the sum, with the type of `base`.
     pub result: RegId,
     pub base: RegId,
     pub offset: i64,
 }
 
-/// An operand with its names resolved.
+/// An operand with names resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Register(RegId),
@@ -110,21 +110,21 @@ pub(crate) enum Value<'a> {
     Special(&'a str, &'a str),
     Int(i128),
     Float(Float),
-    /// The address of a variable, plus bytes.
+    /// Address of a variable plus an offset in bytes.
     Symbol(SymbolId, i64),
-    /// A function's name.
+    /// Name of a function.
     Function(&'a str),
     Label(LabelId),
-    /// A call's prototype.
+    /// Prototype of a call.
     Prototype,
-    /// A table of targets: a place in [`Body::tables`].
+    /// Index of a branch table in [`Body::tables`].
     Targets(u32),
-    /// `_`: a result that nobody wants.
+    /// `_`: a discarded result.
     Sink,
     Not(Box<Value<'a>>),
-    /// `-%r1`: a negated source of `vmad`.
+    /// `-%r1`: a negated source, used by `vmad`.
     Minus(Box<Value<'a>>),
-    /// `%r1.h1`: bytes or halves of a register of a video instruction.
+    /// `%r1.h1`: bytes or halves of a register in a video instruction.
     Part(Box<Value<'a>>, &'a str),
     Pair(Box<Value<'a>>, Box<Value<'a>>),
     Address(Box<Value<'a>>, i64),
@@ -133,7 +133,7 @@ pub(crate) enum Value<'a> {
     List(Vec<Value<'a>>),
 }
 
-/// Checks a module; without findings, the result can be lowered.
+/// Checks a module. The result can be lowered if there are no findings.
 pub(crate) fn check<'t, 'a>(module: &'t Module<'a>) -> (Checked<'t, 'a>, Vec<Diagnostic>) {
     let mut checker = Checker::new(module);
     checker.module_symbols();
@@ -147,15 +147,15 @@ struct Checker<'t, 'a> {
     module: &'t Module<'a>,
     checked: Checked<'t, 'a>,
     scopes: Scopes<'a>,
-    /// Files that are named, and those already reported.
+    /// File indices that `.file` declares, plus undefined ones already reported.
     files: HashSet<u32>,
     body: Body<'t, 'a>,
-    /// Whether the instruction at hand is a video instruction.
+    /// True while the current instruction is a video instruction.
     in_video: bool,
-    /// Sums among its operands; the type of its sources if that is no integer.
+    /// Sums of the current instruction, and its source type if that is not an integer type.
     sums: Vec<Sum>,
     no_integer: Option<Type>,
-    /// Names already reported in this function.
+    /// Undefined names already reported in this function.
     reported: HashSet<&'a str>,
     findings: Vec<Diagnostic>,
 }
@@ -255,7 +255,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         self.scopes.close();
     }
 
-    /// Labels are known in all of their block, before and behind the place that they name.
+    /// Declares the labels of a block, so that the whole block can use them.
     fn labels(&mut self, block: &'t Block<'a>) {
         for statement in &block.statements {
             let (name, meaning) = match statement {
@@ -277,7 +277,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// A file that no `.file` names, once in a module.
+    /// Reports each file index without a `.file`, once per module.
     fn loc(&mut self, loc: &Loc) {
         for file in [Some(loc.at), loc.inlined_at]
             .into_iter()
@@ -317,9 +317,9 @@ impl<'t, 'a> Checker<'t, 'a> {
             .push(finding.help("give one of them another name, or a scope of its own"));
     }
 
-    /// Reports a name once in a function.
+    /// Reports an undefined name, once per function.
     fn undefined(&mut self, name: Name<'a>, what: &str) {
-        // The declaration of this register may have been left out.
+        // The missing declaration may be one that was dropped.
         if self.body.is_full || !self.reported.insert(name.text) {
             return;
         }
@@ -336,7 +336,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     }
 }
 
-/// The type that compilers give registers of this name.
+/// Returns the type that compilers usually give a register with this name.
 fn usual_type(register: &str) -> &'static str {
     match register.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "%p" => ".pred",
@@ -364,7 +364,7 @@ impl<'t, 'a> Body<'t, 'a> {
     }
 }
 
-/// What a checker works on between functions.
+/// Placeholder function of the checker between two functions.
 static EMPTY: Function<'static> = Function {
     linkage: Linkage::Internal,
     is_entry: false,

@@ -1,23 +1,22 @@
-//! Findings with a place in the text, rendered for people.
+//! Diagnostics: findings with a span of the text, and their rendering.
 //!
-//! Takes: a [`Span`] of bytes and what is to be said about it. Promises: [`Diagnostic::render`] shows file, line,
-//! column, the source line and a marker below the place, and nothing else of the text. Of a long line it shows the part around the place.
-//! [`render_all`] shows at most [`MOST_FINDINGS`], so no text makes much more output than its own length.
+//! [`Diagnostic::render`] shows the file, line, column, source line and a marker below the span. A long source line is shortened
+//! around the span. [`render_all`] shows at most [`MOST_FINDINGS`] findings, so the output stays small for every text.
 
 use std::fmt::Write;
 
 use crate::lex::first_byte;
 
-/// Findings that [`render_all`] shows.
+/// Maximum number of findings that [`render_all`] shows.
 pub const MOST_FINDINGS: usize = 100;
 
-/// Characters of a source line that are shown.
+/// Maximum number of characters shown of a source line.
 const LONGEST_LINE: usize = 160;
 
-/// Characters of [`LONGEST_LINE`] before the place.
+/// Characters shown before the span in a shortened source line.
 const BEFORE: usize = 60;
 
-/// Bytes of a message, and of these the bytes of its end.
+/// Maximum bytes of a message, and bytes kept of its end when it is shortened.
 const LONGEST_MESSAGE: usize = 300;
 const MESSAGE_END: usize = 80;
 
@@ -31,7 +30,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The range from the start of `self` to the end of `last`.
+    /// Returns the range from the start of `self` to the end of `last`.
     pub fn to(self, last: Span) -> Span {
         Span {
             start: self.start,
@@ -40,14 +39,14 @@ impl Span {
     }
 }
 
-/// What a finding means for the program.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The text is not PTX, or contradicts itself.
+    /// The text is not PTX, or it contradicts itself.
     Malformed,
     /// The text is PTX, but this machine does not run it.
     Unsupported,
-    /// The program runs; its author may want to know.
+    /// The program runs. The finding may interest the author.
     Warning,
 }
 
@@ -61,31 +60,31 @@ impl Severity {
     }
 }
 
-/// One finding.
+/// A finding: severity, span, message and help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What it means for the program.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// Where it is.
+    /// Span of the text that the finding is about.
     pub span: Span,
-    /// What is wrong: lower case, no full stop.
+    /// The problem in one line, in lower case and without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// The remedy, if there is one.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A finding that the text is malformed.
+    /// Creates a finding for malformed text.
     pub fn malformed(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Malformed, span, message)
     }
 
-    /// A finding that the machine cannot run this.
+    /// Creates a finding for PTX that this machine does not run.
     pub fn unsupported(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Unsupported, span, message)
     }
 
-    /// A finding that does not stop the program.
+    /// Creates a finding that does not stop the program.
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, span, message)
     }
@@ -99,14 +98,14 @@ impl Diagnostic {
         }
     }
 
-    /// Adds what the reader may do.
+    /// Adds a remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(shortened(help.into()));
         self
     }
 
-    /// The finding as text of a few lines, ending with a line feed.
+    /// Renders the finding as a few lines of text, with a line feed at the end.
     ///
     /// ```
     /// let text = ".version 7.0\n.target sm_80\n.entry k() { mov.u32 %r1, 0; }\n";
@@ -135,13 +134,13 @@ impl Diagnostic {
         out
     }
 
-    /// Line, counted from 1.
+    /// Returns the line number, counted from 1.
     pub fn line(&self, text: &str) -> usize {
         Place::of(self.span, text).line
     }
 }
 
-/// A message that quotes a long word shows its beginning and the end of the message.
+/// Shortens a long message in the middle, for example one that quotes a long name.
 fn shortened(message: String) -> String {
     if message.len() <= LONGEST_MESSAGE {
         return message;
@@ -151,25 +150,26 @@ fn shortened(message: String) -> String {
     format!("{}{CUT}{}", &message[..start], &message[end..])
 }
 
-/// All findings as text, one after the other: the first [`MOST_FINDINGS`], then how many are left.
+/// Renders the first [`MOST_FINDINGS`] findings as text, then the number of the others.
 ///
 /// ```
 /// use warpwave_ptx::diag::{Diagnostic, Span, render_all};
 /// let findings = vec![Diagnostic::malformed(Span::default(), "unknown opcode"); 103];
 /// let text = render_all(&findings, "k.ptx", "foo;");
 /// assert_eq!(text.matches("unknown opcode").count(), 100);
-/// assert!(text.ends_with("\nand 3 findings more\n"));
+/// assert!(text.ends_with("\nand 3 more findings\n"));
 /// ```
 pub fn render_all(findings: &[Diagnostic], file_name: &str, text: &str) -> String {
     let shown = &findings[..findings.len().min(MOST_FINDINGS)];
     let shown: Vec<_> = shown.iter().map(|finding| finding.render(file_name, text)).collect();
     let mut out = shown.join("\n");
     if findings.len() > MOST_FINDINGS {
-        let _ = write!(out, "\nand {} findings more\n", findings.len() - MOST_FINDINGS);
+        let _ = write!(out, "\nand {} more findings\n", findings.len() - MOST_FINDINGS);
     }
     out
 }
 
+/// Line, column and excerpt for one span.
 struct Place {
     line: usize,
     column: usize,
@@ -192,7 +192,7 @@ impl Place {
         Place {
             line: text[..line_start].matches('\n').count() + 1,
             column,
-            // A tab stays a tab, so that the marker lines up however wide the terminal draws it.
+            // A tab stays a tab: the marker lines up for every tab width of the terminal.
             indent: shown.before().map(|c| if c == '\t' { '\t' } else { ' ' }).collect(),
             width: text[start..end].chars().take(shown.most_behind()).count().max(1),
             source: shown.text,
@@ -200,15 +200,15 @@ impl Place {
     }
 }
 
-/// The part of a source line that is shown.
+/// The visible part of a source line.
 struct Shown {
     text: String,
-    /// Characters of it before the place.
+    /// Number of characters before the span.
     before: usize,
 }
 
 impl Shown {
-    /// The part around character `at`; all of a line that is short enough.
+    /// Returns the part around character `at`, or the whole line if it is short.
     fn of(source: &str, at: usize) -> Self {
         let n = source.chars().count();
         if n <= LONGEST_LINE {
@@ -229,18 +229,18 @@ impl Shown {
         }
     }
 
-    /// The characters before the place. A place may lie behind the line's last visible character.
+    /// Returns the characters before the span. The span can start after the last character of the line.
     fn before(&self) -> impl Iterator<Item = char> {
         self.text.chars().chain(std::iter::repeat(' ')).take(self.before)
     }
 
-    /// Characters from the place on, at most as many as are shown.
+    /// Returns the number of visible characters from the start of the span.
     fn most_behind(&self) -> usize {
         self.text.chars().count().saturating_sub(self.before)
     }
 }
 
-/// Stands where a part of a line is left out.
+/// Mark for an omitted part of a line or message.
 const CUT: &str = "…";
 
 fn floor_char(text: &str, at: usize) -> usize {
@@ -251,20 +251,20 @@ fn floor_char(text: &str, at: usize) -> usize {
     at
 }
 
-/// Where each line of a text begins, to turn many byte offsets into line numbers quickly.
+/// Byte offsets of all line starts, for a fast conversion of offsets to line numbers.
 pub struct Lines {
     starts: Vec<u32>,
 }
 
 impl Lines {
-    /// Indexes `text`.
+    /// Indexes the lines of `text`.
     pub fn new(text: &str) -> Self {
         let feeds = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
         let starts = std::iter::once(0).chain(feeds.map(|(at, _)| at as u32 + 1)).collect();
         Lines { starts }
     }
 
-    /// The line of a byte offset, counted from 1.
+    /// Returns the line number of byte offset `at`, counted from 1.
     pub fn line(&self, at: u32) -> u32 {
         self.starts.partition_point(|&start| start <= at) as u32
     }

@@ -1,28 +1,28 @@
-//! What the directives and declarations of a module must be, beyond their syntax: versions, targets, alignments, sizes.
+//! Directives and declarations: limits beyond the syntax, for versions, targets, alignments and sizes.
 //!
-//! The checker (`check`) bounds the size of each variable.
-//! Sources: PTX ISA 9.0, "PTX Module Directives" and "Kernel Function Parameters"; limits as the vendor's assembler applies them.
+//! The size limit of a single variable is in `check`.
+//! Sources: PTX ISA 9.0, "PTX Module Directives" and "Kernel Function Parameters"; limits as in the vendor's assembler.
 
 use crate::ast::{Function, Linkage, Module, Space, Statement, Type, Variable};
 use crate::capability::is_target;
 use crate::diag::{Diagnostic, Span};
 
-/// The newest minor number of each major version, from 1 on.
+/// Newest minor number of each major version, from major version 1.
 const NEWEST_MINOR: [u32; 9] = [5, 3, 2, 3, 1, 5, 8, 8, 5];
 
-/// Bytes of all parameters of a kernel, before PTX 8.1 and from then on.
+/// Maximum bytes of a kernel's parameters: before PTX 8.1, and since.
 const PARAM_BYTES: [u64; 2] = [4352, 32_764];
 
-/// Bytes of a call's parameter. Each word of it is a register.
+/// Maximum bytes of a call parameter. Each of its words needs a register.
 const CALL_PARAM_BYTES: u64 = 1 << 16;
 
-/// Bytes of all global variables of a module. The host holds them while it loads the module.
+/// Maximum bytes of a module's global variables. The host holds them while it loads the module.
 const GLOBAL_BYTES: u64 = 1 << 31;
 
-/// The largest alignment. No space of the machine is aligned to more.
+/// Maximum alignment in bytes. No state space of the machine has a larger one.
 const MOST_ALIGN: u64 = 1 << 16;
 
-/// Every directive and declaration of a module that no machine could follow.
+/// Returns a finding for each wrong directive or declaration of a module.
 pub(crate) fn check(module: &Module<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     check_version(module, &mut findings);
@@ -38,7 +38,7 @@ pub(crate) fn check(module: &Module<'_>) -> Vec<Diagnostic> {
     findings
 }
 
-/// The variable with which the global variables become too large together.
+/// Reports the first variable that brings the global variables above [`GLOBAL_BYTES`].
 fn check_globals(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     let mut bytes = 0u64;
     let mut globals = module
@@ -50,7 +50,7 @@ fn check_globals(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
         bytes > GLOBAL_BYTES
     });
     if let Some(variable) = last {
-        let message = "the module's global variables have more than 2 GiB";
+        let message = "the module's global variables are larger than 2 GiB";
         let finding = Diagnostic::unsupported(variable.name.span, message);
         findings.push(finding.help("pass buffers to the kernel instead"));
     }
@@ -77,12 +77,12 @@ fn check_target(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     } else if module.target_span.start < module.version_span.start {
         findings.push(Diagnostic::malformed(
             module.target_span,
-            "`.version` comes before `.target`",
+            "`.version` must come before `.target`",
         ));
     }
     for name in module.target.iter().filter(|name| !is_target(name)) {
         let message = format!("unknown target `{name}`");
-        findings.push(Diagnostic::malformed(module.target_span, message).help("write `sm_80` or the like"));
+        findings.push(Diagnostic::malformed(module.target_span, message).help("write a target such as `sm_80`"));
     }
 }
 
@@ -120,7 +120,7 @@ fn check_statements(statements: &[Statement<'_>], findings: &mut Vec<Diagnostic>
 fn check_call_param(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     if variable.space == Space::Param && variable.bytes() > CALL_PARAM_BYTES {
         let message = format!(
-            "`{}` has more than {CALL_PARAM_BYTES} bytes, the most of a call's parameter",
+            "`{}` has more than {CALL_PARAM_BYTES} bytes, the limit of a call parameter",
             variable.name.text
         );
         findings.push(Diagnostic::unsupported(variable.name.span, message).help("pass a pointer instead"));
@@ -136,18 +136,18 @@ fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &
     let most = PARAM_BYTES[usize::from(is_new)];
     if bytes > most {
         let message = format!(
-            "kernel `{}` has {bytes} bytes of parameters, more than {most}",
+            "kernel `{}` has {bytes} bytes of parameters; the limit is {most}",
             function.name.text
         );
         let finding = Diagnostic::malformed(function.name.span, message);
         findings.push(match is_new {
             true => finding.help("pass a pointer instead"),
-            false => finding.help(format!("from `.version 8.1` on a kernel has up to {}", PARAM_BYTES[1])),
+            false => finding.help(format!("`.version 8.1` and newer allow {} bytes", PARAM_BYTES[1])),
         });
     }
 }
 
-/// Only what is defined elsewhere may leave its first size open, as dynamic shared memory does.
+/// Reports a missing or zero size. Only an `.extern` variable may omit its first size, as dynamic shared memory does.
 fn check_size(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     let name = variable.name;
     let is_open = variable.dims.contains(&None) && variable.linkage != Linkage::Extern;
@@ -156,7 +156,7 @@ fn check_size(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     if is_open && variable.space == Space::Shared {
         findings.push(finding("has no size").help("write `.extern .shared` for dynamic shared memory, or a size"));
     } else if is_open {
-        findings.push(finding("has no size").help("write one, or initial values in braces"));
+        findings.push(finding("has no size").help("write a size, or initial values in braces"));
     } else if is_empty || variable.dims.iter().skip(1).any(Option::is_none) {
         findings.push(finding("has no elements").help("write a size of 1 or more"));
     }
@@ -165,11 +165,11 @@ fn check_size(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
 fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     let name = variable.name;
     if variable.vector * variable.ty.bits() > 128 {
-        let message = format!("a vector of more than 128 bits: `{}`", name.text);
+        let message = format!("vector `{}` is wider than 128 bits", name.text);
         findings.push(Diagnostic::malformed(name.span, message).help("use `.v2`, or an array"));
     }
     if variable.ty == Type::Pred {
-        let message = format!("`{}` is a predicate, which only a register holds", name.text);
+        let message = format!("`{}` is a predicate, and only a register can hold one", name.text);
         findings.push(Diagnostic::malformed(name.span, message).help("use `.b8`, or `.reg .pred`"));
     }
     if variable.alignment() > MOST_ALIGN {
@@ -180,7 +180,7 @@ fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
 
 #[cfg(test)]
 mod tests {
-    /// The messages of all findings.
+    /// Compiles `text` and returns the messages of all findings.
     fn findings(text: &str) -> Vec<String> {
         let found = crate::compile(text).err().unwrap_or_default();
         found.into_iter().map(|finding| finding.message).collect()
@@ -207,13 +207,13 @@ mod tests {
         );
         assert_eq!(
             findings(".target sm_80\n.version 7.8\n"),
-            ["`.version` comes before `.target`"]
+            ["`.version` must come before `.target`"]
         );
     }
 
     #[test]
     fn version_that_does_not_exist_is_refused() {
-        // The last version of each major number, and the next, as the vendor's assembler (13.5) takes and refuses them.
+        // The last version of each major number and the one after it, as in the vendor's assembler 13.5.
         for version in [
             "0.1", "1.6", "2.4", "3.3", "4.4", "5.2", "6.6", "7.9", "8.9", "9.6", "10.0", "99.9",
         ] {
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_a_kernel_have_the_bytes_that_the_version_allows() {
+    fn kernel_parameters_are_limited_by_ptx_version() {
         let of = |version, bytes: u64| findings(&entry(version, &format!(".param .align 4 .b8 x[{bytes}]"))).len();
         assert_eq!([of("8.0", 4352), of("8.0", 4353)], [0, 1]);
         assert_eq!(
             [of("8.1", 32_764), of("8.1", 32_765), of("8.1", 2_147_483_648)],
             [0, 1, 1]
         );
-        // Two parameters count together, with the gap before the second.
+        // The sizes of two parameters are added, with the alignment gap between them.
         assert_eq!(findings(&entry("7.0", ".param .b8 a[4345], .param .u64 b")).len(), 1);
         assert_eq!(findings(&entry("7.0", ".param .b8 a[4344], .param .u64 b")).len(), 0);
     }

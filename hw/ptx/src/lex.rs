@@ -1,38 +1,37 @@
-//! PTX text cut into tokens.
+//! Text to tokens.
 //!
-//! Takes: the whole text. Promises: every byte outside comments and blanks belongs to one token, or a finding says why
-//! not; the last token is [`Kind::End`]. An opcode is not one token: `ld.global.f32` is a word and two dotted words, so
-//! that qualifiers may come in any order.
+//! Every byte outside comments and blanks belongs to one token or to a finding. The last token is [`Kind::End`]. An opcode is
+//! several tokens: `ld.global.f32` is one word and two dotted words. So qualifiers can come in any order.
 
 use crate::diag::{Diagnostic, Span};
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `add`, `%r1`, `$L__BB0_1`, `_`.
     Word,
-    /// `.global`, `.shared::cta`, `.2d`: a dot and what follows it.
+    /// `.global`, `.shared::cta`, `.2d`: a dot and its word.
     Dotted,
     /// `12`, `0x1F`, `0b101`, `017`, each with an optional `U`.
     Int,
     /// `0f3F800000`, `0d3FF0000000000000`, `1.5e3`.
     Float,
-    /// `"nounroll"`.
+    /// A string: `"nounroll"`.
     Text,
-    /// One of `, ; : [ ] { } ( ) < > = | @ ! + - * / ~ &` and the like.
+    /// One punctuation character, such as `,`, `;`, `[` or `@`.
     Punct(u8),
     /// The end of the text.
     End,
 }
 
-/// A token and its place.
+/// A token and its span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub kind: Kind,
     pub span: Span,
 }
 
-/// The tokens of `text`; bytes that start no token become findings.
+/// Splits `text` into tokens. A byte that starts no token becomes a finding.
 pub(crate) fn lex(text: &str, findings: &mut Vec<Diagnostic>) -> Vec<Token> {
     let mut tokens = Vec::with_capacity(text.len() / 4);
     let mut lexer = Lexer {
@@ -54,7 +53,7 @@ pub(crate) fn lex(text: &str, findings: &mut Vec<Diagnostic>) -> Vec<Token> {
     }
 }
 
-/// Where a text begins: behind a UTF-8 byte-order mark, which some editors write.
+/// Returns the offset of the first byte after a UTF-8 byte-order mark.
 pub(crate) fn first_byte(text: &str) -> usize {
     text.len() - text.trim_start_matches('\u{feff}').len()
 }
@@ -103,7 +102,7 @@ impl Lexer<'_, '_> {
                 let opening = self.span(start);
                 self.at = self.bytes.len();
                 self.findings
-                    .push(Diagnostic::malformed(opening, "comment without an end").help("close it with `*/`"));
+                    .push(Diagnostic::malformed(opening, "unterminated comment").help("close it with `*/`"));
             }
         }
     }
@@ -139,7 +138,7 @@ impl Lexer<'_, '_> {
         }
     }
 
-    /// A single colon after a dotted word is punctuation; only `::` belongs to the word.
+    /// Gives back a single trailing colon of a dotted word. Only `::` belongs to the word.
     fn give_back_label_colon(&mut self) {
         if self.bytes[self.at - 1] == b':' {
             self.at -= 1;
@@ -173,7 +172,7 @@ impl Lexer<'_, '_> {
         }
         let span = self.span(start);
         self.findings
-            .push(Diagnostic::malformed(span, "string without an end").help("close it with `\"` on the same line"));
+            .push(Diagnostic::malformed(span, "unterminated string").help("close it with `\"` on the same line"));
         None
     }
 

@@ -1,13 +1,46 @@
-//! PTX text to programs that the machine runs.
+//! The PTX front end: reads PTX text, checks it, and lowers each kernel to a [`Program`] of machine instructions.
 //!
 //! ```text
-//! text ── lex ── parse ── check ──> names resolved ── lower ──> one Program an entry
+//! text ──> lex ──> parse ──> check ──> lower ──> one Program per kernel
+//!           │        │         │         │
+//!           └────────┴─────────┴─────────┴──> diagnostics, each with its span of the text
 //! ```
 //!
-//! [`parse`] reads any PTX; [`compile`] makes programs of it. Unsupported and malformed are different words: malformed
-//! text is not PTX, unsupported text is PTX that this machine does not run. Both are found when a text is loaded, all at
-//! once, each with its place ([`Diagnostic`]). An entry that is unsupported does not keep the others from running.
-//! No simulated time and no I/O in here.
+//! [`parse()`] accepts every PTX text. [`compile`] makes programs from it. Malformed text is not PTX. Unsupported text is PTX
+//! that this machine does not run. All findings of a text are reported at once, as [`Diagnostic`]s. An unsupported kernel has no
+//! program; the other kernels still run. The crate has no simulated time and does no I/O.
+//!
+//! Modules in reading order:
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`diag`] | diagnostics with spans, and their rendering as text |
+//! | [`ast`] | the syntax tree, with nothing resolved |
+//! | `lex` | text to tokens |
+//! | `parse` | tokens to the syntax tree |
+//! | `check` | names, operand types and modifiers |
+//! | `directives` | versions, targets, alignments and sizes |
+//! | `capability` | minimum compute capability of each instruction |
+//! | `lower` | instruction selection, optimisation and register allocation |
+//! | [`mod@print`] | layout of the `printf` buffer |
+//! | `places` | `.file` and `.loc` as a source map |
+//! | `share` | parallel map over the kernels of a module |
+//!
+//! ```
+//! let text = "
+//!     .version 7.8
+//!     .target sm_80
+//!     .entry answer(.param .u64 out) {
+//!         .reg .b64 %rd1;
+//!         ld.param.u64 %rd1, [out];
+//!         st.global.u32 [%rd1], 42;
+//!         ret;
+//!     }";
+//! let module = warpwave_ptx::compile(text).unwrap();
+//! let program = module.entry("answer").unwrap().program.as_ref().unwrap();
+//! assert_eq!(program.requirements().params[0].bytes, 8);
+//! assert_eq!(program.code().last().unwrap().to_string(), "EXIT");
+//! ```
 
 pub mod diag;
 
@@ -43,49 +76,49 @@ use std::time::Instant;
 use tracing::{Level, enabled, info};
 use warpwave_isa::program::Program;
 
-/// A module ready to be loaded.
+/// A compiled module, ready to load.
 #[derive(Clone, Debug)]
 pub struct Module {
     /// Kernels in text order.
     pub entries: Vec<Entry>,
-    /// The image of constant bank [`CONST_BANK`]: the module's `.const` variables.
+    /// Initial bytes of constant bank [`CONST_BANK`], with the module's `.const` variables.
     pub constant: Vec<u8>,
-    /// Where each of them is.
+    /// Offsets of the `.const` variables in `constant`.
     pub constants: Vec<Constant>,
-    /// Addresses of global variables in `constant`, which the host writes.
+    /// Addresses of global variables in `constant`. The host writes them when it loads the module.
     pub constant_relocations: Vec<Relocation>,
-    /// The module's `.global` variables. The host places them, and writes the address of number `n`, 8 bytes, little-endian,
-    /// to byte `8 * n` of constant bank [`ADDRESS_BANK`].
+    /// The module's `.global` variables. The host allocates them. It writes the address of variable `n`, 8 bytes little-endian, to
+    /// byte `8 * n` of constant bank [`ADDRESS_BANK`].
     pub globals: Vec<Global>,
-    /// What the author may want to know.
+    /// Findings that do not stop the program.
     pub warnings: Vec<Diagnostic>,
-    /// Initial values that are unsupported. An entry that can reach such a variable has the finding too, and no program.
+    /// Unsupported initial values. A kernel that can reach such a variable has the same finding and no program.
     pub unsupported_data: Vec<Diagnostic>,
-    /// What not every GPU has.
+    /// Minimum compute capabilities of the text's instructions and target.
     needs: Vec<capability::Need>,
 }
 
 /// A kernel of a module.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
-    /// Its program, or every instruction of it that cannot run.
+    /// The kernel's program, or a finding for each unsupported instruction.
     pub program: Result<Program, Vec<Diagnostic>>,
 }
 
 impl Module {
-    /// The entry of a name.
+    /// Returns the kernel named `name`.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Why a GPU of a compute capability, such as 80 for 8.0, cannot run this text: its `.target` and its instructions.
+    /// Returns what in this text needs a newer GPU than compute capability `capability` (80 for 8.0).
     pub fn too_new_for(&self, capability: u32) -> Vec<Diagnostic> {
         capability::unmet(&self.needs, capability)
     }
 
-    /// Everything that is unsupported: what keeps entries from running, then data that no entry reaches.
+    /// Iterates over all unsupported findings: of the kernels first, then of data that no kernel reaches.
     pub fn unsupported(&self) -> impl Iterator<Item = &Diagnostic> {
         let of_entries = || {
             let faults = self.entries.iter().filter_map(|entry| entry.program.as_ref().err());
@@ -96,11 +129,11 @@ impl Module {
     }
 }
 
-/// Reads a PTX text of any kind, whatever its instructions.
+/// Parses and checks a PTX text. Every opcode is accepted.
 ///
 /// # Errors
 ///
-/// Every place where the text is not PTX, in text order.
+/// Returns every malformed part of the text, in text order.
 ///
 /// ```
 /// let module = warpwave_ptx::parse(".version 7.8\n.target sm_80\n.entry k(.param .u64 p) { ret; }").unwrap();
@@ -110,7 +143,7 @@ impl Module {
 pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
     let reading = parse::parse(text);
     let mut findings = reading.findings;
-    // Names would seem undefined whose declaration could not be read.
+    // After a lost declaration, its names would be reported as undefined.
     if !reading.lost_declarations {
         findings.extend(check::check(&reading.module).1);
     }
@@ -122,12 +155,12 @@ pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
     }
 }
 
-/// Makes programs of a PTX text.
+/// Compiles each kernel of a PTX text to a program.
 ///
 /// # Errors
 ///
-/// Every place where the text is not PTX, in text order. Unsupported instructions are not errors here: each entry has its
-/// own ([`Entry::program`]).
+/// Returns every malformed part of the text, in text order. Unsupported instructions are not errors here: see
+/// [`Entry::program`].
 ///
 /// ```
 /// let text = ".version 7.8\n.target sm_80\n.entry k(.param .u64 p) { ret; }";
@@ -140,12 +173,14 @@ pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
     compile_as(text, false)
 }
 
-/// As [`compile`], but every `bar.warp.sync` stays, also where lanes are together anyway: for who wants to know what orders
-/// memory. Such a program computes the same, in a few instructions more.
+/// Compiles a PTX text as [`compile`] does, and keeps every `bar.warp.sync`.
+///
+/// [`compile`] removes a `bar.warp.sync` where all lanes are together. A race detector needs them all, because they order memory
+/// accesses. Results are the same.
 ///
 /// # Errors
 ///
-/// As [`compile`].
+/// Returns the same errors as [`compile`].
 pub fn compile_with_syncs(text: &str) -> Result<Module, Vec<Diagnostic>> {
     compile_as(text, true)
 }
@@ -193,11 +228,13 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
     })
 }
 
-/// The code of an entry behind each pass of the lowering, as text, with the pass's name: to see how it comes about.
+/// Returns the code of kernel `entry` as text after each lowering pass, with the name of the pass.
+///
+/// The list is empty if the module has no such kernel.
 ///
 /// # Errors
 ///
-/// As [`compile`]; or the entry's unsupported instructions; nothing where there is no such entry.
+/// Returns the errors of [`compile`], or the kernel's unsupported instructions.
 pub fn stages(text: &str, entry: &str) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let module = parse(text)?;
     let (checked, _) = check::check(&module);

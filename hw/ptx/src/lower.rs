@@ -1,7 +1,7 @@
-//! Checked PTX to programs, pass by pass.
+//! The lowering: checked PTX to a machine program, pass by pass.
 //!
-//! [`PASSES`] is the list; each pass is one file that says what it takes and promises. `layout` places variables before,
-//! `registers` and `flags` give physical registers behind them, and `emit` writes the [`Program`].
+//! [`PASSES`] lists the passes in order; each pass is one file. `layout` gives variables their locations before the passes.
+//! `flags` and `registers` allocate physical registers after them, and `emit` writes the [`Program`].
 
 mod arg;
 
@@ -64,10 +64,10 @@ use std::time::Instant;
 use tracing::{Level, debug, debug_span, enabled};
 use warpwave_isa::program::Program;
 
-/// A step of the lowering, and its name.
+/// Name and function of a pass.
 type Pass = (&'static str, fn(&mut Code));
 
-/// What happens to the selected rows, in order.
+/// The passes over selected code, in order.
 const PASSES: &[Pass] = &[
     ("fold", fold::run),
     ("addresses", addresses::run),
@@ -84,10 +84,10 @@ const PASSES: &[Pass] = &[
     ("schedule", schedule::run),
 ];
 
-/// Sees the code behind each pass.
+/// Callback that sees the code after each pass.
 type Look<'l> = &'l mut dyn FnMut(&'static str, &Code);
 
-/// Logs the host time of each pass of a kernel. Reads the host's clock only if something logs it.
+/// Log of the host time of each pass of a kernel. Reads the host clock only if the log is enabled.
 struct Stopwatch<'k> {
     kernel: &'k str,
     begin: Option<Instant>,
@@ -101,7 +101,7 @@ impl<'k> Stopwatch<'k> {
         }
     }
 
-    /// Logs the pass that ends now.
+    /// Logs the pass that just ended.
     fn lap(&mut self, pass: &str) {
         if let Some(begin) = &mut self.begin {
             let now = Instant::now();
@@ -112,7 +112,7 @@ impl<'k> Stopwatch<'k> {
     }
 }
 
-/// A kernel's program, or every reason why it cannot run.
+/// Compiles a kernel to a program, or returns every reason why it cannot run.
 pub(crate) fn lower<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,
@@ -140,7 +140,7 @@ pub(crate) fn lower<'t, 'a>(
     Ok(program)
 }
 
-/// The code behind selection and behind each pass, with the name of the pass; last the program.
+/// Returns the code as text after selection and after each pass, and the program last.
 pub(crate) fn stages<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,
@@ -157,7 +157,7 @@ pub(crate) fn stages<'t, 'a>(
     Ok(stages)
 }
 
-/// Selected code through every pass, with physical registers, as a program.
+/// Runs all passes on selected code, allocates registers, and emits the program.
 fn finish(
     code: &mut Code,
     body: &Body<'_, '_>,
@@ -182,8 +182,8 @@ fn finish(
 fn too_few_registers(body: &Body<'_, '_>, wanted: usize, allowed: usize) -> Diagnostic {
     let name = body.function.name;
     let message = format!(
-        "`{}` needs {wanted} registers a thread and may have {allowed}",
+        "`{}` needs {wanted} registers per thread; the limit is {allowed}",
         name.text
     );
-    Diagnostic::unsupported(name.span, message).help("allow more: `.maxnreg`, `.maxntid`, `.minnctapersm`")
+    Diagnostic::unsupported(name.span, message).help("relax `.maxnreg`, `.maxntid` or `.minnctapersm`")
 }

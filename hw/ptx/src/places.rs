@@ -1,10 +1,10 @@
-//! `.file` and `.loc` as a [`SourceMap`]: each holds for the instructions below it, up to the next one or the function's end.
+//! Line table: `.file` and `.loc` as a [`SourceMap`]. A `.loc` applies up to the next one, or to the end of the function.
 
 use crate::ast::{Block, Module, Statement};
 use crate::diag::Lines;
 use warpwave_isa::source::SourceMap;
 
-/// The map of a module.
+/// Builds the source map of a module.
 pub(crate) fn map(module: &Module<'_>, lines: &Lines) -> SourceMap {
     let files = module.files.iter().map(|&(index, name)| (index, name.to_owned()));
     let mut map = SourceMap::new(files);

@@ -1,33 +1,42 @@
-//! What `vprintf` leaves for the host: records in a buffer of device memory, one for each thread's call.
+//! The `printf` buffer: one record in device memory for each `vprintf` call of a thread.
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0-3 | bytes that calls asked for, from [`FIRST`] on; more than there are where the buffer overflowed |
-//! | [`FIRST`] on | records, one behind the other |
+//! | 0-3 | bytes requested by all calls, plus [`FIRST`]; more than [`BYTES`] after an overflow |
+//! | from [`FIRST`] | records without gaps |
 //!
-//! A record is a multiple of 16 bytes: its size, the thread's linear index in its block, the address of the format (8 bytes), the block
-//! in x, y, z, a zero, all of 4 bytes but the address; then the arguments as the caller laid them out. A call for which there is
-//! no room leaves no record and returns -1.
+//! A record has these fields, and its size is a multiple of 16 bytes:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0-3 | size of the record |
+//! | 4-7 | linear index of the thread in its block |
+//! | 8-15 | address of the format string |
+//! | 16-27 | block index in x, y and z |
+//! | 28-31 | zero |
+//! | from [`HEADER`] | arguments in the caller's layout |
+//!
+//! A call that finds no room writes no record and returns -1.
 
-/// The name of the buffer among [`crate::Module::globals`].
+/// Name of the buffer in [`crate::Module::globals`].
 pub const BUFFER: &str = "printf buffer";
-/// Bytes of the buffer, as many as CUDA gives by default.
+/// Size of the buffer in bytes: CUDA's default.
 pub const BYTES: u32 = 1 << 20;
-/// The place of the first record.
+/// Offset of the first record in bytes.
 pub const FIRST: u32 = 16;
 /// Bytes of a record before its arguments.
 pub const HEADER: u32 = 32;
 
-/// What a conversion of a format takes.
+/// Size class of a format argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Argument {
-    /// A word: an integer of 32 bits, or a width or precision.
+    /// 4 bytes: an integer of 32 bits, a width or a precision.
     Word,
-    /// Eight bytes, which lie at a multiple of eight: a wider integer, an address, a number with a point.
+    /// 8 bytes, aligned to 8: a wider integer, an address or a floating-point number.
     Wide,
 }
 
-/// The arguments of a format, in order.
+/// Returns the arguments that a format string consumes, in order.
 ///
 /// ```
 /// use warpwave_ptx::print::{Argument::*, arguments};
@@ -58,7 +67,7 @@ pub fn arguments(format: &[u8]) -> Vec<Argument> {
     found
 }
 
-/// Bytes that arguments take, one behind the other with their alignment.
+/// Returns the bytes of the arguments, with alignment gaps.
 pub fn bytes(arguments: &[Argument]) -> u32 {
     arguments.iter().fold(0, |end, argument| match argument {
         Argument::Word => end + 4,

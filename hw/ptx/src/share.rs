@@ -1,15 +1,15 @@
-//! Independent work shared among processors: kernels of a large text are lowered side by side.
+//! Parallel map: lowers the kernels of a large text on several host threads.
 //!
-//! Promises: results in the order of the items, the same for any number of processors.
+//! Results keep the order of the items, for any number of threads.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Items for which a further thread is worth its start.
+/// Minimum number of items per host thread. Starting a thread for fewer costs more than it saves.
 const LEAST: usize = 16;
 
-/// Makes something of each item.
+/// Applies `make` to each item and returns the results in item order.
 pub(crate) fn each<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let n_processors = thread::available_parallelism().map_or(1, NonZero::get);
     let n_threads = (items.len() / LEAST).clamp(1, n_processors);
@@ -34,7 +34,7 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync)
 #[cfg(test)]
 mod tests {
     #[test]
-    fn results_of_many_items_come_in_the_order_of_the_items() {
+    fn results_keep_item_order() {
         let items: Vec<u32> = (0..1000).collect();
         let expected: Vec<u32> = (0..1000).map(|n| n * n).collect();
         assert_eq!(super::each(&items, |n| n * n), expected);

@@ -1,8 +1,8 @@
-//! What one PTX instruction costs in instructions of the machine, slow paths included, against the vendor's assembler.
+//! Cost of a PTX instruction in machine instructions, slow paths included, against the vendor's assembler.
 //!
-//! The counts are those of ptxas 13.5 for sm_80: the machine code of a kernel with the instruction less that of one without.
+//! The vendor's counts are from ptxas 13.5 for sm_80: kernel code with the instruction minus the code without it.
 
-/// An instruction, and what the vendor's assembler makes of it.
+/// Instructions and the vendor's counts.
 const VENDOR: [(&str, usize); 24] = [
     ("div.rn.f32 %f3, %f1, %f2;", 112),
     ("rcp.rn.f32 %f3, %f1;", 65),
@@ -30,7 +30,7 @@ const VENDOR: [(&str, usize); 24] = [
     ("add.s32 %r3, %r1, %r2;", 1),
 ];
 
-/// Instructions of a kernel that loads two values of each kind and stores a third.
+/// Counts the instructions of a kernel that loads two values of each kind and stores a third.
 fn count(instruction: &str, kind: char, stored: u32) -> usize {
     let ty = match kind {
         'f' => "f32",
@@ -50,11 +50,11 @@ fn count(instruction: &str, kind: char, stored: u32) -> usize {
 }
 
 #[test]
-fn slow_operations_cost_about_what_the_vendors_assembler_spends() {
+fn slow_operations_cost_about_as_much_as_with_the_vendors_assembler() {
     let mut far = Vec::new();
     for (instruction, vendor) in VENDOR {
         let kind = instruction.split('%').nth(1).unwrap().chars().next().unwrap();
-        // Without it, a source is stored in its place, the second one where it has two.
+        // The kernel without the instruction stores a source instead: the last one.
         let last = if instruction.matches('%').count() > 2 { 2 } else { 1 };
         let ours = count(instruction, kind, 3) - count("", kind, last);
         println!("{instruction:34} {ours:4} {vendor:4}");
@@ -62,5 +62,5 @@ fn slow_operations_cost_about_what_the_vendors_assembler_spends() {
             far.push(instruction);
         }
     }
-    assert!(far.is_empty(), "more than a third and one off: {far:?}");
+    assert!(far.is_empty(), "more than a third plus one off: {far:?}");
 }

@@ -1,9 +1,9 @@
-//! `forms.txt`: the forms of PTX instructions that are run, and those that are refused by name when a module is loaded.
-//! `malformed.txt`: forms that PTX does not have. `capabilities.txt`: forms that not every GPU has.
+//! Lists of PTX forms: supported and refused ones (`forms.txt`), malformed ones (`malformed.txt`), and forms for newer GPUs
+//! (`capabilities.txt`).
 
 use std::collections::{HashMap, HashSet};
 
-/// Every form that a line stands for.
+/// Returns every form that a line stands for.
 fn alternatives(line: &str) -> Vec<String> {
     let Some((before, rest)) = line.split_once('<') else {
         return vec![line.to_owned()];
@@ -24,7 +24,7 @@ fn module(form: &str) -> String {
     )
 }
 
-/// The first finding in a kernel of one form, if there is any.
+/// Returns the first finding of a kernel with one form.
 fn finding(form: &str) -> Option<String> {
     let text = module(form);
     let shown = |findings: &[warpwave_ptx::Diagnostic]| findings[0].render("form", &text);
@@ -34,20 +34,20 @@ fn finding(form: &str) -> Option<String> {
     }
 }
 
-/// The forms that are run, and those that are refused.
+/// Returns the supported forms, and the refused ones.
 fn forms() -> [Vec<String>; 2] {
     let (run, refused) = include_str!("forms.txt").split_once("==== refused").expect("two parts");
     [run, refused].map(listed)
 }
 
-/// Every form of a list.
+/// Returns every form of a list.
 fn listed(list: &str) -> Vec<String> {
     let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.flat_map(alternatives).collect()
 }
 
 #[test]
-fn forms_that_ptx_lacks_are_malformed() {
+fn forms_outside_ptx_are_malformed() {
     let forms = listed(include_str!("malformed.txt"));
     assert!(forms.len() > 300, "{}", forms.len());
     let taken: Vec<String> = forms
@@ -61,7 +61,7 @@ fn forms_that_ptx_lacks_are_malformed() {
 }
 
 #[test]
-fn forms_are_run_or_refused_by_name_as_the_list_says() {
+fn listed_forms_run_or_are_refused_by_name() {
     let [run, refused] = forms();
     println!("{} forms are run, {} refused", run.len(), refused.len());
     assert!(run.len() > 1800, "{}", run.len());
@@ -77,7 +77,7 @@ fn forms_are_run_or_refused_by_name_as_the_list_says() {
     }
 }
 
-/// Whether a GPU of a compute capability may run a form, as the front end says. The text's target is older than all of them.
+/// Returns whether a GPU of a compute capability may run a form. The text's target is older than all listed capabilities.
 fn may_run(form: &str, capability: u32) -> bool {
     let text = module(form).replace("sm_90a", "sm_50");
     let module = warpwave_ptx::compile(&text).unwrap_or_else(|found| panic!("{form}: {}", found[0].message));
@@ -85,7 +85,7 @@ fn may_run(form: &str, capability: u32) -> bool {
 }
 
 #[test]
-fn form_newer_than_a_gpu_is_refused_there_and_runs_from_its_capability_on() {
+fn form_runs_from_its_compute_capability_on() {
     const CAPABILITIES: [u32; 9] = [70, 72, 75, 80, 86, 89, 90, 100, 120];
     let sections = include_str!("capabilities.txt").split("== ").skip(1);
     let mut needed: HashMap<String, u32> = HashMap::new();
@@ -115,7 +115,7 @@ fn form_newer_than_a_gpu_is_refused_there_and_runs_from_its_capability_on() {
 }
 
 #[test]
-fn words_that_no_instruction_has_are_never_passed_over() {
+fn unknown_qualifier_is_reported_for_every_form() {
     let [run, _] = forms();
     let passed: Vec<String> = run
         .iter()
@@ -129,7 +129,7 @@ fn words_that_no_instruction_has_are_never_passed_over() {
     assert!(passed.is_empty(), "{}", passed.join("\n"));
 }
 
-/// Operands of an instruction; commas in brackets and braces part nothing.
+/// Splits operands at commas outside brackets and braces.
 fn operands(text: &str) -> Vec<String> {
     let mut depth = 0;
     let at_top = |letter: char| {
@@ -139,9 +139,9 @@ fn operands(text: &str) -> Vec<String> {
     text.split(at_top).map(|operand| operand.trim().to_owned()).collect()
 }
 
-/// Qualifiers taken from other instructions, left out or added; operands of other kinds, left out or added.
+/// Changes qualifiers and operands at random: exchanged, left out or added.
 #[test]
-fn forms_changed_at_random_are_run_or_refused_and_never_end_the_compiler() {
+fn randomly_changed_forms_never_panic() {
     const OTHERS: [&str; 28] = [
         "%r1",
         "%d1",

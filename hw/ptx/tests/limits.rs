@@ -1,16 +1,16 @@
-//! Texts that ask for much of the host: each is refused in words, or compiled in little time and memory.
+//! Texts that would cost much host time or memory: each is refused, or compiles fast in little memory.
 
 use std::time::{Duration, Instant};
 use warpwave_ptx::diag::{Diagnostic, render_all};
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// A kernel with some registers.
+/// Returns a kernel with some registers.
 fn kernel(body: &str) -> String {
     format!("{HEAD}.entry k(.param .u64 p) {{\n.reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<8>;\n{body}\nret;\n}}\n")
 }
 
-/// Findings of the text, or of its last entry.
+/// Returns the findings of the text, or of its last entry.
 fn findings(text: &str) -> Vec<Diagnostic> {
     match warpwave_ptx::compile(text) {
         Err(findings) => findings,
@@ -21,7 +21,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
     }
 }
 
-/// The only finding, rendered.
+/// Returns the only finding, rendered.
 fn only_finding(text: &str) -> String {
     let found = findings(text);
     assert_eq!(found.len(), 1, "{:?}", found.iter().take(3).collect::<Vec<_>>());
@@ -32,7 +32,7 @@ fn repeated(n: usize, each: impl Fn(usize) -> String) -> String {
     (0..n).map(each).collect()
 }
 
-/// Compiles without a finding, in less than the time that a fault of growth would take ten times over.
+/// Compiles without findings. A growth fault would take more than ten times `seconds`.
 fn compiles_within(seconds: u64, text: &str) {
     let start = Instant::now();
     let found = findings(text);
@@ -41,7 +41,7 @@ fn compiles_within(seconds: u64, text: &str) {
 }
 
 #[test]
-fn registers_of_a_function_in_many_declarations_are_counted_together() {
+fn register_limit_counts_all_declarations_of_a_function() {
     let declared = |n| repeated(n, |n| format!(".reg .b32 %a{n}_<524288>;\n"));
     assert!(findings(&format!("{HEAD}.entry k() {{\n{}ret; }}", declared(2))).is_empty());
     assert_eq!(
@@ -49,7 +49,7 @@ fn registers_of_a_function_in_many_declarations_are_counted_together() {
         "error: more than 1048576 registers in one function\n  \
          --> k.ptx:7:11\n  |\n7 | .reg .b32 %a2_<524288>;\n  |           ^^^^\n"
     );
-    // Without a limit these are 7 GB.
+    // Without a limit these would take 7 GB.
     assert_eq!(
         findings(&format!("{HEAD}.entry k() {{\n{}ret; }}", declared(14_000))).len(),
         1
@@ -69,7 +69,7 @@ fn calls_that_multiply_the_code_are_refused() {
     let refused = only_finding(&call(1000));
     assert!(
         refused.starts_with(
-            "unsupported: kernel `k` has more than 1048576 operations, with those of the functions that it calls\n"
+            "unsupported: kernel `k` has more than 1048576 operations, including the functions that it calls\n"
         ),
         "{refused}"
     );
@@ -84,7 +84,7 @@ fn calls_that_multiply_registers_are_refused() {
     let refused = only_finding(&text);
     assert!(
         refused.starts_with(
-            "unsupported: kernel `k` has more than 4194304 registers, with those of the functions that it calls\n"
+            "unsupported: kernel `k` has more than 4194304 registers, including the functions that it calls\n"
         ),
         "{refused}"
     );
@@ -106,7 +106,7 @@ fn jump_tables_that_multiply_the_code_are_refused() {
 }
 
 #[test]
-fn parameter_of_a_call_of_gigabytes_is_refused() {
+fn call_parameter_of_gigabytes_is_refused() {
     let call = |bytes: u64| {
         format!(
             "{HEAD}.func f(.param .align 4 .b8 p[{bytes}]) {{ ret; }}\n\
@@ -119,13 +119,13 @@ fn parameter_of_a_call_of_gigabytes_is_refused() {
         assert_eq!(found.len(), 2);
         assert_eq!(
             found[0].message,
-            "`p` has more than 65536 bytes, the most of a call's parameter"
+            "`p` has more than 65536 bytes, the limit of a call parameter"
         );
     }
 }
 
 #[test]
-fn variables_of_a_module_are_counted_together() {
+fn global_variable_limit_counts_the_whole_module() {
     let text = |n| {
         format!(
             "{HEAD}{}.entry k() {{ ret; }}",
@@ -135,13 +135,13 @@ fn variables_of_a_module_are_counted_together() {
     assert!(findings(&text(2)).is_empty());
     let refused = only_finding(&text(3));
     assert!(
-        refused.starts_with("unsupported: the module's global variables have more than 2 GiB\n  --> k.ptx:6:"),
+        refused.starts_with("unsupported: the module's global variables are larger than 2 GiB\n  --> k.ptx:6:"),
         "{refused}"
     );
 }
 
 #[test]
-fn long_names_are_cut_in_messages() {
+fn long_names_are_shortened_in_messages() {
     let name = "x".repeat(2_000_000);
     for text in [
         kernel(&format!("mov.u32 %r1, {name};")),
@@ -159,14 +159,14 @@ fn long_names_are_cut_in_messages() {
     }
 }
 
-/// Each digit of a name was once taken for the start of a number.
+/// Every digit of a name was once tried as the start of the number.
 #[test]
-fn register_name_of_many_digits_is_looked_up_at_once() {
+fn register_name_with_many_digits_is_resolved_fast() {
     let text = kernel(&format!("mov.u32 %r{}, 1;", "1".repeat(1_000_000)));
     let start = Instant::now();
     assert_eq!(findings(&text).len(), 1);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
-    // The largest number has 7 digits, and a family's name may itself end in digits.
+    // The largest number has 7 digits, and the name of a family can end in digits.
     let lines = |lines: &str| findings(&format!("{HEAD}.entry k() {{ {lines} ret; }}")).len();
     assert_eq!(lines(".reg .b32 %q<1048576>; mov.u32 %q1048575, %q0;"), 0);
     assert_eq!(lines(".reg .b32 %q<1048576>; mov.u32 %q1048575, %q1048576;"), 1);
@@ -174,13 +174,13 @@ fn register_name_of_many_digits_is_looked_up_at_once() {
     assert_eq!(lines(".reg .b32 %z9<12>; mov.u32 %z911, %z912;"), 1);
 }
 
-/// 3,000 divisions are 350,000 instructions. Liveness by the product of blocks and registers took minutes and gigabytes.
+/// 3,000 divisions are 350,000 instructions. Liveness with a cost of blocks times registers took minutes and gigabytes.
 #[test]
 fn kernel_of_hundreds_of_thousands_of_instructions_compiles_in_seconds() {
     compiles_within(60, &kernel(&"div.rn.f64 %d1, %d2, %d3;\n".repeat(3000)));
 }
 
-/// 8,000 values live at once, and there are 255 registers. The time to choose the spilled values once grew with their cube.
+/// 8,000 values are live at once, with 255 registers. The time to choose spilled values once grew with the cube of their number.
 #[test]
 fn thousands_of_live_values_are_spilled_in_seconds() {
     let load = repeated(8000, |n| format!("ld.global.u32 %a{n}, [%d1+{}];\n", 4 * n));
@@ -188,7 +188,7 @@ fn thousands_of_live_values_are_spilled_in_seconds() {
     compiles_within(30, &kernel(&format!(".reg .b32 %a<8000>;\n{load}{store}")));
 }
 
-/// Each of 300 functions calls all of them. The values kept across a call were once computed again for every call.
+/// Each of 300 functions calls all of them. The saved values were once recomputed for every call.
 #[test]
 fn functions_that_all_call_each_other_are_refused_in_seconds() {
     let heads = repeated(300, |n| format!(".func f{n}();\n"));
@@ -201,7 +201,7 @@ fn functions_that_all_call_each_other_are_refused_in_seconds() {
     assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
-/// What holds for the whole module is worked out once, not once a kernel.
+/// Facts of the whole module are computed once, and not once per kernel.
 #[test]
 fn thousands_of_kernels_compile_in_seconds() {
     let kernels = repeated(10_000, |n| {

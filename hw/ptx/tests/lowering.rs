@@ -1,18 +1,19 @@
-//! The lowering pass by pass, text to text: `tests/lower` holds PTX and, under a line `== pass`, the code behind that pass. Each is written
-//! by hand from the pass's rule.
+//! Lowering pass by pass: `tests/lower` holds PTX and the expected code after a pass, under a line `== pass`.
+//!
+//! The expected code is written by hand from the rule of the pass.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use warpwave_ptx::{Relocation, Severity};
 
-/// A case: PTX, then sections of a pass's name and the code behind it.
+/// Splits a case into the PTX text and the sections: name of a pass, and the code after it.
 fn sections(text: &str) -> (&str, Vec<(&str, &str)>) {
     let mut parts = text.split("== ");
     let ptx = parts.next().unwrap();
     (ptx, parts.map(|part| part.split_once('\n').unwrap()).collect())
 }
 
-/// The files of `tests/lower`, with what they hold.
+/// Returns the files of `tests/lower` with their text.
 fn cases() -> Vec<(PathBuf, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lower");
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -25,7 +26,7 @@ fn cases() -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn each_pass_has_a_case_with_the_code_before_and_behind_it() {
+fn each_pass_has_a_case_with_code_before_and_after() {
     let ptx = ".version 7.8\n.target sm_80\n.entry k() { ret; }\n";
     let stages = warpwave_ptx::stages(ptx, "k").unwrap();
     let cases = cases();
@@ -47,7 +48,7 @@ fn each_pass_has_a_case_with_the_code_before_and_behind_it() {
 }
 
 #[test]
-fn each_pass_leaves_the_code_that_is_written_down() {
+fn each_pass_gives_the_expected_code() {
     for (path, text) in cases() {
         let (ptx, expected) = sections(&text);
         let stages = warpwave_ptx::stages(ptx, "k").unwrap_or_else(|findings| {
@@ -56,13 +57,13 @@ fn each_pass_leaves_the_code_that_is_written_down() {
         });
         for (pass, code) in expected {
             let (_, found) = stages.iter().find(|(name, _)| *name == pass).unwrap();
-            assert_eq!(found.trim_end(), code.trim_end(), "{}, behind {pass}", path.display());
+            assert_eq!(found.trim_end(), code.trim_end(), "{}, after {pass}", path.display());
         }
     }
 }
 
 #[test]
-fn two_compilations_of_one_text_are_equal() {
+fn compilation_is_deterministic() {
     let ptx = include_str!("ok/triton_softmax.ptx");
     let [first, second] = [(); 2].map(|()| warpwave_ptx::compile(ptx).unwrap());
     let code = |module: &warpwave_ptx::Module| module.entries[0].program.as_ref().unwrap().code().to_vec();
@@ -70,7 +71,7 @@ fn two_compilations_of_one_text_are_equal() {
 }
 
 #[test]
-fn unsupported_instructions_cost_only_the_entry_that_has_them() {
+fn unsupported_instruction_affects_its_entry_only() {
     let ptx =
         ".version 7.8\n.target sm_80\n.entry a() { tcgen05.wait::st; tcgen05.wait::ld; ret; }\n.entry b() { ret; }\n";
     let module = warpwave_ptx::compile(ptx).unwrap();
@@ -87,7 +88,7 @@ unsupported: instruction `tcgen05.wait::st`
     assert_eq!(first, expected);
 }
 
-/// Two ways to write an operand give the same program.
+/// Checks that two ways to write an operand give the same program.
 fn same_code(first: &str, second: &str) {
     let [first, second] = [first, second].map(|code| {
         let text = format!(
@@ -104,7 +105,7 @@ fn same_code(first: &str, second: &str) {
 }
 
 #[test]
-fn registers_with_offsets_in_handles_and_lists_are_added_first() {
+fn offsets_in_handles_and_lists_are_added_before_the_instruction() {
     let copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [room]";
     same_code(
         &format!("{copy}, [%rd1+64, {{%r1+3, %r1}}], [room+2048];"),
@@ -153,7 +154,7 @@ fn module_data_is_placed_filled_and_relocated() {
     assert_eq!(needs.required_block, Some([32, 2, 1]));
 }
 
-/// A module with this data and two entries. `uses` has the code, `other` has none.
+/// Builds a module with this data and two entries. `uses` has the code, and `other` has none.
 fn with_data(data: &str, code: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.const .u32 numbers[4];\n.global .u32 words[4];\n.shared .u32 tile[4];\n.global .texref picture;\n\
@@ -163,13 +164,16 @@ fn with_data(data: &str, code: &str) -> String {
 }
 
 #[test]
-fn initial_values_that_are_not_ptx_are_errors_each_with_its_reason() {
+fn malformed_initial_value_is_an_error_with_its_reason() {
     let cases = [
         (".global .u16 t = words;", "an address in a variable of `.u16`"),
         (".const .u8 t[2] = {1, numbers};", "an address in a variable of `.u8`"),
         (".global .f32 t = words;", "an address in a variable of `.f32`"),
         (".global .f64 t = 0xFF(words);", "an address in a variable of `.f64`"),
-        (".global .u64 t = tile;", "the address of `tile` is no initial value"),
+        (
+            ".global .u64 t = tile;",
+            "the address of `tile` cannot be an initial value",
+        ),
         (".global .u64 t = nothing;", "undefined symbol `nothing`"),
         (
             ".global .u64 t = near+4;",
@@ -198,7 +202,7 @@ fn initial_values_that_are_not_ptx_are_errors_each_with_its_reason() {
         (".global .f32 t = 1;", "an integer in a variable of `.f32`"),
         (".global .f16 t = 1.0;", "an initial value in a variable of `.f16`"),
         (".global .u32 t = 1.5;", "a float of 64 bits in a variable of `.u32`"),
-        (".global .b8 t = 0xFFF(words);", "a mask takes one whole byte"),
+        (".global .b8 t = 0xFFF(words);", "a mask must select one whole byte"),
         (".global .b8 t = 0xFF(generic(words)", "expected `)`, found `.entry`"),
         (
             ".shared .u32 t = 1;",
@@ -206,7 +210,7 @@ fn initial_values_that_are_not_ptx_are_errors_each_with_its_reason() {
         ),
         (
             ".extern .global .u32 t = 1;",
-            "an initial value of a variable that is defined elsewhere",
+            "an `.extern` variable cannot have an initial value",
         ),
     ];
     for (data, reason) in cases {
@@ -223,7 +227,7 @@ fn initial_values_that_are_not_ptx_are_errors_each_with_its_reason() {
 }
 
 #[test]
-fn data_that_is_unsupported_costs_the_entries_that_can_reach_it_and_is_listed_once() {
+fn unsupported_data_affects_entries_that_can_reach_it() {
     let reasons = [
         (
             ".global .u32 t = words;",
@@ -235,7 +239,7 @@ fn data_that_is_unsupported_costs_the_entries_that_can_reach_it_and_is_listed_on
         ),
         (
             ".global .u64 t = elsewhere;",
-            "the address of `elsewhere`, which is not in this module",
+            "the address of `elsewhere`, a function outside this module",
         ),
         (
             ".global .u64 t[2] = {picture};",
@@ -269,7 +273,7 @@ fn data_that_is_unsupported_costs_the_entries_that_can_reach_it_and_is_listed_on
 }
 
 #[test]
-fn data_reached_through_other_data_or_through_a_function_is_data_of_the_entry() {
+fn entry_reaches_data_through_other_data_and_functions() {
     let bad = ".global .u32 t = words;\n";
     let reached = [
         (
@@ -302,7 +306,7 @@ fn data_reached_through_other_data_or_through_a_function_is_data_of_the_entry() 
     }
 }
 
-/// The first finding in an entry of a module with a function `f`, from eight bytes to four.
+/// Returns the first finding in an entry that calls `f`, a function from eight bytes to four.
 fn finding_of_call(code: &str) -> String {
     let text = format!(
         ".version 8.0\n.target sm_90\n.func (.param .b32 r) f(.param .align 8 .b8 x[8]) {{ ret; }}\n\
@@ -314,9 +318,9 @@ fn finding_of_call(code: &str) -> String {
 }
 
 #[test]
-fn access_outside_of_a_parameter_or_not_aligned_to_its_elements_is_refused() {
+fn parameter_access_outside_or_unaligned_is_refused() {
     let outside = "an access outside of the 8 bytes of this parameter";
-    let unaligned = "the offset in a parameter is no multiple of the element's bytes";
+    let unaligned = "the offset in the parameter is not a multiple of the element size";
     let cases = [
         ("st.param.b8 [a+8], %r1;", outside),
         ("st.param.v4.b16 [a+2], {%r1, %r1, %r2, %r3};", outside),
@@ -335,20 +339,20 @@ fn access_outside_of_a_parameter_or_not_aligned_to_its_elements_is_refused() {
 }
 
 #[test]
-fn variables_of_a_call_of_another_size_or_number_than_the_functions_are_refused() {
+fn call_variables_of_wrong_size_or_number_are_refused() {
     let cases = [
-        ("call (c), f, (c);", "`c` has 4 bytes, where the function declares 8"),
+        ("call (c), f, (c);", "`c` has 4 bytes, but the function declares 8"),
         (
             "call (wide), f, (a);",
-            "`wide` has 8 bytes, where the function declares 4",
+            "`wide` has 8 bytes, but the function declares 4",
         ),
         (
             "call (c, wide), f, (a);",
-            "the call has not as many results as the function",
+            "the number of results differs from the function's results",
         ),
         (
             "call (c), f, (a, a);",
-            "the call has not as many arguments as the function has parameters",
+            "the number of arguments differs from the function's parameters",
         ),
     ];
     for (code, message) in cases {
@@ -357,7 +361,7 @@ fn variables_of_a_call_of_another_size_or_number_than_the_functions_are_refused(
 }
 
 #[test]
-fn array_without_a_size_has_as_many_elements_as_initial_values() {
+fn array_without_size_takes_it_from_initial_values() {
     let text = ".version 8.0\n.target sm_80\n.global .b8 bytes[] = {1, 2, 3};\n.const .u16 pairs[][2] = {{1, 2}, {3, 4}};\n\
                 .entry k() { ret; }\n";
     let module = warpwave_ptx::compile(text).unwrap();

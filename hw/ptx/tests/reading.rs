@@ -1,4 +1,4 @@
-//! PTX accepted (`tests/ok`) and refused (`tests/err`, each text beside the whole rendered findings).
+//! Parsing: PTX that is accepted (`tests/ok`), and PTX that is refused (`tests/err`, with the rendered findings beside it).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn rendered(path: &Path, text: &str) -> String {
 }
 
 #[test]
-fn texts_of_real_compilers_are_accepted() {
+fn compiler_output_is_accepted() {
     for path in texts("ok") {
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(rendered(&path, &text), "", "{}", path.display());
@@ -33,7 +33,7 @@ fn texts_of_real_compilers_are_accepted() {
 }
 
 #[test]
-fn faulty_texts_are_refused_with_every_finding() {
+fn malformed_texts_are_refused_with_all_findings() {
     for path in texts("err") {
         let text = fs::read_to_string(&path).unwrap();
         let expected = fs::read_to_string(path.with_extension("txt")).unwrap_or_default();
@@ -42,7 +42,7 @@ fn faulty_texts_are_refused_with_every_finding() {
 }
 
 #[test]
-fn any_prefix_of_a_text_is_read_without_a_panic() {
+fn parser_never_panics_on_a_prefix() {
     let text = fs::read_to_string(&texts("ok")[0]).unwrap();
     for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
         let _ = warpwave_ptx::parse(&text[..end]);
@@ -50,7 +50,7 @@ fn any_prefix_of_a_text_is_read_without_a_panic() {
 }
 
 #[test]
-fn deeply_nested_text_is_refused_and_not_overflowing() {
+fn deep_nesting_is_refused_without_stack_overflow() {
     let text = format!(".entry k() {}", "{".repeat(100_000));
     let findings = warpwave_ptx::parse(&text).unwrap_err();
     assert!(
@@ -61,14 +61,14 @@ fn deeply_nested_text_is_refused_and_not_overflowing() {
 }
 
 #[test]
-fn text_nested_200_levels_deep_is_read() {
+fn nesting_of_200_levels_is_accepted() {
     let text = format!(".entry k() {}ret;{}", "{".repeat(200), "}".repeat(200));
     assert!(warpwave_ptx::parse(&text).is_ok());
 }
 
 #[test]
-fn many_findings_on_a_long_line_a_hundred_are_shown_with_the_part_around_each() {
-    // Each of 30,000 statements is one finding, and the line has 240 KB.
+fn findings_on_a_long_line_are_limited_and_shortened() {
+    // Each of 30,000 statements is one finding, and the line has 240 KB of text.
     let text = format!(
         ".version 7.8\n.target sm_80\n.entry k() {{ {}}}",
         "ret %x; ".repeat(30_000)
@@ -77,8 +77,8 @@ fn many_findings_on_a_long_line_a_hundred_are_shown_with_the_part_around_each() 
     assert_eq!(findings.len(), 30_000);
     let shown = render_all(&findings, "k.ptx", &text);
     assert!(shown.len() < 100 * 600, "{} bytes", shown.len());
-    assert!(shown.ends_with("\nand 29900 findings more\n"));
-    // The first place is near the line's begin, the hundredth is not.
+    assert!(shown.ends_with("\nand 29900 more findings\n"));
+    // The first span is near the start of the line, and the hundredth is not.
     assert!(shown.contains("3 | .entry k() { ret %x; ret %x;"), "{}", &shown[..400]);
     let last = findings[99].render("k.ptx", &text);
     let lines: Vec<&str> = last.lines().collect();
@@ -91,7 +91,7 @@ fn many_findings_on_a_long_line_a_hundred_are_shown_with_the_part_around_each() 
 }
 
 #[test]
-fn byte_order_mark_before_the_text_is_skipped() {
+fn byte_order_mark_is_skipped() {
     let text = "\u{feff}.version 7.8\n.target sm_80\n.entry k() { ret; }";
     assert!(warpwave_ptx::parse(text).is_ok());
     let wrong = "\u{feff}.entry k() { foo; }";
@@ -100,11 +100,11 @@ fn byte_order_mark_before_the_text_is_skipped() {
         finding.contains("k.ptx:1:14\n") && finding.contains("1 | .entry k()"),
         "{finding}"
     );
-    // In mid-text it is no PTX.
+    // A byte-order mark inside the text is not PTX.
     assert!(warpwave_ptx::parse(".entry k() { \u{feff} ret; }").is_err());
 }
 
-/// A kernel that calls the last of `n` functions. Each function calls the one before it.
+/// Returns a kernel that calls the last of `n` functions. Each function calls the one before it.
 fn chain(n: usize) -> String {
     let call = |f: usize| format!(".func f{f}() {{ call f{}; ret; }}\n", f - 1);
     let functions: String = (1..n).map(call).collect();
@@ -113,7 +113,7 @@ fn chain(n: usize) -> String {
 }
 
 #[test]
-fn calls_nest_128_deep_and_no_deeper() {
+fn calls_nest_at_most_128_deep() {
     let program = |n| {
         warpwave_ptx::compile(&chain(n))
             .expect("it is PTX")
@@ -131,7 +131,7 @@ fn calls_nest_128_deep_and_no_deeper() {
 
 #[test]
 fn chain_of_thousands_of_functions_is_refused() {
-    // Time that grew with the cube of the functions would be minutes here.
+    // With a time that grows with the cube of the functions, this would take minutes.
     let entry = warpwave_ptx::compile(&chain(8000))
         .expect("it is PTX")
         .entries
@@ -140,7 +140,7 @@ fn chain_of_thousands_of_functions_is_refused() {
 }
 
 #[test]
-fn four_megabytes_are_read_in_a_second() {
+fn four_megabytes_parse_within_a_second() {
     let body = "\tadd.s32 %r1, %r2, %r3;\n\tld.global.f32 %f1, [%rd1+4];\n".repeat(70_000);
     let text = format!(".entry k() {{ .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .f32 %f<4>;\n{body}ret; }}");
     assert!(text.len() > 3_500_000);

@@ -1,7 +1,7 @@
-//! Registers per thread against the vendor's assembler, for every kernel of the corpus that it was asked about.
+//! Registers per thread against the vendor's assembler, for the kernels of the corpus.
 //!
-//! `testbench/corpus/ptxas.csv` has what ptxas 13.5 (12.9 for the NVRTC texts) says of each kernel and target. The count is no constant
-//! of nature: two versions of the tool differ by up to 18. What matters is how many warps fit on an SM.
+//! `testbench/corpus/ptxas.csv` holds the output of ptxas 13.5 (12.9 for the NVRTC texts) for each kernel and target. Two
+//! versions of ptxas differ by up to 18 registers. So the test compares the number of warps that fit on an SM.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbench/corpus")
 }
 
-/// The text of a file of the corpus, wherever it is stored; some are not.
+/// Returns a text of the corpus, wherever it is stored. Some texts are not stored.
 fn text(path: &str) -> Option<String> {
     let elsewhere = fs::read_to_string(corpus().join("elsewhere.txt")).unwrap();
     let stored = elsewhere
@@ -24,12 +24,12 @@ fn text(path: &str) -> Option<String> {
     fs::read_to_string(file).ok()
 }
 
-/// Warps that 65,536 registers in four quarters hold, of 64: registers come in eights a thread.
+/// Returns the warps that fit in 65,536 registers in four sub-cores, at most 64. Registers per thread come in units of 8.
 fn warps(registers: u32) -> u32 {
     (4 * (16_384 / (32 * registers.max(1).next_multiple_of(8)))).min(64)
 }
 
-/// Registers of each kernel of a text, by name, as far as they can be lowered.
+/// Returns the register count of each kernel of a text, by name, if it can be lowered.
 fn allocated(text: &str) -> HashMap<String, u32> {
     let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", findings[0].render("text", text)));
     let entries = module.entries.into_iter();
@@ -37,7 +37,7 @@ fn allocated(text: &str) -> HashMap<String, u32> {
     entries.filter_map(registers).collect()
 }
 
-/// The entry that a source's name stands for: itself, or a mangled one with the name and its length in it.
+/// Finds the entry of a source-level kernel name: the same name, or a mangled one that contains it.
 fn of_kernel(allocated: &HashMap<String, u32>, kernel: &str) -> Option<u32> {
     let mangled = format!("{}{kernel}", kernel.len());
     let is_meant = |name: &str| name == kernel || name.starts_with("_Z") && name.contains(&mangled);
@@ -48,13 +48,13 @@ fn of_kernel(allocated: &HashMap<String, u32>, kernel: &str) -> Option<u32> {
 }
 
 #[test]
-fn corpus_registers_give_the_vendors_occupancy_in_nine_rows_of_ten() {
+fn corpus_occupancy_matches_the_vendor_in_nine_rows_of_ten() {
     let csv = fs::read_to_string(corpus().join("ptxas.csv")).unwrap();
     let mut texts: HashMap<String, Option<HashMap<String, u32>>> = HashMap::new();
     let (mut rows, mut same_warps, mut near, mut unknown) = (0, 0, 0, 0);
     for line in csv.lines().skip(1) {
         let [set, file, kernel, target, registers, ..] = line.split(',').collect::<Vec<_>>()[..] else {
-            panic!("`{line}` is no row");
+            panic!("malformed row `{line}`");
         };
         let path = format!("{set}/{file}");
         let kernels = texts
@@ -82,8 +82,8 @@ fn corpus_registers_give_the_vendors_occupancy_in_nine_rows_of_ten() {
 }
 
 #[test]
-fn kernels_that_print_or_assert_have_the_registers_that_the_vendor_gives_them() {
-    // `ptxas.csv`, version 13.5: 24 of each of these, of which the code beside the call needs far fewer.
+fn kernels_with_system_calls_have_the_vendors_register_count() {
+    // `ptxas.csv`, version 13.5: 24 registers each, though the code around the call needs far fewer.
     for (path, kernel) in [
         ("nvcc13.5-sm_80/hello_printf.ptx", "hello_printf"),
         ("nvcc13.5-sm_80/assert_trap.ptx", "assert_index"),
@@ -100,7 +100,7 @@ fn kernels_that_print_or_assert_have_the_registers_that_the_vendor_gives_them() 
     assert!(trap.unwrap() < 16, "`trap` is no call: {trap:?}");
 }
 
-/// A kernel that reads 24 words and writes them in reverse, so that all are wanted at once, under a directive.
+/// Returns a kernel with a directive. It reads 24 words and writes them in reverse order, so all are live at once.
 fn reversal(directive: &str) -> warpwave_isa::program::Program {
     let loads: String = (0..24)
         .map(|n| format!("ld.volatile.global.u32 %r{n}, [%p+{}];\n", 4 * n))
@@ -117,9 +117,9 @@ fn reversal(directive: &str) -> warpwave_isa::program::Program {
 }
 
 #[test]
-fn more_values_than_registers_allowed_some_live_in_local_memory() {
+fn values_beyond_the_register_limit_are_spilled() {
     let free = reversal("");
-    // 24 values and the address.
+    // 24 values and a 64-bit address.
     assert!(
         (26..=32).contains(&free.requirements().registers),
         "{}",
@@ -132,7 +132,7 @@ fn more_values_than_registers_allowed_some_live_in_local_memory() {
         "{}",
         tight.requirements().registers
     );
-    // At least 24 + 2 - 16 of them go.
+    // At least 24 + 2 - 16 words are spilled.
     assert!(
         tight.requirements().local_bytes >= 40,
         "{}",

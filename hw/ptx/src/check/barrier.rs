@@ -1,7 +1,7 @@
-//! `bar` and `barrier`: their forms, barrier numbers and thread counts.
+//! Barriers: forms, barrier numbers and thread counts of `bar` and `barrier`.
 //!
-//! Takes: an instruction. Promises: [`fault`] finds a form that the PTX ISA lacks, and an immediate number or count that no barrier
-//! has. A number or a count in a register is checked when the instruction runs.
+//! [`fault`] finds forms that the PTX ISA does not have, and immediate numbers and counts out of range. A number or count in a
+//! register is checked when the instruction runs.
 
 use super::Value;
 use crate::ast::{Instruction, Name};
@@ -11,7 +11,7 @@ use warpwave_isa::lane::WARP_SIZE;
 
 const ACTIONS: &[&str] = &[".sync", ".arrive", ".red", ".wait"];
 
-/// What is wrong with a barrier instruction, if anything is.
+/// Returns the finding for a malformed barrier instruction.
 pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Option<Diagnostic> {
     if !["bar", "barrier"].contains(&instruction.opcode.text) {
         return None;
@@ -46,14 +46,14 @@ impl<'a> Bar<'_, 'a> {
         self.instruction.opcode.text
     }
 
-    /// A finding at one of these modifiers.
+    /// Returns a finding for the first modifier out of `words`.
     fn takes_none_of(&self, form: &str, words: &[&str]) -> Option<Diagnostic> {
         let name = self.named(words).next()?;
         let message = format!("`{form}` takes no `{}`", name.text);
         Some(Diagnostic::malformed(name.span, message))
     }
 
-    /// At most one of a set of modifiers.
+    /// Returns a finding if two of a set of modifiers are present.
     fn at_most_one(&self, words: &[&str]) -> Option<Diagnostic> {
         let mut names = self.named(words);
         let (first, second) = (names.next()?, names.next()?);
@@ -66,7 +66,7 @@ impl<'a> Bar<'_, 'a> {
         Some(Diagnostic::malformed(self.instruction.span, message))
     }
 
-    /// Exactly one action.
+    /// Checks that there is exactly one action.
     fn action(&self) -> Option<Diagnostic> {
         if self.named(ACTIONS).next().is_some() {
             return self.at_most_one(ACTIONS);
@@ -75,7 +75,7 @@ impl<'a> Bar<'_, 'a> {
         Some(Diagnostic::malformed(self.instruction.opcode.span, message).help("write `.sync`, `.arrive` or `.red`"))
     }
 
-    /// `barrier.cluster.arrive{.release|.relaxed}{.aligned}`, `barrier.cluster.wait{.acquire}{.aligned}`.
+    /// Checks `barrier.cluster.arrive{.release|.relaxed}{.aligned}` and `barrier.cluster.wait{.acquire}{.aligned}`.
     fn cluster(&self) -> Option<Diagnostic> {
         if self.opcode() == "bar" {
             return self
@@ -98,7 +98,7 @@ impl<'a> Bar<'_, 'a> {
             })
     }
 
-    /// `bar.warp.sync mask`.
+    /// Checks `bar.warp.sync mask`.
     fn warp(&self) -> Option<Diagnostic> {
         if self.opcode() == "barrier" {
             return self
@@ -113,7 +113,7 @@ impl<'a> Bar<'_, 'a> {
         })
     }
 
-    /// `bar{.cta}.sync a{, b}`, `bar{.cta}.arrive a, b`, `bar{.cta}.red.op d, a{, b}, p`.
+    /// Checks `bar{.cta}.sync a{, b}`, `bar{.cta}.arrive a, b` and `bar{.cta}.red.op d, a{, b}, p`.
     fn block(&self) -> Option<Diagnostic> {
         let opcode = self.opcode();
         let foreign: &[&str] = match opcode {
@@ -142,7 +142,7 @@ impl<'a> Bar<'_, 'a> {
             .or_else(|| count.and_then(|operand| self.threads(operand)))
     }
 
-    /// `.popc.u32`, `.and.pred`, `.or.pred`.
+    /// Checks the operation and its type: `.popc.u32`, `.and.pred` or `.or.pred`.
     fn reduction(&self) -> Option<Diagnostic> {
         const OPERATIONS: &[&str] = &[".popc", ".and", ".or"];
         let Some(operation) = self.named(OPERATIONS).next() else {
@@ -152,7 +152,7 @@ impl<'a> Bar<'_, 'a> {
         };
         let ty = if operation.text == ".popc" { ".u32" } else { ".pred" };
         let untyped = || {
-            let message = format!("`{}.red{}` has the type `{ty}`", self.opcode(), operation.text);
+            let message = format!("`{}.red{}` needs the type `{ty}`", self.opcode(), operation.text);
             Diagnostic::malformed(operation.span, message).help(format!("write `{}{ty}`", operation.text))
         };
         self.at_most_one(OPERATIONS).or_else(|| (!self.has(ty)).then(untyped))
@@ -164,8 +164,7 @@ impl<'a> Bar<'_, 'a> {
         };
         let finding = || {
             let span = self.instruction.operands[operand].span;
-            Diagnostic::malformed(span, format!("no barrier has the number {number}"))
-                .help("a CTA has barriers 0 to 15")
+            Diagnostic::malformed(span, format!("barrier {number} does not exist")).help("a CTA has barriers 0 to 15")
         };
         (!(0..BLOCK_BARRIERS as i128).contains(&number)).then(finding)
     }
@@ -177,7 +176,7 @@ impl<'a> Bar<'_, 'a> {
         let find = |message: String| Diagnostic::malformed(self.instruction.operands[operand].span, message);
         match threads {
             0 if self.has(".arrive") => {
-                Some(find(format!("`{}.arrive` without threads", self.opcode())).help("the count is at least 32"))
+                Some(find(format!("`{}.arrive` with 0 threads", self.opcode())).help("the count is at least 32"))
             }
             _ if threads < 0 || threads % WARP_SIZE as i128 != 0 => {
                 Some(find(format!("a barrier cannot wait for {threads} threads")).help("write a multiple of 32"))

@@ -1,14 +1,14 @@
-//! Declarations of variables and registers, and which of them a name may have.
+//! Declarations of variables and registers.
 
 use super::scope::Meaning;
 use super::{Checker, RegId, SymbolId};
 use crate::ast::{Linkage, Registers, Space, Variable};
 use crate::diag::Diagnostic;
 
-/// Registers that a function may declare. A text of few bytes must not ask the host for gigabytes.
+/// Maximum number of registers in a function. It bounds the memory that a short text can take.
 const MAX_REGISTERS: u32 = 1 << 20;
 
-/// No machine holds a larger one in module data.
+/// Maximum bytes of one variable. No machine holds more in module data.
 const MAX_VARIABLE_BYTES: u64 = 1 << 31;
 
 impl<'t, 'a> Checker<'t, 'a> {
@@ -65,7 +65,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// The variable that an earlier declaration of the same name means. An `.extern` declaration gives way to the definition.
+    /// Returns the symbol of an earlier declaration of the same variable. A definition replaces an `.extern` declaration.
     fn declared_before(&mut self, variable: &'t Variable<'a>) -> Option<SymbolId> {
         let Some(Meaning::Symbol(symbol)) = self.scopes.in_innermost(variable.name.text) else {
             return None;
@@ -81,13 +81,13 @@ impl<'t, 'a> Checker<'t, 'a> {
         Some(symbol)
     }
 
-    /// Refuses an initial value of a variable that cannot have one (PTX ISA, initializers).
+    /// Reports an initial value on a variable that cannot have one (PTX ISA, initializers).
     fn initial_value(&mut self, variable: &Variable<'a>) {
         if variable.init.is_none() {
             return;
         }
         let fault = match (variable.space, variable.linkage) {
-            (_, Linkage::Extern) => "an initial value of a variable that is defined elsewhere",
+            (_, Linkage::Extern) => "an `.extern` variable cannot have an initial value",
             (Space::Global | Space::Const, _) => return,
             _ => "only `.global` and `.const` variables have initial values",
         };

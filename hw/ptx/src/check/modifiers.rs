@@ -1,7 +1,7 @@
-//! Modifiers of memory instructions and fences that need or exclude one another.
+//! Modifiers of memory instructions and fences: required and excluded combinations.
 //!
-//! Takes: an instruction. Promises: [`fault`] finds each combination of modifiers for which the PTX ISA has no form. The rules are
-//! those of the vendor's assembler (`ptxas` 13.5). An unknown modifier is left to the lowering, which calls it unsupported.
+//! [`fault`] finds combinations that no form of the PTX ISA has. The rules follow the vendor's assembler (`ptxas` 13.5).
+//! The lowering reports an unknown modifier as unsupported.
 
 mod atomic;
 mod fence;
@@ -12,7 +12,7 @@ use crate::ast::{Instruction, Name, Type};
 use crate::diag::Diagnostic;
 use forms::{Form, Kind};
 
-/// What is wrong with the modifiers of an instruction, if anything is.
+/// Returns the finding for wrong modifiers of an instruction.
 pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Option<Diagnostic> {
     let Some(form) = Form::of(instruction) else {
         return atomic::asynchronous(instruction);
@@ -30,7 +30,7 @@ pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Op
     words.foreign().or_else(|| words.repeated()).or_else(combined)
 }
 
-/// The modifiers of an instruction, held against its form.
+/// Modifiers of an instruction, with the form that they are checked against.
 struct Words<'i, 'a> {
     form: &'static Form,
     instruction: &'i Instruction<'a>,
@@ -61,12 +61,12 @@ impl<'a> Words<'_, 'a> {
             .collect()
     }
 
-    /// A finding at the opcode.
+    /// Creates a finding at the opcode.
     fn wrong(&self, message: String) -> Diagnostic {
         Diagnostic::malformed(self.instruction.opcode.span, message)
     }
 
-    /// A modifier of another instruction.
+    /// Finds a modifier that belongs to another instruction.
     fn foreign(&self) -> Option<Diagnostic> {
         let words = &self.instruction.qualifiers;
         words.iter().find_map(|name| {
@@ -84,7 +84,7 @@ impl<'a> Words<'_, 'a> {
         Diagnostic::malformed(name.span, message)
     }
 
-    /// Two modifiers of one set, or one modifier twice.
+    /// Finds two modifiers of one set, or one modifier twice.
     fn repeated(&self) -> Option<Diagnostic> {
         let words = &self.instruction.qualifiers;
         words.iter().enumerate().find_map(|(n, name)| {
@@ -100,7 +100,7 @@ impl<'a> Words<'_, 'a> {
         })
     }
 
-    /// `ld`, `ldu`, `st`.
+    /// Checks `ld`, `ldu` and `st`.
     fn access(&self) -> Option<Diagnostic> {
         self.order_and_scope()
             .or_else(|| self.caching())
@@ -110,7 +110,7 @@ impl<'a> Words<'_, 'a> {
             .or_else(|| self.l2_priority())
     }
 
-    /// A strong order has a scope, any other access has none.
+    /// Checks that a strong order has a scope, and that a weak access has none.
     fn order_and_scope(&self) -> Option<Diagnostic> {
         let (order, scope) = (self.of(Kind::Order), self.of(Kind::Scope));
         match (order, scope) {
@@ -154,8 +154,9 @@ impl<'a> Words<'_, 'a> {
         })
     }
 
-    /// Parameters, constants and local memory belong to one thread or do not change: no order exists for them.
+    /// Checks that the state space allows the memory order.
     fn space(&self) -> Option<Diagnostic> {
+        // No order exists for parameters, constants and local memory: they are constant or private to one thread.
         let (order, space) = (self.of(Kind::Order)?, self.of(Kind::Space)?);
         let constant = [".const", ".param", ".param::entry", ".param::func"].contains(&space.text);
         let strong = is_strong(order) && space.text == ".local";
@@ -189,7 +190,7 @@ impl<'a> Words<'_, 'a> {
         })
     }
 
-    /// Priorities in the L2 belong to the widest accesses.
+    /// Checks that an L2 priority is on an access of 256 bits.
     fn l2_priority(&self) -> Option<Diagnostic> {
         let priority = self.of(Kind::L2Priority)?;
         let bits = self.types().first().map_or(0, |(ty, _)| ty.bits());
@@ -210,7 +211,7 @@ fn is_strong(order: Name<'_>) -> bool {
     !matches!(order.text, ".weak" | ".volatile")
 }
 
-/// Two modifiers that no form has together.
+/// Creates the finding for two modifiers that exclude each other.
 fn exclude(first: Name<'_>, second: Name<'_>) -> Diagnostic {
     let later = if first.span.start > second.span.start {
         first
@@ -221,12 +222,12 @@ fn exclude(first: Name<'_>, second: Name<'_>) -> Diagnostic {
     Diagnostic::malformed(later.span, message).help("leave out one of them")
 }
 
-/// `.a`, `.b` and `.c`.
+/// Joins words as `.a`, `.b` and `.c`.
 fn list(words: &[&str]) -> String {
     joined(words, "and")
 }
 
-/// `.a`, `.b` or `.c`.
+/// Joins words as `.a`, `.b` or `.c`.
 fn either(words: &[&str]) -> String {
     joined(words, "or")
 }

@@ -1,4 +1,4 @@
-//! Operands resolved and held against their instruction's signature.
+//! Operands: resolves each one and checks it against the instruction's signature.
 
 use super::scope::Meaning;
 use super::signature::{is_selector, is_video, needs_type, signature};
@@ -18,7 +18,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             .iter()
             .map(|operand| self.value(operand, is_branch))
             .collect();
-        // An operand that is undefined has no width to complain about.
+        // An undefined operand has no width to check.
         if self.findings.len() == before {
             self.shape(instruction, &operands);
         }
@@ -116,7 +116,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         Value::Sink
     }
 
-    /// Opcode known, operands as many and as wide as its signature says.
+    /// Checks the opcode, then the number and width of the operands.
     fn shape(&mut self, instruction: &Instruction<'a>, operands: &Vec<Value<'a>>) {
         let opcode = instruction.opcode;
         let has = |qualifier: &str| instruction.qualifiers.iter().any(|name| name.text == qualifier);
@@ -140,17 +140,17 @@ impl<'t, 'a> Checker<'t, 'a> {
         let is_width = |name: &&Name<'_>| name.text.strip_prefix(".v").is_some_and(|n| n.parse::<u8>().is_ok());
         let odd = instruction.qualifiers.iter().filter(is_width);
         if let Some(width) = odd.into_iter().find(|name| !matches!(name.text, ".v2" | ".v4" | ".v8")) {
-            let finding = Diagnostic::malformed(width.span, format!("`{}` is no width of a vector", width.text));
+            let finding = Diagnostic::malformed(width.span, format!("`{}` is not a vector width", width.text));
             self.findings.push(finding.help("write `.v2`, `.v4` or `.v8`"));
             return;
         }
         if needs_type(letters) && types.is_empty() {
-            let finding = Diagnostic::malformed(opcode.span, format!("`{}` says no known type", opcode.text));
+            let finding = Diagnostic::malformed(opcode.span, format!("`{}` has no known type", opcode.text));
             self.findings
                 .push(finding.help(format!("write one, as in `{}.b32`", opcode.text)));
             return;
         }
-        // Mixed precision (`sub.f32.f16`) gives each operand a type of its own.
+        // In mixed precision (`sub.f32.f16`) each operand has its own type.
         let mixed = types.len() > 1 && !letters.contains('v');
         let Some(&ty) = types.last().filter(|_| !mixed) else {
             return;
@@ -214,7 +214,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// A register of exactly `bits` bits, of a kind that agrees with `ty`; or an immediate.
+    /// Checks a register of exactly `bits` bits with a type that fits `ty`, or an immediate.
     fn typed(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
         match value {
             Value::Register(reg) => {
@@ -271,7 +271,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// A register, or a vector of as many as `.v2` or `.v4` says, each wide enough for the element.
+    /// Checks the register or vector of a memory access: `.v2` or `.v4` elements, each wide enough for the value.
     fn in_memory(&mut self, slots: &Slots, value: &Value<'a>, span: Span) {
         let elements = match value {
             Value::Vector(parts) => parts.as_slice(),
@@ -282,7 +282,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             let message = format!("expected {} element{ending}, found {}", slots.vector, elements.len());
             let finding = Diagnostic::malformed(span, message);
             self.findings
-                .push(finding.help("`.v2` and `.v4` say how many; without them it is one"));
+                .push(finding.help("`.v2` and `.v4` set the number of elements; the default is 1"));
             return;
         }
         for element in elements {
@@ -297,7 +297,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// `mov.b64 {%lo, %hi}, %rd`: the parts fill the whole.
+    /// Checks that the parts of a packing `mov` fill the whole, as in `mov.b64 {%lo, %hi}, %rd`.
     fn packing(&mut self, ty: Type, operands: &[Value<'a>], instruction: &Instruction<'a>) {
         for (value, operand) in operands.iter().zip(&instruction.operands) {
             match value {
@@ -324,7 +324,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     }
 }
 
-/// What an instruction's qualifiers say of its operands.
+/// Operand rules that follow from an instruction's qualifiers.
 struct Slots {
     ty: Type,
     wide: bool,
@@ -341,10 +341,10 @@ fn vector_width(instruction: &Instruction<'_>) -> usize {
     instruction.qualifiers.iter().find_map(width).unwrap_or(1)
 }
 
-/// Bits agree with everything of their width; integers and floats do not agree with each other.
+/// True if an instruction of one type cannot use a register of the other. Bit types match every type of their width.
 fn kind_clash(instruction: Type, register: Type) -> bool {
     let is_integer = |ty: Type| ty.is_signed() || ty.is_unsigned();
-    // Packed and half types live in bit registers by rule, so only the plain floats can clash.
+    // Packed and half types are kept in bit registers, so only `.f32` and `.f64` can clash.
     (is_integer(instruction) && matches!(register, Type::F32 | Type::F64))
         || (matches!(instruction, Type::F32 | Type::F64) && is_integer(register))
         || ((instruction == Type::Pred) != (register == Type::Pred) && instruction.bits() == register.bits())
@@ -354,7 +354,7 @@ fn dotted(ty: Type) -> String {
     format!(".{}", format!("{ty:?}").to_lowercase())
 }
 
-/// Whether PTX has a special register of this name and component.
+/// True if PTX has a special register with this name and component.
 pub(super) fn is_special(name: &str, component: &str) -> bool {
     let xyz = matches!(component, ".x" | ".y" | ".z");
     match name {

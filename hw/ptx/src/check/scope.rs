@@ -1,32 +1,32 @@
-//! Names and what they mean, from the innermost scope outwards.
+//! Scopes: names and their meanings, from the innermost scope outwards.
 
 use std::collections::HashMap;
 
 use super::{LabelId, RegId, SymbolId};
 
-/// What a name means.
+/// Meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// A register.
     Register(RegId),
     /// A variable or parameter.
     Symbol(SymbolId),
-    /// A place in the code.
+    /// A position in the code.
     Label(LabelId),
     /// A call prototype.
     Prototype,
-    /// A table of targets, by its number in the function.
+    /// A table of branch targets: its index in the function.
     Targets(u32),
 }
 
-/// Digits of the largest number of a register.
+/// Maximum number of digits of a register number.
 const MOST_DIGITS: usize = 7;
 
-/// The names of one `{ }`.
+/// Names declared in one `{ }`.
 #[derive(Default)]
 struct Scope<'a> {
     names: HashMap<&'a str, Meaning>,
-    /// `%r<8>`: the first register and how many, without eight entries.
+    /// First register and count of each family such as `%r<8>`. A family needs no entry for each member.
     families: HashMap<&'a str, (u32, u32)>,
 }
 
@@ -50,7 +50,7 @@ impl Scope<'_> {
     }
 }
 
-/// The scopes open at a place in the text.
+/// Stack of open scopes.
 #[derive(Default)]
 pub(super) struct Scopes<'a> {
     stack: Vec<Scope<'a>>,
@@ -65,7 +65,7 @@ impl<'a> Scopes<'a> {
         self.stack.pop();
     }
 
-    /// Declares a name in the innermost scope; false if that scope has it already.
+    /// Declares a name in the innermost scope. Returns false if the scope has the name already.
     #[must_use]
     pub fn declare(&mut self, name: &'a str, meaning: Meaning) -> bool {
         let Some(scope) = self.stack.last_mut() else {
@@ -74,7 +74,7 @@ impl<'a> Scopes<'a> {
         scope.get(name).is_none() && scope.names.insert(name, meaning).is_none()
     }
 
-    /// Declares `name0` to `name(count-1)` as the registers from `first` on; false if the family exists.
+    /// Declares `name0` to `name(count-1)` as the registers from `first`. Returns false if the family exists.
     #[must_use]
     pub fn declare_family(&mut self, name: &'a str, first: RegId, count: u32) -> bool {
         let Some(scope) = self.stack.last_mut() else {
@@ -83,12 +83,12 @@ impl<'a> Scopes<'a> {
         scope.families.insert(name, (first.0, count)).is_none()
     }
 
-    /// The meaning of a name in the innermost scope alone.
+    /// Looks up a name in the innermost scope only.
     pub fn in_innermost(&self, name: &str) -> Option<Meaning> {
         self.stack.last().and_then(|scope| scope.get(name))
     }
 
-    /// The innermost meaning of a name.
+    /// Looks up a name from the innermost scope outwards.
     pub fn get(&self, name: &str) -> Option<Meaning> {
         self.stack.iter().rev().find_map(|scope| scope.get(name))
     }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inner_scope_declares_same_register_hides_outer_until_closed() {
+    fn inner_declaration_hides_outer_register_until_scope_closes() {
         let mut scopes = Scopes::default();
         scopes.open();
         assert!(scopes.declare_family("%r", RegId(0), 8));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn family_of_eight_ninth_member_is_undefined() {
+    fn register_beyond_its_family_is_undefined() {
         let mut scopes = Scopes::default();
         scopes.open();
         assert!(scopes.declare_family("%r", RegId(0), 8));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn same_scope_declares_name_twice_is_refused() {
+    fn second_declaration_in_one_scope_is_refused() {
         let mut scopes = Scopes::default();
         scopes.open();
         assert!(scopes.declare_family("%r", RegId(0), 8));

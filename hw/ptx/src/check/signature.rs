@@ -1,20 +1,20 @@
-//! What operands each PTX instruction takes: the checker's table.
+//! Signatures: the operands that each PTX instruction takes.
 //!
-//! A signature has one letter an operand, in order; `?` says that those behind it may be left out.
+//! A signature has one letter per operand, in order. Operands after `?` are optional.
 //!
 //! | letter | operand |
 //! |---|---|
 //! | `d` | result register of the instruction's type |
 //! | `a` | source of the instruction's type |
-//! | `D`, `A` | the same, twice as wide where the instruction says `.wide` |
-//! | `u` | 32-bit source, whatever the type |
+//! | `D`, `A` | as `d` and `a`, twice as wide with `.wide` |
+//! | `u` | 32-bit source for any type |
 //! | `p` | predicate source; `P` predicate result, or `p\|q` |
-//! | `v` | register or vector of what memory holds; registers may be wider |
+//! | `v` | register or vector for a value in memory; its registers may be wider |
 //! | `m` | address in brackets |
 //! | `l` | label |
-//! | `x` | not looked at |
+//! | `x` | not checked |
 
-/// The signature of an opcode with these qualifiers; `None` for an opcode that PTX does not have.
+/// Returns the signature of an opcode with these qualifiers; `None` for an unknown opcode.
 pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'static str> {
     Some(match opcode {
         "add" | "sub" | "addc" | "subc" | "and" | "or" | "xor" | "rem" | "div" | "mul24" | "copysign" => "daa",
@@ -118,17 +118,17 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
     })
 }
 
-/// Opcodes whose meaning hangs on a type, so that one without is malformed.
+/// True if the meaning of the opcode depends on a type, so that one without a type is malformed.
 pub(super) fn needs_type(signature: &str) -> bool {
     signature.contains(['d', 'a', 'v'])
 }
 
-/// Whether an opcode is one of the video instructions, whose operands may name bytes and halves.
+/// True for a video instruction. Its operands can select bytes and halves.
 pub(super) fn is_video(opcode: &str) -> bool {
     opcode.starts_with('v') && opcode != "vote"
 }
 
-/// `.b0`, `.h1`, `.b3210`, `.h32`.
+/// True for a byte or half selector: `.b0`, `.h1`, `.b3210`, `.h32`.
 pub(super) fn is_selector(component: &str) -> bool {
     let digits = component.strip_prefix(".b").or_else(|| component.strip_prefix(".h"));
     digits.is_some_and(|digits| {

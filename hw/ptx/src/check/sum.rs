@@ -1,7 +1,7 @@
-//! `register+offset` and `variable+offset` as values.
+//! Sums as operands: `register+offset` and `variable+offset`.
 //!
-//! A register's sum gets a register of its own ([`Sum`]), which the lowering computes before the instruction. A variable's sum
-//! is an address. Other names take no offset. Only integer sources do.
+//! The sum of a register and an offset gets a new register ([`Sum`]). The lowering computes it before the instruction. The sum of
+//! a variable and an offset is an address. Only integer sources can be sums.
 
 use super::{Checker, Sum, Value};
 use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
@@ -9,7 +9,7 @@ use crate::check::RegId;
 use crate::diag::Diagnostic;
 
 impl<'a> Checker<'_, 'a> {
-    /// Begins an instruction: clears the sums, and refuses sums in places that take none.
+    /// Starts an instruction: clears the sums, and reports sums in operands that allow none.
     pub(super) fn begin_sums(&mut self, instruction: &Instruction<'a>) {
         self.sums.clear();
         self.no_integer = no_integer_of(instruction);
@@ -30,7 +30,7 @@ impl<'a> Checker<'_, 'a> {
         }
     }
 
-    /// Reports every sum in an operand. An address in brackets is no sum.
+    /// Reports every sum in an operand. An address in brackets is not a sum.
     fn refuse_sums(&mut self, operand: &Operand<'a>, why: &str) {
         match &operand.kind {
             OperandKind::Offset(name, offset) => {
@@ -46,7 +46,7 @@ impl<'a> Checker<'_, 'a> {
         }
     }
 
-    /// A name and an offset in the place of a value.
+    /// Resolves a name plus an offset, used as a value.
     pub(super) fn sum(&mut self, name: Name<'a>, offset: i64) -> Value<'a> {
         let before = self.findings.len();
         let value = self.named(name);
@@ -73,14 +73,14 @@ impl<'a> Checker<'_, 'a> {
         let worked_on = self.no_integer.or(Some(ty).filter(|&ty| is_no_integer(ty)));
         let fault = match worked_on {
             _ if ty == Type::Pred => Some("a predicate takes no offset".to_owned()),
-            Some(ty) => Some(format!("an offset adds to integers, not to {}", ty.dotted())),
-            None if ty.bits() > 64 => Some("an offset adds to at most 64 bits".to_owned()),
+            Some(ty) => Some(format!("an offset applies to integers, not to {}", ty.dotted())),
+            None if ty.bits() > 64 => Some("an offset applies to at most 64 bits".to_owned()),
             None => None,
         };
         if let Some(fault) = fault {
             let finding = Diagnostic::malformed(name.span, format!("{fault}: `{}{offset:+}`", name.text));
             self.findings.push(match worked_on {
-                Some(_) => finding.help("compute the sum in an instruction of its own"),
+                Some(_) => finding.help("compute the sum in a separate instruction"),
                 None => finding,
             });
             return Value::Register(base);
@@ -92,12 +92,13 @@ impl<'a> Checker<'_, 'a> {
     }
 }
 
-/// The type of an instruction's sources if it is no integer. Conversions and texture fetches name that type last.
+/// Returns the source type of an instruction if it is not an integer type.
 fn no_integer_of(instruction: &Instruction<'_>) -> Option<Type> {
     let types = instruction
         .qualifiers
         .iter()
         .filter_map(|name| Type::from_dotted(name.text));
+    // Conversions and texture fetches write the source type last.
     let n_types = match instruction.opcode.text {
         "cvt" | "tex" | "tld4" => 1,
         _ => usize::MAX,
@@ -105,12 +106,12 @@ fn no_integer_of(instruction: &Instruction<'_>) -> Option<Type> {
     types.rev().take(n_types).find(|&ty| is_no_integer(ty))
 }
 
-/// Whether the type is a floating-point one, or two integers.
+/// True for a floating-point type or a pair of 16-bit integers.
 fn is_no_integer(ty: Type) -> bool {
     ty.is_float() || matches!(ty, Type::U16x2 | Type::S16x2)
 }
 
-/// Whether the first operand of an instruction is a source.
+/// True if the first operand of an instruction is a source.
 fn reads_first(instruction: &Instruction<'_>) -> bool {
     let counts = instruction.qualifiers.iter().any(|name| name.text == ".red");
     match instruction.opcode.text {

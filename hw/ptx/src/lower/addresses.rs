@@ -1,15 +1,15 @@
-//! Address arithmetic goes where hardware has it for nothing.
+//! Address arithmetic: folds it into instructions that include it.
 //!
-//! Takes: folded code, 64-bit values whole. Promises: constants added to an address become the displacement of the access;
-//! `mul.wide` and `add.s64` become one IMAD.WIDE, `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. What nobody reads
-//! any more is left for `dead`.
+//! Constants added to an address become the displacement of the access. `mul.wide` and `add.s64` become one IMAD.WIDE, `mul.lo`
+//! and `add` one IMAD, `shl` and `add` one LEA. Unread results are left for `dead`. The pass needs folded code with whole 64-bit
+//! values.
 
 use super::code::{Arg, Bits, Code, Op, What, Wide, Word};
 use super::graph::{Graph, Values};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 
-/// Displacements have 24 bits, with their sign.
+/// Limit of a displacement: 24 bits, signed.
 const FARTHEST: i64 = 1 << 23;
 
 pub(super) fn run(code: &mut Code) {
@@ -47,7 +47,7 @@ impl Context {
         }
     }
 
-    /// Constants added to the address, one after the other, join the displacement.
+    /// Moves constants added to the address, one after the other, into the displacement.
     fn displaced(&self, code: &Code, mut op: Op, slot: usize) -> Op {
         let words = op.shape().src[slot];
         loop {
@@ -68,7 +68,7 @@ impl Context {
         }
     }
 
-    /// The variable and the constant part of an address that is their sum.
+    /// Splits an address into a base and a constant, if it is their sum.
     fn sum_with_constant(&self, code: &Code, arg: Arg, words: u8) -> Option<(Arg, i64)> {
         let def = self.definition(code, arg, words)?;
         let adds = match def.what {
@@ -94,7 +94,7 @@ impl Context {
         (adds && fixed()).then_some((base, more))
     }
 
-    /// x + y where x is a product, or a shifted word, of 32-bit values.
+    /// Fuses x + y, where x is a product or shift of 32-bit values.
     fn wide_sum(&self, code: &Code, op: Op) -> Op {
         let [a, b, ..] = op.src;
         let fused = [(a, b), (b, a)].into_iter().find_map(|(product, addend)| {
@@ -108,7 +108,7 @@ impl Context {
         fused.unwrap_or(op)
     }
 
-    /// The factors of a 64-bit product without an addend, and whether they are signed.
+    /// Returns the factors of a 64-bit product without an addend; true if they are signed.
     fn wide_product(&self, code: &Code, arg: Arg) -> Option<(Arg, Arg, bool)> {
         let def = self.definition(code, arg, 2)?;
         let [a, b, c, _] = def.src;
@@ -126,7 +126,7 @@ impl Context {
         }
     }
 
-    /// The word of which a pair is the extension, and whether with its sign.
+    /// Returns the 32-bit value that a 64-bit pair extends; true if sign-extended.
     fn extended_word(&self, code: &Code, pair: Arg) -> Option<(Arg, bool)> {
         let word = pair.as_word()?;
         let low = self.values.definition(code, word)?;
@@ -150,7 +150,7 @@ impl Context {
         ((shift && whole) || via).then_some((source, true))
     }
 
-    /// x + y where x is a 32-bit product or shift that nobody else reads.
+    /// Fuses x + y, where x is a 32-bit product or shift with no other reader.
     fn sum(&self, code: &Code, op: Op) -> Op {
         let [a, b, c, _] = op.src;
         if c != Arg::ZERO || op.pdst[0].is_some() || op.mods.extended || !a.is_plain() || !b.is_plain() {
@@ -202,7 +202,8 @@ impl Context {
     }
 }
 
-/// A literal stays with its sum: as an addend of a later address it is worth more.
+/// True if the addend is a literal.
 fn addend_is_literal(addend: Arg) -> bool {
+    // The constant is worth more in the displacement of a later address.
     matches!(addend.bits, Bits::Imm(_))
 }

@@ -1,4 +1,4 @@
-//! What operations read and write before there are physical registers.
+//! Operands of operations before register allocation.
 
 use warpwave_isa::inst::Source;
 use warpwave_isa::reg::Special;
@@ -13,11 +13,11 @@ impl Word {
     }
 }
 
-/// A virtual predicate.
+/// A virtual predicate register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Flag(pub u32);
 
-/// Where an operand's bits come from.
+/// Source of an operand's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Bits {
     Zero,
@@ -66,7 +66,7 @@ impl Arg {
         self
     }
 
-    /// Whether the bits are taken as they are.
+    /// True if no modifier changes the bits.
     pub fn is_plain(self) -> bool {
         !(self.neg || self.abs || self.not)
     }
@@ -78,7 +78,7 @@ impl Arg {
         }
     }
 
-    /// The value, where it is known and plain.
+    /// Returns the value if it is a known constant without modifiers.
     pub fn known(self) -> Option<u64> {
         match self.bits {
             Bits::Zero if self.is_plain() => Some(0),
@@ -87,7 +87,7 @@ impl Arg {
         }
     }
 
-    /// One word of a wider operand.
+    /// Returns one 32-bit word of a wider operand.
     pub fn part(self, n: u8) -> Arg {
         let bits = match self.bits {
             Bits::Word(word) => Bits::Word(word.offset(n)),
@@ -109,7 +109,7 @@ impl Arg {
     }
 }
 
-/// A predicate operand: always, or a flag as it is or negated.
+/// A guard or predicate operand: always, or a predicate, optionally negated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct When {
     pub flag: Option<Flag>,
@@ -139,7 +139,7 @@ impl When {
     }
 }
 
-/// The machine's word for a source that needs no register.
+/// Returns the machine source for bits outside registers; `None` for a virtual register.
 pub(crate) fn source(bits: Bits) -> Option<Source> {
     match bits {
         Bits::Zero => Some(Source::Reg(warpwave_isa::reg::Reg::ZERO)),

@@ -1,29 +1,29 @@
-//! Who calls whom, through names and through addresses.
+//! The call graph: calls by name and by address.
 //!
-//! A function's address is a number of the module's own, [`address`]: code has no other at this point. A call through a register may
-//! reach every function whose address the module takes.
+//! A function's [`address`] is a number chosen here, because code has no address yet. A call through a register can reach every
+//! function whose address the module takes.
 
 use super::graph::order::in_cycles;
 use crate::ast::Init;
 use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
 use std::collections::HashSet;
 
-/// Bytes between the addresses of functions.
+/// Distance between the addresses of two functions.
 const APART: u64 = 16;
 
-/// The address of a function with a body; never zero.
+/// Returns the address of a function with a body; never zero.
 pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
     Some((checked.number(name)? as u64 + 1) * APART)
 }
 
-/// Whether the module calls a function of this name that it does not have.
+/// True if the module calls a function `name` that it does not define.
 pub(crate) fn calls(checked: &Checked<'_, '_>, name: &str) -> bool {
     let is_it = |value: &Value<'_>| matches!(value, Value::Function(called) if *called == name);
     let mut ops = checked.bodies.iter().flat_map(ops);
     address(checked, name).is_none() && ops.any(|op| op.operands.iter().any(is_it))
 }
 
-/// The functions whose address the module takes, in text order: their places among those with a body.
+/// Returns the functions whose address the module takes, in text order, as indices of bodies.
 fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
     let mut names = HashSet::new();
     for variable in &checked.symbols {
@@ -41,13 +41,12 @@ fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
         .collect()
 }
 
-/// The calls of a module. A function is its number in [`Checked::bodies`].
+/// The calls of a module. A function is its index in [`Checked::bodies`].
 #[derive(Default)]
 pub(crate) struct CallGraph {
-    /// Functions whose address the module takes, in text order.
+    /// Functions whose address is taken, in text order.
     pub taken: Vec<usize>,
-    /// The functions that each function calls, in text order of the calls. The number behind the last function is a call through a
-    /// register.
+    /// Callees of each function, in text order of the calls. An index after the last function is a call through a register.
     callees: Vec<Vec<usize>>,
     recursive: Vec<bool>,
 }
@@ -56,7 +55,7 @@ impl CallGraph {
     pub fn of(checked: &Checked<'_, '_>) -> Self {
         let taken = taken(checked);
         let callees: Vec<Vec<usize>> = checked.bodies.iter().map(|body| callees(checked, body)).collect();
-        // A node of its own stands for the calls through registers: it calls each function whose address is taken.
+        // One extra node is the call through a register: it calls every function whose address is taken.
         let with_register = [callees.as_slice(), std::slice::from_ref(&taken)].concat();
         CallGraph {
             recursive: in_cycles(&with_register),
@@ -65,12 +64,12 @@ impl CallGraph {
         }
     }
 
-    /// Whether a function may come to call itself.
+    /// True if a function can call itself, directly or through others.
     pub fn is_recursive(&self, function: usize) -> bool {
         self.recursive[function]
     }
 
-    /// A function and all functions that it calls, directly or through others, nearest first.
+    /// Returns a function and everything that it calls, directly or through others, nearest first.
     pub fn closure(&self, function: usize) -> Vec<usize> {
         let through_register = self.callees.len();
         let mut is_found = vec![false; self.callees.len() + 1];
@@ -98,7 +97,7 @@ impl CallGraph {
     }
 }
 
-/// Functions that a function calls, each once.
+/// Returns the callees of a function, each once.
 fn callees(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Vec<usize> {
     let mut is_found = HashSet::new();
     let calls = ops(body).filter(|op| op.instruction.opcode.text == "call");
@@ -112,7 +111,7 @@ fn callees(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Vec<usize> {
     callees.filter(|&callee| is_found.insert(callee)).collect()
 }
 
-/// Whether a function makes generic addresses of parameters or constants.
+/// True if a function takes the generic address of a parameter or constant.
 pub(super) fn takes_constant_addresses(body: &Body<'_, '_>) -> bool {
     let is_constant = |op: &Op<'_, '_>| {
         let words: Vec<&str> = op.instruction.qualifiers.iter().map(|name| name.text).collect();
@@ -124,7 +123,7 @@ pub(super) fn takes_constant_addresses(body: &Body<'_, '_>) -> bool {
     ops(body).any(|op| op.instruction.opcode.text == "cvta" && is_constant(op))
 }
 
-/// Whether a function takes memory from the stack by itself.
+/// True if a function allocates stack memory with `alloca`, or saves or restores the stack.
 pub(super) fn uses_stack(body: &Body<'_, '_>) -> bool {
     let opcodes = ["alloca", "stacksave", "stackrestore"];
     ops(body).any(|op| opcodes.contains(&op.instruction.opcode.text))
@@ -137,7 +136,7 @@ fn ops<'b, 't, 'a>(body: &'b Body<'t, 'a>) -> impl Iterator<Item = &'b Op<'t, 'a
     })
 }
 
-/// A kernel and all functions that it calls, directly or through others, nearest first.
+/// Returns a kernel and all functions that it calls, directly or through others, nearest first.
 pub(super) fn functions<'c, 't, 'a>(
     checked: &'c Checked<'t, 'a>,
     graph: &CallGraph,
@@ -147,7 +146,7 @@ pub(super) fn functions<'c, 't, 'a>(
     numbers.map(|n| &checked.bodies[n]).collect()
 }
 
-/// Variables of the module that a kernel can reach: through its functions, and through the addresses in other variables.
+/// Returns the module variables that a kernel can reach, through its functions and through addresses in other variables.
 pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kernel: &Body<'_, '_>) -> HashSet<SymbolId> {
     let symbols = &checked.symbols[..checked.n_module_symbols];
     let mut found = HashSet::new();

@@ -1,9 +1,9 @@
-//! Code between PTX and the machine: rows of the table on as many registers as they like.
+//! The intermediate code: machine operations on an unlimited number of virtual registers.
 //!
-//! A [`Word`] is a 32-bit virtual register. Words that belong together (the two of a 64-bit value, the four of a vector)
-//! are a group: neighbours in number, aligned when they get physical registers. A [`Flag`] is a virtual predicate.
-//! 64-bit integer operations stay whole ([`Wide`]) until the `split` pass, so that passes before it see a value and not
-//! its halves. A block ends behind a BRA or an EXIT; a block that does not jump goes on with the next in text order.
+//! A [`Word`] is a 32-bit virtual register, and a [`Flag`] is a virtual predicate. The registers of one wide value form a
+//! group (two for 64 bits, four for a vector). A group has consecutive numbers and is aligned at allocation. 64-bit integer
+//! operations stay whole ([`Wide`]) until the `split` pass, so earlier passes see values and not halves. A block ends after a
+//! BRA or an EXIT. A block without a jump continues with the next block.
 
 pub(crate) use super::arg::{Arg, Bits, Flag, When, Word};
 use warpwave_isa::inst::Mods;
@@ -11,10 +11,10 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Assertion;
 use warpwave_isa::reg::{ConvBarrier, Special};
 
-/// The place of a block in [`Code::blocks`].
+/// Index of a block in [`Code::blocks`].
 pub(crate) type BlockId = usize;
 
-/// A 64-bit integer operation, whole.
+/// A 64-bit integer operation, not yet split into words.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Wide {
     /// d = a.
@@ -37,34 +37,34 @@ pub(crate) enum Wide {
     Mad,
 }
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum What {
     Row(Opcode),
     Wide(Wide),
 }
 
-/// One operation.
+/// One operation of the intermediate code.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Op {
     pub what: What,
     pub guard: When,
-    /// First word of the result.
+    /// First register of the result.
     pub dst: Option<Word>,
     pub pdst: [Option<Flag>; 2],
     pub src: [Arg; 4],
     pub psrc: [When; 2],
     pub mods: Mods,
-    /// Where a BRA goes; for a BSSY, where its lanes meet.
+    /// Target of a BRA; reconvergence block of a BSSY.
     pub target: Option<BlockId>,
     pub conv: ConvBarrier,
-    /// Whether the text promises that all lanes agree (`bra.uni`).
+    /// True if the PTX text promises that all lanes agree (`bra.uni`).
     pub uniform: bool,
     /// Line of the PTX text.
     pub line: u32,
 }
 
-/// How many words an operation reads and writes, and how many predicates it reads besides its guard.
+/// Number of words read and written, and number of predicates read in addition to the guard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub dst: u8,
@@ -131,12 +131,12 @@ impl Op {
         self.what == What::Row(opcode)
     }
 
-    /// Whether control does not go on behind this operation.
+    /// True if control never reaches the next operation.
     pub fn ends_flow(&self) -> bool {
         self.guard == When::ALWAYS && matches!(self.what, What::Row(Opcode::Bra | Opcode::Exit | Opcode::Trap))
     }
 
-    /// Whether the operation does more than write its results.
+    /// True if the operation does more than write its results.
     pub fn has_effect(&self) -> bool {
         use Opcode::*;
         let What::Row(opcode) = self.what else { return false };
@@ -194,7 +194,7 @@ impl Op {
         }
     }
 
-    /// Words read, the address of a group's every word.
+    /// Iterates over the registers read, with every register of a group.
     pub fn uses(&self) -> impl Iterator<Item = Word> + use<> {
         let shape = self.shape();
         let src = self.src;
@@ -204,14 +204,14 @@ impl Op {
         })
     }
 
-    /// Words written.
+    /// Iterates over the registers written.
     pub fn defs(&self) -> impl Iterator<Item = Word> + use<> {
         let n = self.shape().dst;
         let first = self.dst;
         (0..n).filter_map(move |at| first.map(|word| word.offset(at)))
     }
 
-    /// Predicates read, the guard's included.
+    /// Iterates over the predicates read, with the guard.
     pub fn flag_uses(&self) -> impl Iterator<Item = Flag> + use<> {
         let n = self.shape().psrc;
         let psrc = self.psrc;
@@ -221,7 +221,7 @@ impl Op {
             .chain((0..n).filter_map(move |at| psrc[at].flag))
     }
 
-    /// Predicates written.
+    /// Iterates over the predicates written.
     pub fn flag_defs(&self) -> impl Iterator<Item = Flag> + use<> {
         let pdst = self.pdst;
         pdst.into_iter().flatten()
@@ -253,31 +253,31 @@ fn wide_shape(wide: Wide) -> Shape {
     Shape { dst, src, psrc }
 }
 
-/// A run of operations with one way in, at its start.
+/// A basic block: operations with a single entry at the start.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Block {
     pub ops: Vec<Op>,
 }
 
-/// A kernel's code.
+/// Intermediate code of a kernel.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Code {
     pub blocks: Vec<Block>,
-    /// For each word: the first word of its group, and the group's length.
+    /// First register and length of each register's group.
     pub groups: Vec<(Word, u8)>,
     pub n_flags: u32,
-    /// What the traps of assertions say.
+    /// Assertions of the traps.
     pub assertions: Vec<Assertion>,
-    /// Registers that a thread has at least.
+    /// Minimum number of registers of a thread.
     pub least_registers: usize,
-    /// Registers that a thread may have.
+    /// Maximum number of registers of a thread.
     pub most_registers: usize,
-    /// Whether each WARPSYNC that orders memory stays, also where lanes are together anyway.
+    /// True to keep each WARPSYNC that orders memory, also where lanes are together.
     pub keep_syncs: bool,
 }
 
 impl Code {
-    /// New words that belong together.
+    /// Creates a group of `words` new registers.
     pub fn group(&mut self, words: u8) -> Word {
         let first = Word(self.groups.len() as u32);
         self.groups.extend((0..words).map(|_| (first, words)));
@@ -289,7 +289,7 @@ impl Code {
         Flag(self.n_flags - 1)
     }
 
-    /// Blocks to which control may go behind a block.
+    /// Iterates over the blocks that can run after `block`.
     pub fn successors(&self, block: BlockId) -> impl Iterator<Item = BlockId> + use<> {
         let last = self.blocks[block].ops.last();
         let jump = last.filter(|op| op.is(Opcode::Bra)).and_then(|op| op.target);

@@ -1,7 +1,7 @@
-//! What a block has computed already is not computed again.
+//! Common subexpression elimination within a block.
 //!
-//! Takes: folded words. Promises: a second operation that is equal to one before it in its block, on values that do not
-//! change, becomes a copy of its result. The copies are left for `fold`.
+//! An operation equal to an earlier one in its block, on fixed values, becomes a copy of the earlier result. The copies are left
+//! for `fold`.
 
 use super::code::{Arg, Bits, Code, Flag, Op, What, When, Word};
 use super::fold::Flags;
@@ -34,11 +34,11 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// What a block has computed so far.
+/// Operations and copies of a block so far.
 #[derive(Default)]
 struct Seen {
     ops: HashMap<Key, Op>,
-    /// Of results that are copies: the originals.
+    /// Originals of registers that became copies.
     words: HashMap<Word, Word>,
     flags: HashMap<Flag, Flag>,
 }
@@ -49,7 +49,7 @@ impl Seen {
         self.flags.extend(second.flag_defs().zip(first.flag_defs()));
     }
 
-    /// The operation with originals for the copies that it reads.
+    /// Returns the operation with copies replaced by their originals.
     fn with_originals(&self, mut op: Op) -> Op {
         let shape = op.shape();
         for (arg, words) in op.src.iter_mut().zip(shape.src) {
@@ -67,7 +67,7 @@ impl Seen {
     }
 }
 
-/// All of an operation but its results; which predicates it writes matters, not where to.
+/// An operation without its results. Only the presence of each predicate result counts.
 #[derive(PartialEq, Eq)]
 struct Key {
     what: What,
@@ -78,7 +78,7 @@ struct Key {
 }
 
 impl Hash for Key {
-    /// By what tells operations apart most often.
+    /// Hashes the fields that differ most often.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.what, self.src[0].bits, self.src[1].bits).hash(state);
     }
@@ -94,7 +94,7 @@ fn key(op: &Op) -> Key {
     }
 }
 
-/// Whether an operation gives the same wherever it stands, and both its sources and its results are fixed.
+/// True if an operation gives the same result at every position, and its sources and results are fixed.
 fn is_pure(op: &Op, values: &Values, flags: &Flags) -> bool {
     let What::Row(opcode) = op.what else { return false };
     let reads_memory = opcode.info().pipe == Pipe::Lsu && opcode != Opcode::Ldc;
@@ -104,7 +104,7 @@ fn is_pure(op: &Op, values: &Values, flags: &Flags) -> bool {
     computes && op.guard == When::ALWAYS && fixed_words && fixed_flags
 }
 
-/// The results of the first operation moved to those of the second.
+/// Returns copies from the results of `first` to the results of `second`.
 fn copies(first: &Op, second: &Op) -> Vec<Op> {
     let line = |op: Op| Op {
         line: second.line,

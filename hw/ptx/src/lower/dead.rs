@@ -1,6 +1,6 @@
-//! What nobody reads goes; an atomic whose old value nobody reads becomes a reduction.
+//! Dead code elimination. An atomic with an unread old value becomes a reduction.
 //!
-//! Promises: effects stay, in their order.
+//! Operations with effects stay, in order.
 
 use super::code::{Code, Op, What};
 use warpwave_isa::inst::AtomOp;
@@ -29,7 +29,7 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// How often each word and flag is read.
+/// Number of reads of each register and predicate.
 struct Reads {
     words: Vec<u32>,
     flags: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Virtual code with its registers to a [`Program`].
+//! Emission: allocated code to a [`Program`].
 
 use super::arg::source;
 use super::code::{Arg, Bits, Code, Op, What, When};
@@ -47,7 +47,7 @@ pub(super) fn run(
     Program::new(function.name.text, insts, needs).with_assertions(code.assertions.clone())
 }
 
-/// `.reqnctapercluster 4, 1, 1`, which also says what `.explicitcluster` leaves open.
+/// Returns the cluster size of `.reqnctapercluster 4, 1, 1`, or the requirement of `.explicitcluster`.
 fn cluster_need(function: &Function<'_>) -> ClusterRequirement {
     let is_explicit = function.limits.iter().any(|(limit, _)| *limit == ".explicitcluster");
     match limits::block(function, ".reqnctapercluster") {

@@ -1,7 +1,7 @@
-//! Virtual predicates to P0 to P6.
+//! Predicate allocation: virtual predicates to P0..P6.
 //!
-//! Takes: final code. Promises: a physical predicate for each flag. Where more than seven are wanted at a time, the ones
-//! wanted longest live in general registers: a SEL puts the bit there, an ISETP takes it out before each use.
+//! If more than seven are live at a time, the longest-lived ones are kept in general registers. A SEL saves such a
+//! predicate, and an ISETP restores it before each use.
 
 use super::code::{Arg, Code, Flag, Op, What, When, Word};
 use super::graph::Graph;
@@ -10,7 +10,7 @@ use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Pred;
 
-/// The predicate of each flag; may add operations to the code.
+/// Returns the physical predicate of each virtual predicate. May add operations to the code.
 pub(super) fn run(code: &mut Code) -> Vec<Pred> {
     loop {
         let spans = live::spans::<live::Flags>(code, &Graph::of(code));
@@ -29,7 +29,7 @@ fn length(spans: &Spans) -> u32 {
     spans.iter().map(|(start, end)| end - start).sum()
 }
 
-/// First fit in order of start; or the flags that are wanted at the same time as the one that found no place.
+/// Assigns by first fit in order of start. On failure, returns the predicates live together with the one that did not fit.
 fn colour(spans: &[Spans]) -> Result<Vec<Pred>, Vec<usize>> {
     let mut order: Vec<usize> = (0..spans.len()).filter(|&flag| !spans[flag].is_empty()).collect();
     order.sort_by_key(|&flag| spans[flag][0]);
@@ -47,7 +47,7 @@ fn colour(spans: &[Spans]) -> Result<Vec<Pred>, Vec<usize>> {
     Ok(preds)
 }
 
-/// Rewrites every definition and use of a flag to go through a general register.
+/// Rewrites every definition and use of a predicate to go through a general register.
 fn keep_in_word(code: &mut Code, flag: Flag) {
     let word = code.group(1);
     for block in 0..code.blocks.len() {

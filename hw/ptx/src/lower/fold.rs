@@ -1,8 +1,7 @@
-//! Copies and known values go into the operands that read them.
+//! Copy propagation: operands read the original of a copy or a known value directly.
 //!
-//! Takes: code in which moves abound, as PTX has them. Promises: the same values; an operand that reads a copy reads the
-//! original, where both are fixed ([`Values`]); sign changes of 32-bit floats become operand modifiers. What nobody reads
-//! any more is left for `dead`.
+//! PTX text has many moves. An operand that reads a copy reads the original instead, if both are fixed ([`Values`]). Sign
+//! changes of 32-bit floats become operand modifiers. The copies themselves are left for `dead`.
 
 use super::code::{Arg, Bits, Code, Flag, Op, What, When, Wide, Word};
 use super::graph::{Graph, Values, places};
@@ -31,7 +30,7 @@ pub(super) fn run(code: &mut Code) {
     predicates(code);
 }
 
-/// What the operands of an operation read instead.
+/// Returns the operands that an operation can read instead.
 fn fold(code: &Code, values: &Values, op: &Op) -> [Arg; 4] {
     let shape = op.shape();
     let mut src = op.src;
@@ -46,7 +45,7 @@ fn fold(code: &Code, values: &Values, op: &Op) -> [Arg; 4] {
     src
 }
 
-/// What a one-word operand reads instead.
+/// Returns the replacement of a one-word operand.
 fn single(code: &Code, values: &Values, op: &Op, arg: Arg) -> Option<Arg> {
     let def = values.definition(code, arg.as_word()?)?;
     if let Some(bits) = copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 1)) {
@@ -62,7 +61,7 @@ fn single(code: &Code, values: &Values, op: &Op, arg: Arg) -> Option<Arg> {
     }
 }
 
-/// Whether a row's 32-bit operands have float signs to change.
+/// True if the operation's 32-bit operands have float sign modifiers.
 fn takes_float_signs(op: &Op) -> bool {
     matches!(
         op.what,
@@ -70,7 +69,7 @@ fn takes_float_signs(op: &Op) -> bool {
     )
 }
 
-/// The sign bit turned or cleared by logic, as a modifier of the operand.
+/// Turns a logic operation on the sign bit into a modifier of the operand.
 fn with_sign(def: &Op, arg: Arg) -> Option<Arg> {
     let bits = def.src[0].bits;
     match (def.mods.lut, def.src[1].known()?) {
@@ -81,7 +80,7 @@ fn with_sign(def: &Op, arg: Arg) -> Option<Arg> {
     }
 }
 
-/// What an operation copies into its first word: a move, or a sum with nothing.
+/// Returns the source of a copy: a move, or an addition of zero.
 fn copy_of(def: &Op) -> Option<Bits> {
     let adds = def.is(Opcode::Iadd3) && !def.mods.extended && def.pdst[0].is_none();
     let source = match def.src {
@@ -92,7 +91,7 @@ fn copy_of(def: &Op) -> Option<Bits> {
     source.is_plain().then_some(source.bits)
 }
 
-/// As [`copy_of`], of both words.
+/// Returns the source of a 64-bit copy.
 fn wide_copy_of(def: &Op) -> Option<Bits> {
     let source = match (def.what, def.src) {
         (What::Wide(Wide::Mov), [source, ..]) => source,
@@ -102,7 +101,7 @@ fn wide_copy_of(def: &Op) -> Option<Bits> {
     source.is_plain().then_some(source.bits)
 }
 
-/// What an operand of several words reads instead: the group that they are copies of.
+/// Returns the replacement of an operand of several words: the group that it is a copy of.
 fn group(code: &Code, values: &Values, arg: Arg, words: u8) -> Option<Arg> {
     let word = arg.as_word()?;
     if words == 2
@@ -134,20 +133,20 @@ fn group(code: &Code, values: &Values, arg: Arg, words: u8) -> Option<Arg> {
     Some(Arg { bits, ..arg })
 }
 
-/// What a word is a copy of.
+/// Returns the source that a register is a copy of.
 fn copied(code: &Code, values: &Values, word: Word) -> Option<Bits> {
     let def = values.definition(code, word).filter(|def| def.dst == Some(word))?;
     copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 1))
 }
 
-/// Whether so many words from here on are one value, aligned as such.
+/// True if `words` registers from `low` are one value with the alignment of a group.
 fn is_group(code: &Code, low: Word, words: u8) -> bool {
     let (first, length) = code.groups[low.0 as usize];
     let at = low.0 - first.0;
     at.is_multiple_of(u32::from(words).next_power_of_two()) && at + u32::from(words) <= u32::from(length)
 }
 
-/// Copies of predicates, negated ones too, go into what reads them; a comparison takes in the `and` or `or` behind it.
+/// Propagates copies of predicates, and merges an `and` or `or` into the comparison before it.
 fn predicates(code: &mut Code) {
     let graph = Graph::of(code);
     let flags = Flags::of(code, &graph);
@@ -165,7 +164,7 @@ fn predicates(code: &mut Code) {
     }
 }
 
-/// Of each flag: the place of its only definition, if all its uses come behind it, and how often it is read.
+/// Single definitions and read counts of predicates.
 pub(super) struct Flags {
     places: Vec<Option<(usize, usize)>>,
     reads: Vec<u32>,
@@ -206,7 +205,7 @@ impl Flags {
         flags
     }
 
-    /// Whether the flag has its one value wherever it is read.
+    /// True if the predicate has the same value at every use.
     pub fn is_fixed(&self, flag: Flag) -> bool {
         self.places[flag.0 as usize].is_some()
     }
@@ -216,9 +215,9 @@ impl Flags {
         code.blocks[block].ops.get(index)
     }
 
-    /// What a predicate is a copy of.
+    /// Returns the predicate that `when` is a copy of.
     fn original(&self, code: &Code, mut when: When) -> When {
-        // A chain of copies ends; the bound is for code that nobody reaches, where a definition may read itself.
+        // Chains of copies are short. The bound is for unreachable code, where a definition may read itself.
         for _ in 0..16 {
             let Some(def) = self.definition(code, when) else {
                 return when;
@@ -241,7 +240,7 @@ impl Flags {
         when
     }
 
-    /// `a and b` where b is a comparison that joins nothing yet: the comparison again, joining a.
+    /// Returns a comparison that computes `a and b` at once, if b is a comparison with a free join input.
     fn joined(&self, code: &Code, values: &Values, op: &Op) -> Option<Op> {
         let join = match op.mods.lut & 0xf {
             0b1000 => Join::And,

@@ -1,4 +1,4 @@
-//! The control-flow graph: who follows whom, dominators, loops; and which words hold one value for ever.
+//! The control-flow graph: edges, dominators and loops; and the registers with a single definition.
 
 pub(super) mod order;
 
@@ -9,9 +9,9 @@ use order::Forest;
 pub(super) struct Graph {
     pub successors: Vec<Vec<BlockId>>,
     pub predecessors: Vec<Vec<BlockId>>,
-    /// Immediate dominator; `None` for the entry and for blocks that cannot be reached.
+    /// Immediate dominator; `None` for the entry and for unreachable blocks.
     pub dominator: Vec<Option<BlockId>>,
-    /// Immediate post-dominator; `None` where lanes may end before they meet.
+    /// Immediate post-dominator; `None` where lanes may end before they reconverge.
     pub post_dominator: Vec<Option<BlockId>>,
     dominated: Forest,
     post_dominated: Forest,
@@ -43,17 +43,17 @@ impl Graph {
         block == 0 || self.dominator[block].is_some()
     }
 
-    /// Whether every path to `block` goes through `over`.
+    /// True if every path to `block` passes through `over`.
     pub fn dominates(&self, over: BlockId, block: BlockId) -> bool {
         self.dominated.is_above(over, block)
     }
 
-    /// Whether every path from `block` to the end goes through `over`.
+    /// True if every path from `block` to the end passes through `over`.
     pub fn post_dominates(&self, over: BlockId, block: BlockId) -> bool {
         self.post_dominated.is_above(over, block)
     }
 
-    /// Blocks that can be reached from `starts` without entering `stop`.
+    /// Marks the blocks reachable from `starts` without entering `stop`.
     pub fn reach(&self, starts: &[BlockId], stop: Option<BlockId>) -> Vec<bool> {
         let mut seen = vec![false; self.successors.len()];
         let mut open: Vec<BlockId> = starts.iter().copied().filter(|&block| Some(block) != stop).collect();
@@ -71,18 +71,18 @@ impl Graph {
         seen
     }
 
-    /// Whether a block can come back to itself without passing `stop`.
+    /// True if control can return to `block` without passing `stop`.
     pub fn is_in_cycle(&self, block: BlockId, stop: BlockId) -> bool {
         self.reach(&self.successors[block], Some(stop))[block]
     }
 
-    /// Of each block, whether it can come back to itself.
+    /// Marks the blocks that are part of a cycle.
     pub fn in_cycles(&self) -> Vec<bool> {
         order::in_cycles(&self.successors)
     }
 }
 
-/// Immediate dominators, by the iterative algorithm of Cooper, Harvey and Kennedy.
+/// Computes immediate dominators with the iterative algorithm of Cooper, Harvey and Kennedy.
 fn dominators(root: BlockId, successors: &[Vec<BlockId>], predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
     let order = post_order(root, successors);
     let mut rank = vec![usize::MAX; successors.len()];
@@ -108,7 +108,7 @@ fn dominators(root: BlockId, successors: &[Vec<BlockId>], predecessors: &[Vec<Bl
     parent
 }
 
-/// The nearest common ancestor of two blocks.
+/// Returns the nearest common ancestor of two blocks.
 fn meet(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, mut b: BlockId) -> BlockId {
     while a != b {
         while rank[a] < rank[b] {
@@ -140,7 +140,7 @@ fn post_order(root: BlockId, successors: &[Vec<BlockId>]) -> Vec<BlockId> {
     order
 }
 
-/// Dominators of the reversed graph, with one more block behind all that end.
+/// Computes dominators of the reversed graph, with one extra block after all blocks that end.
 fn post_dominators(successors: &[Vec<BlockId>], predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
     let end = successors.len();
     let ends = (0..end).filter(|&block| successors[block].is_empty());
@@ -159,9 +159,9 @@ fn post_dominators(successors: &[Vec<BlockId>], predecessors: &[Vec<BlockId>]) -
         .collect()
 }
 
-/// Where each word gets its value, for words that have one definition which all their uses come behind.
+/// Single definitions: the registers with one definition that comes before all their uses.
 ///
-/// Such a word may be replaced by what defines it, as far as that is made of such words.
+/// Such a register can be replaced by its definition, if the sources of the definition are such registers too.
 pub(super) struct Values {
     defs: Vec<Definitions>,
 }
@@ -207,7 +207,7 @@ impl Values {
         values
     }
 
-    /// The operation that alone defines a word.
+    /// Returns the single definition of a register.
     pub fn definition<'c>(&self, code: &'c Code, word: Word) -> Option<&'c Op> {
         match self.defs[word.0 as usize] {
             Definitions::One(block, index) => code.blocks[block].ops.get(index),
@@ -215,7 +215,7 @@ impl Values {
         }
     }
 
-    /// The operation that defines the two words of a value as one.
+    /// Returns the single operation that defines both registers of a 64-bit value.
     pub fn pair_definition<'c>(&self, code: &'c Code, word: Word) -> Option<&'c Op> {
         let low = self.definition(code, word)?;
         self.is_fixed(word.offset(1))
@@ -223,12 +223,12 @@ impl Values {
             .filter(|op| op.dst == Some(word) && op.shape().dst == 2)
     }
 
-    /// Whether the word has its one value wherever it is read.
+    /// True if the register has the same value at every use.
     pub fn is_fixed(&self, word: Word) -> bool {
         matches!(self.defs[word.0 as usize], Definitions::One(..))
     }
 
-    /// Whether an operand of so many words has one value for ever.
+    /// True if an operand of `words` words has the same value everywhere.
     pub fn is_fixed_bits(&self, bits: Bits, words: u8) -> bool {
         match bits {
             Bits::Word(word) => (0..words).all(|n| self.is_fixed(word.offset(n))),
@@ -238,7 +238,7 @@ impl Values {
     }
 }
 
-/// Every operation with its block and its place in it.
+/// Iterates over all operations with their block and their index in it.
 pub(super) fn places(code: &Code) -> impl Iterator<Item = (BlockId, usize, &Op)> {
     let blocks = code.blocks.iter().enumerate();
     blocks.flat_map(|(block, body)| body.ops.iter().enumerate().map(move |(index, op)| (block, index, op)))
@@ -250,7 +250,7 @@ mod tests {
     use crate::lower::code::{Block, Flag};
     use warpwave_isa::opcode::Opcode;
 
-    /// Blocks given by the block that their last operation jumps to, and whether it is conditional.
+    /// Builds one block for each jump: its target and whether it is conditional. `None` is an EXIT.
     fn code(jumps: &[Option<(BlockId, bool)>]) -> Code {
         let block = |jump: &Option<(BlockId, bool)>| {
             let mut op = Op::row(Opcode::Exit);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn diamond_both_sides_meet_in_the_last_block() {
+    fn sides_of_diamond_reconverge_in_last_block() {
         let code = code(&[Some((2, true)), Some((3, false)), Some((3, false)), None]);
         let graph = Graph::of(&code);
         assert_eq!(graph.dominator, [None, Some(0), Some(0), Some(0)]);

@@ -1,7 +1,7 @@
 //! Initial values of module variables, as bytes.
 //!
-//! Takes: a variable's initial value and its bytes, which are zero. Promises: bytes that are known now are written, and each
-//! address of a global variable is a [`Relocation`], because the host places those variables.
+//! Values known now are written to the bytes of the variable, which start as zero. The address of a global variable becomes a
+//! [`Relocation`], because the host allocates such variables.
 
 use super::callgraph;
 use super::layout::{CONST_WINDOW, Place};
@@ -10,23 +10,23 @@ use crate::check::{Checked, SymbolId};
 use crate::diag::{Diagnostic, Span};
 use std::collections::HashMap;
 
-/// Bytes of module data that hold the address of a global variable, or one byte of it.
+/// A place in module data for the address of a global variable, or for one byte of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// First byte in the image.
+    /// Offset of the first byte in the image.
     pub at: u32,
     /// Index of the global variable.
     pub global: u32,
-    /// Added to the variable's address, modulo 2^64.
+    /// Value added to the variable's address, modulo 2^64.
     pub addend: u64,
-    /// Lowest bit of the sum that is stored.
+    /// Lowest bit of the sum to store.
     pub shift: u32,
-    /// Number of bytes stored: 8 or 1.
+    /// Number of bytes to store: 8 or 1.
     pub bytes: u8,
 }
 
 impl Relocation {
-    /// Writes the bytes into an image, for a variable at this address.
+    /// Writes the bytes for a variable at `address` into an image.
     ///
     /// ```
     /// use warpwave_ptx::Relocation;
@@ -43,21 +43,21 @@ impl Relocation {
     }
 }
 
-/// Writes initial values, and collects what is wrong with them.
+/// Writer of initial values. It collects findings.
 pub(super) struct Initializers<'f, 't, 'a> {
     checked: &'f Checked<'t, 'a>,
     places: &'f HashMap<SymbolId, Place>,
     names: HashMap<&'a str, SymbolId>,
     pub findings: Vec<Diagnostic>,
-    /// True if some value is the generic address of a constant.
+    /// True if a value is the generic address of a constant.
     pub generic_constants: bool,
 }
 
-/// The bytes of one variable.
+/// Bytes of one variable while they are initialised.
 pub(super) struct Image<'i> {
     ty: Type,
     bytes: &'i mut [u8],
-    /// Bytes of the variable, of an element of its first dimension, and so on down to a single value.
+    /// Bytes of the variable, then of an element of each dimension, down to a single value.
     sizes: Vec<usize>,
     pub relocations: Vec<Relocation>,
 }
@@ -79,7 +79,7 @@ impl<'i> Image<'i> {
         }
     }
 
-    /// Bytes of a part that lies `depth` braces deep.
+    /// Returns the bytes of a part at brace depth `depth`.
     fn size(&self, depth: usize) -> usize {
         self.sizes[depth.min(self.sizes.len() - 1)].max(1)
     }
@@ -89,7 +89,7 @@ impl<'i> Image<'i> {
     }
 }
 
-/// A single value: its bits, or an address that the host knows.
+/// A single value: known bits, or an address that only the host knows.
 enum Value {
     Bits(u128),
     Address(Relocation),
@@ -110,7 +110,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         }
     }
 
-    /// Writes the initial value of a whole variable.
+    /// Writes the initial value of a variable.
     pub fn fill(&mut self, image: &mut Image<'_>, init: &Init<'a>) {
         match init {
             Init::List(items, _) => self.list(image, items, 0, 0),
@@ -118,8 +118,9 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         }
     }
 
-    /// The values of one pair of braces, `depth` braces deep, from byte `first` on. A value takes the next place, a pair of
-    /// braces the next whole part.
+    /// Writes a list at brace depth `depth` from byte `first`.
+    ///
+    /// A value fills the next element. Inner braces fill the next whole part.
     fn list(&mut self, image: &mut Image<'_>, items: &[Init<'a>], first: usize, depth: usize) {
         let part = image.size(depth + 1);
         let end = image.bytes.len().min(first.saturating_add(image.size(depth)));
@@ -141,7 +142,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         }
     }
 
-    /// One value at a byte; false if it does not fit.
+    /// Writes one value at byte `at`. Returns false if it does not fit before `end`.
     fn single(&mut self, image: &mut Image<'_>, init: &Init<'a>, at: usize, end: usize) -> bool {
         let bytes = image.value_size();
         if at + bytes > end {
@@ -183,11 +184,11 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             Init::Symbol(..) | Init::Byte(..) if ty.is_float() => Err(typed("an address")),
             Init::Symbol(name, offset, generic) => self.whole_address(ty, *name, *offset, *generic),
             Init::Byte(inner, shift, _) => self.byte(inner, *shift),
-            Init::List(..) => Err(typed("a list in the place of a value")),
+            Init::List(..) => Err(typed("a list instead of a value")),
         }
     }
 
-    /// An address in 64 bits, or in 32 where they hold it.
+    /// Returns an address for a 64-bit variable, or for a 32-bit variable if the address fits.
     fn whole_address(&mut self, ty: Type, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
         let value = self.address(name, offset, generic)?;
         match (ty.bits(), &value) {
@@ -205,13 +206,13 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         }
     }
 
-    /// One byte of an address or of an integer.
+    /// Returns one byte of an address or of an integer.
     fn byte(&mut self, inner: &Init<'a>, shift: u32) -> Result<Value, Diagnostic> {
         let value = match inner {
             Init::Symbol(name, offset, generic) => self.address(*name, *offset, *generic)?,
             Init::Int(value, _) => Value::Bits(*value as u128),
             other => {
-                let message = "a mask takes a byte of an address or of an integer";
+                let message = "a mask applies to an address or an integer only";
                 return Err(Diagnostic::malformed(span_of(other), message));
             }
         };
@@ -225,7 +226,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         })
     }
 
-    /// The address of a variable in its own space, or its generic one; or the address of a function.
+    /// Returns the address of a variable, in its own space or generic, or of a function.
     fn address(&mut self, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
         let text = name.text;
         let Some(symbol) = self.names.get(text) else {
@@ -251,8 +252,8 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             )
             .help("give the kernel the handle of a texture or surface object as a parameter")),
             _ => Err(
-                Diagnostic::malformed(name.span, format!("the address of `{text}` is no initial value"))
-                    .help("initial values take addresses of `.global` and `.const` variables and of functions"),
+                Diagnostic::malformed(name.span, format!("the address of `{text}` cannot be an initial value"))
+                    .help("use the address of a `.global` or `.const` variable, or of a function"),
             ),
         }
     }
@@ -266,7 +267,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
                 Err(Diagnostic::malformed(name.span, message))
             }
             None if self.checked.functions.contains(text) => {
-                let message = format!("the address of `{text}`, which is not in this module");
+                let message = format!("the address of `{text}`, a function outside this module");
                 Err(Diagnostic::unsupported(name.span, message))
             }
             None => Err(Diagnostic::malformed(name.span, format!("undefined symbol `{text}`"))),

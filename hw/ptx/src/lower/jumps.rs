@@ -1,8 +1,8 @@
-//! Jumps that lead nowhere new go, and loops get a way in of their own.
+//! Jump simplification, and one entry block per loop.
 //!
-//! Promises: a jump to an EXIT is an EXIT; no jump to what follows anyway; a branch around a jump is one branch; the code that
-//! nobody reaches is empty. Each loop has one block before it that every way in goes through, and one block that every way
-//! back goes through where there were several: there `reconverge` finds room.
+//! A jump to an EXIT becomes an EXIT. A jump to the next code is removed. A branch around a jump becomes one branch. Unreachable
+//! blocks become empty. Each loop gets one block that every entry passes, and one that every back edge passes if there are
+//! several: `reconverge` inserts its operations there.
 
 use super::code::{Block, BlockId, Code, Op, When};
 use super::graph::Graph;
@@ -18,7 +18,7 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// Jumps to a block that only ends.
+/// Replaces jumps to a block that only ends by EXIT.
 fn exits(code: &mut Code) {
     let ends: Vec<bool> = code
         .blocks
@@ -39,7 +39,7 @@ fn is_end(op: &Op) -> bool {
     op.is(Opcode::Exit) && op.guard == When::ALWAYS
 }
 
-/// `@p bra A; bra B; A:` is `@!p bra B`.
+/// Replaces `@p bra A; bra B; A:` by `@!p bra B`.
 fn around(code: &mut Code) {
     let mut jumps = Jumps::of(code);
     for block in 0..code.blocks.len().saturating_sub(2) {
@@ -54,7 +54,7 @@ fn around(code: &mut Code) {
             last.guard = last.guard.negated();
             last.target = skipped.target;
             last.uniform |= skipped.uniform && last.uniform;
-            // What else leads to the skipped jump still needs it; if nothing does, it is unreachable, unless it is fallen into.
+            // Other jumps to the removed jump go to its target. Without them the block is unreachable.
             code.blocks[block + 1].ops = Vec::new();
             jumps.add(block, skipped.target);
             jumps.redirect(code, block + 1, skipped.target);
@@ -62,7 +62,7 @@ fn around(code: &mut Code) {
     }
 }
 
-/// The blocks that jump to each block, and some that did.
+/// Sources of the jumps to each block. Stale entries are allowed.
 struct Jumps(Vec<Vec<BlockId>>);
 
 impl Jumps {
@@ -80,7 +80,7 @@ impl Jumps {
         }
     }
 
-    /// Jumps to a block go to another.
+    /// Redirects the jumps to block `from` to block `to`.
     fn redirect(&mut self, code: &mut Code, from: BlockId, to: Option<BlockId>) {
         for block in std::mem::take(&mut self.0[from]) {
             let last = code.blocks[block].ops.last_mut();
@@ -101,9 +101,9 @@ fn unreachable(code: &mut Code) {
     }
 }
 
-/// Jumps over nothing but empty blocks.
+/// Removes jumps that skip only empty blocks.
 fn to_next(code: &mut Code) {
-    // The first block from each on that holds code. What a jump's removal empties lies before all blocks that are asked later.
+    // First block with code from each block on. A removed jump can only empty an earlier block, so entries stay valid.
     let mut filled: Vec<BlockId> = vec![code.blocks.len(); code.blocks.len() + 1];
     for block in (0..code.blocks.len()).rev() {
         let is_empty = code.blocks[block].ops.is_empty();
@@ -124,11 +124,12 @@ fn to_next(code: &mut Code) {
     }
 }
 
-/// Gives each loop header that needs one a gate: for the ways back (`latch`), or for the ways in. A gate changes nothing that
-/// another header's needs depend on.
+/// Gives each loop header that needs one a gate: for the back edges if `latch`, otherwise for the entries.
+///
+/// A gate does not change the needs of another header.
 fn gates(code: &mut Code, latch: bool) {
     let graph = Graph::of(code);
-    // Where each block has come to lie.
+    // Current position of each original block.
     let mut places: Vec<BlockId> = (0..code.blocks.len()).collect();
     for header in 0..places.len() {
         let (back, into): (Vec<BlockId>, Vec<BlockId>) = graph.predecessors[header]
@@ -150,9 +151,9 @@ fn gates(code: &mut Code, latch: bool) {
     }
 }
 
-/// Makes a block through which the blocks of `through` enter `header`. Returns by how much the header has moved.
+/// Creates a block through which the blocks of `through` enter `header`. Returns the distance that the header moved.
 ///
-/// The gate lies in front of the header, unless another block falls into the header: then at the end of the code.
+/// The gate comes before the header. If another block falls through into the header, it comes at the end of the code.
 fn insert_gate(code: &mut Code, header: BlockId, through: &[BlockId]) -> usize {
     let neighbour = header
         .checked_sub(1)
@@ -233,18 +234,18 @@ mod tests {
     }
 
     #[test]
-    fn loop_entered_by_a_branch_gets_a_block_before_it() {
+    fn loop_entered_by_a_branch_gets_an_entry_block() {
         let nop = Op::row(Opcode::Nop);
         let end = Op::row(Opcode::Exit);
         let mut code = code(&[&[jump(2).when(WHEN)], &[nop, jump(1).when(WHEN)], &[nop, end]]);
         run(&mut code);
-        // 0 branches over the loop or falls into the gate (1), the loop is 2.
+        // Block 0 branches over the loop or falls through into the gate, block 1. The loop is block 2.
         assert_eq!(targets(&code), [Some(3), None, Some(2), None]);
         assert!(code.blocks[1].ops.is_empty());
     }
 
     #[test]
-    fn loop_with_two_ways_back_gets_one_block_for_both() {
+    fn loop_with_two_back_edges_gets_one_latch() {
         let nop = Op::row(Opcode::Nop);
         let end = Op::row(Opcode::Exit);
         let mut code = code(&[&[nop], &[jump(1).when(WHEN)], &[nop, jump(1).when(WHEN)], &[nop, end]]);

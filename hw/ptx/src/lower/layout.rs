@@ -1,7 +1,7 @@
-//! Where variables live: parameters in constant bank 0, shared and local offsets, the constant image, global variables.
+//! Locations of variables: parameters in constant bank 0, shared and local offsets, the constant image, global variables.
 //!
-//! Takes: a checked module and one kernel of it. Promises: every variable that the kernel may name has a [`Place`].
-//! A global's address is not known before it is loaded: the host writes it to bank [`ADDRESS_BANK`], 8 bytes a variable.
+//! Every variable that a kernel can name gets a [`Place`]. The address of a global variable is known only at load time. The host
+//! then writes it to bank [`ADDRESS_BANK`], 8 bytes per variable.
 
 mod module;
 
@@ -16,22 +16,22 @@ use warpwave_isa::space::{PARAM_WINDOW, Space as MemorySpace, WINDOW_BYTES, bank
 pub(crate) use module::ModuleLayout;
 pub use module::{Constant, Global};
 
-/// The constant bank of `.const` variables.
+/// Constant bank with the `.const` variables.
 pub const CONST_BANK: u8 = 3;
-/// The constant bank of global variables' addresses: variable `n` of [`crate::Module::globals`] at byte `8 * n`.
+/// Constant bank with the addresses of global variables: variable `n` of [`crate::Module::globals`] at byte `8 * n`.
 pub const ADDRESS_BANK: u8 = 4;
 
-/// The generic-address window of the module's constants, behind that of the parameters. Only loads read there.
+/// Generic-address window of the module's constants, after the window of the parameters. Only loads may use it.
 pub(super) const CONST_WINDOW: u64 = PARAM_WINDOW + WINDOW_BYTES;
 
-/// Where a variable is.
+/// Location of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Offset in constant bank 0.
     Param(u32),
     /// Offset in the constant image.
     Const(u32),
-    /// Index among the global variables.
+    /// Index in the global variables.
     Global(u32),
     /// Offset in the CTA's shared memory.
     Shared(u32),
@@ -39,34 +39,34 @@ pub(crate) enum Place {
     Local(u32),
     /// A parameter or result of a call.
     Call,
-    /// A handle of a texture or surface.
+    /// A texture or surface handle.
     Handle,
 }
 
-/// Places of the variables that one kernel sees.
+/// Locations of the variables that one kernel can name.
 pub(crate) struct Layout<'m> {
     module: &'m ModuleLayout,
-    /// Places of the kernel's own variables and of those of its functions.
+    /// Locations of the variables of the kernel and its functions.
     places: HashMap<SymbolId, Place>,
     pub params: Vec<Param>,
     pub shared_bytes: u32,
     pub local_bytes: u32,
-    /// Variables that are not the module's.
+    /// Variables declared inside functions, for debuggers and reports.
     pub variables: Vec<isa::Variable>,
-    /// Its names of dynamic shared memory, and where that begins.
+    /// Names of dynamic shared memory, and its offset.
     dynamic: HashSet<SymbolId>,
     dynamic_at: u32,
-    /// Functions that may come to call themselves.
+    /// Functions that can call themselves.
     recursive: HashSet<String>,
-    /// Where the stack of such functions begins in local memory.
+    /// Offset in local memory of the stack for recursive functions.
     pub stack_at: u32,
 }
 
-/// Bytes of local memory for the stack of functions that call themselves, four times what CUDA gives a thread by default, since the
-/// frames here hold copies that a compiler's would not.
+/// Bytes of local memory for the stack of recursive functions. This is four times CUDA's default per thread, because frames
+/// here hold copies that an optimising compiler removes.
 const STACK_BYTES: u32 = 4096;
 
-/// Names of dynamic shared memory that a program knows. All of them mean the same bytes.
+/// Maximum number of names of dynamic shared memory kept in a program. All of them name the same bytes.
 const DYNAMIC_NAMES: usize = 16;
 
 impl<'m> Layout<'m> {
@@ -100,32 +100,32 @@ impl<'m> Layout<'m> {
         own.or_else(|| self.module.places.get(&symbol)).copied()
     }
 
-    /// The number among the global variables of the buffer for `vprintf`, in modules that call it.
+    /// Returns the index of the `printf` buffer in the global variables, if the module calls `vprintf`.
     pub fn print_buffer(&self) -> Option<u32> {
         self.module.print_buffer
     }
 
-    /// The functions whose address the module takes, by their place among those with a body.
+    /// Returns the functions whose address the module takes, as indices of bodies.
     pub fn taken(&self) -> &'m [usize] {
         &self.module.calls.taken
     }
 
-    /// Whether the module takes the generic address of a parameter or constant.
+    /// True if the module takes the generic address of a parameter or constant.
     pub fn constants_are_generic(&self) -> bool {
         self.module.generic_constants
     }
 
-    /// The module's variables in shared, local and constant memory, for people.
+    /// Returns the module's variables in shared, local and constant memory, for debuggers and reports.
     pub fn module_variables(&self) -> Arc<[isa::Variable]> {
         Arc::clone(&self.module.variables)
     }
 
-    /// Whether a function of this name may come to call itself.
+    /// True if the function can call itself.
     pub fn is_recursive(&self, name: &str) -> bool {
         self.recursive.contains(name)
     }
 
-    /// Whether any function may, or takes memory from the stack by itself.
+    /// True if the kernel needs a stack: for recursion, or for memory that a function allocates.
     pub fn has_stack(&self) -> bool {
         self.module.takes_stack || !self.recursive.is_empty()
     }
@@ -146,7 +146,7 @@ impl<'m> Layout<'m> {
         }
     }
 
-    /// Static shared variables in order, then the dynamic part: all `.extern .shared` names are its start.
+    /// Places static shared variables in order, then dynamic shared memory. All `.extern .shared` names share one offset.
     fn place_variables(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
         let functions = callgraph::functions(checked, &self.module.calls, body);
         let is_recursive = |function: &&&Body<'_, '_>| self.module.calls.is_recursive(function.number);
@@ -176,7 +176,7 @@ impl<'m> Layout<'m> {
         self.place_dynamic(dynamic);
     }
 
-    /// Dynamic shared memory begins behind all other variables.
+    /// Places dynamic shared memory after all other variables.
     fn place_dynamic(&mut self, dynamic: Dynamic) {
         let Some(align) = dynamic.align else { return };
         let start = u64::from(self.shared_bytes).next_multiple_of(align);
@@ -196,9 +196,9 @@ impl<'m> Layout<'m> {
 /// The names of dynamic shared memory.
 #[derive(Default)]
 struct Dynamic {
-    /// The largest alignment; none without a name.
+    /// Largest alignment in bytes; `None` without a name.
     align: Option<u64>,
-    /// Some of the names, for people.
+    /// The first names, for debuggers and reports.
     names: Vec<String>,
     symbols: HashSet<SymbolId>,
 }
@@ -217,7 +217,7 @@ fn is_dynamic(variable: &Variable<'_>) -> bool {
     variable.space == Space::Shared && variable.dims.contains(&None)
 }
 
-/// Puts a variable of shared or local memory behind the others, given where those of each space end.
+/// Places a variable of shared or local memory. `ends` are the end offsets of the two spaces.
 fn in_memory(variable: &Variable<'_>, ends: (&mut u32, &mut u32)) -> Option<(Place, isa::Variable)> {
     match variable.space {
         Space::Shared => {
@@ -241,9 +241,9 @@ fn named(variable: &Variable<'_>, space: MemorySpace, offset: u32) -> isa::Varia
     }
 }
 
-/// Puts a variable behind `end` and returns its offset.
+/// Places a variable at the aligned end of a space, moves the end, and returns the offset.
 pub(super) fn advance(end: &mut u32, variable: &Variable<'_>) -> u32 {
-    // The checker bounds each variable; what many of them add up to stays at the greatest number.
+    // The checker bounds each variable, but not their sum. The sum saturates.
     let offset = u64::from(*end).next_multiple_of(variable.alignment());
     let clamped = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     *end = clamped(offset + variable.bytes());

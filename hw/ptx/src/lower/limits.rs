@@ -1,23 +1,25 @@
-//! What a kernel's directives say of its block and of its registers.
+//! Limits from a kernel's directives: block size and number of registers.
 
 use crate::ast::Function;
 use warpwave_isa::reg::Reg;
 
-/// Registers of an SM, whichever it is, from Kepler on.
+/// Registers of an SM. All GPUs from Kepler have this number.
 const SM_REGISTERS: u64 = 1 << 16;
-/// Hardware hands registers out by so many a thread.
+/// Allocation unit of registers per thread.
 const UNIT: u64 = 8;
-/// Fewer than these the vendor's assembler does not go.
+/// Minimum registers per thread, as in the vendor's assembler.
 const LEAST: u64 = 16;
 
-/// `.maxntid 256, 1, 1`; dimensions left out are 1.
+/// Returns the block size of `.maxntid 256, 1, 1` or `.reqntid`. Omitted dimensions are 1.
 pub(super) fn block(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
     let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
     let dimension = |n: usize| numbers.get(n).map_or(1, |&size| size as u32);
     Some([dimension(0), dimension(1), dimension(2)])
 }
 
-/// Registers that a thread may have: `.maxnreg`, and no more than lets `.minnctapersm` CTAs of `.maxntid` or `.reqntid` threads onto an SM.
+/// Returns the maximum registers per thread. `.maxnreg` limits it directly.
+///
+/// `.maxntid` or `.reqntid` limit it too: `.minnctapersm` CTAs of that size must fit on an SM.
 pub(super) fn registers(function: &Function<'_>) -> usize {
     let number = |name: &str| {
         let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
@@ -37,21 +39,21 @@ pub(super) fn registers(function: &Function<'_>) -> usize {
 mod tests {
     use super::*;
 
-    /// Registers that an entry with these directives may have.
+    /// Returns the register limit of an entry with these directives.
     fn allowed(directives: &str) -> usize {
         let text = format!(".version 8.0\n.target sm_80\n.entry k() {directives} {{ ret; }}\n");
         registers(&crate::parse(&text).unwrap().functions[0])
     }
 
     #[test]
-    fn directives_given_leave_what_fits_on_an_sm() {
+    fn register_limit_follows_directives() {
         assert_eq!(allowed(""), 255);
         assert_eq!(allowed(".maxnreg 40"), 40);
         assert_eq!(allowed(".maxnreg 4"), 16);
         assert_eq!(allowed(".maxntid 1024, 1, 1"), 64);
         // 2 CTAs of 1024 threads: 65536 / 2048.
         assert_eq!(allowed(".maxntid 1024, 1, 1 .minnctapersm 2"), 32);
-        // 3 CTAs of 96: 227 registers, 224 of them in eights.
+        // 3 CTAs of 96 threads: 227 registers each, rounded down to the unit of 8.
         assert_eq!(allowed(".reqntid 96 .minnctapersm 3"), 224);
         assert_eq!(allowed(".maxntid 1024 .maxnreg 32"), 32);
         assert_eq!(allowed(".minnctapersm 4"), 255);

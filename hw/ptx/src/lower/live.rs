@@ -1,20 +1,20 @@
-//! When each register holds something that is still wanted.
+//! Live ranges: the times at which each register holds a value that is read later.
 //!
-//! Operation *i* of the text reads at time 2*i* and writes at 2*i*+1, so that a result may take the place of a source.
+//! Operation *i* reads at time 2*i* and writes at time 2*i*+1. So a result can take the register of a source.
 
 use super::code::{BlockId, Code, Flag, Op, When};
 use super::graph::{Graph, places};
 use std::collections::HashMap;
 
-/// Times during which a value is wanted: sorted, apart, end excluded.
+/// Live ranges of a register: sorted, disjoint, each with an exclusive end.
 pub(super) type Spans = Vec<(u32, u32)>;
 
-/// Whether two registers are wanted at the same time.
+/// True if two registers are live at the same time.
 pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
     let (Some(&(a_begins, _)), Some(&(b_begins, _))) = (a.first(), b.first()) else {
         return false;
     };
-    // Often one is long, and most of it lies before the other begins.
+    // Skip the ranges of each list that end before the other list begins. Often one list is long.
     let mut a = &a[a.partition_point(|span| span.1 <= b_begins)..];
     let mut b = &b[b.partition_point(|span| span.1 <= a_begins)..];
     while let ([first, rest @ ..], [other, others @ ..]) = (a, b) {
@@ -29,7 +29,7 @@ pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
     false
 }
 
-/// Adds times to a set of times. Only those between the first and the last of `more` are looked at.
+/// Adds live ranges to a set. Only the part between the first and the last of `more` is examined.
 pub(super) fn merge(times: &mut Spans, more: &[(u32, u32)]) {
     let (Some(&(begins, _)), Some(&(_, ends))) = (more.first(), more.last()) else {
         return;
@@ -40,7 +40,7 @@ pub(super) fn merge(times: &mut Spans, more: &[(u32, u32)]) {
     times.splice(first..last, sorted(between));
 }
 
-/// A list of times as a set.
+/// Sorts ranges and merges adjacent ones.
 fn sorted(mut all: Spans) -> Spans {
     all.sort_unstable();
     let mut merged: Spans = Vec::with_capacity(all.len());
@@ -53,7 +53,7 @@ fn sorted(mut all: Spans) -> Spans {
     merged
 }
 
-/// What a file of registers is: how operations read and write it.
+/// A register class: how operations read and write its registers.
 pub(super) trait File {
     fn count(code: &Code) -> usize;
     fn uses(op: &Op) -> impl Iterator<Item = usize>;
@@ -90,7 +90,7 @@ impl File for Flags {
     }
 }
 
-/// The times of each register of a file.
+/// Returns the live ranges of each register of a class.
 pub(super) fn spans<F: File>(code: &Code, graph: &Graph) -> Vec<Spans> {
     let n = F::count(code);
     let fresh = fresh_definitions::<F>(code, graph);
@@ -105,7 +105,7 @@ pub(super) fn spans<F: File>(code: &Code, graph: &Graph) -> Vec<Spans> {
         .collect();
     let mut spans = vec![Spans::new(); n];
     let mut until: Vec<Option<u32>> = vec![None; n];
-    // Registers of `until` that this block set.
+    // Registers with an entry in `until` for this block.
     let mut touched: Vec<usize> = Vec::new();
     for (block, body) in code.blocks.iter().enumerate().rev() {
         let start = starts[block];
@@ -138,14 +138,15 @@ pub(super) fn spans<F: File>(code: &Code, graph: &Graph) -> Vec<Spans> {
     spans.into_iter().map(sorted).collect()
 }
 
-/// The registers of a file that are wanted behind each block.
+/// Returns the registers of a class that are live after each block.
 pub(super) fn behind_blocks<F: File>(code: &Code, graph: &Graph) -> Vec<Vec<usize>> {
     let fresh = fresh_definitions::<F>(code, graph);
     live_out::<F>(code, graph, &fresh)
 }
 
-/// Registers whose definition keeps no older value, guarded or not: the one definition is before all uses and in no loop, or all uses
-/// stand behind it in its block under the same guard.
+/// Marks registers whose definition kills the old value, guarded or not.
+///
+/// The register has one definition. It comes before all uses and is in no loop, or all uses follow in its block and guard.
 pub(super) fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut place: Vec<Option<(BlockId, usize)>> = vec![None; F::count(code)];
     let mut sole = vec![true; F::count(code)];
@@ -180,12 +181,13 @@ pub(super) fn fresh_definitions<F: File>(code: &Code, graph: &Graph) -> Vec<bool
     (0..sole.len()).map(|n| sole[n] && (before[n] || close[n])).collect()
 }
 
-/// Registers wanted behind each block, in ascending order. The cost grows with the live ranges, not with registers times blocks.
+/// Returns the registers live after each block, in ascending order.
 fn live_out<F: File>(code: &Code, graph: &Graph, fresh: &[bool]) -> Vec<Vec<usize>> {
     let blocks = code.blocks.len();
+    // The cost grows with the live ranges, not with registers times blocks.
     let (reads, writes) = accesses::<F>(code, fresh);
     let mut out = vec![Vec::new(); blocks];
-    // The register that each block was last marked for, so that no register clears the marks of another.
+    // Each mark holds a register number, so the next register need not clear the marks.
     const NONE: usize = usize::MAX;
     let (mut written, mut wanted_before, mut wanted_behind) =
         (vec![NONE; blocks], vec![NONE; blocks], vec![NONE; blocks]);
@@ -207,7 +209,7 @@ fn live_out<F: File>(code: &Code, graph: &Graph, fresh: &[bool]) -> Vec<Vec<usiz
     out
 }
 
-/// Blocks that read each register before they write it, and blocks that write it.
+/// Returns the blocks that read each register before writing it, and the blocks that write it.
 fn accesses<F: File>(code: &Code, fresh: &[bool]) -> (Vec<Vec<BlockId>>, Vec<Vec<BlockId>>) {
     let n = F::count(code);
     let (mut reads, mut writes) = (vec![Vec::new(); n], vec![Vec::new(); n]);
@@ -234,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_that_touch_do_not_overlap_and_join_into_one() {
+    fn touching_ranges_merge_without_overlap() {
         assert!(!overlap(&[(1, 4)], &[(4, 6)]));
         assert!(overlap(&[(1, 4), (8, 9)], &[(5, 6), (8, 12)]));
         let mut times = vec![(1, 4)];

@@ -1,8 +1,7 @@
-//! Operands as the machine can encode them.
+//! Operand legalisation: operands in forms that the machine can encode.
 //!
-//! Promises: memory and matrix rows read registers alone; any other row has at most one operand that is no register, and
-//! not as its first where it has several; no literal wider than a word. What does not fit is moved into a register, once a
-//! block for each value.
+//! Memory and matrix instructions read registers only. Any other instruction has at most one operand outside registers, which is
+//! not the first of several. No literal is wider than 32 bits. Other operands are moved into registers, once per block and value.
 
 use super::code::{Arg, Bits, Code, Op, What, Word};
 use std::collections::HashMap;
@@ -25,7 +24,7 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// A value that is no register: its bits and its words.
+/// A value outside registers: its bits and its number of words.
 type Key = (u64, u64, u8);
 
 struct Fitter<'c> {
@@ -62,7 +61,7 @@ impl Fitter<'_> {
         op
     }
 
-    /// The value that a shuffle exchanges is a register; lane and clamp may be literals.
+    /// Legalises a shuffle: its data is a register; lane and clamp may be literals.
     fn fit_shuffle(&mut self, mut op: Op) -> Op {
         let must_be_register = op.is(Opcode::Shfl) && !is_register(op.src[0].bits);
         if must_be_register {
@@ -71,7 +70,7 @@ impl Fitter<'_> {
         op
     }
 
-    /// A register that holds the value from here to the end of the block.
+    /// Returns a register that holds the value until the end of the block.
     fn register(&mut self, bits: Bits, words: u8, line: u32) -> Word {
         let key = match bits {
             Bits::Const { bank, offset } => (u64::from(bank), u64::from(offset), words),
@@ -96,12 +95,12 @@ fn is_register(bits: Bits) -> bool {
     matches!(bits, Bits::Word(_) | Bits::Zero | Bits::Special(_))
 }
 
-/// The size of an asynchronous copy is part of the instruction unless it varies.
+/// True for the size of an asynchronous copy, which the instruction can hold as a literal.
 fn is_copy_size(op: &Op, slot: usize) -> bool {
     op.is(Opcode::Ldgsts) && slot == 2
 }
 
-/// Whether a row can hold the value: a double is given by its upper word, any other literal has 32 bits.
+/// True if the instruction can encode the value: the high word of a double, or any 32-bit literal.
 fn fits_word(opcode: Opcode, bits: Bits, words: u8) -> bool {
     match bits {
         Bits::Imm(value) if words == 2 => opcode.info().pipe == Pipe::Fp64 && value & 0xffff_ffff == 0,
@@ -109,7 +108,7 @@ fn fits_word(opcode: Opcode, bits: Bits, words: u8) -> bool {
     }
 }
 
-/// Swaps the first two operands where that keeps the meaning and brings a register to the front.
+/// Swaps the first two operands if that brings a register to the front and keeps the meaning.
 fn with_register_first(mut op: Op) -> Op {
     let [a, b, ..] = op.src;
     if is_register(a.bits) || !is_register(b.bits) {
@@ -152,7 +151,7 @@ fn mirrored(cmp: Cmp) -> Cmp {
     }
 }
 
-/// The truth table with its first two inputs exchanged: bits 2, 3 and 4, 5 trade places.
+/// Returns the truth table with its first two inputs exchanged: bits 2, 3 swap with bits 4, 5.
 fn swapped_table(lut: u8) -> u8 {
     (lut & 0xc3) | ((lut & 0x0c) << 2) | ((lut & 0x30) >> 2)
 }
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn truth_table_inputs_exchanged_keeps_symmetric_tables() {
+    fn symmetric_truth_table_is_unchanged_by_exchanged_inputs() {
         let and_not = 0xf0 & !0xcc;
         assert_eq!(swapped_table(and_not), 0xcc & !0xf0);
         assert_eq!(swapped_table(0xf0 ^ 0xcc ^ 0xaa), 0xf0 ^ 0xcc ^ 0xaa);

@@ -1,16 +1,17 @@
-//! Short stretches that a branch jumps over run under its predicate instead.
+//! If-conversion: replaces a short forward branch by guards.
 //!
-//! Takes: split code behind `jumps`. Promises: the same values. A stretch of at most [`LONGEST`] operations that only the branch
-//! before it leads to, and that only leads to the branch's target, joins the block before it; so does what follows, if nothing else
-//! leads there, and the scheduler sees one block. Accesses and what later code reads are guarded; other sums and products are made
-//! in any case, because nobody sees them.
+//! A block that one branch skips, of at most [`LONGEST`] operations, is merged into the block of the branch. It must have no other
+//! entry and no other exit than the branch's target. The target is merged too if nothing else leads there, so the scheduler
+//! sees one block.
+//! Memory accesses and results read later get the guard. Other cheap operations run unguarded, since no later code reads them.
+//! The pass needs split code after `jumps`.
 
 use super::code::{BlockId, Code, Op, What, When};
 use super::graph::Graph;
 use super::live;
 use warpwave_isa::opcode::{Opcode, Pipe};
 
-/// Operations that cost less than a branch and the wait for it.
+/// Maximum number of operations: more cost as much as a branch and its delay.
 const LONGEST: usize = 7;
 
 pub(super) fn run(code: &mut Code) {
@@ -40,13 +41,13 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// A block that a branch jumps over.
+/// A block that a branch skips.
 struct Skip {
     over: BlockId,
     to: BlockId,
-    /// When the block runs.
+    /// Guard under which the block runs.
     when: When,
-    /// Whether nothing else leads to where the branch goes.
+    /// True if nothing else leads to the branch's target.
     joins: bool,
 }
 
@@ -71,12 +72,12 @@ impl Skip {
     }
 }
 
-/// The first block from here on that is not empty.
+/// Returns the first block with operations, from `from` on.
 fn landing(code: &Code, from: BlockId) -> Option<BlockId> {
     (from..code.blocks.len()).find(|&block| !code.blocks[block].ops.is_empty())
 }
 
-/// Blocks with operations that go on at this one, in order.
+/// Returns the blocks with operations that continue at `block`, in order.
 fn leads_to(code: &Code, block: BlockId) -> Vec<BlockId> {
     let goes = |&from: &BlockId| {
         let has_code = !code.blocks[from].ops.is_empty();
@@ -95,7 +96,7 @@ fn can_be_guarded(op: &Op, branch: When) -> bool {
     is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
 }
 
-/// Whether running an operation without need costs nothing but its issue.
+/// True if the only cost of running the operation needlessly is its issue slot.
 fn is_cheap(op: &Op) -> bool {
     let What::Row(opcode) = op.what else { return false };
     matches!(opcode.info().pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && !op.has_effect()

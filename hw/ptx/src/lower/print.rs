@@ -1,13 +1,14 @@
-//! Virtual code as text: for tests, and for those who want to see a pass at work.
+//! Text dump of intermediate code, for tests and for inspecting a pass.
 //!
-//! `b0:` names a block, `%3` a word, `%3:2` a value of two words, `p1` a flag. Modifiers that a row does not use are not shown.
+//! `b0:` is a block, `%3` a register, `%3:2` a value of two registers, and `p1` a predicate. Only modifiers that an operation
+//! uses are shown.
 
 use super::code::{Arg, Bits, Code, Op, What, When, Wide};
 use std::fmt::Write;
 use warpwave_isa::inst::{Mods, Round, Ty};
 use warpwave_isa::opcode::Opcode;
 
-/// The whole code, a block's name and its operations on lines of their own.
+/// Renders the whole code. Each block name and each operation has its own line.
 pub(super) fn text(code: &Code) -> String {
     let mut out = String::new();
     for (block, body) in code.blocks.iter().enumerate() {
@@ -123,7 +124,7 @@ fn wide_name(wide: Wide) -> &'static str {
     }
 }
 
-/// Modifiers that differ from their defaults, in the words of [`Mods`].
+/// Renders modifiers that differ from their defaults, with the names of [`Mods`].
 fn modifiers(what: What, mods: &Mods) -> String {
     let mut out = String::new();
     let mut add = |shown: bool, text: String| {

@@ -1,11 +1,12 @@
-//! Where lanes that parted meet again.
+//! Reconvergence: inserts BSSY and BSYNC around divergent branches.
 //!
-//! Takes: split code whose loops have gates (`jumps`). Promises: for each branch on which lanes may disagree, a BSSY in a
-//! block that every lane of the branch has passed, outside the loops that the lanes leave one by one, and a BSYNC where
-//! they meet: the branch's immediate post-dominator, or the next one behind it that such a block exists for. Regions nest;
-//! regions in which lanes may be at the same time have convergence barriers of their own. Where none is left the lanes stay apart, which is slower and no less
-//! right; so they do behind a loop that waits for memory (`spin`). WARPSYNC stays only where lanes may be apart or the mask is
-//! not all lanes, or where who asked for the code wants to see it.
+//! Each branch on which lanes may disagree gets a BSSY and a BSYNC. The BSSY is in a block that every lane of the branch
+//! passes, outside loops that lanes leave one by one. The BSYNC is at the branch's immediate post-dominator, or at the next
+//! post-dominator with such a block. Regions nest. Regions where lanes may be at the same time use different convergence barriers.
+//!
+//! If no barrier is left, lanes stay diverged: slower, but correct. Lanes also stay diverged after a spin loop (`spin`).
+//!
+//! A WARPSYNC is kept if lanes may be diverged, if its mask is partial, or on the caller's request.
 
 use super::code::{BlockId, Code, Op};
 use super::graph::Graph;
@@ -25,17 +26,17 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// Lanes that part behind `fork` meet at `join`.
+/// A divergent region: lanes diverge after `fork` and reconverge at `join`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Region {
     fork: BlockId,
     join: BlockId,
 }
 
-/// Drops each WARPSYNC of all lanes at which the lanes are together for certain.
-/// Lanes may be apart in a divergent block, and behind a WARPSYNC in one: there lanes may leave a join early.
-/// They also may be apart behind a WARPSYNC whose mask is in a register: lanes with different masks part there.
+/// Drops each WARPSYNC of all lanes where the lanes are certainly together.
 fn drop_idle_syncs(code: &mut Code, graph: &Graph, uniform: &Uniform) {
+    // Lanes may be diverged in a divergent block, and after a WARPSYNC there: lanes may leave a join early.
+    // A WARPSYNC with its mask in a register can also diverge lanes, if their masks differ.
     let may_part = |block: BlockId, op: &Op| {
         let mask = op.src[0].known();
         op.is(Opcode::Warpsync) && (uniform.divergent_block[block] || (mask.is_none() && !uniform.reads_alike(op)))
@@ -60,7 +61,7 @@ fn drop_idle_syncs(code: &mut Code, graph: &Graph, uniform: &Uniform) {
     }
 }
 
-/// One region for each place where lanes meet, the widest; outer regions come before those inside.
+/// Returns the widest region for each join. Outer regions come before inner ones.
 fn regions(graph: &Graph, uniform: &Uniform) -> Vec<Region> {
     let parts = |&block: &BlockId| uniform.divergent_branch[block] && !uniform.leaves_spin[block];
     let branches = (0..uniform.divergent_branch.len()).filter(parts);
@@ -86,7 +87,7 @@ fn region_of(graph: &Graph, branch: BlockId) -> Option<Region> {
     })
 }
 
-/// The nearest dominator of a branch that runs once for each time the lanes meet.
+/// Returns the nearest dominator of a branch that runs once for each reconvergence.
 fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
     let mut candidates = std::iter::successors(Some(branch), |&block| graph.dominator[block]);
     candidates.find(|&block| {
@@ -95,8 +96,9 @@ fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
     })
 }
 
-/// A barrier for each region that no region uses in which lanes may be at the same time: one around it, or one on the other side
-/// of a branch. `None` when all are taken.
+/// Gives each region a barrier; `None` if all are taken.
+///
+/// Two regions conflict if lanes may be in both: one contains the other, or a branch separates them.
 fn barriers(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<Option<ConvBarrier>> {
     let inside: Vec<Vec<bool>> = regions
         .iter()
@@ -119,7 +121,7 @@ fn barriers(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<Option<
     taken
 }
 
-/// For each region the branches on whose first and on whose second side it is entered, a bit each.
+/// Returns two bit sets for each region: branches that lead to it by their first and by their second side.
 fn sides(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<[Vec<u64>; 2]> {
     let branches: Vec<BlockId> = (0..graph.successors.len())
         .filter(|&block| uniform.divergent_branch[block])
@@ -140,8 +142,9 @@ fn meets(a: &[u64], b: &[u64]) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
-/// BSSY before the fork's branch, behind the BSSYs of regions around it; BSYNC first thing at the join.
+/// Inserts BSSY before the fork's branch and BSYNC at the start of the join.
 fn insert(code: &mut Code, region: &Region, conv: ConvBarrier) {
+    // Outer regions come first, so their BSSY is before this one.
     let line = |ops: &[Op]| ops.first().map_or(0, |op| op.line);
     let mut enter = Op::row(Opcode::Bssy);
     enter.conv = conv;

@@ -1,10 +1,11 @@
-//! Virtual words to R0 to R254.
+//! Register allocation: virtual registers to R0..R254.
 //!
-//! Takes: final code. Promises: words that an instruction takes as one value are neighbours, aligned; two words wanted at
-//! the same time never share a register; the count of registers is that of the highest, plus one, and eight at least. Both ends of a move get
-//! one register where that is possible, and the move goes.
+//! Registers of one value become consecutive and aligned. Registers that are live at the same time never share. The register
+//! count is the highest number plus one, and at least 8. Source and destination of a move share a register if possible, and the
+//! move is removed.
 //!
-//! A bundle is up to four neighbouring registers; words of several groups share its slots where their times allow.
+//! A bundle is a set of registers for up to four consecutive slots. Registers of several groups share a slot if their live
+//! ranges are disjoint.
 
 use super::code::{Bits, Code, Op, Word};
 use super::graph::Graph;
@@ -13,18 +14,21 @@ use super::spill::Spilled;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Reg;
 
-/// What the allocation found.
+/// Result of the allocation.
 pub(super) struct Allocation {
-    /// The register of each word; the zero register for words that hold nothing.
+    /// Physical register of each virtual register; RZ for one without a value.
     pub registers: Vec<Reg>,
     /// Registers per thread.
     pub count: u32,
 }
 
-/// Assigns at most `most` registers, and sends values to local memory where there are not enough; `Err` with the number wanted where
-/// that does not help either.
+/// Allocates at most `most` registers, and spills values if they are too few.
+///
+/// # Errors
+///
+/// Returns the number of registers needed if spilling does not help.
 pub(super) fn within(code: &mut Code, most: usize, spilled: &mut Spilled) -> Result<Allocation, usize> {
-    // Values that go leave gaps, and a read of them takes a register too.
+    // Spill slots need registers for their loads, so the spill target can be below `most`.
     let mut aim = most;
     loop {
         let wanted = match assigned(code) {
@@ -50,22 +54,23 @@ fn assigned(code: &Code) -> Result<Allocation, usize> {
     bundles.assign()
 }
 
-/// Registers that even the smallest kernel is given: hardware hands them out by eight.
+/// Minimum register count of a kernel: the allocation unit of the hardware.
 const LEAST: usize = 8;
 
-/// Widest bundle of several groups.
+/// Maximum width of a bundle with several groups.
 const SLOTS: usize = 4;
 
-/// Widest group: the coordinates of a tile in five dimensions, from a multiple of eight on.
+/// Maximum width of a group: coordinates of a five-dimensional tile, aligned to 8.
 const WIDEST: usize = 8;
 
+/// Registers that must be allocated at fixed distances.
 #[derive(Default)]
 struct Bundle {
-    /// When each slot is taken.
+    /// Live ranges in each slot.
     slots: [Spans; WIDEST],
-    /// Words, each with its slot.
+    /// Registers, with their slots.
     words: Vec<(Word, usize)>,
-    /// Alignments that must hold: slot and power of two.
+    /// Required alignments: slot and power of two.
     aligned: Vec<(usize, usize)>,
 }
 
@@ -88,11 +93,12 @@ impl Bundle {
     }
 }
 
+/// All bundles of a kernel.
 struct Bundles {
     bundles: Vec<Bundle>,
-    /// Registers that the kernel has at least.
+    /// Minimum register count of the kernel.
     least: usize,
-    /// Bundle and slot of each word.
+    /// Bundle and slot of each register.
     places: Vec<Option<(usize, usize)>>,
 }
 
@@ -128,7 +134,7 @@ impl Bundles {
         bundles
     }
 
-    /// Puts both words of a move into one slot of one bundle, if nothing stands against it.
+    /// Merges the bundles of a move's source and destination, so that both share a slot. Does nothing if that is impossible.
     fn join(&mut self, (to, from): (Word, Word)) {
         let (Some((a, slot_a)), Some((b, slot_b))) = (self.places[to.0 as usize], self.places[from.0 as usize]) else {
             return;
@@ -154,7 +160,7 @@ impl Bundles {
         }
     }
 
-    /// By how many slots each bundle moves so that the two words meet.
+    /// Returns the shifts of both bundles that bring the two registers into one slot.
     fn fit(&self, a: usize, slot_a: usize, b: usize, slot_b: usize) -> Option<(usize, usize)> {
         let (first, second) = (&self.bundles[a], &self.bundles[b]);
         let least = slot_a.max(slot_b);
@@ -195,7 +201,7 @@ impl Bundles {
         }
     }
 
-    /// First fit, once in order of time and once with wide bundles first; the better of the two.
+    /// Assigns by first fit in two orders, by time and by width, and keeps the result with fewer registers.
     fn assign(&self) -> Result<Allocation, usize> {
         let mut by_time: Vec<usize> = (0..self.bundles.len())
             .filter(|&n| self.bundles[n].width() > 0)
@@ -251,7 +257,7 @@ fn fits(file: &[Spans], bundle: &Bundle, base: usize) -> bool {
         .all(|(slot, spans)| !live::overlap(taken(slot), spans))
 }
 
-/// Words whose group an operation takes as one value.
+/// Marks registers whose group is used as one value by an operation.
 fn joined_words(code: &Code) -> Vec<bool> {
     let mut joined = vec![false; code.groups.len()];
     for op in code.ops() {
@@ -268,7 +274,7 @@ fn joined_words(code: &Code) -> Vec<bool> {
     joined
 }
 
-/// Moves between words: those in loops first, because they run most often.
+/// Returns all moves between registers. Moves in loops come first, because they run most often.
 fn moves(code: &Code) -> Vec<(Word, Word)> {
     let graph = Graph::of(code);
     let mut found: Vec<(bool, Word, Word)> = Vec::new();
@@ -287,7 +293,7 @@ fn moved(op: &Op) -> Option<Word> {
     }
 }
 
-/// A move from a register to itself is none.
+/// Removes moves from a register to itself.
 fn drop_moves(code: &mut Code, registers: &[Reg]) {
     for block in &mut code.blocks {
         block.ops.retain(|op| {

@@ -1,10 +1,10 @@
-//! The order of operations inside a block: long latencies begin early.
+//! Instruction scheduling within a block: operations with a long latency start early.
 //!
-//! Takes: final virtual code. Promises: the same operations in each block, every one behind those that it depends on;
-//! nothing crosses a branch, a barrier, a fence or a read of the clock, nor leaves its [`LONGEST`] operations. The order follows the longest path of latencies,
-//! as compilers for real hardware have it, as long as registers last: PTX itself leaves that to the assembler.
+//! Each block keeps its operations, and each operation stays after its dependencies. None crosses a branch, barrier, fence or
+//! clock read, or leaves its region of [`LONGEST`] operations. The order follows the longest latency path while registers last.
+//! Real assemblers do the same, because PTX leaves the order to them.
 //!
-//! The latencies weigh one path against another; they are no promise of the machine's.
+//! The latencies are weights for comparing paths. They need not match the machine's.
 
 mod depend;
 
@@ -21,16 +21,15 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::Space;
 
-/// Words that a kernel may want at once without fewer warps fitting on an SM (64 K registers, 2048 threads), less what
-/// alignment may cost.
+/// Registers that leave an SM full of warps (64 K registers, 2048 threads), minus an alignment reserve.
 const FREE_WORDS: usize = 28;
-/// Words more than the text's own order wants that hiding latency may cost.
+/// Registers above the need of the text's order that latency hiding may cost.
 const MORE_WORDS: usize = 8;
-/// Words fewer than there are registers, for what alignment may cost.
+/// Registers reserved for alignment.
 const SPARE_WORDS: usize = 4;
-/// Operations that are put into order together: what is farther apart gains nothing, and the time for the search grows with the square.
+/// Maximum operations scheduled together. Larger regions gain nothing, and the search time grows with the square.
 const LONGEST: usize = 640;
-/// Predicates that may be wanted at once.
+/// Maximum number of live predicates.
 const FREE_FLAGS: usize = 6;
 
 pub(super) fn run(code: &mut Code) {
@@ -57,7 +56,7 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// What later code reads.
+/// Registers and predicates that later code reads.
 #[derive(Clone)]
 struct Wanted {
     words: HashSet<Word>,
@@ -65,7 +64,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// From behind an operation to before it.
+    /// Steps the set from after an operation to before it.
     fn before(&mut self, op: &Op, fresh: &[bool]) {
         for word in op.defs() {
             if op.guard.flag.is_none() || fresh[word.0 as usize] {
@@ -80,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// Whether nothing may move across an operation.
+/// True if no operation may move across this one.
 fn is_fence(op: &Op) -> bool {
     let What::Row(opcode) = op.what else { return true };
     let reads_clock = matches!(
@@ -97,7 +96,7 @@ fn is_fence(op: &Op) -> bool {
         )
 }
 
-/// Cycles that a dependent operation waits, roughly.
+/// Returns the approximate latency of an operation in cycles.
 fn latency(op: &Op) -> u32 {
     let What::Row(opcode) = op.what else { return 1 };
     match (opcode, op.mods.space) {
@@ -113,7 +112,7 @@ fn latency(op: &Op) -> u32 {
     }
 }
 
-/// The operations of a stretch without fences, in a better order.
+/// Schedules a region without fences.
 fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Vec<Op> {
     if region.len() < 3 {
         return region.to_vec();
@@ -127,15 +126,15 @@ fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Vec<O
     order
 }
 
-/// List scheduling: of the operations whose sources are there, the one with the longest path behind it comes next.
+/// List scheduler: among ready operations, the one with the longest remaining path is next.
 struct List {
-    /// Dependents of each operation, with the cycles until they may issue.
+    /// Dependents of each operation, with the minimum distance in cycles.
     edges: Vec<Vec<(usize, u32)>>,
-    /// Operations that each still waits for.
+    /// Number of unscheduled dependencies of each operation.
     waits: Vec<usize>,
-    /// First cycle for each.
+    /// Earliest cycle of each operation.
     earliest: Vec<u32>,
-    /// Cycles from each to the end of the longest path.
+    /// Longest path from each operation to the end, in cycles.
     path: Vec<u32>,
     ready: Vec<usize>,
     cycle: u32,
@@ -167,7 +166,7 @@ impl List {
         }
     }
 
-    /// The next operation; `None` at the end.
+    /// Chooses the next operation; `None` at the end.
     fn choose(&self) -> Option<usize> {
         let fits = |&&op: &&usize| self.pressure.fits(op);
         let best = |candidates: &mut dyn Iterator<Item = &usize>| {
@@ -179,7 +178,7 @@ impl List {
         best(&mut self.ready.iter().filter(fits)).or_else(|| self.relief())
     }
 
-    /// With no register free: what frees most, or else what comes first in the text.
+    /// Chooses for a full register file: the operation that frees most, or else the first in text order.
     fn relief(&self) -> Option<usize> {
         self.ready
             .iter()
@@ -201,7 +200,7 @@ impl List {
     }
 }
 
-/// How many registers are wanted at the present place of the new order.
+/// Register pressure at the current point of the new order.
 struct Pressure {
     words: Tally,
     flags: Tally,

@@ -1,8 +1,8 @@
-//! PTX instructions to rows of the table.
+//! Instruction selection: PTX instructions to machine operations.
 //!
-//! Takes: a kernel's checked body. Promises: one to a dozen operations for each PTX instruction, on virtual registers,
-//! 64-bit integers whole; and a finding, with its place, for each instruction that the machine cannot run.
-//! A guarded instruction guards what others can see of it; its intermediate values are computed anyway.
+//! Each PTX instruction becomes one to about twelve operations on virtual registers, with 64-bit integers whole. An instruction
+//! that the machine cannot run becomes a finding. The guard of an instruction goes to the operations with visible results.
+//! Intermediate values are computed without a guard.
 
 mod address;
 mod atomic;
@@ -52,7 +52,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
 
-/// Selects rows for a whole kernel; on failure, every instruction that has none.
+/// Selects operations for a kernel, or returns a finding for each unsupported instruction.
 pub(super) fn run<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     body: &'t Body<'t, 'a>,
@@ -69,7 +69,7 @@ pub(super) fn run<'t, 'a>(
 
 type Selected = Result<(), Diagnostic>;
 
-/// A register of PTX here: the first of its words, or a flag.
+/// Location of a PTX register: its first virtual register, or a predicate.
 #[derive(Clone, Copy)]
 enum Home {
     Words(Word),
@@ -80,30 +80,30 @@ struct Selector<'s, 't, 'a> {
     checked: &'t Checked<'t, 'a>,
     layout: &'s Layout<'s>,
     lines: &'s Lines,
-    /// The kernel, and the functions that are being called, innermost last.
+    /// The kernel, and the functions being inlined, innermost last.
     frames: Vec<Frame<'t, 'a>>,
-    /// Words of calls' parameters, and ranges of words beside the frames' that a guard must keep.
+    /// First register of each call parameter, and other register ranges that a guarded write must preserve.
     call_words: HashMap<SymbolId, Word>,
     home_words: Vec<Range<u32>>,
     n_calls: usize,
     n_ops: usize,
-    /// True once the code is too large, so that no more is selected.
+    /// True once the code is too large. Selection then stops.
     is_too_large: bool,
-    /// What lives across the calls of each function that is called from inside, by its number.
+    /// Values live across calls in each recursive function, by its number.
     across_calls: HashMap<usize, AcrossCalls>,
-    /// The top of the stack, in kernels with functions that call themselves.
+    /// Stack pointer, in kernels with recursive functions or stack allocation.
     stack: Option<Word>,
     code: Code,
-    /// The block at which each label stands.
+    /// Block of each label.
     places: Vec<Option<BlockId>>,
     guard: When,
-    /// Where the carry flag is; nowhere before the first `.cc`, and behind a label.
+    /// Current carry; `None` before the first `.cc` and after a label.
     carry: Option<When>,
     line: u32,
     findings: Vec<Diagnostic>,
 }
 
-/// An instruction taken apart: what its qualifiers say.
+/// An instruction with its qualifiers parsed.
 struct Form<'t, 'a> {
     op: &'t check::Op<'t, 'a>,
     types: Vec<Type>,
@@ -133,7 +133,7 @@ impl<'t, 'a> Form<'t, 'a> {
         self.op.instruction.qualifiers.iter().copied()
     }
 
-    /// The type of the operation: the last one named.
+    /// Returns the type of the operation: the last one written.
     fn ty(&self) -> Type {
         self.types.last().copied().unwrap_or(Type::B32)
     }
@@ -145,10 +145,10 @@ impl<'t, 'a> Form<'t, 'a> {
     fn operand(&self, n: usize) -> Result<&'t Value<'a>, Diagnostic> {
         self.operands()
             .get(n)
-            .ok_or_else(|| self.malformed("this form of the instruction takes more operands"))
+            .ok_or_else(|| self.malformed("this form of the instruction needs more operands"))
     }
 
-    /// Whether every qualifier that is not a type is among these.
+    /// Reports the first qualifier that is neither a type nor in `known`.
     fn only(&self, known: &[&str]) -> Selected {
         let foreign = |name: &Name<'_>| Type::from_dotted(name.text).is_none() && !known.contains(&name.text);
         match self.qualifiers().find(foreign) {
@@ -160,7 +160,7 @@ impl<'t, 'a> Form<'t, 'a> {
         }
     }
 
-    /// The finding that this machine does not run the instruction.
+    /// Creates the finding that the machine does not run the instruction.
     fn unsupported(&self) -> Diagnostic {
         let instruction = self.op.instruction;
         let qualifiers: String = self.qualifiers().map(|name| name.text).collect();
@@ -170,7 +170,7 @@ impl<'t, 'a> Form<'t, 'a> {
         )
     }
 
-    /// The finding that an operand is not of a kind that PTX allows here.
+    /// Creates the finding that PTX does not allow an operand here.
     fn malformed(&self, message: &str) -> Diagnostic {
         Diagnostic::malformed(self.op.instruction.span, message)
     }
@@ -206,17 +206,17 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         self.frames.last().expect("a function is being selected")
     }
 
-    /// The type of a register of the function at hand.
+    /// Returns the type of a register of the current function.
     fn register_type(&self, reg: RegId) -> Type {
         self.frame().body.registers[reg.0 as usize]
     }
 
-    /// The code of the innermost frame, to its end.
+    /// Selects the code of the innermost frame.
     fn steps(&mut self) {
         let body = self.frame().body;
         let line = self.frame().line;
         for (at, step) in body.code.iter().enumerate() {
-            // Code of the library is short, and its findings are not for the user.
+            // Library code is short, and its findings are not for the user.
             if line.is_none() && self.outgrows() {
                 return;
             }
@@ -259,14 +259,14 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         self.places[label] = Some(self.code.blocks.len() - 1);
     }
 
-    /// What follows starts a block of its own.
+    /// Starts a new block, unless the current one is empty.
     fn new_block(&mut self) {
         if self.code.blocks.last().is_some_and(|block| !block.ops.is_empty()) {
             self.code.blocks.push(Block::default());
         }
     }
 
-    /// Adds an operation; the instruction's guard holds for what others can see of it.
+    /// Appends an operation. It gets the instruction's guard if its results or effects are visible.
     fn emit(&mut self, mut op: Op) {
         op.line = self.line;
         let seen =
@@ -296,7 +296,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         self.home_words.get(behind).is_some_and(|words| words.contains(&word.0))
     }
 
-    /// In a kernel with functions that call themselves, the stack is empty at first.
+    /// Sets the stack pointer to the empty stack, in kernels with a stack.
     fn begin_stack(&mut self) {
         if self.layout.has_stack() {
             let stack = self.temp();
@@ -307,7 +307,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 
     fn stack(&self) -> Word {
-        self.stack.expect("the layout found who needs it")
+        self.stack.expect("the layout requested a stack")
     }
 
     fn temp(&mut self) -> Word {
@@ -318,7 +318,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         self.code.group(2)
     }
 
-    /// A value computed into a new word.
+    /// Emits an operation with a new result register, and returns the result.
     fn compute(&mut self, op: Op) -> Arg {
         let words = op.shape().dst;
         let word = self.code.group(words);
@@ -346,7 +346,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => self.texture(&form),
             "mbarrier" => self.mbarrier(&form),
             "wgmma" => self.warp_group(&form),
-            // Grids run one after the other, registers are given at launch, and no debugger or profiler looks on: nothing to do.
+            // No-ops: grids run in order, registers are fixed at launch, and there is no debugger or profiler.
             "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => form.only(words::LAUNCH_WORDS),
             "alloca" | "stacksave" | "stackrestore" => self.stack_operation(&form),
             "set" => self.set(&form),
@@ -359,7 +359,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         }
     }
 
-    /// Ends the code, and turns labels into blocks.
+    /// Ends the code, and replaces label numbers by blocks.
     fn finish(mut self) -> Result<Code, Vec<Diagnostic>> {
         self.guard = When::ALWAYS;
         let last = self.code.blocks.last();

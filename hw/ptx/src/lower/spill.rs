@@ -1,8 +1,8 @@
-//! Values to local memory, where a kernel may have fewer registers than it wants.
+//! Spilling: keeps values in local memory if a kernel has too few registers.
 //!
-//! Takes: final code, and a set of words to go. Promises: the same values; each word has a place of its own in local memory behind what
-//! is there, written behind every definition, under its guard, and read before every use. The words that carry it there and back
-//! live for one operation; they are new, and are never chosen again.
+//! Each spilled register has a slot in local memory after the kernel's variables. It is stored after every definition, under the
+//! same guard, and loaded before every use. The new registers for these loads and stores live for one operation, and are never
+//! spilled.
 
 use super::code::{Arg, Bits, BlockId, Code, Op, Word};
 use super::graph::Graph;
@@ -11,13 +11,13 @@ use std::collections::HashMap;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
-/// What has gone to local memory so far.
+/// Values spilled so far.
 pub(super) struct Spilled {
-    /// Words from here on carry values to and from memory.
+    /// First register number created by spilling.
     first_new: u32,
-    /// The byte of local memory of each group, by its first word.
+    /// Offset in local memory of each spilled group, by its first register.
     places: HashMap<Word, u32>,
-    /// Bytes of local memory, spilled words included.
+    /// Bytes of local memory, with spill slots.
     pub local_bytes: u32,
 }
 
@@ -30,7 +30,7 @@ impl Spilled {
         }
     }
 
-    /// Sends values away until at most `most` words are wanted at a time; `false` if that cannot be.
+    /// Spills values until at most `most` registers are live at any time. Returns false if no value can be spilled.
     pub fn relieve(&mut self, code: &mut Code, most: usize) -> bool {
         let graph = Graph::of(code);
         let spans = live::spans::<live::Words>(code, &graph);
@@ -65,7 +65,7 @@ impl Spilled {
         !chosen.is_empty()
     }
 
-    /// Accesses of each group, those in loops ten times for each loop around.
+    /// Counts the accesses of each group. An access in a loop counts 10 times.
     fn weights(&self, code: &Code, graph: &Graph) -> HashMap<Word, u64> {
         let mut weights = HashMap::new();
         for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
@@ -120,16 +120,16 @@ impl Spilled {
         code.blocks[block].ops = out;
     }
 
-    /// The place in memory of a word that goes, if it does.
+    /// Returns the spill slot of a register; `None` if it is not spilled now.
     fn home(&self, code: &Code, word: Word, gone: &[bool]) -> Option<u32> {
         let first = code.groups[word.0 as usize].0;
-        // Words that this pass made carry values and never go.
+        // Registers created by this pass have no entry and stay.
         let goes = gone.get(first.0 as usize).copied().unwrap_or(false);
         goes.then(|| self.places[&first] + 4 * (word.0 - first.0))
     }
 }
 
-/// When each word begins and ceases to be wanted, in order of time: the change of the number wanted, and the word's group.
+/// Returns start and end of each live range in time order: time, change of the live count, and group.
 fn changes(spans: &[Spans], code: &Code) -> Vec<(u32, i32, Word)> {
     let mut changes: Vec<(u32, i32, Word)> = Vec::new();
     for (list, &(group, _)) in spans.iter().zip(&code.groups) {
@@ -142,7 +142,7 @@ fn changes(spans: &[Spans], code: &Code) -> Vec<(u32, i32, Word)> {
     changes
 }
 
-/// The greatest number of live words, and when. Words that go to memory do not count.
+/// Returns the maximum number of live registers and its time, without spilled registers.
 fn crowd(changes: &[(u32, i32, Word)], gone: &[bool]) -> (usize, u32) {
     let (mut now, mut most) = (0, (0, 0));
     for &(time, change, _) in changes.iter().filter(|(.., group)| !gone[group.0 as usize]) {
@@ -158,7 +158,7 @@ fn wanted_at(spans: &[(u32, u32)], time: u32) -> bool {
     spans.iter().any(|&(start, end)| (start..end).contains(&time))
 }
 
-/// Loads or stores of a value's words: one where its size and place allow, or one a word.
+/// Returns the loads or stores of a value: one if size and alignment allow, otherwise one per register.
 fn transfers(opcode: Opcode, carrier: Word, place: u32, words: u8, cause: &Op) -> Vec<Op> {
     let whole = matches!(words, 1 | 2 | 4) && place.is_multiple_of(4 * u32::from(words));
     let (count, each) = if whole { (1, words) } else { (words, 1) };

@@ -1,11 +1,13 @@
-//! Which branches leave a loop that only waits for memory to change: locks and flags.
+//! Spin loops: finds branches that leave a loop waiting for memory, such as a lock or a flag.
 //!
-//! A lane that leaves such a loop may hold what the others wait for, so it must not wait for them at the loop's end: PTX promises
-//! that each thread goes on in the end (memory consistency model, forward progress of the atomics that CUDA C builds on it).
+//! A lane that leaves such a loop may hold the lock that other lanes wait for. So it must not wait for them at the loop's end:
+//! PTX promises that each thread makes progress.
 //!
-//! A loop waits where its exit asks for the result of an atomic or a volatile load whose operands no turn of the loop changes,
-//! and where it writes no memory beside it. A loop that tries again with what it has just seen (a maximum by compare and
-//! swap) gets on by itself, and its lanes meet behind it like those of any other.
+//! A loop spins if its exit tests an atomic or volatile load with operands that no iteration changes. It must not write other
+//! memory. A loop that retries with the value just read (a maximum by compare-and-swap) makes progress alone. Its lanes
+//! reconverge after it as after any other loop.
+//!
+//! Source: PTX ISA, memory consistency model; forward progress of the atomics that CUDA C builds on it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +16,7 @@ use super::graph::Graph;
 use warpwave_isa::inst::CacheOp;
 use warpwave_isa::opcode::Opcode;
 
-/// For each block, whether its last branch leaves a loop that waits.
+/// Marks the blocks that leave a spin loop by their last branch.
 pub(super) fn exits(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut exits = vec![false; code.blocks.len()];
     for (latch, header) in back_edges(graph) {
@@ -33,7 +35,7 @@ fn back_edges(graph: &Graph) -> Vec<(BlockId, BlockId)> {
     edges.filter(|&(from, to)| graph.dominates(to, from)).collect()
 }
 
-/// The blocks of a loop: its header, and what comes to the way back without passing it.
+/// Marks the blocks of a loop: its header, and all blocks that reach the latch without passing it.
 fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
     let mut body = vec![false; graph.successors.len()];
     body[header] = true;
@@ -63,7 +65,7 @@ fn waits(code: &Code, body: &[bool], exit: BlockId) -> bool {
     !asked.is_empty() && !writes && asked.iter().all(|poll| is_unchanging(&ops, poll))
 }
 
-/// The accesses to memory that others change, among those that a predicate comes from.
+/// Returns the polling accesses that a predicate depends on.
 fn asked<'c>(ops: &[&'c Op], flag: Flag) -> Vec<&'c Op> {
     let (mut words, mut flags) = (BTreeSet::new(), BTreeSet::from([flag]));
     let mut asked: Vec<&Op> = Vec::new();
@@ -100,7 +102,7 @@ fn writes_memory(op: &Op) -> bool {
         .any(|&opcode| op.is(opcode))
 }
 
-/// Whether an access asks the same in every turn: what the loop writes of its operands are constants.
+/// True if an access polls the same operands in every iteration: the loop writes only constants to them.
 fn is_unchanging(ops: &[&Op], poll: &Op) -> bool {
     let is_written = |word: Word| ops.iter().any(|op| op.defs().any(|def| def == word));
     let is_constant = |op: &Op| !polls(op) && !op.is(Opcode::Ld) && !op.uses().any(is_written);
@@ -114,7 +116,7 @@ mod tests {
     use crate::lower::code::{Arg, Block};
     use warpwave_isa::space::Access;
 
-    /// A loop of one block behind the entry; its exit asks for predicate 0, which comes from word 9.
+    /// Builds a loop of one block after the entry. Its exit tests predicate 0, which comes from register 9.
     fn exit_waits(inside: &[Op]) -> bool {
         let flag = When::flag(Flag(0));
         let mut back = Op::row(Opcode::Bra).when(flag);
@@ -139,7 +141,7 @@ mod tests {
         exits(&code, &Graph::of(&code))[1]
     }
 
-    /// An access to four bytes at the address in words 2 and 3; word 9 gets what was there.
+    /// Returns an access to 4 bytes at the address in registers 2 and 3. Register 9 gets the old value.
     fn access(opcode: Opcode) -> Op {
         let op = Op::row(opcode).src(&[Arg::word(Word(2))]).dst(Word(9));
         op.mods(|mods| mods.access = Access::one(4))
@@ -152,29 +154,29 @@ mod tests {
     }
 
     #[test]
-    fn lock_taken_by_the_same_swap_in_every_turn_waits() {
+    fn lock_by_repeated_equal_swap_spins() {
         assert!(exit_waits(&[swap(Arg::ZERO)]));
     }
 
     #[test]
-    fn swap_of_what_was_seen_last_gets_on_by_itself() {
+    fn swap_with_last_seen_value_does_not_spin() {
         assert!(!exit_waits(&[swap(Arg::word(Word(9)))]));
     }
 
     #[test]
-    fn lock_released_inside_the_loop_lets_lanes_meet_behind_it() {
+    fn loop_that_releases_its_lock_does_not_spin() {
         assert!(!exit_waits(&[swap(Arg::ZERO), Op::row(Opcode::St)]));
     }
 
     #[test]
-    fn flag_read_as_volatile_is_waited_for_and_a_plain_load_is_not() {
+    fn volatile_load_spins_and_plain_load_does_not() {
         let load = access(Opcode::Ld);
         assert!(!exit_waits(&[load]));
         assert!(exit_waits(&[load.mods(|mods| mods.cache = CacheOp::Volatile)]));
     }
 
     #[test]
-    fn loop_that_counts_does_not_wait() {
+    fn counting_loop_does_not_spin() {
         let count = Op::row(Opcode::Iadd3).src(&[Arg::word(Word(9))]).dst(Word(9));
         assert!(!exit_waits(&[count]));
     }

@@ -1,7 +1,7 @@
-//! 64-bit integers as hardware does them: two words, with carries.
+//! Legalisation: splits 64-bit integer operations into operations on two words.
 //!
-//! Promises: no [`Wide`] operation is left. Where a result may be one of its own sources, the word that is still needed is
-//! written last.
+//! After the pass no [`Wide`] operation is left. The result may share registers with a source, so each word is written after its
+//! last use.
 
 use super::code::{Arg, Code, Op, What, When, Wide, Word};
 use warpwave_isa::inst::{Cmp, Ty};
@@ -54,7 +54,7 @@ impl Splitter<'_, '_> {
         }
     }
 
-    /// Adds an operation with the whole one's guard and line.
+    /// Appends an operation with the guard and line of the 64-bit operation.
     fn push(&mut self, dst: Option<Word>, mut op: Op) {
         op.dst = dst;
         op.line = self.op.line;
@@ -73,9 +73,10 @@ impl Splitter<'_, '_> {
         }
     }
 
-    /// The upper words add with the carry; for a difference, the subtrahend is negated below and inverted above.
+    /// Adds or subtracts: low words, then high words plus the carry.
     fn sum(&mut self, subtract: bool) {
         let [a, b, ..] = self.op.src;
+        // a - b = a + !b + 1: negation of the low word supplies the + 1.
         let (low, high) = if subtract {
             (b.part(0).negated(), b.part(1).inverted())
         } else {
@@ -116,7 +117,7 @@ impl Splitter<'_, '_> {
         self.push(self.result(1), shift(Arg::ZERO, true));
     }
 
-    /// The upper words decide; where they are equal, the lower ones do, without a sign.
+    /// Compares the high words. If they are equal, an unsigned comparison of the low words decides.
     fn compare(&mut self) {
         let [a, b, ..] = self.op.src;
         let mods = self.op.mods;
@@ -138,7 +139,7 @@ impl Splitter<'_, '_> {
         self.push(None, high);
     }
 
-    /// (a1 b0 + a0 b1) 2^32 + a0 b0 + c.
+    /// Computes (a1 b0 + a0 b1) 2^32 + a0 b0 + c.
     fn multiply_add(&mut self) {
         let [a, b, c, _] = self.op.src;
         let product = self.code.group(2);

@@ -1,7 +1,7 @@
-//! Which branches all lanes of a warp take alike, and where lanes may have parted.
+//! Divergence analysis: branches on which all lanes agree, and blocks where lanes may be diverged.
 //!
-//! Takes: split code. Promises: a branch that is called uniform is so for every input: its guard comes from parameters,
-//! constants, the block's index and sizes, through definitions that all lanes reach together. Everything else may diverge.
+//! A uniform branch is uniform for every input. Its guard depends only on parameters, constants, block indices and sizes, through
+//! definitions that all lanes execute together. Everything else may diverge. The pass needs split code.
 
 use super::code::{Bits, BlockId, Code, Op, What, When};
 use super::graph::Graph;
@@ -9,15 +9,15 @@ use super::spin;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 
-/// What may differ between the lanes of a warp.
+/// Registers, predicates and blocks that may differ between the lanes of a warp.
 pub(super) struct Uniform {
     words: Vec<bool>,
     flags: Vec<bool>,
-    /// Blocks whose last operation is a branch on which lanes may disagree.
+    /// Blocks that end with a branch on which lanes may disagree.
     pub divergent_branch: Vec<bool>,
-    /// Blocks that lanes may run through at different times.
+    /// Blocks that lanes may execute at different times.
     pub divergent_block: Vec<bool>,
-    /// Blocks whose last operation leaves a loop that waits for memory: lanes that leave it stay apart from the others.
+    /// Blocks that end by leaving a loop that waits for memory. Lanes that leave it stay diverged.
     pub leaves_spin: Vec<bool>,
 }
 
@@ -35,7 +35,7 @@ impl Uniform {
         uniform
     }
 
-    /// Results of what differs differ; so does what is written while lanes are apart.
+    /// Marks results of divergent sources, and everything written while lanes are diverged. Returns true after a change.
     fn spread(&mut self, code: &Code) -> bool {
         let mut changed = false;
         for (block, body) in code.blocks.iter().enumerate() {
@@ -80,12 +80,12 @@ impl Uniform {
             && op.flag_uses().all(|flag| self.flags[flag.0 as usize])
     }
 
-    /// Whether all words that an operation reads are the same in all lanes.
+    /// True if all registers that the operation reads are uniform.
     pub fn reads_alike(&self, op: &Op) -> bool {
         op.uses().all(|word| self.words[word.0 as usize])
     }
 
-    /// Behind a branch on which lanes disagree they are apart until they meet.
+    /// Marks the blocks between a divergent branch and its reconvergence. Returns true after a change.
     fn part(&mut self, code: &Code, graph: &Graph) -> bool {
         let mut changed = false;
         for block in 0..code.blocks.len() {
@@ -111,14 +111,14 @@ impl Uniform {
         conditional && !alike
     }
 
-    /// Blocks that some lanes run through while others are elsewhere: from a branch to where its sides meet.
+    /// Returns the blocks between a branch and its reconvergence.
     fn region(&self, graph: &Graph, branch: BlockId) -> Vec<bool> {
         let join = graph.post_dominator[branch].filter(|_| !self.leaves_spin[branch]);
         let mut sides = graph.successors[branch].iter().map(|&next| graph.reach(&[next], join));
         let first = sides.next().unwrap_or_default();
         let second = sides.next().unwrap_or_default();
         let meet = join.is_some() || first.iter().zip(&second).any(|(a, b)| *a && *b);
-        // Sides that never meet again run on as if each were the whole warp.
+        // Sides that never reconverge each run on as a whole warp.
         first.iter().zip(&second).map(|(a, b)| meet && (*a || *b)).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Bodies: scopes, declarations, labels, instructions.
+//! Function bodies: scopes, declarations, labels and instructions.
 
 use super::data::second;
 use super::{Parsed, Parser};
@@ -8,7 +8,7 @@ use crate::lex::Kind;
 use warpwave_isa::source::SourcePos;
 
 impl<'a> Parser<'a> {
-    /// `{ … }`, with every finding inside noted.
+    /// Parses `{ … }` and records every finding inside.
     pub(super) fn block(&mut self) -> Parsed<Block<'a>> {
         self.nested(|parser| {
             let open = parser.expect(b'{')?;
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// A label is a place, a prototype, or a table of targets.
+    /// Parses the statement after a label: a call prototype, a target table, or nothing.
     fn labelled(&mut self, label: Name<'a>) -> Parsed<Statement<'a>> {
         match self.dotted() {
             Some(".callprototype") => {
@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `.loc 1 17 9, function_name $L__info_string0, inlined_at 1 18 5`: ends with its line, not with a semicolon.
+    /// Parses `.loc 1 17 9, function_name $L__info_string0, inlined_at 1 18 5`. No semicolon ends it.
     fn loc(&mut self) -> Parsed<Statement<'a>> {
         self.next();
         let span = self.token().span;
@@ -120,7 +120,7 @@ impl<'a> Parser<'a> {
         Ok(Statement::Loc(Loc { at, inlined_at, span }))
     }
 
-    /// `1 17 9`
+    /// Parses a source position: `1 17 9`.
     fn place(&mut self) -> Parsed<SourcePos> {
         Ok(SourcePos {
             file: self.small("a file index")?,
@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `$L__info_string0+8`: a label of the debug data.
+    /// Parses a label of the debug data: `$L__info_string0+8`.
     fn info_label(&mut self) -> Parsed<()> {
         self.word("a label of the debug data")?;
         if self.eat(b'+') {
@@ -138,7 +138,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `.reg .b32 %r<8>, x;`
+    /// Parses `.reg .b32 %r<8>, x;`.
     fn registers(&mut self) -> Parsed<Statement<'a>> {
         self.next();
         let mut vector = 1;
@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
         Ok((name, Some(count)))
     }
 
-    /// `@!%p1 ld.global.f32 %f1, [%rd1+4];`
+    /// Parses `@!%p1 ld.global.f32 %f1, [%rd1+4];`.
     fn instruction(&mut self) -> Parsed<Statement<'a>> {
         let start = self.token().span;
         let guard = if self.eat(b'@') {
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A forgotten semicolon is shown where it belongs, and the next line is still read.
+    /// Takes the semicolon. At a line end, a missing one is reported after the instruction, and the next line is still parsed.
     fn expect_end(&mut self, instruction: &Instruction<'a>) -> Parsed<()> {
         if self.eat(b';') {
             return Ok(());
@@ -231,12 +231,12 @@ impl<'a> Parser<'a> {
             start: instruction.span.end,
             end: instruction.span.end,
         };
-        let missing = Diagnostic::malformed(place, "missing `;` behind this instruction");
+        let missing = Diagnostic::malformed(place, "missing `;` after this instruction");
         self.findings
             .push(missing.help("every instruction ends with a semicolon"));
         Ok(())
     }
 }
 
-/// No real kernel comes near; a slip of the finger must not ask for gigabytes.
+/// Maximum count of one register declaration. No real kernel comes near. It bounds the memory that a typing error can take.
 const MAX_REGISTERS: u32 = 1 << 20;

@@ -5,7 +5,7 @@ use crate::ast::{Init, Linkage, Space, Type, Variable};
 use crate::diag::Diagnostic;
 use crate::lex::Kind;
 
-/// What a declaration says before its names.
+/// The part of a declaration before its names.
 struct Head {
     linkage: Linkage,
     space: Space,
@@ -15,7 +15,7 @@ struct Head {
 }
 
 impl<'a> Parser<'a> {
-    /// `.global .align 4 .b8 table[4] = {1, 2}, other;`
+    /// Parses `.global .align 4 .b8 table[4] = {1, 2}, other;`.
     pub(super) fn variables(&mut self, linkage: Linkage) -> Parsed<Vec<Variable<'a>>> {
         let head = self.head(linkage)?;
         let mut variables = Vec::new();
@@ -33,7 +33,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `.param .u64 .ptr .global .align 1 name`; a `.func` may also take registers.
+    /// Parses `.param .u64 .ptr .global .align 1 name`. PTX also allows registers here in a `.func`.
     pub(super) fn parameter(&mut self) -> Parsed<Variable<'a>> {
         if self.dotted() == Some(".reg") {
             let place = self.token().span;
@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
                 ".v2" => head.vector = 2,
                 ".v4" => head.vector = 4,
                 ".attribute" => self.attribute()?,
-                // What the pointer points to is a promise to the optimiser.
+                // The space of a pointer is only a promise to an optimiser.
                 ".ptr" | ".const" | ".global" | ".local" | ".shared" if typed => {}
                 _ => {
                     head.ty = Type::from_dotted(word).ok_or_else(|| unknown_type(word, place))?;
@@ -92,12 +92,12 @@ impl<'a> Parser<'a> {
         Ok(space)
     }
 
-    /// An alignment before the type is the variable's; one behind `.ptr` is that of what it points to.
+    /// Parses an alignment. Before the type it applies to the variable; after `.ptr` it applies to the target and is ignored.
     fn alignment(&mut self, head: &mut Head, typed: bool) -> Parsed<()> {
         let place = self.token().span;
         let align = self.small("an alignment")?;
         if !align.is_power_of_two() {
-            return Err(Diagnostic::malformed(place, "an alignment is a power of two"));
+            return Err(Diagnostic::malformed(place, "the alignment is not a power of two"));
         }
         if !typed {
             head.align = Some(align);
@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `name`, `name+8`, `generic(name)+8` or `generic(name+8)`.
+    /// Parses `name`, `name+8`, `generic(name)+8` or `generic(name+8)`.
     fn init_symbol(&mut self) -> Parsed<Init<'a>> {
         let mut name = self.word("a symbol")?;
         let generic = name.text == "generic" && self.eat(b'(');
@@ -176,12 +176,12 @@ impl<'a> Parser<'a> {
         if signed { self.byte_offset() } else { Ok(0) }
     }
 
-    /// `0xFF00(name+8)`, `0xFF(1000 + 546)`: the byte under the mask.
+    /// Parses `0xFF00(name+8)` or `0xFF(1000 + 546)`: the byte under the mask.
     fn init_byte(&mut self) -> Parsed<Init<'a>> {
         let start = self.token().span;
         let mask = self.integer("a mask")?;
         let shift = (0..64).step_by(8).find(|shift| mask == 0xff << shift).ok_or_else(|| {
-            Diagnostic::malformed(start, "a mask takes one whole byte")
+            Diagnostic::malformed(start, "a mask must select one whole byte")
                 .help("write `0xFF`, `0xFF00` and so on, up to `0xFF00000000000000`")
         })?;
         self.expect(b'(')?;
@@ -194,7 +194,7 @@ impl<'a> Parser<'a> {
         Ok(Init::Byte(Box::new(inner), shift, start.to(self.last_span())))
     }
 
-    /// An integer, or a sum of integers.
+    /// Parses an integer or a sum of integers.
     fn init_integer(&mut self) -> Parsed<Init<'a>> {
         let start = self.token().span;
         let mut value = self.integer("an integer or a symbol")?;
@@ -205,16 +205,16 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `.u8 x[] = {1, 2, 3}` has three elements.
+/// Sets an omitted array size to the number of initial values: `.u8 x[] = {1, 2, 3}` has three elements.
 fn sized_by_init(variable: &mut Variable<'_>) {
     if let (Some(size @ None), Some(Init::List(items, _))) = (variable.dims.first_mut(), &variable.init) {
         *size = Some(items.len() as u64);
     }
 }
 
-/// A word of a declaration that has one of its kind already.
+/// Creates the finding for a repeated type or vector width.
 pub(super) fn second(what: &str, word: &str, place: crate::diag::Span) -> Diagnostic {
-    Diagnostic::malformed(place, format!("a second {what}, `{word}`")).help("keep one of them")
+    Diagnostic::malformed(place, format!("duplicate {what} `{word}`")).help("keep one of them")
 }
 
 fn unknown_type(word: &str, place: crate::diag::Span) -> Diagnostic {

@@ -1,11 +1,11 @@
-//! Tokens to a syntax tree.
+//! Tokens to syntax tree.
 //!
-//! Takes: the whole text. Promises: any opcode with any qualifiers and operands is accepted; what is not PTX becomes a
-//! finding, after which reading resumes behind the next `;` or at a `}`, so that one run shows several findings.
+//! The parser accepts any opcode with any qualifiers and operands. Text that is not PTX becomes a finding. Parsing then resumes
+//! after the next `;` or at a `}`, so one run reports several findings.
 //!
 //! It is written by hand for its error recovery: one pass finds every error, each with its position.
 //!
-//! [`Parser`] is the cursor; `module`, `body`, `operand` and `data` each read one part of the grammar.
+//! [`Parser`] is the cursor. `module`, `body`, `operand` and `data` each parse one part of the grammar.
 
 mod body;
 mod data;
@@ -16,17 +16,17 @@ use crate::ast::{Module, Name};
 use crate::diag::{Diagnostic, Span};
 use crate::lex::{Kind, Token, lex};
 
-/// What reading a text gives.
+/// Result of parsing a text.
 pub(crate) struct Reading<'a> {
-    /// The tree, without what was skipped.
+    /// The tree, without skipped parts.
     pub module: Module<'a>,
-    /// Why something was skipped.
+    /// One finding for each skipped part.
     pub findings: Vec<Diagnostic>,
-    /// Whether a declaration was skipped, so that names may seem undefined.
+    /// True if a declaration was skipped, so that declared names can seem undefined.
     pub lost_declarations: bool,
 }
 
-/// Reads a module.
+/// Parses a module.
 pub(crate) fn parse(text: &str) -> Reading<'_> {
     if u32::try_from(text.len()).is_err() {
         let too_long = Diagnostic::malformed(Span::default(), "the text is longer than 4 GiB");
@@ -57,7 +57,7 @@ pub(crate) fn parse(text: &str) -> Reading<'_> {
 /// A part of the tree, or the finding that explains its absence.
 type Parsed<T> = Result<T, Diagnostic>;
 
-/// Blocks, vectors and initialisers nest no deeper than this, so that no text overflows the stack.
+/// Maximum nesting of blocks, vectors and initial values. It keeps the recursive parser within the host stack.
 const MAX_DEPTH: u32 = 256;
 
 struct Parser<'a> {
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// The place of the token just taken.
+    /// Returns the span of the token taken last.
     fn last_span(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
@@ -112,9 +112,7 @@ impl<'a> Parser<'a> {
         Err(self.unexpected(&format!("`{}`", punct as char)))
     }
 
-    /// The finding that the current token is not `wanted`.
-    ///
-    /// A missing semicolon is best shown where it is missing: at the end of the line before.
+    /// Creates the finding that the current token is not `wanted`.
     fn unexpected(&self, wanted: &str) -> Diagnostic {
         let token = self.token();
         let found = match token.kind {
@@ -135,13 +133,13 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The current dotted word, without taking it.
+    /// Returns the current token if it is a dotted word, without taking it.
     fn dotted(&self) -> Option<&'a str> {
         let token = self.token();
         (token.kind == Kind::Dotted).then(|| self.slice(token.span))
     }
 
-    /// An integer with an optional sign; `wanted` names it in the finding.
+    /// Parses an integer with an optional sign. `wanted` names it in a finding.
     fn integer(&mut self, wanted: &str) -> Parsed<i128> {
         let negative = if self.eat(b'-') {
             true
@@ -159,7 +157,7 @@ impl<'a> Parser<'a> {
         Ok(if negative { -value } else { value })
     }
 
-    /// An integer from 0 to `u32::MAX`.
+    /// Parses an integer from 0 to `u32::MAX`.
     fn small(&mut self, wanted: &str) -> Parsed<u32> {
         let place = self.token().span;
         let value = self.integer(wanted)?;
@@ -174,7 +172,7 @@ impl<'a> Parser<'a> {
         Ok(self.slice(span).trim_matches('"'))
     }
 
-    /// Items separated by commas, up to and with `close`.
+    /// Parses items separated by commas, up to and including `close`.
     fn list<T>(&mut self, close: u8, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = Vec::new();
         if self.eat(close) {
@@ -201,14 +199,14 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// Whether the token is a directive that begins a statement, on a line of its own.
+    /// True if the current token is the first of its line and one of [`BEGINNINGS`].
     fn begins_line(&self) -> bool {
         let (last, next) = (self.last_span(), self.token().span);
         let between = &self.text[last.end as usize..next.start as usize];
         between.contains('\n') && BEGINNINGS.contains(&self.slice(next))
     }
 
-    /// Notes a finding and resumes behind the next `;`, or before a brace or a line that begins with a directive.
+    /// Records a finding, then skips to after the next `;`, to a `}`, or to a line that starts with a directive.
     fn recover(&mut self, finding: Diagnostic) {
         let place = finding.span.start;
         self.findings.push(finding);
@@ -226,7 +224,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Directives that begin a statement of a module or of a body, and stand nowhere else at the start of a line.
+/// Directives that start a statement. No other statement has one of them at the start of a line.
 const BEGINNINGS: [&str; 16] = [
     ".version",
     ".target",
@@ -246,7 +244,7 @@ const BEGINNINGS: [&str; 16] = [
     ".loc",
 ];
 
-/// The value of an integer literal; `None` if it is none or has more than 64 bits.
+/// Parses an integer literal. `None` for other text and for values above 64 bits.
 fn integer_value(literal: &str) -> Option<i128> {
     let digits = literal.strip_suffix(['U', 'u']).unwrap_or(literal);
     let value = match digits.as_bytes() {

@@ -1,11 +1,11 @@
-//! The module's directives, its variables and the heads of its functions.
+//! Module scope: directives, variables and function heads.
 
 use super::{Parsed, Parser};
 use crate::ast::{Function, Linkage, Module, Name, Variable};
 use crate::diag::{Diagnostic, Span};
 use crate::lex::Kind;
 
-/// What may stand at module scope, for the finding that something else does.
+/// The items of module scope, as a finding names them.
 const ITEM: &str = "a directive such as `.entry`, `.func`, `.global` or `.version`";
 
 impl<'a> Parser<'a> {
@@ -18,7 +18,7 @@ impl<'a> Parser<'a> {
             if let Err(finding) = self.item(&mut module) {
                 self.lost_declarations = true;
                 self.recover(finding);
-                // A stray `}` would stop recovery for ever.
+                // Recovery stops before a `}`: take a stray one, or the loop would not end.
                 self.eat(b'}');
             }
         }
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `.file 1 "saxpy.cu"`, optionally followed by a time and a size.
+    /// Parses `.file 1 "saxpy.cu"`, with an optional time and size.
     fn file(&mut self) -> Parsed<(u32, &'a str)> {
         self.next();
         let index = self.small("a file index")?;
@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
         Ok((index, name))
     }
 
-    /// Debug data: bytes and labels that no instruction reads.
+    /// Skips a section of debug data. No instruction reads it.
     fn section(&mut self) -> Parsed<()> {
         self.next();
         self.next();
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
         self.list(b')', Self::parameter)
     }
 
-    /// `.maxntid 256, 1, 1`, `.noreturn`, … and a pragma between head and body.
+    /// Parses performance directives such as `.maxntid 256, 1, 1`, and pragmas, between head and body.
     fn limits(&mut self) -> Parsed<Vec<(&'a str, Vec<u64>)>> {
         let mut limits: Vec<(&str, Vec<u64>)> = Vec::new();
         while let Some(directive) = self.dotted() {
@@ -229,10 +229,10 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The directives of a kernel's block size.
+/// Directives that set the block size of a kernel.
 const BLOCK_SIZES: [&str; 2] = [".maxntid", ".reqntid"];
 
-/// What is wrong with a directive between a function's head and its body.
+/// Returns the finding for a wrong performance directive.
 fn limit_fault(directive: &str, numbers: &[u64], place: Span) -> Option<Diagnostic> {
     let (least, most) = match directive {
         ".maxntid" | ".reqntid" | ".reqnctapercluster" => (1, 3),
@@ -259,5 +259,5 @@ fn limit_fault(directive: &str, numbers: &[u64], place: Span) -> Option<Diagnost
     }
     let positive = !directive.starts_with(".abi") && directive != ".maxclusterrank";
     (positive && numbers.contains(&0))
-        .then(|| Diagnostic::malformed(place, format!("`{directive}` of 0")).help("write 1 or more"))
+        .then(|| Diagnostic::malformed(place, format!("`{directive}` is 0")).help("write 1 or more"))
 }

@@ -1,4 +1,4 @@
-//! Operands: the twelve forms of real PTX, and negation.
+//! Operands: the twelve forms of PTX, and negation.
 
 use super::{Parsed, Parser};
 use crate::ast::{Float, Operand, OperandKind};
@@ -6,7 +6,7 @@ use crate::diag::Diagnostic;
 use crate::lex::Kind;
 
 impl<'a> Parser<'a> {
-    /// Any operand, with `d|p` pairs.
+    /// Parses any operand, with `d|p` pairs.
     pub(super) fn operand(&mut self) -> Parsed<Operand<'a>> {
         let first = self.single()?;
         if !self.eat(b'|') {
@@ -75,14 +75,15 @@ impl<'a> Parser<'a> {
         }))
     }
 
-    /// `+8`, `-4` or `+-4`.
+    /// Parses `+8`, `-4` or `+-4`.
     pub(super) fn byte_offset(&mut self) -> Parsed<i64> {
         let place = self.token().span;
         let value = self.integer("an offset in bytes")?;
-        i64::try_from(value).map_err(|_| Diagnostic::malformed(place.to(self.last_span()), "offset beyond 63 bits"))
+        i64::try_from(value)
+            .map_err(|_| Diagnostic::malformed(place.to(self.last_span()), "the offset does not fit 64 signed bits"))
     }
 
-    /// `[base]`, `[base+offset]`, `[4096]`, `[handle, {x, y}]`.
+    /// Parses `[base]`, `[base+offset]`, `[4096]` or `[handle, {x, y}]`.
     fn address(&mut self) -> Parsed<OperandKind<'a>> {
         self.next();
         let mut base = self.single()?;
@@ -100,7 +101,7 @@ impl<'a> Parser<'a> {
         Ok(OperandKind::Address(Box::new(base), offset))
     }
 
-    /// `0f3F800000`, `0d…`, or a decimal float, which PTX reads as a double.
+    /// Parses `0f3F800000`, `0d…` or a decimal float. PTX reads a decimal float as a double.
     pub(super) fn float(&mut self) -> Parsed<Float> {
         let span = self.next().span;
         let literal = self.slice(span);

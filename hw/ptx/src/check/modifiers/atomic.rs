@@ -1,4 +1,4 @@
-//! Atomics: an operation, a type of it, and as many operands as it takes.
+//! Atomics: the operation, its type, and the number of operands.
 
 use super::forms::{Kind, types_of};
 use super::{Words, either, exclude, list};
@@ -7,7 +7,7 @@ use crate::check::Value;
 use crate::diag::Diagnostic;
 
 impl Words<'_, '_> {
-    /// `atom` and `red`: an operation, a type that it has, and `.noftz` where the type is a half.
+    /// Checks `atom` and `red`: the operation, its type, and `.noftz` on half types.
     pub(super) fn atomic(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
         let Some(operation) = self.of(Kind::Operation) else {
             let finding = self.wrong(format!("`{}` without an operation", self.form.name));
@@ -19,7 +19,7 @@ impl Words<'_, '_> {
         }
         let &(ty, name) = types.first()?;
         let wanted = types_of(operation.text);
-        // Newer forms add, minimise and maximise further floats, also as vectors: the lowering knows which it has.
+        // Newer forms take more float types, also as vectors. The lowering decides if it supports them.
         let newer = ty.is_float() && matches!(operation.text, ".add" | ".min" | ".max");
         if !wanted.contains(&ty) && !newer {
             let message = format!("`{}{}` takes no `{}`", self.form.name, operation.text, name.text);
@@ -37,7 +37,7 @@ impl Words<'_, '_> {
             (Some(noftz), false) => Some(exclude(noftz, name)),
             (None, true) => {
                 let message = format!("`{}` on `{}` without `.noftz`", self.form.name, name.text);
-                Some(Diagnostic::malformed(name.span, message).help("write `.noftz` behind the operation"))
+                Some(Diagnostic::malformed(name.span, message).help("write `.noftz` after the operation"))
             }
             _ => None,
         }
@@ -58,7 +58,7 @@ impl Words<'_, '_> {
     }
 }
 
-/// `red.async` is relaxed at the scope of the cluster, and says so.
+/// Checks that `red.async` has its only order and scope: relaxed, cluster.
 pub(super) fn asynchronous(instruction: &Instruction<'_>) -> Option<Diagnostic> {
     let has = |word: &str| instruction.qualifiers.iter().any(|name| name.text == word);
     if instruction.opcode.text != "red" || !has(".async") || (has(".relaxed") && has(".cluster")) {

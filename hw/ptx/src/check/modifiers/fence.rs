@@ -1,4 +1,4 @@
-//! Fences: their orders, scopes and proxies.
+//! Fences: memory orders, scopes and proxies.
 
 use super::forms::Kind;
 use super::{Words, either, exclude};
@@ -6,7 +6,7 @@ use crate::check::Value;
 use crate::diag::{Diagnostic, Span};
 
 impl Words<'_, '_> {
-    /// `fence` and `membar`.
+    /// Checks `fence` and `membar`.
     pub(super) fn fence(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
         if self.has(".proxy") {
             return self.proxy_fence(operands);
@@ -57,7 +57,7 @@ impl Words<'_, '_> {
                 let size = &self.instruction.operands[1];
                 Some(Diagnostic::malformed(
                     size.span,
-                    "the size of a tensor map's fence is 128 bytes",
+                    "the size of a tensor-map fence must be 128 bytes",
                 ))
             }
             [] => None,

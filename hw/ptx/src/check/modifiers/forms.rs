@@ -1,8 +1,8 @@
-//! Modifiers of memory instructions and fences: their sets, and which instruction takes which.
+//! Forms: the sets of modifiers, and the modifiers that each instruction takes.
 
 use crate::ast::{Instruction, Type};
 
-/// A set of modifiers. An instruction has at most one of each set.
+/// A set of modifiers. An instruction has at most one modifier of each set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Space,
@@ -15,12 +15,12 @@ pub(super) enum Kind {
     Vector,
     Operation,
     Proxy,
-    /// A modifier of no set.
+    /// Modifiers outside the sets.
     Other,
 }
 
 impl Kind {
-    /// The set of a modifier; `None` for an unknown one.
+    /// Returns the set of a modifier; `None` for an unknown modifier.
     pub fn of(word: &str) -> Option<Kind> {
         Some(match word {
             ".global" | ".shared" | ".shared::cta" | ".shared::cluster" | ".local" | ".const" | ".param"
@@ -60,14 +60,14 @@ impl Kind {
     }
 }
 
-/// An instruction of the ISA: its whole name, and its modifiers besides types.
+/// A form of an instruction: its full name and its modifiers, without types.
 pub(super) struct Form {
     pub name: &'static str,
     words: &'static str,
 }
 
 impl Form {
-    /// The form of an instruction, where its modifiers are checked here.
+    /// Returns the form of an instruction; `None` if its modifiers are not checked here.
     pub fn of(instruction: &Instruction<'_>) -> Option<&'static Form> {
         let has = |word: &str| instruction.qualifiers.iter().any(|name| name.text == word);
         Some(match instruction.opcode.text {
@@ -89,7 +89,7 @@ impl Form {
         self.words.split(' ').any(|other| other == word)
     }
 
-    /// Its modifiers of one set.
+    /// Returns the modifiers of one set that the form takes.
     pub fn words(&self, kind: Kind) -> Vec<&'static str> {
         let words = self.words.split(' ');
         words.filter(|word| Kind::of(word) == Some(kind)).collect()
@@ -154,7 +154,7 @@ const MEMBAR_PROXY: Form = Form {
     words: ".proxy .alias .async .global .shared::cta .shared::cluster",
 };
 
-/// The types of an atomic operation, halves left out.
+/// Types of an atomic operation, without half types.
 pub(super) fn types_of(operation: &str) -> &'static [Type] {
     match operation {
         ".add" => &[Type::U32, Type::S32, Type::U64, Type::F32, Type::F64],

@@ -1,10 +1,10 @@
-//! Walks over a graph that are made once and then asked often: who lies below whom in a tree, who can come back to itself.
+//! Graph walks done once, then queried often: ancestors in a tree, and members of cycles.
 
 use crate::lower::code::BlockId;
 
-/// A forest of blocks, each with its parent, in which ancestors are known by intervals.
+/// A forest of blocks. Intervals of a depth-first walk answer ancestor queries.
 pub(super) struct Forest {
-    /// When a walk through the forest comes to each block, and when it leaves it for good.
+    /// Times at which the walk enters and leaves each block.
     spans: Vec<(u32, u32)>,
 }
 
@@ -40,14 +40,14 @@ impl Forest {
         }
     }
 
-    /// Whether a block is another one's ancestor, or itself.
+    /// True if `ancestor` is an ancestor of `block` or `block` itself.
     pub fn is_above(&self, ancestor: BlockId, block: BlockId) -> bool {
         let ((begin, end), (at, _)) = (self.spans[ancestor], self.spans[block]);
         begin <= at && at < end
     }
 }
 
-/// Whether each block can come back to itself: by the strongly connected components of Tarjan's algorithm.
+/// Marks the blocks that are part of a cycle, with Tarjan's strongly connected components.
 pub(in crate::lower) fn in_cycles(successors: &[Vec<BlockId>]) -> Vec<bool> {
     const NONE: usize = usize::MAX;
     let n = successors.len();
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ancestors_are_above_and_other_trees_are_not() {
+    fn forest_tells_ancestors_from_other_blocks() {
         let forest = Forest::of(&[None, Some(0), Some(1), Some(0), None]);
         for (ancestor, block) in [(0, 0), (0, 2), (1, 2), (0, 3), (4, 4)] {
             assert!(forest.is_above(ancestor, block), "{ancestor} {block}");
@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_loops_come_back_and_those_around_do_not() {
-        // 0 -> 1 <-> 2 -> 3 -> 3, 3 -> 4; 5, that nobody reaches, -> 1.
+    fn in_cycles_marks_exactly_the_loop_blocks() {
+        // 0 -> 1 <-> 2 -> 3 -> 3, 3 -> 4; the unreachable 5 -> 1.
         let successors = [vec![1], vec![2], vec![1, 3], vec![3, 4], vec![], vec![1]];
         assert_eq!(in_cycles(&successors), [false, true, true, true, false, false]);
-        // A cycle of which a walk sees the end first.
+        // The end of this cycle is visited first.
         assert_eq!(in_cycles(&[vec![1, 2], vec![], vec![0]]), [true, false, true]);
     }
 }

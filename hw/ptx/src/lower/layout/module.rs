@@ -1,4 +1,4 @@
-//! A module's own variables: their places, their initial bytes, and what else holds for all kernels of the module.
+//! The module layout: locations and initial bytes of module variables, and other facts common to all kernels.
 
 use super::{Dynamic, Place, advance, in_memory, is_dynamic};
 use crate::ast::{Space, Type, Variable};
@@ -15,22 +15,22 @@ use warpwave_isa::space::Space as MemorySpace;
 /// A module-scope variable in device memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
-    /// Its symbol.
+    /// Name of the variable.
     pub name: String,
-    /// Initial bytes; as many as the variable has.
+    /// Initial bytes, for the whole size of the variable.
     pub bytes: Vec<u8>,
     /// Alignment in bytes.
     pub align: u32,
-    /// Addresses of global variables in `bytes`, which the host writes.
+    /// Addresses of global variables in `bytes`. The host writes them when it loads the module.
     pub relocations: Vec<Relocation>,
 }
 
 /// A module-scope variable in constant memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
-    /// Its symbol.
+    /// Name of the variable.
     pub name: String,
-    /// First byte in the constant image.
+    /// Offset of its first byte in the constant image.
     pub offset: u32,
     /// Size in bytes.
     pub bytes: u32,
@@ -47,32 +47,32 @@ impl Constant {
     }
 }
 
-/// Bytes of constant bank 3.
+/// Size of constant bank 3 in bytes.
 const CONST_BYTES: usize = 1 << 16;
 
-/// A module's own variables and their initial bytes, and what else holds for all of its kernels.
+/// Locations and initial bytes of a module's variables, and other facts common to all its kernels.
 #[derive(Default)]
 pub(crate) struct ModuleLayout {
     pub(super) places: HashMap<SymbolId, Place>,
     pub constant: Vec<u8>,
     pub constants: Vec<Constant>,
     pub globals: Vec<Global>,
-    /// The number of the buffer for `vprintf` among them.
+    /// Index of the `printf` buffer in `globals`.
     pub(super) print_buffer: Option<u32>,
-    /// Bytes of its variables in shared memory, and in local memory.
+    /// Bytes of module variables in shared memory, and in local memory.
     pub(super) shared_bytes: u32,
     pub(super) local_bytes: u32,
     pub(super) dynamic: Dynamic,
-    /// Its variables in shared, local and constant memory, for people.
+    /// Variables in shared, local and constant memory, for debuggers and reports.
     pub(super) variables: Arc<[isa::Variable]>,
     pub(super) calls: CallGraph,
-    /// Whether a function takes memory from the stack by itself.
+    /// True if a function allocates stack memory.
     pub(super) takes_stack: bool,
     /// Addresses in the constant image that the host writes.
     pub constant_relocations: Vec<Relocation>,
-    /// True if some initial value or function takes the generic address of a constant or parameter.
+    /// True if an initial value or a function takes the generic address of a constant or parameter.
     pub(super) generic_constants: bool,
-    /// Unsupported initial values, each with its variable.
+    /// Unsupported initial values, with their variables.
     pub unsupported: Vec<(SymbolId, Diagnostic)>,
 }
 
@@ -93,7 +93,7 @@ impl ModuleLayout {
         layout.fill(checked, findings);
         layout.place_print_buffer(checked);
         if layout.globals.len() > CONST_BYTES / 8 {
-            let message = "more global variables than the bank of their addresses holds (8192)";
+            let message = "more than 8192 global variables, the capacity of the address bank";
             findings.push(Diagnostic::malformed(Span::default(), message));
         }
         if layout.constant.len() > CONST_BYTES {
@@ -104,7 +104,7 @@ impl ModuleLayout {
         layout
     }
 
-    /// Writes the initial values. Malformed ones go to `findings`.
+    /// Writes the initial values. Malformed values become `findings`.
     fn fill(&mut self, checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) {
         let mut initializers = Initializers::new(checked, &self.places);
         let variables = checked.symbols[..checked.n_module_symbols].iter();
@@ -141,7 +141,7 @@ impl ModuleLayout {
             initializers.generic_constants || checked.bodies.iter().any(callgraph::takes_constant_addresses);
     }
 
-    /// Findings on unsupported data that a kernel can reach.
+    /// Returns the findings for unsupported data that a kernel can reach.
     pub fn unsupported_for(&self, checked: &Checked<'_, '_>, kernel: &Body<'_, '_>) -> Vec<Diagnostic> {
         if self.unsupported.is_empty() {
             return Vec::new();
@@ -151,7 +151,7 @@ impl ModuleLayout {
         faults.map(|(_, finding)| finding.clone()).collect()
     }
 
-    /// A module that calls `vprintf` gets a buffer for what it prints.
+    /// Adds the `printf` buffer to a module that calls `vprintf`.
     fn place_print_buffer(&mut self, checked: &Checked<'_, '_>) {
         if !callgraph::calls(checked, "vprintf") {
             return;
@@ -165,7 +165,7 @@ impl ModuleLayout {
         });
     }
 
-    /// Places a variable. Returns what people may know of it, unless it is a constant or in device memory.
+    /// Places a variable. Returns its description if it is in shared or local memory.
     fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) -> Option<isa::Variable> {
         let mut of_memory = None;
         let place = match variable.space {

@@ -1,4 +1,4 @@
-//! What must come behind what: results before their readers, accesses to the same memory in their order.
+//! Dependencies: results before their readers, and accesses to the same memory in order.
 
 use super::latency;
 use crate::lower::code::{Op, What, Word};
@@ -7,7 +7,7 @@ use warpwave_isa::inst::CacheOp;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
-/// For each operation those that must come behind it, with the cycles between them.
+/// Returns for each operation its dependents, with the distance in cycles.
 pub(super) fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
     let mut edges = vec![Vec::new(); region.len()];
     let mut words = Accesses::default();
@@ -15,12 +15,12 @@ pub(super) fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
     for (n, op) in region.iter().enumerate() {
         op.uses().for_each(|word| words.read(&mut edges, region, n, word));
         op.flag_uses().for_each(|flag| flags.read(&mut edges, region, n, flag));
-        // A guarded result keeps the old value where the guard fails: the old one must be there.
+        // A guarded result keeps the old value where the guard is false, so the old value is an input.
         if op.guard.flag.is_some() {
             op.defs().for_each(|word| words.read(&mut edges, region, n, word));
             op.flag_defs().for_each(|flag| flags.read(&mut edges, region, n, flag));
         }
-        // A copy behind the other readers of its source can have the source's register.
+        // A copy after all other readers of its source can share the source's register.
         if op.is(Opcode::Mov) {
             op.uses().for_each(|word| words.follow_readers(&mut edges, n, word));
         }
@@ -31,7 +31,7 @@ pub(super) fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
     edges
 }
 
-/// Who wrote and who has read each register of a file so far.
+/// Last writer and later readers of each register.
 struct Accesses<R> {
     writer: HashMap<R, usize>,
     readers: HashMap<R, Vec<usize>>,
@@ -71,7 +71,7 @@ impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
     }
 }
 
-/// Accesses to the same memory stay in order, unless all of them read.
+/// Adds edges between accesses to the same memory, unless both read.
 fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
     let written: HashSet<Word> = region.iter().flat_map(Op::defs).collect();
     let accesses: Vec<(usize, Access)> = region
@@ -88,7 +88,7 @@ fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
     }
 }
 
-/// What memory an operation touches: a bit for each space.
+/// Memory that an operation accesses, with one bit per state space.
 struct Access {
     spaces: u8,
     writes: bool,
@@ -122,7 +122,7 @@ impl Access {
     }
 }
 
-/// Whether two plain accesses have the same base, which does not change here, and displacements that keep them apart.
+/// True if two plain accesses have the same unchanged base and disjoint displacements.
 fn are_apart(a: &Op, b: &Op, written: &HashSet<Word>) -> bool {
     let plain = |op: &Op| {
         let fixed = op.src[0]

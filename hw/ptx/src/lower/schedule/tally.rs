@@ -1,15 +1,15 @@
-//! How many registers of one file are held while operations are put into a new order.
+//! Register pressure: live registers of one class while operations are reordered.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// The registers of one file that a stretch of code names, by numbers of their own.
+/// Live registers of one class in a region. Registers have local numbers.
 pub(super) struct Tally {
-    /// Of each operation, the registers that it reads, each with how often.
+    /// Registers that each operation reads, with the number of reads.
     reads: Vec<Vec<(usize, u32)>>,
-    /// Of each operation, the registers that it writes.
+    /// Registers that each operation writes.
     writes: Vec<Vec<usize>>,
-    /// Reads of each register still to come, and one where later code reads it.
+    /// Remaining reads of each register, plus one if later code reads it.
     left: Vec<u32>,
     is_held: Vec<bool>,
     n_held: usize,
@@ -17,7 +17,9 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Of operations by what they read and write; `behind` is read by later code, `before` is held already, `most` may be held.
+    /// Creates the state from the reads and writes of each operation.
+    ///
+    /// Registers of `behind` are read by later code. Registers of `before` are live at the start. At most `most` may be live.
     pub fn of<R: Copy + Eq + Hash>(
         ops: impl Iterator<Item = (Vec<R>, Vec<R>)>,
         behind: &HashSet<R>,
@@ -63,7 +65,7 @@ impl Tally {
         })
     }
 
-    /// Registers that an operation adds, less those that it reads last.
+    /// Returns the change of live registers by an operation: new registers minus registers read for the last time.
     pub fn change(&self, op: usize) -> isize {
         let made = self.writes[op].iter().filter(|&&register| !self.is_held[register]);
         let freed = self.reads[op]
@@ -72,13 +74,13 @@ impl Tally {
         made.count() as isize - freed.count() as isize
     }
 
-    /// Whether no more than may be are held behind an operation, or no more than before it.
+    /// True if the operation keeps the limit, or does not add live registers.
     pub fn fits(&self, op: usize) -> bool {
         let change = self.change(op);
         change <= 0 || self.n_held as isize + change <= self.most as isize
     }
 
-    /// An operation has its place.
+    /// Records that an operation is scheduled next.
     pub fn take(&mut self, op: usize) {
         for &(register, times) in &self.reads[op] {
             self.left[register] -= times;
@@ -94,7 +96,7 @@ impl Tally {
     }
 }
 
-/// Each number with how often it occurs.
+/// Returns each distinct number with its count.
 fn counted(mut numbers: Vec<usize>) -> Vec<(usize, u32)> {
     numbers.sort_unstable();
     let same = numbers.chunk_by(|a, b| a == b);

@@ -1,4 +1,4 @@
-//! Addresses of one space made addresses of another: `cvta`, `mapa`.
+//! Address conversions: `cvta` and `mapa`.
 
 use super::integer::lop;
 use super::memory::{some_parts, space_of};
@@ -12,7 +12,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// `cvta`: global addresses are generic ones; shared and local memory have windows.
+    /// Selects `cvta`. A global address is its generic address; shared and local memory have windows.
     pub(super) fn address_conversion(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".to",
@@ -54,12 +54,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `mapa`: the upper byte of a shared address is the window of its CTA, one more than the CTA's rank.
+    /// Selects `mapa`: replaces the window byte of a shared address.
     pub(super) fn map_address(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".shared::cluster"])?;
         let result = self.dst(form, 0)?;
         let address = self.src(form, 1)?;
         let rank = self.arg(form, form.operand(2)?, Type::U32)?;
+        // The window of a CTA is its rank plus 1.
         let window = self.compute(Op::row(Opcode::Iadd3).src(&[rank, Arg::imm(1)]));
         let mapped = self.compute(byte_permute(address.part(0), window, 0x4210));
         if form.ty().bits() == 64 {
@@ -69,7 +70,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A load that may be of a parameter or constant, in modules that take generic addresses of such: each lane's from where it is.
+    /// Selects a generic load that may read a parameter or constant: each lane loads from its own space.
     pub(super) fn load_anywhere(&mut self, form: &Form<'t, 'a>) -> Selected {
         let targets = some_parts(form, 0)?;
         let bits = |value: &Value<'a>| match value {

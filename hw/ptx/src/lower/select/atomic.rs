@@ -1,4 +1,4 @@
-//! Atomics, asynchronous copies, matrix loads.
+//! Atomics, asynchronous copies, and matrix loads and stores.
 
 use super::convert::isa_type;
 use super::integer::parts;
@@ -85,7 +85,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let operands = form.operands();
         let size = match operands.get(2) {
             Some(Value::Int(size @ (4 | 8 | 16))) => *size as u8,
-            _ => return Err(form.malformed("the size of a copy is 4, 8 or 16 bytes")),
+            _ => return Err(form.malformed("the size of a copy must be 4, 8 or 16 bytes")),
         };
         let to = self.spot(form, 0, Space::Shared)?;
         let from = self.spot(form, 1, Space::Global)?;
@@ -149,8 +149,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `stmatrix`: lane l holds line l / 4 of each matrix, places 2 (l % 4) and one more, or a column of it (`.trans`); the lines'
-    /// addresses come from the lanes that have them.
+    /// Expands `stmatrix`: each lane stores its elements at addresses shuffled from other lanes.
+    ///
+    /// Lane l holds elements 2 (l % 4) and the next, in row l / 4 of each matrix (column with `.trans`).
     pub(super) fn store_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
         let n = parts(form.operand(1)?).len();
         matrices(form, n)?;
@@ -174,7 +175,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// How many matrices a load or store is of: as many as it has registers.
+/// Checks the number of matrices against the number of registers.
 fn matrices(form: &Form<'_, '_>, registers: usize) -> Selected {
     const KNOWN: &[&str] = &[
         ".sync",
@@ -194,13 +195,13 @@ fn matrices(form: &Form<'_, '_>, registers: usize) -> Selected {
     match known {
         Some((_, count)) if form.types == [Type::B16] && form.has(".m8n8") => match count == registers {
             true => Ok(()),
-            false => Err(form.malformed("a matrix is one register: `.x1`, `.x2` and `.x4` say how many")),
+            false => Err(form.malformed("each matrix needs one register: `.x1`, `.x2` and `.x4` set the count")),
         },
         _ => Err(form.unsupported()),
     }
 }
 
-/// How many elements a vector of atomics has.
+/// Returns the number of elements of a vector atomic.
 fn vector(form: &Form<'_, '_>) -> Option<usize> {
     [(".v2", 2), (".v4", 4), (".v8", 8)]
         .into_iter()
@@ -208,7 +209,7 @@ fn vector(form: &Form<'_, '_>) -> Option<usize> {
         .map(|(_, n)| n)
 }
 
-/// Whether an atomic of a type is one of PTX's.
+/// True if PTX has this atomic operation for the type.
 fn takes(op: AtomOp, ty: Ty) -> bool {
     let whole = !ty.is_float() && ty.bytes() >= 4;
     let half = matches!(ty, Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2);

@@ -1,4 +1,4 @@
-//! Bit fields, funnel shifts, permutations, counts.
+//! Bit fields, funnel shifts, permutations and bit counts.
 
 use super::integer::{blend, lop, negated_integer, shift_right_signed, sign};
 use super::{Form, Selected, Selector};
@@ -9,7 +9,7 @@ use warpwave_isa::inst::{Cmp, Ty};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// `shf.l`: the upper word of (b:a) << c; `shf.r`: the lower word of (b:a) >> c.
+    /// Selects `shf.l`, the upper word of (b:a) << c, and `shf.r`, the lower word of (b:a) >> c.
     pub(super) fn funnel(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".l", ".r", ".clamp", ".wrap"])?;
         let result = self.dst(form, 0)?;
@@ -55,7 +55,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "lop3" => {
                 form.only(&[])?;
                 let Some(lut) = args[3].known() else {
-                    return Err(form.malformed("the truth table is not a literal"));
+                    return Err(form.malformed("the truth table must be a literal"));
                 };
                 lop(args[0], args[1], args[2], lut as u8)
             }
@@ -68,7 +68,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// The leading bit of 64: in the upper word if that has one (with 32 more), else in the lower.
+    /// Selects the leading bit of 64: of the upper word, plus 32, or else of the lower word.
     fn leading_wide(&mut self, form: &Form<'t, 'a>, result: Word, a: Arg) {
         let mut a = a;
         if form.ty().is_signed() {
@@ -98,7 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op.dst(result));
     }
 
-    /// Position and length are bytes; a length beyond the width is the width.
+    /// Returns position and length of a 64-bit field, both taken from the low byte. The length is at most 64.
     fn field_of(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<(Arg, Arg), Diagnostic> {
         let byte = |arg| lop(arg, Arg::imm(0xff), Arg::ZERO, 0xc0);
         let position = self.src32(form, n)?;
@@ -108,7 +108,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok((position, self.compute(least)))
     }
 
-    /// Shifted down to bit 0, up to the top and down again, which extends it.
+    /// Selects a 64-bit `bfe`: shifts the field to bit 0, to the top, and back with extension.
     fn extract_wide(&mut self, form: &Form<'t, 'a>) -> Selected {
         let result = self.dst(form, 0)?;
         let a = self.src(form, 1)?;
@@ -122,7 +122,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// The field where the mask has ones, the other value elsewhere.
+    /// Selects a 64-bit `bfi`: the field under a mask, and the other value elsewhere.
     fn insert_wide(&mut self, form: &Form<'t, 'a>) -> Selected {
         let result = self.dst(form, 0)?;
         let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
@@ -140,7 +140,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `bmsk`: so many ones from a position on.
+    /// Selects `bmsk`: `length` ones from bit `position`.
     pub(super) fn bit_mask(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".clamp", ".wrap"])?;
         let result = self.dst(form, 0)?;
@@ -178,7 +178,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             ("clz" | "bfind", true) if !form.has(".shiftamt") => self.leading_wide(form, result, a),
             ("clz", false) => {
-                // No leading bit gives all ones, and 31 minus that is 32.
+                // Without a leading bit the position is all ones, and 31 minus that is 32.
                 let position = self.compute(leading(Ty::U32, a, false));
                 let from = Arg::imm(31);
                 self.emit(
@@ -194,7 +194,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// Position of the leading bit.
+/// Finds the position of the leading bit.
 fn leading(ty: Ty, a: Arg, as_shift: bool) -> Op {
     Op::row(Opcode::Flo).src(&[a]).mods(|mods| {
         mods.ty = ty;

@@ -1,4 +1,4 @@
-//! Bulk copies (`cp.async.bulk`), plain and by tiles of a tensor.
+//! Bulk copies (`cp.async.bulk`): contiguous bytes, and tiles of a tensor.
 
 use super::memory::Spot;
 use super::{Form, Selected, Selector};
@@ -37,13 +37,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".wait_group") {
             form.only(&[".async", ".bulk", ".wait_group", ".read"])?;
             let Some(Value::Int(groups)) = form.operands().first() else {
-                return Err(form.malformed("the number of groups is an integer"));
+                return Err(form.malformed("the number of groups must be an integer"));
             };
             let groups = u8::try_from(*groups).map_err(|_| form.malformed("at most 255 groups"))?;
             self.emit(Op::row(Opcode::BulkWait).mods(|mods| mods.count = groups));
             return Ok(());
         }
-        // A hint: nothing that a program can see.
+        // A prefetch is a hint without a visible effect.
         if form.has(".prefetch") {
             return form.only(&[KNOWN, &[".prefetch", ".L2", ".im2col"]].concat());
         }
@@ -96,7 +96,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// `[map, {x, y}]`: the address of the map, and the coordinates side by side.
+    /// Returns the address of the tensor map and the group of coordinates for `[map, {x, y}]`.
     fn tile(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<(Arg, Arg, u8), Diagnostic> {
         let Some(Value::Handle(parts)) = form.operands().get(n) else {
             return Err(form.unsupported());
@@ -105,7 +105,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         };
         let address = match map {
-            // A parameter by its name.
+            // A tensor map named as a kernel parameter.
             Value::Symbol(..) => {
                 let offset = self.arg(form, map, Type::U64)?;
                 self.compute(Op::wide(Wide::Add).src(&[offset, Arg::imm(PARAM_WINDOW)]))

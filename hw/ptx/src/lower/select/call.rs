@@ -1,8 +1,7 @@
-//! Calls: the function's code takes the place of its call.
+//! Calls: each call is replaced by the code of its function.
 //!
-//! Parameters and results live in words of their own (`param`), which `fold` and the register allocation remove. A call through a register
-//! is a choice among the functions whose address the module takes and whose parameters fit; a call from inside the function
-//! that it means is in `recursion`.
+//! Parameters and results are in registers (`param`). `fold` and register allocation remove the copies. A call through a register
+//! tests all functions with matching parameters and a taken address. A recursive call is in `recursion`.
 
 use super::{Form, Frame, Selected, Selector};
 use crate::ast::Type;
@@ -13,14 +12,13 @@ use crate::lower::code::{Arg, Op, When, Word};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 
-/// Calls inside calls whose code is put in place of the call. No compiler's text comes near, and each level takes stack of the host.
+/// Maximum nesting of inlined calls. No compiler's output comes near, and each level uses host stack.
 const MAX_CALL_DEPTH: usize = 128;
 
-/// Calls that one kernel may have, each with the code of its function.
+/// Maximum number of inlined calls in a kernel.
 const MAX_CALLS: usize = 1024;
 
-/// Registers that a function which the vendor's assembler really calls may use, and its kernel has at least: calls through registers, of
-/// the system, and of functions that call themselves.
+/// Minimum register count of a kernel with real calls in the vendor's assembler: by register, system and recursive calls.
 pub(super) const CALL_REGISTERS: usize = 24;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -39,7 +37,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let unknown = || {
                 Err(unsupported(
                     form,
-                    &format!("calls of `{name}`, which is not in this module"),
+                    &format!("a call of `{name}`, a function outside this module"),
                 ))
             };
             self.code.least_registers = CALL_REGISTERS;
@@ -52,13 +50,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A call through a register: each function that it may mean is tried, and called where it is meant.
+    /// Selects a call through a register: compares with each candidate's address, and calls the match.
     fn call_pointer(&mut self, form: &Form<'t, 'a>) -> Selected {
         let at = form
             .operands()
             .iter()
             .position(|value| matches!(value, Value::Register(_)))
-            .ok_or_else(|| form.malformed("a call names a function, or a register that holds one"))?;
+            .ok_or_else(|| form.malformed("a call needs a function, or a register with a function's address"))?;
         self.code.least_registers = CALL_REGISTERS;
         let pointer = self.arg(form, form.operand(at)?, Type::U64)?;
         let given = lists_around(form.operands(), at);
@@ -77,14 +75,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.jump(end, When::ALWAYS);
             self.label(next);
         }
-        // It was no function's address.
+        // The register holds no function address.
         self.emit(Op::row(Opcode::Trap));
         self.label(end);
         self.go_on_at(behind);
         Ok(())
     }
 
-    /// Whether a call with these results and arguments may be one of this function.
+    /// True if the function has the results and arguments of the call.
     fn fits(&self, body: &Body<'t, 'a>, given: (&[Value<'a>], &[Value<'a>])) -> bool {
         let (returns, params) = body.params.split_at(body.function.returns.len());
         let same = |wanted: &[SymbolId], values: &[Value<'a>]| {
@@ -97,7 +95,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         same(returns, given.0) && same(params, given.1)
     }
 
-    /// The function's code in the place of its call, or a jump to it where the call is part of it.
+    /// Inlines the function, or jumps to it if the call is recursive.
     fn call_function(
         &mut self,
         form: &Form<'t, 'a>,
@@ -114,13 +112,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.call_again(form, depth, given);
         }
         if self.frames.len() > MAX_CALL_DEPTH {
-            let what = format!("calls nested more than {MAX_CALL_DEPTH} deep, each with its function's code,");
+            let what = format!("calls nested more than {MAX_CALL_DEPTH} deep (calls are inlined)");
             return Err(unsupported(form, &what));
         }
         if self.n_calls == MAX_CALLS {
             return Err(unsupported(
                 form,
-                "more than 1024 calls, each with its function's code,",
+                "more than 1024 calls in one kernel (calls are inlined)",
             ));
         }
         self.n_calls += 1;
@@ -154,14 +152,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op);
     }
 
-    /// Behind a guarded call.
+    /// Places the label after a guarded call.
     pub(super) fn go_on_at(&mut self, behind: Option<usize>) {
         if let Some(label) = behind {
             self.label(label);
         }
     }
 
-    /// A guarded call jumps over the function's code, to the label that is returned.
+    /// Skips the code of a guarded instruction where its guard is false. Returns the label to place after it.
     pub(super) fn around_guard(&mut self) -> Option<usize> {
         let guard = std::mem::replace(&mut self.guard, When::ALWAYS);
         if guard == When::ALWAYS {
@@ -172,7 +170,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     pub(super) fn hand_over(&mut self, form: &Form<'t, 'a>, params: &[SymbolId], given: &[Value<'a>]) -> Selected {
         if params.len() != given.len() {
-            return Err(form.malformed("the call has not as many arguments as the function has parameters"));
+            return Err(form.malformed("the number of arguments differs from the function's parameters"));
         }
         for (&param, value) in params.iter().zip(given) {
             let Value::Symbol(argument, _) = value else {
@@ -195,10 +193,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A call takes all results of its function, or none.
+    /// Checks that a call takes all results of its function, or none.
     pub(super) fn same_results(&self, form: &Form<'t, 'a>, returns: &[SymbolId], wanted: &[Value<'a>]) -> Selected {
         if !wanted.is_empty() && wanted.len() != returns.len() {
-            return Err(form.malformed("the call has not as many results as the function"));
+            return Err(form.malformed("the number of results differs from the function's results"));
         }
         for (&result, value) in returns.iter().zip(wanted) {
             if let Value::Symbol(target, _) = value {
@@ -208,7 +206,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A variable of a call is as large as the parameter or result of the function.
+    /// Checks that a call's variable has the size of the function's parameter or result.
     fn same_size(&self, form: &Form<'t, 'a>, given: SymbolId, param: SymbolId) -> Selected {
         let [found, wanted] = [given, param].map(|symbol| self.param_bytes(symbol));
         if found == wanted {
@@ -216,11 +214,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         let name = self.checked.symbols[given.0 as usize].name.text;
         Err(form.malformed(&format!(
-            "`{name}` has {found} bytes, where the function declares {wanted}"
+            "`{name}` has {found} bytes, but the function declares {wanted}"
         )))
     }
 
-    /// Words into a call's result.
+    /// Writes words to the variable of a call's result.
     pub(super) fn put_result(&mut self, form: &Form<'t, 'a>, wanted: &Value<'a>, words: &[Arg]) -> Selected {
         let Value::Symbol(target, _) = wanted else {
             return Err(unsupported(form, "results in registers"));
@@ -244,13 +242,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// Results and arguments of `call (r), f, (a, b)`.
+/// Returns the results and arguments of `call (r), f, (a, b)`.
 fn argument_lists<'v, 'a>(operands: &'v [Value<'a>]) -> (&'v [Value<'a>], &'v [Value<'a>]) {
     let is_function = |value: &Value<'_>| matches!(value, Value::Function(_));
     lists_around(operands, operands.iter().position(is_function).unwrap_or(0))
 }
 
-/// The lists before and behind what is called.
+/// Returns the lists before and after the callee.
 fn lists_around<'v, 'a>(operands: &'v [Value<'a>], at: usize) -> (&'v [Value<'a>], &'v [Value<'a>]) {
     let list = |value: Option<&'v Value<'a>>| match value {
         Some(Value::List(values)) => values.as_slice(),

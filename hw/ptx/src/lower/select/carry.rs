@@ -1,7 +1,7 @@
-//! Sums that pass a carry on: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
+//! Carry chains: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
 //!
-//! PTX has one carry flag, which a difference sets where it borrows. A sum's IADD3 gives the carry, a difference's the
-//! opposite of the borrow; so each writes a flag of its own, and what the next one reads says whether it is turned round.
+//! PTX has one carry flag, and a subtraction sets it on a borrow. The IADD3 of a subtraction gives the opposite of the borrow. So
+//! each instruction writes a new predicate, and the reader knows if it is inverted.
 
 use super::integer::sign;
 use super::{Form, Selected, Selector};
@@ -10,7 +10,7 @@ use crate::lower::code::{Arg, Op, When, Wide};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// Whether an instruction reads or writes the carry flag.
+    /// True if the instruction reads or writes the carry flag.
     pub(super) fn is_chained(&self, form: &Form<'t, 'a>) -> bool {
         let may = form.has(".cc") && matches!(form.opcode(), "add" | "sub" | "mad");
         may || matches!(form.opcode(), "addc" | "subc" | "madc")
@@ -51,15 +51,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// The flag, as the sum of this kind wants it.
+    /// Returns the carry in the polarity of this instruction.
     fn carry_in(&self, form: &Form<'t, 'a>, subtracts: bool) -> Result<When, Diagnostic> {
         let carry = self.carry.ok_or_else(|| {
-            Diagnostic::unsupported(form.op.instruction.span, "a carry from before a label or from nowhere")
+            Diagnostic::unsupported(
+                form.op.instruction.span,
+                "a carry without a `.cc` instruction after the last label",
+            )
         })?;
         Ok(if subtracts { carry.negated() } else { carry })
     }
 
-    /// The half of the product that `mad` adds to.
+    /// Returns the half of the product that `mad` adds to.
     fn product_word(&mut self, form: &Form<'t, 'a>) -> Result<Arg, Diagnostic> {
         let args = [self.src(form, 1)?, self.src(form, 2)?];
         if form.ty().bits() == 64 {
@@ -77,7 +80,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// The first word of a subtrahend is negated, the following ones inverted: the carry brings the one that is missing.
+/// Prepares one word of a subtrahend: the first is negated, and later ones are inverted.
 fn subtrahend(arg: Arg, has_carry: bool) -> Arg {
+    // The carry into a later word completes its negation.
     if has_carry { arg.inverted() } else { arg.negated() }
 }

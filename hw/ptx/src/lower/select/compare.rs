@@ -1,4 +1,4 @@
-//! Comparisons, predicate logic, choices.
+//! Comparisons, predicate logic and selections.
 
 use super::integer::sign;
 use super::words::COMPARISON_WORDS;
@@ -10,7 +10,7 @@ use warpwave_isa::inst::{Cmp, Join};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// `and.pred` and its kin.
+    /// Selects `and.pred`, `or.pred`, `xor.pred` and `not.pred`.
     pub(super) fn predicate_logic(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         const P: u8 = 0b1100;
@@ -39,7 +39,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.finish_compare(form, op)
     }
 
-    /// The results of a `setp`, joined with its fourth operand.
+    /// Emits a `setp` with its fourth operand joined.
     pub(super) fn finish_compare(&mut self, form: &Form<'t, 'a>, mut op: Op) -> Selected {
         op.mods.join = match () {
             () if form.has(".or") => Join::Or,
@@ -74,7 +74,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// `selp`, of floats too: a choice between bits.
+    /// Selects `selp`. A float is selected as bits.
     pub(super) fn choose(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
@@ -86,7 +86,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// The comparison that a `setp` names, and whether it also holds for NaN.
+/// Returns the comparison of a `setp`; true if it also holds for NaN.
 pub(super) fn comparison_of(form: &Form<'_, '_>) -> Result<(Cmp, bool), Diagnostic> {
     for name in form.qualifiers() {
         let found = match name.text {
@@ -108,5 +108,5 @@ pub(super) fn comparison_of(form: &Form<'_, '_>) -> Result<(Cmp, bool), Diagnost
         };
         return Ok(found);
     }
-    Err(form.malformed("this comparison does not say which"))
+    Err(form.malformed("this comparison has no operator"))
 }

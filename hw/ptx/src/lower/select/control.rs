@@ -1,4 +1,4 @@
-//! Branches, ends, barriers, fences.
+//! Control flow: branches, exits, barriers and fences.
 
 use super::memory::scope_of;
 use super::{Form, Selected, Selector};
@@ -42,7 +42,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Labels become blocks when all of them are known; until then the target is the label.
+    /// Selects `bra`. The target is a label number until all blocks are known.
     fn branch(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".uni"])?;
         let Some(Value::Label(label)) = form.operands().first() else {
@@ -55,7 +55,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `brx.idx`: halves of the table by comparison, down to one target.
+    /// Selects `brx.idx`: a binary search over the table of targets.
     fn branch_by_index(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".idx", ".uni"])?;
         let Some(&Value::Targets(table)) = form.operands().get(1) else {
@@ -73,7 +73,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Goes to target `index - first` of `targets`.
+    /// Branches to target `index - first` of `targets`.
     fn choose_target(&mut self, index: Arg, first: u32, targets: &[usize], uniform: bool) {
         let jump = |target: usize| {
             let mut op = Op::row(Opcode::Bra);
@@ -98,7 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.choose_target(index, first, &targets[..middle], uniform);
     }
 
-    /// `bar.red`: the barrier counts; a whole block of true predicates is one without a false one.
+    /// Selects `bar.red`: the barrier counts true predicates, or false ones for `.and`.
     fn counting_barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".red", ".cta", ".aligned", ".popc", ".and", ".or"])?;
         let [result, numbers @ .., when] = form.operands() else {
@@ -118,6 +118,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Ok(());
         }
         let mut op = Op::row(Opcode::Isetp).src(&[count, Arg::ZERO]).mods(|mods| {
+            // All are true if the count of false ones is 0.
             mods.cmp = if form.has(".and") { Cmp::Eq } else { Cmp::Ne };
         });
         op.pdst[0] = self.flag(form, result)?;
@@ -145,7 +146,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `barrier.cluster`: an arrival releases earlier accesses unless it is relaxed; the wait acquires.
+    /// Selects `barrier.cluster`. An arrival releases unless relaxed; a wait acquires.
     fn cluster_barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".cluster", ".arrive", ".wait", ".release", ".acquire", ".relaxed", ".aligned",
@@ -162,7 +163,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `membar` and `fence`: both a release and an acquire, unless it names one of them.
+    /// Selects `membar` and `fence`: both release and acquire, unless one is named.
     fn fence(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".cta",

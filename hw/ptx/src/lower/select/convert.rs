@@ -1,4 +1,4 @@
-//! `cvt`.
+//! Conversions: `cvt`.
 
 use super::integer::{shift_right_signed, sign};
 use super::value::byte_permute;
@@ -27,7 +27,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let &[to, from] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
-        // Floats of eight bits always saturate, others never do so by this word.
+        // 8-bit floats always saturate. No other supported type takes `.satfinite`.
         if form.has(".satfinite") != is_byte_pair(to) {
             return Err(form.unsupported());
         }
@@ -53,7 +53,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(op.dst(result));
             return Ok(());
         }
-        // A narrower result than its register is extended to it; the bits above a 16-bit register's value are free.
+        // A result narrower than its register is extended to it. Bits above the value of a 16-bit register are undefined.
         let narrows = to.bits() < from.bits() || (to.bits() == from.bits() && to.bits() < 32);
         let free = to.bits() == 16 && self.is_half_register(form);
         let value = match (narrows, free) {
@@ -73,7 +73,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// A value of one word, or of two where `whole`, into a register of one or two words.
+    /// Writes a value of one word, or of two if `whole`, to a register of one or two words.
     pub(super) fn widen(&mut self, result: Word, words: u8, value: Arg, whole: bool, signed: bool) {
         if words == 1 {
             self.copy(result, value.part(0), Type::B32);
@@ -83,7 +83,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.copy(result, value, Type::B64);
             return;
         }
-        // The upper word first: the value may be the result's lower word.
+        // The high word comes first: the value may be in the low word of the result.
         let high = match value.known() {
             Some(known) if signed => Arg::imm(u64::from((known as i32 >> 31) as u32)),
             Some(_) => Arg::ZERO,
@@ -166,7 +166,7 @@ fn both(form: &Form<'_, '_>, to: Type, from: Type) -> Result<(Ty, Ty), Diagnosti
     types.ok_or_else(|| form.unsupported())
 }
 
-/// The rounding that the qualifiers name; to nearest without one.
+/// Returns the rounding mode of the qualifiers; round-to-nearest by default.
 pub(super) fn rounding(form: &Form<'_, '_>) -> Round {
     let has = |names: [&str; 2]| names.iter().any(|&name| form.has(name));
     match () {
@@ -177,12 +177,12 @@ pub(super) fn rounding(form: &Form<'_, '_>) -> Round {
     }
 }
 
-/// Whether the type is two floats of eight bits.
+/// True for a pair of 8-bit floats.
 fn is_byte_pair(ty: Type) -> bool {
     matches!(ty, Type::E4m3x2 | Type::E5m2x2)
 }
 
-/// The machine's word for a type, where it has one.
+/// Returns the machine type for a PTX type, if there is one.
 pub(super) fn isa_type(ty: Type) -> Option<Ty> {
     Some(match ty {
         Type::B8 | Type::U8 => Ty::U8,

@@ -1,7 +1,7 @@
 //! Floating point: 16, 32 and 64 bits.
 //!
-//! Approximate functions without `.ftz` get the scaling around MUFU that real compilers emit, because MUFU itself takes
-//! denormal inputs for zero.
+//! MUFU treats denormal inputs as zero. So an approximate function without `.ftz` is scaled before and after MUFU, as the
+//! vendor's compiler does.
 
 use super::compare::comparison_of;
 use super::convert::{isa_type, rounding};
@@ -15,9 +15,9 @@ use crate::lower::code::{Arg, Op, When, Word};
 use warpwave_isa::inst::{Cmp, Mufu, Ty};
 use warpwave_isa::opcode::Opcode;
 
-/// The least normal number of 32 bits.
+/// Smallest normal 32-bit float.
 const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
-/// 2^24, which makes any denormal number normal.
+/// 2^24. It makes any denormal number normal.
 const UP: f32 = 16_777_216.0;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
@@ -53,7 +53,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// The sources of a sum, difference, product or both; what is subtracted is negated.
+    /// Returns the sources of a sum, difference, product or multiply-add. A subtrahend is negated.
     pub(super) fn terms(&mut self, form: &Form<'t, 'a>) -> Result<[Arg; 3], Diagnostic> {
         let mut args = [Arg::ZERO; 3];
         for n in 1..form.operands().len() {
@@ -84,7 +84,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `neg` and `abs` only touch the sign bit.
+    /// Selects `neg` and `abs`, which change the sign bit only.
     fn sign_bit(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".ftz"])?;
         let result = self.dst(form, 0)?;
@@ -147,7 +147,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.finish_compare(form, op)
     }
 
-    /// The sign of the first source, everything else of the second.
+    /// Selects `copysign`: the sign of the first source, and the other bits of the second.
     fn copy_sign(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let last = form.ty().bits().div_ceil(32) as u8 - 1;
@@ -179,7 +179,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (false, false) => self.raised_quotient(a, b),
             (false, true) => (a, b),
         };
-        // The reciprocal of a divisor above 2^126 is subnormal. `div.approx` takes it for zero (PTX ISA, `div`).
+        // The reciprocal of a divisor above 2^126 is denormal. `div.approx` treats it as zero (PTX ISA, `div`).
         let reciprocal = mufu(Mufu::Rcp, b).mods(|mods| mods.ftz = ftz || !full);
         let reciprocal = self.compute(reciprocal);
         let op = Op::row(Opcode::Fmul).dst(result).src(&[a, reciprocal]);
@@ -190,7 +190,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Brings a divisor whose reciprocal would be denormal, or which is so itself, into range; the dividend follows.
+    /// Scales both operands if the divisor or its reciprocal is denormal.
     fn scaled_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
         let choice = |x: f32, y: Arg, when| Op::row(Opcode::Sel).src(&[number(x), y]).psrc(when);
         let product = |x: Arg, y: Arg| Op::row(Opcode::Fmul).src(&[x, y]).mods(|mods| mods.ty = Ty::F32);
@@ -201,19 +201,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         (self.compute(product(a, factor)), self.compute(product(b, factor)))
     }
 
-    /// Where the divisor is subnormal, both times 2^24.
+    /// Multiplies both operands by 2^24 if the divisor is denormal.
     fn raised_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
         let tiny = self.magnitude_test(b, Cmp::Lt, LEAST_NORMAL);
         (self.scaled_where(tiny, a, UP), self.scaled_where(tiny, b, UP))
     }
 
-    /// Where the reciprocal of the divisor would be denormal, a quarter of both.
+    /// Divides both operands by 4 if the reciprocal of the divisor would be denormal.
     fn lowered_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
         let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
         (self.scaled_where(huge, a, 0.25), self.scaled_where(huge, b, 0.25))
     }
 
-    /// A predicate: |a| cmp limit.
+    /// Returns a predicate for |a| cmp limit.
     fn magnitude_test(&mut self, a: Arg, cmp: Cmp, limit: f32) -> When {
         let magnitude = Arg {
             abs: true,
@@ -233,7 +233,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         When::flag(flag)
     }
 
-    /// The value, times a factor where the predicate holds.
+    /// Returns the value, multiplied by a factor where the predicate holds.
     fn scaled_where(&mut self, when: When, value: Arg, factor: f32) -> Arg {
         let scaled = self.compute(Op::row(Opcode::Mov).src(&[value]));
         self.change_where(when, scaled, Op::row(Opcode::Fmul).src(&[scaled, number(factor)]));
@@ -281,7 +281,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Inputs or results near the denormal range are moved away from it and back.
+    /// Selects an approximate function, scaled away from the denormal range and back.
     fn scaled_function(&mut self, function: Mufu, result: Word, a: Arg) -> Selected {
         let multiply = |value: Arg, factor: f32| Op::row(Opcode::Fmul).src(&[value, number(factor)]);
         let value = match function {
@@ -311,7 +311,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64` are the unit's upper word alone; without `.ftz`, `rsqrt` is refined.
+    /// Selects `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the high word from MUFU. `rsqrt` without `.ftz` is refined.
     fn approximate_double(&mut self, form: &Form<'t, 'a>, function: Mufu, result: Word, a: Arg) -> Selected {
         match (function, form.has(".ftz")) {
             (Mufu::Rcp | Mufu::Rsq, true) => {
@@ -326,7 +326,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// Whether an instruction names a rounding, and so wants the exact result rounded.
+/// True if the instruction names a rounding mode, so its result is correctly rounded.
 fn is_exact(form: &Form<'_, '_>) -> bool {
     [".rn", ".rz", ".rm", ".rp"].iter().any(|&round| form.has(round))
 }

@@ -1,4 +1,4 @@
-//! State of a function while its code is being selected.
+//! Frames: the state of a function during selection.
 
 use super::Home;
 use super::recursion::Recursion;
@@ -9,18 +9,18 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// A function whose code is being selected: the kernel, or one that it calls.
+/// A function during selection: the kernel or an inlined function.
 pub(super) struct Frame<'t, 'a> {
     pub body: &'t Body<'t, 'a>,
     pub homes: Vec<Home>,
-    /// Words and flags that belong to its PTX registers; all others are temporary.
+    /// Registers and predicates of its PTX registers. All others are temporary.
     pub words: Range<u32>,
     pub flags: Range<u32>,
-    /// Number of its first label among all; the one behind its last is its end.
+    /// Number of its first label. The number after its last label is its end.
     pub labels: usize,
-    /// The line that all of it stands for, where it is a routine of the library.
+    /// Line of the PTX text for the whole function, if it is a library routine.
     pub line: Option<u32>,
-    /// The current step.
+    /// Recursion state, if the function can call itself.
     pub step: usize,
     /// How it is called from inside, where it may be.
     pub recursion: Option<Recursion>,

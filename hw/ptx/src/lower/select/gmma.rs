@@ -1,6 +1,6 @@
-//! Products of a warp group (`wgmma`): each becomes an HGMMA for every eight columns of the result.
+//! Warp-group products (`wgmma`): one HGMMA for every eight columns of the result.
 //!
-//! Registers that a product writes are waited for like all others, so `wgmma.fence` has nothing to do.
+//! The scoreboard covers result registers, so `wgmma.fence` needs no operation.
 
 use super::integer::parts;
 use super::tensor::narrowed;
@@ -25,7 +25,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () if form.has(".wait_group") => {
                 form.only(&[".wait_group", ".sync", ".aligned"])?;
                 let Some(Value::Int(groups)) = form.operands().first() else {
-                    return Err(form.malformed("the number of groups is an integer"));
+                    return Err(form.malformed("the number of groups must be an integer"));
                 };
                 let groups = u8::try_from(*groups).map_err(|_| form.malformed("at most 255 groups"))?;
                 self.emit(Op::row(Opcode::GmmaWait).mods(|mods| mods.count = groups));
@@ -51,11 +51,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => return Err(form.unsupported()),
         };
         if flags.len() != rest.len() || signs.iter().any(|sign| sign.abs() != 1) {
-            return Err(form.malformed("factors of a product are 1 or -1, and layouts 0 or 1"));
+            return Err(form.malformed("scale factors must be 1 or -1, and layouts 0 or 1"));
         }
         let registers = parts(results);
         if registers.len() != piece.columns / 8 * usize::from(piece.registers()) {
-            return Err(form.malformed("the result does not have the registers that this shape needs"));
+            return Err(form.malformed("the number of result registers does not match the shape"));
         }
         let a = match in_shared {
             true => self.arg(form, a, Type::B64)?,
@@ -79,7 +79,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A product that counts negatively is the difference turned round: the sums so far change their sign, and the result.
+    /// Selects eight columns. A negated product is computed as the negated sum of the product and the negated accumulators.
     fn eight_columns(
         &mut self,
         form: &Form<'t, 'a>,
@@ -122,7 +122,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Turns the signs of four numbers, but a sum that is zero stays without one.
+    /// Negates four numbers. A zero becomes positive zero.
     fn change_signs(&mut self, sums: Word) {
         for n in 0..4 {
             let word = sums.offset(n);
@@ -133,7 +133,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Whether the sums so far count: a predicate, 0 or 1.
+    /// Returns whether the accumulators are added: a predicate, 0 or 1.
     fn scale(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<When, Diagnostic> {
         match value {
             Value::Int(0) => Ok(When {
@@ -153,17 +153,17 @@ fn flag_of(value: &Value<'_>) -> Option<i128> {
     }
 }
 
-/// What is worked on at a time: eight columns, as deep as 32 bytes are.
+/// Eight columns of a product, with a depth of 32 bytes.
 struct Piece {
     shape: MmaShape,
-    /// Columns of the whole.
+    /// Columns of the whole product.
     columns: usize,
     sums: Type,
-    /// Whether operands in shared memory may lie across.
+    /// True if operands in shared memory can be transposed.
     turns: bool,
 }
 
-/// Depth and types of A and B as `wgmma` spells them.
+/// Depth and types of A and B as `wgmma` writes them.
 const SHAPES: &[(&str, &str, MmaShape)] = &[
     ("k16", ".f16.f16", MmaShape::M16n8k16F16),
     ("k16", ".bf16.bf16", MmaShape::M16n8k16Bf16),
@@ -207,7 +207,7 @@ impl Piece {
         })
     }
 
-    /// Registers of eight columns' sums.
+    /// Returns the number of registers for the sums of eight columns.
     fn registers(&self) -> u8 {
         if self.sums == Type::F16 { 2 } else { 4 }
     }

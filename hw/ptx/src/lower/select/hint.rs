@@ -1,4 +1,4 @@
-//! Hints for the caches: nothing that a program can see, but lines may come sooner.
+//! Cache hints: no visible effect, but lines can arrive earlier.
 
 use super::memory::space_of;
 use super::words::HINTS;
@@ -17,7 +17,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// A cache policy: a number that hints alone take.
+    /// Selects `createpolicy`: a policy is zero, because only hints read it.
     fn policy(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(HINTS)?;
         let result = self.dst(form, 0)?;
@@ -25,9 +25,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A line into the cache named. Of a tensor's map nothing is cached here, and constant memory answers at once.
+    /// Selects `prefetch` into the named cache.
     fn prefetch(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".tensormap") {
+            // Tensor maps are not cached here, and constant memory needs no prefetch.
             return form.only(&[".tensormap", ".param", ".const"]);
         }
         form.only(&[

@@ -9,7 +9,7 @@ use crate::lower::code::{Arg, Op, When, Wide, Word};
 use warpwave_isa::inst::{Cmp, Ty};
 use warpwave_isa::opcode::Opcode;
 
-/// Truth tables of LOP3: a, b and c are these columns.
+/// Truth table columns of LOP3's inputs a, b and c.
 const A: u8 = 0xf0;
 const B: u8 = 0xcc;
 const C: u8 = 0xaa;
@@ -37,7 +37,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// A source whose 8- or 16-bit value fills its word.
+    /// Extends an 8- or 16-bit source to its whole register.
     pub(super) fn extended(&mut self, source: Arg, ty: Type) -> Arg {
         if source.known().is_some() {
             return source;
@@ -126,7 +126,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[high, c]));
     }
 
-    /// The upper 64 of 128 bits: four products, the middle ones added with their carries.
+    /// Computes the high 64 of 128 product bits: four products, with the middle ones added with carry.
     pub(super) fn high_64(&mut self, form: &Form<'t, 'a>, result: Word, [a, b, c]: [Arg; 3]) -> Selected {
         let wide = |a: Arg, b: Arg, c: Arg| Op::row(Opcode::ImadWide).src(&[a, b, c]);
         let low = multiply_add(Type::U32, a.part(0), b.part(0), Arg::ZERO);
@@ -151,7 +151,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `value - (number < 0 ? other : 0)`: the correction of an unsigned product.
+    /// Corrects an unsigned product for a negative factor: `value - (number < 0 ? other : 0)`.
     fn minus_where_negative(&mut self, value: Arg, number: Arg, other: Arg) -> Arg {
         let mask = self.compute(shift_right_signed(number.part(1), 31));
         let pair = self.temp_pair();
@@ -258,7 +258,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// c + |a - b|: the greater less the lesser.
+    /// Selects `sad`: c + |a - b|, computed as maximum minus minimum.
     fn absolute_difference(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         if form.ty().bits() == 64 {
@@ -293,12 +293,12 @@ pub(super) fn lop(a: Arg, b: Arg, c: Arg, lut: u8) -> Op {
     Op::row(Opcode::Lop3).src(&[a, b, c]).mods(|mods| mods.lut = lut)
 }
 
-/// Bits of a where the mask has ones, of b elsewhere.
+/// Selects bits of a where the mask is one, and bits of b elsewhere.
 pub(super) fn blend(a: Arg, mask: Arg, b: Arg) -> Op {
     lop(a, mask, b, (A & B) | (C & !B))
 }
 
-/// A plain right shift is a funnel shift whose upper word is the value.
+/// Shifts right by a funnel shift with the value as its high word.
 pub(super) fn shift_right(ty: Ty, value: Arg, count: Arg) -> Op {
     Op::row(Opcode::Shf).src(&[Arg::ZERO, count, value]).mods(|mods| {
         mods.ty = ty;
@@ -315,7 +315,7 @@ fn multiply_add(ty: Type, a: Arg, b: Arg, c: Arg) -> Op {
     Op::row(Opcode::Imad).src(&[a, b, c]).mods(|mods| mods.ty = sign(ty))
 }
 
-/// A literal is negated in place, a register by its operand.
+/// Negates an integer: a literal by value, a register by its operand modifier.
 pub(super) fn negated_integer(arg: Arg) -> Arg {
     match arg.known() {
         Some(value) => Arg::imm(u64::from((value as u32).wrapping_neg())),
@@ -323,7 +323,7 @@ pub(super) fn negated_integer(arg: Arg) -> Arg {
     }
 }
 
-/// Signed or unsigned at 32 bits, or at 64.
+/// Returns the signed or unsigned machine type of 32 or 64 bits.
 pub(super) fn sign(ty: Type) -> Ty {
     match (ty.bits(), ty.is_signed()) {
         (64, true) => Ty::S64,
@@ -333,7 +333,7 @@ pub(super) fn sign(ty: Type) -> Ty {
     }
 }
 
-/// Whether an operand is a vector of registers.
+/// Returns the elements of a vector operand, or the single operand.
 pub(super) fn parts<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
     match value {
         Value::Vector(parts) => parts,

@@ -1,9 +1,10 @@
-//! Instructions that are written in others.
+//! Library of instructions that are expanded into other instructions.
 //!
-//! `lower/routines/forms.txt` holds, for each, its whole name and its code in PTX. The registers that the code declares first are the
-//! instruction's operands in their order: results, sources, the parts of lists and pairs one by one, an address as a number.
-//! A name may have alternatives, `mul24.<lo|hi>.<u32|s32>`: `$1` and `$2` in the code are those that were chosen, and a line behind
-//! `hi:` belongs to the code only where that word was.
+//! `lower/routines/forms.txt` holds the full name and the PTX code of each. The registers declared first are the instruction's
+//! operands in order: results, then sources. Lists and pairs are flattened, and an address is a number.
+//!
+//! A name can have alternatives: `mul24.<lo|hi>.<u32|s32>`. In the code, `$1` and `$2` stand for the chosen ones. A line after
+//! `hi:` belongs to the code only if `hi` was chosen.
 
 use super::{Form, Frame, Home, Selected, Selector};
 use crate::ast::Type;
@@ -19,15 +20,15 @@ use warpwave_isa::space::Space;
 
 const FORMS: &str = include_str!("../routines/forms.txt");
 
-/// Every instruction of the library, by [`key`].
+/// All instructions of the library, by [`key`].
 struct Library(HashMap<u64, Entry>);
 
-/// An instruction of the library. Its code is written out when it is first wanted: most programs want few.
+/// An instruction of the library. Its code is expanded on first use, because most programs use few.
 struct Entry {
     name: String,
-    /// The name with its alternatives, and the code for all of them.
+    /// The name with alternatives, and the code for all of them.
     pattern: &'static str,
-    /// What was chosen.
+    /// Chosen alternatives.
     chosen: Vec<&'static str>,
     code: OnceLock<String>,
 }
@@ -61,22 +62,22 @@ impl Library {
         })
     }
 
-    /// The code of the instruction whose name these words are, one behind the other. Most instructions are none of the library's,
-    /// and learn it without a string of their own.
+    /// Returns the code of the instruction with this name, given in pieces.
     fn code<'w>(&self, mut words: impl Iterator<Item = &'w str> + Clone) -> Option<&str> {
+        // The lookup allocates no string, because most instructions are not in the library.
         let entry = self.0.get(&key(words.clone()))?;
         let rest = words.try_fold(entry.name.as_str(), |rest, word| rest.strip_prefix(word))?;
         rest.is_empty().then(|| entry.code())
     }
 }
 
-/// A number for a name, whatever it is divided into (FNV-1a).
+/// Hashes a name independently of how it is divided (FNV-1a).
 fn key<'w>(words: impl Iterator<Item = &'w str>) -> u64 {
     let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     words.flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325, mix)
 }
 
-/// Every name that a pattern stands for, and what was chosen in it.
+/// Returns every name of a pattern, with its chosen alternatives.
 fn alternatives(pattern: &'static str) -> Vec<(String, Vec<&'static str>)> {
     let Some((before, rest)) = pattern.split_once('<') else {
         return vec![(pattern.to_owned(), Vec::new())];
@@ -92,19 +93,19 @@ fn alternatives(pattern: &'static str) -> Vec<(String, Vec<&'static str>)> {
     all.collect()
 }
 
-/// The words of a choice: `.relu.satfinite` has two.
+/// Splits an alternative into words: `.relu.satfinite` has two.
 fn words(choice: &str) -> impl Iterator<Item = &str> {
     choice.split('.').filter(|word| !word.is_empty())
 }
 
-/// All words that may be chosen in an entry's name.
+/// Returns all words of the alternatives in an entry's name.
 fn name_words(entry: &'static str) -> HashSet<&'static str> {
     let name = entry.lines().next().unwrap_or_default();
     let choices = name.split('<').skip(1).filter_map(|part| part.split('>').next());
     choices.flat_map(|choices| choices.split('|')).flat_map(words).collect()
 }
 
-/// The code with its choices filled in, without the lines of others.
+/// Returns the code of one choice of alternatives.
 fn written_out(code: &str, known: HashSet<&str>, chosen: &[&str]) -> String {
     let is_chosen = |wanted: &str| {
         chosen
@@ -131,7 +132,7 @@ fn written_out(code: &str, known: HashSet<&str>, chosen: &[&str]) -> String {
     out
 }
 
-/// A function of this code, read once in a process; nothing where it is no PTX, for words that the user's instruction should not have.
+/// Parses the code of a function, once per process. `None` if it is not PTX, for wrong qualifiers of the user's instruction.
 fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
     static READ: Mutex<BTreeMap<String, &'static Body<'static, 'static>>> = Mutex::new(BTreeMap::new());
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,14 +151,14 @@ fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
     Some(body)
 }
 
-/// The code of an instruction, where the library has it.
+/// Returns the library code of an instruction.
 pub(super) fn code_of(form: &Form<'_, '_>) -> Option<&'static str> {
     let qualifiers = form.op.instruction.qualifiers.iter().map(|name| name.text);
     Library::get().code(std::iter::once(form.opcode()).chain(qualifiers))
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// Code of the library in the place of an instruction; a guard leads around all of it.
+    /// Inlines library code for an instruction. A false guard skips all of it.
     pub(super) fn expand(&mut self, form: &Form<'t, 'a>, code: &str) -> Selected {
         let body = body(code).ok_or_else(|| form.unsupported())?;
         let mut frame = Frame::of(body, &mut self.code, &mut self.places);
@@ -174,10 +175,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.frames.push(frame);
         self.steps();
         self.frames.pop();
-        // The last instruction's guard is not the results'.
+        // The guard of the last inlined instruction does not apply to the results.
         self.guard = When::ALWAYS;
         if self.findings.len() > n_findings {
-            // They speak of the library's text, which the user does not have.
+            // The findings refer to the library's text, which the user does not see.
             self.findings.truncate(n_findings);
             return Err(form.unsupported());
         }
@@ -186,7 +187,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Copies the sources to the first registers of the code, behind the results, whose number is returned.
+    /// Copies the sources to the code's registers after the results, and returns the number of results.
     fn take_operands(&mut self, form: &Form<'t, 'a>, homes: &[(Home, Type)]) -> Result<usize, Diagnostic> {
         let mut homes = homes.iter();
         let mut n_results = 0;
@@ -212,7 +213,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(n_results)
     }
 
-    /// A source, or the number of an address.
+    /// Returns a source, or an address as a number.
     fn operand(&mut self, form: &Form<'t, 'a>, n: usize, value: &Value<'a>, ty: Type) -> Result<Arg, Diagnostic> {
         let wide = ty.bits() == 64;
         if let Value::Address(..) = value {
@@ -230,7 +231,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         let value = within(value);
         if matches!(value, Value::Register(_)) && (self.words_of(value) == 2) != wide {
-            return Err(form.malformed("a register is not as wide as this instruction needs"));
+            return Err(form.malformed("a register has the wrong width for this instruction"));
         }
         self.arg(form, value, ty)
     }
@@ -248,7 +249,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Home::Words(word) => {
                     let value = within(value);
                     if matches!(value, Value::Register(_)) && (self.words_of(value) == 2) != (ty.bits() == 64) {
-                        return Err(form.malformed("a register is not as wide as this instruction needs"));
+                        return Err(form.malformed("a register has the wrong width for this instruction"));
                     }
                     let result = self.dst_of(form, value, ty)?;
                     self.copy(result, Arg::word(word), ty);
@@ -259,7 +260,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// The parts of lists and pairs.
+/// Flattens lists and pairs.
 fn flat<'v, 'a>(value: &'v Value<'a>) -> Vec<&'v Value<'a>> {
     match value {
         Value::Vector(parts) => parts.iter().flat_map(flat).collect(),
@@ -268,7 +269,7 @@ fn flat<'v, 'a>(value: &'v Value<'a>) -> Vec<&'v Value<'a>> {
     }
 }
 
-/// The register of a negated or selected operand.
+/// Returns the register of a negated or selected operand.
 fn within<'v, 'a>(value: &'v Value<'a>) -> &'v Value<'a> {
     match value {
         Value::Part(inner, _) | Value::Minus(inner) => within(inner),
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_the_library_is_read_without_findings() {
+    fn every_form_parses_without_findings() {
         let library = Library::get();
         assert!(library.0.len() > 100);
         for entry in library.0.values() {
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_the_library_are_those_of_the_machine() {
+    fn library_windows_match_the_machine() {
         use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, WINDOW_BYTES};
         let holds = |name: &str, numbers: &[u64]| {
             let code = Library::get().code([name].into_iter()).unwrap();
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_filled_in_and_lines_of_others_left_out() {
+    fn expansion_inserts_choices_and_drops_other_lines() {
         let known = name_words("op.<lo|hi><|.sat>\n");
         let code = "a.$1 b;\nhi: c;\nsat: lo: d$2;\nlabel:\n";
         assert_eq!(written_out(code, known, &["lo", ".sat"]), "a.lo b;\nd.sat;\nlabel:\n");

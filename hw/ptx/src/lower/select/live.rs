@@ -1,7 +1,7 @@
-//! Registers and words of call parameters that live across a step of a function's body.
+//! Liveness across calls: registers and call-parameter words that are live across a step of a function.
 //!
-//! A store that covers a whole word of a parameter ends the life of the old word. A store into a part of it does not.
-//! All results of a function are live where it returns.
+//! A store that covers a whole parameter word kills its old value; a partial store does not. All results of a function are live
+//! at its return.
 
 use super::param::{self, Access};
 use crate::ast::Space;
@@ -9,16 +9,16 @@ use crate::check::{Body, Checked, Op, RegId, Step, SymbolId, Value};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// Registers and words that live across a step.
+/// Registers and words that are live across a step.
 pub(super) struct Live {
     pub registers: Vec<RegId>,
-    /// Parameters of calls, each with the number of one of its words.
+    /// Call parameters, each with the index of a live word.
     pub param_words: Vec<(SymbolId, u32)>,
 }
 
-/// What lives across each call of a body. The cost grows with the live ranges, not with variables times steps.
+/// Variables live across each call of a function body.
 pub(super) struct AcrossCalls {
-    /// By the step of the call: the numbers of variables, in ascending order.
+    /// Live variables in ascending order, by the step of the call.
     live: HashMap<usize, Vec<usize>>,
     n_registers: usize,
     params: Vec<(SymbolId, Range<usize>)>,
@@ -34,7 +34,7 @@ impl AcrossCalls {
         }
     }
 
-    /// Live registers and words behind a call, without its results.
+    /// Returns the registers and words live after a call, without its results.
     pub fn behind(&self, step: usize) -> Live {
         let live = self.live.get(&step).map_or(&[][..], Vec::as_slice);
         let (registers, words) = live.split_at(live.partition_point(|&variable| variable < self.n_registers));
@@ -50,7 +50,7 @@ impl AcrossCalls {
     }
 }
 
-/// What a step does to variables, in order: `true` where it wants the old value.
+/// Effects of a step on variables, in order: true for a read, false for a write.
 #[derive(Default)]
 struct Effects(Vec<(usize, bool)>);
 
@@ -64,13 +64,13 @@ impl Effects {
     }
 }
 
-/// A body and the numbers of its variables: registers first, then the words of parameters.
+/// A function body with numbered variables: registers first, then words of parameters.
 struct Flow<'b, 't, 'a> {
     body: &'b Body<'t, 'a>,
     params: Vec<(SymbolId, Range<usize>)>,
     places: HashMap<SymbolId, Range<usize>>,
     n_variables: usize,
-    /// The step of each label.
+    /// Step of each label.
     labels: Vec<usize>,
 }
 
@@ -101,13 +101,14 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         }
     }
 
-    /// The variables that live behind each call.
+    /// Returns the variables live after each call.
     fn solve(&self) -> HashMap<usize, Vec<usize>> {
+        // The cost grows with the live ranges, not with variables times steps.
         let n = self.body.code.len();
         let before = self.predecessors();
         let calls: Vec<bool> = self.body.code.iter().map(is_call).collect();
         let mut live: HashMap<usize, Vec<usize>> = HashMap::new();
-        // The variable for which each step was last marked. No variable clears the marks of another.
+        // Each mark holds a variable number, so the next variable need not clear the marks.
         const NONE: usize = usize::MAX;
         let [mut written, mut wanted, mut wanted_behind] = [(); 3].map(|()| vec![NONE; n + 1]);
         for (variable, (mut open, writes)) in self.reads_and_writes().into_iter().enumerate() {
@@ -138,14 +139,14 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         live
     }
 
-    /// For each variable: the steps that read it, and the steps that overwrite it. The last step is the end of the body.
+    /// Returns the steps that read and that overwrite each variable. The last step is the end of the body.
     fn reads_and_writes(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
         let mut steps = vec![(Vec::new(), Vec::new()); self.n_variables];
         for (at, step) in self.body.code.iter().enumerate() {
             let Step::Op(op) = step else { continue };
             let mut effects = Effects::default();
             self.before(op, &mut effects);
-            // What is done last counts.
+            // The effects are in backward order, so the last one decides.
             let mut is_done = HashSet::new();
             for (variable, wanted) in effects.0.into_iter().rev() {
                 if is_done.insert(variable) {
@@ -189,9 +190,9 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         next
     }
 
-    /// What an operation does to the variables that live behind it.
+    /// Appends the effects of an operation, backward in time.
     fn before(&self, op: &Op<'_, '_>, live: &mut Effects) {
-        // Operations that write nothing to their first operand, as far as it may be a register.
+        // Operations that do not write their first operand, though it may be a register.
         const READERS: &str = "bar barrier brx call mbarrier nanosleep prefetch red st sust";
         let opcode = op.instruction.opcode.text;
         let writes = !READERS.split(' ').any(|reader| reader == opcode);
@@ -200,7 +201,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
             results.iter().for_each(|value| self.mark(value, live, false));
             self.params_written(op, live);
         }
-        // An address in the place of a result is read.
+        // An address in the result position is read.
         let addresses = results.iter().filter(|value| matches!(value, Value::Address(..)));
         let calls = opcode == "call" && matches!(op.operands.first(), Some(Value::List(_)));
         let sources = if calls { &sources[1..] } else { sources };
@@ -223,7 +224,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         }
     }
 
-    /// Ends the lives of the words that a store or the results of a call cover.
+    /// Kills the words that a store or a call's results cover.
     fn params_written(&self, op: &Op<'_, '_>, live: &mut Effects) {
         match param::access(op) {
             Some((access, true)) => live.fill(self.covered(&access, false), false),
@@ -232,7 +233,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         }
     }
 
-    /// Ends the lives of the results of a call.
+    /// Kills the results of a call.
     fn results_of(&self, op: &Op<'_, '_>, live: &mut Effects) {
         let Some(Value::List(results)) = op.operands.first() else {
             return;
@@ -244,12 +245,12 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         }
     }
 
-    /// The words of a parameter; none for any other variable.
+    /// Returns the words of a parameter; empty for other variables.
     fn words(&self, symbol: SymbolId) -> Range<usize> {
         self.places.get(&symbol).cloned().unwrap_or(0..0)
     }
 
-    /// Words that an access touches, or with `in_part` false only whole words.
+    /// Returns the words that an access touches, or only whole covered words if `in_part` is false.
     fn covered(&self, access: &Access, in_part: bool) -> Range<usize> {
         let words = self.words(access.symbol);
         let end = access.first.saturating_add(access.bytes);

@@ -1,8 +1,8 @@
-//! Barriers in shared memory (`mbarrier`).
+//! Memory barriers in shared memory (`mbarrier`).
 //!
-//! Arrivals are atomics on the barrier's 64 bits, an initialisation is a store. The acquire and release that PTX lets them imply need
-//! no fence at block scope: all accesses of an SM pass its LSU in order, and the schedule moves nothing across them.
-//! At cluster scope they take a MEMBAR and an invalidation of the L1.
+//! An arrival is an atomic on the barrier's 64 bits, and an initialisation is a store. At CTA scope their implied acquire and
+//! release need no fence. All accesses of an SM pass its LSU in order, and the scheduler moves nothing across them. At cluster
+//! scope they need a MEMBAR and an L1 invalidation.
 
 use super::integer::{lop, shift_right};
 use super::memory::{Spot, space_of};
@@ -15,10 +15,10 @@ use warpwave_isa::inst::{AtomOp, Scope, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space, WINDOW_BYTES};
 
-/// A count twice, as the lower and upper field of an initial state (`warpwave_isa::exec::mbarrier::init`).
+/// Factor that puts a count into both fields of an initial state (`warpwave_isa::exec::mbarrier::init`).
 const BOTH_COUNTS: u64 = 1 << 20 | 1;
 
-/// The bits of a count.
+/// Mask of a count field.
 const COUNT: u64 = (1 << 20) - 1;
 
 const KNOWN: &[&str] = &[
@@ -48,7 +48,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(KNOWN)?;
         match () {
             () if form.has(".init") => self.mbarrier_init(form),
-            // The memory may be used for something else from here on; the state needs no end.
+            // The memory becomes free, and the barrier state needs no update.
             () if form.has(".inval") => Ok(()),
             () if form.has(".test_wait") || form.has(".try_wait") => self.mbarrier_wait(form),
             () if form.has(".pending_count") => {
@@ -60,7 +60,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// The barrier's address in shared memory; a generic address is one into its window.
+    /// Returns the barrier's operand in shared memory. A generic address is reduced to its window offset.
     fn mbarrier_spot(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Spot, Diagnostic> {
         if form.has(".shared") || form.has(".shared::cta") {
             return self.spot(form, n, Space::Shared);
@@ -74,7 +74,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// The barrier's address in the shared memory of any block of the cluster; the lower word of a generic address is one.
+    /// Returns the barrier's operand in shared memory of any CTA of the cluster: the low word of the address.
     fn cluster_spot(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Spot, Diagnostic> {
         let spot = self.spot(form, n, space_of(form))?;
         Ok(Spot {
@@ -93,7 +93,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `arrive`, `arrive_drop`, `expect_tx`, `complete_tx`: so many arrivals and so many bytes to wait for.
+    /// Selects `arrive`, `arrive_drop`, `expect_tx` and `complete_tx`: an arrival count and a byte count.
     fn mbarrier_arrive(&mut self, form: &Form<'t, 'a>) -> Selected {
         let arrives = form.has(".arrive") || form.has(".arrive_drop");
         let address = usize::from(arrives);
@@ -131,7 +131,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         });
         if remote {
             if arrives && *form.operand(0)? != Value::Sink {
-                return Err(form.malformed("a barrier of the cluster gives no state: write `_`"));
+                return Err(form.malformed("an arrival on a cluster barrier returns no state: write `_`"));
             }
             self.emit(op);
             return Ok(());
@@ -144,12 +144,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A token's parity is its top bit.
+    /// Selects `test_wait` and `try_wait`.
     fn mbarrier_wait(&mut self, form: &Form<'t, 'a>) -> Selected {
         let spot = self.mbarrier_spot(form, 1)?;
         let parity = match form.has(".parity") {
             true => self.src32(form, 2)?,
             false => {
+                // The parity of a token is its top bit.
                 let token = self.arg(form, form.operand(2)?, Type::B64)?;
                 self.compute(shift_right(Ty::U32, token.part(1), Arg::imm(31)))
             }
@@ -168,13 +169,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `cp.async.mbarrier.arrive`: the copies begun so far are waited for here; then `.noinc` arrives. Without it the arrival was
-    /// added to those waited for, so that none is left to be seen.
+    /// Selects `cp.async.mbarrier.arrive`: waits here for the copies started so far.
     pub(super) fn mbarrier_after_copies(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".async", ".mbarrier", ".arrive", ".noinc", ".shared", ".shared::cta"])?;
         let spot = self.mbarrier_spot(form, 0)?;
         self.emit(Op::row(Opcode::Ldgdepbar));
         self.emit(Op::row(Opcode::Depbar));
+        // Without `.noinc` the arrival cancels its own increment of the pending count: nothing to do.
         if form.has(".noinc") {
             let one = self.code.group(2);
             self.emit(Op::row(Opcode::Mov).dst(one).src(&[Arg::imm(1)]));

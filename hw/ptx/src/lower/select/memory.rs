@@ -1,7 +1,7 @@
-//! Loads, stores, atomics, asynchronous copies; address conversions.
+//! Loads and stores.
 //!
-//! Parameters and constants at known places are operands, not loads. A guarded vector load goes through a group that
-//! already holds the old values, so that the lanes that do not load keep them and the allocator can let both be one.
+//! Parameters and constants at known addresses are operands, not loads. A guarded vector load writes a group that holds the old
+//! values. So inactive lanes keep them, and the allocator can merge both groups.
 
 use super::integer::parts;
 use super::words::MEMORY_WORDS;
@@ -15,10 +15,10 @@ use warpwave_isa::inst::{CacheOp, Mods, Scope};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
-/// Displacements have 24 bits, with their sign.
+/// Limit of a displacement: 24 bits, signed.
 const FARTHEST: i64 = 1 << 23;
 
-/// A place in memory.
+/// A memory operand.
 pub(super) struct Spot {
     pub space: Space,
     pub base: Arg,
@@ -38,7 +38,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// The address in brackets of operand `n`.
+    /// Returns the memory operand at operand `n`.
     pub(super) fn spot(&mut self, form: &Form<'t, 'a>, n: usize, space: Space) -> Result<Spot, Diagnostic> {
         let Value::Address(base, offset) = form.operand(n)? else {
             return Err(form.unsupported());
@@ -61,7 +61,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                         .err()
                         .unwrap_or_else(|| form.unsupported()));
                 }
-                _ => return Err(form.malformed("this variable is not in the space that the instruction names")),
+                _ => return Err(form.malformed("this variable is not in the state space of the instruction")),
             },
             Value::Int(address) => (Arg::ZERO, (*address as i64).wrapping_add(*offset)),
             base => {
@@ -76,13 +76,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(spot)
     }
 
-    /// An address, as wide as its register is.
+    /// Returns an address with the width of its register.
     fn address(&mut self, form: &Form<'t, 'a>, base: &Value<'a>) -> Result<Arg, Diagnostic> {
         let narrow = matches!(base, Value::Register(_)) && self.words_of(base) == 1;
         self.arg(form, base, if narrow { Type::U32 } else { Type::U64 })
     }
 
-    /// An offset that no instruction can hold is added.
+    /// Adds an offset to the base if no displacement can hold it.
     pub(super) fn keep_near(&mut self, spot: &mut Spot, wide: bool) {
         if (-FARTHEST..FARTHEST).contains(&spot.offset) {
             return;
@@ -104,7 +104,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.load_constant(form, targets, access);
         }
         let space = space_of(form);
-        // The expansion holds the load itself, and an acquire with it.
+        // Not inside an expansion: that contains the load itself.
         if space == Space::Generic && self.layout.constants_are_generic() && self.frame().line.is_none() {
             return self.load_anywhere(form);
         }
@@ -122,7 +122,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// What follows an acquiring load or atomic: later accesses wait for it. Outside the block they also need an L1 without old lines.
+    /// Orders later accesses after an acquiring load or atomic. Beyond CTA scope it also invalidates the L1.
     pub(super) fn acquire(&mut self, scope: Scope) {
         self.emit(match scope {
             Scope::Cta => membar(scope),
@@ -130,12 +130,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         });
     }
 
-    /// What precedes a releasing store or atomic: earlier accesses are performed as far as the scope sees.
+    /// Orders a releasing store or atomic after all earlier accesses in its scope.
     pub(super) fn release(&mut self, scope: Scope) {
         self.emit(membar(scope));
     }
 
-    /// Emits a load and hands its words to the registers that want them.
+    /// Emits a load and copies its words to the target registers.
     pub(super) fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
         let each = (access.words() / access.count).max(1);
         let op = op.when(self.guard);
@@ -179,7 +179,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// `ld.param` and `ld.const`.
+    /// Selects `ld.param` and `ld.const`.
     fn load_constant(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access) -> Selected {
         if let Some(place) = self.param_place(form, form.operand(1)?, access)? {
             return self.load_param(form, targets, access, &place);
@@ -262,7 +262,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Values side by side in one group.
+    /// Copies values into consecutive registers of one group.
     pub(super) fn gather(
         &mut self,
         form: &Form<'t, 'a>,
@@ -287,7 +287,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// Refuses an access outside of a parameter.
+/// Reports an access outside a parameter.
 pub(super) fn inside(form: &Form<'_, '_>, offset: i64, access: Access, bytes: u32) -> Selected {
     if offset >= 0 && offset.saturating_add(access.total().into()) <= bytes.into() {
         return Ok(());
@@ -295,7 +295,7 @@ pub(super) fn inside(form: &Form<'_, '_>, offset: i64, access: Access, bytes: u3
     Err(form.malformed(&format!("an access outside of the {bytes} bytes of this parameter")))
 }
 
-/// The elements of a vector, of which there is one at least.
+/// Returns the one to four elements of a vector operand.
 pub(super) fn some_parts<'t, 'a>(form: &Form<'t, 'a>, n: usize) -> Result<&'t [Value<'a>], Diagnostic> {
     match parts(form.operand(n)?) {
         [] | [_, _, _, _, _, ..] => Err(form.malformed("a vector has one to four elements")),
@@ -312,7 +312,7 @@ fn constant_load(base: Arg, bank: u8, offset: i64, access: Access) -> Op {
     })
 }
 
-/// MEMBAR: the warp waits for its accesses, and beyond the block for those of its SM.
+/// Returns a MEMBAR: the warp waits for its own accesses, and beyond CTA scope for all accesses of its SM.
 fn membar(scope: Scope) -> Op {
     Op::row(Opcode::Membar).mods(|mods| mods.scope = scope)
 }
@@ -347,7 +347,7 @@ pub(super) fn cache_of(form: &Form<'_, '_>) -> CacheOp {
     }
 }
 
-/// The scope of an access or fence. A cluster spans SMs, so its scope is that of the GPU.
+/// Returns the scope of an access or fence. Cluster scope becomes GPU scope, because a cluster spans SMs.
 pub(super) fn scope_of(form: &Form<'_, '_>) -> Scope {
     match () {
         () if form.has(".cta") => Scope::Cta,

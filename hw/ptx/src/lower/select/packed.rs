@@ -1,4 +1,4 @@
-//! Floats that newer dialects write together: pairs of f32, mixed precision, extremes of three.
+//! Float forms of newer PTX: pairs of f32, mixed precision, and minimum or maximum of three.
 
 use super::convert::{isa_type, rounding};
 use super::{Form, Selected, Selector};
@@ -9,7 +9,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Special;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// `add.f32x2` and its like: two operations on the words of a pair.
+    /// Selects `add.f32x2` and similar: two operations on the words of a pair.
     pub(super) fn float_pair(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz"])?;
         let row = match form.opcode() {
@@ -34,7 +34,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `sub.rn.f32.f16`: the half is widened, which is exact.
+    /// Selects `sub.rn.f32.f16`: the half operand is widened, which is exact.
     pub(super) fn mixed_sum(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".rn", ".rz", ".rm", ".rp", ".sat"])?;
         let &[Type::F32, narrow @ (Type::F16 | Type::Bf16)] = form.types.as_slice() else {
@@ -69,7 +69,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// The leading lane of a mask: `elect.sync d|p, mask`.
+    /// Selects `elect.sync d|p, mask`: the leading lane of a mask.
     pub(super) fn elect(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync"])?;
         self.gather_lanes(form, 1)?;
@@ -89,7 +89,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `min` and `max` of three: two steps.
+    /// Selects the first step of `min` or `max` of three.
     pub(super) fn extreme_of_three(
         &mut self,
         form: &Form<'t, 'a>,

@@ -1,7 +1,7 @@
-//! Parameters and results of calls: words of their own, stored and read byte by byte.
+//! Call parameters and results: registers, stored and loaded byte by byte.
 //!
-//! A store into a part of a word keeps the other bytes of that word. The declaration of a variable zeroes the words that are
-//! stored in part, so bytes that no store writes are zero.
+//! A store to a part of a word keeps the other bytes. The declaration zeroes words that are stored in parts, so bytes without a
+//! store are zero.
 
 use super::memory::inside;
 use super::value::byte_permute;
@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access as Shape;
 
-/// Bytes of a call's parameter that an instruction names.
+/// Bytes of a call parameter that an instruction accesses.
 pub(super) struct Access {
     pub symbol: SymbolId,
     /// First byte.
@@ -23,7 +23,7 @@ pub(super) struct Access {
     pub bytes: u32,
 }
 
-/// The access of an `ld.param` or `st.param`, and true if it stores. `None` for other instructions.
+/// Returns the access of an `ld.param` or `st.param`; true for a store. `None` for other instructions.
 pub(super) fn access(op: &PtxOp<'_, '_>) -> Option<(Access, bool)> {
     let stores = match op.instruction.opcode.text {
         "st" => true,
@@ -52,7 +52,7 @@ pub(super) fn access(op: &PtxOp<'_, '_>) -> Option<(Access, bool)> {
     Some((access, stores))
 }
 
-/// `.param` variables whose words a function stores in part.
+/// Returns the `.param` variables with words that a function stores in parts.
 pub(super) fn stored_in_part(body: &Body<'_, '_>, bytes_of: impl Fn(SymbolId) -> u32) -> HashSet<SymbolId> {
     let ops = body.code.iter().filter_map(|step| match step {
         Step::Op(op) => Some(op),
@@ -66,7 +66,7 @@ pub(super) fn stored_in_part(body: &Body<'_, '_>, bytes_of: impl Fn(SymbolId) ->
     parts.map(|(access, _)| access.symbol).collect()
 }
 
-/// A place in the words of a call's parameter.
+/// A location in the registers of a call parameter.
 pub(super) struct ParamPlace {
     words: Word,
     first: u32,
@@ -75,7 +75,7 @@ pub(super) struct ParamPlace {
 }
 
 impl ParamPlace {
-    /// The word of a byte.
+    /// Returns the register of byte `at`.
     fn word(&self, at: u32) -> Word {
         Word(self.words.0 + at / 4)
     }
@@ -86,7 +86,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.checked.symbols[symbol.0 as usize].bytes() as u32
     }
 
-    /// The first of the words that hold a call's parameter.
+    /// Returns the first register of a call parameter.
     pub(super) fn param_words(&mut self, symbol: SymbolId) -> Word {
         if let Some(&word) = self.call_words.get(&symbol) {
             return word;
@@ -100,7 +100,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         first
     }
 
-    /// The declaration of a call's parameter, or the beginning of the function whose result it is.
+    /// Zeroes a call parameter stored in parts: at its declaration, or at the start of the function that returns it.
     pub(super) fn begin_param(&mut self, symbol: SymbolId) {
         let body = self.frame().body;
         let in_part = self
@@ -116,7 +116,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// The place that an address names, if it is one of a call's parameter.
+    /// Returns the location of an address in a call parameter; `None` for another address.
     pub(super) fn param_place(
         &mut self,
         form: &Form<'t, 'a>,
@@ -135,7 +135,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let size = self.param_bytes(symbol);
         inside(form, *offset, access, size)?;
         if offset % i64::from(access.bytes) != 0 {
-            return Err(form.malformed("the offset in a parameter is no multiple of the element's bytes"));
+            return Err(form.malformed("the offset in the parameter is not a multiple of the element size"));
         }
         Ok(Some(ParamPlace {
             words: self.param_words(symbol),
@@ -144,7 +144,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }))
     }
 
-    /// `st.param`: into the words of a call's parameter.
+    /// Selects `st.param` to a call parameter.
     pub(super) fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Shape) -> Selected {
         let Some(place) = self.param_place(form, form.operand(0)?, access)? else {
             return Err(form.unsupported());
@@ -167,7 +167,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Bytes or halves into one word, each with its place in the parameter.
+    /// Stores bytes or halves into one word. Each has its offset in the parameter.
     fn store_pieces(&mut self, ty: Type, place: &ParamPlace, pieces: &[(u32, Arg)]) {
         let (first_at, first) = pieces[0];
         let in_word = (place.size - first_at / 4 * 4).min(4);
@@ -180,7 +180,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(Op::row(Opcode::Mov).dst(to).src(&[value]));
     }
 
-    /// A word in which bytes or halves are replaced.
+    /// Replaces bytes or halves of a word.
     fn with_pieces(&mut self, ty: Type, word: Arg, pieces: &[(u32, Arg)]) -> Arg {
         pieces.iter().fold(word, |word, &(at, piece)| {
             let selector = match (ty.bytes(), at % 4) {
@@ -195,7 +195,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// `ld.param` inside a function, or behind a call.
+    /// Selects `ld.param` of a function's parameter or of a call's result.
     pub(super) fn load_param(
         &mut self,
         form: &Form<'t, 'a>,
@@ -216,7 +216,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// A byte or half of a word from byte `at` on, extended as its type says; a whole word as it is.
+    /// Extracts a byte or half at byte `at` of a word and extends it. A whole word is unchanged.
     fn piece(&mut self, word: Arg, at: u32, ty: Type) -> Arg {
         if at == 0 || ty.bytes() == 4 {
             return self.extended(word, ty);

@@ -1,9 +1,12 @@
-//! Functions that come to call themselves.
+//! Recursive functions.
 //!
-//! Their code stands once in the kernel, as a loop: a call from inside keeps what is still wanted on a stack in local memory, notes which
-//! call it is, and goes back to the function's beginning; the function's end goes to the call that is noted. Kept are the registers
-//! and words of parameters that live across the call ([`live`]), of the function and of those between it and the call. Its own variables in local memory
-//! lie on the stack too, so that each activation has its own; so does what `alloca` takes until its function ends.
+//! The code of a recursive function occurs once in the kernel, as a loop. A recursive call saves live values on a stack in
+//! local memory. Then it records its number and jumps to the start of the function. The end of the function jumps back to the
+//! recorded call.
+//!
+//! The saved values are the registers and parameter words that are live across the call ([`live`]). They belong to the
+//! function and to functions inlined between it and the call. Local variables are on the stack too, so each activation has its
+//! own. `alloca` takes stack memory until its function ends.
 
 use super::call::CALL_REGISTERS;
 use super::integer::lop;
@@ -16,22 +19,22 @@ use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
-/// A function that may be called from inside.
+/// State of a recursive function.
 pub(super) struct Recursion {
-    /// Where its code begins.
+    /// Label at the start of its code.
     entry: usize,
-    /// Which call it is to go back to: 0 for the one outside, then [`Recursion::sites`] from 1 on.
+    /// Register with the call to return to: 0 for the outer call, then the index in [`Recursion::sites`] plus 1.
     origin: Word,
-    /// Where it goes on behind each call from inside.
+    /// Label after each recursive call.
     sites: Vec<usize>,
-    /// Its variables on the stack.
+    /// Local variables on the stack.
     pub(super) locals: Option<Locals>,
 }
 
-/// Flags that a word on the stack holds.
+/// Predicates that one stack word holds.
 const FLAGS: usize = 32;
 
-/// What a call keeps.
+/// Values that a call saves.
 #[derive(Default)]
 struct Kept {
     words: Vec<Word>,
@@ -39,14 +42,14 @@ struct Kept {
 }
 
 impl Kept {
-    /// Words on the stack: 32 flags are one.
+    /// Returns the number of stack words.
     fn n_words(&self) -> u32 {
         (self.words.len() + self.flags.len().div_ceil(FLAGS)) as u32
     }
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// At the beginning of a function that may be called from inside.
+    /// Starts the code of a recursive function.
     pub(super) fn open_recursion(&mut self) {
         self.code.least_registers = CALL_REGISTERS;
         let origin = self.temp();
@@ -63,7 +66,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         });
     }
 
-    /// At the end: back to the call that is noted, or on to what follows.
+    /// Ends the code of a recursive function: returns to the recorded call, or continues for the outer call.
     pub(super) fn close_recursion(&mut self) {
         let Some(Recursion {
             origin, sites, locals, ..
@@ -89,7 +92,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// A call of the function in frame `depth`, which is being selected.
+    /// Selects a recursive call of the function in frame `depth`.
     pub(super) fn call_again(
         &mut self,
         form: &Form<'t, 'a>,
@@ -119,7 +122,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// The words of a parameter in new ones.
+    /// Copies the words of a parameter to new registers.
     fn copied(&mut self, symbol: SymbolId) -> Vec<Arg> {
         let first = self.param_words(symbol);
         let words = self.param_bytes(symbol).div_ceil(4);
@@ -128,6 +131,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .collect()
     }
 
+    /// Returns the values to save for a call of the function in frame `depth`.
     fn kept(&mut self, depth: usize) -> Kept {
         let mut kept = Kept::default();
         for at in depth..self.frames.len() {
@@ -158,7 +162,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         kept
     }
 
-    /// Onto the stack.
+    /// Saves values on the stack.
     fn push(&mut self, kept: &Kept) {
         let mut values: Vec<Arg> = kept.words.iter().map(|&word| Arg::word(word)).collect();
         values.extend(kept.flags.chunks(FLAGS).map(|flags| self.flags_as_word(flags)));
@@ -170,7 +174,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(grown.dst(stack));
     }
 
-    /// Back from the stack.
+    /// Restores values from the stack.
     fn pop(&mut self, kept: &Kept) {
         let stack = self.stack();
         let bytes = 4 * kept.n_words() as i32;

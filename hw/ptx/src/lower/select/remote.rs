@@ -1,12 +1,13 @@
-//! Accesses that are several of another kind: stores and reductions that tell a barrier of the cluster, and vectors of atomics, each
-//! element of which is one by itself.
+//! Expansions of remote and vector accesses.
+//!
+//! A store or reduction that signals an mbarrier becomes an access and a signal. A vector atomic becomes one atomic per element.
 
 use super::integer::parts;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// `st.async`: a store, and then so many bytes that have come.
+    /// Expands `st.async`: a store, then a `complete_tx` of its bytes.
     pub(super) fn store_async(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".async", ".weak", ".shared::cluster", TELLS, ".v2", ".v4"])?;
         let n = parts(form.operand(1)?).len();
@@ -20,7 +21,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.and_tell(form, n, &store)
     }
 
-    /// `red.async`: a reduction, and then so many bytes that have come.
+    /// Expands `red.async`: a reduction, then a `complete_tx` of its bytes.
     pub(super) fn reduce_async(&mut self, form: &Form<'t, 'a>) -> Selected {
         const OPERATIONS: [&str; 8] = [".inc", ".dec", ".min", ".max", ".add", ".and", ".or", ".xor"];
         form.only(
@@ -58,8 +59,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.expand(form, &code)
     }
 
-    /// `cp.reduce.async.bulk`, and copies between blocks: element by element, done when the instruction is.
+    /// Expands `cp.reduce.async.bulk` and copies between CTAs into a loop over elements.
     pub(super) fn bulk_loop(&mut self, form: &Form<'t, 'a>) -> Selected {
+        // The copy is complete when the instruction is.
         const OPERATIONS: [&str; 8] = [".add", ".min", ".max", ".inc", ".dec", ".and", ".or", ".xor"];
         let known = [
             ".async",
@@ -107,7 +109,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.expand(form, &code)
     }
 
-    /// `atom.v2.f32.add` and its like.
+    /// Expands vector atomics such as `atom.v2.f32.add`.
     pub(super) fn atomic_vector(&mut self, form: &Form<'t, 'a>, n: usize) -> Selected {
         if !matches!(
             form.ty(),
@@ -146,13 +148,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .take(1)
             .map(|value| parts(value).len());
         if !given.eq([n]) || (returns && parts(form.operand(0)?).len() != n) {
-            return Err(form.malformed("a vector has as many elements as its width says"));
+            return Err(form.malformed("the number of elements differs from the vector width"));
         }
         self.expand(form, &code)
     }
 }
 
-/// What says that a barrier is told.
+/// Qualifier of accesses that signal an mbarrier.
 const TELLS: &str = ".mbarrier::complete_tx::bytes";
 
 fn dotted(form: &Form<'_, '_>) -> String {

@@ -1,9 +1,17 @@
-//! Operations that the machine has no row for, as the code that real compilers put in their place.
+//! Routines: operations without a machine instruction, expanded as real compilers do.
 //!
-//! That code is written in PTX, in `lower/routines`: functions whose first register is the result and whose next ones are the
-//! sources. A word and a colon before a line say in which of a function's forms the line belongs: `rn`, `rz`, `rm`, `rp` and
-//! `directed` (all but `rn`) for roundings, `ftz` and `exact` for denormals, `div` and `rem`, `s` and `u` for integers.
-//! An exact float operation is a quick function, which also says where it does not hold, and a slow one behind a branch.
+//! The code is PTX text in `lower/routines`. The first register of a function is its result, and the next ones are its sources. A
+//! tag and a colon before a line select the forms that the line belongs to:
+//!
+//! | tags | meaning |
+//! |---|---|
+//! | `rn`, `rz`, `rm`, `rp` | rounding mode |
+//! | `directed` | any rounding mode except `rn` |
+//! | `ftz`, `exact` | denormals are flushed or kept |
+//! | `div`, `rem` | integer quotient or remainder |
+//! | `s`, `u` | signed or unsigned integers |
+//!
+//! An exact float operation has a fast function and a slow one. The fast one also reports where it is not exact.
 
 use super::{Form, Frame, Home, Selected, Selector};
 use crate::ast::Type;
@@ -15,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 use warpwave_isa::inst::Round;
 use warpwave_isa::opcode::Opcode;
 
-/// A file of functions.
+/// A file of routines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum File {
     F32,
@@ -23,7 +31,7 @@ enum File {
     Integer,
 }
 
-/// The forms that the text of a file is read in: the words whose lines belong.
+/// Tags of the selected form of a file.
 type Forms = [&'static str; 3];
 
 const WORDS: [&str; 11] = [
@@ -39,7 +47,7 @@ impl File {
         }
     }
 
-    /// The file's functions in these forms, read once in a process.
+    /// Returns the functions of the file in one form. Each form is parsed once per process.
     fn functions(self, forms: Forms) -> &'static Checked<'static, 'static> {
         static READ: Mutex<BTreeMap<(File, Forms), &'static Checked<'static, 'static>>> = Mutex::new(BTreeMap::new());
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +74,7 @@ impl File {
     }
 }
 
-/// The lines that belong in these forms, and the rounding in its places.
+/// Returns the lines of one form, with `ROUND` replaced by the rounding mode.
 fn in_forms(text: &str, forms: &Forms) -> String {
     let mut out = String::from(".version 8.0\n.target sm_80\n.address_size 64\n");
     for line in text.lines() {
@@ -91,7 +99,7 @@ fn rounding_forms(round: Round, ftz: bool) -> Forms {
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// A function's code here; gives its registers. The guard does not hold for it.
+    /// Inlines a routine and returns the locations of its registers. The guard does not apply to it.
     fn routine(&mut self, body: &'static Body<'static, 'static>, sources: &[Arg]) -> Vec<Home> {
         let guard = std::mem::replace(&mut self.guard, When::ALWAYS);
         let mut frame = Frame::of(body, &mut self.code, &mut self.places);
@@ -109,7 +117,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         homes
     }
 
-    /// An exact quotient (`div`), reciprocal (`rcp`) or square root (`sqrt`).
+    /// Expands an exact quotient (`div`), reciprocal (`rcp`) or square root (`sqrt`).
     pub(super) fn exact_float(&mut self, form: &Form<'t, 'a>, round: Round, result: Word, sources: &[Arg]) -> Selected {
         let ty = form.ty();
         let file = match ty {
@@ -153,14 +161,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `rsqrt` of a 64-bit float.
+    /// Expands `rsqrt` of a 64-bit float.
     pub(super) fn double_rsqrt(&mut self, result: Word, a: Arg) {
         let body = File::F64.function("rsqrt", rounding_forms(Round::Nearest, false));
         let homes = self.routine(body, &[a]);
         self.take_result(result, &homes, Type::F64);
     }
 
-    /// `div` and `rem` of integers whose values fill their words.
+    /// Expands integer `div` and `rem` of extended sources.
     pub(super) fn integer_division(&mut self, form: &Form<'t, 'a>, result: Word, sources: [Arg; 2]) {
         let ty = form.ty();
         let which = if form.opcode() == "rem" { "rem" } else { "div" };
@@ -178,7 +186,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Where the quick quotient of 32-bit floats does not hold.
+    /// Returns a predicate that is true where the fast 32-bit quotient is not exact.
     fn division_check(&mut self, sources: &[Arg]) -> When {
         let flag = self.code.flag();
         self.emit(Op::row(Opcode::Fchk).src(sources).flags(flag));
@@ -191,7 +199,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// A branch to a label that is returned, and placed later.
+    /// Emits a branch to a new label and returns the label.
     pub(super) fn jump_where(&mut self, when: When) -> usize {
         let label = self.new_label();
         self.jump(label, when);
@@ -204,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_the_library_is_read_without_findings() {
+    fn every_form_parses_without_findings() {
         for round in [Round::Nearest, Round::Zero, Round::Down, Round::Up] {
             for ftz in [false, true] {
                 assert_eq!(File::F32.functions(rounding_forms(round, ftz)).bodies.len(), 5);
@@ -219,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn line_of_another_form_is_left_out_and_the_rounding_put_in() {
+    fn select_lines_drops_other_forms_and_inserts_rounding() {
         let text = "rz:\tone;\nrn:\ttwo.ROUND;\nLABEL:\n\tthree;";
         let got = in_forms(text, &["rn", "", "exact"]);
         assert!(got.ends_with("\n\n\ttwo.rn;\nLABEL:\n\tthree;\n"), "{got}");

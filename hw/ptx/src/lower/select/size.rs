@@ -1,16 +1,18 @@
-//! The size of a kernel's code, with the code of all functions that it calls. A short text can ask for gigabytes of it.
+//! Size limits of a kernel's code, including all functions that it calls.
+//!
+//! Calls are inlined, so a short text can expand to gigabytes.
 
 use super::Selector;
 use crate::diag::Diagnostic;
 
-/// Operations of a kernel. Each takes some hundred bytes of the host's memory in each pass.
+/// Maximum operations of a kernel. Each one takes some hundred bytes of host memory per pass.
 const MAX_OPS: usize = 1 << 20;
 
-/// 32-bit registers of a kernel before registers are shared.
+/// Maximum virtual registers of a kernel.
 const MAX_WORDS: usize = 1 << 22;
 
 impl Selector<'_, '_, '_> {
-    /// Whether the code is too large. Reports it once.
+    /// True if the code is too large. Reports that once.
     pub(super) fn outgrows(&mut self) -> bool {
         if self.is_too_large {
             return true;
@@ -23,7 +25,7 @@ impl Selector<'_, '_, '_> {
         self.is_too_large = true;
         let name = self.frames[0].body.function.name;
         let message = format!(
-            "kernel `{}` has more than {what}, with those of the functions that it calls",
+            "kernel `{}` has more than {what}, including the functions that it calls",
             name.text
         );
         self.findings.push(Diagnostic::unsupported(name.span, message));

@@ -1,4 +1,4 @@
-//! Special registers: launch values in constant bank 0, the rest by S2R.
+//! Special registers: launch values from constant bank 0, and the others by S2R.
 
 use super::{Form, Selector};
 use crate::diag::Diagnostic;
@@ -8,7 +8,7 @@ use warpwave_isa::reg::Special;
 use warpwave_isa::space::bank0;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// A special register, in two words where the instruction works on 64 bits.
+    /// Returns a special register, as two words for a 64-bit instruction.
     pub(super) fn special(
         &mut self,
         form: &Form<'t, 'a>,
@@ -61,7 +61,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("%cluster_nctaid", 0) => Special::ClusterNctaidX,
             ("%cluster_nctaid", 1) => Special::ClusterNctaidY,
             ("%cluster_nctaid", _) => Special::ClusterNctaidZ,
-            // Nothing of the system's is in shared memory, and no launch is part of a graph or gives an environment.
+            // Zero: the system uses no shared memory, and a launch has neither graph nor environment.
             ("%current_graph_exec", _) => return Ok(Arg::ZERO),
             (name, _)
                 if ["%envreg", "%pm", "%reserved_smem"]
@@ -97,7 +97,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op);
     }
 
-    /// A special register in a word.
+    /// Reads a special register into a new register.
     pub(super) fn special_word(&mut self, special: Special) -> Arg {
         let word = self.temp();
         self.read_special(word, special);

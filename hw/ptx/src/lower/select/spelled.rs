@@ -1,7 +1,6 @@
-//! Instructions whose many forms are put into other instructions word by word: comparisons into numbers, LOP3 with a predicate,
-//! video instructions with selectors.
+//! Expansions into PTX text: `set`, `lop3` with a predicate, and video instructions.
 //!
-//! A video operation works on numbers of 64 bits, which hold every intermediate value that PTX defines.
+//! A video operation computes on 64-bit integers. They hold every intermediate value that PTX defines.
 
 use super::compare::comparison_of;
 use super::words::COMPARISON_WORDS;
@@ -12,7 +11,7 @@ use crate::diag::Diagnostic;
 use std::fmt::Write;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// `set`: all ones or 1.0 where a comparison holds, in each half where it compares two.
+    /// Expands `set`: all ones or 1.0 where a comparison holds, in each half for a packed type.
     pub(super) fn set(&mut self, form: &Form<'t, 'a>) -> Selected {
         comparison_of(form)?;
         form.only(COMPARISON_WORDS)?;
@@ -48,7 +47,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.expand(form, &code)
     }
 
-    /// `lop3.or.b32 d|p, a, b, c, table, q`.
+    /// Expands `lop3.or.b32 d|p, a, b, c, table, q`.
     pub(super) fn lop3_predicate(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".and", ".or", ".xor"])?;
         let [Value::Pair(..), _, _, _, Value::Int(table), _] = form.operands() else {
@@ -62,7 +61,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.expand(form, &code)
     }
 
-    /// `vadd`, `vmad`, `vset` and their like, on one number.
+    /// Expands scalar video instructions such as `vadd`, `vmad` and `vset`.
     pub(super) fn scalar_video(&mut self, form: &Form<'t, 'a>) -> Selected {
         const KNOWN: &[&str] = &[
             ".sat", ".add", ".min", ".max", ".clamp", ".wrap", ".po", ".shr7", ".shr15", ".eq", ".ne", ".lt", ".le",
@@ -110,13 +109,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             (None, None, []) => code += "cvt.u32.u64 %d, %t;\n",
             _ => {
-                return Err(form.malformed("a third source goes with a second operation, or with a part of the result"));
+                return Err(form.malformed("a third source needs a second operation or a partial result"));
             }
         }
         self.expand(form, &code)
     }
 
-    /// `vadd2`, `vset4` and their like with selectors, a mask, or comparisons: part by part.
+    /// Expands packed video instructions with selectors, a mask or comparisons, part by part.
     pub(super) fn selected_video(&mut self, form: &Form<'t, 'a>, parts: u32) -> Selected {
         form.only(&[".sat", ".add", ".eq", ".ne", ".lt", ".le", ".gt", ".ge"])?;
         let (result, a, b) = match *form.types.as_slice() {
@@ -159,7 +158,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// Whether a type is of two halves.
+/// True for a packed pair of halves.
 fn is_pair(ty: Type) -> bool {
     matches!(ty, Type::F16x2 | Type::Bf16x2)
 }
@@ -172,7 +171,7 @@ fn sign(ty: Type) -> char {
     if ty.is_signed() { 's' } else { 'u' }
 }
 
-/// The byte or half that an operand names: its first bit and its bits.
+/// Returns the first bit and the width of the byte or half that an operand selects.
 fn field(form: &Form<'_, '_>, value: &Value<'_>) -> Result<Option<(u32, u32)>, Diagnostic> {
     let part = match value {
         Value::Part(_, part) => *part,
@@ -186,7 +185,7 @@ fn field(form: &Form<'_, '_>, value: &Value<'_>) -> Result<Option<(u32, u32)>, D
     }
 }
 
-/// A source as a number: the part that its operand names, extended as its type says.
+/// Loads the selected part of a source, extended by its type, into a 64-bit register.
 fn take(code: &mut String, form: &Form<'_, '_>, to: char, from: char, value: &Value<'_>, ty: Type) -> Selected {
     let (at, bits) = field(form, value)?.unwrap_or((0, 32));
     let sign = sign(ty);
@@ -197,7 +196,7 @@ fn take(code: &mut String, form: &Form<'_, '_>, to: char, from: char, value: &Va
     Ok(())
 }
 
-/// The operation itself, of x and y into t.
+/// Appends the operation itself: t = x op y.
 fn operate(code: &mut String, form: &Form<'_, '_>) -> Selected {
     let text = match form.opcode().trim_end_matches(['2', '4']) {
         "vadd" => "add.s64 %t, %x, %y;\n",
@@ -205,7 +204,7 @@ fn operate(code: &mut String, form: &Form<'_, '_>) -> Selected {
         "vabsdiff" => "sub.s64 %t, %x, %y;\nabs.s64 %t, %t;\n",
         "vmin" => "min.s64 %t, %x, %y;\n",
         "vmax" => "max.s64 %t, %x, %y;\n",
-        // Rounded up from zero on, and down below it.
+        // Rounds up for a sum of zero or more, and down below.
         "vavrg" => {
             "add.s64 %t, %x, %y;\nshr.s64 %y, %t, 63;\nadd.s64 %t, %t, %y;\nadd.s64 %t, %t, 1;\nshr.s64 %t, %t, 1;\n"
         }
@@ -213,7 +212,7 @@ fn operate(code: &mut String, form: &Form<'_, '_>) -> Selected {
             let cmp = [".eq", ".ne", ".lt", ".le", ".gt", ".ge"]
                 .into_iter()
                 .find(|word| form.has(word));
-            let cmp = cmp.ok_or_else(|| form.malformed("this comparison does not say which"))?;
+            let cmp = cmp.ok_or_else(|| form.malformed("this comparison has no operator"))?;
             let _ = writeln!(code, "setp{cmp}.s64 %p, %x, %y;");
             "selp.b64 %t, 1, 0, %p;\n"
         }
@@ -224,25 +223,26 @@ fn operate(code: &mut String, form: &Form<'_, '_>) -> Selected {
     Ok(())
 }
 
-/// The count clamps at 32 or wraps there. What is shifted far beyond 32 bits is clamped on the way, so that no bit is lost to `.sat`.
+/// Appends a shift. The count clamps at 32 or wraps at 32.
 fn shift(code: &mut String, form: &Form<'_, '_>) -> Selected {
     *code += "cvt.u32.u64 %s, %y;\n";
     *code += match (form.has(".clamp"), form.has(".wrap")) {
         (true, false) => "min.u32 %s, %s, 32;\n",
         (false, true) => "and.b32 %s, %s, 31;\n",
-        _ => return Err(form.malformed("a shift says `.clamp` or `.wrap`")),
+        _ => return Err(form.malformed("a shift needs `.clamp` or `.wrap`")),
     };
     *code += match (form.opcode(), form.has(".sat")) {
         ("vshr", _) => "shr.s64 %t, %x, %s;\n",
         (_, false) => "shl.b64 %t, %x, %s;\n",
         (_, true) => {
+            // Values far beyond 32 bits are clamped between two shifts, so that no bit is lost before `.sat`.
             "shr.u32 %b, %s, 1;\nsub.u32 %s, %s, %b;\nshl.b64 %t, %x, %b;\nmax.s64 %t, %t, -8589934592;\nmin.s64 %t, %t, 8589934592;\nshl.b64 %t, %t, %s;\n"
         }
     };
     Ok(())
 }
 
-/// t between the least and greatest number of so many bits.
+/// Clamps t to the range of a `bits`-bit integer.
 fn clamp(code: &mut String, signed: bool, bits: u32) {
     let (least, greatest) = match signed {
         true => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
@@ -251,18 +251,20 @@ fn clamp(code: &mut String, signed: bool, bits: u32) {
     let _ = writeln!(code, "max.s64 %t, %t, {least};\nmin.s64 %t, %t, {greatest};");
 }
 
-/// `vmad`: the product, negated by its inversion and one more; the sum is signed as soon as anything in it is.
+/// Appends `vmad`: product plus addend.
 fn multiply(code: &mut String, form: &Form<'_, '_>, sources: [&Value<'_>; 3], types: [Type; 2]) {
     let [minus_a, minus_b, minus_c] = sources.map(|value| matches!(value, Value::Minus(_)));
     let minus = minus_a != minus_b;
+    // The sum is signed if any part of it is.
     let signed = types.iter().any(|ty| ty.is_signed()) || minus || minus_c;
     *code += "mul.lo.s64 %t, %x, %y;\n";
     if form.has(".sat") && signed && !types.iter().any(|ty| ty.is_signed()) {
-        // Beyond 2^62 it saturates anyhow, and as a signed number it would be negative.
+        // Beyond 2^62 the result saturates, and a signed product would be negative.
         *code += "min.u64 %t, %t, 4611686018427387904;\n";
     }
     let mut one = form.has(".po");
     if minus {
+        // Negation is inversion plus one.
         *code += "not.b64 %t, %t;\n";
         one = true;
     } else if minus_c {
@@ -288,12 +290,12 @@ fn multiply(code: &mut String, form: &Form<'_, '_>, sources: [&Value<'_>; 3], ty
     *code += "cvt.u32.u64 %d, %t;\n";
 }
 
-/// The parts of a packed result that are written, bit by bit.
+/// Returns a bit mask of the parts of a packed result to write.
 fn mask(form: &Form<'_, '_>, value: &Value<'_>, parts: u32) -> Result<u32, Diagnostic> {
     let Value::Part(_, part) = value else {
         return Ok((1 << parts) - 1);
     };
-    let wrong = || form.malformed("a mask names parts of the result, the upper ones first: `.h10`, `.b320`");
+    let wrong = || form.malformed("a mask names parts of the result from high to low: `.h10`, `.b320`");
     let digits: Vec<u32> = part[2..].bytes().map(|digit| u32::from(digit - b'0')).collect();
     let fits = part.starts_with(if parts == 2 { ".h" } else { ".b" }) && digits.is_sorted_by(|a, b| a > b);
     if !fits || digits.iter().any(|&n| n >= parts) {
@@ -302,7 +304,7 @@ fn mask(form: &Form<'_, '_>, value: &Value<'_>, parts: u32) -> Result<u32, Diagn
     Ok(digits.iter().fold(0, |mask, n| mask | 1 << n))
 }
 
-/// The part of (b:a) that each part of a source is, the lowest first.
+/// Returns for each part of a source its part of (b:a), lowest first.
 fn lanes(form: &Form<'_, '_>, value: &Value<'_>, first: u32, parts: u32) -> Result<Vec<u32>, Diagnostic> {
     let Value::Part(_, part) = value else {
         return Ok((first..first + parts).collect());
@@ -310,7 +312,7 @@ fn lanes(form: &Form<'_, '_>, value: &Value<'_>, first: u32, parts: u32) -> Resu
     let lanes: Vec<u32> = part[2..].bytes().rev().map(|digit| u32::from(digit - b'0')).collect();
     let fits = part.starts_with(if parts == 2 { ".h" } else { ".b" }) && lanes.len() == parts as usize;
     if !fits || lanes.iter().any(|&n| n >= 2 * parts) {
-        return Err(form.malformed("a selector names each part of two words: `.h10`, `.b7610`"));
+        return Err(form.malformed("a selector names one source part per result part: `.h10`, `.b7610`"));
     }
     Ok(lanes)
 }

@@ -1,4 +1,4 @@
-//! Memory on the stack: the variables of functions that call themselves, and what `alloca` takes.
+//! Stack memory: local variables of recursive functions, and `alloca`.
 
 use super::integer::lop;
 use super::{Form, Selected, Selector};
@@ -9,11 +9,11 @@ use crate::lower::code::{Arg, Op, Word};
 use crate::lower::layout::advance;
 use warpwave_isa::opcode::Opcode;
 
-/// The variables of an activation.
+/// Local variables of one activation.
 pub(super) struct Locals {
-    /// The stack below them.
+    /// Stack pointer of the caller.
     pub outer: Word,
-    /// Where they begin, and how far from there each is.
+    /// Address of the variables, and the offset of each.
     pub base: Word,
     pub offsets: Vec<(SymbolId, u32)>,
 }
@@ -27,7 +27,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         body.symbols.iter().any(|&symbol| self.is_local(symbol))
     }
 
-    /// Room on the stack for the variables of the function at hand, and a note of what is below, where it has any or takes some.
+    /// Allocates stack memory for the local variables of the current function, if it uses the stack.
     pub(super) fn open_locals(&mut self) -> Option<Locals> {
         let body = self.frame().body;
         if !self.has_locals(body) && !callgraph::uses_stack(body) {
@@ -47,7 +47,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Some(Locals { outer, base, offsets })
     }
 
-    /// So many bytes of the stack, from a multiple of `align` on.
+    /// Allocates `bytes` bytes of the stack at a multiple of `align`.
     fn take_stack(&mut self, first: Word, bytes: Arg, align: u32) {
         let stack = self.stack();
         let up = Op::row(Opcode::Iadd3).src(&[Arg::word(stack), Arg::imm(u64::from(align - 1))]);
@@ -56,7 +56,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(Op::row(Opcode::Iadd3).dst(stack).src(&[Arg::word(first), bytes]));
     }
 
-    /// A variable on the stack: where its function's begin, and how far from there it is.
+    /// Returns base and offset of a variable on the stack.
     pub(super) fn on_frame(&self, symbol: SymbolId) -> Option<(Word, u32)> {
         let frames = self.frames.iter().rev().filter_map(|frame| frame.recursion.as_ref());
         let mut locals = frames.filter_map(|recursion| recursion.locals.as_ref());
@@ -66,7 +66,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// `alloca`, `stacksave`, `stackrestore`.
+    /// Selects `alloca`, `stacksave` and `stackrestore`.
     pub(super) fn stack_operation(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let stack = self.stack();
@@ -78,7 +78,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     _ => 0,
                 };
                 if !align.is_power_of_two() || align > 1 << 16 {
-                    return Err(form.malformed("the alignment is a power of two"));
+                    return Err(form.malformed("the alignment must be a power of two"));
                 }
                 let (result, bytes) = (self.dst(form, 0)?, self.src(form, 1)?);
                 let first = self.temp();
@@ -94,9 +94,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.emit(Op::row(Opcode::Mov).dst(stack).src(&[saved.part(0)]));
             }
             _ => {
-                return Err(
-                    form.malformed("`alloca` takes a result, a size and perhaps an alignment; the others one operand")
-                );
+                return Err(form.malformed(
+                    "`alloca` takes a result, a size and an optional alignment; `stacksave` and `stackrestore` take one operand",
+                ));
             }
         }
         Ok(())

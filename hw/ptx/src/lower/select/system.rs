@@ -1,6 +1,7 @@
-//! Calls of the system: `vprintf`, and the end of an assertion that does not hold.
+//! System calls: `vprintf`, and the trap of a failed assertion.
 //!
-//! `vprintf` takes room in a buffer by one atomic, and copies the arguments there: the host prints them after the launch ([`crate::print`]).
+//! `vprintf` reserves space in a buffer with one atomic and copies its arguments there. The host prints them after the launch
+//! ([`crate::print`]).
 
 use super::{Form, Selected, Selector};
 use crate::ast::Init;
@@ -15,7 +16,7 @@ use warpwave_isa::reg::Special;
 use warpwave_isa::space::{Access, Space, bank0};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// A call of a function without a body, by its name; nothing if it is none of the system's.
+    /// Selects a call of a function without a body; `None` if it is not a system call.
     pub(super) fn system_call(
         &mut self,
         form: &Form<'t, 'a>,
@@ -32,7 +33,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// The program gives up; what it says is known now.
+    /// Selects a failed assertion: a trap, with its message recorded in the program.
     fn assertion_failed(&mut self, given: &[Value<'a>]) {
         let text = |n: usize| self.text_of(given.get(n)?);
         let assertion = Assertion {
@@ -104,7 +105,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Four words side by side in global memory.
+    /// Stores four consecutive words in global memory.
     fn put_words(&mut self, place: Arg, offset: u32, words: [Arg; 4]) {
         let group = self.code.group(4);
         for (n, word) in (0..).zip(words) {
@@ -121,7 +122,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(store);
     }
 
-    /// The thread's number in its block: x first, then y, then z.
+    /// Returns the linear thread index in the block: x first, then y, then z.
     fn thread_number(&mut self) -> Arg {
         let size = |axis: u16| {
             Arg::of(Bits::Const {
@@ -134,7 +135,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.compute(Op::row(Opcode::Imad).src(&[layer, size(0), x]))
     }
 
-    /// A call's parameter of 64 bits, as one value.
+    /// Copies a 64-bit call parameter into one pair of registers.
     fn pair_of(&mut self, symbol: SymbolId) -> Arg {
         let first = self.param_words(symbol);
         let pair = self.temp_pair();
@@ -145,7 +146,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Arg::word(pair)
     }
 
-    /// The string of the module that an argument of the call at hand points to, where the text says which.
+    /// Returns the module string that an argument of the current call points to, if it is known.
     fn text_of(&self, argument: &Value<'a>) -> Option<String> {
         let Value::Symbol(variable, 0) = *self.origin(self.stored(argument)?)? else {
             return None;
@@ -168,7 +169,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// What was stored last in an argument of the call at hand.
+    /// Returns the value stored last in an argument of the current call.
     fn stored(&self, argument: &Value<'a>) -> Option<&'t Value<'a>> {
         let Value::Symbol(wanted, _) = argument else {
             return None;
@@ -179,7 +180,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// What a value is a copy of, by the moves before the call.
+    /// Follows the moves before the call to the original of a value.
     fn origin(&self, value: &'t Value<'a>) -> Option<&'t Value<'a>> {
         let mut value = value;
         while let Value::Register(reg) = value {
@@ -197,7 +198,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// The nearest operation before a step that gives an answer.
+    /// Searches backward from a step for an operation with an answer.
     fn before<T>(&self, step: usize, answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>) -> Option<T> {
         let body = self.frame().body;
         body.code[..step].iter().rev().find_map(|step| match step {

@@ -1,4 +1,4 @@
-//! Matrix products on the tensor cores. Shapes that the table lacks are made of others in the library (`routines/forms.txt`).
+//! Matrix products on the tensor cores. Other shapes are expanded by the library (`routines/forms.txt`).
 
 use super::integer::parts;
 use super::value::byte_permute;
@@ -10,7 +10,7 @@ use crate::lower::code::{Arg, Op, Word};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 
-/// Shapes and types as `mma` spells them.
+/// Shapes and types as `mma` writes them.
 const SHAPES: &[(&str, MmaShape)] = &[
     (".m16n8k16.f32.f16.f16.f32", MmaShape::M16n8k16F16),
     (".m16n8k8.f32.f16.f16.f32", MmaShape::M16n8k8F16),
@@ -95,7 +95,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `mma.m8n8k4` of halves: the eight accumulators of a lane, four at a time. Halves are widened, which is exact, and rounded once.
+    /// Selects `mma.m8n8k4` of halves: two operations with four accumulators of a lane each.
     fn quad_products(&mut self, form: &Form<'t, 'a>, halves: bool) -> Selected {
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
@@ -113,6 +113,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let words = parts(c).chunks(each.into()).nth(n.into()).unwrap_or_default();
             let sums = self.side_by_side(form, words)?;
             let start = match halves {
+                // Halves are widened, which is exact, and rounded once at the end.
                 true => Arg::word(self.widened([sums.part(0), sums.part(1)])),
                 false => sums,
             };
@@ -133,7 +134,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// The halves of two words as four f32, side by side.
+    /// Widens the halves of two words to four consecutive f32.
     pub(super) fn widened(&mut self, pairs: [Arg; 2]) -> Word {
         let group = self.code.group(4);
         for n in 0..4 {
@@ -152,7 +153,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         parts(value).iter().map(|part| self.words_of(part)).sum()
     }
 
-    /// The registers of a fragment, side by side.
+    /// Copies the registers of a fragment into one group.
     pub(super) fn fragment(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Arg, Diagnostic> {
         self.side_by_side(form, parts(value))
     }
@@ -173,13 +174,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// Pair `n` of four f32, rounded to halves.
+/// Rounds pair `n` of four f32 to halves.
 pub(super) fn narrowed(sums: Arg, n: u8) -> Op {
     let pack = Op::row(Opcode::F2fp).src(&[sums.part(2 * n + 1), sums.part(2 * n)]);
     pack.mods(|mods| mods.ty = Ty::F16x2)
 }
 
-/// The qualifiers that say shape, types, and how bits are joined.
+/// Returns the qualifiers for shape, types and bit operation.
 fn spelled(form: &Form<'_, '_>) -> String {
     let words = form.qualifiers().map(|name| name.text);
     words
@@ -196,5 +197,5 @@ fn accumulator(ty: Type) -> Ty {
 }
 
 fn wrong_fragments(form: &Form<'_, '_>) -> Diagnostic {
-    form.malformed("the fragments do not have the registers that this shape needs")
+    form.malformed("the number of fragment registers does not match the shape")
 }

@@ -1,6 +1,6 @@
-//! Textures and surfaces, by the handles that a launch gives.
+//! Textures and surfaces, by handles passed at launch.
 //!
-//! An image has one level: levels and derivatives, which choose among several, choose nothing.
+//! An image has one level, so levels and derivatives have no effect.
 
 use super::convert::isa_type;
 use super::integer::parts;
@@ -14,7 +14,7 @@ use warpwave_isa::inst::{Mods, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access;
 
-/// Images as PTX names them: dimensions, and whether layers lie before the coordinates.
+/// Image geometries of PTX: dimensions, and true for a layered image.
 const GEOMETRIES: [(&str, u8, bool); 5] = [
     (".1d", 1, false),
     (".2d", 2, false),
@@ -23,7 +23,7 @@ const GEOMETRIES: [(&str, u8, bool); 5] = [
     (".a2d", 2, true),
 ];
 
-/// What a query asks, in the order of `warpwave_isa::exec::texture::query`.
+/// Queries, in the order of `warpwave_isa::exec::texture::query`.
 const QUERIES: [&str; 13] = [
     ".width",
     ".height",
@@ -51,7 +51,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// The handle, and the coordinates side by side, a layer behind them.
+    /// Returns the handle and the group of coordinates, with the layer last.
     fn handle(&mut self, form: &Form<'t, 'a>, n: usize, ty: Type) -> Result<[Arg; 2], Diagnostic> {
         let [handle @ (Value::Register(_) | Value::Int(_)), coordinates] = handle_parts(form.operand(n)?) else {
             return Err(no_handle(form));
@@ -63,7 +63,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut coordinates = parts(coordinates).to_vec();
         coordinates.truncate(words.into());
         if coordinates.len() < words.into() {
-            return Err(form.malformed("the place has fewer coordinates than the image"));
+            return Err(form.malformed("fewer coordinates than the image has dimensions"));
         }
         if layered {
             coordinates.rotate_left(1);
@@ -78,7 +78,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok([handle, Arg::word(group)])
     }
 
-    /// `tex`, and `tld4`, which gives a channel of four texels.
+    /// Selects `tex` and `tld4`. `tld4` returns one channel of four texels.
     fn fetch(&mut self, form: &Form<'t, 'a>) -> Selected {
         let gathers = form.opcode() == "tld4";
         let known: &[&str] = match gathers {
@@ -109,7 +109,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.lut = channel.map_or(0, |channel| channel as u8 + 1);
         }));
         let results = match form.operand(0)? {
-            // All of an image is in memory.
+            // The whole image is always resident.
             Value::Pair(results, resident) => {
                 let flag = self.flag(form, resident)?;
                 self.copy_flag(flag, When::ALWAYS);
@@ -118,7 +118,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             results => results,
         };
         if parts(results).len() != 4 {
-            return Err(form.malformed("a fetch gives four values; write `_` for those that nobody wants"));
+            return Err(form.malformed("a fetch returns four values; write `_` for unused ones"));
         }
         for (n, target) in (0..).zip(parts(results)) {
             if *target != Value::Sink {
@@ -129,7 +129,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `txq` and `suq`: what the image is.
+    /// Selects `txq` and `suq`: properties of an image.
     fn query(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&QUERIES)?;
         let what = QUERIES.iter().position(|&word| form.has(word));
@@ -212,7 +212,7 @@ fn on_surface(form: &Form<'_, '_>, op: Op, access: Access) -> Result<Op, Diagnos
     }))
 }
 
-/// The order of `warpwave_isa::exec::texture::BoundaryMode`.
+/// Returns the boundary mode as in `warpwave_isa::exec::texture::BoundaryMode`.
 fn outside(form: &Form<'_, '_>) -> u8 {
     match () {
         () if form.has(".clamp") => 1,

@@ -1,4 +1,4 @@
-//! PTX operands as sources and results of rows.
+//! PTX operands as sources and results of machine operations.
 
 use super::{Form, Home, Selected, Selector};
 use crate::ast::{Float, Type};
@@ -24,7 +24,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// How many words a register has.
+    /// Returns the number of 32-bit registers of an operand.
     pub(super) fn words_of(&self, value: &Value<'_>) -> u8 {
         match value {
             Value::Register(reg) => self.register_type(*reg).bits().div_ceil(32) as u8,
@@ -32,12 +32,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Whether a register has fewer words than a type.
+    /// True if a register is narrower than a type.
     fn is_narrow(&self, value: &Value<'_>, ty: Type) -> bool {
         u32::from(self.words_of(value)) < ty.bits().div_ceil(32)
     }
 
-    /// `register+offset` into the register that stands for it.
+    /// Computes `register+offset` into its own register.
     pub(super) fn sum_register(&mut self, sum: &Sum) {
         let (Some(result), Some(base)) = (self.word_home(sum.result), self.word_home(sum.base)) else {
             return;
@@ -50,45 +50,45 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op.dst(result));
     }
 
-    /// A source of one or two words, as `ty` says; bits above 8- and 16-bit values are not defined.
+    /// Returns a source of one or two registers for type `ty`. Bits above an 8- or 16-bit value are undefined.
     pub(super) fn arg(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<Arg, Diagnostic> {
         let wide = ty.bits() == 64;
         if ty.bits() > 64 && !matches!(value, Value::Register(_)) {
-            return Err(form.malformed("128 bits are in a register of that width"));
+            return Err(form.malformed("a 128-bit operand must be a register"));
         }
         Ok(match value {
             Value::Register(reg) => match self.word_home(*reg) {
                 Some(_) if self.is_narrow(value, ty) => return Err(too_narrow(form)),
                 Some(word) => Arg::word(word),
-                None => return Err(form.malformed("a predicate where a number is wanted")),
+                None => return Err(form.malformed("expected a number, found a predicate")),
             },
             Value::Int(number) => Arg::imm(literal(*number, ty)),
             Value::Float(float) => Arg::imm(float.bits_as(ty)),
             Value::Special(name, component) => self.special(form, name, component, wide)?,
             Value::Symbol(symbol, offset) => self.address_of(form, *symbol, *offset)?,
-            Value::Sink => return Err(form.malformed("`_` is a result, not a source")),
+            Value::Sink => return Err(form.malformed("`_` cannot be a source")),
             Value::Function(name) => match callgraph::address(self.checked, name) {
                 Some(address) => Arg::imm(address),
                 None => {
-                    let message = format!("the address of `{name}`, which is not in this module");
+                    let message = format!("the address of `{name}`, a function outside this module");
                     return Err(Diagnostic::unsupported(form.op.instruction.span, message));
                 }
             },
-            _ => return Err(form.malformed("an operand of this form does not belong here")),
+            _ => return Err(form.malformed("this form of operand is not allowed here")),
         })
     }
 
-    /// Operand `n` as a source of the instruction's type.
+    /// Returns operand `n` as a source of the instruction's type.
     pub(super) fn src(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
         self.arg(form, form.operand(n)?, form.ty())
     }
 
-    /// Operand `n` as a 32-bit source.
+    /// Returns operand `n` as a 32-bit source.
     pub(super) fn src32(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
         self.arg(form, form.operand(n)?, Type::U32)
     }
 
-    /// The result register: operand `n`, or words that nobody reads for `_`.
+    /// Returns the result register of operand `n`; a new unread register for `_`.
     pub(super) fn dst(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Word, Diagnostic> {
         self.dst_of(form, form.operand(n)?, form.ty())
     }
@@ -98,40 +98,40 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Value::Register(_) if self.is_narrow(value, ty) => Err(too_narrow(form)),
             Value::Register(reg) => self
                 .word_home(*reg)
-                .ok_or_else(|| form.malformed("the result is a predicate")),
+                .ok_or_else(|| form.malformed("the result must be a number, not a predicate")),
             Value::Sink => Ok(self.code.group(ty.bits().div_ceil(32) as u8)),
             Value::Pair(first, _) => self.dst_of(form, first, ty),
-            _ => Err(form.malformed("the result is not a register")),
+            _ => Err(form.malformed("the result must be a register")),
         }
     }
 
-    /// A predicate source.
+    /// Returns a predicate source.
     pub(super) fn when(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<When, Diagnostic> {
         match value {
             Value::Register(reg) => match self.flag_home(*reg) {
                 Some(flag) => Ok(When::flag(flag)),
-                None => Err(form.malformed("a number where a predicate is wanted")),
+                None => Err(form.malformed("expected a predicate, found a number")),
             },
             Value::Not(inner) => Ok(self.when(form, inner)?.negated()),
             Value::Int(0) => Ok(When::NEVER),
             Value::Int(_) => Ok(When::ALWAYS),
-            _ => Err(form.malformed("an operand of this form does not belong here")),
+            _ => Err(form.malformed("this form of operand is not allowed here")),
         }
     }
 
-    /// A result predicate; `None` for `_`.
+    /// Returns a result predicate; `None` for `_`.
     pub(super) fn flag(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Option<Flag>, Diagnostic> {
         match value {
             Value::Sink => Ok(None),
             Value::Register(reg) => match self.flag_home(*reg) {
                 Some(flag) => Ok(Some(flag)),
-                None => Err(form.malformed("the result is not a predicate")),
+                None => Err(form.malformed("the result must be a predicate")),
             },
-            _ => Err(form.malformed("the result is not a predicate")),
+            _ => Err(form.malformed("the result must be a predicate")),
         }
     }
 
-    /// The two results of `p|q`.
+    /// Returns the two result predicates of `p|q`.
     pub(super) fn flags(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<[Option<Flag>; 2], Diagnostic> {
         match value {
             Value::Pair(first, second) => Ok([self.flag(form, first)?, self.flag(form, second)?]),
@@ -139,7 +139,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// The address of a variable in its own space, 64 bits wide.
+    /// Returns the address of a variable in its own space, 64 bits wide.
     pub(super) fn address_of(&mut self, form: &Form<'t, 'a>, symbol: SymbolId, offset: i64) -> Result<Arg, Diagnostic> {
         let span = form.op.instruction.span;
         if let Some((base, at)) = self.on_frame(symbol) {
@@ -163,12 +163,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 }
                 Ok(self.compute(Op::wide(Wide::Add).src(&[address, Arg::imm(offset as u64)])))
             }
-            Some(Place::Call) => Err(Diagnostic::unsupported(span, "the address of a call's parameter")),
+            Some(Place::Call) => Err(Diagnostic::unsupported(span, "the address of a call parameter")),
             Some(Place::Handle) | None => Err(Diagnostic::unsupported(span, "textures and surfaces")),
         }
     }
 
-    /// Copies a source into a result of one or two words.
+    /// Copies a source of type `ty` into a result.
     pub(super) fn copy(&mut self, to: Word, from: Arg, ty: Type) {
         let op = if ty.bits() == 64 {
             Op::wide(Wide::Mov)
@@ -178,7 +178,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op.dst(to).src(&[from]));
     }
 
-    /// `mov` in all its forms, and `cvta`.
+    /// Selects all forms of `mov`, and `cvta`.
     pub(super) fn moves(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.opcode() == "cvta" {
             return self.address_conversion(form);
@@ -203,7 +203,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let result = self.dst_of(form, result, Type::B128)?;
                 match self.word_home(*source) {
                     Some(source) => self.move_words(result, source, 4),
-                    None => return Err(form.malformed("a predicate where a number is wanted")),
+                    None => return Err(form.malformed("expected a number, found a predicate")),
                 }
                 Ok(())
             }
@@ -216,14 +216,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// A predicate copied: the truth table of its first input.
+    /// Copies a predicate with a PLOP3.
     pub(super) fn copy_flag(&mut self, to: Option<Flag>, from: When) {
+        // 0b1100 is the truth table of the first input.
         let mut op = Op::row(Opcode::Plop3).psrc(from).mods(|mods| mods.lut = 0b1100);
         op.pdst[0] = to;
         self.emit(op);
     }
 
-    /// `mov.b64 {%lo, %hi}, %rd`.
+    /// Selects `mov.b64 {%lo, %hi}, %rd`.
     fn unpack(&mut self, form: &Form<'t, 'a>, parts: &[Value<'a>], source: Arg, ty: Type) -> Selected {
         let each = ty.bits() / parts.len().max(1) as u32;
         for (n, part) in (0u32..).zip(parts).filter(|(_, part)| **part != Value::Sink) {
@@ -245,7 +246,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// `mov.b64 %rd, {%lo, %hi}`.
+    /// Selects `mov.b64 %rd, {%lo, %hi}`.
     fn pack(&mut self, form: &Form<'t, 'a>, result: Word, parts: &[Value<'a>], ty: Type) -> Selected {
         let each = ty.bits() / parts.len().max(1) as u32;
         let mut words = Vec::new();
@@ -276,9 +277,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Words side by side; through temporaries, because a result may be one of the sources.
+    /// Copies words into consecutive registers.
     fn pack_words(&mut self, result: Word, words: &[Arg]) {
         let [first, rest @ ..] = words else { return };
+        // Temporaries keep sources that are also results.
         let rest: Vec<Arg> = rest
             .iter()
             .map(|&word| self.compute(Op::row(Opcode::Mov).src(&[word])))
@@ -291,15 +293,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 }
 
 fn too_narrow(form: &Form<'_, '_>) -> Diagnostic {
-    form.malformed("a register is narrower than what this instruction has in it")
+    form.malformed("a register is narrower than the instruction's type")
 }
 
-/// Bytes of (b:a) by selector.
+/// Selects bytes of (b:a).
 pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
     Op::row(Opcode::Prmt).src(&[a, b, Arg::imm(selector)])
 }
 
-/// The bits of an integer literal in a register of the type.
+/// Returns the register bits of an integer literal of type `ty`.
 fn literal(number: i128, ty: Type) -> u64 {
     let bits = number as u64;
     match ty {
@@ -314,7 +316,7 @@ fn literal(number: i128, ty: Type) -> u64 {
     }
 }
 
-/// The bits of 1.0, 0.5 and so on, for the expansions.
+/// Returns the bits of a 32-bit float constant, such as 0.5, for expansions.
 pub(super) fn number(value: f32) -> Arg {
     Arg::imm(Float::Single(value.to_bits()).bits_as(Type::F32))
 }

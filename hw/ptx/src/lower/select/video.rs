@@ -1,6 +1,6 @@
-//! Packed bytes and halves (`vadd4`, `vmax2`, …, `dp2a`): taken apart, worked on one by one, and put together again.
+//! Packed bytes and halves (`vadd4`, `vmax2`, `dp2a`): unpacked, computed part by part, and packed again.
 //!
-//! The differences of four bytes have a row of their own; the other packed operations have had none since sm_50.
+//! The absolute difference of four bytes has its own instruction. GPUs since sm_50 have none for the other packed operations.
 
 use super::integer::{negated_integer, sign};
 use super::value::byte_permute;
@@ -70,11 +70,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Byte or half `n`, extended as its type says.
+    /// Extracts byte or half `n`, extended by its type.
     fn lane_of(&mut self, word: Arg, ty: Type, n: u32, parts: u32) -> Arg {
         let bytes = 4 / parts;
         let last = n * bytes + bytes - 1;
-        // Byte 4 is the first of the zero beside the word; 8 more repeats a byte's sign.
+        // Byte 4 is the first byte of the zero operand. Adding 8 to a byte number repeats its sign.
         let beyond = if ty.is_signed() { last | 8 } else { 4 };
         let selector = (0..4).fold(0, |selector, at| {
             let byte = if at < bytes { n * bytes + at } else { beyond };
@@ -93,7 +93,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let difference = self.compute(add(a, negated_integer(b), Arg::ZERO));
                 self.compute(Op::row(Opcode::Iabs).src(&[difference]))
             }
-            // The sum is rounded up from zero on, and down below it.
+            // The sum rounds up if it is zero or more, and down if negative.
             "vavrg" => {
                 let sum = self.compute(add(a, b, Arg::ZERO));
                 let negative = self.compute(super::integer::shift_right_signed(sum, 31));
@@ -108,7 +108,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// Clamped to what so many bits hold.
+    /// Clamps a value to the range of `bits` bits.
     fn clamped(&mut self, value: Arg, ty: Type, bits: u32) -> Arg {
         let (least, greatest) = match ty.is_signed() {
             true => (-(1i32 << (bits - 1)), (1i32 << (bits - 1)) - 1),
@@ -118,7 +118,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.compute(extreme(from_below, Arg::imm(u64::from(greatest as u32)), When::ALWAYS))
     }
 
-    /// `dp2a`: two halves of a with the lower or upper two bytes of b.
+    /// Selects `dp2a`: two halves of a times the low or high two bytes of b.
     fn half_products(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".lo", ".hi"])?;
         let &[of_a, of_b] = form.types.as_slice() else {

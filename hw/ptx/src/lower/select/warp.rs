@@ -1,7 +1,6 @@
-//! Exchange between the lanes of a warp.
+//! Data exchange between the lanes of a warp.
 //!
-//! Lanes that a mask names must be there together: where the mask is not all lanes, or lanes may have parted, a WARPSYNC
-//! comes first. The `reconverge` pass drops those that are not needed.
+//! The lanes of a mask must be converged. So a WARPSYNC comes first, and the `reconverge` pass drops it where it is redundant.
 
 use super::{Form, Selected, Selector};
 use crate::ast::Type;

@@ -1,8 +1,9 @@
-//! Products of whole tiles (`wmma`): fragments in the layout of `mma.sync`, loaded and stored element by element or in runs.
+//! Tile products (`wmma`): fragments in the layout of `mma.sync`, loaded and stored by element or by run.
 //!
-//! PTX leaves the layout of a fragment open, so each is made of tiles that the MMA row takes as they are: left ones of 16 rows, right ones of
-//! 8 columns. With group g = lane / 4 and position p = lane % 4, a lane holds elements of line g (and g + 8) of a tile, `each` of
-//! them side by side from place `each` * p on. A fragment of 8 rows and 32 columns is worked on transposed.
+//! PTX leaves the fragment layout open. Here a fragment consists of tiles that the MMA instruction takes directly: 16 rows for
+//! the left factor, and 8 columns for the right one. Let group g be lane / 4 and position p be lane % 4. A lane holds elements of
+//! line g (and g + 8) of a tile. It holds `each` consecutive elements from position `each` * p. A product of 8 rows and 32 columns
+//! is computed transposed.
 
 mod memory;
 
@@ -44,7 +45,7 @@ const KNOWN: &[&str] = &[
     ".b1",
 ];
 
-/// Tile sizes of an instruction: rows, columns, depth.
+/// Tile size of an instruction: rows, columns and depth.
 #[derive(Clone, Copy)]
 struct Shape {
     m: u32,
@@ -60,7 +61,7 @@ impl Shape {
             (".m8n32k16", 8, 32, 16),
             (".m16n16k8", 16, 16, 8),
             (".m8n8k4", 8, 8, 4),
-            // In words.
+            // The depth is in 32-bit words.
             (".m8n8k32", 8, 8, 4),
             (".m8n8k128", 8, 8, 4),
         ];
@@ -72,12 +73,12 @@ impl Shape {
         })
     }
 
-    /// Whether rows and columns change places, so that the left tiles have 16 rows.
+    /// True if the product is transposed, so that left tiles have 16 rows.
     fn is_transposed(self) -> bool {
         self.m == 8 && self.n == 32
     }
 
-    /// Lines of the left and of the right factor.
+    /// Returns the number of lines of the left and the right factor.
     fn lines(self) -> (u32, u32) {
         if self.is_transposed() {
             (self.n, self.m)
@@ -87,7 +88,7 @@ impl Shape {
     }
 }
 
-/// One of the matrices.
+/// Role of a matrix in the product.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Left,
@@ -95,20 +96,20 @@ enum Part {
     Sum,
 }
 
-/// Elements of a fragment that lie side by side in a line.
+/// Consecutive elements of a fragment in one line.
 struct Run {
-    /// The first register.
+    /// First register.
     register: u8,
-    /// Line and place of the first element, beyond those that the lane gives.
+    /// Line and position of the first element, relative to the lane's own.
     line: u32,
     place: u32,
 }
 
-/// A fragment: which elements a lane's registers hold.
+/// A fragment: the elements that a lane's registers hold.
 struct Fragment {
     ty: Type,
     runs: Vec<Run>,
-    /// Elements of a run, and so the lane's step along a line.
+    /// Elements of a run, and step of a lane along a line.
     each: u32,
 }
 
@@ -124,7 +125,7 @@ impl Fragment {
                 place,
             });
         };
-        // Each factor's words cover four lanes; the sum's runs are two elements, in one register or two.
+        // Each word of a factor spans four lanes. A run of the sum is two elements, in one or two registers.
         let depth = (0..shape.k).step_by(4 * per_word as usize);
         let halves = if left == 8 { 1 } else { 2 };
         match part {
@@ -157,11 +158,12 @@ impl Fragment {
         self.ty.bytes()
     }
 
-    /// Registers of a run, and 32-bit words of a register.
+    /// Returns the number of registers of a run.
     fn registers(&self) -> u8 {
         (self.each * self.bytes() / self.bytes().max(4)) as u8
     }
 
+    /// Returns the number of 32-bit words of a register.
     fn words(&self) -> u8 {
         self.bytes().div_ceil(4) as u8
     }
@@ -186,7 +188,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Whether a load or store is of a type that such a part may have.
+    /// True if the type of a load or store is valid for its matrix.
     fn has_fragment(form: &Form<'_, '_>, shape: Shape) -> bool {
         match (form.types.as_slice(), Self::part_of(form, shape)) {
             ([], part) => part != Part::Sum && elements_of_word(form) > 1,
@@ -200,7 +202,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Which part a load or store is of; the factors change places in a transposed product.
+    /// Returns the matrix of a load or store. The factors are exchanged in a transposed product.
     fn part_of(form: &Form<'_, '_>, shape: Shape) -> Part {
         match form.has(".a") {
             _ if form.has(".c") || form.has(".d") => Part::Sum,
@@ -209,7 +211,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// `wmma.mma`: tile by tile.
+    /// Selects `wmma.mma`, tile by tile.
     fn tile_product(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let (of_result, of_factors, of_sum) = match *form.types.as_slice() {
             [d, c] => (d, Type::F16, c),
@@ -245,7 +247,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Some words of a fragment, side by side.
+    /// Copies `count` words of a fragment into one group.
     fn words_from(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, first: u8, count: u8) -> Result<Arg, Diagnostic> {
         let mut all = Vec::new();
         for register in parts(value) {
@@ -263,7 +265,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(Arg::word(group))
     }
 
-    /// The four words of a tile's sum; halves are widened, which is exact.
+    /// Returns the four accumulators of a tile. Halves are widened, which is exact.
     fn sum_words(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, tile: u8, ty: Type) -> Result<Arg, Diagnostic> {
         if ty != Type::F16 {
             return self.words_from(form, value, 4 * tile, 4);
@@ -272,7 +274,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(Arg::word(self.widened([pairs.part(0), pairs.part(1)])))
     }
 
-    /// A tile's sum into the registers that want it; to halves it is rounded once.
+    /// Copies a tile's sum to the result registers. A sum of halves is rounded once.
     fn put_sums(&mut self, form: &Form<'t, 'a>, results: &Value<'a>, tile: u8, ty: Type, sums: Arg) -> Selected {
         let (first, registers) = match ty {
             Type::F16 => (2 * tile, 2),
@@ -303,7 +305,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// What the tensor cores take at a time, and the type of the sum.
+/// Returns the tensor-core shape for a tile, and the type of its sum.
 fn tile_shape(factors: Type, shape: Shape) -> Option<(MmaShape, Ty)> {
     Some(match (factors, shape.k) {
         (Type::F16, 16) => (MmaShape::M16n8k16F16, Ty::F32),
@@ -320,7 +322,7 @@ fn too_few(form: &Form<'_, '_>) -> Diagnostic {
     form.malformed("the fragment has fewer registers than this shape needs")
 }
 
-/// Elements that lie in a word of their own in memory and in registers: 8 of four bits, 32 of one.
+/// Returns the elements packed in a word: 8 of four bits, 32 of one bit.
 fn elements_of_word(form: &Form<'_, '_>) -> u32 {
     match () {
         () if form.has(".s4") || form.has(".u4") => 8,

@@ -1,6 +1,6 @@
-//! Qualifiers that several instructions may have; any other is refused by its name.
+//! Qualifiers that are common to several instructions. Any other qualifier is reported.
 
-/// Qualifiers that say nothing about the result: scopes and orders are looked at elsewhere, hints are hints.
+/// Qualifiers of memory instructions: handled elsewhere, or without effect on the result.
 pub(super) const MEMORY_WORDS: &[&str] = &[
     ".global",
     ".shared",
@@ -58,7 +58,7 @@ pub(super) const MEMORY_WORDS: &[&str] = &[
     ".mmio",
 ];
 
-/// Qualifiers of instructions that only advise.
+/// Qualifiers of hint instructions.
 pub(super) const HINTS: &[&str] = &[
     ".global",
     ".L2",
@@ -71,13 +71,13 @@ pub(super) const HINTS: &[&str] = &[
     ".cvt",
 ];
 
-/// Every word that a comparison may have.
+/// Qualifiers of comparisons.
 pub(super) const COMPARISON_WORDS: &[&str] = &[
     ".eq", ".ne", ".lt", ".lo", ".le", ".ls", ".gt", ".hi", ".ge", ".hs", ".equ", ".neu", ".ltu", ".leu", ".gtu",
     ".geu", ".num", ".nan", ".and", ".or", ".xor", ".ftz",
 ];
 
-/// Qualifiers of instructions that have nothing to do here: dependent grids, registers given back, debuggers and profilers.
+/// Qualifiers of no-op instructions: dependent grids, register counts, debuggers and profilers.
 pub(super) const LAUNCH_WORDS: &[&str] = &[
     ".launch_dependents",
     ".wait",

@@ -1,4 +1,4 @@
-//! Tiles in memory: a lane's elements loaded and stored, in runs where they lie side by side.
+//! Tiles in memory: loads and stores of a lane's elements, in runs where they are consecutive.
 
 use super::{Fragment, Part, Run, Shape, elements_of_word, too_few};
 use crate::ast::Type;
@@ -14,12 +14,12 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::{Access, Space};
 
-/// A matrix in memory: where a lane's first element is, and how far lines and places are apart.
+/// A matrix in memory, from the first element of a lane.
 struct Matrix {
     spot: Spot,
-    /// Bytes from a line to the next, or from a place to the next.
+    /// Bytes between two lines, or between two positions of a line.
     stride: Arg,
-    /// Whether places lie side by side.
+    /// True if the positions of a line are consecutive in memory.
     by_line: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let register = self.dst_of(form, target, ty)?;
             self.copy(register, value, ty);
         }
-        // Half-precision factors have registers to spare.
+        // Half-precision factors have unused registers.
         for spare in targets
             .iter()
             .skip(fragment.runs.len() * usize::from(fragment.registers()))
@@ -67,7 +67,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// The matrix at the address in operand `n`, with the stride behind the next operand for a store, behind it for a load.
+    /// Returns the matrix at the address in operand `n`. The stride is operand 2.
     fn matrix(
         &mut self,
         form: &Form<'t, 'a>,
@@ -98,7 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             None => Arg::imm(u64::from(if by_row { columns } else { rows } * bytes)),
         };
-        // The places of the first factor and of the sum run along its rows, those of the second down its columns.
+        // Lines of the first factor and the sum are rows. Lines of the second factor are columns.
         let by_line = match part {
             Part::Sum => by_row != shape.is_transposed(),
             _ => by_row == form.has(".a"),
@@ -108,7 +108,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(matrix)
     }
 
-    /// Moves the address to the lane's own line and place.
+    /// Moves the address to the lane's own line and position.
     fn move_to_lane(&mut self, matrix: &mut Matrix, fragment: &Fragment) {
         let lane = self.special_word(Special::LaneId);
         let group = self.compute(shift_right(Ty::U32, lane, Arg::imm(2)));
@@ -136,7 +136,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         spot.base = self.compute(Op::row(row).src(&[x, y, spot.base]));
     }
 
-    /// The address of a line and place beyond the lane's own.
+    /// Returns the address of a line and position relative to the lane's own.
     fn address_in(&mut self, matrix: &Matrix, bytes: u32, line: u32, place: u32) -> Spot {
         let (far, near) = if matrix.by_line { (line, place) } else { (place, line) };
         let mut spot = Spot {
@@ -213,7 +213,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// So many registers' worth of memory in a row.
+/// Returns the access of `registers` consecutive registers.
 fn side_by_side(bytes: u32, registers: u8) -> Access {
     Access {
         bytes: bytes.max(4) as u8,
