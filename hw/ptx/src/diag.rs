@@ -1,14 +1,14 @@
 //! Diagnostics: findings with a span of the text, and their rendering.
 //!
 //! [`Diagnostic::render`] shows the file, line, column, source line and a marker below the span. A long source line is shortened
-//! around the span. [`render_all`] shows at most [`MOST_FINDINGS`] findings, so the output stays small for every text.
+//! around the span. [`render_all`] shows at most [`MAX_FINDINGS`] findings, so the output stays small for every text.
 
 use std::fmt::Write;
 
 use crate::lex::first_byte;
 
 /// Maximum number of findings that [`render_all`] shows.
-pub const MOST_FINDINGS: usize = 100;
+pub const MAX_FINDINGS: usize = 100;
 
 /// Maximum number of characters shown of a source line.
 const LONGEST_LINE: usize = 160;
@@ -150,7 +150,7 @@ fn shortened(message: String) -> String {
     format!("{}{CUT}{}", &message[..start], &message[end..])
 }
 
-/// Renders the first [`MOST_FINDINGS`] findings as text, then the number of the others.
+/// Renders the first [`MAX_FINDINGS`] findings as text, then the number of the others.
 ///
 /// ```
 /// use warpwave_ptx::diag::{Diagnostic, Span, render_all};
@@ -160,11 +160,11 @@ fn shortened(message: String) -> String {
 /// assert!(text.ends_with("\nand 3 more findings\n"));
 /// ```
 pub fn render_all(findings: &[Diagnostic], file_name: &str, text: &str) -> String {
-    let shown = &findings[..findings.len().min(MOST_FINDINGS)];
+    let shown = &findings[..findings.len().min(MAX_FINDINGS)];
     let shown: Vec<_> = shown.iter().map(|finding| finding.render(file_name, text)).collect();
     let mut out = shown.join("\n");
-    if findings.len() > MOST_FINDINGS {
-        let _ = write!(out, "\nand {} more findings\n", findings.len() - MOST_FINDINGS);
+    if findings.len() > MAX_FINDINGS {
+        let _ = write!(out, "\nand {} more findings\n", findings.len() - MAX_FINDINGS);
     }
     out
 }

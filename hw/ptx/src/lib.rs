@@ -22,9 +22,9 @@
 //! | `directives` | versions, targets, alignments and sizes |
 //! | `capability` | minimum compute capability of each instruction |
 //! | `lower` | instruction selection, optimisation and register allocation |
-//! | [`mod@print`] | layout of the `printf` buffer |
-//! | `places` | `.file` and `.loc` as a source map |
-//! | `share` | parallel map over the kernels of a module |
+//! | [`printf`] | layout of the `printf` buffer |
+//! | `line_table` | `.file` and `.loc` as a source map |
+//! | `parallel` | parallel map over the kernels of a module |
 //!
 //! ```
 //! let text = "
@@ -58,11 +58,11 @@ mod capability;
 
 mod lower;
 
-pub mod print;
+pub mod printf;
 
-mod places;
+mod line_table;
 
-mod share;
+mod parallel;
 
 pub use diag::{Diagnostic, Severity};
 pub use lower::init::Relocation;
@@ -82,10 +82,10 @@ pub struct Module {
     /// Kernels in text order.
     pub entries: Vec<Entry>,
     /// Initial bytes of constant bank [`CONST_BANK`], with the module's `.const` variables.
-    pub constant: Vec<u8>,
-    /// Offsets of the `.const` variables in `constant`.
+    pub constant_image: Vec<u8>,
+    /// Offsets of the `.const` variables in `constant_image`.
     pub constants: Vec<Constant>,
-    /// Addresses of global variables in `constant`. The host writes them when it loads the module.
+    /// Addresses of global variables in `constant_image`. The host writes them when it loads the module.
     pub constant_relocations: Vec<Relocation>,
     /// The module's `.global` variables. The host allocates them. It writes the address of variable `n`, 8 bytes little-endian, to
     /// byte `8 * n` of constant bank [`ADDRESS_BANK`].
@@ -202,13 +202,13 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
     if !errors.is_empty() {
         return Err(errors);
     }
-    let sources = Arc::new(places::map(&module, &lines));
+    let sources = Arc::new(line_table::build(&module, &lines));
     let entry = |body: &Body<'_, '_>| Entry {
         name: body.function.name.text.to_owned(),
         program: lower::lower(&checked, &layout, body, &lines, keep_syncs)
             .map(|program| program.with_sources(Arc::clone(&sources))),
     };
-    let entries = share::each(&kernels(&checked).collect::<Vec<_>>(), |body| entry(body));
+    let entries = parallel::map(&kernels(&checked).collect::<Vec<_>>(), |body| entry(body));
     if let Some(begin) = begin {
         info!(
             entries = entries.len(),
@@ -218,7 +218,7 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
     }
     Ok(Module {
         entries,
-        constant: layout.constant,
+        constant_image: layout.constant_image,
         constants: layout.constants,
         constant_relocations: layout.constant_relocations,
         unsupported_data: layout.unsupported.into_iter().map(|(_, finding)| finding).collect(),

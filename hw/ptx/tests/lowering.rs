@@ -136,7 +136,7 @@ fn module_data_is_placed_filled_and_relocated() {
 }
 ";
     let module = warpwave_ptx::compile(ptx).unwrap();
-    assert_eq!(module.constant, [0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 1, 2, 3, 0, 0, 0]);
+    assert_eq!(module.constant_image, [0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 1, 2, 3, 0, 0, 0]);
     assert_eq!((module.constants[1].offset, module.constants[1].bytes), (8, 6));
     let relocation = |at: u32, addend: u64| Relocation {
         at,
@@ -366,5 +366,5 @@ fn array_without_size_takes_it_from_initial_values() {
                 .entry k() { ret; }\n";
     let module = warpwave_ptx::compile(text).unwrap();
     assert_eq!(module.globals[0].bytes, [1, 2, 3]);
-    assert_eq!(module.constant, [1, 0, 2, 0, 3, 0, 4, 0]);
+    assert_eq!(module.constant_image, [1, 0, 2, 0, 3, 0, 4, 0]);
 }

@@ -1,7 +1,7 @@
 //! Where buffers and module variables are in device memory.
 
 use warpwave_components::storage::Storage;
-use warpwave_ptx::{Module, print};
+use warpwave_ptx::{Module, printf};
 
 use super::HostError;
 use super::module;
@@ -55,7 +55,7 @@ impl Placement {
         Ok(Placement {
             buffers,
             globals,
-            print: module::address_of(program, &banks, print::BUFFER),
+            print: module::address_of(program, &banks, printf::BUFFER),
             banks,
             regions,
         })
@@ -71,7 +71,7 @@ impl Placement {
         Ok(Placement {
             buffers: Vec::new(),
             globals,
-            print: module::address_of(program, &banks, print::BUFFER),
+            print: module::address_of(program, &banks, printf::BUFFER),
             banks,
             regions,
         })

@@ -31,7 +31,7 @@ pub(super) fn place(
             bytes: global.bytes.len() as u64,
         });
     }
-    let mut constant = module.constant.clone();
+    let mut constant = module.constant_image.clone();
     relocate(&mut constant, &module.constant_relocations, &addresses);
     let mut placed = Vec::new();
     for buffer in given {

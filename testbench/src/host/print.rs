@@ -4,7 +4,7 @@
 //! on the launch alone, and not on which warp came first.
 
 use warpwave_components::storage::Storage;
-use warpwave_ptx::print::{Argument, BYTES, FIRST, HEADER, arguments};
+use warpwave_ptx::printf::{Argument, BUFFER_BYTES, FIRST_RECORD, HEADER_BYTES, arguments};
 
 use super::printf::{Value, formatted};
 
@@ -25,7 +25,7 @@ pub fn take(storage: &Storage, buffer: u64) -> String {
     if !text.is_empty() {
         let mut used = [0; 4];
         storage.read(buffer, &mut used);
-        let end = u32::from_le_bytes(used).min(BYTES - FIRST) + FIRST;
+        let end = u32::from_le_bytes(used).min(BUFFER_BYTES - FIRST_RECORD) + FIRST_RECORD;
         storage.write(buffer, &vec![0; end as usize]);
     }
     text
@@ -35,31 +35,31 @@ pub fn take(storage: &Storage, buffer: u64) -> String {
 pub fn text(read: &dyn Fn(u64, &mut [u8]), storage: &Storage, buffer: u64) -> String {
     let memory = Reader { read, storage };
     let asked = memory.word(buffer);
-    let mut records = records(&memory, buffer, asked.min(BYTES - FIRST));
+    let mut records = records(&memory, buffer, asked.min(BUFFER_BYTES - FIRST_RECORD));
     records.sort_by_key(|record| {
         let [x, y, z] = record.block;
         (z, y, x, record.thread)
     });
     let mut out: String = records.iter().map(|record| memory.printed(record)).collect();
-    if asked > BYTES - FIRST {
-        out += &format!("the printf buffer of {BYTES} bytes is full: what came later is lost\n");
+    if asked > BUFFER_BYTES - FIRST_RECORD {
+        out += &format!("the printf buffer of {BUFFER_BYTES} bytes is full: what came later is lost\n");
     }
     out
 }
 
 fn records(memory: &Reader<'_>, buffer: u64, used: u32) -> Vec<Record> {
     let mut found = Vec::new();
-    let mut at = buffer + u64::from(FIRST);
+    let mut at = buffer + u64::from(FIRST_RECORD);
     let end = at + u64::from(used);
-    while at + u64::from(HEADER) <= end {
+    while at + u64::from(HEADER_BYTES) <= end {
         let size = u64::from(memory.word(at));
         // A call that found no room has left a gap: it and what follows are lost.
-        if size < u64::from(HEADER) || at + size > end {
+        if size < u64::from(HEADER_BYTES) || at + size > end {
             break;
         }
         let word = |n: u64| memory.word(at + 4 * n);
-        let mut arguments = vec![0; (size - u64::from(HEADER)) as usize];
-        (memory.read)(at + u64::from(HEADER), &mut arguments);
+        let mut arguments = vec![0; (size - u64::from(HEADER_BYTES)) as usize];
+        (memory.read)(at + u64::from(HEADER_BYTES), &mut arguments);
         found.push(Record {
             block: [word(4), word(5), word(6)],
             thread: word(1),

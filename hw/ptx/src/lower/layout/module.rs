@@ -6,7 +6,7 @@ use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Severity, Span};
 use crate::lower::callgraph::{self, CallGraph};
 use crate::lower::init::{Image, Initializers, Relocation};
-use crate::print;
+use crate::printf;
 use std::collections::HashMap;
 use std::sync::Arc;
 use warpwave_isa::program as isa;
@@ -54,7 +54,7 @@ const CONST_BYTES: usize = 1 << 16;
 #[derive(Default)]
 pub(crate) struct ModuleLayout {
     pub(super) places: HashMap<SymbolId, Place>,
-    pub constant: Vec<u8>,
+    pub constant_image: Vec<u8>,
     pub constants: Vec<Constant>,
     pub globals: Vec<Global>,
     /// Index of the `printf` buffer in `globals`.
@@ -96,7 +96,7 @@ impl ModuleLayout {
             let message = "more than 8192 global variables, the capacity of the address bank";
             findings.push(Diagnostic::malformed(Span::default(), message));
         }
-        if layout.constant.len() > CONST_BYTES {
+        if layout.constant_image.len() > CONST_BYTES {
             let last = variables.iter().rfind(|variable| variable.space == Space::Const);
             let span = last.map(|variable| variable.name.span).unwrap_or_default();
             findings.push(Diagnostic::malformed(span, "the constant variables exceed 64 KiB"));
@@ -119,8 +119,11 @@ impl ModuleLayout {
                     global.relocations = image.relocations;
                 }
                 Some(&Place::Const(offset)) => {
-                    let end = self.constant.len().min(offset as usize + variable.bytes() as usize);
-                    let mut image = Image::new(variable, &mut self.constant[offset as usize..end]);
+                    let end = self
+                        .constant_image
+                        .len()
+                        .min(offset as usize + variable.bytes() as usize);
+                    let mut image = Image::new(variable, &mut self.constant_image[offset as usize..end]);
                     initializers.fill(&mut image, init);
                     let moved = image.relocations.into_iter().map(|relocation| Relocation {
                         at: relocation.at + offset,
@@ -158,8 +161,8 @@ impl ModuleLayout {
         }
         self.print_buffer = Some(self.globals.len() as u32);
         self.globals.push(Global {
-            name: print::BUFFER.to_owned(),
-            bytes: vec![0; print::BYTES as usize],
+            name: printf::BUFFER.to_owned(),
+            bytes: vec![0; printf::BUFFER_BYTES as usize],
             align: 16,
             relocations: Vec::new(),
         });
@@ -170,10 +173,10 @@ impl ModuleLayout {
         let mut of_memory = None;
         let place = match variable.space {
             Space::Const => {
-                let mut end = self.constant.len() as u32;
+                let mut end = self.constant_image.len() as u32;
                 let offset = advance(&mut end, variable);
                 let capped = (end as usize).min(2 * CONST_BYTES);
-                self.constant.resize(capped.max(self.constant.len()), 0);
+                self.constant_image.resize(capped.max(self.constant_image.len()), 0);
                 self.constants.push(Constant {
                     name: variable.name.text.to_owned(),
                     offset,

@@ -1,14 +1,14 @@
 //! System calls: `vprintf`, and the trap of a failed assertion.
 //!
 //! `vprintf` reserves space in a buffer with one atomic and copies its arguments there. The host prints them after the launch
-//! ([`crate::print`]).
+//! ([`crate::printf`]).
 
 use super::{Form, Selected, Selector};
 use crate::ast::Init;
 use crate::check::{RegId, Step, SymbolId, Value};
 use crate::lower::code::{Arg, Bits, Op, When, Word};
 use crate::lower::layout::ADDRESS_BANK;
-use crate::print;
+use crate::printf;
 use warpwave_isa::inst::{AtomOp, Cmp, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Assertion;
@@ -58,9 +58,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.malformed("`vprintf` takes a format and its arguments"));
         };
         let text = self.text_of(&given[0]).ok_or_else(unknown)?;
-        let arguments = print::arguments(text.as_bytes());
-        let n_words = print::bytes(&arguments) / 4;
-        let record = (print::HEADER + 4 * n_words).next_multiple_of(16);
+        let arguments = printf::arguments(text.as_bytes());
+        let n_words = printf::bytes(&arguments) / 4;
+        let record = (printf::HEADER_BYTES + 4 * n_words).next_multiple_of(16);
         let buffer = self.layout.print_buffer().ok_or_else(unknown)?;
         let buffer = Arg::of(Bits::Const {
             bank: ADDRESS_BANK,
@@ -76,7 +76,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let count = self.temp();
         self.emit(Op::row(Opcode::Mov).dst(count).src(&[Arg::imm(0xffff_ffff)]));
         let full = self.code.flag();
-        let last = print::BYTES - print::FIRST - record;
+        let last = printf::BUFFER_BYTES - printf::FIRST_RECORD - record;
         let compare = Op::row(Opcode::Isetp).src(&[taken, Arg::imm(last.into())]).flags(full);
         self.emit(compare.mods(|mods| mods.cmp = Cmp::Gt));
         let behind = self.jump_where(When::flag(full));
@@ -84,8 +84,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let thread = self.thread_number();
         let block = [Special::CtaidX, Special::CtaidY, Special::CtaidZ].map(|axis| self.special_word(axis));
         let header = [Arg::imm(record.into()), thread, format.part(0), format.part(1)];
-        self.put_words(place, print::FIRST, header);
-        self.put_words(place, print::FIRST + 16, [block[0], block[1], block[2], Arg::ZERO]);
+        self.put_words(place, printf::FIRST_RECORD, header);
+        self.put_words(
+            place,
+            printf::FIRST_RECORD + 16,
+            [block[0], block[1], block[2], Arg::ZERO],
+        );
         for n in 0..n_words {
             let load = Op::row(Opcode::Ld).src(&[list]).mods(|mods| {
                 (mods.space, mods.access, mods.offset) = (Space::Generic, Access::one(4), 4 * n as i32);
@@ -93,7 +97,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let word = self.compute(load);
             let store = Op::row(Opcode::St).src(&[place, word]);
             self.emit(store.mods(|mods| {
-                (mods.access, mods.offset) = (Access::one(4), (print::FIRST + print::HEADER + 4 * n) as i32);
+                (mods.access, mods.offset) = (
+                    Access::one(4),
+                    (printf::FIRST_RECORD + printf::HEADER_BYTES + 4 * n) as i32,
+                );
             }));
         }
         let given = Arg::imm(arguments.len() as u64);

@@ -2,8 +2,8 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0-3 | bytes requested by all calls, plus [`FIRST`]; more than [`BYTES`] after an overflow |
-//! | from [`FIRST`] | records without gaps |
+//! | 0-3 | bytes requested by all calls, plus [`FIRST_RECORD`]; more than [`BUFFER_BYTES`] after an overflow |
+//! | from [`FIRST_RECORD`] | records without gaps |
 //!
 //! A record has these fields, and its size is a multiple of 16 bytes:
 //!
@@ -14,18 +14,18 @@
 //! | 8-15 | address of the format string |
 //! | 16-27 | block index in x, y and z |
 //! | 28-31 | zero |
-//! | from [`HEADER`] | arguments in the caller's layout |
+//! | from [`HEADER_BYTES`] | arguments in the caller's layout |
 //!
 //! A call that finds no room writes no record and returns -1.
 
 /// Name of the buffer in [`crate::Module::globals`].
 pub const BUFFER: &str = "printf buffer";
 /// Size of the buffer in bytes: CUDA's default.
-pub const BYTES: u32 = 1 << 20;
+pub const BUFFER_BYTES: u32 = 1 << 20;
 /// Offset of the first record in bytes.
-pub const FIRST: u32 = 16;
+pub const FIRST_RECORD: u32 = 16;
 /// Bytes of a record before its arguments.
-pub const HEADER: u32 = 32;
+pub const HEADER_BYTES: u32 = 32;
 
 /// Size class of a format argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub enum Argument {
 /// Returns the arguments that a format string consumes, in order.
 ///
 /// ```
-/// use warpwave_ptx::print::{Argument::*, arguments};
+/// use warpwave_ptx::printf::{Argument::*, arguments};
 /// assert_eq!(arguments(b"%d %5.*f%% %s %lld\n"), [Word, Word, Wide, Wide, Wide]);
 /// ```
 pub fn arguments(format: &[u8]) -> Vec<Argument> {

@@ -5,7 +5,7 @@ use crate::diag::Lines;
 use warpwave_isa::source::SourceMap;
 
 /// Builds the source map of a module.
-pub(crate) fn map(module: &Module<'_>, lines: &Lines) -> SourceMap {
+pub(crate) fn build(module: &Module<'_>, lines: &Lines) -> SourceMap {
     let files = module.files.iter().map(|&(index, name)| (index, name.to_owned()));
     let mut map = SourceMap::new(files);
     for function in &module.functions {
