@@ -9,19 +9,19 @@ use crate::diag::{Diagnostic, Span};
 
 /// A requirement that only some GPUs meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct Requirement {
     /// Minimum compute capability: ten times the major number plus the minor number, 90 for 9.0.
     capability: u32,
     /// Which GPUs other than `capability` run it.
-    reach: Reach,
+    reach: TargetReach,
     span: Span,
     /// The feature as a finding names it.
-    what: String,
+    feature: String,
 }
 
 /// GPUs that run code for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+enum TargetReach {
     /// All newer GPUs.
     Newer,
     /// Newer GPUs of the same major number: suffix `f`.
@@ -30,27 +30,27 @@ enum Reach {
     Exact,
 }
 
-impl Need {
-    fn newer(capability: u32, span: Span, what: &str) -> Need {
-        Need {
+impl Requirement {
+    fn newer(capability: u32, span: Span, name: &str) -> Requirement {
+        Requirement {
             capability,
-            reach: Reach::Newer,
+            reach: TargetReach::Newer,
             span,
-            what: format!("`{what}`"),
+            feature: format!("`{name}`"),
         }
     }
 
     /// Returns the finding for a GPU of capability `gpu`, or `None` if the GPU meets the requirement.
     fn finding(&self, gpu: u32) -> Option<Diagnostic> {
         let runs = match self.reach {
-            Reach::Newer => gpu >= self.capability,
-            Reach::Family => gpu >= self.capability && gpu / 10 == self.capability / 10,
-            Reach::Exact => gpu == self.capability,
+            TargetReach::Newer => gpu >= self.capability,
+            TargetReach::Family => gpu >= self.capability && gpu / 10 == self.capability / 10,
+            TargetReach::Exact => gpu == self.capability,
         };
         let shown = |capability: u32| format!("{}.{}", capability / 10, capability % 10);
         let message = format!(
             "{} needs compute capability {}, the GPU has {}",
-            self.what,
+            self.feature,
             shown(self.capability),
             shown(gpu)
         );
@@ -59,20 +59,24 @@ impl Need {
 }
 
 /// Returns a finding for each requirement that a GPU of capability `gpu` (80 for 8.0) does not meet.
-pub(crate) fn unmet(needs: &[Need], gpu: u32) -> Vec<Diagnostic> {
-    needs.iter().filter_map(|need| need.finding(gpu)).collect()
+pub(crate) fn unmet(requirements: &[Requirement], gpu: u32) -> Vec<Diagnostic> {
+    requirements
+        .iter()
+        .filter_map(|requirement| requirement.finding(gpu))
+        .collect()
 }
 
 /// Returns the capability of a target name such as `sm_90a`, and the GPUs that run it. `None` for an unknown name.
-fn target(name: &str) -> Option<(u32, Reach)> {
+fn target(name: &str) -> Option<(u32, TargetReach)> {
     let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
     let (digits, reach) = match number.as_bytes().last()? {
-        b'a' => (&number[..number.len() - 1], Reach::Exact),
-        b'f' => (&number[..number.len() - 1], Reach::Family),
-        _ => (number, Reach::Newer),
+        b'a' => (&number[..number.len() - 1], TargetReach::Exact),
+        b'f' => (&number[..number.len() - 1], TargetReach::Family),
+        _ => (number, TargetReach::Newer),
     };
     let capability = digits.parse().ok().filter(|number| TARGETS.contains(number))?;
-    let has_suffix = reach == Reach::Newer || capability >= 100 || (capability == 90 && reach == Reach::Exact);
+    let has_suffix =
+        reach == TargetReach::Newer || capability >= 100 || (capability == 90 && reach == TargetReach::Exact);
     has_suffix.then_some((capability, reach))
 }
 
@@ -83,41 +87,41 @@ pub(crate) fn is_target(name: &str) -> bool {
 }
 
 /// Returns the requirements of a module: its target, then the first instruction that uses each row of the table.
-pub(crate) fn needs(module: &Module<'_>) -> Vec<Need> {
-    let mut needs = Vec::new();
+pub(crate) fn requirements(module: &Module<'_>) -> Vec<Requirement> {
+    let mut requirements = Vec::new();
     for name in &module.target {
         if let Some((capability, reach)) = target(name) {
-            needs.push(Need {
+            requirements.push(Requirement {
                 capability,
                 reach,
                 span: module.target_span,
-                what: format!("`.target {name}`"),
+                feature: format!("`.target {name}`"),
             });
         }
     }
-    let mut is_found = vec![false; FEATURES.len() + SPECIAL.len()];
+    let mut seen = vec![false; FEATURES.len() + SPECIAL_REGISTERS.len()];
     for body in module.functions.iter().filter_map(|function| function.body.as_ref()) {
-        add(&body.statements, &mut is_found, &mut needs);
+        add(&body.statements, &mut seen, &mut requirements);
     }
-    needs
+    requirements
 }
 
-fn add(statements: &[Statement<'_>], is_found: &mut [bool], needs: &mut Vec<Need>) {
+fn add(statements: &[Statement<'_>], seen: &mut [bool], requirements: &mut Vec<Requirement>) {
     for statement in statements {
         match statement {
-            Statement::Block(block) => add(&block.statements, is_found, needs),
+            Statement::Block(block) => add(&block.statements, seen, requirements),
             Statement::Instruction(instruction) => {
-                let rows = (0..).zip(FEATURES).filter(|(_, feature)| feature.is_of(instruction));
+                let matches = (0..).zip(FEATURES).filter(|(_, feature)| feature.is_of(instruction));
                 // The newest feature of an instruction implies its older ones.
-                if let Some((row, feature)) = rows.max_by_key(|(_, feature)| feature.capability)
-                    && !std::mem::replace(&mut is_found[row as usize], true)
+                if let Some((row, feature)) = matches.max_by_key(|(_, feature)| feature.capability)
+                    && !std::mem::replace(&mut seen[row as usize], true)
                 {
-                    let words = instruction.qualifiers.iter().map(|word| word.text);
-                    let name: String = std::iter::once(instruction.opcode.text).chain(words).collect();
-                    needs.push(Need::newer(feature.capability, instruction.span, &name));
+                    let qualifiers = instruction.qualifiers.iter().map(|word| word.text);
+                    let name: String = std::iter::once(instruction.opcode.text).chain(qualifiers).collect();
+                    requirements.push(Requirement::newer(feature.capability, instruction.span, &name));
                 }
                 for operand in &instruction.operands {
-                    add_special(operand, is_found, needs);
+                    add_special(operand, seen, requirements);
                 }
             }
             _ => {}
@@ -125,13 +129,13 @@ fn add(statements: &[Statement<'_>], is_found: &mut [bool], needs: &mut Vec<Need
     }
 }
 
-fn add_special(operand: &Operand<'_>, is_found: &mut [bool], needs: &mut Vec<Need>) {
+fn add_special(operand: &Operand<'_>, seen: &mut [bool], requirements: &mut Vec<Requirement>) {
     let (OperandKind::Name(name) | OperandKind::Component(name, _)) = operand.kind else {
         return;
     };
-    let row = SPECIAL.iter().position(|(start, _)| name.starts_with(start));
-    if let Some(row) = row.filter(|row| !std::mem::replace(&mut is_found[FEATURES.len() + row], true)) {
-        needs.push(Need::newer(SPECIAL[row].1, operand.span, name));
+    let row = SPECIAL_REGISTERS.iter().position(|(start, _)| name.starts_with(start));
+    if let Some(row) = row.filter(|row| !std::mem::replace(&mut seen[FEATURES.len() + row], true)) {
+        requirements.push(Requirement::newer(SPECIAL_REGISTERS[row].1, operand.span, name));
     }
 }
 
@@ -140,7 +144,7 @@ struct Feature {
     /// Opcodes with the feature; empty for any opcode.
     opcodes: &'static [&'static str],
     /// Sets of qualifiers. The instruction has at least one of each set.
-    words: &'static [&'static [&'static str]],
+    qualifiers: &'static [&'static [&'static str]],
     /// Minimum number of operands.
     operands: usize,
     /// A qualifier that the instruction must not have.
@@ -152,7 +156,7 @@ impl Feature {
     fn is_of(&self, instruction: &Instruction<'_>) -> bool {
         let has = |word: &&str| instruction.qualifiers.iter().any(|name| name.text == *word);
         (self.opcodes.is_empty() || self.opcodes.contains(&instruction.opcode.text))
-            && self.words.iter().all(|set| set.iter().any(has))
+            && self.qualifiers.iter().all(|set| set.iter().any(has))
             && instruction.operands.len() >= self.operands
             && !has(&self.without)
     }
@@ -168,12 +172,12 @@ impl Feature {
 
 const fn feature(
     opcodes: &'static [&'static str],
-    words: &'static [&'static [&'static str]],
+    qualifiers: &'static [&'static [&'static str]],
     capability: u32,
 ) -> Feature {
     Feature {
         opcodes,
-        words,
+        qualifiers,
         operands: 0,
         without: "",
         capability,
@@ -181,7 +185,7 @@ const fn feature(
 }
 
 /// Special registers of newer GPUs: prefix of the name, and minimum capability.
-const SPECIAL: &[(&str, u32)] = &[
+const SPECIAL_REGISTERS: &[(&str, u32)] = &[
     ("%reserved_smem", 80),
     ("%clusterid", 90),
     ("%nclusterid", 90),
@@ -315,7 +319,7 @@ mod tests {
     fn findings(text: &str, gpu: u32) -> Vec<String> {
         let text = format!(".version 8.6\n{text}");
         let module = crate::parse(&text).unwrap_or_else(|findings| panic!("{findings:?}"));
-        let found = unmet(&needs(&module), gpu);
+        let found = unmet(&requirements(&module), gpu);
         found.into_iter().map(|finding| finding.message).collect()
     }
 

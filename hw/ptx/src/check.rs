@@ -68,7 +68,7 @@ pub(crate) struct Body<'t, 'a> {
     /// Type of each register.
     pub registers: Vec<Type>,
     /// True if register declarations were dropped because there are too many.
-    is_full: bool,
+    has_dropped_registers: bool,
     pub n_labels: u32,
     /// Targets of each `.branchtargets`.
     pub tables: Vec<Vec<LabelId>>,
@@ -151,10 +151,10 @@ struct Checker<'t, 'a> {
     files: HashSet<u32>,
     body: Body<'t, 'a>,
     /// True while the current instruction is a video instruction.
-    in_video: bool,
+    in_video_instruction: bool,
     /// Sums of the current instruction, and its source type if that is not an integer type.
     sums: Vec<Sum>,
-    no_integer: Option<Type>,
+    non_integer: Option<Type>,
     /// Undefined names already reported in this function.
     reported: HashSet<&'a str>,
     findings: Vec<Diagnostic>,
@@ -174,9 +174,9 @@ impl<'t, 'a> Checker<'t, 'a> {
             scopes: Scopes::default(),
             files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
-            in_video: false,
+            in_video_instruction: false,
             sums: Vec::new(),
-            no_integer: None,
+            non_integer: None,
             reported: HashSet::new(),
             findings: Vec::new(),
         }
@@ -297,7 +297,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         match self.scopes.get(name.text) {
             Some(Meaning::Label(label)) => Some(label),
             Some(_) => {
-                self.find(name.span, format!("`{}` is not a label", name.text));
+                self.report(name.span, format!("`{}` is not a label", name.text));
                 None
             }
             None => {
@@ -307,7 +307,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    fn find(&mut self, span: Span, message: String) {
+    fn report(&mut self, span: Span, message: String) {
         self.findings.push(Diagnostic::malformed(span, message));
     }
 
@@ -320,7 +320,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     /// Reports an undefined name, once per function.
     fn undefined(&mut self, name: Name<'a>, what: &str) {
         // The missing declaration may be one that was dropped.
-        if self.body.is_full || !self.reported.insert(name.text) {
+        if self.body.has_dropped_registers || !self.reported.insert(name.text) {
             return;
         }
         let finding = Diagnostic::malformed(name.span, format!("undefined {what} `{}`", name.text));
@@ -356,7 +356,7 @@ impl<'t, 'a> Body<'t, 'a> {
             params: Vec::new(),
             symbols: Vec::new(),
             registers: Vec::new(),
-            is_full: false,
+            has_dropped_registers: false,
             n_labels: 0,
             tables: Vec::new(),
             code: Vec::new(),

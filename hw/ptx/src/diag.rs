@@ -11,14 +11,14 @@ use crate::lex::first_byte;
 pub const MAX_FINDINGS: usize = 100;
 
 /// Maximum number of characters shown of a source line.
-const LONGEST_LINE: usize = 160;
+const MAX_LINE_CHARS: usize = 160;
 
 /// Characters shown before the span in a shortened source line.
-const BEFORE: usize = 60;
+const CHARS_BEFORE_SPAN: usize = 60;
 
 /// Maximum bytes of a message, and bytes kept of its end when it is shortened.
-const LONGEST_MESSAGE: usize = 300;
-const MESSAGE_END: usize = 80;
+const MAX_MESSAGE_BYTES: usize = 300;
+const MESSAGE_END_BYTES: usize = 80;
 
 /// A range of bytes in the PTX text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -120,14 +120,14 @@ impl Diagnostic {
     /// ");
     /// ```
     pub fn render(&self, file_name: &str, text: &str) -> String {
-        let place = Place::of(self.span, text);
-        let number = place.line.to_string();
+        let pos = TextPos::of(self.span, text);
+        let number = pos.line.to_string();
         let gutter = " ".repeat(number.len());
         let mut out = format!("{}: {}\n", self.severity.word(), self.message);
-        let _ = writeln!(out, "{gutter} --> {file_name}:{}:{}", place.line, place.column);
+        let _ = writeln!(out, "{gutter} --> {file_name}:{}:{}", pos.line, pos.column);
         let _ = writeln!(out, "{gutter} |");
-        let _ = writeln!(out, "{number} | {}", place.source);
-        let _ = writeln!(out, "{gutter} | {}{}", place.indent, "^".repeat(place.width));
+        let _ = writeln!(out, "{number} | {}", pos.source);
+        let _ = writeln!(out, "{gutter} | {}{}", pos.indent, "^".repeat(pos.width));
         if let Some(help) = &self.help {
             let _ = writeln!(out, "{gutter} = help: {help}");
         }
@@ -136,18 +136,18 @@ impl Diagnostic {
 
     /// Returns the line number, counted from 1.
     pub fn line(&self, text: &str) -> usize {
-        Place::of(self.span, text).line
+        TextPos::of(self.span, text).line
     }
 }
 
 /// Shortens a long message in the middle, for example one that quotes a long name.
 fn shortened(message: String) -> String {
-    if message.len() <= LONGEST_MESSAGE {
+    if message.len() <= MAX_MESSAGE_BYTES {
         return message;
     }
-    let start = floor_char(&message, LONGEST_MESSAGE - MESSAGE_END);
-    let end = floor_char(&message, message.len() - MESSAGE_END);
-    format!("{}{CUT}{}", &message[..start], &message[end..])
+    let start = floor_char(&message, MAX_MESSAGE_BYTES - MESSAGE_END_BYTES);
+    let end = floor_char(&message, message.len() - MESSAGE_END_BYTES);
+    format!("{}{ELLIPSIS}{}", &message[..start], &message[end..])
 }
 
 /// Renders the first [`MAX_FINDINGS`] findings as text, then the number of the others.
@@ -170,7 +170,7 @@ pub fn render_all(findings: &[Diagnostic], file_name: &str, text: &str) -> Strin
 }
 
 /// Line, column and excerpt for one span.
-struct Place {
+struct TextPos {
     line: usize,
     column: usize,
     source: String,
@@ -178,7 +178,7 @@ struct Place {
     width: usize,
 }
 
-impl Place {
+impl TextPos {
     fn of(span: Span, text: &str) -> Self {
         let start = floor_char(text, span.start as usize);
         let line_start = text[..start]
@@ -188,42 +188,42 @@ impl Place {
         let end = floor_char(text, span.end as usize).clamp(start, line_end);
         let column = text[line_start..start].chars().count() + 1;
         let source = text[line_start..line_end].trim_end();
-        let shown = Shown::of(source, column - 1);
-        Place {
+        let shown = Excerpt::of(source, column - 1);
+        TextPos {
             line: text[..line_start].matches('\n').count() + 1,
             column,
             // A tab stays a tab: the marker lines up for every tab width of the terminal.
             indent: shown.before().map(|c| if c == '\t' { '\t' } else { ' ' }).collect(),
-            width: text[start..end].chars().take(shown.most_behind()).count().max(1),
+            width: text[start..end].chars().take(shown.visible_from_span()).count().max(1),
             source: shown.text,
         }
     }
 }
 
 /// The visible part of a source line.
-struct Shown {
+struct Excerpt {
     text: String,
     /// Number of characters before the span.
     before: usize,
 }
 
-impl Shown {
+impl Excerpt {
     /// Returns the part around character `at`, or the whole line if it is short.
     fn of(source: &str, at: usize) -> Self {
         let n = source.chars().count();
-        if n <= LONGEST_LINE {
-            return Shown {
+        if n <= MAX_LINE_CHARS {
+            return Excerpt {
                 text: source.to_owned(),
                 before: at,
             };
         }
-        let first = at.saturating_sub(BEFORE).min(n - LONGEST_LINE);
-        let part: String = source.chars().skip(first).take(LONGEST_LINE).collect();
+        let first = at.saturating_sub(CHARS_BEFORE_SPAN).min(n - MAX_LINE_CHARS);
+        let part: String = source.chars().skip(first).take(MAX_LINE_CHARS).collect();
         let (left, right) = (
-            if first > 0 { CUT } else { "" },
-            if first + LONGEST_LINE < n { CUT } else { "" },
+            if first > 0 { ELLIPSIS } else { "" },
+            if first + MAX_LINE_CHARS < n { ELLIPSIS } else { "" },
         );
-        Shown {
+        Excerpt {
             text: format!("{left}{part}{right}"),
             before: at - first + left.chars().count(),
         }
@@ -235,13 +235,13 @@ impl Shown {
     }
 
     /// Returns the number of visible characters from the start of the span.
-    fn most_behind(&self) -> usize {
+    fn visible_from_span(&self) -> usize {
         self.text.chars().count().saturating_sub(self.before)
     }
 }
 
 /// Mark for an omitted part of a line or message.
-const CUT: &str = "…";
+const ELLIPSIS: &str = "…";
 
 fn floor_char(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());

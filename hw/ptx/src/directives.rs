@@ -20,7 +20,7 @@ const CALL_PARAM_BYTES: u64 = 1 << 16;
 const GLOBAL_BYTES: u64 = 1 << 31;
 
 /// Maximum alignment in bytes. No state space of the machine has a larger one.
-const MOST_ALIGN: u64 = 1 << 16;
+const MAX_ALIGN: u64 = 1 << 16;
 
 /// Returns a finding for each wrong directive or declaration of a module.
 pub(crate) fn check(module: &Module<'_>) -> Vec<Diagnostic> {
@@ -72,8 +72,8 @@ fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
 
 fn check_target(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     if module.target.is_empty() {
-        let place = module.version_span;
-        findings.push(Diagnostic::malformed(place, "the text has no `.target`").help("write `.target sm_80` or newer"));
+        let span = module.version_span;
+        findings.push(Diagnostic::malformed(span, "the text has no `.target`").help("write `.target sm_80` or newer"));
     } else if module.target_span.start < module.version_span.start {
         findings.push(Diagnostic::malformed(
             module.target_span,
@@ -129,14 +129,14 @@ fn check_call_param(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
 
 fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
     let bytes = function.params.iter().fold(0u64, |bytes, param| {
-        let align = param.alignment().clamp(1, MOST_ALIGN);
+        let align = param.alignment().clamp(1, MAX_ALIGN);
         bytes.next_multiple_of(align).saturating_add(param.bytes())
     });
     let is_new = module.version >= (8, 1);
-    let most = PARAM_BYTES[usize::from(is_new)];
-    if bytes > most {
+    let max = PARAM_BYTES[usize::from(is_new)];
+    if bytes > max {
         let message = format!(
-            "kernel `{}` has {bytes} bytes of parameters; the limit is {most}",
+            "kernel `{}` has {bytes} bytes of parameters; the limit is {max}",
             function.name.text
         );
         let finding = Diagnostic::malformed(function.name.span, message);
@@ -152,7 +152,7 @@ fn check_size(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     let name = variable.name;
     let is_open = variable.dims.contains(&None) && variable.linkage != Linkage::Extern;
     let is_empty = variable.dims.contains(&Some(0));
-    let finding = |what: &str| Diagnostic::malformed(name.span, format!("`{}` {what}", name.text));
+    let finding = |problem: &str| Diagnostic::malformed(name.span, format!("`{}` {problem}", name.text));
     if is_open && variable.space == Space::Shared {
         findings.push(finding("has no size").help("write `.extern .shared` for dynamic shared memory, or a size"));
     } else if is_open {
@@ -172,8 +172,8 @@ fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
         let message = format!("`{}` is a predicate, and only a register can hold one", name.text);
         findings.push(Diagnostic::malformed(name.span, message).help("use `.b8`, or `.reg .pred`"));
     }
-    if variable.alignment() > MOST_ALIGN {
-        let message = format!("`{}` is aligned to more than {MOST_ALIGN} bytes", name.text);
+    if variable.alignment() > MAX_ALIGN {
+        let message = format!("`{}` is aligned to more than {MAX_ALIGN} bytes", name.text);
         findings.push(Diagnostic::unsupported(name.span, message));
     }
 }

@@ -95,7 +95,7 @@ pub struct Module {
     /// Unsupported initial values. A kernel that can reach such a variable has the same finding and no program.
     pub unsupported_data: Vec<Diagnostic>,
     /// Minimum compute capabilities of the text's instructions and target.
-    needs: Vec<capability::Need>,
+    requirements: Vec<capability::Requirement>,
 }
 
 /// A kernel of a module.
@@ -115,14 +115,14 @@ impl Module {
 
     /// Returns what in this text needs a newer GPU than compute capability `capability` (80 for 8.0).
     pub fn too_new_for(&self, capability: u32) -> Vec<Diagnostic> {
-        capability::unmet(&self.needs, capability)
+        capability::unmet(&self.requirements, capability)
     }
 
     /// Iterates over all unsupported findings: of the kernels first, then of data that no kernel reaches.
     pub fn unsupported(&self) -> impl Iterator<Item = &Diagnostic> {
         let of_entries = || {
-            let faults = self.entries.iter().filter_map(|entry| entry.program.as_ref().err());
-            faults.flatten()
+            let findings = self.entries.iter().filter_map(|entry| entry.program.as_ref().err());
+            findings.flatten()
         };
         let unused = self.unsupported_data.iter();
         of_entries().chain(unused.filter(move |finding| of_entries().all(|other| other != *finding)))
@@ -141,15 +141,15 @@ impl Module {
 /// assert_eq!(module.functions[0].params.len(), 1);
 /// ```
 pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
-    let reading = parse::parse(text);
-    let mut findings = reading.findings;
+    let output = parse::parse(text);
+    let mut findings = output.findings;
     // After a lost declaration, its names would be reported as undefined.
-    if !reading.lost_declarations {
-        findings.extend(check::check(&reading.module).1);
+    if !output.lost_declarations {
+        findings.extend(check::check(&output.module).1);
     }
     findings.sort_by_key(|finding| finding.span.start);
     if findings.is_empty() {
-        Ok(reading.module)
+        Ok(output.module)
     } else {
         Err(findings)
     }
@@ -224,7 +224,7 @@ fn compile_as(text: &str, keep_syncs: bool) -> Result<Module, Vec<Diagnostic>> {
         unsupported_data: layout.unsupported.into_iter().map(|(_, finding)| finding).collect(),
         globals: layout.globals,
         warnings,
-        needs: capability::needs(&module),
+        requirements: capability::requirements(&module),
     })
 }
 

@@ -47,7 +47,7 @@ impl<'a> Bar<'_, 'a> {
     }
 
     /// Returns a finding for the first modifier out of `words`.
-    fn takes_none_of(&self, form: &str, words: &[&str]) -> Option<Diagnostic> {
+    fn forbid(&self, form: &str, words: &[&str]) -> Option<Diagnostic> {
         let name = self.named(words).next()?;
         let message = format!("`{form}` takes no `{}`", name.text);
         Some(Diagnostic::malformed(name.span, message))
@@ -61,7 +61,7 @@ impl<'a> Bar<'_, 'a> {
         Some(Diagnostic::malformed(second.span, message).help("leave out one of them"))
     }
 
-    fn takes(&self, form: &str, wanted: &str) -> Option<Diagnostic> {
+    fn wrong_count(&self, form: &str, wanted: &str) -> Option<Diagnostic> {
         let message = format!("`{form}` takes {wanted}, found {}", self.operands.len());
         Some(Diagnostic::malformed(self.instruction.span, message))
     }
@@ -79,7 +79,7 @@ impl<'a> Bar<'_, 'a> {
     fn cluster(&self) -> Option<Diagnostic> {
         if self.opcode() == "bar" {
             return self
-                .takes_none_of("bar", &[".cluster"])
+                .forbid("bar", &[".cluster"])
                 .map(|finding| finding.help("write `barrier.cluster`"));
         }
         let (form, foreign): (_, &[&str]) = match self.has(".arrive") {
@@ -89,11 +89,11 @@ impl<'a> Bar<'_, 'a> {
                 &[".release", ".relaxed", ".acq_rel", ".cta", ".warp", ".sync", ".red"],
             ),
         };
-        self.takes_none_of(form, foreign)
+        self.forbid(form, foreign)
             .or_else(|| self.at_most_one(&[".release", ".relaxed"]))
             .or_else(|| {
                 (!self.operands.is_empty())
-                    .then(|| self.takes(form, "no operands"))
+                    .then(|| self.wrong_count(form, "no operands"))
                     .flatten()
             })
     }
@@ -102,13 +102,13 @@ impl<'a> Bar<'_, 'a> {
     fn warp(&self) -> Option<Diagnostic> {
         if self.opcode() == "barrier" {
             return self
-                .takes_none_of("barrier", &[".warp"])
+                .forbid("barrier", &[".warp"])
                 .map(|finding| finding.help("write `bar.warp.sync`"));
         }
-        let foreign = self.takes_none_of("bar.warp", &[".arrive", ".red", ".wait", ".cta", ".aligned"]);
+        let foreign = self.forbid("bar.warp", &[".arrive", ".red", ".wait", ".cta", ".aligned"]);
         foreign.or_else(|| {
             (self.operands.len() != 1)
-                .then(|| self.takes("bar.warp.sync", "1 operand"))
+                .then(|| self.wrong_count("bar.warp.sync", "1 operand"))
                 .flatten()
         })
     }
@@ -120,7 +120,7 @@ impl<'a> Bar<'_, 'a> {
             "bar" => &[".wait", ".aligned", ".acquire", ".release", ".relaxed"],
             _ => &[".wait", ".acquire", ".release", ".relaxed"],
         };
-        if let Some(finding) = self.takes_none_of(opcode, foreign) {
+        if let Some(finding) = self.forbid(opcode, foreign) {
             return Some(finding);
         }
         let n = self.operands.len();
@@ -130,12 +130,12 @@ impl<'a> Bar<'_, 'a> {
                     return Some(finding);
                 }
                 if !(3..=4).contains(&n) {
-                    return self.takes(&format!("{opcode}.red"), "3 or 4 operands");
+                    return self.wrong_count(&format!("{opcode}.red"), "3 or 4 operands");
                 }
                 (1, (n == 4).then_some(2))
             }
-            () if self.has(".arrive") && n != 2 => return self.takes(&format!("{opcode}.arrive"), "2 operands"),
-            () if !(1..=2).contains(&n) => return self.takes(&format!("{opcode}.sync"), "1 or 2 operands"),
+            () if self.has(".arrive") && n != 2 => return self.wrong_count(&format!("{opcode}.arrive"), "2 operands"),
+            () if !(1..=2).contains(&n) => return self.wrong_count(&format!("{opcode}.sync"), "1 or 2 operands"),
             () => (0, (n == 2).then_some(1)),
         };
         self.number(first)

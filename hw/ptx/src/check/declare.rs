@@ -20,15 +20,15 @@ impl<'t, 'a> Checker<'t, 'a> {
         let symbol = SymbolId(self.checked.symbols.len() as u32);
         self.checked.symbols.push(variable);
         if variable.bytes() > MAX_VARIABLE_BYTES {
-            self.find(
+            self.report(
                 variable.name.span,
                 format!("`{}` is larger than 2 GiB", variable.name.text),
             );
         }
-        let fresh = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
+        let is_new = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
         // A symbol declared `.extern` or `.common` may be declared again.
         let repeatable = matches!(variable.linkage, Linkage::Extern | Linkage::Common | Linkage::Weak);
-        if !fresh && !repeatable && variable.name.text != "_" {
+        if !is_new && !repeatable && variable.name.text != "_" {
             self.redefined(variable.name, "variable");
         }
         symbol
@@ -39,8 +39,8 @@ impl<'t, 'a> Checker<'t, 'a> {
             let first = RegId(self.body.registers.len() as u32);
             let n = count.unwrap_or(1) * registers.vector;
             if self.body.registers.len() as u32 + n > MAX_REGISTERS {
-                if !std::mem::replace(&mut self.body.is_full, true) {
-                    self.find(
+                if !std::mem::replace(&mut self.body.has_dropped_registers, true) {
+                    self.report(
                         name.span,
                         format!("more than {MAX_REGISTERS} registers in one function"),
                     );
@@ -55,11 +55,11 @@ impl<'t, 'a> Checker<'t, 'a> {
                     Diagnostic::unsupported(name.span, "vector registers").help("use scalar registers and `{ }` lists"),
                 );
             }
-            let fresh = match count {
+            let is_new = match count {
                 Some(count) => self.scopes.declare_family(name.text, first, count),
                 None => self.scopes.declare(name.text, Meaning::Register(first)),
             };
-            if !fresh {
+            if !is_new {
                 self.redefined(name, "register");
             }
         }
@@ -91,6 +91,6 @@ impl<'t, 'a> Checker<'t, 'a> {
             (Space::Global | Space::Const, _) => return,
             _ => "only `.global` and `.const` variables have initial values",
         };
-        self.find(variable.name.span, fault.to_owned());
+        self.report(variable.name.span, fault.to_owned());
     }
 }

@@ -21,22 +21,22 @@ pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Op
     if !instruction.qualifiers.iter().all(is_known) {
         return None;
     }
-    let words = Words { form, instruction };
+    let modifiers = Modifiers { form, instruction };
     let combined = || match form.name {
-        "ld" | "ldu" | "st" => words.access(),
-        "atom" | "red" => words.atomic(operands),
-        _ => words.fence(operands),
+        "ld" | "ldu" | "st" => modifiers.access(),
+        "atom" | "red" => modifiers.atomic(operands),
+        _ => modifiers.fence(operands),
     };
-    words.foreign().or_else(|| words.repeated()).or_else(combined)
+    modifiers.foreign().or_else(|| modifiers.repeated()).or_else(combined)
 }
 
 /// Modifiers of an instruction, with the form that they are checked against.
-struct Words<'i, 'a> {
+struct Modifiers<'i, 'a> {
     form: &'static Form,
     instruction: &'i Instruction<'a>,
 }
 
-impl<'a> Words<'_, 'a> {
+impl<'a> Modifiers<'_, 'a> {
     fn of(&self, kind: Kind) -> Option<Name<'a>> {
         let mut words = self.instruction.qualifiers.iter().copied();
         words.find(|name| Kind::of(name.text) == Some(kind))

@@ -10,7 +10,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     pub(super) fn instruction(&mut self, instruction: &'t Instruction<'a>) {
         let guard = self.guard(instruction);
         let is_branch = matches!(instruction.opcode.text, "bra");
-        self.in_video = is_video(instruction.opcode.text);
+        self.in_video_instruction = is_video(instruction.opcode.text);
         let before = self.findings.len();
         self.begin_sums(instruction);
         let operands = instruction
@@ -20,7 +20,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             .collect();
         // An undefined operand has no width to check.
         if self.findings.len() == before {
-            self.shape(instruction, &operands);
+            self.check_shape(instruction, &operands);
         }
         let op = Op {
             instruction,
@@ -36,7 +36,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         match self.scopes.get(name.text) {
             Some(Meaning::Register(reg)) if self.type_of(reg) == Type::Pred => Some((reg, negated)),
             Some(_) => {
-                self.find(name.span, format!("guard `{}` is not a predicate register", name.text));
+                self.report(name.span, format!("guard `{}` is not a predicate register", name.text));
                 None
             }
             None => {
@@ -102,14 +102,14 @@ impl<'t, 'a> Checker<'t, 'a> {
             return Value::Special(name.text, component);
         }
         if let Some(Meaning::Register(reg)) = self.scopes.get(name.text)
-            && self.in_video
+            && self.in_video_instruction
             && is_selector(component)
         {
             return Value::Part(Box::new(Value::Register(reg)), component);
         }
         let is_known = is_special(name.text, ".x") || is_special(name.text, "");
         if is_known || self.scopes.get(name.text).is_some() {
-            self.find(name.span, format!("`{}` has no component `{component}`", name.text));
+            self.report(name.span, format!("`{}` has no component `{component}`", name.text));
         } else {
             self.undefined(name, "register");
         }
@@ -117,14 +117,14 @@ impl<'t, 'a> Checker<'t, 'a> {
     }
 
     /// Checks the opcode, then the number and width of the operands.
-    fn shape(&mut self, instruction: &Instruction<'a>, operands: &Vec<Value<'a>>) {
+    fn check_shape(&mut self, instruction: &Instruction<'a>, operands: &Vec<Value<'a>>) {
         let opcode = instruction.opcode;
         let has = |qualifier: &str| instruction.qualifiers.iter().any(|name| name.text == qualifier);
         let Some(letters) = signature(opcode.text, has) else {
-            self.find(opcode.span, format!("unknown instruction `{}`", opcode.text));
+            self.report(opcode.span, format!("unknown instruction `{}`", opcode.text));
             return;
         };
-        if !self.count(instruction, letters) {
+        if !self.check_count(instruction, letters) {
             return;
         }
         if let Some(finding) = modifiers::fault(instruction, operands).or_else(|| barrier::fault(instruction, operands))
@@ -138,8 +138,11 @@ impl<'t, 'a> Checker<'t, 'a> {
             .filter_map(|name| Type::from_dotted(name.text))
             .collect();
         let is_width = |name: &&Name<'_>| name.text.strip_prefix(".v").is_some_and(|n| n.parse::<u8>().is_ok());
-        let odd = instruction.qualifiers.iter().filter(is_width);
-        if let Some(width) = odd.into_iter().find(|name| !matches!(name.text, ".v2" | ".v4" | ".v8")) {
+        let widths = instruction.qualifiers.iter().filter(is_width);
+        if let Some(width) = widths
+            .into_iter()
+            .find(|name| !matches!(name.text, ".v2" | ".v4" | ".v8"))
+        {
             let finding = Diagnostic::malformed(width.span, format!("`{}` is not a vector width", width.text));
             self.findings.push(finding.help("write `.v2`, `.v4` or `.v8`"));
             return;
@@ -155,7 +158,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         let Some(&ty) = types.last().filter(|_| !mixed) else {
             return;
         };
-        let slots = Slots {
+        let rules = OperandRules {
             ty,
             wide: has(".wide"),
             vector: vector_width(instruction),
@@ -166,56 +169,56 @@ impl<'t, 'a> Checker<'t, 'a> {
             .zip(operands)
             .zip(&instruction.operands)
         {
-            self.slot(&slots, letter, value, operand.span);
+            self.check_operand(&rules, letter, value, operand.span);
         }
         if opcode.text == "mov" {
-            self.packing(ty, operands, instruction);
+            self.check_packing(ty, operands, instruction);
         }
     }
 
-    fn count(&mut self, instruction: &Instruction<'a>, letters: &str) -> bool {
-        let most = letters.bytes().filter(|&c| c != b'?').count();
-        let least = letters.find('?').unwrap_or(most);
+    fn check_count(&mut self, instruction: &Instruction<'a>, letters: &str) -> bool {
+        let max = letters.bytes().filter(|&c| c != b'?').count();
+        let min = letters.find('?').unwrap_or(max);
         let found = instruction.operands.len();
-        if (least..=most).contains(&found) {
+        if (min..=max).contains(&found) {
             return true;
         }
-        let wanted = match (least, most) {
+        let wanted = match (min, max) {
             (0, 0) => "no operands".to_owned(),
             (1, 1) => "1 operand".to_owned(),
-            _ if least == most => format!("{least} operands"),
-            _ => format!("{least} to {most} operands"),
+            _ if min == max => format!("{min} operands"),
+            _ => format!("{min} to {max} operands"),
         };
         let message = format!("`{}` takes {wanted}, found {found}", instruction.opcode.text);
-        self.find(instruction.span, message);
+        self.report(instruction.span, message);
         false
     }
 
-    fn slot(&mut self, slots: &Slots, letter: char, value: &Value<'a>, span: Span) {
+    fn check_operand(&mut self, rules: &OperandRules, letter: char, value: &Value<'a>, span: Span) {
         match letter {
-            'd' | 'a' => self.typed(slots.ty, slots.ty.bits(), value, span),
-            'D' | 'A' => self.typed(slots.ty, slots.ty.bits() << u32::from(slots.wide), value, span),
-            'u' => self.typed(Type::B32, 32, value, span),
-            'p' => self.predicate(value, span),
+            'd' | 'a' => self.check_typed(rules.ty, rules.ty.bits(), value, span),
+            'D' | 'A' => self.check_typed(rules.ty, rules.ty.bits() << u32::from(rules.wide), value, span),
+            'u' => self.check_typed(Type::B32, 32, value, span),
+            'p' => self.check_predicate(value, span),
             'P' => match value {
                 Value::Pair(first, second) => {
-                    self.predicate(first, span);
-                    self.predicate(second, span);
+                    self.check_predicate(first, span);
+                    self.check_predicate(second, span);
                 }
-                _ => self.predicate(value, span),
+                _ => self.check_predicate(value, span),
             },
-            'v' => self.in_memory(slots, value, span),
+            'v' => self.check_memory_value(rules, value, span),
             'm' if !matches!(value, Value::Address(..) | Value::Handle(_)) => {
                 let finding = Diagnostic::malformed(span, "expected an address");
                 self.findings.push(finding.help("write it in brackets: `[%rd1+4]`"));
             }
-            'l' if !matches!(value, Value::Label(_)) => self.find(span, "expected a label".to_owned()),
+            'l' if !matches!(value, Value::Label(_)) => self.report(span, "expected a label".to_owned()),
             _ => {}
         }
     }
 
     /// Checks a register of exactly `bits` bits with a type that fits `ty`, or an immediate.
-    fn typed(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
+    fn check_typed(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
         match value {
             Value::Register(reg) => {
                 let found = self.type_of(*reg);
@@ -227,19 +230,19 @@ impl<'t, 'a> Checker<'t, 'a> {
                         dotted(found),
                         dotted(ty)
                     );
-                    self.find(span, message);
+                    self.report(span, message);
                 }
             }
             Value::Float(_) if !ty.is_float() && !ty.is_bits() => {
-                self.find(
+                self.report(
                     span,
                     format!("float literal where the instruction works on {}", dotted(ty)),
                 );
             }
             Value::Vector(_) | Value::Address(..) | Value::Handle(_) | Value::List(_) => {
-                self.find(span, "expected a register or a literal".to_owned());
+                self.report(span, "expected a register or a literal".to_owned());
             }
-            Value::Not(inner) | Value::Pair(inner, _) => self.typed(ty, bits, inner, span),
+            Value::Not(inner) | Value::Pair(inner, _) => self.check_typed(ty, bits, inner, span),
             _ => {}
         }
     }
@@ -254,32 +257,32 @@ impl<'t, 'a> Checker<'t, 'a> {
         } else {
             format!("{bits} bits")
         };
-        self.find(
+        self.report(
             span,
             format!("this register holds {found}, the instruction needs {wanted}"),
         );
     }
 
-    fn predicate(&mut self, value: &Value<'a>, span: Span) {
+    fn check_predicate(&mut self, value: &Value<'a>, span: Span) {
         match value {
             Value::Register(reg) if self.type_of(*reg) != Type::Pred => {
                 let found = self.type_of(*reg);
                 self.mismatch(found, 1, span);
             }
-            Value::Not(inner) => self.predicate(inner, span),
+            Value::Not(inner) => self.check_predicate(inner, span),
             _ => {}
         }
     }
 
     /// Checks the register or vector of a memory access: `.v2` or `.v4` elements, each wide enough for the value.
-    fn in_memory(&mut self, slots: &Slots, value: &Value<'a>, span: Span) {
+    fn check_memory_value(&mut self, rules: &OperandRules, value: &Value<'a>, span: Span) {
         let elements = match value {
             Value::Vector(parts) => parts.as_slice(),
             single => std::slice::from_ref(single),
         };
-        if elements.len() != slots.vector {
-            let ending = if slots.vector == 1 { "" } else { "s" };
-            let message = format!("expected {} element{ending}, found {}", slots.vector, elements.len());
+        if elements.len() != rules.vector {
+            let ending = if rules.vector == 1 { "" } else { "s" };
+            let message = format!("expected {} element{ending}, found {}", rules.vector, elements.len());
             let finding = Diagnostic::malformed(span, message);
             self.findings
                 .push(finding.help("`.v2` and `.v4` set the number of elements; the default is 1"));
@@ -290,20 +293,20 @@ impl<'t, 'a> Checker<'t, 'a> {
                 continue;
             };
             let found = self.type_of(*reg);
-            let exact = slots.ty.is_float() && slots.ty.bits() >= 32;
-            if found.bits() < slots.ty.bits() || (exact && found.bits() != slots.ty.bits()) {
-                self.mismatch(found, slots.ty.bits(), span);
+            let exact = rules.ty.is_float() && rules.ty.bits() >= 32;
+            if found.bits() < rules.ty.bits() || (exact && found.bits() != rules.ty.bits()) {
+                self.mismatch(found, rules.ty.bits(), span);
             }
         }
     }
 
     /// Checks that the parts of a packing `mov` fill the whole, as in `mov.b64 {%lo, %hi}, %rd`.
-    fn packing(&mut self, ty: Type, operands: &[Value<'a>], instruction: &Instruction<'a>) {
+    fn check_packing(&mut self, ty: Type, operands: &[Value<'a>], instruction: &Instruction<'a>) {
         for (value, operand) in operands.iter().zip(&instruction.operands) {
             match value {
                 Value::Vector(parts) => {
                     if !parts.is_empty() && !ty.bits().is_multiple_of(parts.len() as u32) {
-                        self.find(
+                        self.report(
                             operand.span,
                             format!("{} parts do not fill {} bits", parts.len(), ty.bits()),
                         );
@@ -311,7 +314,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     }
                     let each = ty.bits() / (parts.len() as u32).max(1);
                     for part in parts {
-                        self.typed(Type::B8, each, part, operand.span);
+                        self.check_typed(Type::B8, each, part, operand.span);
                     }
                 }
                 Value::Register(reg) if self.type_of(*reg).bits() != ty.bits() => {
@@ -325,7 +328,7 @@ impl<'t, 'a> Checker<'t, 'a> {
 }
 
 /// Operand rules that follow from an instruction's qualifiers.
-struct Slots {
+struct OperandRules {
     ty: Type,
     wide: bool,
     vector: usize,

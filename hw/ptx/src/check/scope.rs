@@ -20,7 +20,7 @@ pub(super) enum Meaning {
 }
 
 /// Maximum number of digits of a register number.
-const MOST_DIGITS: usize = 7;
+const MAX_DIGITS: usize = 7;
 
 /// Names declared in one `{ }`.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Scope<'_> {
             return Some(meaning);
         }
         let digits = name.bytes().rev().take_while(u8::is_ascii_digit);
-        let digits = digits.take(MOST_DIGITS).count();
+        let digits = digits.take(MAX_DIGITS).count();
         let split = name.len() - digits;
         // A family's name may itself end in a digit: `%x1<4>` declares `%x10` to `%x13`.
         (split..name.len()).find_map(|at| self.family_member(&name[..at], &name[at..]))

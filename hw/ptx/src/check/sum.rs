@@ -12,7 +12,7 @@ impl<'a> Checker<'_, 'a> {
     /// Starts an instruction: clears the sums, and reports sums in operands that allow none.
     pub(super) fn begin_sums(&mut self, instruction: &Instruction<'a>) {
         self.sums.clear();
-        self.no_integer = no_integer_of(instruction);
+        self.non_integer = non_integer_type(instruction);
         if let Some(first) = instruction.operands.first()
             && !reads_first(instruction)
         {
@@ -54,7 +54,7 @@ impl<'a> Checker<'_, 'a> {
             return value;
         }
         match value {
-            Value::Register(reg) => self.sum_of(name, reg, offset),
+            Value::Register(reg) => self.register_sum(name, reg, offset),
             Value::Symbol(symbol, _) => Value::Symbol(symbol, offset),
             Value::Int(value) => Value::Int(value + i128::from(offset)),
             other => {
@@ -62,16 +62,16 @@ impl<'a> Checker<'_, 'a> {
                     "only a register or a variable takes an offset: `{}{offset:+}`",
                     name.text
                 );
-                self.find(name.span, what);
+                self.report(name.span, what);
                 other
             }
         }
     }
 
-    fn sum_of(&mut self, name: Name<'a>, base: RegId, offset: i64) -> Value<'a> {
+    fn register_sum(&mut self, name: Name<'a>, base: RegId, offset: i64) -> Value<'a> {
         let ty = self.type_of(base);
-        let worked_on = self.no_integer.or(Some(ty).filter(|&ty| is_no_integer(ty)));
-        let fault = match worked_on {
+        let source_type = self.non_integer.or(Some(ty).filter(|&ty| is_non_integer(ty)));
+        let fault = match source_type {
             _ if ty == Type::Pred => Some("a predicate takes no offset".to_owned()),
             Some(ty) => Some(format!("an offset applies to integers, not to {}", ty.dotted())),
             None if ty.bits() > 64 => Some("an offset applies to at most 64 bits".to_owned()),
@@ -79,7 +79,7 @@ impl<'a> Checker<'_, 'a> {
         };
         if let Some(fault) = fault {
             let finding = Diagnostic::malformed(name.span, format!("{fault}: `{}{offset:+}`", name.text));
-            self.findings.push(match worked_on {
+            self.findings.push(match source_type {
                 Some(_) => finding.help("compute the sum in a separate instruction"),
                 None => finding,
             });
@@ -93,7 +93,7 @@ impl<'a> Checker<'_, 'a> {
 }
 
 /// Returns the source type of an instruction if it is not an integer type.
-fn no_integer_of(instruction: &Instruction<'_>) -> Option<Type> {
+fn non_integer_type(instruction: &Instruction<'_>) -> Option<Type> {
     let types = instruction
         .qualifiers
         .iter()
@@ -103,19 +103,19 @@ fn no_integer_of(instruction: &Instruction<'_>) -> Option<Type> {
         "cvt" | "tex" | "tld4" => 1,
         _ => usize::MAX,
     };
-    types.rev().take(n_types).find(|&ty| is_no_integer(ty))
+    types.rev().take(n_types).find(|&ty| is_non_integer(ty))
 }
 
 /// True for a floating-point type or a pair of 16-bit integers.
-fn is_no_integer(ty: Type) -> bool {
+fn is_non_integer(ty: Type) -> bool {
     ty.is_float() || matches!(ty, Type::U16x2 | Type::S16x2)
 }
 
 /// True if the first operand of an instruction is a source.
 fn reads_first(instruction: &Instruction<'_>) -> bool {
-    let counts = instruction.qualifiers.iter().any(|name| name.text == ".red");
+    let is_reduction = instruction.qualifiers.iter().any(|name| name.text == ".red");
     match instruction.opcode.text {
-        "bar" | "barrier" => !counts,
+        "bar" | "barrier" => !is_reduction,
         "bra" | "brx" | "call" | "nanosleep" | "pmevent" | "setmaxnreg" | "stackrestore" => true,
         _ => false,
     }

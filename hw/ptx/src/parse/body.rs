@@ -1,6 +1,6 @@
 //! Function bodies: scopes, declarations, labels and instructions.
 
-use super::data::second;
+use super::data::duplicate;
 use super::{Parsed, Parser};
 use crate::ast::{Block, Instruction, Loc, Name, Registers, Statement, Type};
 use crate::diag::Diagnostic;
@@ -103,12 +103,12 @@ impl<'a> Parser<'a> {
     fn loc(&mut self) -> Parsed<Statement<'a>> {
         self.next();
         let span = self.token().span;
-        let at = self.place()?;
+        let at = self.source_pos()?;
         let mut inlined_at = None;
         while self.eat(b',') {
             match self.word("`function_name` or `inlined_at`")?.text {
                 "function_name" => self.info_label()?,
-                "inlined_at" => inlined_at = Some(self.place()?),
+                "inlined_at" => inlined_at = Some(self.source_pos()?),
                 _ => {
                     return Err(Diagnostic::malformed(
                         self.last_span(),
@@ -121,11 +121,11 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a source position: `1 17 9`.
-    fn place(&mut self) -> Parsed<SourcePos> {
+    fn source_pos(&mut self) -> Parsed<SourcePos> {
         Ok(SourcePos {
-            file: self.small("a file index")?,
-            line: self.small("a line")?,
-            column: self.small("a column")?,
+            file: self.small_integer("a file index")?,
+            line: self.small_integer("a line")?,
+            column: self.small_integer("a column")?,
         })
     }
 
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
     fn info_label(&mut self) -> Parsed<()> {
         self.word("a label of the debug data")?;
         if self.eat(b'+') {
-            self.small("an offset")?;
+            self.small_integer("an offset")?;
         }
         Ok(())
     }
@@ -144,15 +144,15 @@ impl<'a> Parser<'a> {
         let mut vector = 1;
         let mut ty = None;
         while let Some(word) = self.dotted() {
-            let place = self.next().span;
+            let span = self.next().span;
             match word {
                 ".v2" => vector = 2,
                 ".v4" => vector = 4,
                 _ => {
                     let found = Type::from_dotted(word);
-                    let unknown = || Diagnostic::malformed(place, format!("unknown type `{word}`"));
+                    let unknown = || Diagnostic::malformed(span, format!("unknown type `{word}`"));
                     if ty.replace(found.ok_or_else(unknown)?).is_some() {
-                        return Err(second("type", word, place));
+                        return Err(duplicate("type", word, span));
                     }
                 }
             }
@@ -167,11 +167,11 @@ impl<'a> Parser<'a> {
         if !self.eat(b'<') {
             return Ok((name, None));
         }
-        let place = self.token().span;
-        let count = self.small("a number of registers")?;
+        let span = self.token().span;
+        let count = self.small_integer("a number of registers")?;
         if count > MAX_REGISTERS {
             let message = format!("more than {MAX_REGISTERS} registers in one declaration");
-            return Err(Diagnostic::malformed(place, message));
+            return Err(Diagnostic::malformed(span, message));
         }
         self.expect(b'>')?;
         Ok((name, Some(count)))
@@ -227,11 +227,11 @@ impl<'a> Parser<'a> {
         if !between.contains('\n') {
             return Err(finding);
         }
-        let place = crate::diag::Span {
+        let span = crate::diag::Span {
             start: instruction.span.end,
             end: instruction.span.end,
         };
-        let missing = Diagnostic::malformed(place, "missing `;` after this instruction");
+        let missing = Diagnostic::malformed(span, "missing `;` after this instruction");
         self.findings
             .push(missing.help("every instruction ends with a semicolon"));
         Ok(())

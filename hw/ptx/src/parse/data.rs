@@ -23,7 +23,7 @@ impl<'a> Parser<'a> {
             let mut variable = self.declarator(&head)?;
             if self.eat(b'=') {
                 variable.init = Some(self.init()?);
-                sized_by_init(&mut variable);
+                set_size_from_init(&mut variable);
             }
             variables.push(variable);
             if !self.eat(b',') {
@@ -36,8 +36,8 @@ impl<'a> Parser<'a> {
     /// Parses `.param .u64 .ptr .global .align 1 name`. PTX also allows registers here in a `.func`.
     pub(super) fn parameter(&mut self) -> Parsed<Variable<'a>> {
         if self.dotted() == Some(".reg") {
-            let place = self.token().span;
-            return Err(Diagnostic::unsupported(place, "parameters in registers").help("use `.param`"));
+            let span = self.token().span;
+            return Err(Diagnostic::unsupported(span, "parameters in registers").help("use `.param`"));
         }
         let head = self.head(Linkage::Internal)?;
         self.declarator(&head)
@@ -54,19 +54,19 @@ impl<'a> Parser<'a> {
         };
         let mut typed = false;
         while let Some(word) = self.dotted() {
-            let place = self.next().span;
+            let span = self.next().span;
             match word {
                 ".align" => self.alignment(&mut head, typed)?,
-                ".v2" | ".v4" if head.vector > 1 => return Err(second("vector width", word, place)),
+                ".v2" | ".v4" if head.vector > 1 => return Err(duplicate("vector width", word, span)),
                 ".v2" => head.vector = 2,
                 ".v4" => head.vector = 4,
                 ".attribute" => self.attribute()?,
                 // The space of a pointer is only a promise to an optimiser.
                 ".ptr" | ".const" | ".global" | ".local" | ".shared" if typed => {}
                 _ => {
-                    head.ty = Type::from_dotted(word).ok_or_else(|| unknown_type(word, place))?;
+                    head.ty = Type::from_dotted(word).ok_or_else(|| unknown_type(word, span))?;
                     if typed {
-                        return Err(second("type", word, place));
+                        return Err(duplicate("type", word, span));
                     }
                     typed = true;
                 }
@@ -94,10 +94,10 @@ impl<'a> Parser<'a> {
 
     /// Parses an alignment. Before the type it applies to the variable; after `.ptr` it applies to the target and is ignored.
     fn alignment(&mut self, head: &mut Head, typed: bool) -> Parsed<()> {
-        let place = self.token().span;
-        let align = self.small("an alignment")?;
+        let span = self.token().span;
+        let align = self.small_integer("an alignment")?;
         if !align.is_power_of_two() {
-            return Err(Diagnostic::malformed(place, "the alignment is not a power of two"));
+            return Err(Diagnostic::malformed(span, "the alignment is not a power of two"));
         }
         if !typed {
             head.align = Some(align);
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
                 dims.push(None);
                 continue;
             }
-            dims.push(Some(u64::from(self.small("an array size")?)));
+            dims.push(Some(u64::from(self.small_integer("an array size")?)));
             self.expect(b']')?;
         }
         Ok(Variable {
@@ -206,17 +206,17 @@ impl<'a> Parser<'a> {
 }
 
 /// Sets an omitted array size to the number of initial values: `.u8 x[] = {1, 2, 3}` has three elements.
-fn sized_by_init(variable: &mut Variable<'_>) {
+fn set_size_from_init(variable: &mut Variable<'_>) {
     if let (Some(size @ None), Some(Init::List(items, _))) = (variable.dims.first_mut(), &variable.init) {
         *size = Some(items.len() as u64);
     }
 }
 
 /// Creates the finding for a repeated type or vector width.
-pub(super) fn second(what: &str, word: &str, place: crate::diag::Span) -> Diagnostic {
-    Diagnostic::malformed(place, format!("duplicate {what} `{word}`")).help("keep one of them")
+pub(super) fn duplicate(what: &str, word: &str, span: crate::diag::Span) -> Diagnostic {
+    Diagnostic::malformed(span, format!("duplicate {what} `{word}`")).help("keep one of them")
 }
 
-fn unknown_type(word: &str, place: crate::diag::Span) -> Diagnostic {
-    Diagnostic::malformed(place, format!("unknown type `{word}`"))
+fn unknown_type(word: &str, span: crate::diag::Span) -> Diagnostic {
+    Diagnostic::malformed(span, format!("unknown type `{word}`"))
 }

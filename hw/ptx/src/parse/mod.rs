@@ -17,7 +17,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::lex::{Kind, Token, lex};
 
 /// Result of parsing a text.
-pub(crate) struct Reading<'a> {
+pub(crate) struct ParseOutput<'a> {
     /// The tree, without skipped parts.
     pub module: Module<'a>,
     /// One finding for each skipped part.
@@ -27,10 +27,10 @@ pub(crate) struct Reading<'a> {
 }
 
 /// Parses a module.
-pub(crate) fn parse(text: &str) -> Reading<'_> {
+pub(crate) fn parse(text: &str) -> ParseOutput<'_> {
     if u32::try_from(text.len()).is_err() {
         let too_long = Diagnostic::malformed(Span::default(), "the text is longer than 4 GiB");
-        return Reading {
+        return ParseOutput {
             module: Module::default(),
             findings: vec![too_long],
             lost_declarations: true,
@@ -47,7 +47,7 @@ pub(crate) fn parse(text: &str) -> Reading<'_> {
         lost_declarations: false,
     };
     let module = parser.module();
-    Reading {
+    ParseOutput {
         module,
         findings: parser.findings,
         lost_declarations: parser.lost_declarations,
@@ -158,10 +158,10 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses an integer from 0 to `u32::MAX`.
-    fn small(&mut self, wanted: &str) -> Parsed<u32> {
-        let place = self.token().span;
+    fn small_integer(&mut self, wanted: &str) -> Parsed<u32> {
+        let span = self.token().span;
         let value = self.integer(wanted)?;
-        u32::try_from(value).map_err(|_| Diagnostic::malformed(place, format!("{wanted} does not fit 32 bits")))
+        u32::try_from(value).map_err(|_| Diagnostic::malformed(span, format!("{wanted} does not fit 32 bits")))
     }
 
     fn string(&mut self, wanted: &str) -> Parsed<&'a str> {
@@ -199,21 +199,21 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// True if the current token is the first of its line and one of [`BEGINNINGS`].
-    fn begins_line(&self) -> bool {
+    /// True if the current token is the first of its line and one of [`LINE_STARTS`].
+    fn starts_line(&self) -> bool {
         let (last, next) = (self.last_span(), self.token().span);
         let between = &self.text[last.end as usize..next.start as usize];
-        between.contains('\n') && BEGINNINGS.contains(&self.slice(next))
+        between.contains('\n') && LINE_STARTS.contains(&self.slice(next))
     }
 
     /// Records a finding, then skips to after the next `;`, to a `}`, or to a line that starts with a directive.
     fn recover(&mut self, finding: Diagnostic) {
-        let place = finding.span.start;
+        let span = finding.span.start;
         self.findings.push(finding);
         loop {
             match self.token().kind {
                 Kind::End | Kind::Punct(b'}') => return,
-                Kind::Dotted if self.token().span.start > place && self.begins_line() => return,
+                Kind::Dotted if self.token().span.start > span && self.starts_line() => return,
                 Kind::Punct(b';') => {
                     self.next();
                     return;
@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
 }
 
 /// Directives that start a statement. No other statement has one of them at the start of a line.
-const BEGINNINGS: [&str; 16] = [
+const LINE_STARTS: [&str; 16] = [
     ".version",
     ".target",
     ".address_size",

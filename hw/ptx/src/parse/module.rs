@@ -74,18 +74,18 @@ impl<'a> Parser<'a> {
 
     fn address_size(&mut self) -> Parsed<u32> {
         self.next();
-        let place = self.token().span;
-        match self.small("an address size")? {
+        let span = self.token().span;
+        match self.small_integer("an address size")? {
             64 => Ok(64),
-            32 => Err(Diagnostic::unsupported(place, "32-bit addresses").help("compile for `.address_size 64`")),
-            _ => Err(Diagnostic::malformed(place, "an address has 32 or 64 bits")),
+            32 => Err(Diagnostic::unsupported(span, "32-bit addresses").help("compile for `.address_size 64`")),
+            _ => Err(Diagnostic::malformed(span, "an address has 32 or 64 bits")),
         }
     }
 
     /// Parses `.file 1 "saxpy.cu"`, with an optional time and size.
     fn file(&mut self) -> Parsed<(u32, &'a str)> {
         self.next();
-        let index = self.small("a file index")?;
+        let index = self.small_integer("a file index")?;
         let name = self.string("a file name in quotes")?;
         while self.eat(b',') {
             self.integer("a time or a size")?;
@@ -206,21 +206,21 @@ impl<'a> Parser<'a> {
                 self.pragma()?;
                 continue;
             }
-            let place = self.next().span;
+            let span = self.next().span;
             let mut numbers = Vec::new();
             while self.token().kind == Kind::Int {
-                numbers.push(u64::from(self.small("a limit")?));
+                numbers.push(u64::from(self.small_integer("a limit")?));
                 self.eat(b',');
             }
-            let place = place.to(self.last_span());
-            let wrong = limit_fault(directive, &numbers, place);
+            let span = span.to(self.last_span());
+            let wrong = limit_fault(directive, &numbers, span);
             let excludes = BLOCK_SIZES.contains(&directive)
                 && limits
                     .iter()
                     .any(|(other, _)| *other != directive && BLOCK_SIZES.contains(other));
             let excluded = || {
                 let message = "`.maxntid` and `.reqntid` exclude each other";
-                Diagnostic::malformed(place, message).help("leave out one of them")
+                Diagnostic::malformed(span, message).help("leave out one of them")
             };
             self.findings.extend(wrong.or_else(|| excludes.then(excluded)));
             limits.push((directive, numbers));
@@ -233,8 +233,8 @@ impl<'a> Parser<'a> {
 const BLOCK_SIZES: [&str; 2] = [".maxntid", ".reqntid"];
 
 /// Returns the finding for a wrong performance directive.
-fn limit_fault(directive: &str, numbers: &[u64], place: Span) -> Option<Diagnostic> {
-    let (least, most) = match directive {
+fn limit_fault(directive: &str, numbers: &[u64], span: Span) -> Option<Diagnostic> {
+    let (min, max) = match directive {
         ".maxntid" | ".reqntid" | ".reqnctapercluster" => (1, 3),
         ".minnctapersm"
         | ".maxnctapersm"
@@ -245,19 +245,19 @@ fn limit_fault(directive: &str, numbers: &[u64], place: Span) -> Option<Diagnost
         ".noreturn" | ".explicitcluster" | ".blocksareclusters" => (0, 0),
         _ => {
             let message = format!("unknown directive `{directive}`");
-            return Some(Diagnostic::malformed(place, message));
+            return Some(Diagnostic::malformed(span, message));
         }
     };
-    if !(least..=most).contains(&numbers.len()) {
-        let wanted = match most {
+    if !(min..=max).contains(&numbers.len()) {
+        let wanted = match max {
             0 => "no number",
             1 => "1 number",
             _ => "1 to 3 numbers",
         };
         let message = format!("`{directive}` takes {wanted}, found {}", numbers.len());
-        return Some(Diagnostic::malformed(place, message));
+        return Some(Diagnostic::malformed(span, message));
     }
     let positive = !directive.starts_with(".abi") && directive != ".maxclusterrank";
     (positive && numbers.contains(&0))
-        .then(|| Diagnostic::malformed(place, format!("`{directive}` is 0")).help("write 1 or more"))
+        .then(|| Diagnostic::malformed(span, format!("`{directive}` is 0")).help("write 1 or more"))
 }

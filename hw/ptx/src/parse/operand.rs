@@ -77,10 +77,10 @@ impl<'a> Parser<'a> {
 
     /// Parses `+8`, `-4` or `+-4`.
     pub(super) fn byte_offset(&mut self) -> Parsed<i64> {
-        let place = self.token().span;
+        let span = self.token().span;
         let value = self.integer("an offset in bytes")?;
         i64::try_from(value)
-            .map_err(|_| Diagnostic::malformed(place.to(self.last_span()), "the offset does not fit 64 signed bits"))
+            .map_err(|_| Diagnostic::malformed(span.to(self.last_span()), "the offset does not fit 64 signed bits"))
     }
 
     /// Parses `[base]`, `[base+offset]`, `[4096]` or `[handle, {x, y}]`.

@@ -1,12 +1,12 @@
 //! Atomics: the operation, its type, and the number of operands.
 
 use super::forms::{Kind, types_of};
-use super::{Words, either, exclude, list};
+use super::{Modifiers, either, exclude, list};
 use crate::ast::{Instruction, Name, Type};
 use crate::check::Value;
 use crate::diag::Diagnostic;
 
-impl Words<'_, '_> {
+impl Modifiers<'_, '_> {
     /// Checks `atom` and `red`: the operation, its type, and `.noftz` on half types.
     pub(super) fn atomic(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
         let Some(operation) = self.of(Kind::Operation) else {

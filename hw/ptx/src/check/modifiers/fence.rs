@@ -1,11 +1,11 @@
 //! Fences: memory orders, scopes and proxies.
 
 use super::forms::Kind;
-use super::{Words, either, exclude};
+use super::{Modifiers, either, exclude};
 use crate::check::Value;
 use crate::diag::{Diagnostic, Span};
 
-impl Words<'_, '_> {
+impl Modifiers<'_, '_> {
     /// Checks `fence` and `membar`.
     pub(super) fn fence(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
         if self.has(".proxy") {

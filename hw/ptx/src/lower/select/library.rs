@@ -140,10 +140,10 @@ fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
         return Some(body);
     }
     let text = format!(".version 8.6\n.target sm_90a\n.address_size 64\n.func f() {{\n{code}}}\n").leak();
-    let reading = parse::parse(text);
-    let module = Box::leak(Box::new(reading.module));
+    let output = parse::parse(text);
+    let module = Box::leak(Box::new(output.module));
     let (checked, findings) = check::check(module);
-    if !(reading.findings.is_empty() && findings.is_empty()) {
+    if !(output.findings.is_empty() && findings.is_empty()) {
         return None;
     }
     let body = &Box::leak(Box::new(checked)).bodies[0];

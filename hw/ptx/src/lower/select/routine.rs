@@ -53,10 +53,10 @@ impl File {
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
         read.entry((self, forms)).or_insert_with(|| {
             let text: &'static str = Box::leak(in_forms(self.text(), &forms).into_boxed_str());
-            let reading = parse::parse(text);
-            let module = Box::leak(Box::new(reading.module));
+            let output = parse::parse(text);
+            let module = Box::leak(Box::new(output.module));
             let (checked, findings) = check::check(module);
-            let faults: Vec<String> = reading
+            let faults: Vec<String> = output
                 .findings
                 .iter()
                 .chain(&findings)
