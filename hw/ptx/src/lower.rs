@@ -1,7 +1,7 @@
 //! The lowering: checked PTX to a machine program, pass by pass.
 //!
 //! [`PASSES`] lists the passes in order; each pass is one file. `layout` gives variables their locations before the passes.
-//! `flags` and `registers` allocate physical registers after them, and `emit` writes the [`Program`].
+//! `predicates` and `registers` allocate physical registers after them, and `emit` writes the [`Program`].
 
 mod arg;
 
@@ -17,25 +17,25 @@ mod select;
 
 mod graph;
 
-mod fold;
+mod copy_prop;
 
 mod addresses;
 
-mod dead;
+mod dce;
 
-mod split;
+mod legalize;
 
-mod common;
+mod cse;
 
 mod operands;
 
 mod jumps;
 
-mod predicate;
+mod if_convert;
 
 mod spin;
 
-mod uniform;
+mod divergence;
 
 mod reconverge;
 
@@ -43,7 +43,7 @@ mod schedule;
 
 mod live;
 
-mod flags;
+mod predicates;
 
 mod registers;
 
@@ -53,13 +53,13 @@ mod spill;
 
 mod emit;
 
-mod print;
+mod dump;
 
 use crate::check::{Body, Checked};
 use crate::diag::{Diagnostic, Lines};
 use code::Code;
 use layout::{Layout, ModuleLayout};
-use spill::Spilled;
+use spill::SpillSlots;
 use std::time::Instant;
 use tracing::{Level, debug, debug_span, enabled};
 use warpwave_isa::program::Program;
@@ -69,16 +69,16 @@ type Pass = (&'static str, fn(&mut Code));
 
 /// The passes over selected code, in order.
 const PASSES: &[Pass] = &[
-    ("fold", fold::run),
+    ("copy_prop", copy_prop::run),
     ("addresses", addresses::run),
-    ("dead", dead::run),
-    ("split", split::run),
-    ("fold words", fold::run),
-    ("common", common::run),
-    ("fold copies", fold::run),
-    ("dead words", dead::run),
+    ("dce", dce::run),
+    ("legalize", legalize::run),
+    ("copy_prop 2", copy_prop::run),
+    ("cse", cse::run),
+    ("copy_prop 3", copy_prop::run),
+    ("dce 2", dce::run),
     ("jumps", jumps::run),
-    ("predicate", predicate::run),
+    ("if_convert", if_convert::run),
     ("operands", operands::run),
     ("reconverge", reconverge::run),
     ("schedule", schedule::run),
@@ -149,9 +149,9 @@ pub(crate) fn stages<'t, 'a>(
 ) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
-    let mut stages = vec![("select", print::text(&code))];
+    let mut stages = vec![("select", dump::text(&code))];
     let program = finish(&mut code, body, &layout, &mut |name, code| {
-        stages.push((name, print::text(code)));
+        stages.push((name, dump::text(code)));
     })?;
     stages.push(("program", program.to_string()));
     Ok(stages)
@@ -164,25 +164,25 @@ fn finish(
     layout: &Layout<'_>,
     look: Look<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
-    code.most_registers = limits::registers(body.function);
+    code.max_registers = limits::max_registers(body.function);
     for (name, pass) in PASSES {
         pass(code);
         look(name, code);
     }
-    let preds = flags::run(code);
-    look("flags", code);
-    let mut spilled = Spilled::new(code, layout.local_bytes);
-    let allocation = registers::within(code, code.most_registers, &mut spilled)
-        .map_err(|wanted| vec![too_few_registers(body, wanted, code.most_registers)])?;
+    let preds = predicates::run(code);
+    look("predicates", code);
+    let mut spilled = SpillSlots::new(code, layout.local_bytes);
+    let allocation = registers::allocate(code, code.max_registers, &mut spilled)
+        .map_err(|needed| vec![too_few_registers(body, needed, code.max_registers)])?;
     look("registers", code);
     let local_bytes = spilled.local_bytes;
     Ok(emit::run(code, body.function, layout, &allocation, &preds, local_bytes))
 }
 
-fn too_few_registers(body: &Body<'_, '_>, wanted: usize, allowed: usize) -> Diagnostic {
+fn too_few_registers(body: &Body<'_, '_>, needed: usize, allowed: usize) -> Diagnostic {
     let name = body.function.name;
     let message = format!(
-        "`{}` needs {wanted} registers per thread; the limit is {allowed}",
+        "`{}` needs {needed} registers per thread; the limit is {allowed}",
         name.text
     );
     Diagnostic::unsupported(name.span, message).help("relax `.maxnreg`, `.maxntid` or `.minnctapersm`")

@@ -8,11 +8,11 @@ fn alternatives(line: &str) -> Vec<String> {
     let Some((before, rest)) = line.split_once('<') else {
         return vec![line.to_owned()];
     };
-    let (choices, behind) = rest.split_once('>').expect("an alternative is closed");
-    let behind = alternatives(behind);
+    let (choices, rest) = rest.split_once('>').expect("an alternative is closed");
+    let tails = alternatives(rest);
     let all = choices
         .split('|')
-        .flat_map(|choice| behind.iter().map(move |tail| format!("{before}{choice}{tail}")));
+        .flat_map(|choice| tails.iter().map(move |tail| format!("{before}{choice}{tail}")));
     all.collect()
 }
 

@@ -61,8 +61,8 @@ impl<'a> Bar<'_, 'a> {
         Some(Diagnostic::malformed(second.span, message).help("leave out one of them"))
     }
 
-    fn wrong_count(&self, form: &str, wanted: &str) -> Option<Diagnostic> {
-        let message = format!("`{form}` takes {wanted}, found {}", self.operands.len());
+    fn wrong_count(&self, form: &str, expected: &str) -> Option<Diagnostic> {
+        let message = format!("`{form}` takes {expected}, found {}", self.operands.len());
         Some(Diagnostic::malformed(self.instruction.span, message))
     }
 

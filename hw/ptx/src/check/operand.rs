@@ -183,13 +183,13 @@ impl<'t, 'a> Checker<'t, 'a> {
         if (min..=max).contains(&found) {
             return true;
         }
-        let wanted = match (min, max) {
+        let expected = match (min, max) {
             (0, 0) => "no operands".to_owned(),
             (1, 1) => "1 operand".to_owned(),
             _ if min == max => format!("{min} operands"),
             _ => format!("{min} to {max} operands"),
         };
-        let message = format!("`{}` takes {wanted}, found {found}", instruction.opcode.text);
+        let message = format!("`{}` takes {expected}, found {found}", instruction.opcode.text);
         self.report(instruction.span, message);
         false
     }
@@ -252,14 +252,14 @@ impl<'t, 'a> Checker<'t, 'a> {
             Type::Pred => "a predicate".to_owned(),
             _ => format!("{} bits", found.bits()),
         };
-        let wanted = if bits == 1 {
+        let expected = if bits == 1 {
             "a predicate".to_owned()
         } else {
             format!("{bits} bits")
         };
         self.report(
             span,
-            format!("this register holds {found}, the instruction needs {wanted}"),
+            format!("this register holds {found}, the instruction needs {expected}"),
         );
     }
 

@@ -1,29 +1,29 @@
 //! Address arithmetic: folds it into instructions that include it.
 //!
-//! Constants added to an address become the displacement of the access. `mul.wide` and `add.s64` become one IMAD.WIDE, `mul.lo`
-//! and `add` one IMAD, `shl` and `add` one LEA. Unread results are left for `dead`. The pass needs folded code with whole 64-bit
-//! values.
+//! Constants added to an address become the displacement of the access. `mul.wide` and `add.s64` become one IMAD.WIDE,
+//! `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. Unread results are left for `dce`. The pass needs code after
+//! `copy_prop` with whole 64-bit values.
 
-use super::code::{Arg, Bits, Code, Op, What, Wide, Word};
+use super::code::{Arg, Bits, Code, Op, OpKind, VReg, Wide};
 use super::graph::{Graph, Values};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 
 /// Limit of a displacement: 24 bits, signed.
-const FARTHEST: i64 = 1 << 23;
+const MAX_DISPLACEMENT: i64 = 1 << 23;
 
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let values = Values::of(code, &graph);
     let mut reads = vec![0u32; code.groups.len()];
-    for word in code.ops().flat_map(Op::uses) {
-        reads[word.0 as usize] += 1;
+    for vreg in code.ops().flat_map(Op::uses) {
+        reads[vreg.0 as usize] += 1;
     }
     let context = Context { values, reads };
     for block in 0..code.blocks.len() {
         for index in 0..code.blocks[block].ops.len() {
             let op = code.blocks[block].ops[index];
-            code.blocks[block].ops[index] = context.rewritten(code, op);
+            code.blocks[block].ops[index] = context.rewrite(code, op);
         }
     }
 }
@@ -34,21 +34,21 @@ struct Context {
 }
 
 impl Context {
-    fn rewritten(&self, code: &Code, op: Op) -> Op {
-        match op.what {
-            What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl) => {
-                self.displaced(code, op, 0)
+    fn rewrite(&self, code: &Code, op: Op) -> Op {
+        match op.kind {
+            OpKind::Machine(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl) => {
+                self.with_displacement(code, op, 0)
             }
-            What::Row(Opcode::Ldsm | Opcode::Ldc | Opcode::Syncs) => self.displaced(code, op, 0),
-            What::Row(Opcode::Ldgsts) => self.displaced(code, op, 1),
-            What::Wide(Wide::Add) => self.wide_sum(code, op),
-            What::Row(Opcode::Iadd3) => self.sum(code, op),
+            OpKind::Machine(Opcode::Ldsm | Opcode::Ldc | Opcode::Syncs) => self.with_displacement(code, op, 0),
+            OpKind::Machine(Opcode::Ldgsts) => self.with_displacement(code, op, 1),
+            OpKind::Wide(Wide::Add) => self.wide_sum(code, op),
+            OpKind::Machine(Opcode::Iadd3) => self.sum(code, op),
             _ => op,
         }
     }
 
     /// Moves constants added to the address, one after the other, into the displacement.
-    fn displaced(&self, code: &Code, mut op: Op, slot: usize) -> Op {
+    fn with_displacement(&self, code: &Code, mut op: Op, slot: usize) -> Op {
         let words = op.shape().src[slot];
         loop {
             let offset = i64::from(op.mods.offset);
@@ -60,7 +60,7 @@ impl Context {
                 },
             };
             let total = offset + more;
-            if !(-FARTHEST..FARTHEST).contains(&total) {
+            if !(-MAX_DISPLACEMENT..MAX_DISPLACEMENT).contains(&total) {
                 return op;
             }
             op.src[slot] = base;
@@ -71,9 +71,9 @@ impl Context {
     /// Splits an address into a base and a constant, if it is their sum.
     fn sum_with_constant(&self, code: &Code, arg: Arg, words: u8) -> Option<(Arg, i64)> {
         let def = self.definition(code, arg, words)?;
-        let adds = match def.what {
-            What::Wide(Wide::Add) => words == 2,
-            What::Row(Opcode::Iadd3) => words == 1 && def.src[2] == Arg::ZERO && def.pdst[0].is_none(),
+        let adds = match def.kind {
+            OpKind::Wide(Wide::Add) => words == 2,
+            OpKind::Machine(Opcode::Iadd3) => words == 1 && def.src[2] == Arg::ZERO && def.pdst[0].is_none(),
             _ => false,
         };
         let constant = |arg: Arg| {
@@ -99,7 +99,7 @@ impl Context {
         let [a, b, ..] = op.src;
         let fused = [(a, b), (b, a)].into_iter().find_map(|(product, addend)| {
             let (x, y, signed) = self.wide_product(code, product)?;
-            let mut fused = Op::row(Opcode::ImadWide).src(&[x, y, addend]).when(op.guard);
+            let mut fused = Op::machine(Opcode::ImadWide).src(&[x, y, addend]).guard(op.guard);
             fused.mods.ty = if signed { Ty::S32 } else { Ty::U32 };
             fused.dst = op.dst;
             fused.line = op.line;
@@ -113,14 +113,14 @@ impl Context {
         let def = self.definition(code, arg, 2)?;
         let [a, b, c, _] = def.src;
         let fixed = |arg: Arg| arg.is_plain() && self.values.is_fixed_bits(arg.bits, 1);
-        match def.what {
-            What::Row(Opcode::ImadWide) if c == Arg::ZERO && fixed(a) && fixed(b) => {
+        match def.kind {
+            OpKind::Machine(Opcode::ImadWide) if c == Arg::ZERO && fixed(a) && fixed(b) => {
                 Some((a, b, def.mods.ty.is_signed()))
             }
-            What::Wide(Wide::Shl) => {
+            OpKind::Wide(Wide::Shl) => {
                 let shift = b.known().filter(|&shift| shift < 31)?;
-                let (word, signed) = self.extended_word(code, a)?;
-                fixed(word).then_some((word, Arg::imm(1 << shift), signed))
+                let (vreg, signed) = self.extended_word(code, a)?;
+                fixed(vreg).then_some((vreg, Arg::imm(1 << shift), signed))
             }
             _ => None,
         }
@@ -128,9 +128,9 @@ impl Context {
 
     /// Returns the 32-bit value that a 64-bit pair extends; true if sign-extended.
     fn extended_word(&self, code: &Code, pair: Arg) -> Option<(Arg, bool)> {
-        let word = pair.as_word()?;
-        let low = self.values.definition(code, word)?;
-        let high = self.values.definition(code, word.offset(1))?;
+        let vreg = pair.as_vreg()?;
+        let low = self.values.definition(code, vreg)?;
+        let high = self.values.definition(code, vreg.offset(1))?;
         if !low.is(Opcode::Mov) || !low.src[0].is_plain() {
             return None;
         }
@@ -144,10 +144,10 @@ impl Context {
             .is(Opcode::Mov)
             .then(|| self.definition(code, high.src[0], 1))
             .flatten();
-        let via = copied.is_some_and(|def| {
+        let via_copy = copied.is_some_and(|def| {
             def.is(Opcode::Shf) && def.mods.ty == Ty::S32 && def.src[1].known() == Some(31) && def.src[2] == source
         });
-        ((shift && whole) || via).then_some((source, true))
+        ((shift && whole) || via_copy).then_some((source, true))
     }
 
     /// Fuses x + y, where x is a 32-bit product or shift with no other reader.
@@ -163,8 +163,8 @@ impl Context {
     }
 
     fn fused_sum(&self, code: &Code, op: Op, part: Arg, addend: Arg) -> Option<Op> {
-        let word = part.as_word().filter(|word| self.reads[word.0 as usize] == 1)?;
-        let def = self.values.definition(code, word)?;
+        let vreg = part.as_vreg().filter(|vreg| self.reads[vreg.0 as usize] == 1)?;
+        let def = self.values.definition(code, vreg)?;
         let fixed = |arg: Arg| arg.is_plain() && self.values.is_fixed_bits(arg.bits, 1);
         let [x, y, z, _] = def.src;
         if !fixed(x) || !fixed(y) {
@@ -175,15 +175,15 @@ impl Context {
             line: op.line,
             ..*def
         };
-        match def.what {
-            What::Row(Opcode::Imad) if z == Arg::ZERO && !def.mods.high => fused.src[2] = addend,
-            What::Row(Opcode::Shf)
+        match def.kind {
+            OpKind::Machine(Opcode::Imad) if z == Arg::ZERO && !def.mods.high => fused.src[2] = addend,
+            OpKind::Machine(Opcode::Shf)
                 if !def.mods.right && !def.mods.high && z == Arg::ZERO && !addend_is_literal(addend) =>
             {
                 let shift = y.known().filter(|&shift| shift < 32)?;
-                fused = Op::row(Opcode::Lea)
+                fused = Op::machine(Opcode::Lea)
                     .src(&[x, addend])
-                    .when(op.guard)
+                    .guard(op.guard)
                     .mods(|mods| mods.lut = shift as u8);
                 fused.line = op.line;
             }
@@ -194,10 +194,10 @@ impl Context {
     }
 
     fn definition<'c>(&self, code: &'c Code, arg: Arg, words: u8) -> Option<&'c Op> {
-        let word: Word = arg.as_word().filter(|_| arg.is_plain())?;
+        let vreg: VReg = arg.as_vreg().filter(|_| arg.is_plain())?;
         match words {
-            1 => self.values.definition(code, word),
-            _ => self.values.pair_definition(code, word),
+            1 => self.values.definition(code, vreg),
+            _ => self.values.pair_definition(code, vreg),
         }
     }
 }

@@ -5,23 +5,23 @@ use warpwave_isa::reg::Special;
 
 /// A virtual 32-bit register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Word(pub u32);
+pub(crate) struct VReg(pub u32);
 
-impl Word {
-    pub fn offset(self, n: u8) -> Word {
-        Word(self.0 + u32::from(n))
+impl VReg {
+    pub fn offset(self, n: u8) -> VReg {
+        VReg(self.0 + u32::from(n))
     }
 }
 
 /// A virtual predicate register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Flag(pub u32);
+pub(crate) struct VPred(pub u32);
 
 /// Source of an operand's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Bits {
     Zero,
-    Word(Word),
+    VReg(VReg),
     Imm(u64),
     Const { bank: u8, offset: u16 },
     Special(Special),
@@ -48,8 +48,8 @@ impl Arg {
         }
     }
 
-    pub const fn word(word: Word) -> Arg {
-        Arg::of(Bits::Word(word))
+    pub const fn vreg(vreg: VReg) -> Arg {
+        Arg::of(Bits::VReg(vreg))
     }
 
     pub const fn imm(bits: u64) -> Arg {
@@ -71,9 +71,9 @@ impl Arg {
         !(self.neg || self.abs || self.not)
     }
 
-    pub fn as_word(self) -> Option<Word> {
+    pub fn as_vreg(self) -> Option<VReg> {
         match self.bits {
-            Bits::Word(word) => Some(word),
+            Bits::VReg(vreg) => Some(vreg),
             _ => None,
         }
     }
@@ -90,7 +90,7 @@ impl Arg {
     /// Returns one 32-bit word of a wider operand.
     pub fn part(self, n: u8) -> Arg {
         let bits = match self.bits {
-            Bits::Word(word) => Bits::Word(word.offset(n)),
+            Bits::VReg(vreg) => Bits::VReg(vreg.offset(n)),
             Bits::Imm(value) => return Arg::imm((value >> (32 * u32::from(n))) & 0xffff_ffff).like(self),
             Bits::Const { bank, offset } => Bits::Const {
                 bank,
@@ -111,29 +111,29 @@ impl Arg {
 
 /// A guard or predicate operand: always, or a predicate, optionally negated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct When {
-    pub flag: Option<Flag>,
+pub(crate) struct VGuard {
+    pub pred: Option<VPred>,
     pub negated: bool,
 }
 
-impl When {
-    pub const ALWAYS: When = When {
-        flag: None,
+impl VGuard {
+    pub const ALWAYS: VGuard = VGuard {
+        pred: None,
         negated: false,
     };
-    pub const NEVER: When = When {
-        flag: None,
+    pub const NEVER: VGuard = VGuard {
+        pred: None,
         negated: true,
     };
 
-    pub fn flag(flag: Flag) -> When {
-        When {
-            flag: Some(flag),
+    pub fn pred(pred: VPred) -> VGuard {
+        VGuard {
+            pred: Some(pred),
             negated: false,
         }
     }
 
-    pub fn negated(mut self) -> When {
+    pub fn negated(mut self) -> VGuard {
         self.negated = !self.negated;
         self
     }
@@ -143,7 +143,7 @@ impl When {
 pub(crate) fn source(bits: Bits) -> Option<Source> {
     match bits {
         Bits::Zero => Some(Source::Reg(warpwave_isa::reg::Reg::ZERO)),
-        Bits::Word(_) => None,
+        Bits::VReg(_) => None,
         Bits::Imm(value) => Some(Source::Imm(value)),
         Bits::Const { bank, offset } => Some(Source::Const { bank, offset }),
         Bits::Special(special) => Some(Source::Special(special)),

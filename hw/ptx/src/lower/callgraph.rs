@@ -9,29 +9,31 @@ use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
 use std::collections::HashSet;
 
 /// Distance between the addresses of two functions.
-const APART: u64 = 16;
+const ADDRESS_STEP: u64 = 16;
 
 /// Returns the address of a function with a body; never zero.
 pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
-    Some((checked.number(name)? as u64 + 1) * APART)
+    Some((checked.number(name)? as u64 + 1) * ADDRESS_STEP)
 }
 
 /// True if the module calls a function `name` that it does not define.
-pub(crate) fn calls(checked: &Checked<'_, '_>, name: &str) -> bool {
+pub(crate) fn calls_external(checked: &Checked<'_, '_>, name: &str) -> bool {
     let is_it = |value: &Value<'_>| matches!(value, Value::Function(called) if *called == name);
     let mut ops = checked.bodies.iter().flat_map(ops);
     address(checked, name).is_none() && ops.any(|op| op.operands.iter().any(is_it))
 }
 
 /// Returns the functions whose address the module takes, in text order, as indices of bodies.
-fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
+fn address_taken(checked: &Checked<'_, '_>) -> Vec<usize> {
     let mut names = HashSet::new();
     for variable in &checked.symbols {
-        variable.init.iter().for_each(|init| in_data(init, &mut names));
+        variable.init.iter().for_each(|init| names_in_init(init, &mut names));
     }
     for op in checked.bodies.iter().flat_map(ops) {
         if op.instruction.opcode.text != "call" {
-            op.operands.iter().for_each(|value| in_operand(value, &mut names));
+            op.operands
+                .iter()
+                .for_each(|value| functions_in_operand(value, &mut names));
         }
     }
     let bodies = checked.bodies.iter().enumerate();
@@ -45,7 +47,7 @@ fn taken(checked: &Checked<'_, '_>) -> Vec<usize> {
 #[derive(Default)]
 pub(crate) struct CallGraph {
     /// Functions whose address is taken, in text order.
-    pub taken: Vec<usize>,
+    pub address_taken: Vec<usize>,
     /// Callees of each function, in text order of the calls. An index after the last function is a call through a register.
     callees: Vec<Vec<usize>>,
     recursive: Vec<bool>,
@@ -53,13 +55,13 @@ pub(crate) struct CallGraph {
 
 impl CallGraph {
     pub fn of(checked: &Checked<'_, '_>) -> Self {
-        let taken = taken(checked);
+        let address_taken = address_taken(checked);
         let callees: Vec<Vec<usize>> = checked.bodies.iter().map(|body| callees(checked, body)).collect();
         // One extra node is the call through a register: it calls every function whose address is taken.
-        let with_register = [callees.as_slice(), std::slice::from_ref(&taken)].concat();
+        let with_register = [callees.as_slice(), std::slice::from_ref(&address_taken)].concat();
         CallGraph {
             recursive: in_cycles(&with_register),
-            taken,
+            address_taken,
             callees,
         }
     }
@@ -72,10 +74,10 @@ impl CallGraph {
     /// Returns a function and everything that it calls, directly or through others, nearest first.
     pub fn closure(&self, function: usize) -> Vec<usize> {
         let through_register = self.callees.len();
-        let mut is_found = vec![false; self.callees.len() + 1];
+        let mut visited = vec![false; self.callees.len() + 1];
         let mut found = Vec::new();
         let mut add = |n: usize, found: &mut Vec<usize>| {
-            if std::mem::replace(&mut is_found[n], true) {
+            if std::mem::replace(&mut visited[n], true) {
                 return false;
             }
             if n != through_register {
@@ -89,7 +91,7 @@ impl CallGraph {
             next += 1;
             for &callee in &self.callees[n] {
                 if add(callee, &mut found) && callee == through_register {
-                    self.taken.iter().for_each(|&n| _ = add(n, &mut found));
+                    self.address_taken.iter().for_each(|&n| _ = add(n, &mut found));
                 }
             }
         }
@@ -99,7 +101,7 @@ impl CallGraph {
 
 /// Returns the callees of a function, each once.
 fn callees(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Vec<usize> {
-    let mut is_found = HashSet::new();
+    let mut visited = HashSet::new();
     let calls = ops(body).filter(|op| op.instruction.opcode.text == "call");
     let callees = calls.filter_map(|op| {
         let name = op.operands.iter().find_map(|value| match value {
@@ -108,7 +110,7 @@ fn callees(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Vec<usize> {
         });
         name.map_or(Some(checked.bodies.len()), |name| checked.number(name))
     });
-    callees.filter(|&callee| is_found.insert(callee)).collect()
+    callees.filter(|&callee| visited.insert(callee)).collect()
 }
 
 /// True if a function takes the generic address of a parameter or constant.
@@ -150,22 +152,22 @@ pub(super) fn functions<'c, 't, 'a>(
 pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kernel: &Body<'_, '_>) -> HashSet<SymbolId> {
     let symbols = &checked.symbols[..checked.n_module_symbols];
     let mut found = HashSet::new();
-    let mut open = Vec::new();
+    let mut worklist = Vec::new();
     for op in functions(checked, graph, kernel).into_iter().flat_map(ops) {
-        op.operands.iter().for_each(|value| variables_in(value, &mut open));
+        op.operands.iter().for_each(|value| variables_in(value, &mut worklist));
     }
-    while let Some(symbol) = open.pop() {
+    while let Some(symbol) = worklist.pop() {
         if !found.insert(symbol) {
             continue;
         }
         let mut names = HashSet::new();
         let variable = symbols.get(symbol.0 as usize);
         let init = variable.and_then(|variable| variable.init.as_ref());
-        init.into_iter().for_each(|init| in_data(init, &mut names));
+        init.into_iter().for_each(|init| names_in_init(init, &mut names));
         let named = (0..)
             .zip(symbols)
             .filter(|(_, variable)| names.contains(variable.name.text));
-        open.extend(named.map(|(n, _)| SymbolId(n)));
+        worklist.extend(named.map(|(n, _)| SymbolId(n)));
     }
     found
 }
@@ -184,20 +186,20 @@ fn variables_in(value: &Value<'_>, found: &mut Vec<SymbolId>) {
     }
 }
 
-fn in_data<'a>(init: &Init<'a>, names: &mut HashSet<&'a str>) {
+fn names_in_init<'a>(init: &Init<'a>, names: &mut HashSet<&'a str>) {
     match init {
         Init::Symbol(name, ..) => _ = names.insert(name.text),
-        Init::Byte(inner, ..) => in_data(inner, names),
-        Init::List(items, _) => items.iter().for_each(|item| in_data(item, names)),
+        Init::Byte(inner, ..) => names_in_init(inner, names),
+        Init::List(items, _) => items.iter().for_each(|item| names_in_init(item, names)),
         Init::Int(..) | Init::Float(..) => {}
     }
 }
 
-fn in_operand<'a>(value: &Value<'a>, names: &mut HashSet<&'a str>) {
+fn functions_in_operand<'a>(value: &Value<'a>, names: &mut HashSet<&'a str>) {
     match value {
         Value::Function(name) => _ = names.insert(name),
-        Value::Address(inner, _) | Value::Not(inner) => in_operand(inner, names),
-        Value::Vector(parts) | Value::List(parts) => parts.iter().for_each(|part| in_operand(part, names)),
+        Value::Address(inner, _) | Value::Not(inner) => functions_in_operand(inner, names),
+        Value::Vector(parts) | Value::List(parts) => parts.iter().for_each(|part| functions_in_operand(part, names)),
         _ => {}
     }
 }

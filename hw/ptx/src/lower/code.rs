@@ -1,11 +1,11 @@
 //! The intermediate code: machine operations on an unlimited number of virtual registers.
 //!
-//! A [`Word`] is a 32-bit virtual register, and a [`Flag`] is a virtual predicate. The registers of one wide value form a
+//! A [`VReg`] is a 32-bit virtual register, and a [`VPred`] is a virtual predicate. The registers of one wide value form a
 //! group (two for 64 bits, four for a vector). A group has consecutive numbers and is aligned at allocation. 64-bit integer
-//! operations stay whole ([`Wide`]) until the `split` pass, so earlier passes see values and not halves. A block ends after a
+//! operations stay whole ([`Wide`]) until the `legalize` pass, so earlier passes see values and not halves. A block ends after a
 //! BRA or an EXIT. A block without a jump continues with the next block.
 
-pub(crate) use super::arg::{Arg, Bits, Flag, When, Word};
+pub(crate) use super::arg::{Arg, Bits, VGuard, VPred, VReg};
 use warpwave_isa::inst::Mods;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Assertion;
@@ -39,21 +39,21 @@ pub(crate) enum Wide {
 
 /// Kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum What {
-    Row(Opcode),
+pub(crate) enum OpKind {
+    Machine(Opcode),
     Wide(Wide),
 }
 
 /// One operation of the intermediate code.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Op {
-    pub what: What,
-    pub guard: When,
+    pub kind: OpKind,
+    pub guard: VGuard,
     /// First register of the result.
-    pub dst: Option<Word>,
-    pub pdst: [Option<Flag>; 2],
+    pub dst: Option<VReg>,
+    pub pdst: [Option<VPred>; 2],
     pub src: [Arg; 4],
-    pub psrc: [When; 2],
+    pub psrc: [VGuard; 2],
     pub mods: Mods,
     /// Target of a BRA; reconvergence block of a BSSY.
     pub target: Option<BlockId>,
@@ -73,14 +73,14 @@ pub(crate) struct Shape {
 }
 
 impl Op {
-    pub fn new(what: What) -> Op {
+    pub fn new(kind: OpKind) -> Op {
         Op {
-            what,
-            guard: When::ALWAYS,
+            kind,
+            guard: VGuard::ALWAYS,
             dst: None,
             pdst: [None; 2],
             src: [Arg::ZERO; 4],
-            psrc: [When::ALWAYS; 2],
+            psrc: [VGuard::ALWAYS; 2],
             mods: Mods::default(),
             target: None,
             conv: ConvBarrier(0),
@@ -89,16 +89,16 @@ impl Op {
         }
     }
 
-    pub fn row(opcode: Opcode) -> Op {
-        Op::new(What::Row(opcode))
+    pub fn machine(opcode: Opcode) -> Op {
+        Op::new(OpKind::Machine(opcode))
     }
 
     pub fn wide(wide: Wide) -> Op {
-        Op::new(What::Wide(wide))
+        Op::new(OpKind::Wide(wide))
     }
 
-    pub fn dst(mut self, word: Word) -> Op {
-        self.dst = Some(word);
+    pub fn dst(mut self, vreg: VReg) -> Op {
+        self.dst = Some(vreg);
         self
     }
 
@@ -107,18 +107,18 @@ impl Op {
         self
     }
 
-    pub fn flags(mut self, flag: Flag) -> Op {
-        self.pdst[0] = Some(flag);
+    pub fn pdst(mut self, pred: VPred) -> Op {
+        self.pdst[0] = Some(pred);
         self
     }
 
-    pub fn when(mut self, guard: When) -> Op {
+    pub fn guard(mut self, guard: VGuard) -> Op {
         self.guard = guard;
         self
     }
 
-    pub fn psrc(mut self, when: When) -> Op {
-        self.psrc[0] = when;
+    pub fn psrc(mut self, source: VGuard) -> Op {
+        self.psrc[0] = source;
         self
     }
 
@@ -128,18 +128,20 @@ impl Op {
     }
 
     pub fn is(&self, opcode: Opcode) -> bool {
-        self.what == What::Row(opcode)
+        self.kind == OpKind::Machine(opcode)
     }
 
     /// True if control never reaches the next operation.
     pub fn ends_flow(&self) -> bool {
-        self.guard == When::ALWAYS && matches!(self.what, What::Row(Opcode::Bra | Opcode::Exit | Opcode::Trap))
+        self.guard == VGuard::ALWAYS && matches!(self.kind, OpKind::Machine(Opcode::Bra | Opcode::Exit | Opcode::Trap))
     }
 
     /// True if the operation does more than write its results.
     pub fn has_effect(&self) -> bool {
         use Opcode::*;
-        let What::Row(opcode) = self.what else { return false };
+        let OpKind::Machine(opcode) = self.kind else {
+            return false;
+        };
         matches!(
             opcode,
             St | Atom
@@ -188,47 +190,47 @@ impl Op {
     }
 
     pub fn shape(&self) -> Shape {
-        match self.what {
-            What::Row(opcode) => row_shape(opcode, &self.mods),
-            What::Wide(wide) => wide_shape(wide),
+        match self.kind {
+            OpKind::Machine(opcode) => machine_shape(opcode, &self.mods),
+            OpKind::Wide(wide) => wide_shape(wide),
         }
     }
 
     /// Iterates over the registers read, with every register of a group.
-    pub fn uses(&self) -> impl Iterator<Item = Word> + use<> {
+    pub fn uses(&self) -> impl Iterator<Item = VReg> + use<> {
         let shape = self.shape();
         let src = self.src;
         (0..4).flat_map(move |slot| {
-            let first = src[slot].as_word();
-            (0..shape.src[slot]).filter_map(move |n| first.map(|word| word.offset(n)))
+            let first = src[slot].as_vreg();
+            (0..shape.src[slot]).filter_map(move |n| first.map(|vreg| vreg.offset(n)))
         })
     }
 
     /// Iterates over the registers written.
-    pub fn defs(&self) -> impl Iterator<Item = Word> + use<> {
+    pub fn defs(&self) -> impl Iterator<Item = VReg> + use<> {
         let n = self.shape().dst;
         let first = self.dst;
-        (0..n).filter_map(move |at| first.map(|word| word.offset(at)))
+        (0..n).filter_map(move |at| first.map(|vreg| vreg.offset(at)))
     }
 
     /// Iterates over the predicates read, with the guard.
-    pub fn flag_uses(&self) -> impl Iterator<Item = Flag> + use<> {
+    pub fn pred_uses(&self) -> impl Iterator<Item = VPred> + use<> {
         let n = self.shape().psrc;
         let psrc = self.psrc;
         self.guard
-            .flag
+            .pred
             .into_iter()
-            .chain((0..n).filter_map(move |at| psrc[at].flag))
+            .chain((0..n).filter_map(move |at| psrc[at].pred))
     }
 
     /// Iterates over the predicates written.
-    pub fn flag_defs(&self) -> impl Iterator<Item = Flag> + use<> {
+    pub fn pred_defs(&self) -> impl Iterator<Item = VPred> + use<> {
         let pdst = self.pdst;
         pdst.into_iter().flatten()
     }
 }
 
-fn row_shape(opcode: Opcode, mods: &Mods) -> Shape {
+fn machine_shape(opcode: Opcode, mods: &Mods) -> Shape {
     let info = opcode.info();
     let mut src = [0; 4];
     for (words, width) in src.iter_mut().zip(info.src) {
@@ -264,29 +266,29 @@ pub(crate) struct Block {
 pub(crate) struct Code {
     pub blocks: Vec<Block>,
     /// First register and length of each register's group.
-    pub groups: Vec<(Word, u8)>,
-    pub n_flags: u32,
+    pub groups: Vec<(VReg, u8)>,
+    pub n_preds: u32,
     /// Assertions of the traps.
     pub assertions: Vec<Assertion>,
     /// Minimum number of registers of a thread.
-    pub least_registers: usize,
+    pub min_registers: usize,
     /// Maximum number of registers of a thread.
-    pub most_registers: usize,
+    pub max_registers: usize,
     /// True to keep each WARPSYNC that orders memory, also where lanes are together.
     pub keep_syncs: bool,
 }
 
 impl Code {
     /// Creates a group of `words` new registers.
-    pub fn group(&mut self, words: u8) -> Word {
-        let first = Word(self.groups.len() as u32);
+    pub fn new_group(&mut self, words: u8) -> VReg {
+        let first = VReg(self.groups.len() as u32);
         self.groups.extend((0..words).map(|_| (first, words)));
         first
     }
 
-    pub fn flag(&mut self) -> Flag {
-        self.n_flags += 1;
-        Flag(self.n_flags - 1)
+    pub fn new_pred(&mut self) -> VPred {
+        self.n_preds += 1;
+        VPred(self.n_preds - 1)
     }
 
     /// Iterates over the blocks that can run after `block`.

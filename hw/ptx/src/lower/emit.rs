@@ -1,7 +1,7 @@
 //! Emission: allocated code to a [`Program`].
 
 use super::arg::source;
-use super::code::{Arg, Bits, Code, Op, What, When};
+use super::code::{Arg, Bits, Code, Op, OpKind, VGuard};
 use super::layout::Layout;
 use super::limits;
 use super::registers::Allocation;
@@ -32,8 +32,8 @@ pub(super) fn run(
         starts: &starts,
     };
     let insts = code.ops().map(|op| emitter.inst(op)).collect();
-    let limit = |name| limits::block(function, name);
-    let needs = Requirements {
+    let limit = |name| limits::block_size(function, name);
+    let requirements = Requirements {
         registers: allocation.count,
         shared_bytes: layout.shared_bytes,
         local_bytes,
@@ -42,15 +42,15 @@ pub(super) fn run(
         module_variables: layout.module_variables(),
         required_block: limit(".reqntid"),
         max_block: limit(".maxntid"),
-        cluster: cluster_need(function),
+        cluster: cluster_requirement(function),
     };
-    Program::new(function.name.text, insts, needs).with_assertions(code.assertions.clone())
+    Program::new(function.name.text, insts, requirements).with_assertions(code.assertions.clone())
 }
 
 /// Returns the cluster size of `.reqnctapercluster 4, 1, 1`, or the requirement of `.explicitcluster`.
-fn cluster_need(function: &Function<'_>) -> ClusterRequirement {
+fn cluster_requirement(function: &Function<'_>) -> ClusterRequirement {
     let is_explicit = function.limits.iter().any(|(limit, _)| *limit == ".explicitcluster");
-    match limits::block(function, ".reqnctapercluster") {
+    match limits::block_size(function, ".reqnctapercluster") {
         Some(size) => ClusterRequirement::Exact(size),
         None if is_explicit => ClusterRequirement::Explicit,
         None => ClusterRequirement::Any,
@@ -65,17 +65,17 @@ struct Emitter<'e> {
 
 impl Emitter<'_> {
     fn inst(&self, op: &Op) -> Inst {
-        let What::Row(opcode) = op.what else {
+        let OpKind::Machine(opcode) = op.kind else {
             panic!("a 64-bit operation reached the end of lowering: {op:?}");
         };
         let mut inst = Inst::new(opcode);
         inst.guard = self.guard(op.guard);
-        inst.dst = op.dst.map_or(Reg::ZERO, |word| self.registers[word.0 as usize]);
+        inst.dst = op.dst.map_or(Reg::ZERO, |vreg| self.registers[vreg.0 as usize]);
         inst.pdst = op
             .pdst
-            .map(|flag| flag.map_or(Pred::TRUE, |flag| self.preds[flag.0 as usize]));
+            .map(|pred| pred.map_or(Pred::TRUE, |pred| self.preds[pred.0 as usize]));
         inst.src = op.src.map(|arg| self.operand(arg));
-        inst.psrc = op.psrc.map(|when| self.guard(when));
+        inst.psrc = op.psrc.map(|guard| self.guard(guard));
         inst.mods = op.mods;
         inst.target = op.target.map_or(0, |block| self.starts[block]);
         inst.conv = op.conv;
@@ -85,7 +85,7 @@ impl Emitter<'_> {
 
     fn operand(&self, arg: Arg) -> Operand {
         let found = match arg.bits {
-            Bits::Word(word) => Source::Reg(self.registers[word.0 as usize]),
+            Bits::VReg(vreg) => Source::Reg(self.registers[vreg.0 as usize]),
             bits => source(bits).unwrap_or(Source::Reg(Reg::ZERO)),
         };
         Operand {
@@ -96,10 +96,10 @@ impl Emitter<'_> {
         }
     }
 
-    fn guard(&self, when: When) -> Guard {
+    fn guard(&self, guard: VGuard) -> Guard {
         Guard {
-            pred: when.flag.map_or(Pred::TRUE, |flag| self.preds[flag.0 as usize]),
-            negated: when.negated,
+            pred: guard.pred.map_or(Pred::TRUE, |pred| self.preds[pred.0 as usize]),
+            negated: guard.negated,
         }
     }
 }

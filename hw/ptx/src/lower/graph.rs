@@ -2,7 +2,7 @@
 
 pub(super) mod order;
 
-use super::code::{Bits, BlockId, Code, Op, When, Word};
+use super::code::{Bits, BlockId, Code, Op, VGuard, VReg};
 use order::Forest;
 
 /// Edges and dominators of a kernel's blocks.
@@ -45,35 +45,35 @@ impl Graph {
 
     /// True if every path to `block` passes through `over`.
     pub fn dominates(&self, over: BlockId, block: BlockId) -> bool {
-        self.dominated.is_above(over, block)
+        self.dominated.is_ancestor(over, block)
     }
 
     /// True if every path from `block` to the end passes through `over`.
     pub fn post_dominates(&self, over: BlockId, block: BlockId) -> bool {
-        self.post_dominated.is_above(over, block)
+        self.post_dominated.is_ancestor(over, block)
     }
 
     /// Marks the blocks reachable from `starts` without entering `stop`.
-    pub fn reach(&self, starts: &[BlockId], stop: Option<BlockId>) -> Vec<bool> {
-        let mut seen = vec![false; self.successors.len()];
-        let mut open: Vec<BlockId> = starts.iter().copied().filter(|&block| Some(block) != stop).collect();
-        while let Some(block) = open.pop() {
-            if std::mem::replace(&mut seen[block], true) {
+    pub fn reachable_from(&self, starts: &[BlockId], stop: Option<BlockId>) -> Vec<bool> {
+        let mut visited = vec![false; self.successors.len()];
+        let mut worklist: Vec<BlockId> = starts.iter().copied().filter(|&block| Some(block) != stop).collect();
+        while let Some(block) = worklist.pop() {
+            if std::mem::replace(&mut visited[block], true) {
                 continue;
             }
-            open.extend(
+            worklist.extend(
                 self.successors[block]
                     .iter()
                     .copied()
                     .filter(|&next| Some(next) != stop),
             );
         }
-        seen
+        visited
     }
 
     /// True if control can return to `block` without passing `stop`.
     pub fn is_in_cycle(&self, block: BlockId, stop: BlockId) -> bool {
-        self.reach(&self.successors[block], Some(stop))[block]
+        self.reachable_from(&self.successors[block], Some(stop))[block]
     }
 
     /// Marks the blocks that are part of a cycle.
@@ -99,7 +99,7 @@ fn dominators(root: BlockId, successors: &[Vec<BlockId>], predecessors: &[Vec<Bl
                 .iter()
                 .copied()
                 .filter(|&before| parent[before].is_some());
-            let common = known.reduce(|a, b| meet(&parent, &rank, a, b));
+            let common = known.reduce(|a, b| common_ancestor(&parent, &rank, a, b));
             changed |= parent[block] != common;
             parent[block] = common;
         }
@@ -109,7 +109,7 @@ fn dominators(root: BlockId, successors: &[Vec<BlockId>], predecessors: &[Vec<Bl
 }
 
 /// Returns the nearest common ancestor of two blocks.
-fn meet(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, mut b: BlockId) -> BlockId {
+fn common_ancestor(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, mut b: BlockId) -> BlockId {
     while a != b {
         while rank[a] < rank[b] {
             a = parent[a].unwrap_or(a);
@@ -123,14 +123,14 @@ fn meet(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, mut b: Block
 
 fn post_order(root: BlockId, successors: &[Vec<BlockId>]) -> Vec<BlockId> {
     let mut order = Vec::new();
-    let mut seen = vec![false; successors.len()];
+    let mut visited = vec![false; successors.len()];
     let mut stack = vec![(root, 0)];
-    seen[root] = true;
+    visited[root] = true;
     while let Some((block, next)) = stack.pop() {
         match successors[block].get(next) {
             Some(&child) => {
                 stack.push((block, next + 1));
-                if !std::mem::replace(&mut seen[child], true) {
+                if !std::mem::replace(&mut visited[child], true) {
                     stack.push((child, 0));
                 }
             }
@@ -178,10 +178,10 @@ impl Values {
         let mut values = Values {
             defs: vec![Definitions::None; code.groups.len()],
         };
-        for (block, index, op) in places(code) {
-            for word in op.defs() {
-                let def = &mut values.defs[word.0 as usize];
-                let sole = *def == Definitions::None && op.guard == When::ALWAYS;
+        for (block, index, op) in indexed_ops(code) {
+            for vreg in op.defs() {
+                let def = &mut values.defs[vreg.0 as usize];
+                let sole = *def == Definitions::None && op.guard == VGuard::ALWAYS;
                 *def = if sole {
                     Definitions::One(block, index)
                 } else {
@@ -189,9 +189,9 @@ impl Values {
                 };
             }
         }
-        for (block, index, op) in places(code) {
-            for word in op.uses() {
-                let Definitions::One(at, n) = values.defs[word.0 as usize] else {
+        for (block, index, op) in indexed_ops(code) {
+            for vreg in op.uses() {
+                let Definitions::One(at, n) = values.defs[vreg.0 as usize] else {
                     continue;
                 };
                 let before = if at == block {
@@ -200,7 +200,7 @@ impl Values {
                     graph.dominates(at, block)
                 };
                 if !before {
-                    values.defs[word.0 as usize] = Definitions::Many;
+                    values.defs[vreg.0 as usize] = Definitions::Many;
                 }
             }
         }
@@ -208,30 +208,30 @@ impl Values {
     }
 
     /// Returns the single definition of a register.
-    pub fn definition<'c>(&self, code: &'c Code, word: Word) -> Option<&'c Op> {
-        match self.defs[word.0 as usize] {
+    pub fn definition<'c>(&self, code: &'c Code, vreg: VReg) -> Option<&'c Op> {
+        match self.defs[vreg.0 as usize] {
             Definitions::One(block, index) => code.blocks[block].ops.get(index),
             _ => None,
         }
     }
 
     /// Returns the single operation that defines both registers of a 64-bit value.
-    pub fn pair_definition<'c>(&self, code: &'c Code, word: Word) -> Option<&'c Op> {
-        let low = self.definition(code, word)?;
-        self.is_fixed(word.offset(1))
+    pub fn pair_definition<'c>(&self, code: &'c Code, vreg: VReg) -> Option<&'c Op> {
+        let low = self.definition(code, vreg)?;
+        self.is_fixed(vreg.offset(1))
             .then_some(low)
-            .filter(|op| op.dst == Some(word) && op.shape().dst == 2)
+            .filter(|op| op.dst == Some(vreg) && op.shape().dst == 2)
     }
 
     /// True if the register has the same value at every use.
-    pub fn is_fixed(&self, word: Word) -> bool {
-        matches!(self.defs[word.0 as usize], Definitions::One(..))
+    pub fn is_fixed(&self, vreg: VReg) -> bool {
+        matches!(self.defs[vreg.0 as usize], Definitions::One(..))
     }
 
     /// True if an operand of `words` words has the same value everywhere.
     pub fn is_fixed_bits(&self, bits: Bits, words: u8) -> bool {
         match bits {
-            Bits::Word(word) => (0..words).all(|n| self.is_fixed(word.offset(n))),
+            Bits::VReg(vreg) => (0..words).all(|n| self.is_fixed(vreg.offset(n))),
             Bits::Special(_) => false,
             _ => true,
         }
@@ -239,7 +239,7 @@ impl Values {
 }
 
 /// Iterates over all operations with their block and their index in it.
-pub(super) fn places(code: &Code) -> impl Iterator<Item = (BlockId, usize, &Op)> {
+pub(super) fn indexed_ops(code: &Code) -> impl Iterator<Item = (BlockId, usize, &Op)> {
     let blocks = code.blocks.iter().enumerate();
     blocks.flat_map(|(block, body)| body.ops.iter().enumerate().map(move |(index, op)| (block, index, op)))
 }
@@ -247,18 +247,18 @@ pub(super) fn places(code: &Code) -> impl Iterator<Item = (BlockId, usize, &Op)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lower::code::{Block, Flag};
+    use crate::lower::code::{Block, VPred};
     use warpwave_isa::opcode::Opcode;
 
     /// Builds one block for each jump: its target and whether it is conditional. `None` is an EXIT.
     fn code(jumps: &[Option<(BlockId, bool)>]) -> Code {
         let block = |jump: &Option<(BlockId, bool)>| {
-            let mut op = Op::row(Opcode::Exit);
+            let mut op = Op::machine(Opcode::Exit);
             if let Some((target, conditional)) = *jump {
-                op = Op::row(Opcode::Bra);
+                op = Op::machine(Opcode::Bra);
                 op.target = Some(target);
                 if conditional {
-                    op.guard = When::flag(Flag(0));
+                    op.guard = VGuard::pred(VPred(0));
                 }
             }
             Block { ops: vec![op] }

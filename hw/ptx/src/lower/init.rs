@@ -4,7 +4,7 @@
 //! [`Relocation`], because the host allocates such variables.
 
 use super::callgraph;
-use super::layout::{CONST_WINDOW, Place};
+use super::layout::{CONST_WINDOW, VarLoc};
 use crate::ast::{Init, Name, Type, Variable};
 use crate::check::{Checked, SymbolId};
 use crate::diag::{Diagnostic, Span};
@@ -46,7 +46,7 @@ impl Relocation {
 /// Writer of initial values. It collects findings.
 pub(super) struct Initializers<'f, 't, 'a> {
     checked: &'f Checked<'t, 'a>,
-    places: &'f HashMap<SymbolId, Place>,
+    locations: &'f HashMap<SymbolId, VarLoc>,
     names: HashMap<&'a str, SymbolId>,
     pub findings: Vec<Diagnostic>,
     /// True if a value is the generic address of a constant.
@@ -96,14 +96,14 @@ enum Value {
 }
 
 impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
-    pub fn new(checked: &'f Checked<'t, 'a>, places: &'f HashMap<SymbolId, Place>) -> Self {
+    pub fn new(checked: &'f Checked<'t, 'a>, locations: &'f HashMap<SymbolId, VarLoc>) -> Self {
         let variables = checked.symbols[..checked.n_module_symbols].iter();
         let names = (0..)
             .zip(variables)
             .map(|(n, variable)| (variable.name.text, SymbolId(n)));
         Initializers {
             checked,
-            places,
+            locations,
             names: names.collect(),
             findings: Vec::new(),
             generic_constants: false,
@@ -232,21 +232,21 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         let Some(symbol) = self.names.get(text) else {
             return self.function(name, offset, generic);
         };
-        match self.places.get(symbol) {
-            Some(&Place::Global(global)) => Ok(Value::Address(Relocation {
+        match self.locations.get(symbol) {
+            Some(&VarLoc::Global(global)) => Ok(Value::Address(Relocation {
                 at: 0,
                 global,
                 addend: offset as u64,
                 shift: 0,
                 bytes: 8,
             })),
-            Some(&Place::Const(at)) => {
+            Some(&VarLoc::Const(at)) => {
                 self.generic_constants |= generic;
                 let window = if generic { CONST_WINDOW } else { 0 };
                 let address = (window + u64::from(at)).wrapping_add(offset as u64);
                 Ok(Value::Bits(address.into()))
             }
-            Some(Place::Handle) => Err(Diagnostic::unsupported(
+            Some(VarLoc::Handle) => Err(Diagnostic::unsupported(
                 name.span,
                 format!("the handle of `{text}` in an initial value"),
             )

@@ -4,22 +4,22 @@
 //! blocks become empty. Each loop gets one block that every entry passes, and one that every back edge passes if there are
 //! several: `reconverge` inserts its operations there.
 
-use super::code::{Block, BlockId, Code, Op, When};
+use super::code::{Block, BlockId, Code, Op, VGuard};
 use super::graph::Graph;
 use warpwave_isa::opcode::Opcode;
 
 pub(super) fn run(code: &mut Code) {
-    exits(code);
-    around(code);
-    unreachable(code);
-    to_next(code);
+    jumps_to_exits(code);
+    branches_around_jumps(code);
+    clear_unreachable(code);
+    jumps_to_next(code);
     for latch in [true, false] {
-        gates(code, latch);
+        add_gates(code, latch);
     }
 }
 
 /// Replaces jumps to a block that only ends by EXIT.
-fn exits(code: &mut Code) {
+fn jumps_to_exits(code: &mut Code) {
     let ends: Vec<bool> = code
         .blocks
         .iter()
@@ -29,28 +29,28 @@ fn exits(code: &mut Code) {
         if op.is(Opcode::Bra) && op.target.is_some_and(|target| ends[target]) {
             *op = Op {
                 line: op.line,
-                ..Op::row(Opcode::Exit).when(op.guard)
+                ..Op::machine(Opcode::Exit).guard(op.guard)
             };
         }
     }
 }
 
 fn is_end(op: &Op) -> bool {
-    op.is(Opcode::Exit) && op.guard == When::ALWAYS
+    op.is(Opcode::Exit) && op.guard == VGuard::ALWAYS
 }
 
 /// Replaces `@p bra A; bra B; A:` by `@!p bra B`.
-fn around(code: &mut Code) {
-    let mut jumps = Jumps::of(code);
+fn branches_around_jumps(code: &mut Code) {
+    let mut jumps = JumpSources::of(code);
     for block in 0..code.blocks.len().saturating_sub(2) {
         let skipped = match code.blocks[block + 1].ops.as_slice() {
-            [op] if op.is(Opcode::Bra) && op.guard == When::ALWAYS => *op,
+            [op] if op.is(Opcode::Bra) && op.guard == VGuard::ALWAYS => *op,
             _ => continue,
         };
         let Some(last) = code.blocks[block].ops.last_mut() else {
             continue;
         };
-        if last.is(Opcode::Bra) && last.guard.flag.is_some() && last.target == Some(block + 2) {
+        if last.is(Opcode::Bra) && last.guard.pred.is_some() && last.target == Some(block + 2) {
             last.guard = last.guard.negated();
             last.target = skipped.target;
             last.uniform |= skipped.uniform && last.uniform;
@@ -63,11 +63,11 @@ fn around(code: &mut Code) {
 }
 
 /// Sources of the jumps to each block. Stale entries are allowed.
-struct Jumps(Vec<Vec<BlockId>>);
+struct JumpSources(Vec<Vec<BlockId>>);
 
-impl Jumps {
-    fn of(code: &Code) -> Jumps {
-        let mut jumps = Jumps(vec![Vec::new(); code.blocks.len()]);
+impl JumpSources {
+    fn of(code: &Code) -> JumpSources {
+        let mut jumps = JumpSources(vec![Vec::new(); code.blocks.len()]);
         for (block, body) in code.blocks.iter().enumerate() {
             jumps.add(block, body.ops.last().and_then(|op| op.target));
         }
@@ -92,7 +92,7 @@ impl Jumps {
     }
 }
 
-fn unreachable(code: &mut Code) {
+fn clear_unreachable(code: &mut Code) {
     let graph = Graph::of(code);
     for block in 0..code.blocks.len() {
         if !graph.is_reachable(block) {
@@ -102,12 +102,12 @@ fn unreachable(code: &mut Code) {
 }
 
 /// Removes jumps that skip only empty blocks.
-fn to_next(code: &mut Code) {
+fn jumps_to_next(code: &mut Code) {
     // First block with code from each block on. A removed jump can only empty an earlier block, so entries stay valid.
-    let mut filled: Vec<BlockId> = vec![code.blocks.len(); code.blocks.len() + 1];
+    let mut next_filled: Vec<BlockId> = vec![code.blocks.len(); code.blocks.len() + 1];
     for block in (0..code.blocks.len()).rev() {
         let is_empty = code.blocks[block].ops.is_empty();
-        filled[block] = if is_empty { filled[block + 1] } else { block };
+        next_filled[block] = if is_empty { next_filled[block + 1] } else { block };
     }
     for block in 0..code.blocks.len() {
         let Some(target) = code.blocks[block]
@@ -118,7 +118,7 @@ fn to_next(code: &mut Code) {
         else {
             continue;
         };
-        if target > block && filled[block + 1] >= target {
+        if target > block && next_filled[block + 1] >= target {
             code.blocks[block].ops.pop();
         }
     }
@@ -127,11 +127,11 @@ fn to_next(code: &mut Code) {
 /// Gives each loop header that needs one a gate: for the back edges if `latch`, otherwise for the entries.
 ///
 /// A gate does not change the needs of another header.
-fn gates(code: &mut Code, latch: bool) {
+fn add_gates(code: &mut Code, latch: bool) {
     let graph = Graph::of(code);
     // Current position of each original block.
-    let mut places: Vec<BlockId> = (0..code.blocks.len()).collect();
-    for header in 0..places.len() {
+    let mut positions: Vec<BlockId> = (0..code.blocks.len()).collect();
+    for header in 0..positions.len() {
         let (back, into): (Vec<BlockId>, Vec<BlockId>) = graph.predecessors[header]
             .iter()
             .partition(|&&before| graph.dominates(header, before));
@@ -142,11 +142,11 @@ fn gates(code: &mut Code, latch: bool) {
         };
         if needed {
             let through: Vec<BlockId> = if latch { back } else { into };
-            let through: Vec<BlockId> = through.into_iter().map(|block| places[block]).collect();
-            let at = places[header];
+            let through: Vec<BlockId> = through.into_iter().map(|block| positions[block]).collect();
+            let at = positions[header];
             let moved = insert_gate(code, at, &through);
-            let behind = places.iter_mut().filter(|place| **place >= at);
-            behind.for_each(|place| *place += moved);
+            let later = positions.iter_mut().filter(|position| **position >= at);
+            later.for_each(|position| *position += moved);
         }
     }
 }
@@ -173,7 +173,7 @@ fn insert_gate(code: &mut Code, header: BlockId, through: &[BlockId]) -> usize {
     }
     let mut body = Block::default();
     if !in_front {
-        let mut jump = Op::row(Opcode::Bra);
+        let mut jump = Op::machine(Opcode::Bra);
         jump.target = Some(header);
         body.ops.push(jump);
     }
@@ -188,10 +188,10 @@ fn falls_through(block: &Block) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lower::code::Flag;
+    use crate::lower::code::VPred;
 
     fn jump(target: BlockId) -> Op {
-        let mut op = Op::row(Opcode::Bra);
+        let mut op = Op::machine(Opcode::Bra);
         op.target = Some(target);
         op
     }
@@ -199,7 +199,7 @@ mod tests {
     fn code(blocks: &[&[Op]]) -> Code {
         Code {
             blocks: blocks.iter().map(|ops| Block { ops: ops.to_vec() }).collect(),
-            n_flags: 1,
+            n_preds: 1,
             ..Code::default()
         }
     }
@@ -211,33 +211,38 @@ mod tests {
             .collect()
     }
 
-    const WHEN: When = When {
-        flag: Some(Flag(0)),
+    const GUARD: VGuard = VGuard {
+        pred: Some(VPred(0)),
         negated: false,
     };
 
     #[test]
     fn branch_around_a_jump_becomes_one_branch() {
-        let nop = Op::row(Opcode::Nop);
-        let mut code = code(&[&[jump(2).when(WHEN)], &[jump(3)], &[nop], &[nop, Op::row(Opcode::Exit)]]);
+        let nop = Op::machine(Opcode::Nop);
+        let mut code = code(&[
+            &[jump(2).guard(GUARD)],
+            &[jump(3)],
+            &[nop],
+            &[nop, Op::machine(Opcode::Exit)],
+        ]);
         run(&mut code);
-        assert_eq!(code.blocks[0].ops, [jump(3).when(WHEN.negated())]);
+        assert_eq!(code.blocks[0].ops, [jump(3).guard(GUARD.negated())]);
         assert!(code.blocks[1].ops.is_empty());
     }
 
     #[test]
     fn branch_to_an_exit_is_a_guarded_exit() {
-        let nop = Op::row(Opcode::Nop);
-        let mut code = code(&[&[jump(2).when(WHEN)], &[nop], &[Op::row(Opcode::Exit)]]);
+        let nop = Op::machine(Opcode::Nop);
+        let mut code = code(&[&[jump(2).guard(GUARD)], &[nop], &[Op::machine(Opcode::Exit)]]);
         run(&mut code);
-        assert_eq!(code.blocks[0].ops, [Op::row(Opcode::Exit).when(WHEN)]);
+        assert_eq!(code.blocks[0].ops, [Op::machine(Opcode::Exit).guard(GUARD)]);
     }
 
     #[test]
     fn loop_entered_by_a_branch_gets_an_entry_block() {
-        let nop = Op::row(Opcode::Nop);
-        let end = Op::row(Opcode::Exit);
-        let mut code = code(&[&[jump(2).when(WHEN)], &[nop, jump(1).when(WHEN)], &[nop, end]]);
+        let nop = Op::machine(Opcode::Nop);
+        let end = Op::machine(Opcode::Exit);
+        let mut code = code(&[&[jump(2).guard(GUARD)], &[nop, jump(1).guard(GUARD)], &[nop, end]]);
         run(&mut code);
         // Block 0 branches over the loop or falls through into the gate, block 1. The loop is block 2.
         assert_eq!(targets(&code), [Some(3), None, Some(2), None]);
@@ -246,9 +251,14 @@ mod tests {
 
     #[test]
     fn loop_with_two_back_edges_gets_one_latch() {
-        let nop = Op::row(Opcode::Nop);
-        let end = Op::row(Opcode::Exit);
-        let mut code = code(&[&[nop], &[jump(1).when(WHEN)], &[nop, jump(1).when(WHEN)], &[nop, end]]);
+        let nop = Op::machine(Opcode::Nop);
+        let end = Op::machine(Opcode::Exit);
+        let mut code = code(&[
+            &[nop],
+            &[jump(1).guard(GUARD)],
+            &[nop, jump(1).guard(GUARD)],
+            &[nop, end],
+        ]);
         run(&mut code);
         assert_eq!(targets(&code), [None, Some(4), Some(4), None, Some(1)]);
     }

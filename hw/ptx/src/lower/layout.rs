@@ -1,6 +1,6 @@
 //! Locations of variables: parameters in constant bank 0, shared and local offsets, the constant image, global variables.
 //!
-//! Every variable that a kernel can name gets a [`Place`]. The address of a global variable is known only at load time. The host
+//! Every variable that a kernel can name gets a [`VarLoc`]. The address of a global variable is known only at load time. The host
 //! then writes it to bank [`ADDRESS_BANK`], 8 bytes per variable.
 
 mod module;
@@ -26,7 +26,7 @@ pub(super) const CONST_WINDOW: u64 = PARAM_WINDOW + WINDOW_BYTES;
 
 /// Location of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum VarLoc {
     /// Offset in constant bank 0.
     Param(u32),
     /// Offset in the constant image.
@@ -47,7 +47,7 @@ pub(crate) enum Place {
 pub(crate) struct Layout<'m> {
     module: &'m ModuleLayout,
     /// Locations of the variables of the kernel and its functions.
-    places: HashMap<SymbolId, Place>,
+    locations: HashMap<SymbolId, VarLoc>,
     pub params: Vec<Param>,
     pub shared_bytes: u32,
     pub local_bytes: u32,
@@ -55,11 +55,11 @@ pub(crate) struct Layout<'m> {
     pub variables: Vec<isa::Variable>,
     /// Names of dynamic shared memory, and its offset.
     dynamic: HashSet<SymbolId>,
-    dynamic_at: u32,
+    dynamic_offset: u32,
     /// Functions that can call themselves.
     recursive: HashSet<String>,
     /// Offset in local memory of the stack for recursive functions.
-    pub stack_at: u32,
+    pub stack_offset: u32,
 }
 
 /// Bytes of local memory for the stack of recursive functions. This is four times CUDA's default per thread, because frames
@@ -73,31 +73,31 @@ impl<'m> Layout<'m> {
     pub fn of(checked: &Checked<'_, '_>, module: &'m ModuleLayout, body: &Body<'_, '_>) -> Layout<'m> {
         let mut layout = Layout {
             module,
-            places: HashMap::new(),
+            locations: HashMap::new(),
             params: Vec::new(),
             shared_bytes: module.shared_bytes,
             local_bytes: module.local_bytes,
             variables: Vec::new(),
             dynamic: HashSet::new(),
-            dynamic_at: 0,
+            dynamic_offset: 0,
             recursive: HashSet::new(),
-            stack_at: 0,
+            stack_offset: 0,
         };
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
         if layout.has_stack() {
-            layout.stack_at = layout.local_bytes.next_multiple_of(8);
-            layout.local_bytes = layout.stack_at.saturating_add(STACK_BYTES);
+            layout.stack_offset = layout.local_bytes.next_multiple_of(8);
+            layout.local_bytes = layout.stack_offset.saturating_add(STACK_BYTES);
         }
         layout
     }
 
-    pub fn place(&self, symbol: SymbolId) -> Option<Place> {
+    pub fn location(&self, symbol: SymbolId) -> Option<VarLoc> {
         if self.dynamic.contains(&symbol) || self.module.dynamic.symbols.contains(&symbol) {
-            return Some(Place::Shared(self.dynamic_at));
+            return Some(VarLoc::Shared(self.dynamic_offset));
         }
-        let own = self.places.get(&symbol);
-        own.or_else(|| self.module.places.get(&symbol)).copied()
+        let own = self.locations.get(&symbol);
+        own.or_else(|| self.module.locations.get(&symbol)).copied()
     }
 
     /// Returns the index of the `printf` buffer in the global variables, if the module calls `vprintf`.
@@ -106,8 +106,8 @@ impl<'m> Layout<'m> {
     }
 
     /// Returns the functions whose address the module takes, as indices of bodies.
-    pub fn taken(&self) -> &'m [usize] {
-        &self.module.calls.taken
+    pub fn address_taken(&self) -> &'m [usize] {
+        &self.module.calls.address_taken
     }
 
     /// True if the module takes the generic address of a parameter or constant.
@@ -127,16 +127,16 @@ impl<'m> Layout<'m> {
 
     /// True if the kernel needs a stack: for recursion, or for memory that a function allocates.
     pub fn has_stack(&self) -> bool {
-        self.module.takes_stack || !self.recursive.is_empty()
+        self.module.uses_stack || !self.recursive.is_empty()
     }
 
     fn place_params(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
         let mut end = 0;
         for &symbol in &body.params {
             let variable = checked.symbols[symbol.0 as usize];
-            let offset = advance(&mut end, variable);
-            self.places
-                .insert(symbol, Place::Param(u32::from(bank0::PARAMS) + offset));
+            let offset = append_variable(&mut end, variable);
+            self.locations
+                .insert(symbol, VarLoc::Param(u32::from(bank0::PARAMS) + offset));
             self.params.push(Param {
                 name: variable.name.text.to_owned(),
                 offset,
@@ -156,7 +156,7 @@ impl<'m> Layout<'m> {
             .collect();
         let own = functions.iter().flat_map(|body| body.symbols.iter().copied());
         let of_functions = functions.iter().skip(1).flat_map(|body| body.params.iter().copied());
-        let mut dynamic = Dynamic {
+        let mut dynamic = DynamicShared {
             align: self.module.dynamic.align,
             names: self.module.dynamic.names.clone(),
             symbols: HashSet::new(),
@@ -165,27 +165,27 @@ impl<'m> Layout<'m> {
             let variable = checked.symbols[symbol.0 as usize];
             let ends = (&mut self.shared_bytes, &mut self.local_bytes);
             if variable.space == Space::Param {
-                self.places.insert(symbol, Place::Call);
+                self.locations.insert(symbol, VarLoc::Call);
             } else if is_dynamic(variable) {
                 dynamic.add(symbol, variable);
-            } else if let Some((place, named)) = in_memory(variable, ends) {
+            } else if let Some((location, named)) = place_in_memory(variable, ends) {
                 self.variables.push(named);
-                self.places.insert(symbol, place);
+                self.locations.insert(symbol, location);
             }
         }
         self.place_dynamic(dynamic);
     }
 
     /// Places dynamic shared memory after all other variables.
-    fn place_dynamic(&mut self, dynamic: Dynamic) {
+    fn place_dynamic(&mut self, dynamic: DynamicShared) {
         let Some(align) = dynamic.align else { return };
         let start = u64::from(self.shared_bytes).next_multiple_of(align);
-        self.dynamic_at = u32::try_from(start).unwrap_or(u32::MAX);
-        self.shared_bytes = self.dynamic_at;
+        self.dynamic_offset = u32::try_from(start).unwrap_or(u32::MAX);
+        self.shared_bytes = self.dynamic_offset;
         let named = dynamic.names.into_iter().map(|name| isa::Variable {
             name,
             space: MemorySpace::Shared,
-            offset: self.dynamic_at,
+            offset: self.dynamic_offset,
             bytes: 0,
         });
         self.variables.extend(named);
@@ -195,7 +195,7 @@ impl<'m> Layout<'m> {
 
 /// The names of dynamic shared memory.
 #[derive(Default)]
-struct Dynamic {
+struct DynamicShared {
     /// Largest alignment in bytes; `None` without a name.
     align: Option<u64>,
     /// The first names, for debuggers and reports.
@@ -203,7 +203,7 @@ struct Dynamic {
     symbols: HashSet<SymbolId>,
 }
 
-impl Dynamic {
+impl DynamicShared {
     fn add(&mut self, symbol: SymbolId, variable: &Variable<'_>) {
         self.align = self.align.max(Some(variable.alignment()));
         self.symbols.insert(symbol);
@@ -218,15 +218,15 @@ fn is_dynamic(variable: &Variable<'_>) -> bool {
 }
 
 /// Places a variable of shared or local memory. `ends` are the end offsets of the two spaces.
-fn in_memory(variable: &Variable<'_>, ends: (&mut u32, &mut u32)) -> Option<(Place, isa::Variable)> {
+fn place_in_memory(variable: &Variable<'_>, ends: (&mut u32, &mut u32)) -> Option<(VarLoc, isa::Variable)> {
     match variable.space {
         Space::Shared => {
-            let offset = advance(ends.0, variable);
-            Some((Place::Shared(offset), named(variable, MemorySpace::Shared, offset)))
+            let offset = append_variable(ends.0, variable);
+            Some((VarLoc::Shared(offset), named(variable, MemorySpace::Shared, offset)))
         }
         Space::Local => {
-            let offset = advance(ends.1, variable);
-            Some((Place::Local(offset), named(variable, MemorySpace::Local, offset)))
+            let offset = append_variable(ends.1, variable);
+            Some((VarLoc::Local(offset), named(variable, MemorySpace::Local, offset)))
         }
         _ => None,
     }
@@ -242,7 +242,7 @@ fn named(variable: &Variable<'_>, space: MemorySpace, offset: u32) -> isa::Varia
 }
 
 /// Places a variable at the aligned end of a space, moves the end, and returns the offset.
-pub(super) fn advance(end: &mut u32, variable: &Variable<'_>) -> u32 {
+pub(super) fn append_variable(end: &mut u32, variable: &Variable<'_>) -> u32 {
     // The checker bounds each variable, but not their sum. The sum saturates.
     let offset = u64::from(*end).next_multiple_of(variable.alignment());
     let clamped = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);

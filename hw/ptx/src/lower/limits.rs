@@ -6,12 +6,12 @@ use warpwave_isa::reg::Reg;
 /// Registers of an SM. All GPUs from Kepler have this number.
 const SM_REGISTERS: u64 = 1 << 16;
 /// Allocation unit of registers per thread.
-const UNIT: u64 = 8;
+const ALLOCATION_UNIT: u64 = 8;
 /// Minimum registers per thread, as in the vendor's assembler.
-const LEAST: u64 = 16;
+const MIN_REGISTERS: u64 = 16;
 
 /// Returns the block size of `.maxntid 256, 1, 1` or `.reqntid`. Omitted dimensions are 1.
-pub(super) fn block(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
+pub(super) fn block_size(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
     let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
     let dimension = |n: usize| numbers.get(n).map_or(1, |&size| size as u32);
     Some([dimension(0), dimension(1), dimension(2)])
@@ -20,19 +20,21 @@ pub(super) fn block(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
 /// Returns the maximum registers per thread. `.maxnreg` limits it directly.
 ///
 /// `.maxntid` or `.reqntid` limit it too: `.minnctapersm` CTAs of that size must fit on an SM.
-pub(super) fn registers(function: &Function<'_>) -> usize {
+pub(super) fn max_registers(function: &Function<'_>) -> usize {
     let number = |name: &str| {
         let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
         numbers.first().copied()
     };
-    let size = block(function, ".reqntid").or_else(|| block(function, ".maxntid"));
-    let by_blocks = size.map(|size| {
+    let size = block_size(function, ".reqntid").or_else(|| block_size(function, ".maxntid"));
+    let by_occupancy = size.map(|size| {
         let threads: u64 = size.iter().map(|&n| u64::from(n)).product();
         let threads = threads.next_multiple_of(32) * number(".minnctapersm").unwrap_or(1).max(1);
-        SM_REGISTERS / threads.max(32) / UNIT * UNIT
+        SM_REGISTERS / threads.max(32) / ALLOCATION_UNIT * ALLOCATION_UNIT
     });
-    let allowed = by_blocks.into_iter().chain(number(".maxnreg")).min();
-    allowed.map_or(Reg::COUNT, |allowed| (allowed.max(LEAST) as usize).min(Reg::COUNT))
+    let allowed = by_occupancy.into_iter().chain(number(".maxnreg")).min();
+    allowed.map_or(Reg::COUNT, |allowed| {
+        (allowed.max(MIN_REGISTERS) as usize).min(Reg::COUNT)
+    })
 }
 
 #[cfg(test)]
@@ -42,7 +44,7 @@ mod tests {
     /// Returns the register limit of an entry with these directives.
     fn allowed(directives: &str) -> usize {
         let text = format!(".version 8.0\n.target sm_80\n.entry k() {directives} {{ ret; }}\n");
-        registers(&crate::parse(&text).unwrap().functions[0])
+        max_registers(&crate::parse(&text).unwrap().functions[0])
     }
 
     #[test]

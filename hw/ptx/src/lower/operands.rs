@@ -3,7 +3,7 @@
 //! Memory and matrix instructions read registers only. Any other instruction has at most one operand outside registers, which is
 //! not the first of several. No literal is wider than 32 bits. Other operands are moved into registers, once per block and value.
 
-use super::code::{Arg, Bits, Code, Op, What, Word};
+use super::code::{Arg, Bits, Code, Op, OpKind, VReg};
 use std::collections::HashMap;
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::{Opcode, Pipe};
@@ -29,13 +29,13 @@ type Key = (u64, u64, u8);
 
 struct Fitter<'c> {
     code: &'c mut Code,
-    known: HashMap<Key, Word>,
+    known: HashMap<Key, VReg>,
     out: Vec<Op>,
 }
 
 impl Fitter<'_> {
     fn fit(&mut self, op: Op) -> Op {
-        let What::Row(opcode) = op.what else { return op };
+        let OpKind::Machine(opcode) = op.kind else { return op };
         let mut op = with_register_first(op);
         let shape = op.shape();
         let pipe = opcode.info().pipe;
@@ -55,7 +55,7 @@ impl Fitter<'_> {
             if fits {
                 free = false;
             } else {
-                op.src[slot].bits = Bits::Word(self.register(arg.bits, shape.src[slot], op.line));
+                op.src[slot].bits = Bits::VReg(self.register(arg.bits, shape.src[slot], op.line));
             }
         }
         op
@@ -65,24 +65,26 @@ impl Fitter<'_> {
     fn fit_shuffle(&mut self, mut op: Op) -> Op {
         let must_be_register = op.is(Opcode::Shfl) && !is_register(op.src[0].bits);
         if must_be_register {
-            op.src[0].bits = Bits::Word(self.register(op.src[0].bits, 1, op.line));
+            op.src[0].bits = Bits::VReg(self.register(op.src[0].bits, 1, op.line));
         }
         op
     }
 
     /// Returns a register that holds the value until the end of the block.
-    fn register(&mut self, bits: Bits, words: u8, line: u32) -> Word {
+    fn register(&mut self, bits: Bits, words: u8, line: u32) -> VReg {
         let key = match bits {
             Bits::Const { bank, offset } => (u64::from(bank), u64::from(offset), words),
             Bits::Imm(value) => (u64::MAX, value, words),
             _ => (u64::MAX, 0, words),
         };
-        if let Some(&word) = self.known.get(&key) {
-            return word;
+        if let Some(&vreg) = self.known.get(&key) {
+            return vreg;
         }
-        let group = self.code.group(words);
+        let group = self.code.new_group(words);
         for n in 0..words {
-            let mut op = Op::row(Opcode::Mov).dst(group.offset(n)).src(&[Arg::of(bits).part(n)]);
+            let mut op = Op::machine(Opcode::Mov)
+                .dst(group.offset(n))
+                .src(&[Arg::of(bits).part(n)]);
             op.line = line;
             self.out.push(op);
         }
@@ -92,7 +94,7 @@ impl Fitter<'_> {
 }
 
 fn is_register(bits: Bits) -> bool {
-    matches!(bits, Bits::Word(_) | Bits::Zero | Bits::Special(_))
+    matches!(bits, Bits::VReg(_) | Bits::Zero | Bits::Special(_))
 }
 
 /// True for the size of an asynchronous copy, which the instruction can hold as a literal.
@@ -114,8 +116,8 @@ fn with_register_first(mut op: Op) -> Op {
     if is_register(a.bits) || !is_register(b.bits) {
         return op;
     }
-    match op.what {
-        What::Row(
+    match op.kind {
+        OpKind::Machine(
             Opcode::Iadd3
             | Opcode::Imad
             | Opcode::ImadWide
@@ -132,9 +134,9 @@ fn with_register_first(mut op: Op) -> Op {
             | Opcode::Dfma
             | Opcode::Dmnmx,
         ) => {}
-        What::Row(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp) => op.mods.cmp = mirrored(op.mods.cmp),
-        What::Row(Opcode::Sel) => op.psrc[0] = op.psrc[0].negated(),
-        What::Row(Opcode::Lop3) => op.mods.lut = swapped_table(op.mods.lut),
+        OpKind::Machine(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp) => op.mods.cmp = mirrored(op.mods.cmp),
+        OpKind::Machine(Opcode::Sel) => op.psrc[0] = op.psrc[0].negated(),
+        OpKind::Machine(Opcode::Lop3) => op.mods.lut = swapped_table(op.mods.lut),
         _ => return op,
     }
     op.src.swap(0, 1);

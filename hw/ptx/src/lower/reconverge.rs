@@ -9,17 +9,17 @@
 //! A WARPSYNC is kept if lanes may be diverged, if its mask is partial, or on the caller's request.
 
 use super::code::{BlockId, Code, Op};
+use super::divergence::Divergence;
 use super::graph::Graph;
-use super::uniform::Uniform;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::ConvBarrier;
 
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
-    let uniform = Uniform::of(code, &graph);
-    drop_idle_syncs(code, &graph, &uniform);
-    let regions = regions(&graph, &uniform);
-    let barriers = barriers(&graph, &uniform, &regions);
+    let divergence = Divergence::of(code, &graph);
+    drop_redundant_syncs(code, &graph, &divergence);
+    let regions = regions(&graph, &divergence);
+    let barriers = barriers(&graph, &divergence, &regions);
     for (region, conv) in regions.iter().zip(barriers) {
         let Some(conv) = conv else { continue };
         insert(code, region, conv);
@@ -34,37 +34,38 @@ struct Region {
 }
 
 /// Drops each WARPSYNC of all lanes where the lanes are certainly together.
-fn drop_idle_syncs(code: &mut Code, graph: &Graph, uniform: &Uniform) {
+fn drop_redundant_syncs(code: &mut Code, graph: &Graph, divergence: &Divergence) {
     // Lanes may be diverged in a divergent block, and after a WARPSYNC there: lanes may leave a join early.
     // A WARPSYNC with its mask in a register can also diverge lanes, if their masks differ.
-    let may_part = |block: BlockId, op: &Op| {
+    let may_diverge = |block: BlockId, op: &Op| {
         let mask = op.src[0].known();
-        op.is(Opcode::Warpsync) && (uniform.divergent_block[block] || (mask.is_none() && !uniform.reads_alike(op)))
+        op.is(Opcode::Warpsync)
+            && (divergence.divergent_block[block] || (mask.is_none() && !divergence.reads_uniform(op)))
     };
-    let parting: Vec<BlockId> = (0..code.blocks.len())
-        .filter(|&block| code.blocks[block].ops.iter().any(|op| may_part(block, op)))
+    let diverging: Vec<BlockId> = (0..code.blocks.len())
+        .filter(|&block| code.blocks[block].ops.iter().any(|op| may_diverge(block, op)))
         .collect();
-    let behind: Vec<BlockId> = parting
+    let after: Vec<BlockId> = diverging
         .iter()
         .flat_map(|&block| graph.successors[block].clone())
         .collect();
-    let apart = graph.reach(&behind, None);
+    let diverged = graph.reachable_from(&after, None);
     for (block, body) in code.blocks.iter_mut().enumerate() {
-        let mut is_apart = uniform.divergent_block[block] || apart[block];
+        let mut is_diverged = divergence.divergent_block[block] || diverged[block];
         body.ops.retain(|op| {
             let all_lanes = op.src[0].known() == Some(0xffff_ffff);
             let is_kept = code.keep_syncs && op.mods.count == 1;
-            let stays = !op.is(Opcode::Warpsync) || !all_lanes || is_apart || is_kept;
-            is_apart |= may_part(block, op);
-            stays
+            let is_needed = !op.is(Opcode::Warpsync) || !all_lanes || is_diverged || is_kept;
+            is_diverged |= may_diverge(block, op);
+            is_needed
         });
     }
 }
 
 /// Returns the widest region for each join. Outer regions come before inner ones.
-fn regions(graph: &Graph, uniform: &Uniform) -> Vec<Region> {
-    let parts = |&block: &BlockId| uniform.divergent_branch[block] && !uniform.leaves_spin[block];
-    let branches = (0..uniform.divergent_branch.len()).filter(parts);
+fn regions(graph: &Graph, divergence: &Divergence) -> Vec<Region> {
+    let diverges = |&block: &BlockId| divergence.divergent_branch[block] && !divergence.leaves_spin[block];
+    let branches = (0..divergence.divergent_branch.len()).filter(diverges);
     let mut regions: Vec<Region> = Vec::new();
     for region in branches.filter_map(|branch| region_of(graph, branch)) {
         match regions.iter_mut().find(|other| other.join == region.join) {
@@ -99,37 +100,38 @@ fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
 /// Gives each region a barrier; `None` if all are taken.
 ///
 /// Two regions conflict if lanes may be in both: one contains the other, or a branch separates them.
-fn barriers(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<Option<ConvBarrier>> {
+fn barriers(graph: &Graph, divergence: &Divergence, regions: &[Region]) -> Vec<Option<ConvBarrier>> {
     let inside: Vec<Vec<bool>> = regions
         .iter()
-        .map(|region| graph.reach(&[region.fork], Some(region.join)))
+        .map(|region| graph.reachable_from(&[region.fork], Some(region.join)))
         .collect();
-    let sides = sides(graph, uniform, regions);
-    let mut taken: Vec<Option<ConvBarrier>> = Vec::new();
+    let sides = sides(graph, divergence, regions);
+    let mut assigned: Vec<Option<ConvBarrier>> = Vec::new();
     for (n, region) in regions.iter().enumerate() {
-        let around = |m: usize| inside[m][region.fork] || inside[n][regions[m].fork];
-        let beside = |m: usize| meets(&sides[m][0], &sides[n][1]) || meets(&sides[m][1], &sides[n][0]);
+        let is_nested = |m: usize| inside[m][region.fork] || inside[n][regions[m].fork];
+        let is_on_other_side =
+            |m: usize| intersects(&sides[m][0], &sides[n][1]) || intersects(&sides[m][1], &sides[n][0]);
         let used: Vec<ConvBarrier> = (0..n)
-            .filter(|&m| around(m) || beside(m))
-            .filter_map(|m| taken[m])
+            .filter(|&m| is_nested(m) || is_on_other_side(m))
+            .filter_map(|m| assigned[m])
             .collect();
         let free = (0..ConvBarrier::COUNT as u8)
             .map(ConvBarrier)
             .find(|conv| !used.contains(conv));
-        taken.push(free);
+        assigned.push(free);
     }
-    taken
+    assigned
 }
 
 /// Returns two bit sets for each region: branches that lead to it by their first and by their second side.
-fn sides(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<[Vec<u64>; 2]> {
+fn sides(graph: &Graph, divergence: &Divergence, regions: &[Region]) -> Vec<[Vec<u64>; 2]> {
     let branches: Vec<BlockId> = (0..graph.successors.len())
-        .filter(|&block| uniform.divergent_branch[block])
+        .filter(|&block| divergence.divergent_branch[block])
         .collect();
     let mut sides = vec![[(); 2].map(|()| vec![0; branches.len().div_ceil(64)]); regions.len()];
     for (bit, &branch) in branches.iter().enumerate() {
         for (side, &next) in graph.successors[branch].iter().enumerate() {
-            let reached = graph.reach(&[next], graph.post_dominator[branch]);
+            let reached = graph.reachable_from(&[next], graph.post_dominator[branch]);
             for (region, sides) in regions.iter().zip(&mut sides) {
                 sides[side][bit / 64] |= u64::from(reached[region.fork]) << (bit % 64);
             }
@@ -138,7 +140,7 @@ fn sides(graph: &Graph, uniform: &Uniform, regions: &[Region]) -> Vec<[Vec<u64>;
     sides
 }
 
-fn meets(a: &[u64], b: &[u64]) -> bool {
+fn intersects(a: &[u64], b: &[u64]) -> bool {
     a.iter().zip(b).any(|(a, b)| a & b != 0)
 }
 
@@ -146,7 +148,7 @@ fn meets(a: &[u64], b: &[u64]) -> bool {
 fn insert(code: &mut Code, region: &Region, conv: ConvBarrier) {
     // Outer regions come first, so their BSSY is before this one.
     let line = |ops: &[Op]| ops.first().map_or(0, |op| op.line);
-    let mut enter = Op::row(Opcode::Bssy);
+    let mut enter = Op::machine(Opcode::Bssy);
     enter.conv = conv;
     enter.target = Some(region.join);
     let fork = &mut code.blocks[region.fork].ops;
@@ -155,7 +157,7 @@ fn insert(code: &mut Code, region: &Region, conv: ConvBarrier) {
     enter.line = line(&fork[at..]);
     fork.insert(at, enter);
     let join = &mut code.blocks[region.join].ops;
-    let mut leave = Op::row(Opcode::Bsync);
+    let mut leave = Op::machine(Opcode::Bsync);
     leave.conv = conv;
     leave.line = line(join);
     join.insert(0, leave);

@@ -7,10 +7,10 @@
 //! A bundle is a set of registers for up to four consecutive slots. Registers of several groups share a slot if their live
 //! ranges are disjoint.
 
-use super::code::{Bits, Code, Op, Word};
+use super::code::{Bits, Code, Op, VReg};
 use super::graph::Graph;
-use super::live::{self, Spans};
-use super::spill::Spilled;
+use super::live::{self, LiveRanges};
+use super::spill::SpillSlots;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Reg;
 
@@ -22,32 +22,32 @@ pub(super) struct Allocation {
     pub count: u32,
 }
 
-/// Allocates at most `most` registers, and spills values if they are too few.
+/// Allocates at most `limit` registers, and spills values if they are too few.
 ///
 /// # Errors
 ///
 /// Returns the number of registers needed if spilling does not help.
-pub(super) fn within(code: &mut Code, most: usize, spilled: &mut Spilled) -> Result<Allocation, usize> {
-    // Spill slots need registers for their loads, so the spill target can be below `most`.
-    let mut aim = most;
+pub(super) fn allocate(code: &mut Code, limit: usize, slots: &mut SpillSlots) -> Result<Allocation, usize> {
+    // Spill slots need registers for their loads, so the spill target can be below `limit`.
+    let mut target = limit;
     loop {
-        let wanted = match assigned(code) {
-            Ok(allocation) if allocation.count as usize <= most => {
+        let needed = match try_allocate(code) {
+            Ok(allocation) if allocation.count as usize <= limit => {
                 drop_moves(code, &allocation.registers);
                 return Ok(allocation);
             }
             Ok(allocation) => allocation.count as usize,
-            Err(wanted) => wanted,
+            Err(needed) => needed,
         };
-        while !spilled.relieve(code, aim) {
-            aim = aim.checked_sub(1).ok_or(wanted)?;
+        while !slots.spill_until(code, target) {
+            target = target.checked_sub(1).ok_or(needed)?;
         }
     }
 }
 
-fn assigned(code: &Code) -> Result<Allocation, usize> {
-    let spans = live::spans::<live::Words>(code, &Graph::of(code));
-    let mut bundles = Bundles::of(code, spans);
+fn try_allocate(code: &Code) -> Result<Allocation, usize> {
+    let ranges = live::live_ranges::<live::GeneralRegs>(code, &Graph::of(code));
+    let mut bundles = Bundles::of(code, ranges);
     for mv in moves(code) {
         bundles.join(mv);
     }
@@ -55,28 +55,28 @@ fn assigned(code: &Code) -> Result<Allocation, usize> {
 }
 
 /// Minimum register count of a kernel: the allocation unit of the hardware.
-const LEAST: usize = 8;
+const MIN_REGISTERS: usize = 8;
 
 /// Maximum width of a bundle with several groups.
-const SLOTS: usize = 4;
+const MAX_BUNDLE_WIDTH: usize = 4;
 
 /// Maximum width of a group: coordinates of a five-dimensional tile, aligned to 8.
-const WIDEST: usize = 8;
+const MAX_GROUP_WIDTH: usize = 8;
 
 /// Registers that must be allocated at fixed distances.
 #[derive(Default)]
 struct Bundle {
     /// Live ranges in each slot.
-    slots: [Spans; WIDEST],
+    slots: [LiveRanges; MAX_GROUP_WIDTH],
     /// Registers, with their slots.
-    words: Vec<(Word, usize)>,
+    vregs: Vec<(VReg, usize)>,
     /// Required alignments: slot and power of two.
     aligned: Vec<(usize, usize)>,
 }
 
 impl Bundle {
     fn width(&self) -> usize {
-        self.words.iter().map(|&(_, slot)| slot + 1).max().unwrap_or(0)
+        self.vregs.iter().map(|&(_, slot)| slot + 1).max().unwrap_or(0)
     }
 
     fn alignment(&self) -> usize {
@@ -86,8 +86,8 @@ impl Bundle {
     fn start(&self) -> u32 {
         self.slots
             .iter()
-            .filter_map(|spans| spans.first())
-            .map(|span| span.0)
+            .filter_map(|ranges| ranges.first())
+            .map(|range| range.0)
             .min()
             .unwrap_or(0)
     }
@@ -97,26 +97,26 @@ impl Bundle {
 struct Bundles {
     bundles: Vec<Bundle>,
     /// Minimum register count of the kernel.
-    least: usize,
+    min_registers: usize,
     /// Bundle and slot of each register.
-    places: Vec<Option<(usize, usize)>>,
+    positions: Vec<Option<(usize, usize)>>,
 }
 
 impl Bundles {
-    fn of(code: &Code, mut spans: Vec<Spans>) -> Bundles {
-        let joined = joined_words(code);
+    fn of(code: &Code, mut ranges: Vec<LiveRanges>) -> Bundles {
+        let is_grouped = grouped_vregs(code);
         let mut bundles = Bundles {
             bundles: Vec::new(),
-            places: vec![None; spans.len()],
-            least: code.least_registers,
+            positions: vec![None; ranges.len()],
+            min_registers: code.min_registers,
         };
-        for word in (0..spans.len() as u32).map(Word) {
-            let (first, words) = if joined[word.0 as usize] {
-                code.groups[word.0 as usize]
+        for vreg in (0..ranges.len() as u32).map(VReg) {
+            let (first, words) = if is_grouped[vreg.0 as usize] {
+                code.groups[vreg.0 as usize]
             } else {
-                (word, 1)
+                (vreg, 1)
             };
-            if first != word || (0..words).all(|n| spans[word.offset(n).0 as usize].is_empty()) {
+            if first != vreg || (0..words).all(|n| ranges[vreg.offset(n).0 as usize].is_empty()) {
                 continue;
             }
             let mut bundle = Bundle {
@@ -124,10 +124,10 @@ impl Bundles {
                 ..Bundle::default()
             };
             for n in 0..words {
-                let member = word.offset(n);
-                bundle.slots[usize::from(n)] = std::mem::take(&mut spans[member.0 as usize]);
-                bundle.words.push((member, n.into()));
-                bundles.places[member.0 as usize] = Some((bundles.bundles.len(), n.into()));
+                let member = vreg.offset(n);
+                bundle.slots[usize::from(n)] = std::mem::take(&mut ranges[member.0 as usize]);
+                bundle.vregs.push((member, n.into()));
+                bundles.positions[member.0 as usize] = Some((bundles.bundles.len(), n.into()));
             }
             bundles.bundles.push(bundle);
         }
@@ -135,8 +135,9 @@ impl Bundles {
     }
 
     /// Merges the bundles of a move's source and destination, so that both share a slot. Does nothing if that is impossible.
-    fn join(&mut self, (to, from): (Word, Word)) {
-        let (Some((a, slot_a)), Some((b, slot_b))) = (self.places[to.0 as usize], self.places[from.0 as usize]) else {
+    fn join(&mut self, (to, from): (VReg, VReg)) {
+        let (Some((a, slot_a)), Some((b, slot_b))) = (self.positions[to.0 as usize], self.positions[from.0 as usize])
+        else {
             return;
         };
         if a == b {
@@ -145,41 +146,45 @@ impl Bundles {
         let Some((shift_a, shift_b)) = self.fit(a, slot_a, b, slot_b) else {
             return;
         };
-        let gone = std::mem::take(&mut self.bundles[b]);
+        let merged = std::mem::take(&mut self.bundles[b]);
         self.shift(a, shift_a);
         let bundle = &mut self.bundles[a];
-        for (slot, spans) in gone.slots.iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
-            live::merge(&mut bundle.slots[slot + shift_b], spans);
+        for (slot, ranges) in merged.slots.iter().enumerate().filter(|(_, ranges)| !ranges.is_empty()) {
+            live::merge(&mut bundle.slots[slot + shift_b], ranges);
         }
         bundle
             .aligned
-            .extend(gone.aligned.iter().map(|&(slot, align)| (slot + shift_b, align)));
-        for (word, slot) in gone.words {
-            bundle.words.push((word, slot + shift_b));
-            self.places[word.0 as usize] = Some((a, slot + shift_b));
+            .extend(merged.aligned.iter().map(|&(slot, align)| (slot + shift_b, align)));
+        for (vreg, slot) in merged.vregs {
+            bundle.vregs.push((vreg, slot + shift_b));
+            self.positions[vreg.0 as usize] = Some((a, slot + shift_b));
         }
     }
 
     /// Returns the shifts of both bundles that bring the two registers into one slot.
     fn fit(&self, a: usize, slot_a: usize, b: usize, slot_b: usize) -> Option<(usize, usize)> {
         let (first, second) = (&self.bundles[a], &self.bundles[b]);
-        let least = slot_a.max(slot_b);
-        (least..SLOTS)
+        let first_slot = slot_a.max(slot_b);
+        (first_slot..MAX_BUNDLE_WIDTH)
             .map(|slot| (slot - slot_a, slot - slot_b))
             .find(|&(shift_a, shift_b)| {
-                let narrow = first.width() + shift_a <= SLOTS && second.width() + shift_b <= SLOTS;
+                let narrow =
+                    first.width() + shift_a <= MAX_BUNDLE_WIDTH && second.width() + shift_b <= MAX_BUNDLE_WIDTH;
                 let shifted = |bundle: &Bundle, shift: usize| {
                     bundle
                         .aligned
                         .iter()
                         .all(|&(slot, align)| (slot + shift).is_multiple_of(align))
                 };
-                narrow && shifted(first, shift_a) && shifted(second, shift_b) && self.apart(a, shift_a, b, shift_b)
+                narrow
+                    && shifted(first, shift_a)
+                    && shifted(second, shift_b)
+                    && self.are_disjoint(a, shift_a, b, shift_b)
             })
     }
 
-    fn apart(&self, a: usize, shift_a: usize, b: usize, shift_b: usize) -> bool {
-        (0..SLOTS).all(|slot| {
+    fn are_disjoint(&self, a: usize, shift_a: usize, b: usize, shift_b: usize) -> bool {
+        (0..MAX_BUNDLE_WIDTH).all(|slot| {
             let of =
                 |bundle: usize, shift: usize| slot.checked_sub(shift).map(|slot| &self.bundles[bundle].slots[slot]);
             match (of(a, shift_a), of(b, shift_b)) {
@@ -190,14 +195,14 @@ impl Bundles {
     }
 
     fn shift(&mut self, bundle: usize, by: usize) {
-        let moved = &mut self.bundles[bundle];
-        moved.slots.rotate_right(by);
-        for (slot, _) in &mut moved.aligned {
+        let shifted = &mut self.bundles[bundle];
+        shifted.slots.rotate_right(by);
+        for (slot, _) in &mut shifted.aligned {
             *slot += by;
         }
-        for (word, slot) in &mut moved.words {
+        for (vreg, slot) in &mut shifted.vregs {
             *slot += by;
-            self.places[word.0 as usize] = Some((bundle, *slot));
+            self.positions[vreg.0 as usize] = Some((bundle, *slot));
         }
     }
 
@@ -208,7 +213,7 @@ impl Bundles {
             .collect();
         by_time.sort_by_key(|&n| self.bundles[n].start());
         let mut by_width = by_time.clone();
-        by_width.sort_by_key(|&n| WIDEST - self.bundles[n].width().next_power_of_two());
+        by_width.sort_by_key(|&n| MAX_GROUP_WIDTH - self.bundles[n].width().next_power_of_two());
         let [first, second] = [by_time, by_width].map(|order| self.first_fit(&order));
         let best = if second.1 < first.1 { second } else { first };
         if best.1 > Reg::COUNT {
@@ -217,29 +222,29 @@ impl Bundles {
         let registers = best
             .0
             .into_iter()
-            .map(|place| place.map_or(Reg::ZERO, |n| Reg(n as u8)))
+            .map(|number| number.map_or(Reg::ZERO, |n| Reg(n as u8)))
             .collect();
         Ok(Allocation {
             registers,
-            count: best.1.max(LEAST).max(self.least) as u32,
+            count: best.1.max(MIN_REGISTERS).max(self.min_registers) as u32,
         })
     }
 
     fn first_fit(&self, order: &[usize]) -> (Vec<Option<usize>>, usize) {
-        let mut file: Vec<Spans> = Vec::new();
-        let mut registers = vec![None; self.places.len()];
+        let mut taken_ranges: Vec<LiveRanges> = Vec::new();
+        let mut registers = vec![None; self.positions.len()];
         for &n in order {
             let bundle = &self.bundles[n];
             let mut base = 0;
-            while !fits(&file, bundle, base) {
+            while !fits(&taken_ranges, bundle, base) {
                 base += bundle.alignment();
             }
-            for (slot, spans) in bundle.slots.iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
-                file.resize(file.len().max(base + slot + 1), Spans::new());
-                live::merge(&mut file[base + slot], spans);
+            for (slot, ranges) in bundle.slots.iter().enumerate().filter(|(_, ranges)| !ranges.is_empty()) {
+                taken_ranges.resize(taken_ranges.len().max(base + slot + 1), LiveRanges::new());
+                live::merge(&mut taken_ranges[base + slot], ranges);
             }
-            for &(word, slot) in &bundle.words {
-                registers[word.0 as usize] = Some(base + slot);
+            for &(vreg, slot) in &bundle.vregs {
+                registers[vreg.0 as usize] = Some(base + slot);
             }
         }
         let highest = registers.iter().flatten().max();
@@ -248,47 +253,51 @@ impl Bundles {
     }
 }
 
-fn fits(file: &[Spans], bundle: &Bundle, base: usize) -> bool {
-    let taken = |slot: usize| file.get(base + slot).map_or(&[][..], Vec::as_slice);
+fn fits(taken_ranges: &[LiveRanges], bundle: &Bundle, base: usize) -> bool {
+    let taken = |slot: usize| taken_ranges.get(base + slot).map_or(&[][..], Vec::as_slice);
     bundle
         .slots
         .iter()
         .enumerate()
-        .all(|(slot, spans)| !live::overlap(taken(slot), spans))
+        .all(|(slot, ranges)| !live::overlap(taken(slot), ranges))
 }
 
 /// Marks registers whose group is used as one value by an operation.
-fn joined_words(code: &Code) -> Vec<bool> {
-    let mut joined = vec![false; code.groups.len()];
+fn grouped_vregs(code: &Code) -> Vec<bool> {
+    let mut is_grouped = vec![false; code.groups.len()];
     for op in code.ops() {
         let shape = op.shape();
-        let sources = op.src.iter().map(|arg| arg.as_word()).zip(shape.src);
-        for (word, _) in sources.chain([(op.dst, shape.dst)]).filter(|&(_, words)| words > 1) {
-            let Some(word) = word else { continue };
-            let (first, length) = code.groups[word.0 as usize];
+        let sources = op.src.iter().map(|arg| arg.as_vreg()).zip(shape.src);
+        for (vreg, _) in sources.chain([(op.dst, shape.dst)]).filter(|&(_, words)| words > 1) {
+            let Some(vreg) = vreg else { continue };
+            let (first, length) = code.groups[vreg.0 as usize];
             for n in 0..length {
-                joined[first.offset(n).0 as usize] = true;
+                is_grouped[first.offset(n).0 as usize] = true;
             }
         }
     }
-    joined
+    is_grouped
 }
 
 /// Returns all moves between registers. Moves in loops come first, because they run most often.
-fn moves(code: &Code) -> Vec<(Word, Word)> {
+fn moves(code: &Code) -> Vec<(VReg, VReg)> {
     let graph = Graph::of(code);
-    let mut found: Vec<(bool, Word, Word)> = Vec::new();
+    let mut found: Vec<(bool, VReg, VReg)> = Vec::new();
     for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
         let straight = !in_cycle;
-        found.extend(body.ops.iter().filter_map(|op| Some((straight, op.dst?, moved(op)?))));
+        found.extend(
+            body.ops
+                .iter()
+                .filter_map(|op| Some((straight, op.dst?, move_source(op)?))),
+        );
     }
     found.sort_by_key(|&(straight, ..)| straight);
     found.into_iter().map(|(_, to, from)| (to, from)).collect()
 }
 
-fn moved(op: &Op) -> Option<Word> {
+fn move_source(op: &Op) -> Option<VReg> {
     match op.src[0].bits {
-        Bits::Word(word) if op.is(Opcode::Mov) && op.src[0].is_plain() => Some(word),
+        Bits::VReg(vreg) if op.is(Opcode::Mov) && op.src[0].is_plain() => Some(vreg),
         _ => None,
     }
 }
@@ -297,7 +306,7 @@ fn moved(op: &Op) -> Option<Word> {
 fn drop_moves(code: &mut Code, registers: &[Reg]) {
     for block in &mut code.blocks {
         block.ops.retain(|op| {
-            let (Some(to), Some(from)) = (op.dst, moved(op)) else {
+            let (Some(to), Some(from)) = (op.dst, move_source(op)) else {
                 return true;
             };
             registers[to.0 as usize] != registers[from.0 as usize]

@@ -1,55 +1,55 @@
 //! Instruction scheduling within a block: operations with a long latency start early.
 //!
 //! Each block keeps its operations, and each operation stays after its dependencies. None crosses a branch, barrier, fence or
-//! clock read, or leaves its region of [`LONGEST`] operations. The order follows the longest latency path while registers last.
-//! Real assemblers do the same, because PTX leaves the order to them.
+//! clock read, or leaves its region of [`MAX_REGION_OPS`] operations. The order follows the longest latency path while
+//! registers last. Real assemblers do the same, because PTX leaves the order to them.
 //!
 //! The latencies are weights for comparing paths. They need not match the machine's.
 
 mod depend;
 
-mod tally;
+mod pressure;
 
-use super::code::{Bits, Code, Flag, Op, What, Word};
+use super::code::{Bits, Code, Op, OpKind, VPred, VReg};
 use super::graph::Graph;
 use super::live;
 use depend::dependencies;
+use pressure::RegPressure;
 use std::collections::HashSet;
-use tally::Tally;
 use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::Space;
 
 /// Registers that leave an SM full of warps (64 K registers, 2048 threads), minus an alignment reserve.
-const FREE_WORDS: usize = 28;
+const FREE_REGISTERS: usize = 28;
 /// Registers above the need of the text's order that latency hiding may cost.
-const MORE_WORDS: usize = 8;
+const EXTRA_REGISTERS: usize = 8;
 /// Registers reserved for alignment.
-const SPARE_WORDS: usize = 4;
+const ALIGNMENT_RESERVE: usize = 4;
 /// Maximum operations scheduled together. Larger regions gain nothing, and the search time grows with the square.
-const LONGEST: usize = 640;
+const MAX_REGION_OPS: usize = 640;
 /// Maximum number of live predicates.
-const FREE_FLAGS: usize = 6;
+const FREE_PREDICATES: usize = 6;
 
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
-    let words_out = live::behind_blocks::<live::Words>(code, &graph);
-    let flags_out = live::behind_blocks::<live::Flags>(code, &graph);
-    let fresh = live::fresh_definitions::<live::Words>(code, &graph);
-    let most = code.most_registers.saturating_sub(SPARE_WORDS);
+    let vregs_out = live::live_after_blocks::<live::GeneralRegs>(code, &graph);
+    let preds_out = live::live_after_blocks::<live::Predicates>(code, &graph);
+    let kills = live::killing_defs::<live::GeneralRegs>(code, &graph);
+    let max_registers = code.max_registers.saturating_sub(ALIGNMENT_RESERVE);
     for (block, body) in code.blocks.iter_mut().enumerate() {
-        let mut wanted = Wanted {
-            words: words_out[block].iter().map(|&word| Word(word as u32)).collect(),
-            flags: flags_out[block].iter().map(|&flag| Flag(flag as u32)).collect(),
+        let mut live_set = LiveSet {
+            vregs: vregs_out[block].iter().map(|&vreg| VReg(vreg as u32)).collect(),
+            preds: preds_out[block].iter().map(|&pred| VPred(pred as u32)).collect(),
         };
         let ops = std::mem::take(&mut body.ops);
         let mut regions: Vec<Vec<Op>> = Vec::new();
-        let stretches = ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b));
-        for region in stretches.flat_map(|stretch| stretch.chunks(LONGEST)).rev() {
-            regions.push(ordered(region, &wanted, &fresh, most));
+        let sections = ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b));
+        for region in sections.flat_map(|section| section.chunks(MAX_REGION_OPS)).rev() {
+            regions.push(schedule_region(region, &live_set, &kills, max_registers));
             for op in region.iter().rev() {
-                wanted.before(op, &fresh);
+                live_set.step_back(op, &kills);
             }
         }
         body.ops = regions.into_iter().rev().flatten().collect();
@@ -58,30 +58,30 @@ pub(super) fn run(code: &mut Code) {
 
 /// Registers and predicates that later code reads.
 #[derive(Clone)]
-struct Wanted {
-    words: HashSet<Word>,
-    flags: HashSet<Flag>,
+struct LiveSet {
+    vregs: HashSet<VReg>,
+    preds: HashSet<VPred>,
 }
 
-impl Wanted {
+impl LiveSet {
     /// Steps the set from after an operation to before it.
-    fn before(&mut self, op: &Op, fresh: &[bool]) {
-        for word in op.defs() {
-            if op.guard.flag.is_none() || fresh[word.0 as usize] {
-                self.words.remove(&word);
+    fn step_back(&mut self, op: &Op, kills: &[bool]) {
+        for vreg in op.defs() {
+            if op.guard.pred.is_none() || kills[vreg.0 as usize] {
+                self.vregs.remove(&vreg);
             }
         }
-        if op.guard.flag.is_none() {
-            op.flag_defs().for_each(|flag| _ = self.flags.remove(&flag));
+        if op.guard.pred.is_none() {
+            op.pred_defs().for_each(|pred| _ = self.preds.remove(&pred));
         }
-        self.words.extend(op.uses());
-        self.flags.extend(op.flag_uses());
+        self.vregs.extend(op.uses());
+        self.preds.extend(op.pred_uses());
     }
 }
 
 /// True if no operation may move across this one.
 fn is_fence(op: &Op) -> bool {
-    let What::Row(opcode) = op.what else { return true };
+    let OpKind::Machine(opcode) = op.kind else { return true };
     let reads_clock = matches!(
         op.src[0].bits,
         Bits::Special(Special::ClockLo | Special::ClockHi | Special::GlobaltimerLo | Special::GlobaltimerHi)
@@ -98,7 +98,7 @@ fn is_fence(op: &Op) -> bool {
 
 /// Returns the approximate latency of an operation in cycles.
 fn latency(op: &Op) -> u32 {
-    let What::Row(opcode) = op.what else { return 1 };
+    let OpKind::Machine(opcode) = op.kind else { return 1 };
     match (opcode, op.mods.space) {
         (Opcode::Ld, Space::Shared) | (Opcode::Shfl | Opcode::Ldsm, _) => 25,
         (Opcode::Atom, Space::Shared) => 60,
@@ -113,11 +113,11 @@ fn latency(op: &Op) -> u32 {
 }
 
 /// Schedules a region without fences.
-fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Vec<Op> {
+fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_registers: usize) -> Vec<Op> {
     if region.len() < 3 {
         return region.to_vec();
     }
-    let mut list = List::of(region, Pressure::of(region, wanted, fresh, most));
+    let mut list = ListScheduler::of(region, Pressure::of(region, live_set, kills, max_registers));
     let mut order = Vec::with_capacity(region.len());
     while let Some(next) = list.choose() {
         list.take(next);
@@ -127,11 +127,11 @@ fn ordered(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Vec<O
 }
 
 /// List scheduler: among ready operations, the one with the longest remaining path is next.
-struct List {
+struct ListScheduler {
     /// Dependents of each operation, with the minimum distance in cycles.
     edges: Vec<Vec<(usize, u32)>>,
     /// Number of unscheduled dependencies of each operation.
-    waits: Vec<usize>,
+    pending: Vec<usize>,
     /// Earliest cycle of each operation.
     earliest: Vec<u32>,
     /// Longest path from each operation to the end, in cycles.
@@ -141,23 +141,23 @@ struct List {
     pressure: Pressure,
 }
 
-impl List {
+impl ListScheduler {
     fn of(region: &[Op], pressure: Pressure) -> Self {
         let edges = dependencies(region);
         let n = region.len();
-        let mut waits = vec![0; n];
+        let mut pending = vec![0; n];
         let mut path = vec![0; n];
         for from in (0..n).rev() {
             for &(to, cycles) in &edges[from] {
-                waits[to] += 1;
+                pending[to] += 1;
                 path[from] = path[from].max(path[to] + cycles);
             }
             path[from] = path[from].max(latency(&region[from]));
         }
-        let ready = (0..n).filter(|&op| waits[op] == 0).collect();
-        List {
+        let ready = (0..n).filter(|&op| pending[op] == 0).collect();
+        ListScheduler {
             edges,
-            waits,
+            pending,
             earliest: vec![0; n],
             path,
             ready,
@@ -175,15 +175,15 @@ impl List {
                 (wait, std::cmp::Reverse(self.path[op]), op)
             })
         };
-        best(&mut self.ready.iter().filter(fits)).or_else(|| self.relief())
+        best(&mut self.ready.iter().filter(fits)).or_else(|| self.fallback())
     }
 
     /// Chooses for a full register file: the operation that frees most, or else the first in text order.
-    fn relief(&self) -> Option<usize> {
+    fn fallback(&self) -> Option<usize> {
         self.ready
             .iter()
             .copied()
-            .min_by_key(|&op| (self.pressure.words.change(op).max(0), op))
+            .min_by_key(|&op| (self.pressure.vregs.change(op).max(0), op))
     }
 
     fn take(&mut self, op: usize) {
@@ -191,8 +191,8 @@ impl List {
         self.cycle = self.cycle.max(self.earliest[op]) + 1;
         for &(to, cycles) in &self.edges[op] {
             self.earliest[to] = self.earliest[to].max(self.cycle - 1 + cycles);
-            self.waits[to] -= 1;
-            if self.waits[to] == 0 {
+            self.pending[to] -= 1;
+            if self.pending[to] == 0 {
                 self.ready.push(to);
             }
         }
@@ -202,35 +202,35 @@ impl List {
 
 /// Register pressure at the current point of the new order.
 struct Pressure {
-    words: Tally,
-    flags: Tally,
+    vregs: RegPressure,
+    preds: RegPressure,
 }
 
 impl Pressure {
-    fn of(region: &[Op], wanted: &Wanted, fresh: &[bool], most: usize) -> Pressure {
-        let mut before = wanted.clone();
-        let mut peak = before.words.len();
+    fn of(region: &[Op], live_set: &LiveSet, kills: &[bool], max_registers: usize) -> Pressure {
+        let mut before = live_set.clone();
+        let mut peak = before.vregs.len();
         for op in region.iter().rev() {
-            before.before(op, fresh);
-            peak = peak.max(before.words.len());
+            before.step_back(op, kills);
+            peak = peak.max(before.vregs.len());
         }
-        let most_words = (peak + MORE_WORDS).max(FREE_WORDS).min(most);
-        let words = region.iter().map(|op| (op.uses().collect(), op.defs().collect()));
-        let flags = region
+        let max_live = (peak + EXTRA_REGISTERS).max(FREE_REGISTERS).min(max_registers);
+        let vregs = region.iter().map(|op| (op.uses().collect(), op.defs().collect()));
+        let preds = region
             .iter()
-            .map(|op| (op.flag_uses().collect(), op.flag_defs().collect()));
+            .map(|op| (op.pred_uses().collect(), op.pred_defs().collect()));
         Pressure {
-            words: Tally::of(words, &wanted.words, &before.words, most_words),
-            flags: Tally::of(flags, &wanted.flags, &before.flags, FREE_FLAGS),
+            vregs: RegPressure::of(vregs, &live_set.vregs, &before.vregs, max_live),
+            preds: RegPressure::of(preds, &live_set.preds, &before.preds, FREE_PREDICATES),
         }
     }
 
     fn fits(&self, op: usize) -> bool {
-        self.words.fits(op) && self.flags.fits(op)
+        self.vregs.fits(op) && self.preds.fits(op)
     }
 
     fn take(&mut self, op: usize) {
-        self.words.take(op);
-        self.flags.take(op);
+        self.vregs.take(op);
+        self.preds.take(op);
     }
 }

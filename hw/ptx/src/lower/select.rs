@@ -15,39 +15,39 @@ mod control;
 mod convert;
 mod float;
 mod frame;
-mod gmma;
 mod hint;
+mod wgmma;
 
+mod call_liveness;
 mod integer;
 mod library;
-mod live;
 mod mbarrier;
 mod memory;
 mod packed;
 mod param;
+mod qualifiers;
 mod recursion;
 mod remote;
 mod routine;
 mod size;
 mod special;
-mod spelled;
 mod stack;
 mod system;
 mod tensor;
+mod text_expansion;
 mod texture;
 mod value;
 mod video;
 mod warp;
 mod wmma;
-mod words;
 
-use super::code::{Arg, Block, BlockId, Code, Flag, Op, When, Word};
+use super::code::{Arg, Block, BlockId, Code, Op, VGuard, VPred, VReg};
 use super::layout::Layout;
 use crate::ast::{Name, Type};
 use crate::check::{self, Body, Checked, RegId, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Lines};
+use call_liveness::CallLiveness;
 use frame::Frame;
-use live::AcrossCalls;
 use std::collections::HashMap;
 use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
@@ -60,10 +60,10 @@ pub(super) fn run<'t, 'a>(
     lines: &Lines,
 ) -> Result<Code, Vec<Diagnostic>> {
     let mut selector = Selector::new(checked, layout, lines);
-    let kernel = Frame::of(body, &mut selector.code, &mut selector.places);
+    let kernel = Frame::of(body, &mut selector.code, &mut selector.label_blocks);
     selector.frames.push(kernel);
-    selector.begin_stack();
-    selector.steps();
+    selector.init_stack();
+    selector.select_steps();
     selector.finish()
 }
 
@@ -71,9 +71,9 @@ type Selected = Result<(), Diagnostic>;
 
 /// Location of a PTX register: its first virtual register, or a predicate.
 #[derive(Clone, Copy)]
-enum Home {
-    Words(Word),
-    Flag(Flag),
+enum VLoc {
+    VReg(VReg),
+    VPred(VPred),
 }
 
 struct Selector<'s, 't, 'a> {
@@ -83,22 +83,22 @@ struct Selector<'s, 't, 'a> {
     /// The kernel, and the functions being inlined, innermost last.
     frames: Vec<Frame<'t, 'a>>,
     /// First register of each call parameter, and other register ranges that a guarded write must preserve.
-    call_words: HashMap<SymbolId, Word>,
-    home_words: Vec<Range<u32>>,
+    call_params: HashMap<SymbolId, VReg>,
+    param_ranges: Vec<Range<u32>>,
     n_calls: usize,
     n_ops: usize,
     /// True once the code is too large. Selection then stops.
     is_too_large: bool,
     /// Values live across calls in each recursive function, by its number.
-    across_calls: HashMap<usize, AcrossCalls>,
+    call_liveness: HashMap<usize, CallLiveness>,
     /// Stack pointer, in kernels with recursive functions or stack allocation.
-    stack: Option<Word>,
+    stack: Option<VReg>,
     code: Code,
     /// Block of each label.
-    places: Vec<Option<BlockId>>,
-    guard: When,
+    label_blocks: Vec<Option<BlockId>>,
+    guard: VGuard,
     /// Current carry; `None` before the first `.cc` and after a label.
-    carry: Option<When>,
+    carry: Option<VGuard>,
     line: u32,
     findings: Vec<Diagnostic>,
 }
@@ -183,19 +183,19 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             layout,
             lines,
             frames: Vec::new(),
-            call_words: HashMap::new(),
-            home_words: Vec::new(),
+            call_params: HashMap::new(),
+            param_ranges: Vec::new(),
             n_calls: 0,
             n_ops: 0,
             is_too_large: false,
-            across_calls: HashMap::new(),
+            call_liveness: HashMap::new(),
             stack: None,
             code: Code {
                 blocks: vec![Block::default()],
                 ..Code::default()
             },
-            places: Vec::new(),
-            guard: When::ALWAYS,
+            label_blocks: Vec::new(),
+            guard: VGuard::ALWAYS,
             carry: None,
             line: 0,
             findings: Vec::new(),
@@ -212,24 +212,24 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 
     /// Selects the code of the innermost frame.
-    fn steps(&mut self) {
+    fn select_steps(&mut self) {
         let body = self.frame().body;
         let line = self.frame().line;
         for (at, step) in body.code.iter().enumerate() {
             // Library code is short, and its findings are not for the user.
-            if line.is_none() && self.outgrows() {
+            if line.is_none() && self.is_over_size_limit() {
                 return;
             }
             self.frames.last_mut().expect("a function is being selected").step = at;
             match step {
                 Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
                 Step::Param(symbol) => {
-                    self.guard = When::ALWAYS;
-                    self.begin_param(*symbol);
+                    self.guard = VGuard::ALWAYS;
+                    self.init_param(*symbol);
                 }
                 Step::Op(op) => {
                     self.line = line.unwrap_or_else(|| self.lines.line(op.instruction.span.start));
-                    self.guard = When::ALWAYS;
+                    self.guard = VGuard::ALWAYS;
                     op.sums.iter().for_each(|sum| self.sum_register(sum));
                     self.guard = self.guard_of(op);
                     if let Err(finding) = self.instruction(op) {
@@ -243,12 +243,12 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         }
     }
 
-    fn guard_of(&self, op: &check::Op<'_, '_>) -> When {
+    fn guard_of(&self, op: &check::Op<'_, '_>) -> VGuard {
         let Some((reg, negated)) = op.guard else {
-            return When::ALWAYS;
+            return VGuard::ALWAYS;
         };
-        When {
-            flag: self.flag_home(reg),
+        VGuard {
+            pred: self.pred_of(reg),
             negated,
         }
     }
@@ -256,7 +256,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     fn label(&mut self, label: usize) {
         self.new_block();
         self.carry = None;
-        self.places[label] = Some(self.code.blocks.len() - 1);
+        self.label_blocks[label] = Some(self.code.blocks.len() - 1);
     }
 
     /// Starts a new block, unless the current one is empty.
@@ -269,14 +269,14 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     /// Appends an operation. It gets the instruction's guard if its results or effects are visible.
     fn emit(&mut self, mut op: Op) {
         op.line = self.line;
-        let seen =
-            op.defs().any(|word| self.is_home(word)) || op.flag_defs().any(|flag| self.frame().flags.contains(&flag.0));
-        if op.guard == When::ALWAYS && (seen || op.has_effect()) {
+        let is_visible = op.defs().any(|vreg| self.is_ptx_register(vreg))
+            || op.pred_defs().any(|pred| self.frame().preds.contains(&pred.0));
+        if op.guard == VGuard::ALWAYS && (is_visible || op.has_effect()) {
             op.guard = self.guard;
         }
         let ends = matches!(
-            op.what,
-            super::code::What::Row(Opcode::Bra | Opcode::Exit | Opcode::Trap)
+            op.kind,
+            super::code::OpKind::Machine(Opcode::Bra | Opcode::Exit | Opcode::Trap)
         );
         self.n_ops += 1;
         if let Some(block) = self.code.blocks.last_mut() {
@@ -287,43 +287,45 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         }
     }
 
-    fn is_home(&self, word: Word) -> bool {
-        self.frame().words.contains(&word.0) || self.is_param_word(word)
+    fn is_ptx_register(&self, vreg: VReg) -> bool {
+        self.frame().vregs.contains(&vreg.0) || self.is_param_vreg(vreg)
     }
 
-    fn is_param_word(&self, word: Word) -> bool {
-        let behind = self.home_words.partition_point(|words| words.end <= word.0);
-        self.home_words.get(behind).is_some_and(|words| words.contains(&word.0))
+    fn is_param_vreg(&self, vreg: VReg) -> bool {
+        let index = self.param_ranges.partition_point(|range| range.end <= vreg.0);
+        self.param_ranges
+            .get(index)
+            .is_some_and(|range| range.contains(&vreg.0))
     }
 
     /// Sets the stack pointer to the empty stack, in kernels with a stack.
-    fn begin_stack(&mut self) {
+    fn init_stack(&mut self) {
         if self.layout.has_stack() {
             let stack = self.temp();
             self.stack = Some(stack);
-            let at = Arg::imm(self.layout.stack_at.into());
-            self.emit(Op::row(Opcode::Mov).dst(stack).src(&[at]));
+            let at = Arg::imm(self.layout.stack_offset.into());
+            self.emit(Op::machine(Opcode::Mov).dst(stack).src(&[at]));
         }
     }
 
-    fn stack(&self) -> Word {
+    fn stack(&self) -> VReg {
         self.stack.expect("the layout requested a stack")
     }
 
-    fn temp(&mut self) -> Word {
-        self.code.group(1)
+    fn temp(&mut self) -> VReg {
+        self.code.new_group(1)
     }
 
-    fn temp_pair(&mut self) -> Word {
-        self.code.group(2)
+    fn temp_pair(&mut self) -> VReg {
+        self.code.new_group(2)
     }
 
     /// Emits an operation with a new result register, and returns the result.
     fn compute(&mut self, op: Op) -> Arg {
         let words = op.shape().dst;
-        let word = self.code.group(words);
+        let word = self.code.new_group(words);
         self.emit(op.dst(word));
-        Arg::word(word)
+        Arg::vreg(word)
     }
 
     fn instruction(&mut self, op: &'t check::Op<'t, 'a>) -> Selected {
@@ -332,7 +334,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             return self.expand(&form, code);
         }
         match form.opcode() {
-            "mov" | "cvta" => self.moves(&form),
+            "mov" | "cvta" => self.mov(&form),
             "ld" | "ldu" | "st" | "atom" | "red" | "cp" | "ldmatrix" | "prefetch" | "prefetchu" | "discard"
             | "applypriority" | "createpolicy" => self.memory(&form),
             "cvt" => self.convert(&form),
@@ -347,13 +349,13 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "mbarrier" => self.mbarrier(&form),
             "wgmma" => self.warp_group(&form),
             // No-ops: grids run in order, registers are fixed at launch, and there is no debugger or profiler.
-            "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => form.only(words::LAUNCH_WORDS),
+            "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => form.only(qualifiers::LAUNCH_QUALIFIERS),
             "alloca" | "stacksave" | "stackrestore" => self.stack_operation(&form),
             "set" => self.set(&form),
             "lop3" if form.operands().len() == 6 => self.lop3_predicate(&form),
-            "mapa" => self.map_address(&form),
+            "mapa" => self.mapa(&form),
             op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),
-            _ if self.is_chained(&form) => self.chained(&form),
+            _ if self.is_carry_chain(&form) => self.carry_chain(&form),
             _ if form.ty().is_float() => self.float(&form),
             _ => self.integer(&form),
         }
@@ -361,17 +363,17 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
 
     /// Ends the code, and replaces label numbers by blocks.
     fn finish(mut self) -> Result<Code, Vec<Diagnostic>> {
-        self.guard = When::ALWAYS;
+        self.guard = VGuard::ALWAYS;
         let last = self.code.blocks.last();
         let open = last.is_none_or(|block| !block.ops.last().is_some_and(Op::ends_flow));
         if open {
-            self.emit(Op::row(Opcode::Exit));
+            self.emit(Op::machine(Opcode::Exit));
         }
         if self.code.blocks.last().is_some_and(|block| block.ops.is_empty()) {
             self.code.blocks.pop();
         }
         for op in self.code.blocks.iter_mut().flat_map(|block| &mut block.ops) {
-            op.target = op.target.and_then(|label| self.places[label]);
+            op.target = op.target.and_then(|label| self.label_blocks[label]);
         }
         if self.findings.is_empty() {
             Ok(self.code)

@@ -11,22 +11,22 @@
 
 use std::collections::BTreeSet;
 
-use super::code::{BlockId, Code, Flag, Op, When, Word};
+use super::code::{BlockId, Code, Op, VGuard, VPred, VReg};
 use super::graph::Graph;
 use warpwave_isa::inst::CacheOp;
 use warpwave_isa::opcode::Opcode;
 
 /// Marks the blocks that leave a spin loop by their last branch.
-pub(super) fn exits(code: &Code, graph: &Graph) -> Vec<bool> {
-    let mut exits = vec![false; code.blocks.len()];
+pub(super) fn spin_exits(code: &Code, graph: &Graph) -> Vec<bool> {
+    let mut spin_exits = vec![false; code.blocks.len()];
     for (latch, header) in back_edges(graph) {
         let body = body(graph, latch, header);
-        for block in (0..exits.len()).filter(|&block| body[block]) {
+        for block in (0..spin_exits.len()).filter(|&block| body[block]) {
             let leaves = graph.successors[block].iter().any(|&next| !body[next]);
-            exits[block] |= leaves && waits(code, &body, block);
+            spin_exits[block] |= leaves && is_spin_exit(code, &body, block);
         }
     }
-    exits
+    spin_exits
 }
 
 fn back_edges(graph: &Graph) -> Vec<(BlockId, BlockId)> {
@@ -39,60 +39,60 @@ fn back_edges(graph: &Graph) -> Vec<(BlockId, BlockId)> {
 fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
     let mut body = vec![false; graph.successors.len()];
     body[header] = true;
-    let mut open = vec![latch];
-    while let Some(block) = open.pop() {
+    let mut worklist = vec![latch];
+    while let Some(block) = worklist.pop() {
         if !std::mem::replace(&mut body[block], true) {
-            open.extend(&graph.predecessors[block]);
+            worklist.extend(&graph.predecessors[block]);
         }
     }
     body
 }
 
-fn waits(code: &Code, body: &[bool], exit: BlockId) -> bool {
+fn is_spin_exit(code: &Code, body: &[bool], exit: BlockId) -> bool {
     let blocks = code.blocks.iter().zip(body).filter(|(_, inside)| **inside);
     let ops: Vec<&Op> = blocks.flat_map(|(block, _)| &block.ops).collect();
     let guard = code.blocks[exit]
         .ops
         .last()
-        .filter(|op| op.is(Opcode::Bra) && op.guard != When::ALWAYS);
-    let Some(flag) = guard.and_then(|op| op.guard.flag) else {
+        .filter(|op| op.is(Opcode::Bra) && op.guard != VGuard::ALWAYS);
+    let Some(pred) = guard.and_then(|op| op.guard.pred) else {
         return false;
     };
-    let asked = asked(&ops, flag);
+    let polls = polled_accesses(&ops, pred);
     let writes = ops
         .iter()
-        .any(|op| writes_memory(op) && !asked.iter().any(|poll| std::ptr::eq(*poll, *op)));
-    !asked.is_empty() && !writes && asked.iter().all(|poll| is_unchanging(&ops, poll))
+        .any(|op| writes_memory(op) && !polls.iter().any(|poll| std::ptr::eq(*poll, *op)));
+    !polls.is_empty() && !writes && polls.iter().all(|poll| is_unchanging(&ops, poll))
 }
 
 /// Returns the polling accesses that a predicate depends on.
-fn asked<'c>(ops: &[&'c Op], flag: Flag) -> Vec<&'c Op> {
-    let (mut words, mut flags) = (BTreeSet::new(), BTreeSet::from([flag]));
-    let mut asked: Vec<&Op> = Vec::new();
+fn polled_accesses<'c>(ops: &[&'c Op], pred: VPred) -> Vec<&'c Op> {
+    let (mut vregs, mut preds) = (BTreeSet::new(), BTreeSet::from([pred]));
+    let mut polls: Vec<&Op> = Vec::new();
     loop {
-        let known = (words.len(), flags.len());
+        let known = (vregs.len(), preds.len());
         for op in ops {
-            let is_wanted =
-                op.defs().any(|word| words.contains(&word)) || op.flag_defs().any(|flag| flags.contains(&flag));
-            if !is_wanted {
+            let is_needed =
+                op.defs().any(|vreg| vregs.contains(&vreg)) || op.pred_defs().any(|pred| preds.contains(&pred));
+            if !is_needed {
                 continue;
             }
-            if polls(op) {
-                if !asked.iter().any(|poll| std::ptr::eq(*poll, *op)) {
-                    asked.push(op);
+            if is_poll(op) {
+                if !polls.iter().any(|poll| std::ptr::eq(*poll, *op)) {
+                    polls.push(op);
                 }
                 continue;
             }
-            words.extend(op.uses());
-            flags.extend(op.flag_uses());
+            vregs.extend(op.uses());
+            preds.extend(op.pred_uses());
         }
-        if known == (words.len(), flags.len()) {
-            return asked;
+        if known == (vregs.len(), preds.len()) {
+            return polls;
         }
     }
 }
 
-fn polls(op: &Op) -> bool {
+fn is_poll(op: &Op) -> bool {
     op.is(Opcode::Atom) || op.is(Opcode::Ld) && op.mods.cache == CacheOp::Volatile
 }
 
@@ -104,9 +104,9 @@ fn writes_memory(op: &Op) -> bool {
 
 /// True if an access polls the same operands in every iteration: the loop writes only constants to them.
 fn is_unchanging(ops: &[&Op], poll: &Op) -> bool {
-    let is_written = |word: Word| ops.iter().any(|op| op.defs().any(|def| def == word));
-    let is_constant = |op: &Op| !polls(op) && !op.is(Opcode::Ld) && !op.uses().any(is_written);
-    let is_kept = |word: Word| ops.iter().all(|op| op.defs().all(|def| def != word) || is_constant(op));
+    let is_written = |vreg: VReg| ops.iter().any(|op| op.defs().any(|def| def == vreg));
+    let is_constant = |op: &Op| !is_poll(op) && !op.is(Opcode::Ld) && !op.uses().any(is_written);
+    let is_kept = |vreg: VReg| ops.iter().all(|op| op.defs().all(|def| def != vreg) || is_constant(op));
     poll.uses().all(is_kept)
 }
 
@@ -117,33 +117,33 @@ mod tests {
     use warpwave_isa::space::Access;
 
     /// Builds a loop of one block after the entry. Its exit tests predicate 0, which comes from register 9.
-    fn exit_waits(inside: &[Op]) -> bool {
-        let flag = When::flag(Flag(0));
-        let mut back = Op::row(Opcode::Bra).when(flag);
+    fn exit_spins(inside: &[Op]) -> bool {
+        let guard = VGuard::pred(VPred(0));
+        let mut back = Op::machine(Opcode::Bra).guard(guard);
         back.target = Some(1);
-        let mut compare = Op::row(Opcode::Isetp).src(&[Arg::word(Word(9))]);
-        compare.pdst[0] = Some(Flag(0));
+        let mut compare = Op::machine(Opcode::Isetp).src(&[Arg::vreg(VReg(9))]);
+        compare.pdst[0] = Some(VPred(0));
         let ops = inside.iter().copied().chain([compare, back]).collect();
         let code = Code {
             blocks: vec![
                 Block {
-                    ops: vec![Op::row(Opcode::Nop)],
+                    ops: vec![Op::machine(Opcode::Nop)],
                 },
                 Block { ops },
                 Block {
-                    ops: vec![Op::row(Opcode::Exit)],
+                    ops: vec![Op::machine(Opcode::Exit)],
                 },
             ],
-            groups: (0..10).map(|word| (Word(word), 1)).collect(),
-            n_flags: 1,
+            groups: (0..10).map(|vreg| (VReg(vreg), 1)).collect(),
+            n_preds: 1,
             ..Code::default()
         };
-        exits(&code, &Graph::of(&code))[1]
+        spin_exits(&code, &Graph::of(&code))[1]
     }
 
     /// Returns an access to 4 bytes at the address in registers 2 and 3. Register 9 gets the old value.
     fn access(opcode: Opcode) -> Op {
-        let op = Op::row(opcode).src(&[Arg::word(Word(2))]).dst(Word(9));
+        let op = Op::machine(opcode).src(&[Arg::vreg(VReg(2))]).dst(VReg(9));
         op.mods(|mods| mods.access = Access::one(4))
     }
 
@@ -155,29 +155,29 @@ mod tests {
 
     #[test]
     fn lock_by_repeated_equal_swap_spins() {
-        assert!(exit_waits(&[swap(Arg::ZERO)]));
+        assert!(exit_spins(&[swap(Arg::ZERO)]));
     }
 
     #[test]
     fn swap_with_last_seen_value_does_not_spin() {
-        assert!(!exit_waits(&[swap(Arg::word(Word(9)))]));
+        assert!(!exit_spins(&[swap(Arg::vreg(VReg(9)))]));
     }
 
     #[test]
     fn loop_that_releases_its_lock_does_not_spin() {
-        assert!(!exit_waits(&[swap(Arg::ZERO), Op::row(Opcode::St)]));
+        assert!(!exit_spins(&[swap(Arg::ZERO), Op::machine(Opcode::St)]));
     }
 
     #[test]
     fn volatile_load_spins_and_plain_load_does_not() {
         let load = access(Opcode::Ld);
-        assert!(!exit_waits(&[load]));
-        assert!(exit_waits(&[load.mods(|mods| mods.cache = CacheOp::Volatile)]));
+        assert!(!exit_spins(&[load]));
+        assert!(exit_spins(&[load.mods(|mods| mods.cache = CacheOp::Volatile)]));
     }
 
     #[test]
     fn counting_loop_does_not_spin() {
-        let count = Op::row(Opcode::Iadd3).src(&[Arg::word(Word(9))]).dst(Word(9));
-        assert!(!exit_waits(&[count]));
+        let count = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(VReg(9))]).dst(VReg(9));
+        assert!(!exit_spins(&[count]));
     }
 }

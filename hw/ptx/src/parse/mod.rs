@@ -112,19 +112,19 @@ impl<'a> Parser<'a> {
         Err(self.unexpected(&format!("`{}`", punct as char)))
     }
 
-    /// Creates the finding that the current token is not `wanted`.
-    fn unexpected(&self, wanted: &str) -> Diagnostic {
+    /// Creates the finding that the current token is not `expected`.
+    fn unexpected(&self, expected: &str) -> Diagnostic {
         let token = self.token();
         let found = match token.kind {
             Kind::End => "the end of the text".to_owned(),
             _ => format!("`{}`", self.slice(token.span)),
         };
-        Diagnostic::malformed(token.span, format!("expected {wanted}, found {found}"))
+        Diagnostic::malformed(token.span, format!("expected {expected}, found {found}"))
     }
 
-    fn word(&mut self, wanted: &str) -> Parsed<Name<'a>> {
+    fn word(&mut self, expected: &str) -> Parsed<Name<'a>> {
         if self.token().kind != Kind::Word {
-            return Err(self.unexpected(wanted));
+            return Err(self.unexpected(expected));
         }
         let span = self.next().span;
         Ok(Name {
@@ -139,15 +139,15 @@ impl<'a> Parser<'a> {
         (token.kind == Kind::Dotted).then(|| self.slice(token.span))
     }
 
-    /// Parses an integer with an optional sign. `wanted` names it in a finding.
-    fn integer(&mut self, wanted: &str) -> Parsed<i128> {
+    /// Parses an integer with an optional sign. `expected` names it in a finding.
+    fn integer(&mut self, expected: &str) -> Parsed<i128> {
         let negative = if self.eat(b'-') {
             true
         } else {
             self.eat(b'+') && self.eat(b'-')
         };
         if self.token().kind != Kind::Int {
-            return Err(self.unexpected(wanted));
+            return Err(self.unexpected(expected));
         }
         let span = self.next().span;
         let value = integer_value(self.slice(span)).ok_or_else(|| {
@@ -158,15 +158,15 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses an integer from 0 to `u32::MAX`.
-    fn small_integer(&mut self, wanted: &str) -> Parsed<u32> {
+    fn small_integer(&mut self, expected: &str) -> Parsed<u32> {
         let span = self.token().span;
-        let value = self.integer(wanted)?;
-        u32::try_from(value).map_err(|_| Diagnostic::malformed(span, format!("{wanted} does not fit 32 bits")))
+        let value = self.integer(expected)?;
+        u32::try_from(value).map_err(|_| Diagnostic::malformed(span, format!("{expected} does not fit 32 bits")))
     }
 
-    fn string(&mut self, wanted: &str) -> Parsed<&'a str> {
+    fn string(&mut self, expected: &str) -> Parsed<&'a str> {
         if self.token().kind != Kind::Text {
-            return Err(self.unexpected(wanted));
+            return Err(self.unexpected(expected));
         }
         let span = self.next().span;
         Ok(self.slice(span).trim_matches('"'))

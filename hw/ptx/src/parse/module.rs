@@ -249,12 +249,12 @@ fn limit_fault(directive: &str, numbers: &[u64], span: Span) -> Option<Diagnosti
         }
     };
     if !(min..=max).contains(&numbers.len()) {
-        let wanted = match max {
+        let expected = match max {
             0 => "no number",
             1 => "1 number",
             _ => "1 to 3 numbers",
         };
-        let message = format!("`{directive}` takes {wanted}, found {}", numbers.len());
+        let message = format!("`{directive}` takes {expected}, found {}", numbers.len());
         return Some(Diagnostic::malformed(span, message));
     }
     let positive = !directive.starts_with(".abi") && directive != ".maxclusterrank";

@@ -18,12 +18,12 @@ impl Modifiers<'_, '_> {
             return Some(self.two_types(second));
         }
         let &(ty, name) = types.first()?;
-        let wanted = types_of(operation.text);
+        let expected = types_of(operation.text);
         // Newer forms take more float types, also as vectors. The lowering decides if it supports them.
         let newer = ty.is_float() && matches!(operation.text, ".add" | ".min" | ".max");
-        if !wanted.contains(&ty) && !newer {
+        if !expected.contains(&ty) && !newer {
             let message = format!("`{}{}` takes no `{}`", self.form.name, operation.text, name.text);
-            let words: Vec<String> = wanted.iter().map(|ty| ty.dotted()).collect();
+            let words: Vec<String> = expected.iter().map(|ty| ty.dotted()).collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             return Some(Diagnostic::malformed(name.span, message).help(format!("its types are {}", list(&words))));
         }
@@ -47,14 +47,14 @@ impl Modifiers<'_, '_> {
         let sources = if operation.text == ".cas" { 2 } else { 1 };
         let result = usize::from(self.form.name == "atom");
         let hint = usize::from(self.has(".L2::cache_hint"));
-        let wanted = result + 1 + sources + hint;
+        let expected = result + 1 + sources + hint;
         let message = format!(
-            "`{}{}` takes {wanted} operands, found {}",
+            "`{}{}` takes {expected} operands, found {}",
             self.form.name,
             operation.text,
             operands.len()
         );
-        (operands.len() != wanted).then(|| Diagnostic::malformed(self.instruction.span, message))
+        (operands.len() != expected).then(|| Diagnostic::malformed(self.instruction.span, message))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::lower::code::BlockId;
 /// A forest of blocks. Intervals of a depth-first walk answer ancestor queries.
 pub(super) struct Forest {
     /// Times at which the walk enters and leaves each block.
-    spans: Vec<(u32, u32)>,
+    intervals: Vec<(u32, u32)>,
 }
 
 impl Forest {
@@ -17,7 +17,7 @@ impl Forest {
             }
         }
         let mut forest = Forest {
-            spans: vec![(0, 0); parent.len()],
+            intervals: vec![(0, 0); parent.len()],
         };
         let mut time = 0;
         for root in (0..parent.len()).filter(|&block| parent[block].is_none()) {
@@ -27,22 +27,22 @@ impl Forest {
     }
 
     fn walk(&mut self, root: BlockId, children: &[Vec<BlockId>], time: &mut u32) {
-        let mut open = vec![(root, 0)];
-        while let Some((block, next)) = open.pop() {
+        let mut stack = vec![(root, 0)];
+        while let Some((block, next)) = stack.pop() {
             if next == 0 {
-                self.spans[block].0 = *time;
+                self.intervals[block].0 = *time;
                 *time += 1;
             }
             match children[block].get(next) {
-                Some(&child) => open.extend([(block, next + 1), (child, 0)]),
-                None => self.spans[block].1 = *time,
+                Some(&child) => stack.extend([(block, next + 1), (child, 0)]),
+                None => self.intervals[block].1 = *time,
             }
         }
     }
 
     /// True if `ancestor` is an ancestor of `block` or `block` itself.
-    pub fn is_above(&self, ancestor: BlockId, block: BlockId) -> bool {
-        let ((begin, end), (at, _)) = (self.spans[ancestor], self.spans[block]);
+    pub fn is_ancestor(&self, ancestor: BlockId, block: BlockId) -> bool {
+        let ((begin, end), (at, _)) = (self.intervals[ancestor], self.intervals[block]);
         begin <= at && at < end
     }
 }
@@ -99,10 +99,10 @@ mod tests {
     fn forest_tells_ancestors_from_other_blocks() {
         let forest = Forest::of(&[None, Some(0), Some(1), Some(0), None]);
         for (ancestor, block) in [(0, 0), (0, 2), (1, 2), (0, 3), (4, 4)] {
-            assert!(forest.is_above(ancestor, block), "{ancestor} {block}");
+            assert!(forest.is_ancestor(ancestor, block), "{ancestor} {block}");
         }
         for (other, block) in [(1, 3), (2, 1), (3, 2), (4, 0), (0, 4)] {
-            assert!(!forest.is_above(other, block), "{other} {block}");
+            assert!(!forest.is_ancestor(other, block), "{other} {block}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The module layout: locations and initial bytes of module variables, and other facts common to all kernels.
 
-use super::{Dynamic, Place, advance, in_memory, is_dynamic};
+use super::{DynamicShared, VarLoc, append_variable, is_dynamic, place_in_memory};
 use crate::ast::{Space, Type, Variable};
 use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Severity, Span};
@@ -53,7 +53,7 @@ const CONST_BYTES: usize = 1 << 16;
 /// Locations and initial bytes of a module's variables, and other facts common to all its kernels.
 #[derive(Default)]
 pub(crate) struct ModuleLayout {
-    pub(super) places: HashMap<SymbolId, Place>,
+    pub(super) locations: HashMap<SymbolId, VarLoc>,
     pub constant_image: Vec<u8>,
     pub constants: Vec<Constant>,
     pub globals: Vec<Global>,
@@ -62,12 +62,12 @@ pub(crate) struct ModuleLayout {
     /// Bytes of module variables in shared memory, and in local memory.
     pub(super) shared_bytes: u32,
     pub(super) local_bytes: u32,
-    pub(super) dynamic: Dynamic,
+    pub(super) dynamic: DynamicShared,
     /// Variables in shared, local and constant memory, for debuggers and reports.
     pub(super) variables: Arc<[isa::Variable]>,
     pub(super) calls: CallGraph,
     /// True if a function allocates stack memory.
-    pub(super) takes_stack: bool,
+    pub(super) uses_stack: bool,
     /// Addresses in the constant image that the host writes.
     pub constant_relocations: Vec<Relocation>,
     /// True if an initial value or a function takes the generic address of a constant or parameter.
@@ -80,7 +80,7 @@ impl ModuleLayout {
     pub fn of(checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) -> ModuleLayout {
         let mut layout = ModuleLayout {
             calls: CallGraph::of(checked),
-            takes_stack: checked.bodies.iter().any(callgraph::uses_stack),
+            uses_stack: checked.bodies.iter().any(callgraph::uses_stack),
             ..ModuleLayout::default()
         };
         let variables = &checked.symbols[..checked.n_module_symbols];
@@ -106,19 +106,19 @@ impl ModuleLayout {
 
     /// Writes the initial values. Malformed values become `findings`.
     fn fill(&mut self, checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) {
-        let mut initializers = Initializers::new(checked, &self.places);
+        let mut initializers = Initializers::new(checked, &self.locations);
         let variables = checked.symbols[..checked.n_module_symbols].iter();
         for (n, variable) in (0..).zip(variables) {
             let Some(init) = &variable.init else { continue };
             let symbol = SymbolId(n);
-            match self.places.get(&symbol) {
-                Some(&Place::Global(index)) => {
+            match self.locations.get(&symbol) {
+                Some(&VarLoc::Global(index)) => {
                     let global = &mut self.globals[index as usize];
                     let mut image = Image::new(variable, &mut global.bytes);
                     initializers.fill(&mut image, init);
                     global.relocations = image.relocations;
                 }
-                Some(&Place::Const(offset)) => {
+                Some(&VarLoc::Const(offset)) => {
                     let end = self
                         .constant_image
                         .len()
@@ -156,7 +156,7 @@ impl ModuleLayout {
 
     /// Adds the `printf` buffer to a module that calls `vprintf`.
     fn place_print_buffer(&mut self, checked: &Checked<'_, '_>) {
-        if !callgraph::calls(checked, "vprintf") {
+        if !callgraph::calls_external(checked, "vprintf") {
             return;
         }
         self.print_buffer = Some(self.globals.len() as u32);
@@ -171,10 +171,10 @@ impl ModuleLayout {
     /// Places a variable. Returns its description if it is in shared or local memory.
     fn place(&mut self, symbol: SymbolId, variable: &Variable<'_>) -> Option<isa::Variable> {
         let mut of_memory = None;
-        let place = match variable.space {
+        let location = match variable.space {
             Space::Const => {
                 let mut end = self.constant_image.len() as u32;
-                let offset = advance(&mut end, variable);
+                let offset = append_variable(&mut end, variable);
                 let capped = (end as usize).min(2 * CONST_BYTES);
                 self.constant_image.resize(capped.max(self.constant_image.len()), 0);
                 self.constants.push(Constant {
@@ -182,10 +182,10 @@ impl ModuleLayout {
                     offset,
                     bytes: variable.bytes() as u32,
                 });
-                Place::Const(offset.min(CONST_BYTES as u32))
+                VarLoc::Const(offset.min(CONST_BYTES as u32))
             }
-            Space::Global if variable.ty == Type::Handle => Place::Handle,
-            Space::Tex => Place::Handle,
+            Space::Global if variable.ty == Type::Handle => VarLoc::Handle,
+            Space::Tex => VarLoc::Handle,
             Space::Global => {
                 self.globals.push(Global {
                     name: variable.name.text.to_owned(),
@@ -193,7 +193,7 @@ impl ModuleLayout {
                     align: variable.alignment() as u32,
                     relocations: Vec::new(),
                 });
-                Place::Global(self.globals.len() as u32 - 1)
+                VarLoc::Global(self.globals.len() as u32 - 1)
             }
             _ if is_dynamic(variable) => {
                 self.dynamic.add(symbol, variable);
@@ -201,12 +201,12 @@ impl ModuleLayout {
             }
             _ => {
                 let ends = (&mut self.shared_bytes, &mut self.local_bytes);
-                let (place, named) = in_memory(variable, ends)?;
+                let (location, named) = place_in_memory(variable, ends)?;
                 of_memory = Some(named);
-                place
+                location
             }
         };
-        self.places.insert(symbol, place);
+        self.locations.insert(symbol, location);
         of_memory
     }
 }

@@ -1,7 +1,7 @@
 //! Dependencies: results before their readers, and accesses to the same memory in order.
 
 use super::latency;
-use crate::lower::code::{Op, What, Word};
+use crate::lower::code::{Op, OpKind, VReg};
 use std::collections::{HashMap, HashSet};
 use warpwave_isa::inst::CacheOp;
 use warpwave_isa::opcode::Opcode;
@@ -10,22 +10,22 @@ use warpwave_isa::space::Space;
 /// Returns for each operation its dependents, with the distance in cycles.
 pub(super) fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
     let mut edges = vec![Vec::new(); region.len()];
-    let mut words = Accesses::default();
-    let mut flags = Accesses::default();
+    let mut vregs = Accesses::default();
+    let mut preds = Accesses::default();
     for (n, op) in region.iter().enumerate() {
-        op.uses().for_each(|word| words.read(&mut edges, region, n, word));
-        op.flag_uses().for_each(|flag| flags.read(&mut edges, region, n, flag));
+        op.uses().for_each(|vreg| vregs.read(&mut edges, region, n, vreg));
+        op.pred_uses().for_each(|pred| preds.read(&mut edges, region, n, pred));
         // A guarded result keeps the old value where the guard is false, so the old value is an input.
-        if op.guard.flag.is_some() {
-            op.defs().for_each(|word| words.read(&mut edges, region, n, word));
-            op.flag_defs().for_each(|flag| flags.read(&mut edges, region, n, flag));
+        if op.guard.pred.is_some() {
+            op.defs().for_each(|vreg| vregs.read(&mut edges, region, n, vreg));
+            op.pred_defs().for_each(|pred| preds.read(&mut edges, region, n, pred));
         }
         // A copy after all other readers of its source can share the source's register.
         if op.is(Opcode::Mov) {
-            op.uses().for_each(|word| words.follow_readers(&mut edges, n, word));
+            op.uses().for_each(|vreg| vregs.follow_readers(&mut edges, n, vreg));
         }
-        op.defs().for_each(|word| words.write(&mut edges, n, word));
-        op.flag_defs().for_each(|flag| flags.write(&mut edges, n, flag));
+        op.defs().for_each(|vreg| vregs.write(&mut edges, n, vreg));
+        op.pred_defs().for_each(|pred| preds.write(&mut edges, n, pred));
     }
     memory_dependencies(region, &mut edges);
     edges
@@ -73,7 +73,7 @@ impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
 
 /// Adds edges between accesses to the same memory, unless both read.
 fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
-    let written: HashSet<Word> = region.iter().flat_map(Op::defs).collect();
+    let written: HashSet<VReg> = region.iter().flat_map(Op::defs).collect();
     let accesses: Vec<(usize, Access)> = region
         .iter()
         .enumerate()
@@ -81,7 +81,7 @@ fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
         .collect();
     for (at, (n, access)) in accesses.iter().enumerate() {
         for (before, other) in &accesses[..at] {
-            if access.meets(other) && !are_apart(&region[*n], &region[*before], &written) {
+            if access.conflicts_with(other) && !are_disjoint(&region[*n], &region[*before], &written) {
                 edges[*before].push((*n, 1));
             }
         }
@@ -99,7 +99,7 @@ impl Access {
         const GLOBAL: u8 = 1;
         const SHARED: u8 = 2;
         const LOCAL: u8 = 4;
-        let What::Row(opcode) = op.what else { return None };
+        let OpKind::Machine(opcode) = op.kind else { return None };
         let spaces = match op.mods.space {
             _ if opcode == Opcode::Ldgsts => GLOBAL | SHARED,
             Space::Global => GLOBAL,
@@ -117,17 +117,17 @@ impl Access {
         Some(Access { spaces, writes })
     }
 
-    fn meets(&self, other: &Access) -> bool {
+    fn conflicts_with(&self, other: &Access) -> bool {
         self.spaces & other.spaces != 0 && (self.writes || other.writes)
     }
 }
 
 /// True if two plain accesses have the same unchanged base and disjoint displacements.
-fn are_apart(a: &Op, b: &Op, written: &HashSet<Word>) -> bool {
+fn are_disjoint(a: &Op, b: &Op, written: &HashSet<VReg>) -> bool {
     let plain = |op: &Op| {
         let fixed = op.src[0]
-            .as_word()
-            .is_none_or(|word| !written.contains(&word) && !written.contains(&word.offset(1)));
+            .as_vreg()
+            .is_none_or(|vreg| !written.contains(&vreg) && !written.contains(&vreg.offset(1)));
         (op.is(Opcode::Ld) || op.is(Opcode::St)) && op.mods.cache != CacheOp::Volatile && fixed
     };
     let ends = |op: &Op| i64::from(op.mods.offset) + i64::from(op.mods.access.total());

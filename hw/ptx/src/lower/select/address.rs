@@ -1,7 +1,7 @@
 //! Address conversions: `cvta` and `mapa`.
 
 use super::integer::lop;
-use super::memory::{some_parts, space_of};
+use super::memory::{space_of, vector_parts};
 use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
@@ -55,13 +55,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects `mapa`: replaces the window byte of a shared address.
-    pub(super) fn map_address(&mut self, form: &Form<'t, 'a>) -> Selected {
+    pub(super) fn mapa(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".shared::cluster"])?;
         let result = self.dst(form, 0)?;
         let address = self.src(form, 1)?;
         let rank = self.arg(form, form.operand(2)?, Type::U32)?;
         // The window of a CTA is its rank plus 1.
-        let window = self.compute(Op::row(Opcode::Iadd3).src(&[rank, Arg::imm(1)]));
+        let window = self.compute(Op::machine(Opcode::Iadd3).src(&[rank, Arg::imm(1)]));
         let mapped = self.compute(byte_permute(address.part(0), window, 0x4210));
         if form.ty().bits() == 64 {
             self.copy(result.offset(1), address.part(1), Type::B32);
@@ -71,8 +71,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects a generic load that may read a parameter or constant: each lane loads from its own space.
-    pub(super) fn load_anywhere(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let targets = some_parts(form, 0)?;
+    pub(super) fn load_any_space(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let targets = vector_parts(form, 0)?;
         let bits = |value: &Value<'a>| match value {
             Value::Register(reg) => self.register_type(*reg).bits().max(form.ty().bits()),
             _ => form.ty().bits(),

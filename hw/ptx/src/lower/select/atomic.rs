@@ -3,7 +3,7 @@
 use super::convert::isa_type;
 use super::integer::parts;
 use super::memory::{cache_of, scope_of, space_of};
-use super::words::MEMORY_WORDS;
+use super::qualifiers::MEMORY_QUALIFIERS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -18,11 +18,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.reduce_async(form);
         }
         match vector(form) {
-            Some(8) => form.only(&[MEMORY_WORDS, &[".v8"]].concat())?,
-            _ => form.only(MEMORY_WORDS)?,
+            Some(8) => form.only(&[MEMORY_QUALIFIERS, &[".v8"]].concat())?,
+            _ => form.only(MEMORY_QUALIFIERS)?,
         }
         let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
-        let ty = isa_type(form.ty()).filter(|ty| takes(op, *ty));
+        let ty = isa_type(form.ty()).filter(|ty| is_ptx_atomic(op, *ty));
         let ty = ty.ok_or_else(|| form.unsupported())?;
         if form.has(".release") || form.has(".acq_rel") {
             self.release(scope_of(form));
@@ -40,19 +40,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn atomic_scalar(&mut self, form: &Form<'t, 'a>, op: AtomOp, ty: Ty) -> Selected {
         let returns = form.opcode() == "atom";
         let address = usize::from(returns);
-        let spot = self.spot(form, address, space_of(form))?;
-        let mut args = [spot.base, Arg::ZERO, Arg::ZERO];
+        let mem = self.mem_operand(form, address, space_of(form))?;
+        let mut args = [mem.base, Arg::ZERO, Arg::ZERO];
         let hints = usize::from(form.has(".L2::cache_hint"));
         for n in address + 1..(form.operands().len().saturating_sub(hints)).min(address + 3) {
             args[n - address] = self.src(form, n)?;
         }
-        let row = if returns { Opcode::Atom } else { Opcode::Red };
-        let mut atomic = Op::row(row).src(&args).mods(|mods| {
+        let opcode = if returns { Opcode::Atom } else { Opcode::Red };
+        let mut atomic = Op::machine(opcode).src(&args).mods(|mods| {
             mods.atom = op;
             mods.ty = ty;
             mods.access = Access::one(ty.bytes());
-            mods.space = spot.space;
-            mods.offset = spot.offset as i32;
+            mods.space = mem.space;
+            mods.offset = mem.offset as i32;
             mods.scope = scope_of(form);
         });
         if returns {
@@ -74,31 +74,31 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         if form.has(".commit_group") {
             form.only(&[".async", ".commit_group"])?;
-            self.emit(Op::row(Opcode::Ldgdepbar));
+            self.emit(Op::machine(Opcode::Ldgdepbar));
             return Ok(());
         }
         if form.has(".wait_group") || form.has(".wait_all") {
             form.only(&[".async", ".wait_group", ".wait_all"])?;
             return self.wait_for_copies(form);
         }
-        form.only(MEMORY_WORDS)?;
+        form.only(MEMORY_QUALIFIERS)?;
         let operands = form.operands();
         let size = match operands.get(2) {
             Some(Value::Int(size @ (4 | 8 | 16))) => *size as u8,
             _ => return Err(form.malformed("the size of a copy must be 4, 8 or 16 bytes")),
         };
-        let to = self.spot(form, 0, Space::Shared)?;
-        let from = self.spot(form, 1, Space::Global)?;
+        let to = self.mem_operand(form, 0, Space::Shared)?;
+        let from = self.mem_operand(form, 1, Space::Global)?;
         let to_address = match to.offset {
             0 => to.base,
-            offset => self.compute(Op::row(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),
+            offset => self.compute(Op::machine(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),
         };
         let hints = usize::from(form.has(".L2::cache_hint"));
         let valid = match operands[..operands.len().saturating_sub(hints)].get(3) {
             Some(Value::Register(reg)) if self.register_type(*reg) == Type::Pred => {
-                let ignored = self.when(form, form.operand(3)?)?;
+                let ignored = self.src_pred(form, form.operand(3)?)?;
                 self.compute(
-                    Op::row(Opcode::Sel)
+                    Op::machine(Opcode::Sel)
                         .src(&[Arg::ZERO, Arg::imm(size.into())])
                         .psrc(ignored),
                 )
@@ -107,7 +107,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             None => Arg::imm(size.into()),
         };
         self.emit(
-            Op::row(Opcode::Ldgsts)
+            Op::machine(Opcode::Ldgsts)
                 .src(&[to_address, from.base, valid])
                 .mods(|mods| {
                     mods.access = Access::one(size);
@@ -122,29 +122,34 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let pending = match form.operands().first() {
             Some(Value::Int(pending)) => u8::try_from(*pending).map_err(|_| form.malformed("at most 255 groups"))?,
             _ => {
-                self.emit(Op::row(Opcode::Ldgdepbar));
+                self.emit(Op::machine(Opcode::Ldgdepbar));
                 0
             }
         };
-        self.emit(Op::row(Opcode::Depbar).mods(|mods| mods.count = pending));
+        self.emit(Op::machine(Opcode::Depbar).mods(|mods| mods.count = pending));
         Ok(())
     }
 
     pub(super) fn load_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
         let targets = parts(form.operand(0)?);
-        matrices(form, targets.len())?;
-        let spot = self.spot(form, 1, Space::Shared)?;
+        check_matrix_count(form, targets.len())?;
+        let mem = self.mem_operand(form, 1, Space::Shared)?;
         let count = targets.len() as u8;
-        let group = self.code.group(count);
-        self.emit(Op::row(Opcode::Ldsm).dst(group).src(&[spot.base.part(0)]).mods(|mods| {
-            mods.space = Space::Shared;
-            mods.offset = spot.offset as i32;
-            mods.count = count;
-            mods.trans = form.has(".trans");
-        }));
+        let group = self.code.new_group(count);
+        self.emit(
+            Op::machine(Opcode::Ldsm)
+                .dst(group)
+                .src(&[mem.base.part(0)])
+                .mods(|mods| {
+                    mods.space = Space::Shared;
+                    mods.offset = mem.offset as i32;
+                    mods.count = count;
+                    mods.trans = form.has(".trans");
+                }),
+        );
         for (n, target) in (0..).zip(targets) {
             let result = self.dst_of(form, target, Type::B32)?;
-            self.copy(result, Arg::word(group.offset(n)), Type::B32);
+            self.copy(result, Arg::vreg(group.offset(n)), Type::B32);
         }
         Ok(())
     }
@@ -154,7 +159,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Lane l holds elements 2 (l % 4) and the next, in row l / 4 of each matrix (column with `.trans`).
     pub(super) fn store_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
         let n = parts(form.operand(1)?).len();
-        matrices(form, n)?;
+        check_matrix_count(form, n)?;
         let registers: String = (0..n).map(|n| format!("%v{n}, ")).collect();
         let mut code = format!(".reg .b32 %at, {registers}%l, %from, %in, %line, %x;\nmov.u32 %l, %laneid;\n");
         let line = "shfl.sync.idx.b32 %line, %at, %from, 31, 0xffffffff;\nadd.u32 %line, %line, %in;\n";
@@ -176,7 +181,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 }
 
 /// Checks the number of matrices against the number of registers.
-fn matrices(form: &Form<'_, '_>, registers: usize) -> Selected {
+fn check_matrix_count(form: &Form<'_, '_>, registers: usize) -> Selected {
     const KNOWN: &[&str] = &[
         ".sync",
         ".aligned",
@@ -210,7 +215,7 @@ fn vector(form: &Form<'_, '_>) -> Option<usize> {
 }
 
 /// True if PTX has this atomic operation for the type.
-fn takes(op: AtomOp, ty: Ty) -> bool {
+fn is_ptx_atomic(op: AtomOp, ty: Ty) -> bool {
     let whole = !ty.is_float() && ty.bytes() >= 4;
     let half = matches!(ty, Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2);
     match op {

@@ -4,7 +4,7 @@ use super::integer::{blend, lop, negated_integer, shift_right_signed, sign};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When, Wide, Word};
+use crate::lower::code::{Arg, Op, VGuard, VReg, Wide};
 use warpwave_isa::inst::{Cmp, Ty};
 use warpwave_isa::opcode::Opcode;
 
@@ -15,7 +15,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let (low, high, count) = (self.src(form, 1)?, self.src(form, 2)?, self.src(form, 3)?);
         let right = form.has(".r");
-        let op = Op::row(Opcode::Shf).src(&[low, count, high]).mods(|mods| {
+        let op = Op::machine(Opcode::Shf).src(&[low, count, high]).mods(|mods| {
             mods.right = right;
             mods.high = !right;
             mods.wrap = form.has(".wrap");
@@ -24,7 +24,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    pub(super) fn fields(&mut self, form: &Form<'t, 'a>) -> Selected {
+    pub(super) fn bit_fields(&mut self, form: &Form<'t, 'a>) -> Selected {
         let ty = form.ty();
         if matches!(form.opcode(), "bfe" | "bfi" | "dp4a") {
             form.only(&[])?;
@@ -44,13 +44,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             args[n - 1] = self.src32(form, n)?;
         }
         let op = match form.opcode() {
-            "bfe" => Op::row(Opcode::Bfe).src(&args).mods(|mods| mods.ty = sign(ty)),
-            "bfi" => Op::row(Opcode::Bfi).src(&args),
+            "bfe" => Op::machine(Opcode::Bfe).src(&args).mods(|mods| mods.ty = sign(ty)),
+            "bfi" => Op::machine(Opcode::Bfi).src(&args),
             "prmt" => {
                 const MODES: [&str; 7] = ["", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"];
                 form.only(&MODES)?;
                 let mode = MODES.iter().position(|mode| form.has(mode)).unwrap_or(0);
-                Op::row(Opcode::Prmt).src(&args).mods(|mods| mods.lut = mode as u8)
+                Op::machine(Opcode::Prmt).src(&args).mods(|mods| mods.lut = mode as u8)
             }
             "lop3" => {
                 form.only(&[])?;
@@ -59,7 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 };
                 lop(args[0], args[1], args[2], lut as u8)
             }
-            _ => Op::row(Opcode::Idp4a).src(&args).mods(|mods| {
+            _ => Op::machine(Opcode::Idp4a).src(&args).mods(|mods| {
                 mods.from = sign(first_type);
                 mods.ty = sign(ty);
             }),
@@ -69,30 +69,30 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects the leading bit of 64: of the upper word, plus 32, or else of the lower word.
-    fn leading_wide(&mut self, form: &Form<'t, 'a>, result: Word, a: Arg) {
+    fn leading_wide(&mut self, form: &Form<'t, 'a>, result: VReg, a: Arg) {
         let mut a = a;
         if form.ty().is_signed() {
             let mask = self.compute(shift_right_signed(a.part(1), 31));
-            let pair = self.code.group(2);
+            let pair = self.code.new_group(2);
             for n in 0..2 {
                 self.emit(lop(a.part(n), mask, Arg::ZERO, 0x3c).dst(pair.offset(n)));
             }
-            a = Arg::word(pair);
+            a = Arg::vreg(pair);
         }
-        let upper = self.code.flag();
-        let some = Op::row(Opcode::Isetp).src(&[a.part(1), Arg::ZERO]).flags(upper);
+        let upper = self.code.new_pred();
+        let some = Op::machine(Opcode::Isetp).src(&[a.part(1), Arg::ZERO]).pdst(upper);
         self.emit(some.mods(|mods| mods.cmp = Cmp::Ne));
-        let choose = |x: Arg, y: Arg| Op::row(Opcode::Sel).src(&[x, y]).psrc(When::flag(upper));
+        let choose = |x: Arg, y: Arg| Op::machine(Opcode::Sel).src(&[x, y]).psrc(VGuard::pred(upper));
         let word = self.compute(choose(a.part(1), a.part(0)));
         let position = self.compute(leading(Ty::U32, word, false));
         let op = match form.opcode() {
             "clz" => {
                 let from = self.compute(choose(Arg::imm(31), Arg::imm(63)));
-                Op::row(Opcode::Iadd3).src(&[from, position.negated()])
+                Op::machine(Opcode::Iadd3).src(&[from, position.negated()])
             }
             _ => {
                 let more = self.compute(choose(Arg::imm(32), Arg::ZERO));
-                Op::row(Opcode::Iadd3).src(&[position, more])
+                Op::machine(Opcode::Iadd3).src(&[position, more])
             }
         };
         self.emit(op.dst(result));
@@ -104,8 +104,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let position = self.src32(form, n)?;
         let length = self.src32(form, n + 1)?;
         let (position, length) = (self.compute(byte(position)), self.compute(byte(length)));
-        let least = Op::row(Opcode::Imnmx).src(&[length, Arg::imm(64)]).psrc(When::ALWAYS);
-        Ok((position, self.compute(least)))
+        let clamped = Op::machine(Opcode::Imnmx)
+            .src(&[length, Arg::imm(64)])
+            .psrc(VGuard::ALWAYS);
+        Ok((position, self.compute(clamped)))
     }
 
     /// Selects a 64-bit `bfe`: shifts the field to bit 0, to the top, and back with extension.
@@ -115,7 +117,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let (position, length) = self.field_of(form, 2)?;
         let ty = sign(form.ty());
         let right = |value, count| Op::wide(Wide::Shr).src(&[value, count]).mods(|mods| mods.ty = ty);
-        let spare = self.compute(Op::row(Opcode::Iadd3).src(&[Arg::imm(64), length.negated()]));
+        let spare = self.compute(Op::machine(Opcode::Iadd3).src(&[Arg::imm(64), length.negated()]));
         let low = self.compute(right(a, position));
         let high = self.compute(Op::wide(Wide::Shl).src(&[low, spare]));
         self.emit(right(high, spare).dst(result));
@@ -132,11 +134,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let ones = self.compute(Op::wide(Wide::Sub).src(&[power, Arg::imm(1)]));
         let mask = self.compute(left(ones, position));
         let field = self.compute(left(a, position));
-        let pair = self.code.group(2);
+        let pair = self.code.new_group(2);
         for n in 0..2 {
             self.emit(blend(field.part(n), mask.part(n), b.part(n)).dst(pair.offset(n)));
         }
-        self.emit(Op::wide(Wide::Mov).dst(result).src(&[Arg::word(pair)]));
+        self.emit(Op::wide(Wide::Mov).dst(result).src(&[Arg::vreg(pair)]));
         Ok(())
     }
 
@@ -146,12 +148,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let (position, length) = (self.src32(form, 1)?, self.src32(form, 2)?);
         let left = |value, count| {
-            Op::row(Opcode::Shf)
+            Op::machine(Opcode::Shf)
                 .src(&[value, count, Arg::ZERO])
                 .mods(|mods| mods.wrap = form.has(".wrap"))
         };
         let power = self.compute(left(Arg::imm(1), length));
-        let ones = self.compute(Op::row(Opcode::Iadd3).src(&[power, Arg::imm(0xffff_ffff)]));
+        let ones = self.compute(Op::machine(Opcode::Iadd3).src(&[power, Arg::imm(0xffff_ffff)]));
         self.emit(left(ones, position).dst(result));
         Ok(())
     }
@@ -164,16 +166,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst_of(form, form.operand(0)?, if reverses { ty } else { Type::U32 })?;
         let a = self.src(form, 1)?;
         match (form.opcode(), wide) {
-            ("popc", false) => self.emit(Op::row(Opcode::Popc).dst(result).src(&[a])),
+            ("popc", false) => self.emit(Op::machine(Opcode::Popc).dst(result).src(&[a])),
             ("popc", true) => {
-                let low = self.compute(Op::row(Opcode::Popc).src(&[a.part(0)]));
-                let high = self.compute(Op::row(Opcode::Popc).src(&[a.part(1)]));
-                self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[low, high]));
+                let low = self.compute(Op::machine(Opcode::Popc).src(&[a.part(0)]));
+                let high = self.compute(Op::machine(Opcode::Popc).src(&[a.part(1)]));
+                self.emit(Op::machine(Opcode::Iadd3).dst(result).src(&[low, high]));
             }
-            ("brev", false) => self.emit(Op::row(Opcode::Brev).dst(result).src(&[a])),
+            ("brev", false) => self.emit(Op::machine(Opcode::Brev).dst(result).src(&[a])),
             ("brev", true) => {
-                let low = self.compute(Op::row(Opcode::Brev).src(&[a.part(1)]));
-                self.emit(Op::row(Opcode::Brev).dst(result.offset(1)).src(&[a.part(0)]));
+                let low = self.compute(Op::machine(Opcode::Brev).src(&[a.part(1)]));
+                self.emit(Op::machine(Opcode::Brev).dst(result.offset(1)).src(&[a.part(0)]));
                 self.copy(result, low, Type::B32);
             }
             ("clz" | "bfind", true) if !form.has(".shiftamt") => self.leading_wide(form, result, a),
@@ -182,7 +184,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let position = self.compute(leading(Ty::U32, a, false));
                 let from = Arg::imm(31);
                 self.emit(
-                    Op::row(Opcode::Iadd3)
+                    Op::machine(Opcode::Iadd3)
                         .dst(result)
                         .src(&[from, negated_integer(position)]),
                 );
@@ -196,7 +198,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
 /// Finds the position of the leading bit.
 fn leading(ty: Ty, a: Arg, as_shift: bool) -> Op {
-    Op::row(Opcode::Flo).src(&[a]).mods(|mods| {
+    Op::machine(Opcode::Flo).src(&[a]).mods(|mods| {
         mods.ty = ty;
         mods.sat = as_shift;
     })

@@ -1,6 +1,6 @@
 //! Bulk copies (`cp.async.bulk`): contiguous bytes, and tiles of a tensor.
 
-use super::memory::Spot;
+use super::memory::MemOperand;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -31,7 +31,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn bulk_copy(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".commit_group") {
             form.only(&[".async", ".bulk", ".commit_group"])?;
-            self.emit(Op::row(Opcode::BulkCommit));
+            self.emit(Op::machine(Opcode::BulkCommit));
             return Ok(());
         }
         if form.has(".wait_group") {
@@ -40,7 +40,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 return Err(form.malformed("the number of groups must be an integer"));
             };
             let groups = u8::try_from(*groups).map_err(|_| form.malformed("at most 255 groups"))?;
-            self.emit(Op::row(Opcode::BulkWait).mods(|mods| mods.count = groups));
+            self.emit(Op::machine(Opcode::BulkWait).mods(|mods| mods.count = groups));
             return Ok(());
         }
         // A prefetch is a hint without a visible effect.
@@ -70,7 +70,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.shared_address(form, barrier)?
         };
         self.emit(
-            Op::row(Opcode::Ublkcp)
+            Op::machine(Opcode::Ublkcp)
                 .src(&[shared, from, extent, barrier])
                 .mods(|mods| {
                     mods.high = to_global;
@@ -81,15 +81,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn shared_address(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
-        let Spot { base, offset, .. } = self.spot(form, n, Space::Shared)?;
+        let MemOperand { base, offset, .. } = self.mem_operand(form, n, Space::Shared)?;
         Ok(match offset {
             0 => base,
-            offset => self.compute(Op::row(Opcode::Iadd3).src(&[base, Arg::imm(u64::from(offset as u32))])),
+            offset => self.compute(Op::machine(Opcode::Iadd3).src(&[base, Arg::imm(u64::from(offset as u32))])),
         })
     }
 
     fn global_address(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Arg, Diagnostic> {
-        let Spot { base, offset, .. } = self.spot(form, n, Space::Global)?;
+        let MemOperand { base, offset, .. } = self.mem_operand(form, n, Space::Global)?;
         Ok(match offset {
             0 => base,
             offset => self.compute(Op::wide(Wide::Add).src(&[base, Arg::imm(offset as u64)])),
@@ -116,11 +116,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if !(1..=5).contains(&count) {
             return Err(form.malformed("a tile has one to five coordinates"));
         }
-        let group = self.code.group(count);
+        let group = self.code.new_group(count);
         for (n, coordinate) in (0..).zip(coordinates) {
             let source = self.arg(form, coordinate, Type::S32)?;
-            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[source]));
+            self.emit(Op::machine(Opcode::Mov).dst(group.offset(n)).src(&[source]));
         }
-        Ok((address, Arg::word(group), count))
+        Ok((address, Arg::vreg(group), count))
     }
 }

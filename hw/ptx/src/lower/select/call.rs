@@ -1,14 +1,14 @@
 //! Calls: each call is replaced by the code of its function.
 //!
-//! Parameters and results are in registers (`param`). `fold` and register allocation remove the copies. A call through a register
-//! tests all functions with matching parameters and a taken address. A recursive call is in `recursion`.
+//! Parameters and results are in registers (`param`). `copy_prop` and register allocation remove the copies. A call through a
+//! register tests all functions with matching parameters and a taken address. A recursive call is in `recursion`.
 
 use super::{Form, Frame, Selected, Selector};
 use crate::ast::Type;
 use crate::check::{Body, SymbolId, Value};
 use crate::diag::Diagnostic;
 use crate::lower::callgraph;
-use crate::lower::code::{Arg, Op, When, Word};
+use crate::lower::code::{Arg, Op, VGuard, VReg};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 
@@ -32,7 +32,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.call_pointer(form);
         };
         let callee = self.checked.body(name);
-        let behind = self.around_guard();
+        let skip_label = self.skip_if_guarded();
         let Some(callee) = callee else {
             let unknown = || {
                 Err(unsupported(
@@ -40,13 +40,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     &format!("a call of `{name}`, a function outside this module"),
                 ))
             };
-            self.code.least_registers = CALL_REGISTERS;
+            self.code.min_registers = CALL_REGISTERS;
             let selected = self.system_call(form, name, argument_lists(form.operands()));
-            self.go_on_at(behind);
+            self.end_skip(skip_label);
             return selected.unwrap_or_else(unknown);
         };
         self.call_function(form, callee, argument_lists(form.operands()))?;
-        self.go_on_at(behind);
+        self.end_skip(skip_label);
         Ok(())
     }
 
@@ -57,37 +57,37 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .iter()
             .position(|value| matches!(value, Value::Register(_)))
             .ok_or_else(|| form.malformed("a call needs a function, or a register with a function's address"))?;
-        self.code.least_registers = CALL_REGISTERS;
+        self.code.min_registers = CALL_REGISTERS;
         let pointer = self.arg(form, form.operand(at)?, Type::U64)?;
         let given = lists_around(form.operands(), at);
         let bodies = &self.checked.bodies;
-        let taken = self.layout.taken().iter().map(|&n| &bodies[n]);
-        let candidates: Vec<&Body<'t, 'a>> = taken.filter(|body| self.fits(body, given)).collect();
-        let behind = self.around_guard();
+        let candidates = self.layout.address_taken().iter().map(|&n| &bodies[n]);
+        let candidates: Vec<&Body<'t, 'a>> = candidates.filter(|body| self.fits(body, given)).collect();
+        let skip_label = self.skip_if_guarded();
         let end = self.new_label();
         for body in candidates {
             let address = callgraph::address(self.checked, body.function.name.text).unwrap_or(0);
-            let other = self.code.flag();
-            let compare = Op::row(Opcode::Isetp).src(&[pointer.part(0), Arg::imm(address)]);
-            self.emit(compare.flags(other).mods(|mods| mods.cmp = Cmp::Ne));
-            let next = self.jump_where(When::flag(other));
+            let other = self.code.new_pred();
+            let compare = Op::machine(Opcode::Isetp).src(&[pointer.part(0), Arg::imm(address)]);
+            self.emit(compare.pdst(other).mods(|mods| mods.cmp = Cmp::Ne));
+            let next = self.branch_if(VGuard::pred(other));
             self.call_function(form, body, given)?;
-            self.jump(end, When::ALWAYS);
+            self.jump(end, VGuard::ALWAYS);
             self.label(next);
         }
         // The register holds no function address.
-        self.emit(Op::row(Opcode::Trap));
+        self.emit(Op::machine(Opcode::Trap));
         self.label(end);
-        self.go_on_at(behind);
+        self.end_skip(skip_label);
         Ok(())
     }
 
     /// True if the function has the results and arguments of the call.
     fn fits(&self, body: &Body<'t, 'a>, given: (&[Value<'a>], &[Value<'a>])) -> bool {
         let (returns, params) = body.params.split_at(body.function.returns.len());
-        let same = |wanted: &[SymbolId], values: &[Value<'a>]| {
-            wanted.len() == values.len()
-                && wanted.iter().zip(values).all(|(&param, value)| match value {
+        let same = |expected: &[SymbolId], values: &[Value<'a>]| {
+            expected.len() == values.len()
+                && expected.iter().zip(values).all(|(&param, value)| match value {
                     Value::Symbol(symbol, _) => self.param_bytes(*symbol) == self.param_bytes(param),
                     _ => true,
                 })
@@ -109,7 +109,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .iter()
             .position(|frame| frame.body.function.name.text == name)
         {
-            return self.call_again(form, depth, given);
+            return self.recursive_call(form, depth, given);
         }
         if self.frames.len() > MAX_CALL_DEPTH {
             let what = format!("calls nested more than {MAX_CALL_DEPTH} deep (calls are inlined)");
@@ -124,51 +124,52 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.n_calls += 1;
         let line = self.line;
         let (returns, params) = callee.params.split_at(callee.function.returns.len());
-        self.hand_over(form, params, given.1)?;
+        self.pass_arguments(form, params, given.1)?;
         let stack = (!recursive && callgraph::uses_stack(callee)).then(|| {
-            let stack = Arg::word(self.stack());
-            self.compute(Op::row(Opcode::Mov).src(&[stack]))
+            let stack = Arg::vreg(self.stack());
+            self.compute(Op::machine(Opcode::Mov).src(&[stack]))
         });
-        self.frames.push(Frame::of(callee, &mut self.code, &mut self.places));
+        self.frames
+            .push(Frame::of(callee, &mut self.code, &mut self.label_blocks));
         if recursive {
-            self.open_recursion();
+            self.begin_recursion();
         }
-        returns.iter().for_each(|&result| self.begin_param(result));
-        self.steps();
-        self.guard = When::ALWAYS;
-        self.close_recursion();
+        returns.iter().for_each(|&result| self.init_param(result));
+        self.select_steps();
+        self.guard = VGuard::ALWAYS;
+        self.end_recursion();
         self.frames.pop();
         if let Some(before) = stack {
             let stack = self.stack();
             self.copy(stack, before, Type::B32);
         }
         self.line = line;
-        self.hand_back(form, returns, given.0)
+        self.return_results(form, returns, given.0)
     }
 
-    pub(super) fn jump(&mut self, label: usize, when: When) {
-        let mut op = Op::row(Opcode::Bra).when(when);
+    pub(super) fn jump(&mut self, label: usize, guard: VGuard) {
+        let mut op = Op::machine(Opcode::Bra).guard(guard);
         op.target = Some(label);
         self.emit(op);
     }
 
     /// Places the label after a guarded call.
-    pub(super) fn go_on_at(&mut self, behind: Option<usize>) {
-        if let Some(label) = behind {
+    pub(super) fn end_skip(&mut self, skip_label: Option<usize>) {
+        if let Some(label) = skip_label {
             self.label(label);
         }
     }
 
     /// Skips the code of a guarded instruction where its guard is false. Returns the label to place after it.
-    pub(super) fn around_guard(&mut self) -> Option<usize> {
-        let guard = std::mem::replace(&mut self.guard, When::ALWAYS);
-        if guard == When::ALWAYS {
+    pub(super) fn skip_if_guarded(&mut self) -> Option<usize> {
+        let guard = std::mem::replace(&mut self.guard, VGuard::ALWAYS);
+        if guard == VGuard::ALWAYS {
             return None;
         }
-        Some(self.jump_where(guard.negated()))
+        Some(self.branch_if(guard.negated()))
     }
 
-    pub(super) fn hand_over(&mut self, form: &Form<'t, 'a>, params: &[SymbolId], given: &[Value<'a>]) -> Selected {
+    pub(super) fn pass_arguments(&mut self, form: &Form<'t, 'a>, params: &[SymbolId], given: &[Value<'a>]) -> Selected {
         if params.len() != given.len() {
             return Err(form.malformed("the number of arguments differs from the function's parameters"));
         }
@@ -176,15 +177,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let Value::Symbol(argument, _) = value else {
                 return Err(unsupported(form, "arguments in registers"));
             };
-            self.same_size(form, *argument, param)?;
+            self.check_size(form, *argument, param)?;
             self.copy_param(param, *argument);
         }
         Ok(())
     }
 
-    fn hand_back(&mut self, form: &Form<'t, 'a>, returns: &[SymbolId], wanted: &[Value<'a>]) -> Selected {
-        self.same_results(form, returns, wanted)?;
-        for (&result, value) in returns.iter().zip(wanted) {
+    fn return_results(&mut self, form: &Form<'t, 'a>, returns: &[SymbolId], targets: &[Value<'a>]) -> Selected {
+        self.check_results(form, returns, targets)?;
+        for (&result, value) in returns.iter().zip(targets) {
             let Value::Symbol(target, _) = value else {
                 return Err(unsupported(form, "results in registers"));
             };
@@ -194,49 +195,49 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Checks that a call takes all results of its function, or none.
-    pub(super) fn same_results(&self, form: &Form<'t, 'a>, returns: &[SymbolId], wanted: &[Value<'a>]) -> Selected {
-        if !wanted.is_empty() && wanted.len() != returns.len() {
+    pub(super) fn check_results(&self, form: &Form<'t, 'a>, returns: &[SymbolId], targets: &[Value<'a>]) -> Selected {
+        if !targets.is_empty() && targets.len() != returns.len() {
             return Err(form.malformed("the number of results differs from the function's results"));
         }
-        for (&result, value) in returns.iter().zip(wanted) {
+        for (&result, value) in returns.iter().zip(targets) {
             if let Value::Symbol(target, _) = value {
-                self.same_size(form, *target, result)?;
+                self.check_size(form, *target, result)?;
             }
         }
         Ok(())
     }
 
     /// Checks that a call's variable has the size of the function's parameter or result.
-    fn same_size(&self, form: &Form<'t, 'a>, given: SymbolId, param: SymbolId) -> Selected {
-        let [found, wanted] = [given, param].map(|symbol| self.param_bytes(symbol));
-        if found == wanted {
+    fn check_size(&self, form: &Form<'t, 'a>, given: SymbolId, param: SymbolId) -> Selected {
+        let [found, expected] = [given, param].map(|symbol| self.param_bytes(symbol));
+        if found == expected {
             return Ok(());
         }
         let name = self.checked.symbols[given.0 as usize].name.text;
         Err(form.malformed(&format!(
-            "`{name}` has {found} bytes, but the function declares {wanted}"
+            "`{name}` has {found} bytes, but the function declares {expected}"
         )))
     }
 
     /// Writes words to the variable of a call's result.
-    pub(super) fn put_result(&mut self, form: &Form<'t, 'a>, wanted: &Value<'a>, words: &[Arg]) -> Selected {
-        let Value::Symbol(target, _) = wanted else {
+    pub(super) fn write_result(&mut self, form: &Form<'t, 'a>, destination: &Value<'a>, words: &[Arg]) -> Selected {
+        let Value::Symbol(target, _) = destination else {
             return Err(unsupported(form, "results in registers"));
         };
-        let first = self.param_words(*target);
+        let first = self.param_vregs(*target);
         for (n, &word) in (0..).zip(words) {
-            self.emit(Op::row(Opcode::Mov).dst(Word(first.0 + n)).src(&[word]));
+            self.emit(Op::machine(Opcode::Mov).dst(VReg(first.0 + n)).src(&[word]));
         }
         Ok(())
     }
 
     fn copy_param(&mut self, to: SymbolId, from: SymbolId) {
         let words = self.param_bytes(to).min(self.param_bytes(from)).div_ceil(4);
-        let (to, from) = (self.param_words(to), self.param_words(from));
+        let (to, from) = (self.param_vregs(to), self.param_vregs(from));
         for n in 0..words {
-            let move_one = Op::row(Opcode::Mov)
-                .dst(Word(to.0 + n))
-                .src(&[Arg::word(Word(from.0 + n))]);
+            let move_one = Op::machine(Opcode::Mov)
+                .dst(VReg(to.0 + n))
+                .src(&[Arg::vreg(VReg(from.0 + n))]);
             self.emit(move_one);
         }
     }

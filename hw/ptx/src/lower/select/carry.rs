@@ -6,17 +6,17 @@
 use super::integer::sign;
 use super::{Form, Selected, Selector};
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When, Wide};
+use crate::lower::code::{Arg, Op, VGuard, Wide};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// True if the instruction reads or writes the carry flag.
-    pub(super) fn is_chained(&self, form: &Form<'t, 'a>) -> bool {
+    pub(super) fn is_carry_chain(&self, form: &Form<'t, 'a>) -> bool {
         let may = form.has(".cc") && matches!(form.opcode(), "add" | "sub" | "mad");
         may || matches!(form.opcode(), "addc" | "subc" | "madc")
     }
 
-    pub(super) fn chained(&mut self, form: &Form<'t, 'a>) -> Selected {
+    pub(super) fn carry_chain(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".cc", ".lo", ".hi"])?;
         let result = self.dst(form, 0)?;
         let (a, b) = match form.opcode() {
@@ -30,29 +30,31 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         for n in 0..(form.ty().bits() / 32).max(1) as u8 {
             let last = n + 1 == (form.ty().bits() / 32).max(1) as u8;
-            let out = (!last || form.has(".cc")).then(|| self.code.flag());
+            let out = (!last || form.has(".cc")).then(|| self.code.new_pred());
             let addend = if subtracts {
                 subtrahend(b.part(n), carry.is_some())
             } else {
                 b.part(n)
             };
-            let mut op = Op::row(Opcode::Iadd3).dst(result.offset(n)).src(&[a.part(n), addend]);
+            let mut op = Op::machine(Opcode::Iadd3)
+                .dst(result.offset(n))
+                .src(&[a.part(n), addend]);
             op.pdst[0] = out;
-            if let Some(when) = carry {
-                op.psrc[0] = when;
+            if let Some(predicate) = carry {
+                op.psrc[0] = predicate;
                 op.mods.extended = true;
             }
             self.emit(op);
-            carry = out.map(When::flag);
+            carry = out.map(VGuard::pred);
         }
         if form.has(".cc") {
-            self.carry = carry.map(|when| if subtracts { when.negated() } else { when });
+            self.carry = carry.map(|predicate| if subtracts { predicate.negated() } else { predicate });
         }
         Ok(())
     }
 
     /// Returns the carry in the polarity of this instruction.
-    fn carry_in(&self, form: &Form<'t, 'a>, subtracts: bool) -> Result<When, Diagnostic> {
+    fn carry_in(&self, form: &Form<'t, 'a>, subtracts: bool) -> Result<VGuard, Diagnostic> {
         let carry = self.carry.ok_or_else(|| {
             Diagnostic::unsupported(
                 form.op.instruction.span,
@@ -71,9 +73,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 true => self.high_64(form, product, [args[0], args[1], Arg::ZERO])?,
                 false => self.emit(Op::wide(Wide::Mad).dst(product).src(&args)),
             }
-            return Ok(Arg::word(product));
+            return Ok(Arg::vreg(product));
         }
-        Ok(self.compute(Op::row(Opcode::Imad).src(&args).mods(|mods| {
+        Ok(self.compute(Op::machine(Opcode::Imad).src(&args).mods(|mods| {
             mods.ty = sign(form.ty());
             mods.high = form.has(".hi");
         })))

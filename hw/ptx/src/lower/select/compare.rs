@@ -1,11 +1,11 @@
 //! Comparisons, predicate logic and selections.
 
 use super::integer::sign;
-use super::words::COMPARISON_WORDS;
+use super::qualifiers::COMPARISON_QUALIFIERS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When, Wide};
+use crate::lower::code::{Arg, Op, VGuard, Wide};
 use warpwave_isa::inst::{Cmp, Join};
 use warpwave_isa::opcode::Opcode;
 
@@ -15,24 +15,24 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[])?;
         const P: u8 = 0b1100;
         const Q: u8 = 0b1010;
-        let first = self.when(form, form.operand(1)?)?;
+        let first = self.src_pred(form, form.operand(1)?)?;
         let (second, lut) = match form.opcode() {
-            "not" => (When::ALWAYS, !P & 0xf),
-            "and" => (self.when(form, form.operand(2)?)?, P & Q),
-            "or" => (self.when(form, form.operand(2)?)?, P | Q),
-            "xor" => (self.when(form, form.operand(2)?)?, P ^ Q),
+            "not" => (VGuard::ALWAYS, !P & 0xf),
+            "and" => (self.src_pred(form, form.operand(2)?)?, P & Q),
+            "or" => (self.src_pred(form, form.operand(2)?)?, P | Q),
+            "xor" => (self.src_pred(form, form.operand(2)?)?, P ^ Q),
             _ => return Err(form.unsupported()),
         };
-        let mut op = Op::row(Opcode::Plop3).psrc(first).mods(|mods| mods.lut = lut);
+        let mut op = Op::machine(Opcode::Plop3).psrc(first).mods(|mods| mods.lut = lut);
         op.psrc[1] = second;
-        op.pdst[0] = self.flag(form, form.operand(0)?)?;
+        op.pdst[0] = self.dst_pred(form, form.operand(0)?)?;
         self.emit(op);
         Ok(())
     }
 
     pub(super) fn compare(&mut self, form: &Form<'t, 'a>) -> Selected {
         let (cmp, _) = comparison_of(form)?;
-        form.only(COMPARISON_WORDS)?;
+        form.only(COMPARISON_QUALIFIERS)?;
         let a = self.extended_src(form, 1)?;
         let b = self.extended_src(form, 2)?;
         let op = self.comparison(form.ty(), cmp, a, b);
@@ -47,9 +47,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () => Join::And,
         };
         if let Some(value) = form.operands().get(3) {
-            op.psrc[0] = self.when(form, value)?;
+            op.psrc[0] = self.src_pred(form, value)?;
         }
-        op.pdst = self.flags(form, form.operand(0)?)?;
+        op.pdst = self.dst_preds(form, form.operand(0)?)?;
         self.emit(op);
         Ok(())
     }
@@ -58,7 +58,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let op = if ty.bits() == 64 {
             Op::wide(Wide::Setp)
         } else {
-            Op::row(Opcode::Isetp)
+            Op::machine(Opcode::Isetp)
         };
         op.src(&[a, b]).mods(|mods| {
             mods.cmp = cmp;
@@ -70,18 +70,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if ty.bits() == 64 {
             Op::wide(Wide::Sel)
         } else {
-            Op::row(Opcode::Sel)
+            Op::machine(Opcode::Sel)
         }
     }
 
     /// Selects `selp`. A float is selected as bits.
-    pub(super) fn choose(&mut self, form: &Form<'t, 'a>) -> Selected {
+    pub(super) fn selp(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
         let a = self.src(form, 1)?;
         let b = self.src(form, 2)?;
-        let when = self.when(form, form.operand(3)?)?;
-        self.emit(self.selection(form.ty()).dst(result).src(&[a, b]).psrc(when));
+        let source = self.src_pred(form, form.operand(3)?)?;
+        self.emit(self.selection(form.ty()).dst(result).src(&[a, b]).psrc(source));
         Ok(())
     }
 }

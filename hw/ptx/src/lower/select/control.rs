@@ -4,7 +4,7 @@ use super::memory::scope_of;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
-use crate::lower::code::{Arg, Op, When};
+use crate::lower::code::{Arg, Op, VGuard};
 use warpwave_isa::inst::{Cmp, Scope};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Special;
@@ -15,9 +15,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "bra" => self.branch(form),
             "ret" | "exit" => {
                 form.only(&[".uni"])?;
-                let mut op = Op::row(Opcode::Exit);
+                let mut op = Op::machine(Opcode::Exit);
                 if form.opcode() == "ret" && self.frames.len() > 1 {
-                    op = Op::row(Opcode::Bra);
+                    op = Op::machine(Opcode::Bra);
                     op.target = Some(self.frame().end());
                 }
                 self.emit(op);
@@ -25,7 +25,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             "trap" => {
                 form.only(&[])?;
-                self.emit(Op::row(Opcode::Trap));
+                self.emit(Op::machine(Opcode::Trap));
                 Ok(())
             }
             "bar" | "barrier" => self.barrier(form),
@@ -33,7 +33,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "nanosleep" => {
                 form.only(&[])?;
                 let time = self.src32(form, 0)?;
-                self.emit(Op::row(Opcode::Nanosleep).src(&[time]));
+                self.emit(Op::machine(Opcode::Nanosleep).src(&[time]));
                 Ok(())
             }
             "call" => self.call(form),
@@ -48,7 +48,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let Some(Value::Label(label)) = form.operands().first() else {
             return Err(form.unsupported());
         };
-        let mut op = Op::row(Opcode::Bra);
+        let mut op = Op::machine(Opcode::Bra);
         op.target = Some(self.frame().labels + label.0 as usize);
         op.uniform = form.has(".uni");
         self.emit(op);
@@ -67,16 +67,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .iter()
             .map(|label| frame.labels + label.0 as usize)
             .collect();
-        let behind = self.around_guard();
-        self.choose_target(index, 0, &targets, form.has(".uni"));
-        self.go_on_at(behind);
+        let skip_label = self.skip_if_guarded();
+        self.select_target(index, 0, &targets, form.has(".uni"));
+        self.end_skip(skip_label);
         Ok(())
     }
 
     /// Branches to target `index - first` of `targets`.
-    fn choose_target(&mut self, index: Arg, first: u32, targets: &[usize], uniform: bool) {
+    fn select_target(&mut self, index: Arg, first: u32, targets: &[usize], uniform: bool) {
         let jump = |target: usize| {
-            let mut op = Op::row(Opcode::Bra);
+            let mut op = Op::machine(Opcode::Bra);
             op.target = Some(target);
             op.uniform = uniform;
             op
@@ -88,47 +88,47 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         let middle = targets.len() / 2;
         let border = Arg::imm(u64::from(first) + middle as u64);
-        let below = self.code.flag();
-        let compare = Op::row(Opcode::Isetp).src(&[index, border]).flags(below);
+        let below = self.code.new_pred();
+        let compare = Op::machine(Opcode::Isetp).src(&[index, border]).pdst(below);
         self.emit(compare.mods(|mods| mods.cmp = Cmp::Lt));
         let label = self.new_label();
-        self.emit(jump(label).when(When::flag(below)));
-        self.choose_target(index, first + middle as u32, &targets[middle..], uniform);
+        self.emit(jump(label).guard(VGuard::pred(below)));
+        self.select_target(index, first + middle as u32, &targets[middle..], uniform);
         self.label(label);
-        self.choose_target(index, first, &targets[..middle], uniform);
+        self.select_target(index, first, &targets[..middle], uniform);
     }
 
     /// Selects `bar.red`: the barrier counts true predicates, or false ones for `.and`.
-    fn counting_barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
+    fn reduction_barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".red", ".cta", ".aligned", ".popc", ".and", ".or"])?;
-        let [result, numbers @ .., when] = form.operands() else {
+        let [result, numbers @ .., pred] = form.operands() else {
             return Err(form.unsupported());
         };
         let mut args = [Arg::ZERO; 2];
         for (arg, value) in args.iter_mut().zip(numbers) {
             *arg = self.arg(form, value, Type::U32)?;
         }
-        let when = self.when(form, when)?;
-        let counted = if form.has(".and") { when.negated() } else { when };
-        self.emit(Op::row(Opcode::BarRed).src(&args).psrc(counted));
+        let source = self.src_pred(form, pred)?;
+        let counted = if form.has(".and") { source.negated() } else { source };
+        self.emit(Op::machine(Opcode::BarRed).src(&args).psrc(counted));
         let count = self.special_word(Special::BarrierCount);
         if form.has(".popc") {
             let result = self.dst_of(form, result, Type::U32)?;
             self.copy(result, count, Type::U32);
             return Ok(());
         }
-        let mut op = Op::row(Opcode::Isetp).src(&[count, Arg::ZERO]).mods(|mods| {
+        let mut op = Op::machine(Opcode::Isetp).src(&[count, Arg::ZERO]).mods(|mods| {
             // All are true if the count of false ones is 0.
             mods.cmp = if form.has(".and") { Cmp::Eq } else { Cmp::Ne };
         });
-        op.pdst[0] = self.flag(form, result)?;
+        op.pdst[0] = self.dst_pred(form, result)?;
         self.emit(op);
         Ok(())
     }
 
     fn barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".red") {
-            return self.counting_barrier(form);
+            return self.reduction_barrier(form);
         }
         if form.has(".cluster") {
             return self.cluster_barrier(form);
@@ -139,8 +139,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             *arg = self.arg(form, value, Type::U32)?;
         }
         let (op, count) = match form.has(".warp") {
-            true => (Op::row(Opcode::Warpsync).src(&args[..1]), 1),
-            false => (Op::row(Opcode::Bar).src(&args), u8::from(form.has(".arrive"))),
+            true => (Op::machine(Opcode::Warpsync).src(&args[..1]), 1),
+            false => (Op::machine(Opcode::Bar).src(&args), u8::from(form.has(".arrive"))),
         };
         self.emit(op.mods(|mods| mods.count = count));
         Ok(())
@@ -152,14 +152,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ".cluster", ".arrive", ".wait", ".release", ".acquire", ".relaxed", ".aligned",
         ])?;
         if form.has(".wait") {
-            self.emit(Op::row(Opcode::ClusterWait));
+            self.emit(Op::machine(Opcode::ClusterWait));
             self.acquire(Scope::Gpu);
             return Ok(());
         }
         if !form.has(".relaxed") {
             self.release(Scope::Gpu);
         }
-        self.emit(Op::row(Opcode::ClusterArrive));
+        self.emit(Op::machine(Opcode::ClusterArrive));
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ".mbarrier_init",
         ])?;
         if form.has(".proxy") {
-            self.emit(Op::row(Opcode::FenceView));
+            self.emit(Op::machine(Opcode::FenceView));
             return Ok(());
         }
         let scope = scope_of(form);

@@ -5,7 +5,7 @@ use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, Word};
+use crate::lower::code::{Arg, Op, VReg};
 use warpwave_isa::inst::{Round, Ty};
 use warpwave_isa::opcode::Opcode;
 
@@ -41,11 +41,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn integer_to_integer(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
         let result = self.dst_of(form, form.operand(0)?, to)?;
-        let words = self.words_of(form.operand(0)?);
+        let words = self.word_count(form.operand(0)?);
         let source = self.arg(form, form.operand(1)?, from)?;
         if form.has(".sat") {
             let value = self.extended(source, from);
-            let op = Op::row(Opcode::I2i).src(&[value]).mods(|mods| {
+            let op = Op::machine(Opcode::I2i).src(&[value]).mods(|mods| {
                 mods.from = sign(from);
                 mods.ty = isa_type(to).unwrap_or_default();
                 mods.sat = true;
@@ -74,7 +74,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Writes a value of one word, or of two if `whole`, to a register of one or two words.
-    pub(super) fn widen(&mut self, result: Word, words: u8, value: Arg, whole: bool, signed: bool) {
+    pub(super) fn widen(&mut self, result: VReg, words: u8, value: Arg, whole: bool, signed: bool) {
         if words == 1 {
             self.copy(result, value.part(0), Type::B32);
             return;
@@ -99,7 +99,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst_of(form, form.operand(0)?, to)?;
         let source = self.arg(form, form.operand(1)?, from)?;
         let value = self.extended(source, from);
-        let op = Op::row(Opcode::I2f).dst(result).src(&[value]).mods(|mods| {
+        let op = Op::machine(Opcode::I2f).dst(result).src(&[value]).mods(|mods| {
             mods.ty = ty;
             mods.from = sign(from);
             mods.round = rounding(form);
@@ -113,7 +113,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let (ty, from_ty) = both(form, to, from)?;
         let result = self.dst_of(form, form.operand(0)?, to)?;
         let source = self.arg(form, form.operand(1)?, from)?;
-        let op = Op::row(Opcode::F2i).dst(result).src(&[source]).mods(|mods| {
+        let op = Op::machine(Opcode::F2i).dst(result).src(&[source]).mods(|mods| {
             mods.ty = ty;
             mods.from = from_ty;
             mods.round = rounding(form);
@@ -131,22 +131,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let op = match (ty, from_ty) {
             (Ty::F16x2 | Ty::Bf16x2 | Ty::E4m3x2 | Ty::E5m2x2, Ty::F32) if form.operands().len() == 3 => {
                 let low = self.arg(form, form.operand(2)?, from)?;
-                Op::row(Opcode::F2fp).src(&[source, low])
+                Op::machine(Opcode::F2fp).src(&[source, low])
             }
             (pair, Ty::F16x2) if is_byte_pair(to) => {
                 let halves = [0x4432, 0x4410].map(|half| byte_permute(source, Arg::ZERO, half));
                 let [high, low] = halves.map(|half| {
                     let half = self.compute(half);
-                    self.compute(Op::row(Opcode::F2f).src(&[half]).mods(|mods| {
+                    self.compute(Op::machine(Opcode::F2f).src(&[half]).mods(|mods| {
                         mods.ty = Ty::F32;
                         mods.from = Ty::F16;
                     }))
                 });
-                Op::row(Opcode::F2fp).src(&[high, low]).mods(|mods| mods.ty = pair)
+                Op::machine(Opcode::F2fp).src(&[high, low]).mods(|mods| mods.ty = pair)
             }
             (Ty::F32, Ty::Bf16) => byte_permute(source, Arg::ZERO, 0x1044),
-            (Ty::F32, Ty::F32) if !integral => Op::row(Opcode::Fadd).src(&[source, Arg::ZERO.negated()]),
-            _ => Op::row(Opcode::F2f).src(&[source]),
+            (Ty::F32, Ty::F32) if !integral => Op::machine(Opcode::Fadd).src(&[source, Arg::ZERO.negated()]),
+            _ => Op::machine(Opcode::F2f).src(&[source]),
         };
         let op = op.dst(result).mods(|mods| {
             mods.ty = ty;

@@ -6,19 +6,19 @@
 use super::compare::comparison_of;
 use super::convert::{isa_type, rounding};
 use super::integer::{blend, lop};
-use super::value::number;
-use super::words::COMPARISON_WORDS;
+use super::qualifiers::COMPARISON_QUALIFIERS;
+use super::value::float_imm;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When, Word};
+use crate::lower::code::{Arg, Op, VGuard, VReg};
 use warpwave_isa::inst::{Cmp, Mufu, Ty};
 use warpwave_isa::opcode::Opcode;
 
 /// Smallest normal 32-bit float.
-const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+const MIN_NORMAL: f32 = f32::MIN_POSITIVE;
 /// 2^24. It makes any denormal number normal.
-const UP: f32 = 16_777_216.0;
+const SCALE_UP: f32 = 16_777_216.0;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn float(&mut self, form: &Form<'t, 'a>) -> Selected {
@@ -36,7 +36,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "neg" | "abs" => self.sign_bit(form),
             "min" | "max" => self.float_extreme(form),
             "setp" => self.float_compare(form),
-            "selp" => self.choose(form),
+            "selp" => self.selp(form),
             "copysign" => self.copy_sign(form),
             "div" => self.float_divide(form),
             "rcp" | "sqrt" | "rsqrt" | "ex2" | "lg2" | "sin" | "cos" | "tanh" => self.function(form),
@@ -54,7 +54,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the sources of a sum, difference, product or multiply-add. A subtrahend is negated.
-    pub(super) fn terms(&mut self, form: &Form<'t, 'a>) -> Result<[Arg; 3], Diagnostic> {
+    pub(super) fn float_sources(&mut self, form: &Form<'t, 'a>) -> Result<[Arg; 3], Diagnostic> {
         let mut args = [Arg::ZERO; 3];
         for n in 1..form.operands().len() {
             args[n - 1] = self.src(form, n)?;
@@ -68,18 +68,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn multiply_add(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz", ".sat"])?;
         let result = self.dst(form, 0)?;
-        let args = self.terms(form)?;
-        let rows = match form.ty() {
+        let args = self.float_sources(form)?;
+        let opcodes = match form.ty() {
             Type::F64 => [Opcode::Dadd, Opcode::Dmul, Opcode::Dfma],
             Type::F32 => [Opcode::Fadd, Opcode::Fmul, Opcode::Ffma],
             _ => [Opcode::Hadd2, Opcode::Hmul2, Opcode::Hfma2],
         };
-        let row = match form.opcode() {
-            "add" | "sub" => rows[0],
-            "mul" => rows[1],
-            _ => rows[2],
+        let opcode = match form.opcode() {
+            "add" | "sub" => opcodes[0],
+            "mul" => opcodes[1],
+            _ => opcodes[2],
         };
-        let op = self.float_mods(form, Op::row(row).dst(result).src(&args));
+        let op = self.float_mods(form, Op::machine(opcode).dst(result).src(&args));
         self.emit(op);
         Ok(())
     }
@@ -110,35 +110,35 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn float_extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".ftz", ".NaN"])?;
         let result = self.dst(form, 0)?;
-        let row = match form.ty() {
+        let opcode = match form.ty() {
             Type::F64 => Opcode::Dmnmx,
             Type::F32 => Opcode::Fmnmx,
             _ => Opcode::Hmnmx2,
         };
-        let when = if form.opcode() == "min" {
-            When::ALWAYS
+        let select_min = if form.opcode() == "min" {
+            VGuard::ALWAYS
         } else {
-            When::NEVER
+            VGuard::NEVER
         };
         let args = match form.operands().len() {
-            4 => [self.extreme_of_three(form, row, when)?, self.src(form, 3)?],
+            4 => [self.extreme_of_three(form, opcode, select_min)?, self.src(form, 3)?],
             _ => [self.src(form, 1)?, self.src(form, 2)?],
         };
-        let op = self.float_mods(form, Op::row(row).dst(result).src(&args).psrc(when));
+        let op = self.float_mods(form, Op::machine(opcode).dst(result).src(&args).psrc(select_min));
         self.emit(op.mods(|mods| mods.unordered = form.has(".NaN")));
         Ok(())
     }
 
     fn float_compare(&mut self, form: &Form<'t, 'a>) -> Selected {
         let (cmp, unordered) = comparison_of(form)?;
-        form.only(COMPARISON_WORDS)?;
+        form.only(COMPARISON_QUALIFIERS)?;
         let args = [self.src(form, 1)?, self.src(form, 2)?];
-        let row = match form.ty() {
+        let opcode = match form.ty() {
             Type::F64 => Opcode::Dsetp,
             Type::F32 => Opcode::Fsetp,
             _ => Opcode::Hsetp2,
         };
-        let op = Op::row(row).src(&args).mods(|mods| {
+        let op = Op::machine(opcode).src(&args).mods(|mods| {
             mods.cmp = cmp;
             mods.unordered = unordered;
             mods.ty = isa_type(form.ty()).unwrap_or_default();
@@ -174,15 +174,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         let (full, ftz) = (form.has(".full"), form.has(".ftz"));
         let (a, b) = match (full, ftz) {
-            (true, false) => self.scaled_quotient(a, b),
-            (true, true) => self.lowered_quotient(a, b),
-            (false, false) => self.raised_quotient(a, b),
+            (true, false) => self.scale_quotient(a, b),
+            (true, true) => self.scale_down_quotient(a, b),
+            (false, false) => self.scale_up_quotient(a, b),
             (false, true) => (a, b),
         };
         // The reciprocal of a divisor above 2^126 is denormal. `div.approx` treats it as zero (PTX ISA, `div`).
         let reciprocal = mufu(Mufu::Rcp, b).mods(|mods| mods.ftz = ftz || !full);
         let reciprocal = self.compute(reciprocal);
-        let op = Op::row(Opcode::Fmul).dst(result).src(&[a, reciprocal]);
+        let op = Op::machine(Opcode::Fmul).dst(result).src(&[a, reciprocal]);
         self.emit(op.mods(|mods| {
             mods.ty = Ty::F32;
             mods.ftz = ftz;
@@ -191,30 +191,33 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Scales both operands if the divisor or its reciprocal is denormal.
-    fn scaled_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
-        let choice = |x: f32, y: Arg, when| Op::row(Opcode::Sel).src(&[number(x), y]).psrc(when);
-        let product = |x: Arg, y: Arg| Op::row(Opcode::Fmul).src(&[x, y]).mods(|mods| mods.ty = Ty::F32);
-        let tiny = self.magnitude_test(b, Cmp::Lt, LEAST_NORMAL);
-        let factor = self.compute(choice(UP, number(1.0), tiny));
+    fn scale_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
+        let choice = |x: f32, y: Arg, pred| Op::machine(Opcode::Sel).src(&[float_imm(x), y]).psrc(pred);
+        let product = |x: Arg, y: Arg| Op::machine(Opcode::Fmul).src(&[x, y]).mods(|mods| mods.ty = Ty::F32);
+        let tiny = self.magnitude_test(b, Cmp::Lt, MIN_NORMAL);
+        let factor = self.compute(choice(SCALE_UP, float_imm(1.0), tiny));
         let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
         let factor = self.compute(choice(0.25, factor, huge));
         (self.compute(product(a, factor)), self.compute(product(b, factor)))
     }
 
     /// Multiplies both operands by 2^24 if the divisor is denormal.
-    fn raised_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
-        let tiny = self.magnitude_test(b, Cmp::Lt, LEAST_NORMAL);
-        (self.scaled_where(tiny, a, UP), self.scaled_where(tiny, b, UP))
+    fn scale_up_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
+        let tiny = self.magnitude_test(b, Cmp::Lt, MIN_NORMAL);
+        (
+            self.scaled_where(tiny, a, SCALE_UP),
+            self.scaled_where(tiny, b, SCALE_UP),
+        )
     }
 
     /// Divides both operands by 4 if the reciprocal of the divisor would be denormal.
-    fn lowered_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
+    fn scale_down_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
         let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
         (self.scaled_where(huge, a, 0.25), self.scaled_where(huge, b, 0.25))
     }
 
     /// Returns a predicate for |a| cmp limit.
-    fn magnitude_test(&mut self, a: Arg, cmp: Cmp, limit: f32) -> When {
+    fn magnitude_test(&mut self, a: Arg, cmp: Cmp, limit: f32) -> VGuard {
         let magnitude = Arg {
             abs: true,
             neg: false,
@@ -223,28 +226,32 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.float_test(magnitude, cmp, limit)
     }
 
-    fn float_test(&mut self, a: Arg, cmp: Cmp, limit: f32) -> When {
-        let flag = self.code.flag();
-        let op = Op::row(Opcode::Fsetp).src(&[a, number(limit)]).flags(flag);
+    fn float_test(&mut self, a: Arg, cmp: Cmp, limit: f32) -> VGuard {
+        let pred = self.code.new_pred();
+        let op = Op::machine(Opcode::Fsetp).src(&[a, float_imm(limit)]).pdst(pred);
         self.emit(op.mods(|mods| {
             mods.cmp = cmp;
             mods.ty = Ty::F32;
         }));
-        When::flag(flag)
+        VGuard::pred(pred)
     }
 
     /// Returns the value, multiplied by a factor where the predicate holds.
-    fn scaled_where(&mut self, when: When, value: Arg, factor: f32) -> Arg {
-        let scaled = self.compute(Op::row(Opcode::Mov).src(&[value]));
-        self.change_where(when, scaled, Op::row(Opcode::Fmul).src(&[scaled, number(factor)]));
+    fn scaled_where(&mut self, guard: VGuard, value: Arg, factor: f32) -> Arg {
+        let scaled = self.compute(Op::machine(Opcode::Mov).src(&[value]));
+        self.overwrite_where(
+            guard,
+            scaled,
+            Op::machine(Opcode::Fmul).src(&[scaled, float_imm(factor)]),
+        );
         scaled
     }
 
     /// Overwrites a temporary where the predicate holds.
-    fn change_where(&mut self, when: When, value: Arg, op: Op) {
-        let op = op.when(when).mods(|mods| mods.ty = Ty::F32);
+    fn overwrite_where(&mut self, guard: VGuard, value: Arg, op: Op) {
+        let op = op.guard(guard).mods(|mods| mods.ty = Ty::F32);
         self.emit(Op {
-            dst: value.as_word(),
+            dst: value.as_vreg(),
             ..op
         });
     }
@@ -282,27 +289,27 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects an approximate function, scaled away from the denormal range and back.
-    fn scaled_function(&mut self, function: Mufu, result: Word, a: Arg) -> Selected {
-        let multiply = |value: Arg, factor: f32| Op::row(Opcode::Fmul).src(&[value, number(factor)]);
+    fn scaled_function(&mut self, function: Mufu, result: VReg, a: Arg) -> Selected {
+        let multiply = |value: Arg, factor: f32| Op::machine(Opcode::Fmul).src(&[value, float_imm(factor)]);
         let value = match function {
             Mufu::Ex2 => {
                 let small = self.float_test(a, Cmp::Lt, -126.0);
                 let scaled = self.scaled_where(small, a, 0.5);
                 let power = self.compute(mufu(function, scaled));
-                self.change_where(small, power, Op::row(Opcode::Fmul).src(&[power, power]));
+                self.overwrite_where(small, power, Op::machine(Opcode::Fmul).src(&[power, power]));
                 power
             }
             Mufu::Lg2 | Mufu::Rsq | Mufu::Sqrt | Mufu::Rcp => {
-                let tiny = self.magnitude_test(a, Cmp::Lt, LEAST_NORMAL);
-                let scaled = self.scaled_where(tiny, a, UP);
+                let tiny = self.magnitude_test(a, Cmp::Lt, MIN_NORMAL);
+                let scaled = self.scaled_where(tiny, a, SCALE_UP);
                 let value = self.compute(mufu(function, scaled));
                 let back = match function {
-                    Mufu::Lg2 => Op::row(Opcode::Fadd).src(&[value, number(-24.0)]),
+                    Mufu::Lg2 => Op::machine(Opcode::Fadd).src(&[value, float_imm(-24.0)]),
                     Mufu::Rsq => multiply(value, 4096.0),
                     Mufu::Sqrt => multiply(value, 1.0 / 4096.0),
-                    _ => multiply(value, UP),
+                    _ => multiply(value, SCALE_UP),
                 };
-                self.change_where(tiny, value, back);
+                self.overwrite_where(tiny, value, back);
                 value
             }
             _ => self.compute(mufu(function, a)),
@@ -312,7 +319,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the high word from MUFU. `rsqrt` without `.ftz` is refined.
-    fn approximate_double(&mut self, form: &Form<'t, 'a>, function: Mufu, result: Word, a: Arg) -> Selected {
+    fn approximate_double(&mut self, form: &Form<'t, 'a>, function: Mufu, result: VReg, a: Arg) -> Selected {
         match (function, form.has(".ftz")) {
             (Mufu::Rcp | Mufu::Rsq, true) => {
                 let op = mufu(function, a.part(1)).dst(result.offset(1));
@@ -332,7 +339,7 @@ fn is_exact(form: &Form<'_, '_>) -> bool {
 }
 
 fn mufu(function: Mufu, a: Arg) -> Op {
-    Op::row(Opcode::Mufu).src(&[a]).mods(|mods| {
+    Op::machine(Opcode::Mufu).src(&[a]).mods(|mods| {
         mods.mufu = function;
         mods.ty = Ty::F32;
     })

@@ -1,6 +1,6 @@
 //! Frames: the state of a function during selection.
 
-use super::Home;
+use super::VLoc;
 use super::recursion::Recursion;
 use crate::ast::Type;
 use crate::check::{Body, SymbolId};
@@ -12,10 +12,10 @@ use std::ops::Range;
 /// A function during selection: the kernel or an inlined function.
 pub(super) struct Frame<'t, 'a> {
     pub body: &'t Body<'t, 'a>,
-    pub homes: Vec<Home>,
+    pub locations: Vec<VLoc>,
     /// Registers and predicates of its PTX registers. All others are temporary.
-    pub words: Range<u32>,
-    pub flags: Range<u32>,
+    pub vregs: Range<u32>,
+    pub preds: Range<u32>,
     /// Number of its first label. The number after its last label is its end.
     pub labels: usize,
     /// Line of the PTX text for the whole function, if it is a library routine.
@@ -29,20 +29,20 @@ pub(super) struct Frame<'t, 'a> {
 }
 
 impl<'t, 'a> Frame<'t, 'a> {
-    pub fn of(body: &'t Body<'t, 'a>, code: &mut Code, places: &mut Vec<Option<BlockId>>) -> Self {
-        let labels = places.len();
-        places.resize(labels + body.n_labels as usize + 1, None);
-        let (first_word, first_flag) = (code.groups.len() as u32, code.n_flags);
-        let home = |ty: &Type| match ty.bits() {
-            1 => Home::Flag(code.flag()),
-            bits => Home::Words(code.group(bits.div_ceil(32) as u8)),
+    pub fn of(body: &'t Body<'t, 'a>, code: &mut Code, label_blocks: &mut Vec<Option<BlockId>>) -> Self {
+        let labels = label_blocks.len();
+        label_blocks.resize(labels + body.n_labels as usize + 1, None);
+        let (first_vreg, first_pred) = (code.groups.len() as u32, code.n_preds);
+        let location = |ty: &Type| match ty.bits() {
+            1 => VLoc::VPred(code.new_pred()),
+            bits => VLoc::VReg(code.new_group(bits.div_ceil(32) as u8)),
         };
-        let homes = body.registers.iter().map(home).collect();
+        let locations = body.registers.iter().map(location).collect();
         Frame {
             body,
-            homes,
-            words: first_word..code.groups.len() as u32,
-            flags: first_flag..code.n_flags,
+            locations,
+            vregs: first_vreg..code.groups.len() as u32,
+            preds: first_pred..code.n_preds,
             labels,
             line: None,
             step: 0,

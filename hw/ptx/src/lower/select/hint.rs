@@ -1,7 +1,7 @@
 //! Cache hints: no visible effect, but lines can arrive earlier.
 
 use super::memory::space_of;
-use super::words::HINTS;
+use super::qualifiers::HINT_QUALIFIERS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::lower::code::{Arg, Op};
@@ -13,13 +13,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         match form.opcode() {
             "prefetch" | "prefetchu" => self.prefetch(form),
             "createpolicy" => self.policy(form),
-            _ => form.only(HINTS),
+            _ => form.only(HINT_QUALIFIERS),
         }
     }
 
     /// Selects `createpolicy`: a policy is zero, because only hints read it.
     fn policy(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(HINTS)?;
+        form.only(HINT_QUALIFIERS)?;
         let result = self.dst(form, 0)?;
         self.copy(result, Arg::ZERO, Type::B64);
         Ok(())
@@ -39,14 +39,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ".L2::evict_last",
             ".L2::evict_normal",
         ])?;
-        let spot = self.spot(form, 0, space_of(form))?;
+        let mem = self.mem_operand(form, 0, space_of(form))?;
         let is_l1 = form.has(".L1");
-        let op = Op::row(Opcode::Cctl).src(&[spot.base]).mods(|mods| {
-            mods.space = spot.space;
-            mods.offset = spot.offset as i32;
+        let op = Op::machine(Opcode::Cctl).src(&[mem.base]).mods(|mods| {
+            mods.space = mem.space;
+            mods.offset = mem.offset as i32;
             mods.cache = if is_l1 { CacheOp::All } else { CacheOp::Global };
         });
-        self.emit(op.when(self.guard));
+        self.emit(op.guard(self.guard));
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When, Wide, Word};
+use crate::lower::code::{Arg, Op, VGuard, VReg, Wide};
 use warpwave_isa::inst::{Cmp, Ty};
 use warpwave_isa::opcode::Opcode;
 
@@ -19,7 +19,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         match (form.opcode(), form.ty()) {
             (_, Type::Pred) => self.predicate_logic(form),
             ("setp", _) => self.compare(form),
-            ("selp", _) => self.choose(form),
+            ("selp", _) => self.selp(form),
             ("add" | "sub" | "neg", _) => self.sum(form),
             ("mul" | "mad" | "mul24" | "mad24", _) => self.product(form),
             ("and" | "or" | "xor" | "not", _) => self.logic(form),
@@ -29,7 +29,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("min" | "max", _) => self.extreme(form),
             ("abs", _) => self.absolute(form),
             ("div" | "rem", _) => self.divide(form),
-            ("bfe" | "bfi" | "lop3" | "prmt" | "dp4a", _) => self.fields(form),
+            ("bfe" | "bfi" | "lop3" | "prmt" | "dp4a", _) => self.bit_fields(form),
             ("sad", _) => self.absolute_difference(form),
             ("bmsk", _) => self.bit_mask(form),
             ("popc" | "clz" | "bfind" | "brev", _) => self.bit_counts(form),
@@ -69,8 +69,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let op = match (form.ty().bits(), subtracts) {
             (64, false) => Op::wide(Wide::Add).src(&[first, second]),
             (64, true) => Op::wide(Wide::Sub).src(&[first, second]),
-            (_, false) => Op::row(Opcode::Iadd3).src(&[first, second]),
-            (_, true) => Op::row(Opcode::Iadd3).src(&[first, negated_integer(second)]),
+            (_, false) => Op::machine(Opcode::Iadd3).src(&[first, second]),
+            (_, true) => Op::machine(Opcode::Iadd3).src(&[first, negated_integer(second)]),
         };
         self.emit(op.dst(result));
         Ok(())
@@ -103,7 +103,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (16, _, true) => self.high_half(ty, result, [a, b, c]),
             (32, true, _) => {
                 self.emit(
-                    Op::row(Opcode::ImadWide)
+                    Op::machine(Opcode::ImadWide)
                         .dst(result)
                         .src(&[a, b, c])
                         .mods(|mods| mods.ty = sign(ty)),
@@ -119,29 +119,29 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    fn high_half(&mut self, ty: Type, result: Word, [a, b, c]: [Arg; 3]) {
+    fn high_half(&mut self, ty: Type, result: VReg, [a, b, c]: [Arg; 3]) {
         let (a, b) = (self.extended(a, ty), self.extended(b, ty));
         let product = self.compute(multiply_add(ty, a, b, Arg::ZERO));
         let high = self.compute(byte_permute(product, Arg::ZERO, 0x4432));
-        self.emit(Op::row(Opcode::Iadd3).dst(result).src(&[high, c]));
+        self.emit(Op::machine(Opcode::Iadd3).dst(result).src(&[high, c]));
     }
 
     /// Computes the high 64 of 128 product bits: four products, with the middle ones added with carry.
-    pub(super) fn high_64(&mut self, form: &Form<'t, 'a>, result: Word, [a, b, c]: [Arg; 3]) -> Selected {
-        let wide = |a: Arg, b: Arg, c: Arg| Op::row(Opcode::ImadWide).src(&[a, b, c]);
+    pub(super) fn high_64(&mut self, form: &Form<'t, 'a>, result: VReg, [a, b, c]: [Arg; 3]) -> Selected {
+        let wide = |a: Arg, b: Arg, c: Arg| Op::machine(Opcode::ImadWide).src(&[a, b, c]);
         let low = multiply_add(Type::U32, a.part(0), b.part(0), Arg::ZERO);
         let low = self.compute(low.mods(|mods| mods.high = true));
         let carried = self.zero_extended(low);
         let middle = self.compute(wide(a.part(1), b.part(0), carried));
         let other = self.compute(wide(a.part(0), b.part(1), Arg::ZERO));
-        let [below, above] = [(); 2].map(|()| self.code.flag());
-        let sum = |n: u8| Op::row(Opcode::Iadd3).src(&[middle.part(n), other.part(n)]);
-        self.compute(sum(0).flags(below));
+        let [below, above] = [(); 2].map(|()| self.code.new_pred());
+        let sum = |n: u8| Op::machine(Opcode::Iadd3).src(&[middle.part(n), other.part(n)]);
+        self.compute(sum(0).pdst(below));
         let carried = self.temp_pair();
-        let with_carry = |op: Op, flag| op.psrc(When::flag(flag)).mods(|mods| mods.extended = true);
-        self.emit(with_carry(sum(1).flags(above), below).dst(carried));
-        self.emit(with_carry(Op::row(Opcode::Iadd3), above).dst(carried.offset(1)));
-        let mut value = self.compute(wide(a.part(1), b.part(1), Arg::word(carried)));
+        let with_carry = |op: Op, pred| op.psrc(VGuard::pred(pred)).mods(|mods| mods.extended = true);
+        self.emit(with_carry(sum(1).pdst(above), below).dst(carried));
+        self.emit(with_carry(Op::machine(Opcode::Iadd3), above).dst(carried.offset(1)));
+        let mut value = self.compute(wide(a.part(1), b.part(1), Arg::vreg(carried)));
         if form.ty().is_signed() {
             for (number, other) in [(a, b), (b, a)] {
                 value = self.minus_where_negative(value, number, other);
@@ -158,14 +158,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for n in 0..2 {
             self.emit(lop(other.part(n), mask, Arg::ZERO, A & B).dst(pair.offset(n)));
         }
-        self.compute(Op::wide(Wide::Sub).src(&[value, Arg::word(pair)]))
+        self.compute(Op::wide(Wide::Sub).src(&[value, Arg::vreg(pair)]))
     }
 
     fn zero_extended(&mut self, low: Arg) -> Arg {
         let pair = self.temp_pair();
-        self.emit(Op::row(Opcode::Mov).dst(pair).src(&[low]));
-        self.emit(Op::row(Opcode::Mov).dst(pair.offset(1)));
-        Arg::word(pair)
+        self.emit(Op::machine(Opcode::Mov).dst(pair).src(&[low]));
+        self.emit(Op::machine(Opcode::Mov).dst(pair.offset(1)));
+        Arg::vreg(pair)
     }
 
     fn logic(&mut self, form: &Form<'t, 'a>) -> Selected {
@@ -190,10 +190,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
         let source = self.extended_src(form, 1)?;
-        let flag = self.code.flag();
+        let pred = self.code.new_pred();
         let ty = form.ty();
-        self.emit(self.comparison(ty, Cmp::Eq, source, Arg::ZERO).flags(flag));
-        let op = self.selection(ty).src(&[Arg::imm(1), Arg::ZERO]).psrc(When::flag(flag));
+        self.emit(self.comparison(ty, Cmp::Eq, source, Arg::ZERO).pdst(pred));
+        let op = self
+            .selection(ty)
+            .src(&[Arg::imm(1), Arg::ZERO])
+            .psrc(VGuard::pred(pred));
         self.emit(op.dst(result));
         Ok(())
     }
@@ -213,7 +216,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (64, true) => Op::wide(Wide::Shr).src(&[value, count]).mods(|mods| mods.ty = sign(ty)),
             (64, false) => Op::wide(Wide::Shl).src(&[value, count]),
             (_, true) => shift_right(sign(ty), value, count),
-            (_, false) => Op::row(Opcode::Shf).src(&[value, count, Arg::ZERO]),
+            (_, false) => Op::machine(Opcode::Shf).src(&[value, count, Arg::ZERO]),
         };
         self.emit(op.dst(result));
         Ok(())
@@ -225,20 +228,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let a = self.extended_src(form, 1)?;
         let b = self.extended_src(form, 2)?;
-        let least = form.opcode() == "min";
+        let is_min = form.opcode() == "min";
         if ty.bits() != 64 {
-            let when = if least { When::ALWAYS } else { When::NEVER };
-            let op = Op::row(Opcode::Imnmx)
+            let select_min = if is_min { VGuard::ALWAYS } else { VGuard::NEVER };
+            let op = Op::machine(Opcode::Imnmx)
                 .src(&[a, b])
-                .psrc(when)
+                .psrc(select_min)
                 .mods(|mods| mods.ty = sign(ty));
             self.emit(op.dst(result));
             return Ok(());
         }
-        let flag = self.code.flag();
-        let cmp = if least { Cmp::Lt } else { Cmp::Gt };
-        self.emit(self.comparison(ty, cmp, a, b).flags(flag));
-        self.emit(self.selection(ty).dst(result).src(&[a, b]).psrc(When::flag(flag)));
+        let pred = self.code.new_pred();
+        let cmp = if is_min { Cmp::Lt } else { Cmp::Gt };
+        self.emit(self.comparison(ty, cmp, a, b).pdst(pred));
+        self.emit(self.selection(ty).dst(result).src(&[a, b]).psrc(VGuard::pred(pred)));
         Ok(())
     }
 
@@ -248,13 +251,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let a = self.extended_src(form, 1)?;
         if ty.bits() != 64 {
-            self.emit(Op::row(Opcode::Iabs).dst(result).src(&[a]));
+            self.emit(Op::machine(Opcode::Iabs).dst(result).src(&[a]));
             return Ok(());
         }
-        let flag = self.code.flag();
-        self.emit(self.comparison(ty, Cmp::Lt, a, Arg::ZERO).flags(flag));
+        let pred = self.code.new_pred();
+        self.emit(self.comparison(ty, Cmp::Lt, a, Arg::ZERO).pdst(pred));
         let negated = self.compute(Op::wide(Wide::Sub).src(&[Arg::ZERO, a]));
-        self.emit(self.selection(ty).dst(result).src(&[negated, a]).psrc(When::flag(flag)));
+        self.emit(
+            self.selection(ty)
+                .dst(result)
+                .src(&[negated, a])
+                .psrc(VGuard::pred(pred)),
+        );
         Ok(())
     }
 
@@ -267,12 +275,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let args = [self.extended_src(form, 1)?, self.extended_src(form, 2)?];
         let addend = self.src(form, 3)?;
-        let [greater, lesser] = [When::NEVER, When::ALWAYS].map(|when| {
-            let op = Op::row(Opcode::Imnmx).src(&args).psrc(when);
+        let [greater, lesser] = [VGuard::NEVER, VGuard::ALWAYS].map(|select_min| {
+            let op = Op::machine(Opcode::Imnmx).src(&args).psrc(select_min);
             self.compute(op.mods(|mods| mods.ty = sign(form.ty())))
         });
         self.emit(
-            Op::row(Opcode::Iadd3)
+            Op::machine(Opcode::Iadd3)
                 .dst(result)
                 .src(&[greater, lesser.negated(), addend]),
         );
@@ -290,7 +298,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 }
 
 pub(super) fn lop(a: Arg, b: Arg, c: Arg, lut: u8) -> Op {
-    Op::row(Opcode::Lop3).src(&[a, b, c]).mods(|mods| mods.lut = lut)
+    Op::machine(Opcode::Lop3).src(&[a, b, c]).mods(|mods| mods.lut = lut)
 }
 
 /// Selects bits of a where the mask is one, and bits of b elsewhere.
@@ -300,7 +308,7 @@ pub(super) fn blend(a: Arg, mask: Arg, b: Arg) -> Op {
 
 /// Shifts right by a funnel shift with the value as its high word.
 pub(super) fn shift_right(ty: Ty, value: Arg, count: Arg) -> Op {
-    Op::row(Opcode::Shf).src(&[Arg::ZERO, count, value]).mods(|mods| {
+    Op::machine(Opcode::Shf).src(&[Arg::ZERO, count, value]).mods(|mods| {
         mods.ty = ty;
         mods.right = true;
         mods.high = true;
@@ -312,7 +320,9 @@ pub(super) fn shift_right_signed(value: Arg, count: u64) -> Op {
 }
 
 fn multiply_add(ty: Type, a: Arg, b: Arg, c: Arg) -> Op {
-    Op::row(Opcode::Imad).src(&[a, b, c]).mods(|mods| mods.ty = sign(ty))
+    Op::machine(Opcode::Imad)
+        .src(&[a, b, c])
+        .mods(|mods| mods.ty = sign(ty))
 }
 
 /// Negates an integer: a literal by value, a register by its operand modifier.

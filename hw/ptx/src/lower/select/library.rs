@@ -6,11 +6,11 @@
 //! A name can have alternatives: `mul24.<lo|hi>.<u32|s32>`. In the code, `$1` and `$2` stand for the chosen ones. A line after
 //! `hi:` belongs to the code only if `hi` was chosen.
 
-use super::{Form, Frame, Home, Selected, Selector};
+use super::{Form, Frame, Selected, Selector, VLoc};
 use crate::ast::Type;
 use crate::check::{self, Body, Value};
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When, Wide};
+use crate::lower::code::{Arg, Op, VGuard, Wide};
 use crate::lower::select::memory::space_of;
 use crate::parse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -37,15 +37,15 @@ impl Entry {
     fn code(&self) -> &str {
         self.code.get_or_init(|| {
             let code = self.pattern.split_once('\n').map_or("", |(_, code)| code);
-            written_out(code, name_words(self.pattern), &self.chosen)
+            expand_pattern(code, name_words(self.pattern), &self.chosen)
         })
     }
 }
 
 impl Library {
     fn get() -> &'static Library {
-        static READ: OnceLock<Library> = OnceLock::new();
-        READ.get_or_init(|| {
+        static CACHE: OnceLock<Library> = OnceLock::new();
+        CACHE.get_or_init(|| {
             let mut entries = HashMap::new();
             for pattern in FORMS.split("\n== ").skip(1) {
                 for (name, chosen) in alternatives(pattern.lines().next().unwrap_or_default()) {
@@ -82,8 +82,8 @@ fn alternatives(pattern: &'static str) -> Vec<(String, Vec<&'static str>)> {
     let Some((before, rest)) = pattern.split_once('<') else {
         return vec![(pattern.to_owned(), Vec::new())];
     };
-    let (choices, behind) = rest.split_once('>').expect("an alternative is closed");
-    let tails = alternatives(behind);
+    let (choices, rest) = rest.split_once('>').expect("an alternative is closed");
+    let tails = alternatives(rest);
     let all = choices.split('|').flat_map(|choice| {
         tails.iter().map(move |(tail, chosen)| {
             let chosen = std::iter::once(choice).chain(chosen.iter().copied());
@@ -106,12 +106,12 @@ fn name_words(entry: &'static str) -> HashSet<&'static str> {
 }
 
 /// Returns the code of one choice of alternatives.
-fn written_out(code: &str, known: HashSet<&str>, chosen: &[&str]) -> String {
-    let is_chosen = |wanted: &str| {
+fn expand_pattern(code: &str, known: HashSet<&str>, chosen: &[&str]) -> String {
+    let is_chosen = |expected: &str| {
         chosen
             .iter()
             .flat_map(|choice| words(choice))
-            .any(|word| word == wanted)
+            .any(|word| word == expected)
     };
     let mut out = String::new();
     for line in code.lines() {
@@ -134,9 +134,9 @@ fn written_out(code: &str, known: HashSet<&str>, chosen: &[&str]) -> String {
 
 /// Parses the code of a function, once per process. `None` if it is not PTX, for wrong qualifiers of the user's instruction.
 fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
-    static READ: Mutex<BTreeMap<String, &'static Body<'static, 'static>>> = Mutex::new(BTreeMap::new());
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(body) = read.get(code) {
+    static CACHE: Mutex<BTreeMap<String, &'static Body<'static, 'static>>> = Mutex::new(BTreeMap::new());
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(body) = cache.get(code) {
         return Some(body);
     }
     let text = format!(".version 8.6\n.target sm_90a\n.address_size 64\n.func f() {{\n{code}}}\n").leak();
@@ -147,7 +147,7 @@ fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
         return None;
     }
     let body = &Box::leak(Box::new(checked)).bodies[0];
-    read.insert(code.to_owned(), body);
+    cache.insert(code.to_owned(), body);
     Some(body)
 }
 
@@ -161,49 +161,49 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Inlines library code for an instruction. A false guard skips all of it.
     pub(super) fn expand(&mut self, form: &Form<'t, 'a>, code: &str) -> Selected {
         let body = body(code).ok_or_else(|| form.unsupported())?;
-        let mut frame = Frame::of(body, &mut self.code, &mut self.places);
+        let mut frame = Frame::of(body, &mut self.code, &mut self.label_blocks);
         frame.line = Some(self.line);
-        let homes: Vec<(Home, Type)> = frame
-            .homes
+        let locations: Vec<(VLoc, Type)> = frame
+            .locations
             .iter()
             .copied()
             .zip(body.registers.iter().copied())
             .collect();
-        let behind = self.around_guard();
-        let n_results = self.take_operands(form, &homes)?;
+        let skip_label = self.skip_if_guarded();
+        let n_results = self.copy_operands(form, &locations)?;
         let n_findings = self.findings.len();
         self.frames.push(frame);
-        self.steps();
+        self.select_steps();
         self.frames.pop();
         // The guard of the last inlined instruction does not apply to the results.
-        self.guard = When::ALWAYS;
+        self.guard = VGuard::ALWAYS;
         if self.findings.len() > n_findings {
             // The findings refer to the library's text, which the user does not see.
             self.findings.truncate(n_findings);
             return Err(form.unsupported());
         }
-        self.give_results(form, &homes, n_results)?;
-        self.go_on_at(behind);
+        self.copy_results(form, &locations, n_results)?;
+        self.end_skip(skip_label);
         Ok(())
     }
 
     /// Copies the sources to the code's registers after the results, and returns the number of results.
-    fn take_operands(&mut self, form: &Form<'t, 'a>, homes: &[(Home, Type)]) -> Result<usize, Diagnostic> {
-        let mut homes = homes.iter();
+    fn copy_operands(&mut self, form: &Form<'t, 'a>, locations: &[(VLoc, Type)]) -> Result<usize, Diagnostic> {
+        let mut locations = locations.iter();
         let mut n_results = 0;
         for (n, operand) in form.operands().iter().enumerate() {
             let is_result = n == 0 && !matches!(operand, Value::Address(..));
-            for value in flat(operand) {
-                let Some(&(home, ty)) = homes.next() else {
+            for value in flattened(operand) {
+                let Some(&(location, ty)) = locations.next() else {
                     return Err(form.malformed("more operands than this instruction takes"));
                 };
-                match home {
+                match location {
                     _ if is_result => n_results += 1,
-                    Home::Flag(flag) => {
-                        let when = self.when(form, value)?;
-                        self.copy_flag(Some(flag), when);
+                    VLoc::VPred(pred) => {
+                        let source = self.src_pred(form, value)?;
+                        self.copy_pred(Some(pred), source);
                     }
-                    Home::Words(word) => {
+                    VLoc::VReg(word) => {
                         let source = self.operand(form, n, value, ty)?;
                         self.copy(word, source, ty);
                     }
@@ -222,37 +222,37 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Space::Shared | Space::Cluster if wide => Space::Global,
                 space => space,
             };
-            let spot = self.spot(form, n, space)?;
-            let offset = Arg::imm(spot.offset as u64);
+            let mem = self.mem_operand(form, n, space)?;
+            let offset = Arg::imm(mem.offset as u64);
             return Ok(match wide {
-                true => self.compute(Op::wide(Wide::Add).src(&[spot.base, offset])),
-                false => self.compute(Op::row(Opcode::Iadd3).src(&[spot.base.part(0), offset.part(0)])),
+                true => self.compute(Op::wide(Wide::Add).src(&[mem.base, offset])),
+                false => self.compute(Op::machine(Opcode::Iadd3).src(&[mem.base.part(0), offset.part(0)])),
             });
         }
-        let value = within(value);
-        if matches!(value, Value::Register(_)) && (self.words_of(value) == 2) != wide {
+        let value = inner_register(value);
+        if matches!(value, Value::Register(_)) && (self.word_count(value) == 2) != wide {
             return Err(form.malformed("a register has the wrong width for this instruction"));
         }
         self.arg(form, value, ty)
     }
 
-    fn give_results(&mut self, form: &Form<'t, 'a>, homes: &[(Home, Type)], n: usize) -> Selected {
+    fn copy_results(&mut self, form: &Form<'t, 'a>, locations: &[(VLoc, Type)], n: usize) -> Selected {
         let Some(operand) = form.operands().first().filter(|_| n > 0) else {
             return Ok(());
         };
-        for (value, &(home, ty)) in flat(operand).into_iter().zip(homes) {
-            match home {
-                Home::Flag(flag) => {
-                    let result = self.flag(form, value)?;
-                    self.copy_flag(result, When::flag(flag));
+        for (value, &(location, ty)) in flattened(operand).into_iter().zip(locations) {
+            match location {
+                VLoc::VPred(pred) => {
+                    let result = self.dst_pred(form, value)?;
+                    self.copy_pred(result, VGuard::pred(pred));
                 }
-                Home::Words(word) => {
-                    let value = within(value);
-                    if matches!(value, Value::Register(_)) && (self.words_of(value) == 2) != (ty.bits() == 64) {
+                VLoc::VReg(word) => {
+                    let value = inner_register(value);
+                    if matches!(value, Value::Register(_)) && (self.word_count(value) == 2) != (ty.bits() == 64) {
                         return Err(form.malformed("a register has the wrong width for this instruction"));
                     }
                     let result = self.dst_of(form, value, ty)?;
-                    self.copy(result, Arg::word(word), ty);
+                    self.copy(result, Arg::vreg(word), ty);
                 }
             }
         }
@@ -261,18 +261,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 }
 
 /// Flattens lists and pairs.
-fn flat<'v, 'a>(value: &'v Value<'a>) -> Vec<&'v Value<'a>> {
+fn flattened<'v, 'a>(value: &'v Value<'a>) -> Vec<&'v Value<'a>> {
     match value {
-        Value::Vector(parts) => parts.iter().flat_map(flat).collect(),
-        Value::Pair(first, second) => flat(first).into_iter().chain(flat(second)).collect(),
+        Value::Vector(parts) => parts.iter().flat_map(flattened).collect(),
+        Value::Pair(first, second) => flattened(first).into_iter().chain(flattened(second)).collect(),
         single => vec![single],
     }
 }
 
 /// Returns the register of a negated or selected operand.
-fn within<'v, 'a>(value: &'v Value<'a>) -> &'v Value<'a> {
+fn inner_register<'v, 'a>(value: &'v Value<'a>) -> &'v Value<'a> {
     match value {
-        Value::Part(inner, _) | Value::Minus(inner) => within(inner),
+        Value::Part(inner, _) | Value::Minus(inner) => inner_register(inner),
         value => value,
     }
 }
@@ -314,7 +314,10 @@ mod tests {
     fn expansion_inserts_choices_and_drops_other_lines() {
         let known = name_words("op.<lo|hi><|.sat>\n");
         let code = "a.$1 b;\nhi: c;\nsat: lo: d$2;\nlabel:\n";
-        assert_eq!(written_out(code, known, &["lo", ".sat"]), "a.lo b;\nd.sat;\nlabel:\n");
+        assert_eq!(
+            expand_pattern(code, known, &["lo", ".sat"]),
+            "a.lo b;\nd.sat;\nlabel:\n"
+        );
         let names: Vec<String> = alternatives("x<|.y>.<a|b>").into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["x.a", "x.b", "x.y.a", "x.y.b"]);
     }

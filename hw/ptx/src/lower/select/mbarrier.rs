@@ -5,7 +5,7 @@
 //! scope they need a MEMBAR and an L1 invalidation.
 
 use super::integer::{lop, shift_right};
-use super::memory::{Spot, space_of};
+use super::memory::{MemOperand, space_of};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -61,13 +61,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the barrier's operand in shared memory. A generic address is reduced to its window offset.
-    fn mbarrier_spot(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Spot, Diagnostic> {
+    fn mbarrier_operand(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<MemOperand, Diagnostic> {
         if form.has(".shared") || form.has(".shared::cta") {
-            return self.spot(form, n, Space::Shared);
+            return self.mem_operand(form, n, Space::Shared);
         }
-        let generic = self.spot(form, n, Space::Generic)?;
+        let generic = self.mem_operand(form, n, Space::Generic)?;
         let base = self.compute(lop(generic.base.part(0), Arg::imm(WINDOW_BYTES - 1), Arg::ZERO, 0xc0));
-        Ok(Spot {
+        Ok(MemOperand {
             space: Space::Shared,
             base,
             offset: generic.offset,
@@ -75,21 +75,21 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the barrier's operand in shared memory of any CTA of the cluster: the low word of the address.
-    fn cluster_spot(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Spot, Diagnostic> {
-        let spot = self.spot(form, n, space_of(form))?;
-        Ok(Spot {
+    fn cluster_operand(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<MemOperand, Diagnostic> {
+        let mem = self.mem_operand(form, n, space_of(form))?;
+        Ok(MemOperand {
             space: Space::Cluster,
-            base: spot.base.part(0),
-            ..spot
+            base: mem.base.part(0),
+            ..mem
         })
     }
 
     fn mbarrier_init(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let spot = self.mbarrier_spot(form, 0)?;
+        let mem = self.mbarrier_operand(form, 0)?;
         let count = self.src32(form, 1)?;
-        let state = Op::row(Opcode::ImadWide).src(&[count, Arg::imm(BOTH_COUNTS), Arg::ZERO]);
+        let state = Op::machine(Opcode::ImadWide).src(&[count, Arg::imm(BOTH_COUNTS), Arg::ZERO]);
         let state = self.compute(state);
-        self.emit(on_barrier(Op::row(Opcode::St).src(&[spot.base, state]), &spot));
+        self.emit(at_mbarrier(Op::machine(Opcode::St).src(&[mem.base, state]), &mem));
         Ok(())
     }
 
@@ -99,9 +99,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let address = usize::from(arrives);
         let remote =
             form.has(".shared::cluster") || (space_of(form) == Space::Generic && *form.operand(0)? == Value::Sink);
-        let spot = match remote {
-            true => self.cluster_spot(form, address)?,
-            false => self.mbarrier_spot(form, address)?,
+        let mem = match remote {
+            true => self.cluster_operand(form, address)?,
+            false => self.mbarrier_operand(form, address)?,
         };
         let given = match form.operands().get(address + 1) {
             Some(value) => Some(self.arg(form, value, Type::U32)?),
@@ -112,20 +112,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (true, false) => (given.unwrap_or(Arg::imm(1)), Arg::ZERO),
             (false, true) => (Arg::ZERO, given.unwrap_or(Arg::ZERO)),
             (false, false) => {
-                let come = Op::row(Opcode::Iadd3).src(&[Arg::ZERO, given.unwrap_or(Arg::ZERO).negated()]);
+                let come = Op::machine(Opcode::Iadd3).src(&[Arg::ZERO, given.unwrap_or(Arg::ZERO).negated()]);
                 (Arg::ZERO, self.compute(come))
             }
         };
-        let operand = self.code.group(2);
+        let operand = self.code.new_group(2);
         for (n, part) in [(0, arrivals), (1, bytes)] {
-            self.emit(Op::row(Opcode::Mov).dst(operand.offset(n)).src(&[part]));
+            self.emit(Op::machine(Opcode::Mov).dst(operand.offset(n)).src(&[part]));
         }
         if arrives && form.has(".cluster") && !form.has(".relaxed") {
             self.release(Scope::Gpu);
         }
         let drops = form.has(".arrive_drop");
-        let row = if remote { Opcode::Red } else { Opcode::Atom };
-        let mut op = on_barrier(Op::row(row).src(&[spot.base, Arg::word(operand)]), &spot).mods(|mods| {
+        let opcode = if remote { Opcode::Red } else { Opcode::Atom };
+        let mut op = at_mbarrier(Op::machine(opcode).src(&[mem.base, Arg::vreg(operand)]), &mem).mods(|mods| {
             mods.atom = if drops { AtomOp::ArriveDrop } else { AtomOp::Arrive };
             mods.ty = Ty::U64;
         });
@@ -138,7 +138,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         op.dst = match arrives {
             true => Some(self.dst_of(form, form.operand(0)?, Type::B64)?),
-            false => Some(self.code.group(2)),
+            false => Some(self.code.new_group(2)),
         };
         self.emit(op);
         Ok(())
@@ -146,7 +146,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Selects `test_wait` and `try_wait`.
     fn mbarrier_wait(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let spot = self.mbarrier_spot(form, 1)?;
+        let mem = self.mbarrier_operand(form, 1)?;
         let parity = match form.has(".parity") {
             true => self.src32(form, 2)?,
             false => {
@@ -156,11 +156,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
         };
         let waits = form.has(".try_wait");
-        let mut op = on_barrier(Op::row(Opcode::Syncs).src(&[spot.base, parity]), &spot);
+        let mut op = at_mbarrier(Op::machine(Opcode::Syncs).src(&[mem.base, parity]), &mem);
         op.mods.count = u8::from(waits);
         op.pdst[0] = match form.operand(0)? {
             Value::Sink => None,
-            result => self.flag(form, result)?,
+            result => self.dst_pred(form, result)?,
         };
         self.emit(op);
         if form.has(".cluster") && !form.has(".relaxed") {
@@ -172,15 +172,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `cp.async.mbarrier.arrive`: waits here for the copies started so far.
     pub(super) fn mbarrier_after_copies(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".async", ".mbarrier", ".arrive", ".noinc", ".shared", ".shared::cta"])?;
-        let spot = self.mbarrier_spot(form, 0)?;
-        self.emit(Op::row(Opcode::Ldgdepbar));
-        self.emit(Op::row(Opcode::Depbar));
+        let mem = self.mbarrier_operand(form, 0)?;
+        self.emit(Op::machine(Opcode::Ldgdepbar));
+        self.emit(Op::machine(Opcode::Depbar));
         // Without `.noinc` the arrival cancels its own increment of the pending count: nothing to do.
         if form.has(".noinc") {
-            let one = self.code.group(2);
-            self.emit(Op::row(Opcode::Mov).dst(one).src(&[Arg::imm(1)]));
-            self.emit(Op::row(Opcode::Mov).dst(one.offset(1)));
-            let op = on_barrier(Op::row(Opcode::Red).src(&[spot.base, Arg::word(one)]), &spot);
+            let one = self.code.new_group(2);
+            self.emit(Op::machine(Opcode::Mov).dst(one).src(&[Arg::imm(1)]));
+            self.emit(Op::machine(Opcode::Mov).dst(one.offset(1)));
+            let op = at_mbarrier(Op::machine(Opcode::Red).src(&[mem.base, Arg::vreg(one)]), &mem);
             self.emit(op.mods(|mods| {
                 mods.atom = AtomOp::Arrive;
                 mods.ty = Ty::U64;
@@ -190,10 +190,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-fn on_barrier(op: Op, spot: &Spot) -> Op {
+fn at_mbarrier(op: Op, mem: &MemOperand) -> Op {
     op.mods(|mods| {
-        mods.space = spot.space;
-        mods.offset = spot.offset as i32;
+        mods.space = mem.space;
+        mods.offset = mem.offset as i32;
         mods.access = Access::one(8);
     })
 }

@@ -4,22 +4,22 @@
 //! values. So inactive lanes keep them, and the allocator can merge both groups.
 
 use super::integer::parts;
-use super::words::MEMORY_WORDS;
+use super::qualifiers::MEMORY_QUALIFIERS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Bits, Op, When, Wide, Word};
-use crate::lower::layout::{CONST_BANK, Place};
+use crate::lower::code::{Arg, Bits, Op, VGuard, VReg, Wide};
+use crate::lower::layout::{CONST_BANK, VarLoc};
 use warpwave_isa::inst::{CacheOp, Mods, Scope};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
 /// Limit of a displacement: 24 bits, signed.
-const FARTHEST: i64 = 1 << 23;
+const MAX_DISPLACEMENT: i64 = 1 << 23;
 
 /// A memory operand.
-pub(super) struct Spot {
+pub(super) struct MemOperand {
     pub space: Space,
     pub base: Arg,
     pub offset: i64,
@@ -39,23 +39,27 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the memory operand at operand `n`.
-    pub(super) fn spot(&mut self, form: &Form<'t, 'a>, n: usize, space: Space) -> Result<Spot, Diagnostic> {
+    pub(super) fn mem_operand(
+        &mut self,
+        form: &Form<'t, 'a>,
+        n: usize,
+        space: Space,
+    ) -> Result<MemOperand, Diagnostic> {
         let Value::Address(base, offset) = form.operand(n)? else {
             return Err(form.unsupported());
         };
         let wide = matches!(space, Space::Global | Space::Generic);
         let (base, offset) = match &**base {
-            Value::Symbol(symbol, _) if self.on_frame(*symbol).is_some() && space == Space::Local => {
+            Value::Symbol(symbol, _) if self.stack_location(*symbol).is_some() && space == Space::Local => {
                 (self.address_of(form, *symbol, 0)?, *offset)
             }
-            Value::Symbol(symbol, _) => match (self.layout.place(*symbol), space) {
-                (Some(Place::Shared(at)), Space::Shared | Space::Cluster) | (Some(Place::Local(at)), Space::Local) => {
-                    (Arg::ZERO, i64::from(at) + offset)
-                }
-                (Some(Place::Global(_)), Space::Global | Space::Generic) => {
+            Value::Symbol(symbol, _) => match (self.layout.location(*symbol), space) {
+                (Some(VarLoc::Shared(at)), Space::Shared | Space::Cluster)
+                | (Some(VarLoc::Local(at)), Space::Local) => (Arg::ZERO, i64::from(at) + offset),
+                (Some(VarLoc::Global(_)), Space::Global | Space::Generic) => {
                     (self.address_of(form, *symbol, 0)?, *offset)
                 }
-                (Some(Place::Call), _) => {
+                (Some(VarLoc::Call), _) => {
                     return Err(self
                         .address_of(form, *symbol, 0)
                         .err()
@@ -65,40 +69,40 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             },
             Value::Int(address) => (Arg::ZERO, (*address as i64).wrapping_add(*offset)),
             base => {
-                if wide && self.words_of(base) != 2 {
+                if wide && self.word_count(base) != 2 {
                     return Err(form.malformed("an address in this space has 64 bits"));
                 }
                 (self.address(form, base)?, *offset)
             }
         };
-        let mut spot = Spot { space, base, offset };
-        self.keep_near(&mut spot, wide);
-        Ok(spot)
+        let mut mem = MemOperand { space, base, offset };
+        self.limit_offset(&mut mem, wide);
+        Ok(mem)
     }
 
     /// Returns an address with the width of its register.
     fn address(&mut self, form: &Form<'t, 'a>, base: &Value<'a>) -> Result<Arg, Diagnostic> {
-        let narrow = matches!(base, Value::Register(_)) && self.words_of(base) == 1;
+        let narrow = matches!(base, Value::Register(_)) && self.word_count(base) == 1;
         self.arg(form, base, if narrow { Type::U32 } else { Type::U64 })
     }
 
     /// Adds an offset to the base if no displacement can hold it.
-    pub(super) fn keep_near(&mut self, spot: &mut Spot, wide: bool) {
-        if (-FARTHEST..FARTHEST).contains(&spot.offset) {
+    pub(super) fn limit_offset(&mut self, mem: &mut MemOperand, wide: bool) {
+        if (-MAX_DISPLACEMENT..MAX_DISPLACEMENT).contains(&mem.offset) {
             return;
         }
-        let offset = Arg::imm(spot.offset as u64);
+        let offset = Arg::imm(mem.offset as u64);
         let sum = match wide {
-            true => Op::wide(Wide::Add).src(&[spot.base, offset]),
-            false => Op::row(Opcode::Iadd3).src(&[spot.base, offset.part(0)]),
+            true => Op::wide(Wide::Add).src(&[mem.base, offset]),
+            false => Op::machine(Opcode::Iadd3).src(&[mem.base, offset.part(0)]),
         };
-        spot.base = self.compute(sum);
-        spot.offset = 0;
+        mem.base = self.compute(sum);
+        mem.offset = 0;
     }
 
     fn load(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(MEMORY_WORDS)?;
-        let targets = some_parts(form, 0)?;
+        form.only(MEMORY_QUALIFIERS)?;
+        let targets = vector_parts(form, 0)?;
         let access = access_of(form, targets.len());
         if form.has(".param") || form.has(".param::entry") || form.has(".param::func") || form.has(".const") {
             return self.load_constant(form, targets, access);
@@ -106,12 +110,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let space = space_of(form);
         // Not inside an expansion: that contains the load itself.
         if space == Space::Generic && self.layout.constants_are_generic() && self.frame().line.is_none() {
-            return self.load_anywhere(form);
+            return self.load_any_space(form);
         }
-        let spot = self.spot(form, 1, space)?;
-        let op = Op::row(Opcode::Ld).src(&[spot.base]).mods(|mods| {
-            mods.space = spot.space;
-            mods.offset = spot.offset as i32;
+        let mem = self.mem_operand(form, 1, space)?;
+        let op = Op::machine(Opcode::Ld).src(&[mem.base]).mods(|mods| {
+            mods.space = mem.space;
+            mods.offset = mem.offset as i32;
             mods.access = access;
             mods.cache = cache_of(form);
         });
@@ -126,7 +130,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn acquire(&mut self, scope: Scope) {
         self.emit(match scope {
             Scope::Cta => membar(scope),
-            Scope::Gpu | Scope::Sys => Op::row(Opcode::CctlIvall),
+            Scope::Gpu | Scope::Sys => Op::machine(Opcode::CctlIvall),
         });
     }
 
@@ -138,16 +142,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Emits a load and copies its words to the target registers.
     pub(super) fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
         let each = (access.words() / access.count).max(1);
-        let op = op.when(self.guard);
+        let op = op.guard(self.guard);
         if let [target @ Value::Register(_)] = targets
-            && self.words_of(target) == each
+            && self.word_count(target) == each
         {
             let result = self.dst_of(form, target, form.ty())?;
             self.emit(op.dst(result));
             return Ok(());
         }
-        let group = self.code.group(access.words());
-        let guarded = self.guard != When::ALWAYS;
+        let group = self.code.new_group(access.words());
+        let guarded = self.guard != VGuard::ALWAYS;
         let registers: Vec<(u8, &Value<'a>)> = (0..)
             .zip(targets)
             .filter(|(_, target)| **target != Value::Sink)
@@ -159,11 +163,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
         }
         self.emit(op.dst(group));
-        let guard = std::mem::replace(&mut self.guard, When::ALWAYS);
+        let guard = std::mem::replace(&mut self.guard, VGuard::ALWAYS);
         for (n, target) in registers {
             let result = self.dst_of(form, target, form.ty())?;
-            let words = self.words_of(target);
-            let value = Arg::word(group.offset(n * each));
+            let words = self.word_count(target);
+            let value = Arg::vreg(group.offset(n * each));
             if words > each && guarded {
                 self.guard = guard;
             }
@@ -173,27 +177,31 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    pub(super) fn move_words(&mut self, to: Word, from: Word, words: u8) {
+    pub(super) fn move_words(&mut self, to: VReg, from: VReg, words: u8) {
         for n in 0..words {
-            self.emit(Op::row(Opcode::Mov).dst(to.offset(n)).src(&[Arg::word(from.offset(n))]));
+            self.emit(
+                Op::machine(Opcode::Mov)
+                    .dst(to.offset(n))
+                    .src(&[Arg::vreg(from.offset(n))]),
+            );
         }
     }
 
     /// Selects `ld.param` and `ld.const`.
     fn load_constant(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access) -> Selected {
-        if let Some(place) = self.param_place(form, form.operand(1)?, access)? {
-            return self.load_param(form, targets, access, &place);
+        if let Some(location) = self.param_location(form, form.operand(1)?, access)? {
+            return self.load_param(form, targets, access, &location);
         }
         let Value::Address(base, offset) = form.operand(1)? else {
             return Err(form.unsupported());
         };
-        let place = match &**base {
-            Value::Symbol(symbol, _) => match self.layout.place(*symbol) {
-                Some(Place::Param(at)) => {
-                    inside(form, *offset, access, self.param_bytes(*symbol))?;
+        let constant = match &**base {
+            Value::Symbol(symbol, _) => match self.layout.location(*symbol) {
+                Some(VarLoc::Param(at)) => {
+                    check_bounds(form, *offset, access, self.param_bytes(*symbol))?;
                     Some((0, i64::from(at) + offset))
                 }
-                Some(Place::Const(at)) => Some((CONST_BANK, i64::from(at) + offset)),
+                Some(VarLoc::Const(at)) => Some((CONST_BANK, i64::from(at) + offset)),
                 _ => {
                     return Err(self
                         .address_of(form, *symbol, 0)
@@ -204,7 +212,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => None,
         };
         let bank = if form.has(".const") { CONST_BANK } else { 0 };
-        match place {
+        match constant {
             Some((bank, at)) if access.bytes >= 4 && at % 4 == 0 && u16::try_from(at).is_ok() => {
                 self.constant_words(form, targets, access, bank, at as u16)
             }
@@ -232,7 +240,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let offset = at + n * u16::from(access.bytes);
             let value = Arg::of(Bits::Const { bank, offset });
             let result = self.dst_of(form, target, form.ty())?;
-            let words = self.words_of(target);
+            let words = self.word_count(target);
             self.widen(result, words, value, access.bytes == 8, access.signed);
         }
         Ok(())
@@ -242,20 +250,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".async") {
             return self.store_async(form);
         }
-        form.only(MEMORY_WORDS)?;
-        let values = some_parts(form, 1)?;
+        form.only(MEMORY_QUALIFIERS)?;
+        let values = vector_parts(form, 1)?;
         let access = access_of(form, values.len());
         if form.has(".param") || form.has(".param::func") {
             return self.store_param(form, values, access);
         }
-        let spot = self.spot(form, 0, space_of(form))?;
+        let mem = self.mem_operand(form, 0, space_of(form))?;
         let value = self.gather(form, values, access)?;
         if form.has(".release") {
             self.release(scope_of(form));
         }
-        self.emit(Op::row(Opcode::St).src(&[spot.base, value]).mods(|mods| {
-            mods.space = spot.space;
-            mods.offset = spot.offset as i32;
+        self.emit(Op::machine(Opcode::St).src(&[mem.base, value]).mods(|mods| {
+            mods.space = mem.space;
+            mods.offset = mem.offset as i32;
             mods.access = access;
             mods.cache = cache_of(form);
         }));
@@ -273,22 +281,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if let [value] = values {
             return self.arg(form, value, form.ty());
         }
-        let group = self.code.group(access.words());
+        let group = self.code.new_group(access.words());
         for (n, value) in (0..).zip(values) {
             let value = self.arg(form, value, form.ty())?;
             for word in 0..each {
-                let op = Op::row(Opcode::Mov)
+                let op = Op::machine(Opcode::Mov)
                     .dst(group.offset(n * each + word))
                     .src(&[value.part(word)]);
                 self.emit(op);
             }
         }
-        Ok(Arg::word(group))
+        Ok(Arg::vreg(group))
     }
 }
 
 /// Reports an access outside a parameter.
-pub(super) fn inside(form: &Form<'_, '_>, offset: i64, access: Access, bytes: u32) -> Selected {
+pub(super) fn check_bounds(form: &Form<'_, '_>, offset: i64, access: Access, bytes: u32) -> Selected {
     if offset >= 0 && offset.saturating_add(access.total().into()) <= bytes.into() {
         return Ok(());
     }
@@ -296,7 +304,7 @@ pub(super) fn inside(form: &Form<'_, '_>, offset: i64, access: Access, bytes: u3
 }
 
 /// Returns the one to four elements of a vector operand.
-pub(super) fn some_parts<'t, 'a>(form: &Form<'t, 'a>, n: usize) -> Result<&'t [Value<'a>], Diagnostic> {
+pub(super) fn vector_parts<'t, 'a>(form: &Form<'t, 'a>, n: usize) -> Result<&'t [Value<'a>], Diagnostic> {
     match parts(form.operand(n)?) {
         [] | [_, _, _, _, _, ..] => Err(form.malformed("a vector has one to four elements")),
         parts => Ok(parts),
@@ -304,7 +312,7 @@ pub(super) fn some_parts<'t, 'a>(form: &Form<'t, 'a>, n: usize) -> Result<&'t [V
 }
 
 fn constant_load(base: Arg, bank: u8, offset: i64, access: Access) -> Op {
-    Op::row(Opcode::Ldc).src(&[base]).mods(|mods: &mut Mods| {
+    Op::machine(Opcode::Ldc).src(&[base]).mods(|mods: &mut Mods| {
         mods.space = Space::Const;
         mods.bank = bank;
         mods.offset = offset as i32;
@@ -314,7 +322,7 @@ fn constant_load(base: Arg, bank: u8, offset: i64, access: Access) -> Op {
 
 /// Returns a MEMBAR: the warp waits for its own accesses, and beyond CTA scope for all accesses of its SM.
 fn membar(scope: Scope) -> Op {
-    Op::row(Opcode::Membar).mods(|mods| mods.scope = scope)
+    Op::machine(Opcode::Membar).mods(|mods| mods.scope = scope)
 }
 
 fn access_of(form: &Form<'_, '_>, count: usize) -> Access {

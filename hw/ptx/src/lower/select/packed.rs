@@ -3,7 +3,7 @@
 use super::convert::{isa_type, rounding};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
-use crate::lower::code::{Arg, Op, When};
+use crate::lower::code::{Arg, Op, VGuard};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Special;
@@ -12,16 +12,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `add.f32x2` and similar: two operations on the words of a pair.
     pub(super) fn float_pair(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz"])?;
-        let row = match form.opcode() {
+        let opcode = match form.opcode() {
             "add" | "sub" => Opcode::Fadd,
             "mul" => Opcode::Fmul,
             "fma" => Opcode::Ffma,
             _ => return Err(form.unsupported()),
         };
         let result = self.dst(form, 0)?;
-        let args = self.terms(form)?;
+        let args = self.float_sources(form)?;
         let words = [0, 1].map(|n| {
-            let op = Op::row(row).src(&args.map(|arg| arg.part(n)));
+            let op = Op::machine(opcode).src(&args.map(|arg| arg.part(n)));
             self.compute(op.mods(|mods| {
                 mods.ty = Ty::F32;
                 mods.round = rounding(form);
@@ -47,13 +47,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let ty = if n <= factors { narrow } else { Type::F32 };
             let value = self.arg(form, form.operand(n)?, ty)?;
             args[n - 1] = match n <= factors {
-                true => self.compute(Op::row(Opcode::F2f).src(&[value]).mods(|mods| {
+                true => self.compute(Op::machine(Opcode::F2f).src(&[value]).mods(|mods| {
                     (mods.ty, mods.from) = (Ty::F32, isa_type(narrow).unwrap_or_default());
                 })),
                 false => value,
             };
         }
-        let row = match form.opcode() {
+        let opcode = match form.opcode() {
             "add" | "sub" => Opcode::Fadd,
             "fma" => Opcode::Ffma,
             _ => return Err(form.unsupported()),
@@ -61,7 +61,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.opcode() == "sub" {
             args[1] = args[1].negated();
         }
-        self.emit(Op::row(row).dst(result).src(&args).mods(|mods| {
+        self.emit(Op::machine(opcode).dst(result).src(&args).mods(|mods| {
             mods.ty = Ty::F32;
             mods.round = rounding(form);
             mods.sat = form.has(".sat");
@@ -74,16 +74,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[".sync"])?;
         self.gather_lanes(form, 1)?;
         let mask = self.src32(form, 1)?;
-        let reversed = self.compute(Op::row(Opcode::Brev).src(&[mask]));
-        let leader = self.compute(Op::row(Opcode::Flo).src(&[reversed]).mods(|mods| mods.sat = true));
+        let reversed = self.compute(Op::machine(Opcode::Brev).src(&[mask]));
+        let leader = self.compute(Op::machine(Opcode::Flo).src(&[reversed]).mods(|mods| mods.sat = true));
         let lane = self.special_word(Special::LaneId);
         let (number, elected) = match form.operand(0)? {
-            crate::check::Value::Pair(number, elected) => (&**number, self.flag(form, elected)?),
+            crate::check::Value::Pair(number, elected) => (&**number, self.dst_pred(form, elected)?),
             number => (number, None),
         };
         let number = self.dst_of(form, number, Type::B32)?;
         self.copy(number, leader, Type::B32);
-        let mut op = Op::row(Opcode::Isetp).src(&[leader, lane]);
+        let mut op = Op::machine(Opcode::Isetp).src(&[leader, lane]);
         op.pdst[0] = elected;
         self.emit(op);
         Ok(())
@@ -93,11 +93,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn extreme_of_three(
         &mut self,
         form: &Form<'t, 'a>,
-        row: Opcode,
-        when: When,
+        opcode: Opcode,
+        select_min: VGuard,
     ) -> Result<Arg, crate::diag::Diagnostic> {
         let first = [self.src(form, 1)?, self.src(form, 2)?];
-        let op = self.float_mods(form, Op::row(row).src(&first).psrc(when));
+        let op = self.float_mods(form, Op::machine(opcode).src(&first).psrc(select_min));
         Ok(self.compute(op.mods(|mods| mods.unordered = form.has(".NaN"))))
     }
 }

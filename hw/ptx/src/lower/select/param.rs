@@ -3,17 +3,17 @@
 //! A store to a part of a word keeps the other bytes. The declaration zeroes words that are stored in parts, so bytes without a
 //! store are zero.
 
-use super::memory::inside;
+use super::memory::check_bounds;
 use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::{Body, Op as PtxOp, Step, SymbolId, Value};
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, Word};
-use crate::lower::layout::Place;
+use crate::lower::code::{Arg, Op, VReg};
+use crate::lower::layout::VarLoc;
 use std::collections::HashSet;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::Access as Shape;
+use warpwave_isa::space::Access as MemAccess;
 
 /// Bytes of a call parameter that an instruction accesses.
 pub(super) struct Access {
@@ -67,17 +67,17 @@ pub(super) fn stored_in_part(body: &Body<'_, '_>, bytes_of: impl Fn(SymbolId) ->
 }
 
 /// A location in the registers of a call parameter.
-pub(super) struct ParamPlace {
-    words: Word,
+pub(super) struct ParamLoc {
+    words: VReg,
     first: u32,
     /// Bytes of the whole parameter.
     size: u32,
 }
 
-impl ParamPlace {
+impl ParamLoc {
     /// Returns the register of byte `at`.
-    fn word(&self, at: u32) -> Word {
-        Word(self.words.0 + at / 4)
+    fn word(&self, at: u32) -> VReg {
+        VReg(self.words.0 + at / 4)
     }
 }
 
@@ -87,21 +87,21 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the first register of a call parameter.
-    pub(super) fn param_words(&mut self, symbol: SymbolId) -> Word {
-        if let Some(&word) = self.call_words.get(&symbol) {
+    pub(super) fn param_vregs(&mut self, symbol: SymbolId) -> VReg {
+        if let Some(&word) = self.call_params.get(&symbol) {
             return word;
         }
-        let first = Word(self.code.groups.len() as u32);
+        let first = VReg(self.code.groups.len() as u32);
         for _ in 0..self.param_bytes(symbol).div_ceil(4).max(1) {
-            self.code.group(1);
+            self.code.new_group(1);
         }
-        self.home_words.push(first.0..self.code.groups.len() as u32);
-        self.call_words.insert(symbol, first);
+        self.param_ranges.push(first.0..self.code.groups.len() as u32);
+        self.call_params.insert(symbol, first);
         first
     }
 
     /// Zeroes a call parameter stored in parts: at its declaration, or at the start of the function that returns it.
-    pub(super) fn begin_param(&mut self, symbol: SymbolId) {
+    pub(super) fn init_param(&mut self, symbol: SymbolId) {
         let body = self.frame().body;
         let in_part = self
             .frame()
@@ -110,74 +110,74 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if !in_part.contains(&symbol) {
             return;
         }
-        let first = self.param_words(symbol);
+        let first = self.param_vregs(symbol);
         for n in 0..self.param_bytes(symbol).div_ceil(4) {
-            self.emit(Op::row(Opcode::Mov).dst(Word(first.0 + n)));
+            self.emit(Op::machine(Opcode::Mov).dst(VReg(first.0 + n)));
         }
     }
 
     /// Returns the location of an address in a call parameter; `None` for another address.
-    pub(super) fn param_place(
+    pub(super) fn param_location(
         &mut self,
         form: &Form<'t, 'a>,
         address: &Value<'a>,
-        access: Shape,
-    ) -> Result<Option<ParamPlace>, Diagnostic> {
+        access: MemAccess,
+    ) -> Result<Option<ParamLoc>, Diagnostic> {
         let Value::Address(base, offset) = address else {
             return Ok(None);
         };
         let Value::Symbol(symbol, _) = **base else {
             return Ok(None);
         };
-        if self.layout.place(symbol) != Some(Place::Call) {
+        if self.layout.location(symbol) != Some(VarLoc::Call) {
             return Ok(None);
         }
         let size = self.param_bytes(symbol);
-        inside(form, *offset, access, size)?;
+        check_bounds(form, *offset, access, size)?;
         if offset % i64::from(access.bytes) != 0 {
             return Err(form.malformed("the offset in the parameter is not a multiple of the element size"));
         }
-        Ok(Some(ParamPlace {
-            words: self.param_words(symbol),
+        Ok(Some(ParamLoc {
+            words: self.param_vregs(symbol),
             first: *offset as u32,
             size,
         }))
     }
 
     /// Selects `st.param` to a call parameter.
-    pub(super) fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: Shape) -> Selected {
-        let Some(place) = self.param_place(form, form.operand(0)?, access)? else {
+    pub(super) fn store_param(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>], access: MemAccess) -> Selected {
+        let Some(location) = self.param_location(form, form.operand(0)?, access)? else {
             return Err(form.unsupported());
         };
         if access.bytes >= 4 {
             let value = self.gather(form, values, access)?;
             for n in 0..access.words() {
-                let to = place.word(place.first + 4 * u32::from(n));
-                self.emit(Op::row(Opcode::Mov).dst(to).src(&[value.part(n)]));
+                let to = location.word(location.first + 4 * u32::from(n));
+                self.emit(Op::machine(Opcode::Mov).dst(to).src(&[value.part(n)]));
             }
             return Ok(());
         }
         let mut pieces = Vec::new();
-        for (at, value) in (place.first..).step_by(access.bytes.into()).zip(values) {
+        for (at, value) in (location.first..).step_by(access.bytes.into()).zip(values) {
             pieces.push((at, self.arg(form, value, form.ty())?));
         }
         for pieces in pieces.chunk_by(|(one, _), (next, _)| one / 4 == next / 4) {
-            self.store_pieces(form.ty(), &place, pieces);
+            self.store_pieces(form.ty(), &location, pieces);
         }
         Ok(())
     }
 
     /// Stores bytes or halves into one word. Each has its offset in the parameter.
-    fn store_pieces(&mut self, ty: Type, place: &ParamPlace, pieces: &[(u32, Arg)]) {
+    fn store_pieces(&mut self, ty: Type, location: &ParamLoc, pieces: &[(u32, Arg)]) {
         let (first_at, first) = pieces[0];
-        let in_word = (place.size - first_at / 4 * 4).min(4);
-        let to = place.word(first_at);
+        let in_word = (location.size - first_at / 4 * 4).min(4);
+        let to = location.word(first_at);
         let value = match pieces.len() as u32 * ty.bytes() == in_word {
             true if pieces.len() == 1 => self.extended(first, ty),
             true => self.with_pieces(ty, first, &pieces[1..]),
-            false => self.with_pieces(ty, Arg::word(to), pieces),
+            false => self.with_pieces(ty, Arg::vreg(to), pieces),
         };
-        self.emit(Op::row(Opcode::Mov).dst(to).src(&[value]));
+        self.emit(Op::machine(Opcode::Mov).dst(to).src(&[value]));
     }
 
     /// Replaces bytes or halves of a word.
@@ -200,18 +200,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         &mut self,
         form: &Form<'t, 'a>,
         targets: &[Value<'a>],
-        access: Shape,
-        place: &ParamPlace,
+        access: MemAccess,
+        location: &ParamLoc,
     ) -> Selected {
-        let places = (place.first..).step_by(access.bytes.into());
-        for (at, target) in places.zip(targets).filter(|(_, target)| **target != Value::Sink) {
+        let offsets = (location.first..).step_by(access.bytes.into());
+        for (at, target) in offsets.zip(targets).filter(|(_, target)| **target != Value::Sink) {
             let result = self.dst_of(form, target, form.ty())?;
             if access.bytes > 4 {
-                self.move_words(result, place.word(at), access.bytes / 4);
+                self.move_words(result, location.word(at), access.bytes / 4);
                 continue;
             }
-            let value = self.piece(Arg::word(place.word(at)), at % 4, form.ty());
-            self.widen(result, self.words_of(target), value, false, access.signed);
+            let value = self.piece(Arg::vreg(location.word(at)), at % 4, form.ty());
+            self.widen(result, self.word_count(target), value, false, access.signed);
         }
         Ok(())
     }

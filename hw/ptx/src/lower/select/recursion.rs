@@ -4,17 +4,17 @@
 //! local memory. Then it records its number and jumps to the start of the function. The end of the function jumps back to the
 //! recorded call.
 //!
-//! The saved values are the registers and parameter words that are live across the call ([`live`]). They belong to the
+//! The saved values are the registers and parameter words that are live across the call (`call_liveness`). They belong to the
 //! function and to functions inlined between it and the call. Local variables are on the stack too, so each activation has its
 //! own. `alloca` takes stack memory until its function ends.
 
 use super::call::CALL_REGISTERS;
+use super::call_liveness::CallLiveness;
 use super::integer::lop;
-use super::live::AcrossCalls;
-use super::stack::Locals;
-use super::{Form, Home, Selected, Selector};
+use super::stack::StackLocals;
+use super::{Form, Selected, Selector, VLoc};
 use crate::check::{SymbolId, Value};
-use crate::lower::code::{Arg, Flag, Op, When, Word};
+use crate::lower::code::{Arg, Op, VGuard, VPred, VReg};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
@@ -24,76 +24,79 @@ pub(super) struct Recursion {
     /// Label at the start of its code.
     entry: usize,
     /// Register with the call to return to: 0 for the outer call, then the index in [`Recursion::sites`] plus 1.
-    origin: Word,
+    return_site: VReg,
     /// Label after each recursive call.
     sites: Vec<usize>,
     /// Local variables on the stack.
-    pub(super) locals: Option<Locals>,
+    pub(super) locals: Option<StackLocals>,
 }
 
 /// Predicates that one stack word holds.
-const FLAGS: usize = 32;
+const PREDS_PER_WORD: usize = 32;
 
 /// Values that a call saves.
 #[derive(Default)]
-struct Kept {
-    words: Vec<Word>,
-    flags: Vec<Flag>,
+struct SavedState {
+    words: Vec<VReg>,
+    preds: Vec<VPred>,
 }
 
-impl Kept {
+impl SavedState {
     /// Returns the number of stack words.
     fn n_words(&self) -> u32 {
-        (self.words.len() + self.flags.len().div_ceil(FLAGS)) as u32
+        (self.words.len() + self.preds.len().div_ceil(PREDS_PER_WORD)) as u32
     }
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Starts the code of a recursive function.
-    pub(super) fn open_recursion(&mut self) {
-        self.code.least_registers = CALL_REGISTERS;
-        let origin = self.temp();
-        self.emit(Op::row(Opcode::Mov).dst(origin));
+    pub(super) fn begin_recursion(&mut self) {
+        self.code.min_registers = CALL_REGISTERS;
+        let return_site = self.temp();
+        self.emit(Op::machine(Opcode::Mov).dst(return_site));
         let entry = self.new_label();
         self.label(entry);
-        let locals = self.open_locals();
+        let locals = self.begin_locals();
         let frame = self.frames.last_mut().expect("a function is being selected");
         frame.recursion = Some(Recursion {
             entry,
-            origin,
+            return_site,
             sites: Vec::new(),
             locals,
         });
     }
 
     /// Ends the code of a recursive function: returns to the recorded call, or continues for the outer call.
-    pub(super) fn close_recursion(&mut self) {
+    pub(super) fn end_recursion(&mut self) {
         let Some(Recursion {
-            origin, sites, locals, ..
+            return_site,
+            sites,
+            locals,
+            ..
         }) = &self.frame().recursion
         else {
             return;
         };
-        let (origin, sites) = (*origin, sites.clone());
+        let (return_site, sites) = (*return_site, sites.clone());
         if let Some(outer) = locals.as_ref().map(|locals| locals.outer) {
             let stack = self.stack();
-            self.emit(Op::row(Opcode::Mov).dst(stack).src(&[Arg::word(outer)]));
+            self.emit(Op::machine(Opcode::Mov).dst(stack).src(&[Arg::vreg(outer)]));
         }
         for (number, site) in (1..).zip(sites) {
-            let is_it = self.code.flag();
+            let is_site = self.code.new_pred();
             self.emit(
-                Op::row(Opcode::Isetp)
-                    .src(&[Arg::word(origin), Arg::imm(number)])
-                    .flags(is_it),
+                Op::machine(Opcode::Isetp)
+                    .src(&[Arg::vreg(return_site), Arg::imm(number)])
+                    .pdst(is_site),
             );
-            let mut back = Op::row(Opcode::Bra).when(When::flag(is_it));
+            let mut back = Op::machine(Opcode::Bra).guard(VGuard::pred(is_site));
             back.target = Some(site);
             self.emit(back);
         }
     }
 
     /// Selects a recursive call of the function in frame `depth`.
-    pub(super) fn call_again(
+    pub(super) fn recursive_call(
         &mut self,
         form: &Form<'t, 'a>,
         depth: usize,
@@ -101,105 +104,117 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     ) -> Selected {
         let body = self.frames[depth].body;
         let (returns, params) = body.params.split_at(body.function.returns.len());
-        self.same_results(form, returns, given.0)?;
-        let kept = self.kept(depth);
-        self.push(&kept);
-        self.hand_over(form, params, given.1)?;
+        self.check_results(form, returns, given.0)?;
+        let saved = self.live_state(depth);
+        self.push(&saved);
+        self.pass_arguments(form, params, given.1)?;
         let site = self.new_label();
         let recursion = self.frames[depth].recursion.as_mut().expect("the call graph found it");
         recursion.sites.push(site);
-        let (origin, entry, number) = (recursion.origin, recursion.entry, recursion.sites.len() as u64);
-        self.emit(Op::row(Opcode::Mov).dst(origin).src(&[Arg::imm(number)]));
-        let mut again = Op::row(Opcode::Bra);
-        again.target = Some(entry);
-        self.emit(again);
+        let (return_site, entry, number) = (recursion.return_site, recursion.entry, recursion.sites.len() as u64);
+        self.emit(Op::machine(Opcode::Mov).dst(return_site).src(&[Arg::imm(number)]));
+        let mut jump = Op::machine(Opcode::Bra);
+        jump.target = Some(entry);
+        self.emit(jump);
         self.label(site);
-        let results: Vec<(SymbolId, Vec<Arg>)> = returns.iter().map(|&result| (result, self.copied(result))).collect();
-        self.pop(&kept);
+        let results: Vec<(SymbolId, Vec<Arg>)> = returns
+            .iter()
+            .map(|&result| (result, self.param_copy(result)))
+            .collect();
+        self.pop(&saved);
         for ((_, words), value) in results.into_iter().zip(given.0) {
-            self.put_result(form, value, &words)?;
+            self.write_result(form, value, &words)?;
         }
         Ok(())
     }
 
     /// Copies the words of a parameter to new registers.
-    fn copied(&mut self, symbol: SymbolId) -> Vec<Arg> {
-        let first = self.param_words(symbol);
+    fn param_copy(&mut self, symbol: SymbolId) -> Vec<Arg> {
+        let first = self.param_vregs(symbol);
         let words = self.param_bytes(symbol).div_ceil(4);
         (0..words)
-            .map(|n| self.compute(Op::row(Opcode::Mov).src(&[Arg::word(Word(first.0 + n))])))
+            .map(|n| self.compute(Op::machine(Opcode::Mov).src(&[Arg::vreg(VReg(first.0 + n))])))
             .collect()
     }
 
     /// Returns the values to save for a call of the function in frame `depth`.
-    fn kept(&mut self, depth: usize) -> Kept {
-        let mut kept = Kept::default();
+    fn live_state(&mut self, depth: usize) -> SavedState {
+        let mut saved = SavedState::default();
         for at in depth..self.frames.len() {
             let frame = &self.frames[at];
             let solved = self
-                .across_calls
+                .call_liveness
                 .entry(frame.body.number)
-                .or_insert_with(|| AcrossCalls::of(self.checked, frame.body));
-            let live = solved.behind(frame.step);
+                .or_insert_with(|| CallLiveness::of(self.checked, frame.body));
+            let live = solved.after(frame.step);
             for reg in live.registers {
-                match (frame.homes[reg.0 as usize], frame.body.registers[reg.0 as usize].bits()) {
-                    (Home::Flag(flag), _) => kept.flags.push(flag),
-                    (Home::Words(word), bits) => {
-                        kept.words.extend((0..bits.div_ceil(32) as u8).map(|n| word.offset(n)));
+                match (
+                    frame.locations[reg.0 as usize],
+                    frame.body.registers[reg.0 as usize].bits(),
+                ) {
+                    (VLoc::VPred(pred), _) => saved.preds.push(pred),
+                    (VLoc::VReg(word), bits) => {
+                        saved.words.extend((0..bits.div_ceil(32) as u8).map(|n| word.offset(n)));
                     }
                 }
             }
             if let Some(recursion) = &frame.recursion {
-                kept.words.push(recursion.origin);
-                kept.words
+                saved.words.push(recursion.return_site);
+                saved
+                    .words
                     .extend(recursion.locals.iter().flat_map(|locals| [locals.outer, locals.base]));
             }
             for (param, n) in live.param_words {
-                let first = self.param_words(param);
-                kept.words.push(Word(first.0 + n));
+                let first = self.param_vregs(param);
+                saved.words.push(VReg(first.0 + n));
             }
         }
-        kept
+        saved
     }
 
     /// Saves values on the stack.
-    fn push(&mut self, kept: &Kept) {
-        let mut values: Vec<Arg> = kept.words.iter().map(|&word| Arg::word(word)).collect();
-        values.extend(kept.flags.chunks(FLAGS).map(|flags| self.flags_as_word(flags)));
+    fn push(&mut self, saved: &SavedState) {
+        let mut values: Vec<Arg> = saved.words.iter().map(|&word| Arg::vreg(word)).collect();
+        values.extend(
+            saved
+                .preds
+                .chunks(PREDS_PER_WORD)
+                .map(|preds| self.preds_as_word(preds)),
+        );
         let stack = self.stack();
         for (n, value) in (0..).zip(values) {
-            self.emit(on_stack(Op::row(Opcode::St).src(&[Arg::word(stack), value]), n));
+            self.emit(on_stack(Op::machine(Opcode::St).src(&[Arg::vreg(stack), value]), n));
         }
-        let grown = Op::row(Opcode::Iadd3).src(&[Arg::word(stack), Arg::imm(4 * u64::from(kept.n_words()))]);
+        let grown = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(stack), Arg::imm(4 * u64::from(saved.n_words()))]);
         self.emit(grown.dst(stack));
     }
 
     /// Restores values from the stack.
-    fn pop(&mut self, kept: &Kept) {
+    fn pop(&mut self, saved: &SavedState) {
         let stack = self.stack();
-        let bytes = 4 * kept.n_words() as i32;
-        let shrunk = Op::row(Opcode::Iadd3).src(&[Arg::word(stack), Arg::imm(u64::from(-bytes as u32))]);
+        let bytes = 4 * saved.n_words() as i32;
+        let shrunk = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(stack), Arg::imm(u64::from(-bytes as u32))]);
         self.emit(shrunk.dst(stack));
-        for (n, &word) in (0..).zip(&kept.words) {
-            self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), n));
+        for (n, &word) in (0..).zip(&saved.words) {
+            self.emit(on_stack(Op::machine(Opcode::Ld).dst(word).src(&[Arg::vreg(stack)]), n));
         }
-        for (at, flags) in (kept.words.len() as i32..).zip(kept.flags.chunks(FLAGS)) {
+        for (at, preds) in (saved.words.len() as i32..).zip(saved.preds.chunks(PREDS_PER_WORD)) {
             let word = self.temp();
-            self.emit(on_stack(Op::row(Opcode::Ld).dst(word).src(&[Arg::word(stack)]), at));
-            for (n, &flag) in flags.iter().enumerate() {
-                let bit = self.compute(lop(Arg::word(word), Arg::imm(1 << n), Arg::ZERO, 0xc0));
-                let is_set = Op::row(Opcode::Isetp).src(&[bit, Arg::ZERO]).flags(flag);
+            self.emit(on_stack(Op::machine(Opcode::Ld).dst(word).src(&[Arg::vreg(stack)]), at));
+            for (n, &pred) in preds.iter().enumerate() {
+                let bit = self.compute(lop(Arg::vreg(word), Arg::imm(1 << n), Arg::ZERO, 0xc0));
+                let is_set = Op::machine(Opcode::Isetp).src(&[bit, Arg::ZERO]).pdst(pred);
                 self.emit(is_set.mods(|mods| mods.cmp = Cmp::Ne));
             }
         }
     }
 
-    fn flags_as_word(&mut self, flags: &[Flag]) -> Arg {
+    fn preds_as_word(&mut self, preds: &[VPred]) -> Arg {
         let mut word = Arg::ZERO;
-        for (n, &flag) in flags.iter().enumerate() {
-            let bit = Op::row(Opcode::Sel)
+        for (n, &pred) in preds.iter().enumerate() {
+            let bit = Op::machine(Opcode::Sel)
                 .src(&[Arg::imm(1 << n), Arg::ZERO])
-                .psrc(When::flag(flag));
+                .psrc(VGuard::pred(pred));
             let bit = self.compute(bit);
             word = self.compute(lop(word, bit, Arg::ZERO, 0xfc));
         }
@@ -207,8 +222,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     pub(super) fn new_label(&mut self) -> usize {
-        self.places.push(None);
-        self.places.len() - 1
+        self.label_blocks.push(None);
+        self.label_blocks.len() - 1
     }
 }
 

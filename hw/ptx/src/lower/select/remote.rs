@@ -9,7 +9,7 @@ use crate::ast::Type;
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Expands `st.async`: a store, then a `complete_tx` of its bytes.
     pub(super) fn store_async(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(&[".async", ".weak", ".shared::cluster", TELLS, ".v2", ".v4"])?;
+        form.only(&[".async", ".weak", ".shared::cluster", COMPLETE_TX, ".v2", ".v4"])?;
         let n = parts(form.operand(1)?).len();
         let vector = if n == 1 { String::new() } else { format!(".v{n}") };
         let values: Vec<String> = (0..n).map(|n| format!("%v{n}")).collect();
@@ -18,7 +18,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             form.ty().bits(),
             values.join(", ")
         );
-        self.and_tell(form, n, &store)
+        self.with_complete_tx(form, n, &store)
     }
 
     /// Expands `red.async`: a reduction, then a `complete_tx` of its bytes.
@@ -26,7 +26,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         const OPERATIONS: [&str; 8] = [".inc", ".dec", ".min", ".max", ".add", ".and", ".or", ".xor"];
         form.only(
             &[
-                &[".async", ".relaxed", ".cluster", ".shared::cluster", TELLS][..],
+                &[".async", ".relaxed", ".cluster", ".shared::cluster", COMPLETE_TX][..],
                 &OPERATIONS,
             ]
             .concat(),
@@ -39,14 +39,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "red.relaxed.cluster.shared::cluster{operation}{} [%at], %v0;\n",
             dotted(form)
         );
-        self.and_tell(form, 1, &reduction)
+        self.with_complete_tx(form, 1, &reduction)
     }
 
-    fn and_tell(&mut self, form: &Form<'t, 'a>, n: usize, access: &str) -> Selected {
+    fn with_complete_tx(&mut self, form: &Form<'t, 'a>, n: usize, access: &str) -> Selected {
         let [ty] = form.types[..] else {
             return Err(form.unsupported());
         };
-        if !form.has(TELLS) || !matches!(ty.bits(), 32 | 64) {
+        if !form.has(COMPLETE_TX) || !matches!(ty.bits(), 32 | 64) {
             return Err(form.unsupported());
         }
         let registers: Vec<String> = (0..n).map(|n| format!("%v{n}")).collect();
@@ -71,11 +71,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ".shared::cta",
             ".global",
             ".bulk_group",
-            TELLS,
+            COMPLETE_TX,
         ];
         form.only(&[&known[..], &OPERATIONS, &[".noftz", ".L2::cache_hint"]].concat())?;
         let (to_global, reduces) = (form.has(".bulk_group"), form.has(".reduce"));
-        if to_global == form.has(TELLS) || to_global != form.has(".global") || !form.has(".shared::cta") {
+        if to_global == form.has(COMPLETE_TX) || to_global != form.has(".global") || !form.has(".shared::cta") {
             return Err(form.unsupported());
         }
         let words = form.qualifiers().map(|name| name.text);
@@ -92,7 +92,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             _ => return Err(form.unsupported()),
         };
-        let (address, tail, tell) = match to_global {
+        let (address, tail, complete_tx) = match to_global {
             true => ("b64", ".reg .b64 %policy;", String::new()),
             false => (
                 "b32",
@@ -103,7 +103,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let code = format!(
             ".reg .{address} %to; .reg .b32 %from, %size; {tail} .reg .b16 %h; .reg .b32 %v<4>, %all; .reg .b64 %w; .reg .pred %p;\n\
              mov.b32 %all, %size;\nnext:\nsetp.lt.u32 %p, %size, {bytes};\n@%p bra done;\n{access}\
-             add.u{bits} %to, %to, {bytes};\nadd.u32 %from, %from, {bytes};\nsub.u32 %size, %size, {bytes};\nbra next;\ndone:\n{tell}",
+             add.u{bits} %to, %to, {bytes};\nadd.u32 %from, %from, {bytes};\nsub.u32 %size, %size, {bytes};\nbra next;\ndone:\n{complete_tx}",
             bits = &address[1..]
         );
         self.expand(form, &code)
@@ -155,7 +155,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 }
 
 /// Qualifier of accesses that signal an mbarrier.
-const TELLS: &str = ".mbarrier::complete_tx::bytes";
+const COMPLETE_TX: &str = ".mbarrier::complete_tx::bytes";
 
 fn dotted(form: &Form<'_, '_>) -> String {
     format!(".{}", format!("{:?}", form.ty()).to_lowercase())

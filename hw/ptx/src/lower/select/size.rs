@@ -13,11 +13,11 @@ const MAX_WORDS: usize = 1 << 22;
 
 impl Selector<'_, '_, '_> {
     /// True if the code is too large. Reports that once.
-    pub(super) fn outgrows(&mut self) -> bool {
+    pub(super) fn is_over_size_limit(&mut self) -> bool {
         if self.is_too_large {
             return true;
         }
-        let what = match () {
+        let limit = match () {
             () if self.n_ops > MAX_OPS => format!("{MAX_OPS} operations"),
             () if self.code.groups.len() > MAX_WORDS => format!("{MAX_WORDS} registers"),
             () => return false,
@@ -25,7 +25,7 @@ impl Selector<'_, '_, '_> {
         self.is_too_large = true;
         let name = self.frames[0].body.function.name;
         let message = format!(
-            "kernel `{}` has more than {what}, including the functions that it calls",
+            "kernel `{}` has more than {limit}, including the functions that it calls",
             name.text
         );
         self.findings.push(Diagnostic::unsupported(name.span, message));

@@ -2,7 +2,7 @@
 
 use super::{Form, Selector};
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Bits, Op, Word};
+use crate::lower::code::{Arg, Bits, Op, VReg};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::bank0;
@@ -80,20 +80,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let word = if wide { self.temp_pair() } else { self.temp() };
         self.read_special(word, low);
         if wide {
-            self.emit(Op::row(Opcode::Mov).dst(word.offset(1)));
+            self.emit(Op::machine(Opcode::Mov).dst(word.offset(1)));
         }
-        Ok(Arg::word(word))
+        Ok(Arg::vreg(word))
     }
 
     fn special_pair(&mut self, low: Special, high: Special) -> Arg {
         let pair = self.temp_pair();
         self.read_special(pair, low);
         self.read_special(pair.offset(1), high);
-        Arg::word(pair)
+        Arg::vreg(pair)
     }
 
-    fn read_special(&mut self, word: Word, special: Special) {
-        let op = Op::row(Opcode::S2r).dst(word).src(&[Arg::of(Bits::Special(special))]);
+    fn read_special(&mut self, word: VReg, special: Special) {
+        let op = Op::machine(Opcode::S2r)
+            .dst(word)
+            .src(&[Arg::of(Bits::Special(special))]);
         self.emit(op);
     }
 
@@ -101,7 +103,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn special_word(&mut self, special: Special) -> Arg {
         let word = self.temp();
         self.read_special(word, special);
-        Arg::word(word)
+        Arg::vreg(word)
     }
 }
 

@@ -5,16 +5,16 @@ use super::{Form, Selected, Selector};
 use crate::ast::Space;
 use crate::check::{Body, SymbolId, Value};
 use crate::lower::callgraph;
-use crate::lower::code::{Arg, Op, Word};
-use crate::lower::layout::advance;
+use crate::lower::code::{Arg, Op, VReg};
+use crate::lower::layout::append_variable;
 use warpwave_isa::opcode::Opcode;
 
 /// Local variables of one activation.
-pub(super) struct Locals {
+pub(super) struct StackLocals {
     /// Stack pointer of the caller.
-    pub outer: Word,
+    pub outer: VReg,
     /// Address of the variables, and the offset of each.
-    pub base: Word,
+    pub base: VReg,
     pub offsets: Vec<(SymbolId, u32)>,
 }
 
@@ -28,7 +28,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Allocates stack memory for the local variables of the current function, if it uses the stack.
-    pub(super) fn open_locals(&mut self) -> Option<Locals> {
+    pub(super) fn begin_locals(&mut self) -> Option<StackLocals> {
         let body = self.frame().body;
         if !self.has_locals(body) && !callgraph::uses_stack(body) {
             return None;
@@ -38,26 +38,26 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for &symbol in body.symbols.iter().filter(|&&symbol| self.is_local(symbol)) {
             let variable = self.checked.symbols[symbol.0 as usize];
             align = align.max(variable.alignment() as u32);
-            offsets.push((symbol, advance(&mut bytes, variable)));
+            offsets.push((symbol, append_variable(&mut bytes, variable)));
         }
         let [outer, base] = [(); 2].map(|()| self.temp());
         let stack = self.stack();
-        self.emit(Op::row(Opcode::Mov).dst(outer).src(&[Arg::word(stack)]));
-        self.take_stack(base, Arg::imm(bytes.into()), align);
-        Some(Locals { outer, base, offsets })
+        self.emit(Op::machine(Opcode::Mov).dst(outer).src(&[Arg::vreg(stack)]));
+        self.allocate_stack(base, Arg::imm(bytes.into()), align);
+        Some(StackLocals { outer, base, offsets })
     }
 
     /// Allocates `bytes` bytes of the stack at a multiple of `align`.
-    fn take_stack(&mut self, first: Word, bytes: Arg, align: u32) {
+    fn allocate_stack(&mut self, first: VReg, bytes: Arg, align: u32) {
         let stack = self.stack();
-        let up = Op::row(Opcode::Iadd3).src(&[Arg::word(stack), Arg::imm(u64::from(align - 1))]);
+        let up = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(stack), Arg::imm(u64::from(align - 1))]);
         let up = self.compute(up);
         self.emit(lop(up, Arg::imm(u64::from(!(align - 1))), Arg::ZERO, 0xc0).dst(first));
-        self.emit(Op::row(Opcode::Iadd3).dst(stack).src(&[Arg::word(first), bytes]));
+        self.emit(Op::machine(Opcode::Iadd3).dst(stack).src(&[Arg::vreg(first), bytes]));
     }
 
     /// Returns base and offset of a variable on the stack.
-    pub(super) fn on_frame(&self, symbol: SymbolId) -> Option<(Word, u32)> {
+    pub(super) fn stack_location(&self, symbol: SymbolId) -> Option<(VReg, u32)> {
         let frames = self.frames.iter().rev().filter_map(|frame| frame.recursion.as_ref());
         let mut locals = frames.filter_map(|recursion| recursion.locals.as_ref());
         locals.find_map(|locals| {
@@ -82,16 +82,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 }
                 let (result, bytes) = (self.dst(form, 0)?, self.src(form, 1)?);
                 let first = self.temp();
-                self.take_stack(first, bytes.part(0), align);
-                self.widen(result, (form.ty().bits() / 32) as u8, Arg::word(first), false, false);
+                self.allocate_stack(first, bytes.part(0), align);
+                self.widen(result, (form.ty().bits() / 32) as u8, Arg::vreg(first), false, false);
             }
             ("stacksave", [_]) => {
                 let result = self.dst(form, 0)?;
-                self.widen(result, (form.ty().bits() / 32) as u8, Arg::word(stack), false, false);
+                self.widen(result, (form.ty().bits() / 32) as u8, Arg::vreg(stack), false, false);
             }
             ("stackrestore", [_]) => {
                 let saved = self.src(form, 0)?;
-                self.emit(Op::row(Opcode::Mov).dst(stack).src(&[saved.part(0)]));
+                self.emit(Op::machine(Opcode::Mov).dst(stack).src(&[saved.part(0)]));
             }
             _ => {
                 return Err(form.malformed(

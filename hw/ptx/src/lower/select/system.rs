@@ -6,7 +6,7 @@
 use super::{Form, Selected, Selector};
 use crate::ast::Init;
 use crate::check::{RegId, Step, SymbolId, Value};
-use crate::lower::code::{Arg, Bits, Op, When, Word};
+use crate::lower::code::{Arg, Bits, Op, VGuard, VReg};
 use crate::lower::layout::ADDRESS_BANK;
 use crate::printf;
 use warpwave_isa::inst::{AtomOp, Cmp, Ty};
@@ -44,7 +44,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             function: text(3).unwrap_or_default(),
         };
         self.code.assertions.push(assertion);
-        self.emit(Op::row(Opcode::Trap));
+        self.emit(Op::machine(Opcode::Trap));
     }
 
     fn print(&mut self, form: &Form<'t, 'a>, (results, given): (&[Value<'a>], &[Value<'a>])) -> Selected {
@@ -66,36 +66,38 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             bank: ADDRESS_BANK,
             offset: (8 * buffer) as u16,
         });
-        let (format, list) = (self.pair_of(*format), self.pair_of(*list));
-        let taken = Op::row(Opcode::Atom)
+        let (format, list) = (self.param_pair(*format), self.param_pair(*list));
+        let reserved = Op::machine(Opcode::Atom)
             .src(&[buffer, Arg::imm(record.into())])
             .mods(|mods| {
                 (mods.atom, mods.ty, mods.access) = (AtomOp::Add, Ty::U32, Access::one(4));
             });
-        let taken = self.compute(taken);
+        let reserved = self.compute(reserved);
         let count = self.temp();
-        self.emit(Op::row(Opcode::Mov).dst(count).src(&[Arg::imm(0xffff_ffff)]));
-        let full = self.code.flag();
+        self.emit(Op::machine(Opcode::Mov).dst(count).src(&[Arg::imm(0xffff_ffff)]));
+        let full = self.code.new_pred();
         let last = printf::BUFFER_BYTES - printf::FIRST_RECORD - record;
-        let compare = Op::row(Opcode::Isetp).src(&[taken, Arg::imm(last.into())]).flags(full);
+        let compare = Op::machine(Opcode::Isetp)
+            .src(&[reserved, Arg::imm(last.into())])
+            .pdst(full);
         self.emit(compare.mods(|mods| mods.cmp = Cmp::Gt));
-        let behind = self.jump_where(When::flag(full));
-        let place = self.compute(Op::row(Opcode::ImadWide).src(&[taken, Arg::imm(1), buffer]));
+        let skip_label = self.branch_if(VGuard::pred(full));
+        let address = self.compute(Op::machine(Opcode::ImadWide).src(&[reserved, Arg::imm(1), buffer]));
         let thread = self.thread_number();
         let block = [Special::CtaidX, Special::CtaidY, Special::CtaidZ].map(|axis| self.special_word(axis));
         let header = [Arg::imm(record.into()), thread, format.part(0), format.part(1)];
-        self.put_words(place, printf::FIRST_RECORD, header);
-        self.put_words(
-            place,
+        self.store_words(address, printf::FIRST_RECORD, header);
+        self.store_words(
+            address,
             printf::FIRST_RECORD + 16,
             [block[0], block[1], block[2], Arg::ZERO],
         );
         for n in 0..n_words {
-            let load = Op::row(Opcode::Ld).src(&[list]).mods(|mods| {
+            let load = Op::machine(Opcode::Ld).src(&[list]).mods(|mods| {
                 (mods.space, mods.access, mods.offset) = (Space::Generic, Access::one(4), 4 * n as i32);
             });
             let word = self.compute(load);
-            let store = Op::row(Opcode::St).src(&[place, word]);
+            let store = Op::machine(Opcode::St).src(&[address, word]);
             self.emit(store.mods(|mods| {
                 (mods.access, mods.offset) = (
                     Access::one(4),
@@ -104,21 +106,21 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }));
         }
         let given = Arg::imm(arguments.len() as u64);
-        self.emit(Op::row(Opcode::Mov).dst(count).src(&[given]));
-        self.label(behind);
+        self.emit(Op::machine(Opcode::Mov).dst(count).src(&[given]));
+        self.label(skip_label);
         match results {
-            [result] => self.put_result(form, result, &[Arg::word(count)]),
+            [result] => self.write_result(form, result, &[Arg::vreg(count)]),
             _ => Ok(()),
         }
     }
 
     /// Stores four consecutive words in global memory.
-    fn put_words(&mut self, place: Arg, offset: u32, words: [Arg; 4]) {
-        let group = self.code.group(4);
+    fn store_words(&mut self, address: Arg, offset: u32, words: [Arg; 4]) {
+        let group = self.code.new_group(4);
         for (n, word) in (0..).zip(words) {
-            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[word]));
+            self.emit(Op::machine(Opcode::Mov).dst(group.offset(n)).src(&[word]));
         }
-        let store = Op::row(Opcode::St).src(&[place, Arg::word(group)]).mods(|mods| {
+        let store = Op::machine(Opcode::St).src(&[address, Arg::vreg(group)]).mods(|mods| {
             mods.access = Access {
                 bytes: 4,
                 count: 4,
@@ -138,19 +140,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             })
         };
         let [x, y, z] = [Special::TidX, Special::TidY, Special::TidZ].map(|axis| self.special_word(axis));
-        let layer = self.compute(Op::row(Opcode::Imad).src(&[z, size(1), y]));
-        self.compute(Op::row(Opcode::Imad).src(&[layer, size(0), x]))
+        let layer = self.compute(Op::machine(Opcode::Imad).src(&[z, size(1), y]));
+        self.compute(Op::machine(Opcode::Imad).src(&[layer, size(0), x]))
     }
 
     /// Copies a 64-bit call parameter into one pair of registers.
-    fn pair_of(&mut self, symbol: SymbolId) -> Arg {
-        let first = self.param_words(symbol);
+    fn param_pair(&mut self, symbol: SymbolId) -> Arg {
+        let first = self.param_vregs(symbol);
         let pair = self.temp_pair();
         for n in 0..2 {
-            let word = Arg::word(Word(first.0 + u32::from(n)));
-            self.emit(Op::row(Opcode::Mov).dst(pair.offset(n)).src(&[word]));
+            let word = Arg::vreg(VReg(first.0 + u32::from(n)));
+            self.emit(Op::machine(Opcode::Mov).dst(pair.offset(n)).src(&[word]));
         }
-        Arg::word(pair)
+        Arg::vreg(pair)
     }
 
     /// Returns the module string that an argument of the current call points to, if it is known.
@@ -178,11 +180,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Returns the value stored last in an argument of the current call.
     fn stored(&self, argument: &Value<'a>) -> Option<&'t Value<'a>> {
-        let Value::Symbol(wanted, _) = argument else {
+        let Value::Symbol(sought, _) = argument else {
             return None;
         };
-        self.before(self.frame().step, |op| match op.operands.as_slice() {
-            [Value::Address(base, 0), value] if **base == Value::Symbol(*wanted, 0) => Some(value),
+        self.find_before(self.frame().step, |op| match op.operands.as_slice() {
+            [Value::Address(base, 0), value] if **base == Value::Symbol(*sought, 0) => Some(value),
             _ => None,
         })
     }
@@ -191,14 +193,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn origin(&self, value: &'t Value<'a>) -> Option<&'t Value<'a>> {
         let mut value = value;
         while let Value::Register(reg) = value {
-            value = self.moved_to(*reg)?;
+            value = self.move_source(*reg)?;
         }
         Some(value)
     }
 
-    fn moved_to(&self, wanted: RegId) -> Option<&'t Value<'a>> {
-        self.before(self.frame().step, |op| match op.operands.as_slice() {
-            [Value::Register(reg), value] if *reg == wanted => {
+    fn move_source(&self, sought: RegId) -> Option<&'t Value<'a>> {
+        self.find_before(self.frame().step, |op| match op.operands.as_slice() {
+            [Value::Register(reg), value] if *reg == sought => {
                 matches!(op.instruction.opcode.text, "mov" | "cvta").then_some(value)
             }
             _ => None,
@@ -206,7 +208,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Searches backward from a step for an operation with an answer.
-    fn before<T>(&self, step: usize, answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>) -> Option<T> {
+    fn find_before<T>(&self, step: usize, answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>) -> Option<T> {
         let body = self.frame().body;
         body.code[..step].iter().rev().find_map(|step| match step {
             Step::Op(op) => answer(op),

@@ -6,7 +6,7 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, Word};
+use crate::lower::code::{Arg, Op, VReg};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 
@@ -49,15 +49,15 @@ const SHAPES: &[(&str, MmaShape)] = &[
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn mma(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let spelled = spelled(form);
-        let shape = SHAPES.iter().find(|(known, _)| *known == spelled);
+        let shape_and_types = shape_and_types(form);
+        let shape = SHAPES.iter().find(|(known, _)| *known == shape_and_types);
         let (_, shape) = shape.ok_or_else(|| form.unsupported())?;
         let sums = *form.types.last().unwrap_or(&Type::F32);
         if form.has(".satfinite") && sums != Type::S32 {
             return Err(form.unsupported());
         }
         if *shape == MmaShape::M8n8k4F16 {
-            return self.quad_products(form, sums == Type::F16);
+            return self.mma_m8n8k4(form, sums == Type::F16);
         }
         let layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         if !layouts.map(|name| name.text).eq([".row", ".col"]) {
@@ -71,7 +71,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.fragment(form, b)?,
             self.fragment(form, c)?,
         ];
-        let op = Op::row(Opcode::Mma).src(&args).mods(|mods| {
+        let op = Op::machine(Opcode::Mma).src(&args).mods(|mods| {
             mods.mma = *shape;
             mods.ty = accumulator(sums);
             mods.sat = form.has(".satfinite");
@@ -81,22 +81,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if given != [words.dst, words.src[0], words.src[1], words.src[2]] {
             return Err(wrong_fragments(form));
         }
-        let Some(group) = self.compute(op).as_word() else {
+        let Some(group) = self.compute(op).as_vreg() else {
             return Ok(());
         };
         let mut at = 0;
         for result in parts(results) {
-            let words = self.words_of(result);
+            let words = self.word_count(result);
             let ty = if words == 2 { Type::B64 } else { Type::B32 };
             let register = self.dst_of(form, result, ty)?;
-            self.copy(register, Arg::word(group.offset(at)), ty);
+            self.copy(register, Arg::vreg(group.offset(at)), ty);
             at += words;
         }
         Ok(())
     }
 
     /// Selects `mma.m8n8k4` of halves: two operations with four accumulators of a lane each.
-    fn quad_products(&mut self, form: &Form<'t, 'a>, halves: bool) -> Selected {
+    fn mma_m8n8k4(&mut self, form: &Form<'t, 'a>, halves: bool) -> Selected {
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
         };
@@ -106,26 +106,27 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(wrong_fragments(form));
         }
         let mut layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
-        let [a_turned, b_turned] = [".row", ".col"].map(|usual| layouts.next().is_none_or(|name| name.text != usual));
+        let [a_transposed, b_transposed] =
+            [".row", ".col"].map(|usual| layouts.next().is_none_or(|name| name.text != usual));
         let factors = [self.fragment(form, a)?, self.fragment(form, b)?];
-        let mut made = Vec::new();
+        let mut accumulators = Vec::new();
         for n in 0..2 {
             let words = parts(c).chunks(each.into()).nth(n.into()).unwrap_or_default();
-            let sums = self.side_by_side(form, words)?;
+            let sums = self.gather_registers(form, words)?;
             let start = match halves {
                 // Halves are widened, which is exact, and rounded once at the end.
-                true => Arg::word(self.widened([sums.part(0), sums.part(1)])),
+                true => Arg::vreg(self.widened([sums.part(0), sums.part(1)])),
                 false => sums,
             };
-            let op = Op::row(Opcode::Mma).src(&[factors[0], factors[1], start]);
-            made.push(self.compute(op.mods(|mods| {
+            let op = Op::machine(Opcode::Mma).src(&[factors[0], factors[1], start]);
+            accumulators.push(self.compute(op.mods(|mods| {
                 (mods.mma, mods.ty, mods.count) = (MmaShape::M8n8k4F16, Ty::F32, n);
-                (mods.right, mods.trans, mods.high) = (a_turned, b_turned, halves);
+                (mods.right, mods.trans, mods.high) = (a_transposed, b_transposed, halves);
             })));
         }
         for (n, register) in parts(results).iter().enumerate() {
             let result = self.dst_of(form, register, Type::B32)?;
-            let (sums, at) = (made[n / usize::from(each)], n as u8 % each);
+            let (sums, at) = (accumulators[n / usize::from(each)], n as u8 % each);
             match halves {
                 true => self.emit(narrowed(sums, at).dst(result)),
                 false => self.copy(result, sums.part(at), Type::B32),
@@ -135,53 +136,59 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Widens the halves of two words to four consecutive f32.
-    pub(super) fn widened(&mut self, pairs: [Arg; 2]) -> Word {
-        let group = self.code.group(4);
+    pub(super) fn widened(&mut self, pairs: [Arg; 2]) -> VReg {
+        let group = self.code.new_group(4);
         for n in 0..4 {
             let pair = pairs[usize::from(n / 2)];
             let half = match n % 2 {
                 0 => pair,
                 _ => self.compute(byte_permute(pair, Arg::ZERO, 0x4432)),
             };
-            let widen = Op::row(Opcode::F2f).dst(group.offset(n)).src(&[half]);
+            let widen = Op::machine(Opcode::F2f).dst(group.offset(n)).src(&[half]);
             self.emit(widen.mods(|mods| (mods.ty, mods.from) = (Ty::F32, Ty::F16)));
         }
         group
     }
 
     fn fragment_words(&self, value: &Value<'a>) -> u8 {
-        parts(value).iter().map(|part| self.words_of(part)).sum()
+        parts(value).iter().map(|part| self.word_count(part)).sum()
     }
 
     /// Copies the registers of a fragment into one group.
     pub(super) fn fragment(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Arg, Diagnostic> {
-        self.side_by_side(form, parts(value))
+        self.gather_registers(form, parts(value))
     }
 
-    fn side_by_side(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>]) -> Result<Arg, Diagnostic> {
-        let group = self.code.group(values.iter().map(|part| self.words_of(part)).sum());
+    fn gather_registers(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>]) -> Result<Arg, Diagnostic> {
+        let group = self
+            .code
+            .new_group(values.iter().map(|part| self.word_count(part)).sum());
         let mut at = 0;
         for part in values {
-            let words = self.words_of(part);
+            let words = self.word_count(part);
             let ty = if words == 2 { Type::B64 } else { Type::B32 };
             let source = self.arg(form, part, ty)?;
             for n in 0..words {
-                self.emit(Op::row(Opcode::Mov).dst(group.offset(at + n)).src(&[source.part(n)]));
+                self.emit(
+                    Op::machine(Opcode::Mov)
+                        .dst(group.offset(at + n))
+                        .src(&[source.part(n)]),
+                );
             }
             at += words;
         }
-        Ok(Arg::word(group))
+        Ok(Arg::vreg(group))
     }
 }
 
 /// Rounds pair `n` of four f32 to halves.
 pub(super) fn narrowed(sums: Arg, n: u8) -> Op {
-    let pack = Op::row(Opcode::F2fp).src(&[sums.part(2 * n + 1), sums.part(2 * n)]);
+    let pack = Op::machine(Opcode::F2fp).src(&[sums.part(2 * n + 1), sums.part(2 * n)]);
     pack.mods(|mods| mods.ty = Ty::F16x2)
 }
 
 /// Returns the qualifiers for shape, types and bit operation.
-fn spelled(form: &Form<'_, '_>) -> String {
+fn shape_and_types(form: &Form<'_, '_>) -> String {
     let words = form.qualifiers().map(|name| name.text);
     words
         .filter(|word| !matches!(*word, ".sync" | ".aligned" | ".row" | ".col" | ".satfinite"))

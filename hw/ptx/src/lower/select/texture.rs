@@ -4,12 +4,12 @@
 
 use super::convert::isa_type;
 use super::integer::parts;
-use super::memory::some_parts;
+use super::memory::vector_parts;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When};
+use crate::lower::code::{Arg, Op, VGuard};
 use warpwave_isa::inst::{Mods, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access;
@@ -54,12 +54,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Returns the handle and the group of coordinates, with the layer last.
     fn handle(&mut self, form: &Form<'t, 'a>, n: usize, ty: Type) -> Result<[Arg; 2], Diagnostic> {
         let [handle @ (Value::Register(_) | Value::Int(_)), coordinates] = handle_parts(form.operand(n)?) else {
-            return Err(no_handle(form));
+            return Err(missing_handle(form));
         };
         let (dimensions, layered) = geometry(form)?;
         let handle = self.arg(form, handle, Type::B64)?;
         let words = dimensions + u8::from(layered);
-        let group = self.code.group(words.max(2));
+        let group = self.code.new_group(words.max(2));
         let mut coordinates = parts(coordinates).to_vec();
         coordinates.truncate(words.into());
         if coordinates.len() < words.into() {
@@ -73,9 +73,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Some(value) => self.arg(form, value, ty)?,
                 None => Arg::ZERO,
             };
-            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[place]));
+            self.emit(Op::machine(Opcode::Mov).dst(group.offset(n)).src(&[place]));
         }
-        Ok([handle, Arg::word(group)])
+        Ok([handle, Arg::vreg(group)])
     }
 
     /// Selects `tex` and `tld4`. `tld4` returns one channel of four texels.
@@ -98,8 +98,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let args = self.handle(form, 1, coordinates)?;
-        let group = self.code.group(4);
-        let op = Op::row(Opcode::Tex).dst(group).src(&args).when(self.guard);
+        let group = self.code.new_group(4);
+        let op = Op::machine(Opcode::Tex).dst(group).src(&args).guard(self.guard);
         let channel = [".r", ".g", ".b", ".a"].iter().position(|&word| form.has(word));
         let (dimensions, layered) = geometry(form)?;
         self.emit(op.mods(|mods| {
@@ -111,8 +111,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let results = match form.operand(0)? {
             // The whole image is always resident.
             Value::Pair(results, resident) => {
-                let flag = self.flag(form, resident)?;
-                self.copy_flag(flag, When::ALWAYS);
+                let pred = self.dst_pred(form, resident)?;
+                self.copy_pred(pred, VGuard::ALWAYS);
                 results
             }
             results => results,
@@ -123,7 +123,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (n, target) in (0..).zip(parts(results)) {
             if *target != Value::Sink {
                 let register = self.dst_of(form, target, Type::B32)?;
-                self.copy(register, Arg::word(group.offset(n)), Type::B32);
+                self.copy(register, Arg::vreg(group.offset(n)), Type::B32);
             }
         }
         Ok(())
@@ -132,54 +132,54 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `txq` and `suq`: properties of an image.
     fn query(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&QUERIES)?;
-        let what = QUERIES.iter().position(|&word| form.has(word));
-        let what = what.ok_or_else(|| form.unsupported())?;
+        let index = QUERIES.iter().position(|&word| form.has(word));
+        let index = index.ok_or_else(|| form.unsupported())?;
         let [result, Value::Address(handle, 0)] = form.operands() else {
             return Err(form.unsupported());
         };
         if !matches!(**handle, Value::Register(_) | Value::Int(_)) {
-            return Err(no_handle(form));
+            return Err(missing_handle(form));
         }
         let handle = self.arg(form, handle, Type::B64)?;
         let result = self.dst_of(form, result, Type::B32)?;
-        let group = self.code.group(4);
-        let nowhere = self.temp_pair();
+        let group = self.code.new_group(4);
+        let no_coordinates = self.temp_pair();
         for n in 0..2 {
-            self.emit(Op::row(Opcode::Mov).dst(nowhere.offset(n)));
+            self.emit(Op::machine(Opcode::Mov).dst(no_coordinates.offset(n)));
         }
-        let op = Op::row(Opcode::Tex)
+        let op = Op::machine(Opcode::Tex)
             .dst(group)
-            .src(&[handle, Arg::word(nowhere)])
-            .when(self.guard);
+            .src(&[handle, Arg::vreg(no_coordinates)])
+            .guard(self.guard);
         self.emit(op.mods(|mods| {
-            (mods.count, mods.from, mods.lut) = (1, Ty::S32, 16 + what as u8);
+            (mods.count, mods.from, mods.lut) = (1, Ty::S32, 16 + index as u8);
         }));
-        self.copy(result, Arg::word(group), Type::B32);
+        self.copy(result, Arg::vreg(group), Type::B32);
         Ok(())
     }
 
     fn surface_load(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(SURFACE_WORDS)?;
-        let targets = some_parts(form, 0)?;
+        form.only(SURFACE_QUALIFIERS)?;
+        let targets = vector_parts(form, 0)?;
         let access = surface_access(form, targets.len());
         let args = self.handle(form, 1, Type::S32)?;
-        let op = on_surface(form, Op::row(Opcode::Suld).src(&args), access)?;
+        let op = on_surface(form, Op::machine(Opcode::Suld).src(&args), access)?;
         self.load_into(form, op, targets, access)
     }
 
     fn surface_store(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(SURFACE_WORDS)?;
-        let values = some_parts(form, 1)?;
+        form.only(SURFACE_QUALIFIERS)?;
+        let values = vector_parts(form, 1)?;
         let access = surface_access(form, values.len());
         let [handle, place] = self.handle(form, 0, Type::S32)?;
         let value = self.gather(form, values, access)?;
-        let op = on_surface(form, Op::row(Opcode::Sust).src(&[handle, place, value]), access)?;
+        let op = on_surface(form, Op::machine(Opcode::Sust).src(&[handle, place, value]), access)?;
         self.emit(op);
         Ok(())
     }
 }
 
-const SURFACE_WORDS: &[&str] = &[
+const SURFACE_QUALIFIERS: &[&str] = &[
     ".b", ".1d", ".2d", ".3d", ".a1d", ".a2d", ".v2", ".v4", ".trap", ".clamp", ".zero", ".ca", ".cg", ".cs", ".cv",
     ".wb", ".wt",
 ];
@@ -191,7 +191,7 @@ fn handle_parts<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
     }
 }
 
-fn no_handle(form: &Form<'_, '_>) -> Diagnostic {
+fn missing_handle(form: &Form<'_, '_>) -> Diagnostic {
     form.unsupported()
         .help("give the kernel the handle of a texture or surface object as a parameter")
 }
@@ -208,12 +208,12 @@ fn on_surface(form: &Form<'_, '_>, op: Op, access: Access) -> Result<Op, Diagnos
     Ok(op.mods(|mods: &mut Mods| {
         mods.access = access;
         (mods.count, mods.high) = (dimensions, layered);
-        mods.lut = outside(form);
+        mods.lut = boundary_mode(form);
     }))
 }
 
 /// Returns the boundary mode as in `warpwave_isa::exec::texture::BoundaryMode`.
-fn outside(form: &Form<'_, '_>) -> u8 {
+fn boundary_mode(form: &Form<'_, '_>) -> u8 {
     match () {
         () if form.has(".clamp") => 1,
         () if form.has(".zero") => 2,

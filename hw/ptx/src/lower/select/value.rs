@@ -1,31 +1,31 @@
 //! PTX operands as sources and results of machine operations.
 
-use super::{Form, Home, Selected, Selector};
+use super::{Form, Selected, Selector, VLoc};
 use crate::ast::{Float, Type};
 use crate::check::{RegId, Sum, SymbolId, Value};
 use crate::diag::Diagnostic;
 use crate::lower::callgraph;
-use crate::lower::code::{Arg, Bits, Flag, Op, When, Wide, Word};
-use crate::lower::layout::{ADDRESS_BANK, Place};
+use crate::lower::code::{Arg, Bits, Op, VGuard, VPred, VReg, Wide};
+use crate::lower::layout::{ADDRESS_BANK, VarLoc};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    pub(super) fn flag_home(&self, reg: RegId) -> Option<Flag> {
-        match self.frame().homes[reg.0 as usize] {
-            Home::Flag(flag) => Some(flag),
-            Home::Words(_) => None,
+    pub(super) fn pred_of(&self, reg: RegId) -> Option<VPred> {
+        match self.frame().locations[reg.0 as usize] {
+            VLoc::VPred(pred) => Some(pred),
+            VLoc::VReg(_) => None,
         }
     }
 
-    fn word_home(&self, reg: RegId) -> Option<Word> {
-        match self.frame().homes[reg.0 as usize] {
-            Home::Words(word) => Some(word),
-            Home::Flag(_) => None,
+    fn vreg_of(&self, reg: RegId) -> Option<VReg> {
+        match self.frame().locations[reg.0 as usize] {
+            VLoc::VReg(word) => Some(word),
+            VLoc::VPred(_) => None,
         }
     }
 
     /// Returns the number of 32-bit registers of an operand.
-    pub(super) fn words_of(&self, value: &Value<'_>) -> u8 {
+    pub(super) fn word_count(&self, value: &Value<'_>) -> u8 {
         match value {
             Value::Register(reg) => self.register_type(*reg).bits().div_ceil(32) as u8,
             _ => 1,
@@ -33,19 +33,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// True if a register is narrower than a type.
-    fn is_narrow(&self, value: &Value<'_>, ty: Type) -> bool {
-        u32::from(self.words_of(value)) < ty.bits().div_ceil(32)
+    fn is_narrower(&self, value: &Value<'_>, ty: Type) -> bool {
+        u32::from(self.word_count(value)) < ty.bits().div_ceil(32)
     }
 
     /// Computes `register+offset` into its own register.
     pub(super) fn sum_register(&mut self, sum: &Sum) {
-        let (Some(result), Some(base)) = (self.word_home(sum.result), self.word_home(sum.base)) else {
+        let (Some(result), Some(base)) = (self.vreg_of(sum.result), self.vreg_of(sum.base)) else {
             return;
         };
         let offset = Arg::imm(sum.offset as u64);
         let op = match self.register_type(sum.base).bits() {
-            64 => Op::wide(Wide::Add).src(&[Arg::word(base), offset]),
-            _ => Op::row(Opcode::Iadd3).src(&[Arg::word(base), offset.part(0)]),
+            64 => Op::wide(Wide::Add).src(&[Arg::vreg(base), offset]),
+            _ => Op::machine(Opcode::Iadd3).src(&[Arg::vreg(base), offset.part(0)]),
         };
         self.emit(op.dst(result));
     }
@@ -57,9 +57,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.malformed("a 128-bit operand must be a register"));
         }
         Ok(match value {
-            Value::Register(reg) => match self.word_home(*reg) {
-                Some(_) if self.is_narrow(value, ty) => return Err(too_narrow(form)),
-                Some(word) => Arg::word(word),
+            Value::Register(reg) => match self.vreg_of(*reg) {
+                Some(_) if self.is_narrower(value, ty) => return Err(too_narrow(form)),
+                Some(word) => Arg::vreg(word),
                 None => return Err(form.malformed("expected a number, found a predicate")),
             },
             Value::Int(number) => Arg::imm(literal(*number, ty)),
@@ -89,42 +89,42 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the result register of operand `n`; a new unread register for `_`.
-    pub(super) fn dst(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<Word, Diagnostic> {
+    pub(super) fn dst(&mut self, form: &Form<'t, 'a>, n: usize) -> Result<VReg, Diagnostic> {
         self.dst_of(form, form.operand(n)?, form.ty())
     }
 
-    pub(super) fn dst_of(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<Word, Diagnostic> {
+    pub(super) fn dst_of(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<VReg, Diagnostic> {
         match value {
-            Value::Register(_) if self.is_narrow(value, ty) => Err(too_narrow(form)),
+            Value::Register(_) if self.is_narrower(value, ty) => Err(too_narrow(form)),
             Value::Register(reg) => self
-                .word_home(*reg)
+                .vreg_of(*reg)
                 .ok_or_else(|| form.malformed("the result must be a number, not a predicate")),
-            Value::Sink => Ok(self.code.group(ty.bits().div_ceil(32) as u8)),
+            Value::Sink => Ok(self.code.new_group(ty.bits().div_ceil(32) as u8)),
             Value::Pair(first, _) => self.dst_of(form, first, ty),
             _ => Err(form.malformed("the result must be a register")),
         }
     }
 
     /// Returns a predicate source.
-    pub(super) fn when(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<When, Diagnostic> {
+    pub(super) fn src_pred(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<VGuard, Diagnostic> {
         match value {
-            Value::Register(reg) => match self.flag_home(*reg) {
-                Some(flag) => Ok(When::flag(flag)),
+            Value::Register(reg) => match self.pred_of(*reg) {
+                Some(pred) => Ok(VGuard::pred(pred)),
                 None => Err(form.malformed("expected a predicate, found a number")),
             },
-            Value::Not(inner) => Ok(self.when(form, inner)?.negated()),
-            Value::Int(0) => Ok(When::NEVER),
-            Value::Int(_) => Ok(When::ALWAYS),
+            Value::Not(inner) => Ok(self.src_pred(form, inner)?.negated()),
+            Value::Int(0) => Ok(VGuard::NEVER),
+            Value::Int(_) => Ok(VGuard::ALWAYS),
             _ => Err(form.malformed("this form of operand is not allowed here")),
         }
     }
 
     /// Returns a result predicate; `None` for `_`.
-    pub(super) fn flag(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Option<Flag>, Diagnostic> {
+    pub(super) fn dst_pred(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<Option<VPred>, Diagnostic> {
         match value {
             Value::Sink => Ok(None),
-            Value::Register(reg) => match self.flag_home(*reg) {
-                Some(flag) => Ok(Some(flag)),
+            Value::Register(reg) => match self.pred_of(*reg) {
+                Some(pred) => Ok(Some(pred)),
                 None => Err(form.malformed("the result must be a predicate")),
             },
             _ => Err(form.malformed("the result must be a predicate")),
@@ -132,28 +132,28 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the two result predicates of `p|q`.
-    pub(super) fn flags(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<[Option<Flag>; 2], Diagnostic> {
+    pub(super) fn dst_preds(&self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<[Option<VPred>; 2], Diagnostic> {
         match value {
-            Value::Pair(first, second) => Ok([self.flag(form, first)?, self.flag(form, second)?]),
-            single => Ok([self.flag(form, single)?, None]),
+            Value::Pair(first, second) => Ok([self.dst_pred(form, first)?, self.dst_pred(form, second)?]),
+            single => Ok([self.dst_pred(form, single)?, None]),
         }
     }
 
     /// Returns the address of a variable in its own space, 64 bits wide.
     pub(super) fn address_of(&mut self, form: &Form<'t, 'a>, symbol: SymbolId, offset: i64) -> Result<Arg, Diagnostic> {
         let span = form.op.instruction.span;
-        if let Some((base, at)) = self.on_frame(symbol) {
+        if let Some((base, at)) = self.stack_location(symbol) {
             let pair = self.temp_pair();
             let at = Arg::imm(i64::from(at).wrapping_add(offset) as u64 & 0xffff_ffff);
-            self.emit(Op::row(Opcode::Iadd3).dst(pair).src(&[Arg::word(base), at]));
-            self.emit(Op::row(Opcode::Mov).dst(pair.offset(1)));
-            return Ok(Arg::word(pair));
+            self.emit(Op::machine(Opcode::Iadd3).dst(pair).src(&[Arg::vreg(base), at]));
+            self.emit(Op::machine(Opcode::Mov).dst(pair.offset(1)));
+            return Ok(Arg::vreg(pair));
         }
-        match self.layout.place(symbol) {
-            Some(Place::Shared(at) | Place::Local(at) | Place::Const(at) | Place::Param(at)) => {
+        match self.layout.location(symbol) {
+            Some(VarLoc::Shared(at) | VarLoc::Local(at) | VarLoc::Const(at) | VarLoc::Param(at)) => {
                 Ok(Arg::imm(i64::from(at).wrapping_add(offset) as u64))
             }
-            Some(Place::Global(index)) => {
+            Some(VarLoc::Global(index)) => {
                 let address = Arg::of(Bits::Const {
                     bank: ADDRESS_BANK,
                     offset: (8 * index) as u16,
@@ -163,23 +163,23 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 }
                 Ok(self.compute(Op::wide(Wide::Add).src(&[address, Arg::imm(offset as u64)])))
             }
-            Some(Place::Call) => Err(Diagnostic::unsupported(span, "the address of a call parameter")),
-            Some(Place::Handle) | None => Err(Diagnostic::unsupported(span, "textures and surfaces")),
+            Some(VarLoc::Call) => Err(Diagnostic::unsupported(span, "the address of a call parameter")),
+            Some(VarLoc::Handle) | None => Err(Diagnostic::unsupported(span, "textures and surfaces")),
         }
     }
 
     /// Copies a source of type `ty` into a result.
-    pub(super) fn copy(&mut self, to: Word, from: Arg, ty: Type) {
+    pub(super) fn copy(&mut self, to: VReg, from: Arg, ty: Type) {
         let op = if ty.bits() == 64 {
             Op::wide(Wide::Mov)
         } else {
-            Op::row(Opcode::Mov)
+            Op::machine(Opcode::Mov)
         };
         self.emit(op.dst(to).src(&[from]));
     }
 
     /// Selects all forms of `mov`, and `cvta`.
-    pub(super) fn moves(&mut self, form: &Form<'t, 'a>) -> Selected {
+    pub(super) fn mov(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.opcode() == "cvta" {
             return self.address_conversion(form);
         }
@@ -194,14 +194,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.pack(form, result, parts, ty)
             }
             (result, source, Type::Pred) => {
-                let source = self.when(form, source)?;
-                let result = self.flag(form, result)?;
-                self.copy_flag(result, source);
+                let source = self.src_pred(form, source)?;
+                let result = self.dst_pred(form, result)?;
+                self.copy_pred(result, source);
                 Ok(())
             }
             (result, Value::Register(source), Type::B128) => {
                 let result = self.dst_of(form, result, Type::B128)?;
-                match self.word_home(*source) {
+                match self.vreg_of(*source) {
                     Some(source) => self.move_words(result, source, 4),
                     None => return Err(form.malformed("expected a number, found a predicate")),
                 }
@@ -217,9 +217,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Copies a predicate with a PLOP3.
-    pub(super) fn copy_flag(&mut self, to: Option<Flag>, from: When) {
+    pub(super) fn copy_pred(&mut self, to: Option<VPred>, from: VGuard) {
         // 0b1100 is the truth table of the first input.
-        let mut op = Op::row(Opcode::Plop3).psrc(from).mods(|mods| mods.lut = 0b1100);
+        let mut op = Op::machine(Opcode::Plop3).psrc(from).mods(|mods| mods.lut = 0b1100);
         op.pdst[0] = to;
         self.emit(op);
     }
@@ -247,7 +247,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects `mov.b64 %rd, {%lo, %hi}`.
-    fn pack(&mut self, form: &Form<'t, 'a>, result: Word, parts: &[Value<'a>], ty: Type) -> Selected {
+    fn pack(&mut self, form: &Form<'t, 'a>, result: VReg, parts: &[Value<'a>], ty: Type) -> Selected {
         let each = ty.bits() / parts.len().max(1) as u32;
         let mut words = Vec::new();
         for part in parts {
@@ -278,12 +278,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Copies words into consecutive registers.
-    fn pack_words(&mut self, result: Word, words: &[Arg]) {
+    fn pack_words(&mut self, result: VReg, words: &[Arg]) {
         let [first, rest @ ..] = words else { return };
         // Temporaries keep sources that are also results.
         let rest: Vec<Arg> = rest
             .iter()
-            .map(|&word| self.compute(Op::row(Opcode::Mov).src(&[word])))
+            .map(|&word| self.compute(Op::machine(Opcode::Mov).src(&[word])))
             .collect();
         self.copy(result, *first, Type::B32);
         for (n, &word) in (1..).zip(&rest) {
@@ -298,7 +298,7 @@ fn too_narrow(form: &Form<'_, '_>) -> Diagnostic {
 
 /// Selects bytes of (b:a).
 pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
-    Op::row(Opcode::Prmt).src(&[a, b, Arg::imm(selector)])
+    Op::machine(Opcode::Prmt).src(&[a, b, Arg::imm(selector)])
 }
 
 /// Returns the register bits of an integer literal of type `ty`.
@@ -317,6 +317,6 @@ fn literal(number: i128, ty: Type) -> u64 {
 }
 
 /// Returns the bits of a 32-bit float constant, such as 0.5, for expansions.
-pub(super) fn number(value: f32) -> Arg {
+pub(super) fn float_imm(value: f32) -> Arg {
     Arg::imm(Float::Single(value.to_bits()).bits_as(Type::F32))
 }

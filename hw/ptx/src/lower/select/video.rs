@@ -7,7 +7,7 @@ use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
-use crate::lower::code::{Arg, Op, When};
+use crate::lower::code::{Arg, Op, VGuard};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 
@@ -36,33 +36,36 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let sums = form.has(".add");
         let start = if sums { self.src32(form, 3)? } else { Arg::ZERO };
         if form.opcode() == "vabsdiff4" && !form.has(".sat") {
-            let op = Op::row(Opcode::Vabsdiff4).dst(result).src(&[a, b, start]);
+            let op = Op::machine(Opcode::Vabsdiff4).dst(result).src(&[a, b, start]);
             self.emit(op.mods(|mods| {
                 (mods.from, mods.ty) = (sign(of_a), sign(of_b));
                 mods.count = u8::from(sums);
             }));
             return Ok(());
         }
-        let mut made = Vec::new();
+        let mut results = Vec::new();
         for n in 0..parts {
-            let (a, b) = (self.lane_of(a, of_a, n, parts), self.lane_of(b, of_b, n, parts));
-            let value = self.lane_result(form, a, b)?;
-            made.push(match form.has(".sat") {
+            let (a, b) = (
+                self.extract_part(a, of_a, n, parts),
+                self.extract_part(b, of_b, n, parts),
+            );
+            let value = self.part_result(form, a, b)?;
+            results.push(match form.has(".sat") {
                 true => self.clamped(value, of_result, 32 / parts),
                 false => value,
             });
         }
         if sums {
-            let sum = |start: Arg, value: &Arg| self.compute(Op::row(Opcode::Iadd3).src(&[start, *value]));
-            let total = made.iter().fold(start, sum);
+            let sum = |start: Arg, value: &Arg| self.compute(Op::machine(Opcode::Iadd3).src(&[start, *value]));
+            let total = results.iter().fold(start, sum);
             self.copy(result, total, Type::B32);
             return Ok(());
         }
-        let op = match made[..] {
+        let op = match results[..] {
             [low, high] => byte_permute(low, high, 0x5410),
             _ => {
-                let low = self.compute(byte_permute(made[0], made[1], 0x0040));
-                let high = self.compute(byte_permute(made[2], made[3], 0x0040));
+                let low = self.compute(byte_permute(results[0], results[1], 0x0040));
+                let high = self.compute(byte_permute(results[2], results[3], 0x0040));
                 byte_permute(low, high, 0x5410)
             }
         };
@@ -71,7 +74,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Extracts byte or half `n`, extended by its type.
-    fn lane_of(&mut self, word: Arg, ty: Type, n: u32, parts: u32) -> Arg {
+    fn extract_part(&mut self, word: Arg, ty: Type, n: u32, parts: u32) -> Arg {
         let bytes = 4 / parts;
         let last = n * bytes + bytes - 1;
         // Byte 4 is the first byte of the zero operand. Adding 8 to a byte number repeats its sign.
@@ -83,15 +86,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.compute(byte_permute(word, Arg::ZERO, selector.into()))
     }
 
-    fn lane_result(&mut self, form: &Form<'t, 'a>, a: Arg, b: Arg) -> Result<Arg, crate::diag::Diagnostic> {
-        let add = |a: Arg, b: Arg, c: Arg| Op::row(Opcode::Iadd3).src(&[a, b, c]);
+    fn part_result(&mut self, form: &Form<'t, 'a>, a: Arg, b: Arg) -> Result<Arg, crate::diag::Diagnostic> {
+        let add = |a: Arg, b: Arg, c: Arg| Op::machine(Opcode::Iadd3).src(&[a, b, c]);
         let operation = form.opcode().trim_end_matches(['2', '4']);
         Ok(match operation {
             "vadd" => self.compute(add(a, b, Arg::ZERO)),
             "vsub" => self.compute(add(a, negated_integer(b), Arg::ZERO)),
             "vabsdiff" => {
                 let difference = self.compute(add(a, negated_integer(b), Arg::ZERO));
-                self.compute(Op::row(Opcode::Iabs).src(&[difference]))
+                self.compute(Op::machine(Opcode::Iabs).src(&[difference]))
             }
             // The sum rounds up if it is zero or more, and down if negative.
             "vavrg" => {
@@ -101,8 +104,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.compute(super::integer::shift_right_signed(rounded, 1))
             }
             "vmin" | "vmax" => {
-                let least = if operation == "vmin" { When::ALWAYS } else { When::NEVER };
-                self.compute(extreme(a, b, least))
+                let min = if operation == "vmin" {
+                    VGuard::ALWAYS
+                } else {
+                    VGuard::NEVER
+                };
+                self.compute(extreme(a, b, min))
             }
             _ => return Err(form.unsupported()),
         })
@@ -110,12 +117,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Clamps a value to the range of `bits` bits.
     fn clamped(&mut self, value: Arg, ty: Type, bits: u32) -> Arg {
-        let (least, greatest) = match ty.is_signed() {
+        let (min, max) = match ty.is_signed() {
             true => (-(1i32 << (bits - 1)), (1i32 << (bits - 1)) - 1),
             false => (0, (1i64 << bits) as i32 - 1),
         };
-        let from_below = self.compute(extreme(value, Arg::imm(u64::from(least as u32)), When::NEVER));
-        self.compute(extreme(from_below, Arg::imm(u64::from(greatest as u32)), When::ALWAYS))
+        let from_below = self.compute(extreme(value, Arg::imm(u64::from(min as u32)), VGuard::NEVER));
+        self.compute(extreme(from_below, Arg::imm(u64::from(max as u32)), VGuard::ALWAYS))
     }
 
     /// Selects `dp2a`: two halves of a times the low or high two bytes of b.
@@ -129,15 +136,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut sum = self.src32(form, 3)?;
         let first = if form.has(".hi") { 2 } else { 0 };
         for n in 0..2 {
-            let (x, y) = (self.lane_of(a, of_a, n, 2), self.lane_of(b, of_b, first + n, 4));
-            sum = self.compute(Op::row(Opcode::Imad).src(&[x, y, sum]));
+            let (x, y) = (
+                self.extract_part(a, of_a, n, 2),
+                self.extract_part(b, of_b, first + n, 4),
+            );
+            sum = self.compute(Op::machine(Opcode::Imad).src(&[x, y, sum]));
         }
         self.copy(result, sum, Type::B32);
         Ok(())
     }
 }
 
-fn extreme(a: Arg, b: Arg, least: When) -> Op {
-    let op = Op::row(Opcode::Imnmx).src(&[a, b]).psrc(least);
+fn extreme(a: Arg, b: Arg, min: VGuard) -> Op {
+    let op = Op::machine(Opcode::Imnmx).src(&[a, b]).psrc(min);
     op.mods(|mods| mods.ty = Ty::S32)
 }

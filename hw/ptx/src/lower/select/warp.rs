@@ -5,7 +5,7 @@
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
-use crate::lower::code::{Arg, Op, When};
+use crate::lower::code::{Arg, Op, VGuard};
 use warpwave_isa::inst::{AtomOp, ShflMode, Ty, VoteMode};
 use warpwave_isa::opcode::Opcode;
 
@@ -19,7 +19,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "activemask" => {
                 form.only(&[])?;
                 let result = self.dst(form, 0)?;
-                self.emit(Op::row(Opcode::Vote).dst(result).psrc(When::ALWAYS));
+                self.emit(Op::machine(Opcode::Vote).dst(result).psrc(VGuard::ALWAYS));
                 Ok(())
             }
             "elect" => self.elect(form),
@@ -32,7 +32,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Ok(());
         };
         let mask = self.arg(form, value, Type::U32)?;
-        self.emit(Op::row(Opcode::Warpsync).src(&[mask]));
+        self.emit(Op::machine(Opcode::Warpsync).src(&[mask]));
         Ok(())
     }
 
@@ -46,9 +46,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () if form.has(".bfly") => ShflMode::Bfly,
             () => ShflMode::Idx,
         };
-        let mut op = Op::row(Opcode::Shfl).src(&args).mods(|mods| mods.shfl = mode);
+        let mut op = Op::machine(Opcode::Shfl).src(&args).mods(|mods| mods.shfl = mode);
         if let Value::Pair(_, in_range) = form.operand(0)? {
-            op.pdst[0] = self.flag(form, in_range)?;
+            op.pdst[0] = self.dst_pred(form, in_range)?;
         }
         op.dst = Some(self.dst(form, 0)?);
         self.emit(op);
@@ -58,18 +58,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn vote(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".all", ".any", ".uni", ".ballot"])?;
         self.gather_lanes(form, 2)?;
-        let when = self.when(form, form.operand(1)?)?;
+        let source = self.src_pred(form, form.operand(1)?)?;
         let mode = match () {
             () if form.has(".all") => VoteMode::All,
             () if form.has(".any") => VoteMode::Any,
             () if form.has(".uni") => VoteMode::Uni,
             () => VoteMode::Ballot,
         };
-        let mut op = Op::row(Opcode::Vote).psrc(when).mods(|mods| mods.vote = mode);
+        let mut op = Op::machine(Opcode::Vote).psrc(source).mods(|mods| mods.vote = mode);
         if mode == VoteMode::Ballot {
             op.dst = Some(self.dst(form, 0)?);
         } else {
-            op.pdst[0] = self.flag(form, form.operand(0)?)?;
+            op.pdst[0] = self.dst_pred(form, form.operand(0)?)?;
         }
         self.emit(op);
         Ok(())
@@ -80,12 +80,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.gather_lanes(form, 2)?;
         let value = self.src(form, 1)?;
         let all = form.has(".all");
-        let mut op = Op::row(Opcode::Match).src(&[value]).mods(|mods| {
+        let mut op = Op::machine(Opcode::Match).src(&[value]).mods(|mods| {
             mods.vote = if all { VoteMode::All } else { VoteMode::Any };
             mods.ty = super::integer::sign(form.ty());
         });
         if let Value::Pair(_, same) = form.operand(0)? {
-            op.pdst[0] = self.flag(form, same)?;
+            op.pdst[0] = self.dst_pred(form, same)?;
         }
         op.dst = Some(self.dst_of(form, form.operand(0)?, Type::U32)?);
         self.emit(op);
@@ -109,7 +109,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let found = operations.into_iter().find(|(name, _)| form.has(name));
         let result = self.dst(form, 0)?;
         let value: Arg = self.src(form, 1)?;
-        let op = Op::row(Opcode::Redux).dst(result).src(&[value]).mods(|mods| {
+        let op = Op::machine(Opcode::Redux).dst(result).src(&[value]).mods(|mods| {
             mods.atom = found.map_or(AtomOp::Add, |(_, op)| op);
             mods.ty = if is_float {
                 Ty::F32

@@ -90,7 +90,7 @@ impl Shape {
 
 /// Role of a matrix in the product.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum Role {
     Left,
     Right,
     Sum,
@@ -102,7 +102,7 @@ struct Run {
     register: u8,
     /// Line and position of the first element, relative to the lane's own.
     line: u32,
-    place: u32,
+    position: u32,
 }
 
 /// A fragment: the elements that a lane's registers hold.
@@ -114,43 +114,43 @@ struct Fragment {
 }
 
 impl Fragment {
-    fn of(part: Part, ty: Type, shape: Shape) -> Fragment {
+    fn of(role: Role, ty: Type, shape: Shape) -> Fragment {
         let (left, right) = shape.lines();
         let per_word = (32 / ty.bits()).max(1);
         let mut runs = Vec::new();
-        let mut run = |register: usize, line, place| {
+        let mut run = |register: usize, line, position| {
             runs.push(Run {
                 register: register as u8,
                 line,
-                place,
+                position,
             });
         };
         // Each word of a factor spans four lanes. A run of the sum is two elements, in one or two registers.
         let depth = (0..shape.k).step_by(4 * per_word as usize);
         let halves = if left == 8 { 1 } else { 2 };
-        match part {
-            Part::Left => {
+        match role {
+            Role::Left => {
                 let tiles = (0..left).step_by(8 * halves as usize);
-                let places = tiles.flat_map(|tile| depth.clone().map(move |place| (tile, place)));
-                let all = places.flat_map(|(tile, place)| (0..halves).map(move |half| (tile + 8 * half, place)));
-                all.enumerate().for_each(|(n, (line, place))| run(n, line, place));
+                let places = tiles.flat_map(|tile| depth.clone().map(move |position| (tile, position)));
+                let all = places.flat_map(|(tile, position)| (0..halves).map(move |half| (tile + 8 * half, position)));
+                all.enumerate().for_each(|(n, (line, position))| run(n, line, position));
             }
-            Part::Right => {
+            Role::Right => {
                 let all = (0..right)
                     .step_by(8)
-                    .flat_map(|line| depth.clone().map(move |place| (line, place)));
-                all.enumerate().for_each(|(n, (line, place))| run(n, line, place));
+                    .flat_map(|line| depth.clone().map(move |position| (line, position)));
+                all.enumerate().for_each(|(n, (line, position))| run(n, line, position));
             }
-            Part::Sum => {
+            Role::Sum => {
                 let registers = 2 / per_word as usize;
                 let tiles = (0..left).step_by(8 * halves as usize);
-                let places = tiles.flat_map(|tile| (0..right).step_by(8).map(move |place| (tile, place)));
-                let all = places.flat_map(|(tile, place)| (0..halves).map(move |half| (tile + 8 * half, place)));
+                let places = tiles.flat_map(|tile| (0..right).step_by(8).map(move |position| (tile, position)));
+                let all = places.flat_map(|(tile, position)| (0..halves).map(move |half| (tile + 8 * half, position)));
                 all.enumerate()
-                    .for_each(|(n, (line, place))| run(n * registers, line, place));
+                    .for_each(|(n, (line, position))| run(n * registers, line, position));
             }
         }
-        let each = if part == Part::Sum { 2 } else { per_word };
+        let each = if role == Role::Sum { 2 } else { per_word };
         Fragment { ty, runs, each }
     }
 
@@ -190,10 +190,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// True if the type of a load or store is valid for its matrix.
     fn has_fragment(form: &Form<'_, '_>, shape: Shape) -> bool {
-        match (form.types.as_slice(), Self::part_of(form, shape)) {
-            ([], part) => part != Part::Sum && elements_of_word(form) > 1,
-            ([Type::F16 | Type::F32 | Type::S32 | Type::F64], Part::Sum) => true,
-            ([_], Part::Sum) => false,
+        match (form.types.as_slice(), Self::role_of(form, shape)) {
+            ([], role) => role != Role::Sum && elements_of_word(form) > 1,
+            ([Type::F16 | Type::F32 | Type::S32 | Type::F64], Role::Sum) => true,
+            ([_], Role::Sum) => false,
             ([ty], _) => matches!(
                 ty,
                 Type::F16 | Type::Bf16 | Type::Tf32 | Type::S8 | Type::U8 | Type::F64
@@ -203,11 +203,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Returns the matrix of a load or store. The factors are exchanged in a transposed product.
-    fn part_of(form: &Form<'_, '_>, shape: Shape) -> Part {
+    fn role_of(form: &Form<'_, '_>, shape: Shape) -> Role {
         match form.has(".a") {
-            _ if form.has(".c") || form.has(".d") => Part::Sum,
-            first if first != shape.is_transposed() => Part::Left,
-            _ => Part::Right,
+            _ if form.has(".c") || form.has(".d") => Role::Sum,
+            first if first != shape.is_transposed() => Role::Left,
+            _ => Role::Right,
         }
     }
 
@@ -223,7 +223,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         };
         let (left, right) = if shape.is_transposed() { (b, a) } else { (a, b) };
-        let row = Op::row(Opcode::Mma).mods(|mods| {
+        let row = Op::machine(Opcode::Mma).mods(|mods| {
             (mods.mma, mods.ty) = (mma, ty);
             mods.sat = form.has(".satfinite");
         });
@@ -242,7 +242,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             sums.push(self.compute(row.src(&args)));
         }
         for (tile, sums) in (0..).zip(sums) {
-            self.put_sums(form, results, tile, of_result, sums)?;
+            self.write_sums(form, results, tile, of_result, sums)?;
         }
         Ok(())
     }
@@ -251,18 +251,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn words_from(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, first: u8, count: u8) -> Result<Arg, Diagnostic> {
         let mut all = Vec::new();
         for register in parts(value) {
-            let words = self.words_of(register);
+            let words = self.word_count(register);
             let ty = if words == 2 { Type::B64 } else { Type::B32 };
             let source = self.arg(form, register, ty)?;
             all.extend((0..words).map(|n| source.part(n)));
         }
-        let wanted = all.get(usize::from(first)..usize::from(first + count));
-        let wanted = wanted.ok_or_else(|| too_few(form))?;
-        let group = self.code.group(count);
-        for (n, word) in (0..).zip(wanted) {
-            self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[*word]));
+        let selected = all.get(usize::from(first)..usize::from(first + count));
+        let selected = selected.ok_or_else(|| too_few(form))?;
+        let group = self.code.new_group(count);
+        for (n, word) in (0..).zip(selected) {
+            self.emit(Op::machine(Opcode::Mov).dst(group.offset(n)).src(&[*word]));
         }
-        Ok(Arg::word(group))
+        Ok(Arg::vreg(group))
     }
 
     /// Returns the four accumulators of a tile. Halves are widened, which is exact.
@@ -271,11 +271,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.words_from(form, value, 4 * tile, 4);
         }
         let pairs = self.words_from(form, value, 2 * tile, 2)?;
-        Ok(Arg::word(self.widened([pairs.part(0), pairs.part(1)])))
+        Ok(Arg::vreg(self.widened([pairs.part(0), pairs.part(1)])))
     }
 
     /// Copies a tile's sum to the result registers. A sum of halves is rounded once.
-    fn put_sums(&mut self, form: &Form<'t, 'a>, results: &Value<'a>, tile: u8, ty: Type, sums: Arg) -> Selected {
+    fn write_sums(&mut self, form: &Form<'t, 'a>, results: &Value<'a>, tile: u8, ty: Type, sums: Arg) -> Selected {
         let (first, registers) = match ty {
             Type::F16 => (2 * tile, 2),
             Type::F64 => (0, 2),

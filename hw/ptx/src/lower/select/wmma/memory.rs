@@ -1,12 +1,12 @@
 //! Tiles in memory: loads and stores of a lane's elements, in runs where they are consecutive.
 
-use super::{Fragment, Part, Run, Shape, elements_of_word, too_few};
+use super::{Fragment, Role, Run, Shape, elements_of_word, too_few};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, Word};
+use crate::lower::code::{Arg, Op, VReg};
 use crate::lower::select::integer::{lop, parts, shift_right};
-use crate::lower::select::memory::{Spot, space_of};
+use crate::lower::select::memory::{MemOperand, space_of};
 use crate::lower::select::value::byte_permute;
 use crate::lower::select::{Form, Selected, Selector};
 use warpwave_isa::inst::Ty;
@@ -16,7 +16,7 @@ use warpwave_isa::space::{Access, Space};
 
 /// A matrix in memory, from the first element of a lane.
 struct Matrix {
-    spot: Spot,
+    mem: MemOperand,
     /// Bytes between two lines, or between two positions of a line.
     stride: Arg,
     /// True if the positions of a line are consecutive in memory.
@@ -25,9 +25,9 @@ struct Matrix {
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn load_tile(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
-        let part = Self::part_of(form, shape);
-        let fragment = Fragment::of(part, form.ty(), shape);
-        let matrix = self.matrix(form, 1, part, &fragment, shape)?;
+        let role = Self::role_of(form, shape);
+        let fragment = Fragment::of(role, form.ty(), shape);
+        let matrix = self.matrix(form, 1, role, &fragment, shape)?;
         let targets = parts(form.operand(0)?);
         let mut loaded = Vec::new();
         for run in &fragment.runs {
@@ -51,8 +51,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     pub(super) fn store_tile(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
-        let fragment = Fragment::of(Part::Sum, form.ty(), shape);
-        let matrix = self.matrix(form, 0, Part::Sum, &fragment, shape)?;
+        let fragment = Fragment::of(Role::Sum, form.ty(), shape);
+        let matrix = self.matrix(form, 0, Role::Sum, &fragment, shape)?;
         let sources = parts(form.operand(1)?);
         for run in &fragment.runs {
             let mut values = Vec::new();
@@ -72,14 +72,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         &mut self,
         form: &Form<'t, 'a>,
         n: usize,
-        part: Part,
+        role: Role,
         fragment: &Fragment,
         shape: Shape,
     ) -> Result<Matrix, Diagnostic> {
         let by_row = form.has(".row");
-        let spot = self.spot(form, n, space_of(form))?;
-        let (rows, columns) = match (part, form.has(".a")) {
-            (Part::Sum, _) => (shape.m, shape.n),
+        let mem = self.mem_operand(form, n, space_of(form))?;
+        let (rows, columns) = match (role, form.has(".a")) {
+            (Role::Sum, _) => (shape.m, shape.n),
             (_, true) => (shape.m, shape.k),
             (_, false) => (shape.k, shape.n),
         };
@@ -94,16 +94,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             Some(value) => {
                 let elements = self.arg(form, value, Type::U32)?;
-                self.compute(Op::row(Opcode::Imad).src(&[elements, Arg::imm(bytes.into()), Arg::ZERO]))
+                self.compute(Op::machine(Opcode::Imad).src(&[elements, Arg::imm(bytes.into()), Arg::ZERO]))
             }
             None => Arg::imm(u64::from(if by_row { columns } else { rows } * bytes)),
         };
         // Lines of the first factor and the sum are rows. Lines of the second factor are columns.
-        let by_line = match part {
-            Part::Sum => by_row != shape.is_transposed(),
+        let by_line = match role {
+            Role::Sum => by_row != shape.is_transposed(),
             _ => by_row == form.has(".a"),
         };
-        let mut matrix = Matrix { spot, stride, by_line };
+        let mut matrix = Matrix { mem, stride, by_line };
         self.move_to_lane(&mut matrix, fragment);
         Ok(matrix)
     }
@@ -121,50 +121,54 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let far = match matrix.by_line || fragment.each == 1 {
             true => far,
-            false => self.compute(Op::row(Opcode::Imad).src(&[far, Arg::imm(fragment.each.into()), Arg::ZERO])),
+            false => self.compute(Op::machine(Opcode::Imad).src(&[far, Arg::imm(fragment.each.into()), Arg::ZERO])),
         };
-        self.advance(&mut matrix.spot, far, matrix.stride);
-        self.advance(&mut matrix.spot, near, step);
+        self.advance(&mut matrix.mem, far, matrix.stride);
+        self.advance(&mut matrix.mem, near, step);
     }
 
     /// Adds a product of two words to the address.
-    fn advance(&mut self, spot: &mut Spot, x: Arg, y: Arg) {
-        let row = match spot.space {
+    fn advance(&mut self, mem: &mut MemOperand, x: Arg, y: Arg) {
+        let row = match mem.space {
             Space::Shared => Opcode::Imad,
             _ => Opcode::ImadWide,
         };
-        spot.base = self.compute(Op::row(row).src(&[x, y, spot.base]));
+        mem.base = self.compute(Op::machine(row).src(&[x, y, mem.base]));
     }
 
     /// Returns the address of a line and position relative to the lane's own.
-    fn address_in(&mut self, matrix: &Matrix, bytes: u32, line: u32, place: u32) -> Spot {
-        let (far, near) = if matrix.by_line { (line, place) } else { (place, line) };
-        let mut spot = Spot {
-            space: matrix.spot.space,
-            base: matrix.spot.base,
-            offset: matrix.spot.offset + i64::from(near * bytes),
+    fn address_in(&mut self, matrix: &Matrix, bytes: u32, line: u32, position: u32) -> MemOperand {
+        let (far, near) = if matrix.by_line {
+            (line, position)
+        } else {
+            (position, line)
+        };
+        let mut mem = MemOperand {
+            space: matrix.mem.space,
+            base: matrix.mem.base,
+            offset: matrix.mem.offset + i64::from(near * bytes),
         };
         match matrix.stride.known() {
-            Some(stride) => spot.offset += i64::from(far) * stride as i64,
-            None if far > 0 => self.advance(&mut spot, matrix.stride, Arg::imm(far.into())),
+            Some(stride) => mem.offset += i64::from(far) * stride as i64,
+            None if far > 0 => self.advance(&mut mem, matrix.stride, Arg::imm(far.into())),
             None => {}
         }
-        self.keep_near(&mut spot, matrix.spot.space != Space::Shared);
-        spot
+        self.limit_offset(&mut mem, matrix.mem.space != Space::Shared);
+        mem
     }
 
     fn load_run(&mut self, fragment: &Fragment, matrix: &Matrix, run: &Run) -> Vec<Arg> {
         let (bytes, words) = (fragment.bytes(), fragment.words());
         if matrix.by_line {
-            let spot = self.address_in(matrix, bytes, run.line, run.place);
+            let mem = self.address_in(matrix, bytes, run.line, run.position);
             let count = fragment.registers();
-            let group = self.load_words(&spot, side_by_side(bytes, count), words * count);
-            return (0..count).map(|n| Arg::word(group.offset(n * words))).collect();
+            let group = self.load_words(&mem, side_by_side(bytes, count), words * count);
+            return (0..count).map(|n| Arg::vreg(group.offset(n * words))).collect();
         }
         let mut elements = Vec::new();
-        for place in run.place..run.place + fragment.each {
-            let spot = self.address_in(matrix, bytes, run.line, place);
-            elements.push(Arg::word(self.load_words(&spot, Access::one(bytes as u8), words)));
+        for position in run.position..run.position + fragment.each {
+            let mem = self.address_in(matrix, bytes, run.line, position);
+            elements.push(Arg::vreg(self.load_words(&mem, Access::one(bytes as u8), words)));
         }
         match bytes {
             1 => {
@@ -177,27 +181,27 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    fn load_words(&mut self, spot: &Spot, access: Access, words: u8) -> Word {
-        let group = self.code.group(words);
-        let load = Op::row(Opcode::Ld).dst(group).src(&[spot.base]).when(self.guard);
-        self.emit(at(load, spot, access));
+    fn load_words(&mut self, mem: &MemOperand, access: Access, words: u8) -> VReg {
+        let group = self.code.new_group(words);
+        let load = Op::machine(Opcode::Ld).dst(group).src(&[mem.base]).guard(self.guard);
+        self.emit(at(load, mem, access));
         group
     }
 
     fn store_run(&mut self, fragment: &Fragment, matrix: &Matrix, run: &Run, values: &[Arg]) {
         let (bytes, words) = (fragment.bytes(), fragment.words());
         if matrix.by_line {
-            let spot = self.address_in(matrix, bytes, run.line, run.place);
+            let mem = self.address_in(matrix, bytes, run.line, run.position);
             let count = fragment.registers();
-            let group = self.code.group(words * count);
+            let group = self.code.new_group(words * count);
             for (n, value) in (0..).zip(values) {
                 for word in 0..words {
                     let to = group.offset(n * words + word);
-                    self.emit(Op::row(Opcode::Mov).dst(to).src(&[value.part(word)]));
+                    self.emit(Op::machine(Opcode::Mov).dst(to).src(&[value.part(word)]));
                 }
             }
-            let store = Op::row(Opcode::St).src(&[spot.base, Arg::word(group)]);
-            self.emit(at(store, &spot, side_by_side(bytes, count)));
+            let store = Op::machine(Opcode::St).src(&[mem.base, Arg::vreg(group)]);
+            self.emit(at(store, &mem, side_by_side(bytes, count)));
             return;
         }
         for n in 0..fragment.each {
@@ -206,9 +210,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 2 => values[0],
                 _ => values[n as usize],
             };
-            let spot = self.address_in(matrix, bytes, run.line, run.place + n);
-            let store = Op::row(Opcode::St).src(&[spot.base, value]);
-            self.emit(at(store, &spot, Access::one(bytes as u8)));
+            let mem = self.address_in(matrix, bytes, run.line, run.position + n);
+            let store = Op::machine(Opcode::St).src(&[mem.base, value]);
+            self.emit(at(store, &mem, Access::one(bytes as u8)));
         }
     }
 }
@@ -222,10 +226,10 @@ fn side_by_side(bytes: u32, registers: u8) -> Access {
     }
 }
 
-fn at(op: Op, spot: &Spot, access: Access) -> Op {
+fn at(op: Op, mem: &MemOperand, access: Access) -> Op {
     op.mods(|mods| {
-        mods.space = spot.space;
-        mods.offset = spot.offset as i32;
+        mods.space = mem.space;
+        mods.offset = mem.offset as i32;
         mods.access = access;
     })
 }

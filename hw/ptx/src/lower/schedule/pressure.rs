@@ -4,93 +4,94 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 /// Live registers of one class in a region. Registers have local numbers.
-pub(super) struct Tally {
+pub(super) struct RegPressure {
     /// Registers that each operation reads, with the number of reads.
     reads: Vec<Vec<(usize, u32)>>,
     /// Registers that each operation writes.
     writes: Vec<Vec<usize>>,
     /// Remaining reads of each register, plus one if later code reads it.
-    left: Vec<u32>,
-    is_held: Vec<bool>,
-    n_held: usize,
-    most: usize,
+    reads_left: Vec<u32>,
+    is_live: Vec<bool>,
+    n_live: usize,
+    limit: usize,
 }
 
-impl Tally {
+impl RegPressure {
     /// Creates the state from the reads and writes of each operation.
     ///
-    /// Registers of `behind` are read by later code. Registers of `before` are live at the start. At most `most` may be live.
+    /// Registers of `live_after` are read by later code. Registers of `live_before` are live at the start. At most `limit` may
+    /// be live.
     pub fn of<R: Copy + Eq + Hash>(
         ops: impl Iterator<Item = (Vec<R>, Vec<R>)>,
-        behind: &HashSet<R>,
-        before: &HashSet<R>,
-        most: usize,
-    ) -> Tally {
-        let mut tally = Tally {
+        live_after: &HashSet<R>,
+        live_before: &HashSet<R>,
+        limit: usize,
+    ) -> RegPressure {
+        let mut pressure = RegPressure {
             reads: Vec::new(),
             writes: Vec::new(),
-            left: Vec::new(),
-            is_held: Vec::new(),
-            n_held: before.len(),
-            most,
+            reads_left: Vec::new(),
+            is_live: Vec::new(),
+            n_live: live_before.len(),
+            limit,
         };
         let mut numbers = HashMap::new();
         for (reads, writes) in ops {
             let reads = reads.into_iter().map(|register| {
-                let number = tally.number(&mut numbers, register, behind, before);
-                tally.left[number] += 1;
+                let number = pressure.number(&mut numbers, register, live_after, live_before);
+                pressure.reads_left[number] += 1;
                 number
             });
             let reads = counted(reads.collect());
             let writes = writes.into_iter();
-            let writes = writes.map(|register| tally.number(&mut numbers, register, behind, before));
+            let writes = writes.map(|register| pressure.number(&mut numbers, register, live_after, live_before));
             let writes = writes.collect();
-            tally.reads.push(reads);
-            tally.writes.push(writes);
+            pressure.reads.push(reads);
+            pressure.writes.push(writes);
         }
-        tally
+        pressure
     }
 
     fn number<R: Copy + Eq + Hash>(
         &mut self,
         numbers: &mut HashMap<R, usize>,
         register: R,
-        behind: &HashSet<R>,
-        before: &HashSet<R>,
+        live_after: &HashSet<R>,
+        live_before: &HashSet<R>,
     ) -> usize {
         *numbers.entry(register).or_insert_with(|| {
-            self.left.push(u32::from(behind.contains(&register)));
-            self.is_held.push(before.contains(&register));
-            self.left.len() - 1
+            self.reads_left.push(u32::from(live_after.contains(&register)));
+            self.is_live.push(live_before.contains(&register));
+            self.reads_left.len() - 1
         })
     }
 
     /// Returns the change of live registers by an operation: new registers minus registers read for the last time.
     pub fn change(&self, op: usize) -> isize {
-        let made = self.writes[op].iter().filter(|&&register| !self.is_held[register]);
+        let defined = self.writes[op].iter().filter(|&&register| !self.is_live[register]);
         let freed = self.reads[op]
             .iter()
-            .filter(|&&(register, times)| self.left[register] == times);
-        made.count() as isize - freed.count() as isize
+            .filter(|&&(register, count)| self.reads_left[register] == count);
+        defined.count() as isize - freed.count() as isize
     }
 
     /// True if the operation keeps the limit, or does not add live registers.
     pub fn fits(&self, op: usize) -> bool {
         let change = self.change(op);
-        change <= 0 || self.n_held as isize + change <= self.most as isize
+        change <= 0 || self.n_live as isize + change <= self.limit as isize
     }
 
     /// Records that an operation is scheduled next.
     pub fn take(&mut self, op: usize) {
-        for &(register, times) in &self.reads[op] {
-            self.left[register] -= times;
-            if self.left[register] == 0 {
-                self.n_held -= usize::from(std::mem::replace(&mut self.is_held[register], false));
+        for &(register, count) in &self.reads[op] {
+            self.reads_left[register] -= count;
+            if self.reads_left[register] == 0 {
+                self.n_live -= usize::from(std::mem::replace(&mut self.is_live[register], false));
             }
         }
         for &register in &self.writes[op] {
-            if self.left[register] > 0 {
-                self.n_held += usize::from(!std::mem::replace(&mut self.is_held[register], true));
+            if self.reads_left[register] > 0 {
+                self.n_live += usize::from(!std::mem::replace(&mut self.is_live[register], true));
             }
         }
     }

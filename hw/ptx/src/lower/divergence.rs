@@ -1,18 +1,18 @@
 //! Divergence analysis: branches on which all lanes agree, and blocks where lanes may be diverged.
 //!
 //! A uniform branch is uniform for every input. Its guard depends only on parameters, constants, block indices and sizes, through
-//! definitions that all lanes execute together. Everything else may diverge. The pass needs split code.
+//! definitions that all lanes execute together. Everything else may diverge. The pass needs legalized code.
 
-use super::code::{Bits, BlockId, Code, Op, What, When};
+use super::code::{Bits, BlockId, Code, Op, OpKind, VGuard};
 use super::graph::Graph;
 use super::spin;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 
 /// Registers, predicates and blocks that may differ between the lanes of a warp.
-pub(super) struct Uniform {
-    words: Vec<bool>,
-    flags: Vec<bool>,
+pub(super) struct Divergence {
+    vregs: Vec<bool>,
+    preds: Vec<bool>,
     /// Blocks that end with a branch on which lanes may disagree.
     pub divergent_branch: Vec<bool>,
     /// Blocks that lanes may execute at different times.
@@ -21,33 +21,33 @@ pub(super) struct Uniform {
     pub leaves_spin: Vec<bool>,
 }
 
-impl Uniform {
-    pub fn of(code: &Code, graph: &Graph) -> Uniform {
+impl Divergence {
+    pub fn of(code: &Code, graph: &Graph) -> Divergence {
         let n = code.blocks.len();
-        let mut uniform = Uniform {
-            words: vec![true; code.groups.len()],
-            flags: vec![true; code.n_flags as usize],
+        let mut divergence = Divergence {
+            vregs: vec![true; code.groups.len()],
+            preds: vec![true; code.n_preds as usize],
             divergent_branch: vec![false; n],
             divergent_block: vec![false; n],
-            leaves_spin: spin::exits(code, graph),
+            leaves_spin: spin::spin_exits(code, graph),
         };
-        while uniform.spread(code) | uniform.part(code, graph) {}
-        uniform
+        while divergence.mark_values(code) | divergence.mark_regions(code, graph) {}
+        divergence
     }
 
     /// Marks results of divergent sources, and everything written while lanes are diverged. Returns true after a change.
-    fn spread(&mut self, code: &Code) -> bool {
+    fn mark_values(&mut self, code: &Code) -> bool {
         let mut changed = false;
         for (block, body) in code.blocks.iter().enumerate() {
             for op in &body.ops {
                 if !self.divergent_block[block] && self.is_uniform(op) {
                     continue;
                 }
-                for word in op.defs() {
-                    changed |= std::mem::replace(&mut self.words[word.0 as usize], false);
+                for vreg in op.defs() {
+                    changed |= std::mem::replace(&mut self.vregs[vreg.0 as usize], false);
                 }
-                for flag in op.flag_defs() {
-                    changed |= std::mem::replace(&mut self.flags[flag.0 as usize], false);
+                for pred in op.pred_defs() {
+                    changed |= std::mem::replace(&mut self.preds[pred.0 as usize], false);
                 }
             }
         }
@@ -55,11 +55,11 @@ impl Uniform {
     }
 
     fn is_uniform(&self, op: &Op) -> bool {
-        let from_memory = match op.what {
-            What::Row(Opcode::Vote) => false,
-            What::Row(Opcode::Ldc) => false,
-            What::Row(opcode) => matches!(opcode.info().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
-            What::Wide(_) => false,
+        let from_memory = match op.kind {
+            OpKind::Machine(Opcode::Vote) => false,
+            OpKind::Machine(Opcode::Ldc) => false,
+            OpKind::Machine(opcode) => matches!(opcode.info().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
+            OpKind::Wide(_) => false,
         };
         let special = |bits| match bits {
             Bits::Special(special) => matches!(
@@ -76,17 +76,17 @@ impl Uniform {
         };
         !from_memory
             && op.src.iter().all(|arg| special(arg.bits))
-            && op.uses().all(|word| self.words[word.0 as usize])
-            && op.flag_uses().all(|flag| self.flags[flag.0 as usize])
+            && op.uses().all(|vreg| self.vregs[vreg.0 as usize])
+            && op.pred_uses().all(|pred| self.preds[pred.0 as usize])
     }
 
     /// True if all registers that the operation reads are uniform.
-    pub fn reads_alike(&self, op: &Op) -> bool {
-        op.uses().all(|word| self.words[word.0 as usize])
+    pub fn reads_uniform(&self, op: &Op) -> bool {
+        op.uses().all(|vreg| self.vregs[vreg.0 as usize])
     }
 
     /// Marks the blocks between a divergent branch and its reconvergence. Returns true after a change.
-    fn part(&mut self, code: &Code, graph: &Graph) -> bool {
+    fn mark_regions(&mut self, code: &Code, graph: &Graph) -> bool {
         let mut changed = false;
         for block in 0..code.blocks.len() {
             if self.divergent_branch[block] || !self.may_disagree(code, block, graph) {
@@ -95,8 +95,8 @@ impl Uniform {
             changed = true;
             self.divergent_branch[block] = true;
             let region = self.region(graph, block);
-            for (apart, seen) in self.divergent_block.iter_mut().zip(region) {
-                *apart |= seen;
+            for (is_diverged, in_region) in self.divergent_block.iter_mut().zip(region) {
+                *is_diverged |= in_region;
             }
         }
         changed
@@ -106,19 +106,25 @@ impl Uniform {
         let Some(op) = code.blocks[block].ops.last() else {
             return false;
         };
-        let conditional = op.is(Opcode::Bra) && op.guard != When::ALWAYS && graph.successors[block].len() > 1;
-        let alike = op.uniform || op.guard.flag.is_none_or(|flag| self.flags[flag.0 as usize]);
-        conditional && !alike
+        let conditional = op.is(Opcode::Bra) && op.guard != VGuard::ALWAYS && graph.successors[block].len() > 1;
+        let is_uniform = op.uniform || op.guard.pred.is_none_or(|pred| self.preds[pred.0 as usize]);
+        conditional && !is_uniform
     }
 
     /// Returns the blocks between a branch and its reconvergence.
     fn region(&self, graph: &Graph, branch: BlockId) -> Vec<bool> {
         let join = graph.post_dominator[branch].filter(|_| !self.leaves_spin[branch]);
-        let mut sides = graph.successors[branch].iter().map(|&next| graph.reach(&[next], join));
+        let mut sides = graph.successors[branch]
+            .iter()
+            .map(|&next| graph.reachable_from(&[next], join));
         let first = sides.next().unwrap_or_default();
         let second = sides.next().unwrap_or_default();
-        let meet = join.is_some() || first.iter().zip(&second).any(|(a, b)| *a && *b);
+        let reconverges = join.is_some() || first.iter().zip(&second).any(|(a, b)| *a && *b);
         // Sides that never reconverge each run on as a whole warp.
-        first.iter().zip(&second).map(|(a, b)| meet && (*a || *b)).collect()
+        first
+            .iter()
+            .zip(&second)
+            .map(|(a, b)| reconverges && (*a || *b))
+            .collect()
     }
 }

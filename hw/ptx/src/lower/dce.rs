@@ -2,7 +2,7 @@
 //!
 //! Operations with effects stay, in order.
 
-use super::code::{Code, Op, What};
+use super::code::{Code, Op, OpKind};
 use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::Opcode;
 
@@ -31,15 +31,15 @@ pub(super) fn run(code: &mut Code) {
 
 /// Number of reads of each register and predicate.
 struct Reads {
-    words: Vec<u32>,
-    flags: Vec<u32>,
+    vregs: Vec<u32>,
+    preds: Vec<u32>,
 }
 
 impl Reads {
     fn of(code: &Code) -> Reads {
         let mut reads = Reads {
-            words: vec![0; code.groups.len()],
-            flags: vec![0; code.n_flags as usize],
+            vregs: vec![0; code.groups.len()],
+            preds: vec![0; code.n_preds as usize],
         };
         for op in code.ops() {
             reads.count(op, u32::wrapping_add);
@@ -48,28 +48,28 @@ impl Reads {
     }
 
     fn count(&mut self, op: &Op, change: fn(u32, u32) -> u32) {
-        for word in op.uses() {
-            let n = &mut self.words[word.0 as usize];
+        for vreg in op.uses() {
+            let n = &mut self.vregs[vreg.0 as usize];
             *n = change(*n, 1);
         }
-        for flag in op.flag_uses() {
-            let n = &mut self.flags[flag.0 as usize];
+        for pred in op.pred_uses() {
+            let n = &mut self.preds[pred.0 as usize];
             *n = change(*n, 1);
         }
     }
 
     fn is_read(&self, op: &Op) -> bool {
-        op.defs().any(|word| self.words[word.0 as usize] > 0)
-            || op.flag_defs().any(|flag| self.flags[flag.0 as usize] > 0)
+        op.defs().any(|vreg| self.vregs[vreg.0 as usize] > 0)
+            || op.pred_defs().any(|pred| self.preds[pred.0 as usize] > 0)
     }
 
     fn drop_unread_results(&self, op: &mut Op) {
-        for flag in &mut op.pdst {
-            *flag = flag.filter(|flag| self.flags[flag.0 as usize] > 0);
+        for pred in &mut op.pdst {
+            *pred = pred.filter(|pred| self.preds[pred.0 as usize] > 0);
         }
         let returns_nothing = !matches!(op.mods.atom, AtomOp::Cas | AtomOp::Exch) && !self.is_read(op);
         if op.is(Opcode::Atom) && returns_nothing {
-            op.what = What::Row(Opcode::Red);
+            op.kind = OpKind::Machine(Opcode::Red);
             op.dst = None;
         }
     }

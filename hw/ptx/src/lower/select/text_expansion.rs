@@ -3,7 +3,7 @@
 //! A video operation computes on 64-bit integers. They hold every intermediate value that PTX defines.
 
 use super::compare::comparison_of;
-use super::words::COMPARISON_WORDS;
+use super::qualifiers::COMPARISON_QUALIFIERS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -14,7 +14,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Expands `set`: all ones or 1.0 where a comparison holds, in each half for a packed type.
     pub(super) fn set(&mut self, form: &Form<'t, 'a>) -> Selected {
         comparison_of(form)?;
-        form.only(COMPARISON_WORDS)?;
+        form.only(COMPARISON_QUALIFIERS)?;
         let (to, from) = match *form.types.as_slice() {
             [to, from] if from.bits() >= 16 => (to, from),
             _ => return Err(form.unsupported()),
@@ -79,20 +79,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         };
         let mut code = ".reg .b32 %d, %a, %b, %c, %s; .reg .b64 %x, %y, %z, %t, %h; .reg .pred %p, %q;\n".to_owned();
-        take(&mut code, form, 'x', 'a', first, a)?;
-        take(&mut code, form, 'y', 'b', second, b)?;
+        load_source(&mut code, form, 'x', 'a', first, a)?;
+        load_source(&mut code, form, 'y', 'b', second, b)?;
         if multiplies {
             let c = rest
                 .first()
                 .ok_or_else(|| form.malformed("`vmad` takes three sources"))?;
-            multiply(&mut code, form, [first, second, c], [a, b]);
+            append_multiply(&mut code, form, [first, second, c], [a, b]);
             return self.expand(form, &code);
         }
-        operate(&mut code, form)?;
-        let part = field(form, d)?;
+        append_operation(&mut code, form)?;
+        let part = selected_field(form, d)?;
         if form.has(".sat") && form.opcode() != "vset" {
             let bits = part.map_or(32, |(_, bits)| bits);
-            clamp(&mut code, result.is_signed(), bits);
+            append_clamp(&mut code, result.is_signed(), bits);
         }
         let second = [".add", ".min", ".max"].into_iter().find(|word| form.has(word));
         match (second, part, rest) {
@@ -144,9 +144,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     "bfe.{sign}32 %r, %{word}, {at}, {bits};\ncvt.s64.{sign}32 %{name}, %r;"
                 );
             }
-            operate(&mut code, form)?;
+            append_operation(&mut code, form)?;
             if form.has(".sat") {
-                clamp(&mut code, result.is_signed(), bits);
+                append_clamp(&mut code, result.is_signed(), bits);
             }
             code += "cvt.u32.u64 %r, %t;\n";
             let _ = match form.has(".add") {
@@ -172,10 +172,10 @@ fn sign(ty: Type) -> char {
 }
 
 /// Returns the first bit and the width of the byte or half that an operand selects.
-fn field(form: &Form<'_, '_>, value: &Value<'_>) -> Result<Option<(u32, u32)>, Diagnostic> {
+fn selected_field(form: &Form<'_, '_>, value: &Value<'_>) -> Result<Option<(u32, u32)>, Diagnostic> {
     let part = match value {
         Value::Part(_, part) => *part,
-        Value::Minus(inner) => return field(form, inner),
+        Value::Minus(inner) => return selected_field(form, inner),
         _ => return Ok(None),
     };
     let bits = if part.starts_with(".b") { 8 } else { 16 };
@@ -186,8 +186,8 @@ fn field(form: &Form<'_, '_>, value: &Value<'_>) -> Result<Option<(u32, u32)>, D
 }
 
 /// Loads the selected part of a source, extended by its type, into a 64-bit register.
-fn take(code: &mut String, form: &Form<'_, '_>, to: char, from: char, value: &Value<'_>, ty: Type) -> Selected {
-    let (at, bits) = field(form, value)?.unwrap_or((0, 32));
+fn load_source(code: &mut String, form: &Form<'_, '_>, to: char, from: char, value: &Value<'_>, ty: Type) -> Selected {
+    let (at, bits) = selected_field(form, value)?.unwrap_or((0, 32));
     let sign = sign(ty);
     let _ = writeln!(
         code,
@@ -197,7 +197,7 @@ fn take(code: &mut String, form: &Form<'_, '_>, to: char, from: char, value: &Va
 }
 
 /// Appends the operation itself: t = x op y.
-fn operate(code: &mut String, form: &Form<'_, '_>) -> Selected {
+fn append_operation(code: &mut String, form: &Form<'_, '_>) -> Selected {
     let text = match form.opcode().trim_end_matches(['2', '4']) {
         "vadd" => "add.s64 %t, %x, %y;\n",
         "vsub" => "sub.s64 %t, %x, %y;\n",
@@ -216,7 +216,7 @@ fn operate(code: &mut String, form: &Form<'_, '_>) -> Selected {
             let _ = writeln!(code, "setp{cmp}.s64 %p, %x, %y;");
             "selp.b64 %t, 1, 0, %p;\n"
         }
-        "vshl" | "vshr" => return shift(code, form),
+        "vshl" | "vshr" => return append_shift(code, form),
         _ => return Err(form.unsupported()),
     };
     *code += text;
@@ -224,7 +224,7 @@ fn operate(code: &mut String, form: &Form<'_, '_>) -> Selected {
 }
 
 /// Appends a shift. The count clamps at 32 or wraps at 32.
-fn shift(code: &mut String, form: &Form<'_, '_>) -> Selected {
+fn append_shift(code: &mut String, form: &Form<'_, '_>) -> Selected {
     *code += "cvt.u32.u64 %s, %y;\n";
     *code += match (form.has(".clamp"), form.has(".wrap")) {
         (true, false) => "min.u32 %s, %s, 32;\n",
@@ -243,16 +243,16 @@ fn shift(code: &mut String, form: &Form<'_, '_>) -> Selected {
 }
 
 /// Clamps t to the range of a `bits`-bit integer.
-fn clamp(code: &mut String, signed: bool, bits: u32) {
-    let (least, greatest) = match signed {
+fn append_clamp(code: &mut String, signed: bool, bits: u32) {
+    let (min, max) = match signed {
         true => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
         false => (0, (1i64 << bits) - 1),
     };
-    let _ = writeln!(code, "max.s64 %t, %t, {least};\nmin.s64 %t, %t, {greatest};");
+    let _ = writeln!(code, "max.s64 %t, %t, {min};\nmin.s64 %t, %t, {max};");
 }
 
 /// Appends `vmad`: product plus addend.
-fn multiply(code: &mut String, form: &Form<'_, '_>, sources: [&Value<'_>; 3], types: [Type; 2]) {
+fn append_multiply(code: &mut String, form: &Form<'_, '_>, sources: [&Value<'_>; 3], types: [Type; 2]) {
     let [minus_a, minus_b, minus_c] = sources.map(|value| matches!(value, Value::Minus(_)));
     let minus = minus_a != minus_b;
     // The sum is signed if any part of it is.
@@ -283,7 +283,7 @@ fn multiply(code: &mut String, form: &Form<'_, '_>, sources: [&Value<'_>; 3], ty
         }
     }
     if form.has(".sat") && signed {
-        clamp(code, true, 32);
+        append_clamp(code, true, 32);
     } else if form.has(".sat") {
         *code += "min.u64 %t, %t, 4294967295;\n";
     }

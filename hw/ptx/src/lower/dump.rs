@@ -3,7 +3,7 @@
 //! `b0:` is a block, `%3` a register, `%3:2` a value of two registers, and `p1` a predicate. Only modifiers that an operation
 //! uses are shown.
 
-use super::code::{Arg, Bits, Code, Op, What, When, Wide};
+use super::code::{Arg, Bits, Code, Op, OpKind, VGuard, Wide};
 use std::fmt::Write;
 use warpwave_isa::inst::{Mods, Round, Ty};
 use warpwave_isa::opcode::Opcode;
@@ -21,10 +21,10 @@ pub(super) fn text(code: &Code) -> String {
 }
 
 fn line(op: &Op) -> String {
-    let guard = if op.guard == When::ALWAYS {
+    let guard = if op.guard == VGuard::ALWAYS {
         String::new()
     } else {
-        format!("@{} ", when(op.guard))
+        format!("@{} ", predicate_text(op.guard))
     };
     let results = results(op);
     let arrow = if results.is_empty() { "" } else { " = " };
@@ -35,12 +35,12 @@ fn line(op: &Op) -> String {
 
 fn results(op: &Op) -> String {
     let shape = op.shape();
-    let word = op
+    let vreg = op
         .dst
         .filter(|_| shape.dst > 0)
-        .map(|word| sized(format!("%{}", word.0), shape.dst));
-    let flags = op.pdst.iter().flatten().map(|flag| format!("p{}", flag.0));
-    word.into_iter().chain(flags).collect::<Vec<_>>().join(", ")
+        .map(|vreg| sized(format!("%{}", vreg.0), shape.dst));
+    let preds = op.pdst.iter().flatten().map(|pred| format!("p{}", pred.0));
+    vreg.into_iter().chain(preds).collect::<Vec<_>>().join(", ")
 }
 
 fn sources(op: &Op) -> String {
@@ -49,9 +49,9 @@ fn sources(op: &Op) -> String {
         .filter(|&slot| shape.src[slot] > 0)
         .map(|slot| arg(op, slot, shape.src[slot]))
         .collect();
-    parts.extend(op.psrc[..shape.psrc].iter().map(|&source| when(source)));
+    parts.extend(op.psrc[..shape.psrc].iter().map(|&source| predicate_text(source)));
     parts.extend(op.target.map(|block| format!("b{block}")));
-    if matches!(op.what, What::Row(Opcode::Bssy | Opcode::Bsync)) {
+    if matches!(op.kind, OpKind::Machine(Opcode::Bssy | Opcode::Bsync)) {
         parts.insert(0, op.conv.to_string());
     }
     parts.join(", ")
@@ -61,11 +61,13 @@ fn arg(op: &Op, slot: usize, words: u8) -> String {
     let arg = op.src[slot];
     let text = modified(arg, bits(arg.bits, words));
     let is_address = matches!(
-        (op.what, slot),
+        (op.kind, slot),
         (
-            What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl | Opcode::Ldc | Opcode::Ldsm),
+            OpKind::Machine(
+                Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl | Opcode::Ldc | Opcode::Ldsm
+            ),
             0
-        ) | (What::Row(Opcode::Ldgsts), 1)
+        ) | (OpKind::Machine(Opcode::Ldgsts), 1)
     );
     match op.mods.offset {
         0 if is_address => format!("[{text}]"),
@@ -77,7 +79,7 @@ fn arg(op: &Op, slot: usize, words: u8) -> String {
 fn bits(bits: Bits, words: u8) -> String {
     match bits {
         Bits::Zero => "0".to_owned(),
-        Bits::Word(word) => sized(format!("%{}", word.0), words),
+        Bits::VReg(vreg) => sized(format!("%{}", vreg.0), words),
         Bits::Imm(value) => format!("{value:#x}"),
         Bits::Const { bank, offset } => sized(format!("c[{bank:#x}][{offset:#x}]"), words),
         Bits::Special(special) => format!("{special:?}"),
@@ -94,20 +96,20 @@ fn modified(arg: Arg, text: String) -> String {
     if arg.neg { format!("-{text}") } else { text }
 }
 
-fn when(when: When) -> String {
-    let sign = if when.negated { "!" } else { "" };
-    match when.flag {
-        Some(flag) => format!("{sign}p{}", flag.0),
+fn predicate_text(predicate: VGuard) -> String {
+    let sign = if predicate.negated { "!" } else { "" };
+    match predicate.pred {
+        Some(pred) => format!("{sign}p{}", pred.0),
         None => format!("{sign}true"),
     }
 }
 
 fn name(op: &Op) -> String {
-    let row = match op.what {
-        What::Row(opcode) => opcode.info().name.to_owned(),
-        What::Wide(wide) => format!("{}.64", wide_name(wide)),
+    let opcode = match op.kind {
+        OpKind::Machine(opcode) => opcode.info().name.to_owned(),
+        OpKind::Wide(wide) => format!("{}.64", wide_name(wide)),
     };
-    row + &modifiers(op.what, &op.mods)
+    opcode + &modifiers(op.kind, &op.mods)
 }
 
 fn wide_name(wide: Wide) -> &'static str {
@@ -125,7 +127,7 @@ fn wide_name(wide: Wide) -> &'static str {
 }
 
 /// Renders modifiers that differ from their defaults, with the names of [`Mods`].
-fn modifiers(what: What, mods: &Mods) -> String {
+fn modifiers(kind: OpKind, mods: &Mods) -> String {
     let mut out = String::new();
     let mut add = |shown: bool, text: String| {
         if shown {
@@ -134,12 +136,14 @@ fn modifiers(what: What, mods: &Mods) -> String {
         }
     };
     let compares = matches!(
-        what,
-        What::Wide(Wide::Setp) | What::Row(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp | Opcode::Hsetp2)
+        kind,
+        OpKind::Wide(Wide::Setp) | OpKind::Machine(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp | Opcode::Hsetp2)
     );
     let moves_data = matches!(
-        what,
-        What::Row(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl | Opcode::Ldc | Opcode::Ldgsts)
+        kind,
+        OpKind::Machine(
+            Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl | Opcode::Ldc | Opcode::Ldgsts
+        )
     );
     add(compares, format!("{:?}", mods.cmp));
     add(compares && mods.unordered, "U".to_owned());
@@ -151,18 +155,27 @@ fn modifiers(what: What, mods: &Mods) -> String {
         format!("{:?}", mods.cache),
     );
     add(
-        matches!(what, What::Row(Opcode::Atom | Opcode::Red | Opcode::Redux)),
+        matches!(kind, OpKind::Machine(Opcode::Atom | Opcode::Red | Opcode::Redux)),
         format!("{:?}", mods.atom),
     );
-    add(matches!(what, What::Row(Opcode::Mufu)), format!("{:?}", mods.mufu));
-    add(matches!(what, What::Row(Opcode::Shfl)), format!("{:?}", mods.shfl));
     add(
-        matches!(what, What::Row(Opcode::Vote | Opcode::Match)),
+        matches!(kind, OpKind::Machine(Opcode::Mufu)),
+        format!("{:?}", mods.mufu),
+    );
+    add(
+        matches!(kind, OpKind::Machine(Opcode::Shfl)),
+        format!("{:?}", mods.shfl),
+    );
+    add(
+        matches!(kind, OpKind::Machine(Opcode::Vote | Opcode::Match)),
         format!("{:?}", mods.vote),
     );
-    add(matches!(what, What::Row(Opcode::Mma)), format!("{:?}", mods.mma));
+    add(matches!(kind, OpKind::Machine(Opcode::Mma)), format!("{:?}", mods.mma));
     add(
-        matches!(what, What::Row(Opcode::I2f | Opcode::F2i | Opcode::F2f | Opcode::I2i)),
+        matches!(
+            kind,
+            OpKind::Machine(Opcode::I2f | Opcode::F2i | Opcode::F2f | Opcode::I2i)
+        ),
         format!("{:?}", mods.from),
     );
     add(mods.ty != Ty::U32, format!("{:?}", mods.ty));

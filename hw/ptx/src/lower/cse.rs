@@ -1,10 +1,10 @@
 //! Common subexpression elimination within a block.
 //!
 //! An operation equal to an earlier one in its block, on fixed values, becomes a copy of the earlier result. The copies are left
-//! for `fold`.
+//! for `copy_prop`.
 
-use super::code::{Arg, Bits, Code, Flag, Op, What, When, Word};
-use super::fold::Flags;
+use super::code::{Arg, Bits, Code, Op, OpKind, VGuard, VPred, VReg};
+use super::copy_prop::PredDefs;
 use super::graph::{Graph, Values};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -14,19 +14,19 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let values = Values::of(code, &graph);
-    let flags = Flags::of(code, &graph);
+    let preds = PredDefs::of(code, &graph);
     for block in &mut code.blocks {
-        let mut seen = Seen::default();
+        let mut computed = Computed::default();
         let mut out = Vec::with_capacity(block.ops.len());
         for op in block.ops.drain(..) {
-            let op = seen.with_originals(op);
-            if !is_pure(&op, &values, &flags) {
+            let op = computed.with_originals(op);
+            if !is_pure(&op, &values, &preds) {
                 out.push(op);
-            } else if let Some(first) = seen.ops.get(&key(&op)).copied() {
-                seen.rename(&first, &op);
+            } else if let Some(first) = computed.ops.get(&key(&op)).copied() {
+                computed.rename(&first, &op);
                 out.extend(copies(&first, &op));
             } else {
-                seen.ops.insert(key(&op), op);
+                computed.ops.insert(key(&op), op);
                 out.push(op);
             }
         }
@@ -36,32 +36,32 @@ pub(super) fn run(code: &mut Code) {
 
 /// Operations and copies of a block so far.
 #[derive(Default)]
-struct Seen {
+struct Computed {
     ops: HashMap<Key, Op>,
     /// Originals of registers that became copies.
-    words: HashMap<Word, Word>,
-    flags: HashMap<Flag, Flag>,
+    vregs: HashMap<VReg, VReg>,
+    preds: HashMap<VPred, VPred>,
 }
 
-impl Seen {
+impl Computed {
     fn rename(&mut self, first: &Op, second: &Op) {
-        self.words.extend(second.defs().zip(first.defs()));
-        self.flags.extend(second.flag_defs().zip(first.flag_defs()));
+        self.vregs.extend(second.defs().zip(first.defs()));
+        self.preds.extend(second.pred_defs().zip(first.pred_defs()));
     }
 
     /// Returns the operation with copies replaced by their originals.
     fn with_originals(&self, mut op: Op) -> Op {
         let shape = op.shape();
         for (arg, words) in op.src.iter_mut().zip(shape.src) {
-            let Some(word) = arg.as_word() else { continue };
-            let original = |n| self.words.get(&word.offset(n)).copied();
+            let Some(vreg) = arg.as_vreg() else { continue };
+            let original = |n| self.vregs.get(&vreg.offset(n)).copied();
             let Some(first) = original(0) else { continue };
             if (1..words).all(|n| original(n) == Some(first.offset(n))) {
-                arg.bits = Bits::Word(first);
+                arg.bits = Bits::VReg(first);
             }
         }
-        for when in &mut op.psrc[..shape.psrc] {
-            when.flag = when.flag.map(|flag| self.flags.get(&flag).copied().unwrap_or(flag));
+        for guard in &mut op.psrc[..shape.psrc] {
+            guard.pred = guard.pred.map(|pred| self.preds.get(&pred).copied().unwrap_or(pred));
         }
         op
     }
@@ -70,9 +70,9 @@ impl Seen {
 /// An operation without its results. Only the presence of each predicate result counts.
 #[derive(PartialEq, Eq)]
 struct Key {
-    what: What,
+    kind: OpKind,
     src: [Arg; 4],
-    psrc: [When; 2],
+    psrc: [VGuard; 2],
     mods: Mods,
     pdst: [bool; 2],
 }
@@ -80,28 +80,28 @@ struct Key {
 impl Hash for Key {
     /// Hashes the fields that differ most often.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.what, self.src[0].bits, self.src[1].bits).hash(state);
+        (self.kind, self.src[0].bits, self.src[1].bits).hash(state);
     }
 }
 
 fn key(op: &Op) -> Key {
     Key {
-        what: op.what,
+        kind: op.kind,
         src: op.src,
         psrc: op.psrc,
         mods: op.mods,
-        pdst: op.pdst.map(|flag| flag.is_some()),
+        pdst: op.pdst.map(|pred| pred.is_some()),
     }
 }
 
 /// True if an operation gives the same result at every position, and its sources and results are fixed.
-fn is_pure(op: &Op, values: &Values, flags: &Flags) -> bool {
-    let What::Row(opcode) = op.what else { return false };
+fn is_pure(op: &Op, values: &Values, preds: &PredDefs) -> bool {
+    let OpKind::Machine(opcode) = op.kind else { return false };
     let reads_memory = opcode.info().pipe == Pipe::Lsu && opcode != Opcode::Ldc;
-    let fixed_words = op.uses().chain(op.defs()).all(|word| values.is_fixed(word));
-    let fixed_flags = op.flag_uses().chain(op.flag_defs()).all(|flag| flags.is_fixed(flag));
+    let fixed_vregs = op.uses().chain(op.defs()).all(|vreg| values.is_fixed(vreg));
+    let fixed_preds = op.pred_uses().chain(op.pred_defs()).all(|pred| preds.is_fixed(pred));
     let computes = !op.has_effect() && !reads_memory && opcode != Opcode::Mov && opcode != Opcode::P2r;
-    computes && op.guard == When::ALWAYS && fixed_words && fixed_flags
+    computes && op.guard == VGuard::ALWAYS && fixed_vregs && fixed_preds
 }
 
 /// Returns copies from the results of `first` to the results of `second`.
@@ -110,17 +110,17 @@ fn copies(first: &Op, second: &Op) -> Vec<Op> {
         line: second.line,
         ..op
     };
-    let words = first
+    let vregs = first
         .defs()
         .zip(second.defs())
-        .map(|(from, to)| line(Op::row(Opcode::Mov).dst(to).src(&[Arg::word(from)])));
-    let flags = first.flag_defs().zip(second.flag_defs()).map(|(from, to)| {
+        .map(|(from, to)| line(Op::machine(Opcode::Mov).dst(to).src(&[Arg::vreg(from)])));
+    let preds = first.pred_defs().zip(second.pred_defs()).map(|(from, to)| {
         line(
-            Op::row(Opcode::Plop3)
-                .psrc(When::flag(from))
-                .flags(to)
+            Op::machine(Opcode::Plop3)
+                .psrc(VGuard::pred(from))
+                .pdst(to)
                 .mods(|mods| mods.lut = 0b1100),
         )
     });
-    words.chain(flags).collect()
+    vregs.chain(preds).collect()
 }

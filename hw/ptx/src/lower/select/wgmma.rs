@@ -8,7 +8,7 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, When, Word};
+use crate::lower::code::{Arg, Op, VGuard, VReg};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Guard;
@@ -19,7 +19,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () if form.has(".fence") => form.only(&[".fence", ".sync", ".aligned"]),
             () if form.has(".commit_group") => {
                 form.only(&[".commit_group", ".sync", ".aligned"])?;
-                self.emit(Op::row(Opcode::GmmaCommit));
+                self.emit(Op::machine(Opcode::GmmaCommit));
                 Ok(())
             }
             () if form.has(".wait_group") => {
@@ -28,7 +28,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     return Err(form.malformed("the number of groups must be an integer"));
                 };
                 let groups = u8::try_from(*groups).map_err(|_| form.malformed("at most 255 groups"))?;
-                self.emit(Op::row(Opcode::GmmaWait).mods(|mods| mods.count = groups));
+                self.emit(Op::machine(Opcode::GmmaWait).mods(|mods| mods.count = groups));
                 Ok(())
             }
             () => self.group_product(form),
@@ -36,25 +36,25 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn group_product(&mut self, form: &Form<'t, 'a>) -> Selected {
-        let piece = Piece::of(form).ok_or_else(|| form.unsupported())?;
+        let tile = ColumnTile::of(form).ok_or_else(|| form.unsupported())?;
         let [results, a, b, scale, rest @ ..] = form.operands() else {
             return Err(form.unsupported());
         };
         let in_shared = !matches!(a, Value::Vector(_));
-        let is_float = piece.sums != Type::S32;
-        let flags: Vec<i128> = rest.iter().filter_map(flag_of).collect();
-        let (signs, turns) = flags.split_at(if is_float { flags.len().min(2) } else { 0 });
-        let (right, trans) = match (in_shared, turns) {
+        let is_float = tile.sums != Type::S32;
+        let ints: Vec<i128> = rest.iter().filter_map(int_of).collect();
+        let (signs, layouts) = ints.split_at(if is_float { ints.len().min(2) } else { 0 });
+        let (right, trans) = match (in_shared, layouts) {
             (_, []) => (false, false),
-            (true, &[a, b]) if piece.turns => (a == 1, b == 1),
-            (false, &[b]) if piece.turns => (false, b == 1),
+            (true, &[a, b]) if tile.can_transpose => (a == 1, b == 1),
+            (false, &[b]) if tile.can_transpose => (false, b == 1),
             _ => return Err(form.unsupported()),
         };
-        if flags.len() != rest.len() || signs.iter().any(|sign| sign.abs() != 1) {
+        if ints.len() != rest.len() || signs.iter().any(|sign| sign.abs() != 1) {
             return Err(form.malformed("scale factors must be 1 or -1, and layouts 0 or 1"));
         }
         let registers = parts(results);
-        if registers.len() != piece.columns / 8 * usize::from(piece.registers()) {
+        if registers.len() != tile.columns / 8 * usize::from(tile.registers()) {
             return Err(form.malformed("the number of result registers does not match the shape"));
         }
         let a = match in_shared {
@@ -62,11 +62,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             false => self.fragment(form, a)?,
         };
         let b = self.arg(form, b, Type::B64)?;
-        let product = Op::row(Opcode::Hgmma).src(&[a, b]).psrc(self.scale(form, scale)?);
+        let product = Op::machine(Opcode::Hgmma).src(&[a, b]).psrc(self.scale(form, scale)?);
         let negates = signs.iter().filter(|&&sign| sign == -1).count() == 1;
-        for (n, registers) in (0..).zip(registers.chunks(piece.registers().into())) {
+        for (n, registers) in (0..).zip(registers.chunks(tile.registers().into())) {
             let product = product.mods(|mods| {
-                mods.mma = piece.shape;
+                mods.mma = tile.shape;
                 mods.ty = if is_float { Ty::F32 } else { Ty::S32 };
                 mods.high = in_shared;
                 mods.right = right;
@@ -74,7 +74,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 mods.count = n;
                 mods.sat = form.has(".satfinite");
             });
-            self.eight_columns(form, product, piece.sums, negates, registers)?;
+            self.eight_columns(form, product, tile.sums, negates, registers)?;
         }
         Ok(())
     }
@@ -95,72 +95,72 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let sums = match *words {
             [low, high] => self.widened([low, high]),
             _ => {
-                let group = self.code.group(4);
+                let group = self.code.new_group(4);
                 for (n, &word) in (0..).zip(&words) {
-                    self.emit(Op::row(Opcode::Mov).dst(group.offset(n)).src(&[word]));
+                    self.emit(Op::machine(Opcode::Mov).dst(group.offset(n)).src(&[word]));
                 }
                 group
             }
         };
         if negates {
-            self.change_signs(sums);
+            self.negate(sums);
         }
-        product.src[2] = Arg::word(sums);
-        let Some(group) = self.compute(product).as_word() else {
+        product.src[2] = Arg::vreg(sums);
+        let Some(group) = self.compute(product).as_vreg() else {
             return Ok(());
         };
         if negates {
-            self.change_signs(group);
+            self.negate(group);
         }
         for (n, register) in (0..).zip(registers) {
             let result = self.dst_of(form, register, Type::B32)?;
             match ty {
-                Type::F16 => self.emit(narrowed(Arg::word(group), n).dst(result)),
-                _ => self.copy(result, Arg::word(group.offset(n)), Type::B32),
+                Type::F16 => self.emit(narrowed(Arg::vreg(group), n).dst(result)),
+                _ => self.copy(result, Arg::vreg(group.offset(n)), Type::B32),
             }
         }
         Ok(())
     }
 
     /// Negates four numbers. A zero becomes positive zero.
-    fn change_signs(&mut self, sums: Word) {
+    fn negate(&mut self, sums: VReg) {
         for n in 0..4 {
             let word = sums.offset(n);
-            let op = Op::row(Opcode::Fadd)
+            let op = Op::machine(Opcode::Fadd)
                 .dst(word)
-                .src(&[Arg::word(word).negated(), Arg::ZERO]);
+                .src(&[Arg::vreg(word).negated(), Arg::ZERO]);
             self.emit(op.mods(|mods| mods.ty = Ty::F32));
         }
     }
 
     /// Returns whether the accumulators are added: a predicate, 0 or 1.
-    fn scale(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<When, Diagnostic> {
+    fn scale(&mut self, form: &Form<'t, 'a>, value: &Value<'a>) -> Result<VGuard, Diagnostic> {
         match value {
-            Value::Int(0) => Ok(When {
-                flag: None,
+            Value::Int(0) => Ok(VGuard {
+                pred: None,
                 negated: Guard::NEVER.negated,
             }),
-            Value::Int(_) => Ok(When::ALWAYS),
-            value => self.when(form, value),
+            Value::Int(_) => Ok(VGuard::ALWAYS),
+            value => self.src_pred(form, value),
         }
     }
 }
 
-fn flag_of(value: &Value<'_>) -> Option<i128> {
+fn int_of(value: &Value<'_>) -> Option<i128> {
     match value {
-        Value::Int(flag) => Some(*flag),
+        Value::Int(value) => Some(*value),
         _ => None,
     }
 }
 
 /// Eight columns of a product, with a depth of 32 bytes.
-struct Piece {
+struct ColumnTile {
     shape: MmaShape,
     /// Columns of the whole product.
     columns: usize,
     sums: Type,
     /// True if operands in shared memory can be transposed.
-    turns: bool,
+    can_transpose: bool,
 }
 
 /// Depth and types of A and B as `wgmma` writes them.
@@ -179,8 +179,8 @@ const SHAPES: &[(&str, &str, MmaShape)] = &[
     ("k256", ".b1.b1.and.popc", MmaShape::M16n8k256And),
 ];
 
-impl Piece {
-    fn of(form: &Form<'_, '_>) -> Option<Piece> {
+impl ColumnTile {
+    fn of(form: &Form<'_, '_>) -> Option<ColumnTile> {
         let mut words = form.qualifiers().map(|name| name.text);
         let size = words.by_ref().find_map(|word| word.strip_prefix(".m64n"))?;
         let (columns, depth) = size.split_at(size.find('k')?);
@@ -199,11 +199,11 @@ impl Piece {
         };
         let sized = columns.is_multiple_of(8) && (8..=256).contains(&columns);
         let known = !form.has(".sp") && (is_integer || !form.has(".satfinite"));
-        (fits && sized && known).then_some(Piece {
+        (fits && sized && known).then_some(ColumnTile {
             shape,
             columns,
             sums,
-            turns: depth == "k16",
+            can_transpose: depth == "k16",
         })
     }
 

@@ -3,7 +3,7 @@
 //! After the pass no [`Wide`] operation is left. The result may share registers with a source, so each word is written after its
 //! last use.
 
-use super::code::{Arg, Code, Op, What, When, Wide, Word};
+use super::code::{Arg, Code, Op, OpKind, VGuard, VReg, Wide};
 use warpwave_isa::inst::{Cmp, Ty};
 use warpwave_isa::opcode::Opcode;
 
@@ -12,14 +12,14 @@ pub(super) fn run(code: &mut Code) {
         let ops = std::mem::take(&mut code.blocks[block].ops);
         let mut out = Vec::with_capacity(ops.len());
         for op in ops {
-            match op.what {
-                What::Wide(wide) => Splitter {
+            match op.kind {
+                OpKind::Wide(wide) => Splitter {
                     code,
                     op,
                     out: &mut out,
                 }
                 .split(wide),
-                What::Row(_) => out.push(op),
+                OpKind::Machine(_) => out.push(op),
             }
         }
         code.blocks[block].ops = out;
@@ -35,13 +35,13 @@ struct Splitter<'c, 'o> {
 impl Splitter<'_, '_> {
     fn split(&mut self, wide: Wide) {
         match wide {
-            Wide::Mov => self.by_word(|op, n| Op::row(Opcode::Mov).src(&[op.src[0].part(n)])),
+            Wide::Mov => self.by_word(|op, n| Op::machine(Opcode::Mov).src(&[op.src[0].part(n)])),
             Wide::Lop => self.by_word(|op, n| {
                 let args = [op.src[0].part(n), op.src[1].part(n), Arg::ZERO];
-                Op::row(Opcode::Lop3).src(&args).mods(|mods| mods.lut = op.mods.lut)
+                Op::machine(Opcode::Lop3).src(&args).mods(|mods| mods.lut = op.mods.lut)
             }),
             Wide::Sel => self.by_word(|op, n| {
-                Op::row(Opcode::Sel)
+                Op::machine(Opcode::Sel)
                     .src(&[op.src[0].part(n), op.src[1].part(n)])
                     .psrc(op.psrc[0])
             }),
@@ -55,21 +55,21 @@ impl Splitter<'_, '_> {
     }
 
     /// Appends an operation with the guard and line of the 64-bit operation.
-    fn push(&mut self, dst: Option<Word>, mut op: Op) {
+    fn push(&mut self, dst: Option<VReg>, mut op: Op) {
         op.dst = dst;
         op.line = self.op.line;
         op.guard = self.op.guard;
         self.out.push(op);
     }
 
-    fn result(&self, n: u8) -> Option<Word> {
-        self.op.dst.map(|word| word.offset(n))
+    fn result(&self, n: u8) -> Option<VReg> {
+        self.op.dst.map(|vreg| vreg.offset(n))
     }
 
-    fn by_word(&mut self, word: impl Fn(&Op, u8) -> Op) {
+    fn by_word(&mut self, part: impl Fn(&Op, u8) -> Op) {
         let whole = self.op;
         for n in 0..2 {
-            self.push(self.result(n), word(&whole, n));
+            self.push(self.result(n), part(&whole, n));
         }
     }
 
@@ -82,19 +82,21 @@ impl Splitter<'_, '_> {
         } else {
             (b.part(0), b.part(1))
         };
-        let carry = self.code.flag();
+        let carry = self.code.new_pred();
         self.push(
             self.result(0),
-            Op::row(Opcode::Iadd3).src(&[a.part(0), low]).flags(carry),
+            Op::machine(Opcode::Iadd3).src(&[a.part(0), low]).pdst(carry),
         );
-        let upper = Op::row(Opcode::Iadd3).src(&[a.part(1), high]).psrc(When::flag(carry));
+        let upper = Op::machine(Opcode::Iadd3)
+            .src(&[a.part(1), high])
+            .psrc(VGuard::pred(carry));
         self.push(self.result(1), upper.mods(|mods| mods.extended = true));
     }
 
     fn shift_left(&mut self) {
         let [a, count, ..] = self.op.src;
         let shift = |above, high| {
-            Op::row(Opcode::Shf).src(&[a.part(0), count, above]).mods(|mods| {
+            Op::machine(Opcode::Shf).src(&[a.part(0), count, above]).mods(|mods| {
                 mods.ty = Ty::U64;
                 mods.high = high;
             })
@@ -107,7 +109,7 @@ impl Splitter<'_, '_> {
         let [a, count, ..] = self.op.src;
         let ty = if self.op.mods.ty.is_signed() { Ty::S64 } else { Ty::U64 };
         let shift = |below, high| {
-            Op::row(Opcode::Shf).src(&[below, count, a.part(1)]).mods(|mods| {
+            Op::machine(Opcode::Shf).src(&[below, count, a.part(1)]).mods(|mods| {
                 mods.ty = ty;
                 mods.right = true;
                 mods.high = high;
@@ -121,20 +123,20 @@ impl Splitter<'_, '_> {
     fn compare(&mut self) {
         let [a, b, ..] = self.op.src;
         let mods = self.op.mods;
-        let below = self.code.flag();
-        let low = Op::row(Opcode::Isetp)
+        let below = self.code.new_pred();
+        let low = Op::machine(Opcode::Isetp)
             .src(&[a.part(0), b.part(0)])
-            .flags(below)
+            .pdst(below)
             .mods(|low| low.cmp = mods.cmp);
         self.push(None, low);
-        let mut high = Op::row(Opcode::Isetp).src(&[a.part(1), b.part(1)]).mods(|high| {
+        let mut high = Op::machine(Opcode::Isetp).src(&[a.part(1), b.part(1)]).mods(|high| {
             high.cmp = mods.cmp;
             high.ty = if mods.ty.is_signed() { Ty::S32 } else { Ty::U32 };
             high.join = mods.join;
             high.extended = true;
         });
         high.pdst = self.op.pdst;
-        high.psrc = [self.op.psrc[0], When::flag(below)];
+        high.psrc = [self.op.psrc[0], VGuard::pred(below)];
         debug_assert!(!matches!(mods.cmp, Cmp::Num | Cmp::Nan));
         self.push(None, high);
     }
@@ -142,20 +144,20 @@ impl Splitter<'_, '_> {
     /// Computes (a1 b0 + a0 b1) 2^32 + a0 b0 + c.
     fn multiply_add(&mut self) {
         let [a, b, c, _] = self.op.src;
-        let product = self.code.group(2);
+        let product = self.code.new_group(2);
         let unsigned = |op: Op| op.mods(|mods| mods.ty = Ty::U32);
         let args = [a.part(0), b.part(0), c];
-        self.push(Some(product), unsigned(Op::row(Opcode::ImadWide).src(&args)));
-        let mut high = Arg::word(product.offset(1));
+        self.push(Some(product), unsigned(Op::machine(Opcode::ImadWide).src(&args)));
+        let mut high = Arg::vreg(product.offset(1));
         for (x, y) in [(a.part(1), b.part(0)), (a.part(0), b.part(1))] {
             if x == Arg::ZERO || y == Arg::ZERO {
                 continue;
             }
-            let sum = self.code.group(1);
-            self.push(Some(sum), unsigned(Op::row(Opcode::Imad).src(&[x, y, high])));
-            high = Arg::word(sum);
+            let sum = self.code.new_group(1);
+            self.push(Some(sum), unsigned(Op::machine(Opcode::Imad).src(&[x, y, high])));
+            high = Arg::vreg(sum);
         }
-        self.push(self.result(0), Op::row(Opcode::Mov).src(&[Arg::word(product)]));
-        self.push(self.result(1), Op::row(Opcode::Mov).src(&[high]));
+        self.push(self.result(0), Op::machine(Opcode::Mov).src(&[Arg::vreg(product)]));
+        self.push(self.result(1), Op::machine(Opcode::Mov).src(&[high]));
     }
 }

@@ -17,17 +17,17 @@ pub(super) struct Live {
 }
 
 /// Variables live across each call of a function body.
-pub(super) struct AcrossCalls {
+pub(super) struct CallLiveness {
     /// Live variables in ascending order, by the step of the call.
     live: HashMap<usize, Vec<usize>>,
     n_registers: usize,
     params: Vec<(SymbolId, Range<usize>)>,
 }
 
-impl AcrossCalls {
+impl CallLiveness {
     pub fn of(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Self {
-        let flow = Flow::of(checked, body);
-        AcrossCalls {
+        let flow = BodyFlow::of(checked, body);
+        CallLiveness {
             live: flow.solve(),
             n_registers: body.registers.len(),
             params: flow.params,
@@ -35,13 +35,13 @@ impl AcrossCalls {
     }
 
     /// Returns the registers and words live after a call, without its results.
-    pub fn behind(&self, step: usize) -> Live {
+    pub fn after(&self, step: usize) -> Live {
         let live = self.live.get(&step).map_or(&[][..], Vec::as_slice);
         let (registers, words) = live.split_at(live.partition_point(|&variable| variable < self.n_registers));
-        let word = |&place: &usize| {
-            let at = self.params.partition_point(|(_, places)| places.end <= place);
-            let (symbol, places) = &self.params[at];
-            (*symbol, (place - places.start) as u32)
+        let word = |&variable: &usize| {
+            let at = self.params.partition_point(|(_, range)| range.end <= variable);
+            let (symbol, range) = &self.params[at];
+            (*symbol, (variable - range.start) as u32)
         };
         Live {
             registers: registers.iter().map(|&register| RegId(register as u32)).collect(),
@@ -55,26 +55,26 @@ impl AcrossCalls {
 struct Effects(Vec<(usize, bool)>);
 
 impl Effects {
-    fn set(&mut self, variable: usize, wanted: bool) {
-        self.0.push((variable, wanted));
+    fn set(&mut self, variable: usize, is_read: bool) {
+        self.0.push((variable, is_read));
     }
 
-    fn fill(&mut self, variables: Range<usize>, wanted: bool) {
-        self.0.extend(variables.map(|variable| (variable, wanted)));
+    fn fill(&mut self, variables: Range<usize>, is_read: bool) {
+        self.0.extend(variables.map(|variable| (variable, is_read)));
     }
 }
 
 /// A function body with numbered variables: registers first, then words of parameters.
-struct Flow<'b, 't, 'a> {
+struct BodyFlow<'b, 't, 'a> {
     body: &'b Body<'t, 'a>,
     params: Vec<(SymbolId, Range<usize>)>,
-    places: HashMap<SymbolId, Range<usize>>,
+    word_ranges: HashMap<SymbolId, Range<usize>>,
     n_variables: usize,
     /// Step of each label.
     labels: Vec<usize>,
 }
 
-impl<'b, 't, 'a> Flow<'b, 't, 'a> {
+impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
     fn of(checked: &Checked<'_, '_>, body: &'b Body<'t, 'a>) -> Self {
         let mut labels = vec![body.code.len(); body.n_labels as usize];
         for (at, step) in body.code.iter().enumerate() {
@@ -92,9 +92,9 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
                 n_variables = end;
             }
         }
-        Flow {
+        BodyFlow {
             body,
-            places: params.iter().cloned().collect(),
+            word_ranges: params.iter().cloned().collect(),
             params,
             n_variables,
             labels,
@@ -110,20 +110,20 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
         let mut live: HashMap<usize, Vec<usize>> = HashMap::new();
         // Each mark holds a variable number, so the next variable need not clear the marks.
         const NONE: usize = usize::MAX;
-        let [mut written, mut wanted, mut wanted_behind] = [(); 3].map(|()| vec![NONE; n + 1]);
-        for (variable, (mut open, writes)) in self.reads_and_writes().into_iter().enumerate() {
-            writes.into_iter().for_each(|step| written[step] = variable);
-            open.iter().for_each(|&step| wanted[step] = variable);
-            while let Some(step) = open.pop() {
+        let [mut defined, mut live_in, mut live_after] = [(); 3].map(|()| vec![NONE; n + 1]);
+        for (variable, (mut worklist, writes)) in self.reads_and_writes().into_iter().enumerate() {
+            writes.into_iter().for_each(|step| defined[step] = variable);
+            worklist.iter().for_each(|&step| live_in[step] = variable);
+            while let Some(step) = worklist.pop() {
                 for &from in &before[step] {
-                    if std::mem::replace(&mut wanted_behind[from], variable) == variable {
+                    if std::mem::replace(&mut live_after[from], variable) == variable {
                         continue;
                     }
                     if calls[from] {
                         live.entry(from).or_default().push(variable);
                     }
-                    if written[from] != variable && std::mem::replace(&mut wanted[from], variable) != variable {
-                        open.push(from);
+                    if defined[from] != variable && std::mem::replace(&mut live_in[from], variable) != variable {
+                        worklist.push(from);
                     }
                 }
             }
@@ -147,11 +147,11 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
             let mut effects = Effects::default();
             self.before(op, &mut effects);
             // The effects are in backward order, so the last one decides.
-            let mut is_done = HashSet::new();
-            for (variable, wanted) in effects.0.into_iter().rev() {
-                if is_done.insert(variable) {
+            let mut decided = HashSet::new();
+            for (variable, is_read) in effects.0.into_iter().rev() {
+                if decided.insert(variable) {
                     let (reads, writes) = &mut steps[variable];
-                    if wanted { reads.push(at) } else { writes.push(at) }
+                    if is_read { reads.push(at) } else { writes.push(at) }
                 }
             }
         }
@@ -247,7 +247,7 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
 
     /// Returns the words of a parameter; empty for other variables.
     fn words(&self, symbol: SymbolId) -> Range<usize> {
-        self.places.get(&symbol).cloned().unwrap_or(0..0)
+        self.word_ranges.get(&symbol).cloned().unwrap_or(0..0)
     }
 
     /// Returns the words that an access touches, or only whole covered words if `in_part` is false.
@@ -258,8 +258,8 @@ impl<'b, 't, 'a> Flow<'b, 't, 'a> {
             true => [access.first / 4, end.div_ceil(4)],
             false => [access.first.div_ceil(4), end / 4],
         };
-        let place = |n: u32| (words.start + n as usize).min(words.end);
-        place(first)..place(end.max(first))
+        let word = |n: u32| (words.start + n as usize).min(words.end);
+        word(first)..word(end.max(first))
     }
 
     fn mark(&self, value: &Value<'_>, live: &mut Effects, is_read: bool) {

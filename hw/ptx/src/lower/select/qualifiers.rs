@@ -1,7 +1,7 @@
 //! Qualifiers that are common to several instructions. Any other qualifier is reported.
 
 /// Qualifiers of memory instructions: handled elsewhere, or without effect on the result.
-pub(super) const MEMORY_WORDS: &[&str] = &[
+pub(super) const MEMORY_QUALIFIERS: &[&str] = &[
     ".global",
     ".shared",
     ".shared::cta",
@@ -59,7 +59,7 @@ pub(super) const MEMORY_WORDS: &[&str] = &[
 ];
 
 /// Qualifiers of hint instructions.
-pub(super) const HINTS: &[&str] = &[
+pub(super) const HINT_QUALIFIERS: &[&str] = &[
     ".global",
     ".L2",
     ".L2::evict_last",
@@ -72,13 +72,13 @@ pub(super) const HINTS: &[&str] = &[
 ];
 
 /// Qualifiers of comparisons.
-pub(super) const COMPARISON_WORDS: &[&str] = &[
+pub(super) const COMPARISON_QUALIFIERS: &[&str] = &[
     ".eq", ".ne", ".lt", ".lo", ".le", ".ls", ".gt", ".hi", ".ge", ".hs", ".equ", ".neu", ".ltu", ".leu", ".gtu",
     ".geu", ".num", ".nan", ".and", ".or", ".xor", ".ftz",
 ];
 
 /// Qualifiers of no-op instructions: dependent grids, register counts, debuggers and profilers.
-pub(super) const LAUNCH_WORDS: &[&str] = &[
+pub(super) const LAUNCH_QUALIFIERS: &[&str] = &[
     ".launch_dependents",
     ".wait",
     ".inc",

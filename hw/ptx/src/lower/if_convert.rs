@@ -1,0 +1,108 @@
+//! If-conversion: replaces a short forward branch by guards.
+//!
+//! A block that one branch skips, of at most [`MAX_OPS`] operations, is merged into the block of the branch. It must have no other
+//! entry and no other exit than the branch's target. The target is merged too if nothing else leads there, so the scheduler
+//! sees one block.
+//!
+//! Memory accesses and results read later get the guard. Other cheap operations run unguarded, since no later code reads them.
+//! The pass needs legalized code after `jumps`.
+
+use super::code::{BlockId, Code, Op, OpKind, VGuard};
+use super::graph::Graph;
+use super::live;
+use warpwave_isa::opcode::{Opcode, Pipe};
+
+/// Maximum number of operations: more cost as much as a branch and its delay.
+const MAX_OPS: usize = 7;
+
+pub(super) fn run(code: &mut Code) {
+    let live_vregs: Vec<Vec<usize>> = live::live_after_blocks::<live::GeneralRegs>(code, &Graph::of(code));
+    let live_preds: Vec<Vec<usize>> = live::live_after_blocks::<live::Predicates>(code, &Graph::of(code));
+    for block in 0..code.blocks.len() {
+        while let Some(skip) = Skip::after(code, block) {
+            let is_live = |op: &Op| {
+                op.defs()
+                    .any(|vreg| live_vregs[skip.skipped].contains(&(vreg.0 as usize)))
+                    || op
+                        .pred_defs()
+                        .any(|pred| live_preds[skip.skipped].contains(&(pred.0 as usize)))
+            };
+            let ops = std::mem::take(&mut code.blocks[skip.skipped].ops);
+            code.blocks[block].ops.pop();
+            for mut op in ops {
+                if is_live(&op) || !is_cheap(&op) {
+                    op.guard = skip.guard;
+                }
+                code.blocks[block].ops.push(op);
+            }
+            if skip.merges_target {
+                let tail = std::mem::take(&mut code.blocks[skip.target].ops);
+                code.blocks[block].ops.extend(tail);
+            }
+        }
+    }
+}
+
+/// A block that a branch skips.
+struct Skip {
+    skipped: BlockId,
+    target: BlockId,
+    /// Guard under which the block runs.
+    guard: VGuard,
+    /// True if nothing else leads to the branch's target.
+    merges_target: bool,
+}
+
+impl Skip {
+    fn after(code: &Code, block: BlockId) -> Option<Skip> {
+        let branch = code.blocks[block].ops.last().filter(|op| op.is(Opcode::Bra))?;
+        branch.guard.pred?;
+        let skipped = next_nonempty(code, block + 1)?;
+        let target = next_nonempty(code, branch.target?)?;
+        let ops = &code.blocks[skipped].ops;
+        let reaches_target = skipped < target && next_nonempty(code, skipped + 1) == Some(target);
+        let fits = ops.len() <= MAX_OPS && ops.iter().all(|op| can_be_guarded(op, branch.guard));
+        if !reaches_target || !fits || predecessors(code, skipped) != [block] {
+            return None;
+        }
+        Some(Skip {
+            skipped,
+            target,
+            guard: branch.guard.negated(),
+            merges_target: predecessors(code, target) == [block, skipped],
+        })
+    }
+}
+
+/// Returns the first block with operations, from `from` on.
+fn next_nonempty(code: &Code, from: BlockId) -> Option<BlockId> {
+    (from..code.blocks.len()).find(|&block| !code.blocks[block].ops.is_empty())
+}
+
+/// Returns the blocks with operations that continue at `block`, in order.
+fn predecessors(code: &Code, block: BlockId) -> Vec<BlockId> {
+    let goes = |&from: &BlockId| {
+        let has_code = !code.blocks[from].ops.is_empty();
+        has_code
+            && code
+                .successors(from)
+                .any(|next| next_nonempty(code, next) == Some(block))
+    };
+    (0..code.blocks.len()).filter(goes).collect()
+}
+
+fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
+    let OpKind::Machine(opcode) = op.kind else { return false };
+    let is_exchange = matches!(
+        opcode,
+        Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Shfl | Opcode::Mma | Opcode::Ldsm
+    );
+    let is_plain = op.guard == VGuard::ALWAYS && op.pred_defs().all(|pred| branch.pred != Some(pred));
+    is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
+}
+
+/// True if the only cost of running the operation needlessly is its issue slot.
+fn is_cheap(op: &Op) -> bool {
+    let OpKind::Machine(opcode) = op.kind else { return false };
+    matches!(opcode.info().pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && !op.has_effect()
+}
