@@ -15,7 +15,7 @@ mod pipe;
 mod sm;
 
 pub use fault::ConfigFault;
-pub use memory::{Hbm, L2, MAX_CHANNEL_QUEUE, ReplacementPolicy, Timing, Xbar};
+pub use memory::{DramScheduler, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar};
 pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;
 pub use sm::{Barrier, Constant, Fence, L1, Lsu, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
@@ -170,6 +170,25 @@ pub struct GigaThread {
     pub link_latency: u32,
     /// Least cycles between two CTAs admitted by one SM.
     pub sm_interval: u32,
+    /// CTAs on their way to one SM, or admitted by it without its credit being back.
+    pub launch_queue: u32,
+    /// Which SM gets the next CTA.
+    pub order: CtaOrder,
+}
+
+/// The order in which the block dispatcher fills SMs; the orders are in [`crate::front::gigathread`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CtaOrder {
+    /// The SM with the most free CTA slots.
+    BreadthFirst,
+    /// The first SM with a free CTA slot.
+    DepthFirst,
+}
+
+impl CtaOrder {
+    /// All orders.
+    pub const ALL: [CtaOrder; 2] = [Self::BreadthFirst, Self::DepthFirst];
 }
 
 /// Clusters of CTAs, and the network by which the SMs of a GPC reach each other's shared memory.

@@ -23,6 +23,7 @@ mod sideband;
 mod stamp;
 
 pub mod arrivals;
+pub mod delay;
 pub mod monitor;
 pub mod stall;
 pub mod wires;
@@ -277,6 +278,12 @@ impl<T> OutPort<T> {
     pub(crate) fn prefetch_stamps(&self) {
         prefetch(self.stamp());
         prefetch(&self.stamps[HEADER]);
+    }
+
+    /// Most cycles beyond its latency that the link holds a message ([`OutPort::send_after`]).
+    #[inline]
+    pub fn longest_extra(&self) -> u64 {
+        u64::from(self.longest - self.latency)
     }
 
     /// Cycles from the send until the message is visible.

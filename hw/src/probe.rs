@@ -9,6 +9,11 @@ use crate::time::Cycle;
 /// The width of an instruction's number, in bits.
 pub const CODE_WIDTH: u32 = 24;
 
+/// Bits of a count of at most `most`, at least 1.
+pub const fn count_width(most: u64) -> u32 {
+    if most == 0 { 1 } else { u64::BITS - most.leading_zeros() }
+}
+
 /// Receives the signals of a component, in their fixed order.
 ///
 /// A value of `None` is missing. A waveform shows it as x (never written) for storage, and as z (not driven) for other signals.
@@ -44,4 +49,15 @@ pub trait Sampler: Send {
     fn sample(&mut self, now: Cycle, index: usize, component: &dyn Component);
     /// Passes on the records of a quantum that ends before cycle `end`.
     fn flush(&mut self, end: Cycle);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn width_holds_the_greatest_count_and_no_bit_more() {
+        let widths = [0, 1, 2, 3, 4, 255, 256, u64::MAX].map(count_width);
+        assert_eq!(widths, [1, 1, 2, 2, 3, 8, 9, 64]);
+    }
 }

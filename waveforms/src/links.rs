@@ -14,19 +14,21 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 
 use warpwave_hw::clock::Clock;
 use warpwave_hw::link::wires::{LinkEnd, LinkEvent, LinkEventLog, LinkObserver};
+use warpwave_hw::probe::count_width;
 use warpwave_hw::time::Cycle;
 
 use crate::recorder::Change;
 use crate::select::Selection;
 use crate::signal::{Kind, Signal};
 
-/// The signals of each link.
-const SIGNALS: [(&str, Kind); 4] = [
-    ("valid", Kind::Bit),
-    ("ready", Kind::Bit),
-    ("occupancy", Kind::Vector(8)),
-    ("payload", Kind::Vector(48)),
-];
+/// Names of the signals of a link.
+const SIGNALS: [&str; 4] = ["valid", "ready", "occupancy", "payload"];
+
+/// Kinds of the signals of a link of this depth.
+fn kinds(depth: u32) -> [Kind; 4] {
+    let occupancy = count_width(depth.into());
+    [Kind::Bit, Kind::Bit, Kind::Vector(occupancy), Kind::Vector(48)]
+}
 
 /// The state of one link.
 #[derive(Default)]
@@ -229,7 +231,7 @@ impl LinkFinder<'_> {
             depth: end.link.depth.into(),
             ..Link::default()
         });
-        for (name, kind) in SIGNALS {
+        for (name, kind) in SIGNALS.into_iter().zip(kinds(end.link.depth)) {
             self.signals.push(Signal::new(&format!("{path}.{name}"), kind));
         }
         number
@@ -239,7 +241,7 @@ impl LinkFinder<'_> {
 impl LinkObserver for LinkFinder<'_> {
     fn end(&mut self, end: &LinkEnd<'_>) -> Option<(LinkEventLog, u32)> {
         let path = end.link.path.as_str();
-        let is_selected = |(name, _): &(&str, Kind)| self.selection.selects(path.split('.').chain([*name]));
+        let is_selected = |name: &&str| self.selection.selects(path.split('.').chain([*name]));
         if !self.selection.prefix_may_select(path) || !SIGNALS.iter().any(is_selected) {
             return None;
         }

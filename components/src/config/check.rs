@@ -2,13 +2,28 @@
 
 mod bounds;
 
+use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::space::MAX_CLUSTER;
 
 use super::{ConfigFault, GpuConfig, Limits, OUTSIDE_L1, PIPES, PipeTiming};
 use crate::proto::header::MAX_OUTPUTS;
+use crate::proto::mem::{LINE, SECTOR};
 
 /// Issue, operand read, execute, write-back: no pipe answers faster.
 const MIN_PIPE_LATENCY: u64 = 4;
+
+/// Longest issue interval of a pipe, cycles.
+const MAX_INTERVAL: u64 = 4096;
+
+/// Banks of shared memory: constants of the model.
+const SHARED_BANKS: u64 = 32;
+const SHARED_BANK_BYTES: u64 = 4;
+
+/// Tag banks of the L1 on every part with a published number.
+const TAG_BANKS: u64 = 4;
+
+const LINE_IS: &str = "the bytes of a line in this model";
+const SECTOR_IS: &str = "the bytes of a sector in this model";
 
 /// Far more SMs than any part has, and slices likewise: as many as headers of packets can name.
 const MAX_SMS: u64 = MAX_OUTPUTS as u64;
@@ -74,6 +89,19 @@ impl Faults {
         }
     }
 
+    /// The model has the number as a constant.
+    fn constant(&mut self, key: &'static str, value: impl Into<u64>, constant: impl Into<u64>, why: &'static str) {
+        let (value, constant) = (value.into(), constant.into());
+        if value != constant {
+            self.0.push(ConfigFault::Constant {
+                key,
+                value,
+                constant,
+                why,
+            });
+        }
+    }
+
     fn at_most(&mut self, key: &'static str, value: impl Into<u64>, most: impl Into<u64>, why: &'static str) {
         let (value, most) = (value.into(), most.into());
         if value > most {
@@ -106,8 +134,7 @@ fn check_topology(config: &GpuConfig, faults: &mut Faults) {
 
 fn check_limits(limits: &Limits, faults: &mut Faults) {
     let warp = limits.warp_size;
-    faults.at_least("limits.warp_size", warp, 32u32, "as on every part");
-    faults.at_most("limits.warp_size", warp, 32u32, "as on every part");
+    faults.constant("limits.warp_size", warp, WARP_SIZE as u64, "as on every part");
     faults.multiple(
         "limits.max_threads_per_block",
         limits.max_threads_per_block,
@@ -227,8 +254,16 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
     );
     faults.at_least("sm.constant.latency", sm.constant.latency, MIN_PIPE_LATENCY, why);
     faults.power_of_two("sm.register_banks", sm.register_banks);
-    faults.power_of_two("sm.shared.banks", sm.shared.banks);
-    faults.power_of_two("sm.shared.bank_bytes", sm.shared.bank_bytes);
+    faults.at_least(
+        "sm.collector_entries",
+        sm.collector_entries,
+        2u32,
+        "one instruction in the collector and one on its way to it",
+    );
+    let why = "the banks of shared memory in this model";
+    faults.constant("sm.shared.banks", sm.shared.banks, SHARED_BANKS, why);
+    let why = "the bytes of a bank's word in this model";
+    faults.constant("sm.shared.bank_bytes", sm.shared.bank_bytes, SHARED_BANK_BYTES, why);
 }
 
 /// An interval is 32 lanes over the width of the unit; both are powers of two.
@@ -240,14 +275,15 @@ fn check_pipe([latency, interval]: [&'static str; 2], pipe: PipeTiming, faults: 
         "the stages from issue to write-back",
     );
     faults.power_of_two(interval, pipe.interval);
+    faults.at_most(interval, pipe.interval, MAX_INTERVAL, "far more than any part has");
 }
 
 fn check_l1(config: &GpuConfig, faults: &mut Faults) {
     let l1 = &config.sm.l1;
-    faults.power_of_two("sm.l1.line", l1.line);
-    faults.power_of_two("sm.l1.sector", l1.sector);
-    faults.power_of_two("sm.l1.tag_banks", l1.tag_banks);
-    faults.multiple("sm.l1.line", l1.line, "`sm.l1.sector`", l1.sector);
+    faults.constant("sm.l1.line", l1.line, LINE as u64, LINE_IS);
+    faults.constant("sm.l1.sector", l1.sector, SECTOR as u64, SECTOR_IS);
+    let why = "since the model looks up one line per cycle and does not use it";
+    faults.constant("sm.l1.tag_banks", l1.tag_banks, TAG_BANKS, why);
     faults.multiple(
         "sm.l1.data_bytes_per_cycle",
         l1.data_bytes_per_cycle,
@@ -264,10 +300,10 @@ fn check_l1(config: &GpuConfig, faults: &mut Faults) {
 
 fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     let l2 = &config.l2;
-    faults.power_of_two("l2.line", l2.line);
-    faults.power_of_two("l2.sector", l2.sector);
-    faults.multiple("l2.line", l2.line, "`l2.sector`", l2.sector);
-    faults.multiple("l2.sector", l2.sector, "`sm.l1.sector`", config.sm.l1.sector);
+    faults.constant("l2.line", l2.line, LINE as u64, LINE_IS);
+    faults.constant("l2.sector", l2.sector, SECTOR as u64, SECTOR_IS);
+    let why = "a fetch and the write-back of the line in its way";
+    faults.at_least("l2.memory_queue", l2.memory_queue, 2u32, why);
     faults.divisor("l2.partitions", l2.partitions, "l2.slices", l2.slices);
     faults.at_most("l2.slices", l2.slices, MAX_OUTPUTS as u64, "far more than any part has");
     let way_bytes = (u64::from(l2.slices) * u64::from(l2.line)).saturating_mul(l2.associativity.into());
@@ -294,6 +330,18 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
         hbm.burst_bytes,
         "`hbm.bus_bytes_per_command_cycle`",
         hbm.bus_bytes_per_command_cycle,
+    );
+    faults.at_most(
+        "hbm.write_drain_start",
+        hbm.write_drain_start,
+        hbm.queue_depth,
+        "all of `hbm.queue_depth`",
+    );
+    faults.at_most(
+        "hbm.write_drain_stop",
+        hbm.write_drain_stop,
+        hbm.write_drain_start - 1,
+        "fewer than `hbm.write_drain_start`",
     );
     faults.multiple("memory_bytes", config.memory_bytes, "`l2.line`", config.l2.line);
     let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);

@@ -77,6 +77,18 @@ pub enum ConfigFault {
         /// Greatest value.
         most: u64,
     },
+    /// A number of the part that this model has as a constant.
+    #[error("`{key}` is {value}: it must be {constant}, {why}")]
+    Constant {
+        /// Dotted key.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// The only value.
+        constant: u64,
+        /// What the constant is.
+        why: &'static str,
+    },
     /// A list and the count of its entries differ.
     #[error("`{key}` has {len} entries: it must have {count}, the value of `{count_key}`")]
     WrongLength {

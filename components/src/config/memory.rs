@@ -29,9 +29,9 @@ pub struct L2 {
     /// Core cycles that an access to a slice of the other partition takes beyond `hit_latency`;
     /// 0 where there is one partition.
     pub far_latency: u32,
-    /// Bytes of a line.
+    /// Bytes of a line: 128, what this model has.
     pub line: u32,
-    /// Bytes of a sector.
+    /// Bytes of a sector: 32, what this model has.
     pub sector: u32,
     /// Ways of a set; sets of a slice = size / slices / line / associativity.
     pub associativity: u32,
@@ -40,13 +40,19 @@ pub struct L2 {
     /// SM issue to dependent issue of a load that misses the L1 and hits a near slice of the idle
     /// L2, core cycles: the target that the stages on the way must sum to.
     pub hit_latency: u32,
-    /// Cycles from a slice's input queue to its answer on a hit, L2 clock; a part of
-    /// `hit_latency`.
+    /// Cycles from a slice's tag lookup to its response on a hit, L2 clock; a part of `hit_latency`. Latency reports charge this part
+    /// to the slice, and the rest to the way back.
     pub slice_latency: u32,
+    /// How lines are mapped to slices, and the lines of a slice to its sets.
+    pub mapping: Mapping,
     /// Sectors in flight to memory, per slice.
     pub mshr_entries: u32,
+    /// Requests of a slice that may wait for sectors in flight.
+    pub mshr_targets: u32,
     /// Requests waiting at a slice.
     pub queue_depth: u32,
+    /// Fetches and write-backs of a slice that may be at memory.
+    pub memory_queue: u32,
     /// Bytes that a slice reads or writes per L2-clock cycle.
     pub bytes_per_cycle: u32,
     /// L2-clock cycles between two atomics of one slice on the same word.
@@ -72,6 +78,53 @@ impl ReplacementPolicy {
     pub const ALL: [ReplacementPolicy; 4] = [Self::Lru, Self::TreePlru, Self::Fifo, Self::Random];
 }
 
+/// How numbers are mapped to places, lines to slices for example; the interleaves are in [`crate::proto::noc`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// By a polynomial hash: nearly even for every stride.
+    Hash,
+    /// By the remainder: consecutive numbers in turn.
+    Modulo,
+}
+
+impl Mapping {
+    /// All mappings.
+    pub const ALL: [Mapping; 2] = [Self::Hash, Self::Modulo];
+}
+
+/// Which waiting request a memory channel serves next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DramScheduler {
+    /// The oldest request whose row is open, then the oldest; writes wait until many can go together.
+    FirstReadyFirstCome,
+    /// The oldest request alone.
+    FirstComeFirstServed,
+}
+
+impl DramScheduler {
+    /// All schedulers.
+    pub const ALL: [DramScheduler; 2] = [Self::FirstReadyFirstCome, Self::FirstComeFirstServed];
+}
+
+/// When a memory channel closes an open row that no waiting request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowPolicy {
+    /// When another row of the bank is wanted.
+    Open,
+    /// As soon as the timing of the bank allows.
+    Closed,
+    /// When the row has been idle for `hbm.row_timeout` command cycles.
+    Timeout,
+}
+
+impl RowPolicy {
+    /// All policies.
+    pub const ALL: [RowPolicy; 3] = [Self::Open, Self::Closed, Self::Timeout];
+}
+
 /// Most requests waiting at a channel: the bits of the masks by which its scheduler compares them.
 pub const MAX_CHANNEL_QUEUE: u32 = 64;
 
@@ -87,8 +140,22 @@ pub struct Hbm {
     pub bank_groups: u32,
     /// Bytes of a row of one bank.
     pub row_bytes: u32,
+    /// How lines are mapped to the channels of a group, and the lines of a channel to its banks.
+    pub mapping: Mapping,
     /// Requests waiting at a channel, at most [`MAX_CHANNEL_QUEUE`].
     pub queue_depth: u32,
+    /// Which waiting request goes next.
+    pub scheduler: DramScheduler,
+    /// Waiting writes from which on writes go before reads, under `first-ready-first-come`.
+    pub write_drain_start: u32,
+    /// Waiting writes down to which they do.
+    pub write_drain_stop: u32,
+    /// Command cycles after which the oldest request goes before all others of its bank, under `first-ready-first-come`.
+    pub starved_after: u32,
+    /// When an open row that no request needs is closed.
+    pub row_policy: RowPolicy,
+    /// Idle command cycles after which it is, under `timeout`.
+    pub row_timeout: u32,
     /// Bytes that one column command moves.
     pub burst_bytes: u32,
     /// Bytes that a channel's data bus moves per command cycle.

@@ -22,7 +22,8 @@ pub struct Sm {
     pub fetch_latency: u32,
     /// Cycles from the issue of a branch to the fetch at its target.
     pub branch_latency: u32,
-    /// Instructions that may gather operands at once, per sub-core.
+    /// Issued instructions not yet in a pipe, per sub-core: one reads its operands, the others wait for it in order. At least 2, as one
+    /// is on its way from the scheduler.
     pub collector_entries: u32,
     /// Register-file banks per sub-core; a register's bank is its number modulo this.
     pub register_banks: u32,
@@ -76,9 +77,9 @@ pub struct Lsu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
-    /// Banks, one word each per cycle.
+    /// Banks, one word each per cycle: 32, what this model has.
     pub banks: u32,
-    /// Bytes of a bank's word.
+    /// Bytes of a bank's word: 4, what this model has.
     pub bank_bytes: u32,
     /// Issue to dependent issue of a 32-bit load without conflict, cycles.
     pub latency: u32,
@@ -87,6 +88,8 @@ pub struct Shared {
     /// Issue to dependent issue of an atomic that returns its old value, no two lanes on one
     /// word, cycles.
     pub atomic_latency: u32,
+    /// Cycles after which a test of an mbarrier that may wait gives up.
+    pub try_wait_cycles: u32,
 }
 
 /// Constant cache.
@@ -126,9 +129,9 @@ pub struct Fence {
 pub struct L1 {
     /// Bytes of the unified array; the L1 has what the shared-memory carve-out leaves.
     pub size: u32,
-    /// Bytes of a line.
+    /// Bytes of a line: 128, what this model has.
     pub line: u32,
-    /// Bytes of a sector.
+    /// Bytes of a sector: 32, what this model has.
     pub sector: u32,
     /// Ways of a set; sets = bytes left to the L1 / line / associativity.
     pub associativity: u32,
@@ -142,12 +145,16 @@ pub struct L1 {
     pub mshr_entries: u32,
     /// Requests that may wait on one sector in flight, the first included.
     pub mshr_merges: u32,
-    /// Tag banks; distinct lines of one request that fall on one bank take a pass each.
+    /// Requests that may wait on sectors in flight, all sectors together.
+    pub mshr_targets: u32,
+    /// Tag banks of the part: 4. The model looks up one line per cycle and has no use for them, so no other number is accepted.
     pub tag_banks: u32,
     /// Bytes that a hit delivers per cycle.
     pub data_bytes_per_cycle: u32,
     /// Sectors written that wait for the crossbar.
     pub store_queue: u32,
+    /// Packets from the crossbar that wait for the LSU. While they are that many, the L1 takes no other from the crossbar.
+    pub return_queue: u32,
 }
 
 /// What a store does to the lines of the L1. It goes on to the L2 in any case.

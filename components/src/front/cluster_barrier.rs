@@ -169,8 +169,8 @@ impl Component for ClusterBarrier {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.vector("clusters", 16, Some(self.state.entries.len() as u64));
-        probe.vector("opening", 16, Some(self.state.opening.len() as u64));
+        probe.vector("clusters", 24, Some(self.state.entries.len() as u64));
+        probe.vector("opening", 24, Some(self.state.opening.len() as u64));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {

@@ -5,8 +5,8 @@
 //!        <-GridEvent-           <--SmEvent----
 //! ```
 //!
-//! CTAs are sent in row-major order, each to the SM with the most free CTA slots. Among equals it is the first in GPC, TPC order, so
-//! the first fill is breadth first (reference rules §6).
+//! CTAs are sent in row-major order. The policy `gigathread.order` (module `order`) chooses the SM of each; SMs are numbered in GPC, TPC
+//! order.
 //!
 //! | From, to | Cycles |
 //! |---|---|
@@ -23,6 +23,8 @@
 //! - Every CTA of a grid runs once. One grid runs at a time.
 
 mod gpcs;
+mod order;
+mod way;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +40,8 @@ use warpwave_hw::time::Cycle;
 
 use crate::config;
 use crate::front::gigathread::gpcs::Gpcs;
+use crate::front::gigathread::order::Place;
+use crate::front::gigathread::way::Way;
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent};
 
 /// The links of the engine.
@@ -97,6 +101,10 @@ struct State {
     resident: Vec<u32>,
     /// Slots that clusters occupy.
     clusters: Gpcs,
+    /// CTAs on their way to the link of their SM.
+    launches: Way<CtaLaunch>,
+    /// Events from the links of the SMs, on the rest of their way.
+    events: Way<SmEvent>,
     /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,
     /// First cycle in which each SM may receive a CTA.
@@ -107,11 +115,16 @@ struct State {
 }
 
 impl State {
-    fn new(gpcs: &[Range<usize>], n_sms: usize) -> Self {
+    fn new(config: &config::GigaThread, gpcs: &[Range<usize>], ports: &Ports) -> Self {
+        let n_sms = ports.launch.len();
+        let in_link = ports.launch.first().map_or(0, OutPort::latency);
+        let way = u64::from(config.link_latency).saturating_sub(in_link);
         State {
             running: None,
             resident: vec![0; n_sms],
-            clusters: Gpcs::new(gpcs.to_vec()),
+            clusters: Gpcs::new(gpcs.to_vec(), config.order),
+            launches: Way::new(way),
+            events: Way::new(way),
             next_dispatch: Cycle::ZERO,
             sm_free: vec![Cycle::ZERO; n_sms],
             sent: None,
@@ -124,7 +137,7 @@ impl GigaThread {
     /// An idle engine. `gpcs` has the SMs of each GPC.
     pub fn new(path: Path, config: config::GigaThread, gpcs: Vec<Range<usize>>, ports: Ports) -> Self {
         GigaThread {
-            state: State::new(&gpcs, ports.launch.len()),
+            state: State::new(&config, &gpcs, &ports),
             path,
             config,
             gpcs,
@@ -133,18 +146,23 @@ impl GigaThread {
     }
 
     fn take_events(&mut self, now: Cycle) {
-        for sm in 0..self.ports.sm.len() {
-            while self.ports.sm[sm].is_ready(now)
-                && self.ports.event.has_room(now)
-                && let Some(event) = self.ports.sm[sm].recv(now)
+        for (sm, port) in self.ports.sm.iter_mut().enumerate() {
+            while port.is_ready(now)
+                && let Some(event) = port.recv(now)
             {
-                match event {
-                    SmEvent::CtaDone { slot, .. } => self.cta_done(sm, slot, now),
-                    SmEvent::Trap(trap) => {
-                        // No CTA is sent any more; the host resets the machine.
-                        self.state.running = None;
-                        self.ports.event.send(now, GridEvent::Trap(trap));
-                    }
+                self.state.events.push(now, sm, event);
+            }
+        }
+        while let Some(sm) = self.state.events.due(now)
+            && self.ports.event.has_room(now)
+            && let Some(event) = self.state.events.pop()
+        {
+            match event {
+                SmEvent::CtaDone { slot, .. } => self.cta_done(sm, slot, now),
+                SmEvent::Trap(trap) => {
+                    // No CTA is sent any more; the host resets the machine.
+                    self.state.running = None;
+                    self.ports.event.send(now, GridEvent::Trap(trap));
                 }
             }
         }
@@ -213,36 +231,41 @@ impl GigaThread {
             index,
             placement,
         };
-        self.ports.launch[sm].send(now, launch);
+        state.launches.push(now, sm, launch);
+    }
+
+    /// Sends the CTAs that have reached the link of their SM.
+    fn send_launches(&mut self, now: Cycle) {
+        while let Some(sm) = self.state.launches.due(now)
+            && self.ports.launch[sm].has_room(now)
+            && let Some(launch) = self.state.launches.pop()
+        {
+            self.ports.launch[sm].send(now, launch);
+        }
     }
 
     /// The SM that takes the next CTA now.
     fn next_sm(&mut self, now: Cycle) -> Option<usize> {
         let running = self.state.running.as_ref()?;
-        if !running.in_clusters {
-            return self.emptiest(now);
-        }
-        let size = running.grid.cluster_ctas();
         let is_left = running.next < running.grid.ctas();
         let per_sm = running.grid.ctas_per_sm;
+        if !running.in_clusters {
+            let sms = self.state.resident.iter().enumerate();
+            let places = sms.map(|(number, &resident)| Place {
+                number,
+                free: per_sm.saturating_sub(resident),
+            });
+            return is_left.then(|| self.config.order.choose(places, |sm| self.can_take(sm, now)))?;
+        }
+        let size = running.grid.cluster_ctas();
         let sm = self.state.clusters.next_sm(size, per_sm, is_left)?;
-        (self.state.sm_free[sm] <= now && self.ports.launch[sm].has_room(now)).then_some(sm)
+        self.can_take(sm, now).then_some(sm)
     }
 
-    /// The SM with the most free slots that can take a CTA now.
-    fn emptiest(&self, now: Cycle) -> Option<usize> {
-        let running = self.state.running.as_ref()?;
-        if running.next == running.grid.ctas() {
-            return None;
-        }
-        let (mut emptiest, mut least) = (None, running.grid.ctas_per_sm);
-        for (sm, &resident) in self.state.resident.iter().enumerate() {
-            // The link is tested last: its state is in another host cache line.
-            if resident < least && self.state.sm_free[sm] <= now && self.ports.launch[sm].has_room(now) {
-                (emptiest, least) = (Some(sm), resident);
-            }
-        }
-        emptiest
+    /// True if an SM can be sent a CTA now.
+    #[inline]
+    fn can_take(&self, sm: usize, now: Cycle) -> bool {
+        self.state.sm_free[sm] <= now && self.ports.launch[sm].has_room(now)
     }
 
     /// True if a slot is free for the next CTA of the grid.
@@ -279,14 +302,16 @@ impl Component for GigaThread {
         self.take_events(now);
         self.take_grid(now);
         self.dispatch(now);
+        self.send_launches(now);
         let waiting = self.state.running.is_none() && self.ports.grid.is_ready(now);
-        // An event stays in its link only while the host's link is full.
-        let unread = !self.ports.event.has_room(now) && self.ports.sm.iter().any(|port| port.is_ready(now));
-        Activity::busy_if(waiting || unread).or(self.next_chance(now))
+        let ways = [self.state.launches.next(), self.state.events.next()];
+        let under_way = ways.into_iter().flatten().min();
+        let next = under_way.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)));
+        Activity::busy_if(waiting).or(next).or(self.next_chance(now))
     }
 
     fn reset(&mut self) {
-        self.state = State::new(&self.gpcs, self.ports.launch.len());
+        self.state = State::new(&self.config, &self.gpcs, &self.ports);
         self.ports.clear_inputs();
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Machine {
 
 /// Builds the whole machine.
 pub(super) fn build_machine(config: &GpuConfig, factory: &Factory, storage: &Arc<Storage>) -> Machine {
-    let map = Arc::new(AddressMap::new(config.l2.slices, config.hbm.channels));
+    let map = Arc::new(AddressMap::of(config));
     let mut front = TileBuilder::new();
     let mut root = Blocks::new(config, Path::root("gpu"));
     root.reserve(&mut front, &[Block::GigaThread]);

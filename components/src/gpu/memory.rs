@@ -26,8 +26,8 @@ use warpwave_hw::tile::{Tile, TileBuilder};
 use warpwave_hw::time::Domain;
 
 use super::wiring::{
-    Block, Blocks, FETCH, FILL, MEMORY_DEPTH, SLICE_COMMAND, SLICE_REQUEST, SLICE_RESPONSE, XBAR_REQUEST,
-    XBAR_RESPONSE, slice_link, sm_link,
+    Block, Blocks, FETCH, FILL, SLICE_COMMAND, SLICE_REQUEST, SLICE_RESPONSE, XBAR_REQUEST, XBAR_RESPONSE, slice_link,
+    sm_link,
 };
 use crate::cache::replacement::NewReplacement;
 use crate::config::{GpuConfig, Hbm, OUTSIDE_L1};
@@ -179,11 +179,12 @@ impl<'a> MemorySide<'a> {
             associativity: l2.associativity,
             replacement: self.replacement.clone(),
             latency: domain_cycles(l2.hit_latency.saturating_sub(outside), khz, config).max(1),
+            slice_cycles: global_cycles(l2.slice_latency, khz, config),
             far_latency: domain_cycles(l2.far_latency, khz, config),
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,
             mshr_entries: l2.mshr_entries,
-            waiting: l2.mshr_entries,
-            memory_depth: MEMORY_DEPTH,
+            waiting: l2.mshr_targets,
+            memory_depth: l2.memory_queue,
             bytes_per_cycle: l2.bytes_per_cycle,
             atomic_interval: l2.atomic_interval,
             clock: l2_clock(config),
@@ -201,16 +202,9 @@ struct Slices {
 }
 
 fn channel_config(gpu: &GpuConfig, map: &Arc<AddressMap>) -> channel::Config {
-    let hbm = &gpu.hbm;
     channel::Config {
-        banks: hbm.banks,
-        bank_groups: hbm.bank_groups,
-        row_bytes: hbm.row_bytes,
-        queue_depth: hbm.queue_depth,
-        burst_bytes: hbm.burst_bytes,
-        bus_bytes_per_command_cycle: hbm.bus_bytes_per_command_cycle,
-        latency_extra: interface_cycles(gpu),
-        timing: hbm.timing,
+        hbm: gpu.hbm,
+        interface_cycles: interface_cycles(gpu),
         clock: memory_clock(gpu),
         map: map.clone(),
     }
@@ -239,4 +233,9 @@ fn memory_clock(gpu: &GpuConfig) -> Domain {
 /// Core cycles in whole cycles of a domain.
 fn domain_cycles(cycles: u32, khz: u32, gpu: &GpuConfig) -> u32 {
     (u64::from(cycles) * u64::from(khz) / u64::from(gpu.clocks.core_khz)) as u32
+}
+
+/// Cycles of a domain in whole core cycles.
+fn global_cycles(cycles: u32, khz: u32, gpu: &GpuConfig) -> u32 {
+    (u64::from(cycles) * u64::from(gpu.clocks.core_khz) / u64::from(khz)) as u32
 }

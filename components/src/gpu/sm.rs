@@ -240,9 +240,10 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         latency: l1.hit_latency - OUTSIDE_L1,
         mshr_entries: l1.mshr_entries,
         mshr_merges: l1.mshr_merges,
-        waiting: config.sm.lsu.pending_requests * 8,
+        waiting: l1.mshr_targets,
         data_bytes_per_cycle: l1.data_bytes_per_cycle,
         store_queue: l1.store_queue,
+        return_queue: l1.return_queue,
         map: map.clone(),
     }
 }

@@ -2,7 +2,7 @@
 
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::tile::TileBuilder;
+use warpwave_hw::tile::{HORIZON, TileBuilder};
 use warpwave_isa::opcode::Pipe;
 
 use super::factory::Factory;
@@ -164,8 +164,8 @@ fn build_pipes(
     (pipes, results)
 }
 
-/// Results in flight in a pipe, so that it never waits for its own stages: as many as can start in the longest latency of its
-/// instructions, and four that wait for the write port. A longer link costs host cache.
+/// Results in flight in the link of a pipe, so that it never waits for its own stages: as many as can start in the longest latency of its
+/// instructions, and four that wait for the write port. A longer link costs host cache. A delay line holds what the link cannot.
 fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
     let pipes = &config.sm.pipes;
     let timing = (preset.timing)(pipes);
@@ -178,7 +178,7 @@ fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
         Pipe::Tensor => (timing.latency, 1),
         _ => (timing.latency.max(pipes.predicate_latency), timing.interval),
     };
-    latency / interval + 4
+    latency.min(HORIZON as u32) / interval + 4
 }
 
 fn scheduler_config(config: &GpuConfig, subcore: u8) -> scheduler::Config {

@@ -2,7 +2,8 @@
 //!
 //! A row names the message, the path below the owner of the link, latency, depth, sender and receiver. The owner is the block group
 //! at the head of each part of the table. A latency or depth is a number of cycles or messages, or a function of the configuration.
-//! Depths are assumed: each is as large as its sender needs to go on while credits return.
+//! A depth that is a hardware queue is a preset key. The others are of the links themselves, and assumed: each is as large as its sender
+//! needs to go on while credits return.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use warpwave_hw::component::Component;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
-use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::tile::{HORIZON, Slot, TileBuilder};
 
 use crate::config::GpuConfig;
 use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
@@ -77,7 +78,7 @@ links! {
 
 // Of an SM, to the rest of the chip.
 links! {
-    CTA_LAUNCH:        CtaLaunch         = "cta.launch",       launch_link,   2,             GigaThread -> Cta;
+    CTA_LAUNCH:        CtaLaunch         = "cta.launch",       launch_link,   launch_queue,             GigaThread -> Cta;
     CTA_EVENT:         SmEvent           = "cta.event",        launch_link,   8,             Cta -> GigaThread;
     XBAR_REQUEST:      Box<Packet>       = "xbar.request",     sm_link,       sm_depth,      L1 -> XbarRequest;
     XBAR_RESPONSE:     Box<Packet>       = "l1.return",        sm_link,       sm_depth,      XbarResponse -> L1;
@@ -110,7 +111,7 @@ links! {
     COMMAND:           WarpCommand       = "command",          1,             4,             Cta -> Scheduler;
     START:             WarpInfo         = "start",            1,             4,             Cta -> Dispatch;
     EVENT:             WarpEvent         = "event",            1,             4,             Scheduler -> Cta;
-    ISSUE:             Issue             = "issue",            1,             2,             Scheduler -> Dispatch;
+    ISSUE:             Issue             = "issue",            1,             issue_depth,             Scheduler -> Dispatch;
     RELEASE:           Release           = "release",          1,             8,             Dispatch -> Scheduler;
     RESOLVED:          Resolved          = "resolved",         1,             24,            BranchUnit -> Scheduler;
     ACK:               LsuAck        = "note",             1,             32,            Lsu -> Scheduler;
@@ -134,21 +135,31 @@ links! {
     SLICE_REQUEST:     Box<Packet>       = "request",          slice_link,    slice_queue,   XbarRequest -> Slice;
     SLICE_RESPONSE:    Box<Packet>       = "answer",           slice_link,    slice_depth,   Slice -> XbarResponse;
     SLICE_COMMAND:     SliceCommand      = "command",          1,             2,             Host -> Slice;
-    FETCH:             Box<Packet>       = "fetch",            1,             32,            Slice -> Channel;
+    FETCH:             Box<Packet>       = "fetch",            1,             fetch_depth,            Slice -> Channel;
     FILL:              Box<Packet>       = "fill",             1,             2,             Channel -> Slice;
 }
 
-/// Fetches and write-backs that a slice may have at memory: enough to fill its share of a channel's queue.
-pub(super) const MEMORY_DEPTH: u32 = 32;
-
-/// Longest link between tiles, in cycles.
-const LONGEST_LINK: u32 = 32;
+/// Longest link between tiles, in cycles. What is longer lies in a component: GigaThread, the slice, shared memory.
+const LONGEST_LINK: u32 = (HORIZON / 2) as u32;
 
 /// Cycles of a remote load outside the links of a cluster's network: as an L1 hit's, but for the two links of the L1.
 pub(super) const OUTSIDE_CLUSTER: u32 = crate::config::OUTSIDE_L1 - 2;
 
 fn launch_link(config: &GpuConfig) -> u32 {
-    config.gigathread.link_latency
+    config.gigathread.link_latency.min(LONGEST_LINK)
+}
+
+fn launch_queue(config: &GpuConfig) -> u32 {
+    config.gigathread.launch_queue
+}
+
+/// The link holds what the collector does not.
+fn issue_depth(config: &GpuConfig) -> u32 {
+    config.sm.collector_entries - 1
+}
+
+fn fetch_depth(config: &GpuConfig) -> u32 {
+    config.l2.memory_queue
 }
 
 fn memory_queue(config: &GpuConfig) -> u32 {

@@ -14,21 +14,27 @@
 //! |---|---|
 //! | `slices`, a pair per slice of the group | loads (fetches) and stores (write-backs); both come back, loads with their bytes |
 //!
-//! | Operation, idle channel | Command cycles from acceptance to the answer |
+//! | Stage of an edge, in this order | What it does |
+//! |---|---|
+//! | respond | one request that is due goes back to its slice |
+//! | command | a refresh that is due, or at most one column command and one row command (HBM has a bus for each) |
+//! | accept | one request enters the queue, the slices in turn |
+//!
+//! | Operation, idle channel | Command cycles from acceptance to the response |
 //! |---|---|
 //! | one burst, row open | 1 + CL + burst + `latency_extra` |
 //! | one burst, bank closed | 1 + tRCD + CL + burst + `latency_extra` |
 //! | one burst, another row open | 1 + tRP + tRCD + CL + burst + `latency_extra` |
 //! | each further burst of a line | tCCD_L |
 //!
-//! A row command and a column command may go out in one command cycle (HBM has a bus for each). Rows stay open until another
-//! row of the bank is wanted or a refresh comes. Bytes are copied from and to the storage with a request's last column command.
+//! The scheduling policy (`scheduler`) chooses the requests whose commands go out, and the row policy (`row_policy`)
+//! the rows that are closed without one. Bytes are copied from and to the storage with a request's last column command.
 //!
 //! # Invariants
 //! - Requests of one line are served in the order of their arrival.
 //! - Every rule of `timing` holds between any two commands.
 //!
-//! Sources: JEDEC JESD235 (HBM) for the commands and the names of the timings; Rixner et al. (ISCA 2000) for the scheduler.
+//! Source: JEDEC JESD235 (HBM) for the commands and the names of the timings.
 
 mod burst;
 mod command;
@@ -44,40 +50,30 @@ use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use super::bank::Layout;
+use super::layout::Layout;
+use super::queue::{Choice, Entry, Queue, RowState};
 use super::refresh::Refresh;
-use super::sched::{Choice, Entry, Queue, RowState};
-use super::timing::Clockwork;
-use crate::config::Timing;
+use super::row_policy::RowPolicy;
+use super::scheduler::{Schedule, Scheduler};
+use super::timing::BankTimers;
+use crate::config::Hbm;
 use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, SECTOR, SECTORS, Stage};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 use burst::bursts;
 use command::Command;
 
-/// Shape of a channel.
+/// Numbers and policies of a channel.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Banks.
-    pub banks: u32,
-    /// Groups of banks.
-    pub bank_groups: u32,
-    /// Bytes of a row of one bank.
-    pub row_bytes: u32,
-    /// Requests waiting, at most 64.
-    pub queue_depth: u32,
-    /// Bytes of a burst, at least a sector.
-    pub burst_bytes: u32,
-    /// Bytes that the data bus moves per command cycle.
-    pub bus_bytes_per_command_cycle: u32,
-    /// Command cycles that every access takes beside those of the banks.
-    pub latency_extra: u32,
-    /// Bank timing.
-    pub timing: Timing,
+    /// The keys `hbm` of the preset: shape, timing, policies.
+    pub hbm: Hbm,
+    /// Command cycles in controller and interface that every access takes beside those of the banks.
+    pub interface_cycles: u32,
     /// The command clock.
     pub clock: Domain,
     /// Where lines live.
@@ -92,50 +88,74 @@ pub struct Channel {
     path: Path,
     config: Config,
     slices: Vec<SlicePorts>,
-    /// Slices that have sent something.
+    /// The slices with a request in flight to the channel.
     requests: ArrivalMask,
     storage: Arc<Storage>,
     layout: Layout,
+    row_policy: RowPolicy,
     /// The bursts of each mask of sectors.
     bursts: [u8; 1 << SECTORS],
+    state: State,
+}
+
+/// What `reset` clears. Times are edges of the command clock.
+struct State {
     queue: Queue,
-    clockwork: Clockwork,
+    scheduler: Scheduler,
+    timers: BankTimers,
     refresh: Refresh,
-    /// Requests done, with port and edge of their answer.
+    /// Requests that are done: when each is due at its slice, and the port of the slice.
     done: VecDeque<(u64, usize, Box<Packet>)>,
-    /// Port asked first.
+    /// The port that is asked first for a request.
     turn: usize,
-    /// Nothing but arrivals can happen before this edge.
-    idle_until: u64,
+    /// No command can go out before this edge, unless a request arrives.
+    command_from: u64,
+    /// No row command of a request can go out before this edge, unless queue, rows or direction change.
+    row_from: u64,
     row_command: Command,
     column_command: Command,
-    line: u64,
+    /// The line of the last command; none if that closed a row without a request.
+    line: Option<u64>,
     stats: Stats,
+}
+
+impl State {
+    fn new(config: &Config) -> Self {
+        let hbm = &config.hbm;
+        let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
+        State {
+            queue: Queue::new(hbm.queue_depth, hbm.banks),
+            scheduler: Scheduler::new(hbm),
+            timers: BankTimers::new(hbm.timing, u64::from(burst), hbm.banks, hbm.bank_groups),
+            refresh: Refresh::new(u64::from(hbm.timing.t_refi)),
+            done: VecDeque::with_capacity(hbm.queue_depth as usize),
+            turn: 0,
+            command_from: u64::MAX,
+            row_from: 0,
+            row_command: Command::None,
+            column_command: Command::None,
+            line: None,
+            stats: Stats::default(),
+        }
+    }
 }
 
 impl Channel {
     /// A channel with every row closed.
     pub fn new(path: Path, config: Config, slices: Vec<SlicePorts>, storage: Arc<Storage>) -> Self {
-        let burst = config.burst_bytes.div_ceil(config.bus_bytes_per_command_cycle);
+        let hbm = &config.hbm;
         let mut requests = ArrivalMask::default();
         slices.iter().for_each(|(port, _)| _ = requests.add(port));
         Channel {
             layout: Layout {
-                banks: config.banks,
-                groups: config.bank_groups,
-                lines_per_row: (config.row_bytes / LINE as u32).max(1),
+                banks: hbm.banks,
+                groups: hbm.bank_groups,
+                lines_per_row: (hbm.row_bytes / LINE as u32).max(1),
+                mapping: config.map.mappings().hbm,
             },
-            bursts: std::array::from_fn(|sectors| bursts(sectors as u8, config.burst_bytes as usize / SECTOR)),
-            queue: Queue::new(config.queue_depth, config.banks),
-            clockwork: Clockwork::new(config.timing, u64::from(burst), config.banks, config.bank_groups),
-            refresh: Refresh::new(u64::from(config.timing.t_refi)),
-            done: VecDeque::with_capacity(config.queue_depth as usize),
-            turn: 0,
-            idle_until: 0,
-            row_command: Command::None,
-            column_command: Command::None,
-            line: 0,
-            stats: Stats::default(),
+            row_policy: RowPolicy::new(hbm),
+            bursts: std::array::from_fn(|sectors| bursts(sectors as u8, hbm.burst_bytes as usize / SECTOR)),
+            state: State::new(&config),
             requests,
             path,
             config,
@@ -146,92 +166,152 @@ impl Channel {
 
     /// The counters.
     pub fn counters(&self) -> &Stats {
-        &self.stats
+        &self.state.stats
     }
 
     fn step(&mut self, now: Cycle, edge: u64) {
-        self.row_command = Command::None;
-        self.column_command = Command::None;
-        self.answer(now, edge);
-        if self.queue.len() > 0 {
+        self.state.row_command = Command::None;
+        self.state.column_command = Command::None;
+        self.respond(now, edge);
+        if self.state.command_from <= edge {
             self.command(edge);
         }
         self.accept(now, edge);
     }
 
-    fn answer(&mut self, now: Cycle, edge: u64) {
-        let Some(&(due, port, _)) = self.done.front() else {
+    /// Sends the oldest response, if it is due.
+    fn respond(&mut self, now: Cycle, edge: u64) {
+        let Some(&(due, port, _)) = self.state.done.front() else {
             return;
         };
         if due <= edge && self.slices[port].1.has_room(now) {
-            let (_, _, packet) = self.done.pop_front().expect("an answer is due");
+            let (_, _, packet) = self.state.done.pop_front().expect("a response is due");
             self.slices[port].1.send(now, packet);
         }
     }
 
-    /// Sends out at most one row and one column command.
+    /// Sends at most one column command and one row command.
     fn command(&mut self, edge: u64) {
-        if edge < self.idle_until {
-            return;
-        }
-        if self.refresh.is_due(edge)
+        if self.state.refresh.is_due(edge)
             && let Some(start) = self.refresh(edge)
         {
-            self.idle_until = start;
+            self.state.command_from = start;
             return;
         }
-        let before = self.queue.is_writing();
-        let starving = self.queue.starving(edge);
-        self.queue.choose_direction(starving);
-        self.stats.turnarounds += u64::from(before != self.queue.is_writing());
-        let mut next = self.queue.starved_at();
-        match self.queue.column(edge, starving, &self.clockwork) {
-            Choice::Now(n) => {
-                self.column(n, edge);
-                next = 0;
-            }
-            Choice::At(at) => next = next.min(at),
+        let mut next = u64::MAX;
+        if self.state.queue.len() > 0 {
+            self.choose_direction(edge);
+            next = self.state.scheduler.changes_at(&self.state.queue);
+            next = next.min(self.column_command(edge));
+            next = next.min(self.row_command(edge));
         }
-        match self.queue.row(edge, starving, &self.clockwork) {
-            Choice::Now(n) => {
-                self.row(n, edge);
-                next = 0;
-            }
-            Choice::At(at) => next = next.min(at),
-        }
-        self.idle_until = next;
+        self.state.command_from = next.min(self.close_idle_row(edge));
     }
 
     /// Does the refreshes that are due. If one must wait for a row to close, gives the edge at which it can start.
     fn refresh(&mut self, edge: u64) -> Option<u64> {
-        let waits_until = self.refresh.catch_up(edge, &mut self.clockwork);
-        if self.clockwork.banks.iter().all(|bank| bank.row.is_none()) {
-            self.queue.all_rows_closed();
+        let state = &mut self.state;
+        let waits_until = state.refresh.catch_up(edge, &mut state.timers);
+        if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
+            state.queue.all_rows_closed();
+            state.row_from = 0;
         }
         waits_until
     }
 
-    /// Whether a request waits before the queue.
+    /// Lets the scheduler choose between reads and writes.
+    fn choose_direction(&mut self, edge: u64) {
+        let state = &mut self.state;
+        let was_writing = state.scheduler.is_writing();
+        state.scheduler.look(&state.queue, edge);
+        if state.scheduler.is_writing() != was_writing {
+            state.stats.turnarounds += 1;
+            state.row_from = 0;
+        }
+    }
+
+    /// Sends a column command, if one can go out. Gives the edge at which to try again.
+    fn column_command(&mut self, edge: u64) -> u64 {
+        let State {
+            queue,
+            scheduler,
+            timers,
+            ..
+        } = &self.state;
+        let (candidates, write) = (scheduler.columns(queue), scheduler.is_writing());
+        // While the data bus is taken, no bank needs to be asked.
+        let bus_free = timers.any_column_at(write);
+        if candidates != 0 && bus_free > edge {
+            return bus_free;
+        }
+        match queue.oldest_ready(candidates, edge, |bank| timers.column_at(bank, write)) {
+            Choice::Now(n) => self.send_column(n, edge),
+            Choice::At(at) => at,
+        }
+    }
+
+    /// Sends an activate or a precharge for a request, if one can go out. Gives the edge at which to try again.
+    fn row_command(&mut self, edge: u64) -> u64 {
+        let State {
+            queue,
+            scheduler,
+            timers,
+            row_from,
+            ..
+        } = &self.state;
+        if edge < *row_from {
+            return *row_from;
+        }
+        let ready_at = |bank: usize| match timers.banks[bank].row {
+            None => timers.activate_at(bank),
+            Some(_) => timers.precharge_at(bank),
+        };
+        match queue.oldest_ready(scheduler.rows(queue), edge, ready_at) {
+            Choice::Now(n) => self.send_row(n, edge),
+            Choice::At(at) => {
+                self.state.row_from = at.min(scheduler.changes_at(queue));
+                at
+            }
+        }
+    }
+
+    /// Closes a row that no request needs, if the row policy says so. Gives the edge at which to try again.
+    fn close_idle_row(&mut self, edge: u64) -> u64 {
+        let state = &mut self.state;
+        let Some((at, bank)) = self.row_policy.next(&state.timers.banks, &state.queue) else {
+            return u64::MAX;
+        };
+        if at > edge {
+            return at;
+        }
+        if state.row_command == Command::None {
+            state.line = None;
+            self.close_row(bank, edge);
+        }
+        edge + 1
+    }
+
+    /// True if a request waits before the queue.
     fn one_waits(&self, now: Cycle) -> bool {
         self.requests.in_flight() != 0 && self.slices.iter().any(|(port, _)| port.is_ready(now))
     }
 
     /// Takes one request in.
     fn accept(&mut self, now: Cycle, edge: u64) {
-        if self.queue.is_full() {
-            self.stats.full_cycles += u64::from(self.one_waits(now));
+        if self.state.queue.is_full() {
+            self.state.stats.full_cycles += u64::from(self.one_waits(now));
             return;
         }
         if self.requests.in_flight() == 0 {
             return;
         }
-        let mut port = self.turn;
+        let mut port = self.state.turn;
         for _ in 0..self.slices.len() {
             let next = if port + 1 == self.slices.len() { 0 } else { port + 1 };
             if self.slices[port].0.is_ready(now)
                 && let Some(packet) = self.slices[port].0.recv(now)
             {
-                self.turn = next;
+                self.state.turn = next;
                 self.enqueue(packet, port, now, edge);
                 return;
             }
@@ -241,14 +321,15 @@ impl Channel {
 
     fn enqueue(&mut self, mut packet: Box<Packet>, port: usize, now: Cycle, edge: u64) {
         packet.note(Stage::Hbm, now);
+        let state = &mut self.state;
         let write = packet.kind == PacketKind::Store;
         *(if write {
-            &mut self.stats.write_requests
+            &mut state.stats.write_requests
         } else {
-            &mut self.stats.read_requests
+            &mut state.stats.read_requests
         }) += 1;
         let at = self.layout.locate(self.config.map.channel(packet.line).local);
-        let open = self.clockwork.banks[at.bank as usize].row == Some(at.row);
+        let open = state.timers.banks[at.bank as usize].row == Some(at.row);
         let entry = Entry {
             bursts: self.bursts[usize::from(packet.sectors & ALL_SECTORS)],
             packet,
@@ -258,24 +339,24 @@ impl Channel {
             found: RowState::Hit,
             arrived: edge,
         };
-        self.queue.push(entry, open);
-        self.idle_until = 0;
+        state.queue.push(entry, open);
+        state.command_from = 0;
+        if !open {
+            state.row_from = 0;
+        }
     }
 
     fn has_command(&self) -> bool {
-        self.row_command != Command::None || self.column_command != Command::None
+        self.state.row_command != Command::None || self.state.column_command != Command::None
     }
 
     fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
-        let mut next = u64::MAX;
+        let mut next = self.state.command_from;
         // A command is on its bus for one edge.
         if self.has_command() || self.one_waits(now) {
             next = next_edge;
         }
-        if self.queue.len() > 0 {
-            next = next.min(self.idle_until);
-        }
-        if let Some(&(due, ..)) = self.done.front() {
+        if let Some(&(due, ..)) = self.state.done.front() {
             next = next.min(due);
         }
         match next {
@@ -302,30 +383,23 @@ impl Component for Channel {
 
     fn reset(&mut self) {
         self.slices.iter_mut().for_each(|(port, _)| port.clear());
-        self.queue.clear();
-        self.clockwork.clear();
-        self.refresh.clear();
-        self.done.clear();
-        self.turn = 0;
-        self.idle_until = 0;
-        self.row_command = Command::None;
-        self.column_command = Command::None;
-        self.line = 0;
-        self.stats = Stats::default();
+        self.state = State::new(&self.config);
     }
 
     fn is_quiescent(&self) -> bool {
-        self.queue.len() == 0 && self.done.is_empty()
+        self.state.queue.len() == 0 && self.state.done.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        probe.state("row_command", &Command::NAMES, Some(self.row_command as usize));
-        probe.state("column_command", &Command::NAMES, Some(self.column_command as usize));
-        probe.vector("line", 48, self.has_command().then_some(self.line));
-        probe.vector("queue", 8, Some(self.queue.len() as u64));
-        probe.bit("writing", Some(self.queue.is_writing()));
-        probe.vector("done", 16, Some(self.done.len() as u64));
-        for (n, bank) in self.clockwork.banks.iter().enumerate() {
+        let state = &self.state;
+        let requests = count_width(self.config.hbm.queue_depth.into());
+        probe.state("row_command", &Command::NAMES, Some(state.row_command as usize));
+        probe.state("column_command", &Command::NAMES, Some(state.column_command as usize));
+        probe.vector("line", 48, state.line.filter(|_| self.has_command()));
+        probe.vector("queue", requests, Some(state.queue.len() as u64));
+        probe.bit("writing", Some(state.scheduler.is_writing()));
+        probe.vector("done", 24, Some(state.done.len() as u64));
+        for (n, bank) in state.timers.banks.iter().enumerate() {
             probe.enter("bank", n);
             probe.state("state", &["closed", "open"], Some(usize::from(bank.row.is_some())));
             probe.stored("row", 32, bank.row.map(u64::from));
@@ -338,13 +412,13 @@ impl Component for Channel {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.stats.report(self.refresh.done(), report);
+        self.state.stats.report(self.state.refresh.done(), report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        let requests = self.queue.len() + self.done.len();
+        let requests = self.state.queue.len() + self.state.done.len();
         if requests > 0 {
-            say(format!("{}: {requests} requests are not answered", self.path));
+            say(format!("{}: {requests} requests have no response yet", self.path));
         }
     }
 }

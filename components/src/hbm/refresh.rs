@@ -3,7 +3,7 @@
 //! A refresh that falls due stops new commands until every row can be closed, closes them, and holds the banks for tRFC. It
 //! needs no tick of its own: what fell due while the channel slept is made up before the next command, as of its own time.
 
-use super::timing::Clockwork;
+use super::timing::BankTimers;
 
 /// When the next refresh is due.
 pub(super) struct Refresh {
@@ -22,11 +22,6 @@ impl Refresh {
         }
     }
 
-    /// Back to the beginning.
-    pub(super) fn clear(&mut self) {
-        *self = Self::new(self.interval);
-    }
-
     /// Refreshes done.
     pub(super) fn done(&self) -> u64 {
         self.done
@@ -39,13 +34,13 @@ impl Refresh {
     }
 
     /// Does what is due up to `edge`. If a refresh waits for a row to close, gives the edge at which it can start.
-    pub(super) fn catch_up(&mut self, edge: u64, clockwork: &mut Clockwork) -> Option<u64> {
+    pub(super) fn catch_up(&mut self, edge: u64, timers: &mut BankTimers) -> Option<u64> {
         while self.due <= edge {
-            let start = self.due.max(clockwork.all_precharge_at());
+            let start = self.due.max(timers.all_precharge_at());
             if start > edge {
                 return Some(start);
             }
-            clockwork.refresh(start);
+            timers.refresh(start);
             // Of several that a sleeping channel has missed, only the first and the last can matter.
             let missed = ((edge - self.due) / self.interval).max(1);
             self.done += missed;

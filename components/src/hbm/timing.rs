@@ -1,4 +1,4 @@
-//! The clockwork of a channel: from which edge on each command may follow those before it.
+//! The bank timers of a channel: from which edge on each command may follow the commands before it.
 //!
 //! All edges are of the command clock. Rules, with the names of the JEDEC standards:
 //!
@@ -21,7 +21,7 @@ use super::bank::Bank;
 use crate::config::Timing;
 
 /// State of all banks of a channel and of what they share.
-pub(super) struct Clockwork {
+pub(super) struct BankTimers {
     t: Timing,
     /// Cycles that a burst holds the data bus.
     burst: u64,
@@ -34,10 +34,10 @@ pub(super) struct Clockwork {
     write_at: u64,
 }
 
-impl Clockwork {
+impl BankTimers {
     /// Every bank closed and ready. A bank's group is its number modulo their count.
     pub(super) fn new(t: Timing, burst: u64, banks: u32, groups: u32) -> Self {
-        Clockwork {
+        BankTimers {
             t,
             burst,
             banks: (0..banks).map(|bank| Bank::closed(bank % groups)).collect(),
@@ -47,11 +47,6 @@ impl Clockwork {
             read_at: 0,
             write_at: 0,
         }
-    }
-
-    /// Back to the beginning.
-    pub(super) fn clear(&mut self) {
-        *self = Self::new(self.t, self.burst, self.banks.len() as u32, self.groups.len() as u32);
     }
 
     /// Cycles that a burst holds the data bus.
@@ -99,6 +94,7 @@ impl Clockwork {
         let bank = &mut self.banks[bank];
         assert!(bank.row.is_none(), "edge {edge}: row {row} opened over {bank:?}");
         bank.row = Some(row);
+        bank.used_at = edge;
         bank.column_at = edge + u64::from(t_rcd);
         bank.precharge_at = edge + u64::from(t_ras);
         bank.activate_at = edge + u64::from(t_rc);
@@ -121,6 +117,7 @@ impl Clockwork {
             bank.row.is_some(),
             "edge {edge}: a column command to a bank without an open row"
         );
+        bank.used_at = edge;
         if write {
             let end = edge + u64::from(t.wl) + self.burst;
             bank.precharge_at = bank.precharge_at.max(end + u64::from(t.t_wr));

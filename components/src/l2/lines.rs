@@ -1,6 +1,6 @@
 //! The lines of a slice: tags, bytes, valid bytes and changed sectors.
 //!
-//! Lines are dealt to sets as evenly as the address map deals them to slices.
+//! The address map gives each line its set, by the same interleave as its slice.
 //!
 //! Invariants: an invalid byte is unknown; a changed sector has at least one valid byte; a line with a fetch in flight is pinned.
 
@@ -10,7 +10,7 @@ use super::slice::Config;
 use crate::cache::line_store::LineStore;
 use crate::cache::tags::{Shape, Tags};
 use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_some, each_sector, sector_masks};
-use crate::proto::noc::Spread;
+use crate::proto::noc::Interleave;
 
 /// All bytes of a sector.
 pub(super) const FULL: u32 = u32::MAX;
@@ -35,7 +35,7 @@ struct LineState {
 /// All lines of one slice, addressed by way.
 pub(super) struct Lines {
     tags: Tags,
-    sets: Spread,
+    sets: Interleave,
     states: Box<[LineState]>,
     /// The sets that may have a changed sector: a write-back of everything passes over the others.
     dirty_sets: BitVec,
@@ -57,7 +57,7 @@ impl Lines {
         Lines {
             states: (0..ways).map(state).collect(),
             tags,
-            sets: Spread::new(shape.sets as u32),
+            sets: config.map.sets(shape.sets as u32),
             dirty_sets: bitvec![0; shape.sets],
             bytes: LineStore::new(ways),
         }
@@ -83,7 +83,7 @@ impl Lines {
     /// The way that a line takes that is not here. `None` if every line of its set is pinned. `local`: its number in the slice.
     #[inline]
     pub(super) fn victim(&self, local: u64) -> Option<usize> {
-        let set = self.sets.deal(local).0 as usize;
+        let set = self.sets.map(local).0 as usize;
         self.tags.victim(set, |way| self.states[way].fetch == NO_FETCH)
     }
 
@@ -220,6 +220,7 @@ mod tests {
             associativity,
             replacement: ReplacementPolicy::Lru.new_replacement(),
             latency: 1,
+            slice_cycles: 0,
             far_latency: 0,
             near_sms: 0..1,
             mshr_entries: 4,
@@ -357,7 +358,7 @@ mod tests {
                     Some(way) => lines.touch(way),
                     None => {
                         let way = lines.victim(line.into()).expect("no line is pinned");
-                        prop_assert_eq!(lines.states[way].set, lines.sets.deal(line.into()).0);
+                        prop_assert_eq!(lines.states[way].set, lines.sets.map(line.into()).0);
                         prop_assert_eq!(lines.line(way), held[way]);
                         lines.allocate(way, line);
                         held[way] = Some(line);

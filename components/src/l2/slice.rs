@@ -56,7 +56,7 @@ use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
@@ -81,6 +81,8 @@ pub struct Config {
     pub replacement: NewReplacement,
     /// Cycles of its clock from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
+    /// The part of `latency`, in cycles of the global clock, after which a packet counts as on its way back ([`Stage::L2Data`]).
+    pub slice_cycles: u32,
     /// Cycles more for an SM on another part of the chip, there and back.
     pub far_latency: u32,
     /// SMs on the slice's own part of the chip.
@@ -305,12 +307,20 @@ impl Component for Slice {
 
     fn probe(&self, probe: &mut dyn Probe) {
         let state = &self.state;
+        let config = &self.config;
+        let count = |most: u32| count_width(most.into());
+        let responses = 2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.waiting)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         probe.vector("line", 48, state.tag.shown_line());
-        probe.vector("waiting", 16, Some(state.mshr.waiting() as u64));
-        probe.vector("fetch_sectors", 16, Some(u64::from(state.mshr.in_flight())));
-        probe.vector("to_memory", 8, Some(state.to_memory.len() as u64));
-        probe.vector("answers", 16, Some(state.responses.len() as u64));
+        probe.vector("waiting", count(config.waiting), Some(state.mshr.waiting() as u64));
+        let in_flight = u64::from(state.mshr.in_flight());
+        probe.vector("fetch_sectors", count(config.mshr_entries), Some(in_flight));
+        probe.vector(
+            "to_memory",
+            count(config.memory_depth),
+            Some(state.to_memory.len() as u64),
+        );
+        probe.vector("answers", count_width(responses), Some(state.responses.len() as u64));
         probe.bit("writes_back", Some(state.write_back.is_some()));
     }
 

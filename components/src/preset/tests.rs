@@ -290,9 +290,9 @@ fn file_without_base_must_have_every_key() {
 
 #[test]
 fn configuration_that_cannot_be_built_is_refused_with_every_fault() {
-    let sets = [set("sm.l1.tag_banks", "3"), set("hbm.bank_groups", "3")].concat();
+    let sets = [set("sm.register_banks", "3"), set("hbm.bank_groups", "3")].concat();
     let expected = "preset `tiny` has 2 faults:
-  `sm.l1.tag_banks` is 3: it must be a power of two
+  `sm.register_banks` is 3: it must be a power of two
   `hbm.banks` is 16: it must be a multiple of `hbm.bank_groups` (3)";
     assert_eq!(load("tiny", &sets).unwrap_err().to_string(), expected);
 }

@@ -63,7 +63,7 @@ pub enum Stage {
     L2,
     /// Accepted by a memory channel.
     Hbm,
-    /// The data are in the L2: a hit, or the fill has arrived.
+    /// The response leaves the slice: `l2.slice_latency` after its data are in the L2, a hit or the last fill.
     L2Data,
     /// The response arrives at the L1.
     Response,

@@ -77,10 +77,10 @@ pub struct Predecoded {
     pub pred_defs: u8,
     /// Predicates read or written.
     pub pred_touches: u8,
+    /// Issue interval of its pipe, in cycles.
+    pub interval: u16,
     /// Its pipe.
     pub pipe: Pipe,
-    /// Issue interval of its pipe, in cycles.
-    pub interval: u8,
     /// Kind of stall of a dependent instruction.
     pub result: ResultWait,
     /// True for an access to local or global memory: it stalls as `lg_throttle`.
@@ -124,7 +124,7 @@ impl Predecoded {
             pred_defs: decoded.pred_defs,
             pred_touches: decoded.pred_touches,
             pipe: decoded.pipe,
-            interval: u8::try_from(timing.interval).expect("an interval is bounded where timing is made"),
+            interval: u16::try_from(timing.interval).expect("the check of a configuration bounds intervals"),
             result: timing.result,
             is_local_or_global: timing.is_local_or_global,
             target,

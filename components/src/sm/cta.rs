@@ -39,9 +39,10 @@ use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::barrier::BARRIERS;
 
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
@@ -378,9 +379,19 @@ impl Component for CtaManager {
 
     fn probe(&self, probe: &mut dyn Probe) {
         let resident = self.state.residents.iter().flatten();
-        probe.vector("ctas", 6, Some(resident.clone().count() as u64));
-        probe.vector("live_warps", 7, Some(resident.map(|r| u64::from(r.live)).sum()));
-        probe.vector("barriers_opening", 10, Some(self.state.releases.len() as u64));
+        let (ctas, warps) = (
+            self.config.max_ctas,
+            self.config.subcores * self.config.warps_per_subcore,
+        );
+        let count = |most: usize| count_width(most as u64);
+        probe.vector("ctas", count(ctas), Some(resident.clone().count() as u64));
+        probe.vector(
+            "live_warps",
+            count(warps),
+            Some(resident.map(|r| u64::from(r.live)).sum()),
+        );
+        let opening = self.state.releases.len() as u64;
+        probe.vector("barriers_opening", count(ctas * BARRIERS), Some(opening));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {

@@ -62,7 +62,7 @@ use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
@@ -77,9 +77,6 @@ use lines::Lines;
 use lookup::{L1TagState, TAG_STATES};
 use mshr::Mshr;
 use xbar_queue::XbarQueue;
-
-/// Depth of the queue of returned packets, in packets. While it is full, none is taken from the crossbar. Assumed.
-const RETURN_DEPTH: usize = 8;
 
 /// Shape and policies of an L1.
 #[derive(Clone)]
@@ -106,6 +103,8 @@ pub struct Config {
     pub data_bytes_per_cycle: u32,
     /// Changed sectors that may wait for the crossbar.
     pub store_queue: u32,
+    /// Packets back from the crossbar that may wait for the LSU.
+    pub return_queue: u32,
     /// Where lines live.
     pub map: Arc<AddressMap>,
 }
@@ -266,15 +265,25 @@ impl Component for L1 {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let state = &self.state;
+        let (state, config) = (&self.state, &self.config);
+        let table = &state.mshr.table;
+        let count = |most: u32| count_width(most.into());
+        // A fill may complete every packet that waits.
+        let returned = u64::from(config.return_queue) + u64::from(config.waiting);
+        // One packet fits however many sectors it changes.
+        let changed = count(config.store_queue.max(SECTORS as u32));
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         probe.vector("line", 48, state.tag.shown_line());
-        probe.vector("hits", 8, Some(state.hits.len() as u64));
-        probe.vector("mshr_sectors", 16, Some(u64::from(state.mshr.table.in_flight())));
-        probe.vector("waiting", 16, Some(state.mshr.table.waiting() as u64));
-        probe.vector("returned", 16, Some(state.returned.len() as u64));
-        probe.vector("below", 16, Some(state.xbar_queue.len() as u64));
-        probe.vector("store_sectors", 16, Some(u64::from(state.xbar_queue.changed())));
+        probe.vector("hits", count(config.latency + 1), Some(state.hits.len() as u64));
+        probe.vector(
+            "mshr_sectors",
+            count(config.mshr_entries),
+            Some(u64::from(table.in_flight())),
+        );
+        probe.vector("waiting", count(config.waiting), Some(table.waiting() as u64));
+        probe.vector("returned", count_width(returned), Some(state.returned.len() as u64));
+        probe.vector("below", 24, Some(state.xbar_queue.len() as u64));
+        probe.vector("store_sectors", changed, Some(u64::from(state.xbar_queue.changed())));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {

@@ -10,9 +10,6 @@ use warpwave_isa::space::Space;
 use crate::config::{PipeTiming, Sm, pipe_row};
 use crate::proto::launch::{ResultWait, Route, Timing};
 
-/// Longest latency of a pipe: what a link can hold beside the stages before and after it.
-pub const LONGEST: u32 = 58;
-
 /// Cycles of every instruction of a program, by program counter.
 pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
     let code = program.code().iter().zip(program.decoded());
@@ -78,10 +75,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     } else {
         latency
     };
-    PipeTiming {
-        latency: latency.min(LONGEST),
-        interval: interval.min(LONGEST),
-    }
+    PipeTiming { latency, interval }
 }
 
 /// Cycles that the banks need to read these registers: the fullest bank decides. At least 1.

@@ -29,7 +29,7 @@ use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
@@ -375,7 +375,8 @@ impl Component for Tma {
         probe.bit("piece_valid", Some(state.sent.is_some()));
         probe.vector("piece_address", 48, state.sent);
         probe.vector("copies", 16, Some(state.jobs.len() as u64));
-        probe.vector("pieces_in_flight", 8, Some(in_flight as u64));
+        let pieces = count_width(self.config.pieces.into());
+        probe.vector("pieces_in_flight", pieces, Some(in_flight as u64));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {

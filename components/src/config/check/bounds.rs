@@ -1,7 +1,7 @@
-//! The least and the greatest values: what the machine can be built with, and what a waveform's signals can show.
+//! The least and the greatest values that the machine can be built with. A limit that is not of GPUs says that it is the simulator's.
 
 use toml::Value;
-use warpwave_hw::tile::{HORIZON, MAX_COMPONENTS};
+use warpwave_hw::tile::MAX_COMPONENTS;
 
 use super::{ConfigFault, Faults, GpuConfig};
 use crate::config::{MAX_CHANNEL_QUEUE, N_PIPES, keys};
@@ -18,14 +18,23 @@ const SUBCORE_COMPONENTS: usize = 3 + N_PIPES - 2;
 /// simulates every cycle of a busy channel.
 const MAX_CLOCK_RATIO: u64 = 1000;
 
+/// Warps of a sub-core, CTAs of an SM, and warps of a CTA are bits of one word.
+const MAX_WARPS: u32 = u32::BITS;
+const MAX_CTAS: u32 = u64::BITS;
+const MAX_BLOCK_THREADS: u32 = 32 * u64::BITS;
+
+/// Instructions of a warp's buffer are counted in a byte.
+const MAX_BUFFERED: u32 = u8::MAX as u32;
+
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 12] = [
+const MAY_BE_ZERO: [&str; 13] = [
     "cc_minor",
     "cluster.barrier_latency",
     "cluster.bytes_per_cycle",
     "cluster.load_latency",
     "cluster.max_ctas",
     "hbm.latency_extra",
+    "hbm.write_drain_stop",
     "l2.far_latency",
     "limits.shared_reserved_per_block",
     "sm.barrier.per_warp",
@@ -73,39 +82,44 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
         "sm.subcores",
         sm.subcores,
         ((MAX_COMPONENTS - SM_COMPONENTS) / SUBCORE_COMPONENTS) as u64,
-        "with their blocks all that an SM's tile holds",
+        "a limit of the simulator: a tile holds the blocks of no more",
     );
     let fastest = MAX_CLOCK_RATIO * u64::from(config.clocks.core_khz);
     for (key, khz) in [
         ("clocks.l2_khz", config.clocks.l2_khz),
         ("clocks.memory_khz", config.clocks.memory_khz),
     ] {
-        faults.at_most(key, khz, fastest, "a thousand times `clocks.core_khz`");
+        faults.at_most(
+            key,
+            khz,
+            fastest,
+            "a thousand times `clocks.core_khz`, a limit of the simulator",
+        );
     }
     faults.at_most(
         "limits.max_warps_per_sm",
         limits.max_warps_per_sm,
-        (32 * u64::from(sm.subcores)).min(127),
-        "32 for each of `sm.subcores`, and 127 in a waveform",
+        u64::from(MAX_WARPS) * u64::from(sm.subcores),
+        "a limit of the simulator: 32 for each of `sm.subcores`",
     );
-    let link = config.gigathread.link_latency;
-    let why = "the longest link between parts of the chip";
-    faults.at_most("gigathread.link_latency", link, HORIZON / 2, why);
+    faults.at_most(
+        "limits.max_threads_per_block",
+        limits.max_threads_per_block,
+        MAX_BLOCK_THREADS,
+        "a limit of the simulator: 64 warps",
+    );
     for (key, value, most) in [
-        ("limits.max_blocks_per_sm", limits.max_blocks_per_sm, 63),
-        ("sm.ibuffer_entries", sm.ibuffer_entries, 15),
-        ("sm.lsu.queue_depth", sm.lsu.queue_depth, 255),
-        ("sm.lsu.pending_requests", sm.lsu.pending_requests, 1023),
-        ("sm.l1.hit_latency", sm.l1.hit_latency, 255),
+        ("limits.max_blocks_per_sm", limits.max_blocks_per_sm, MAX_CTAS),
+        ("sm.ibuffer_entries", sm.ibuffer_entries, MAX_BUFFERED),
     ] {
-        faults.at_most(key, value, most as u64, "as a waveform shows");
+        faults.at_most(key, value, most, "a limit of the simulator");
     }
     let reach = (1 << u32::BITS) * LINE as u64 - BASE;
     faults.at_most(
         "memory_bytes",
         config.memory_bytes,
         reach,
-        "what lines with numbers of 32 bits reach",
+        "a limit of the simulator: numbers of lines have 32 bits",
     );
     let line = "the sectors of a line";
     faults.at_least("l2.mshr_entries", config.l2.mshr_entries, SECTORS as u64, line);
@@ -114,7 +128,7 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
         "hbm.queue_depth",
         config.hbm.queue_depth,
         MAX_CHANNEL_QUEUE,
-        "as the scheduler of a channel compares at once",
+        "a limit of the simulator",
     );
     check_group(config, faults);
 }
@@ -127,7 +141,7 @@ fn check_group(config: &GpuConfig, faults: &mut Faults) {
         "hbm.channels",
         (slices + channels) / groups,
         MAX_COMPONENTS as u64 - 1,
-        "counted with `l2.slices` over their greatest common divisor",
+        "counted with `l2.slices` over their greatest common divisor, a limit of the simulator: a tile holds no more",
     );
 }
 

@@ -100,16 +100,62 @@ fn l2_of_more_slices_than_headers_name_is_named() {
 #[test]
 fn address_fields_must_be_powers_of_two() {
     let found = faults(|gpu| {
-        gpu.sm.shared.banks = 24;
-        gpu.sm.l1.tag_banks = 3;
         gpu.sm.register_banks = 3;
+        gpu.hbm.row_bytes = 1056;
+        gpu.limits.shared_unit = 384;
     });
     assert_eq!(
         found,
         [
+            "`limits.shared_unit` is 384: it must be a power of two",
             "`sm.register_banks` is 3: it must be a power of two",
-            "`sm.shared.banks` is 24: it must be a power of two",
-            "`sm.l1.tag_banks` is 3: it must be a power of two",
+            "`hbm.row_bytes` is 1056: it must be a power of two",
+        ]
+    );
+}
+
+#[test]
+fn constants_of_the_model_are_named() {
+    let found = faults(|gpu| {
+        gpu.sm.shared.banks = 16;
+        gpu.sm.shared.bank_bytes = 8;
+        gpu.sm.l1.line = 64;
+        gpu.sm.l1.sector = 64;
+        gpu.sm.l1.tag_banks = 8;
+        gpu.l2.line = 256;
+        gpu.l2.sector = 64;
+    });
+    // The last three follow from the lines and sectors of 64 and 256 bytes.
+    assert_eq!(
+        found[..7],
+        [
+            "`sm.shared.banks` is 16: it must be 32, the banks of shared memory in this model",
+            "`sm.shared.bank_bytes` is 8: it must be 4, the bytes of a bank's word in this model",
+            "`sm.l1.line` is 64: it must be 128, the bytes of a line in this model",
+            "`sm.l1.sector` is 64: it must be 32, the bytes of a sector in this model",
+            "`sm.l1.tag_banks` is 8: it must be 4, since the model looks up one line per cycle and does not use it",
+            "`l2.line` is 256: it must be 128, the bytes of a line in this model",
+            "`l2.sector` is 64: it must be 32, the bytes of a sector in this model",
+        ]
+    );
+}
+
+#[test]
+fn queues_too_small_for_one_message_are_named() {
+    let found = faults(|gpu| {
+        gpu.sm.collector_entries = 1;
+        gpu.l2.memory_queue = 1;
+        gpu.hbm.queue_depth = 8;
+        gpu.hbm.write_drain_stop = 16;
+    });
+    assert_eq!(
+        found,
+        [
+            "`sm.collector_entries` is 1: it must be at least 2, \
+             one instruction in the collector and one on its way to it",
+            "`l2.memory_queue` is 1: it must be at least 2, a fetch and the write-back of the line in its way",
+            "`hbm.write_drain_start` is 16: it must be at most 8, all of `hbm.queue_depth`",
+            "`hbm.write_drain_stop` is 16: it must be at most 15, fewer than `hbm.write_drain_start`",
         ]
     );
 }
@@ -187,7 +233,7 @@ fn more_sub_cores_than_a_tile_holds_are_named() {
             gpu.limits.max_warps_per_sm = warps;
             gpu.limits.max_threads_per_block = 512;
         });
-        let rule = "it must be at most 6, with their blocks all that an SM's tile holds";
+        let rule = "it must be at most 6, a limit of the simulator: a tile holds the blocks of no more";
         assert_eq!(found, [format!("`sm.subcores` is {subcores}: {rule}")]);
     }
 }
@@ -198,8 +244,10 @@ fn clock_far_faster_than_the_core_clock_is_named() {
     assert_eq!(
         found,
         [
-            "`clocks.l2_khz` is 1000000: it must be at most 999000, a thousand times `clocks.core_khz`",
-            "`clocks.memory_khz` is 1000000: it must be at most 999000, a thousand times `clocks.core_khz`",
+            "`clocks.l2_khz` is 1000000: it must be at most 999000, \
+             a thousand times `clocks.core_khz`, a limit of the simulator",
+            "`clocks.memory_khz` is 1000000: it must be at most 999000, \
+             a thousand times `clocks.core_khz`, a limit of the simulator",
         ]
     );
     assert!(faults(|gpu| gpu.clocks.core_khz = 1000).is_empty());
@@ -208,10 +256,7 @@ fn clock_far_faster_than_the_core_clock_is_named() {
 #[test]
 fn warp_of_other_than_32_lanes_is_named() {
     let found = faults(|gpu| gpu.limits.warp_size = 64);
-    assert_eq!(
-        found,
-        ["`limits.warp_size` is 64: it must be at most 32, as on every part"]
-    );
+    assert_eq!(found, ["`limits.warp_size` is 64: it must be 32, as on every part"]);
 }
 
 #[test]
@@ -282,26 +327,53 @@ fn slower_l2_clock_stretches_its_stages_in_core_cycles() {
 }
 
 #[test]
-fn numbers_beyond_what_the_machine_can_hold_or_show_are_named() {
+fn numbers_beyond_what_the_machine_can_hold_are_named() {
     let found = faults(|gpu| gpu.xbar.queue_depth = 400_000_000);
     let expected = "`xbar.queue_depth` is 400000000: it must be at most 65536, far more than any part has";
     assert_eq!(found, [expected]);
     // A line beyond would have the number of another.
     let found = faults(|gpu| gpu.memory_bytes = 1 << 39);
-    let expected =
-        "`memory_bytes` is 549755813888: it must be at most 549487378432, what lines with numbers of 32 bits reach";
+    let expected = "`memory_bytes` is 549755813888: it must be at most 549487378432, \
+        a limit of the simulator: numbers of lines have 32 bits";
     assert_eq!(found, [expected]);
     let found = faults(|gpu| {
-        gpu.gigathread.link_latency = 33;
-        gpu.sm.lsu.queue_depth = 256;
+        gpu.limits.max_warps_per_sm = 132;
+        gpu.limits.max_threads_per_block = 4096;
+        gpu.limits.max_blocks_per_sm = 65;
+        gpu.sm.ibuffer_entries = 256;
+        gpu.hbm.queue_depth = 65;
         gpu.hbm.channels = 126;
     });
     assert_eq!(
         found,
         [
-            "`gigathread.link_latency` is 33: it must be at most 32, the longest link between parts of the chip",
-            "`sm.lsu.queue_depth` is 256: it must be at most 255, as a waveform shows",
-            "`hbm.channels` is 64: it must be at most 63, counted with `l2.slices` over their greatest common divisor",
+            "`limits.max_warps_per_sm` is 132: it must be at most 128, \
+             a limit of the simulator: 32 for each of `sm.subcores`",
+            "`limits.max_threads_per_block` is 4096: it must be at most 2048, a limit of the simulator: 64 warps",
+            "`limits.max_blocks_per_sm` is 65: it must be at most 64, a limit of the simulator",
+            "`sm.ibuffer_entries` is 256: it must be at most 255, a limit of the simulator",
+            "`hbm.queue_depth` is 65: it must be at most 64, a limit of the simulator",
+            "`hbm.channels` is 64: it must be at most 63, counted with `l2.slices` over their greatest common divisor, \
+             a limit of the simulator: a tile holds no more",
         ]
     );
+}
+
+#[test]
+fn numbers_of_a_large_machine_are_no_fault() {
+    // More than a waveform's signals were once wide, and longer than the wheel of a tile looks ahead.
+    let found = faults(|gpu| {
+        gpu.gigathread.link_latency = 300;
+        gpu.sm.lsu.queue_depth = 1000;
+        gpu.sm.lsu.pending_requests = 5000;
+        gpu.sm.ibuffer_entries = 64;
+        gpu.sm.pipes.fp64.latency = 200;
+        gpu.sm.pipes.fp64.interval = 64;
+        gpu.sm.l1.hit_latency = 500;
+        gpu.l2.hit_latency = 700;
+        gpu.hbm.access_latency = 900;
+        gpu.limits.max_blocks_per_sm = 64;
+        gpu.limits.max_warps_per_sm = 128;
+    });
+    assert!(found.is_empty(), "{found:?}");
 }

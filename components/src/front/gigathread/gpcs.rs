@@ -1,13 +1,15 @@
 //! Placement of clusters: the SMs of each GPC, and the CTA slots that clusters occupy.
 //!
-//! A cluster goes to the GPC with the most free slots, the first among equals. There each CTA in turn goes to the SM with the most
-//! free slots, so a cluster spreads over as many SMs as possible. GigaThread chooses the slots, not the SM: every CTA of a cluster
-//! must know the placement of the others before it starts.
+//! The dispatch order chooses the GPC of a cluster, and there the SM of each CTA in turn. Breadth first, a cluster spreads over as many
+//! SMs as possible. GigaThread chooses the slots, not the SM: every CTA of a cluster must know the placement of the others before it
+//! starts.
 //!
 //! Invariants: a slot given to a CTA is used until its SM reports the CTA's end; a cluster is placed whole or not at all.
 
 use std::ops::Range;
 
+use super::order::Place;
+use crate::config::CtaOrder;
 use crate::proto::cluster::{ClusterPlacement, CtaPlacement};
 
 /// A placed cluster with CTAs still to send.
@@ -25,8 +27,9 @@ struct PendingCluster {
 pub struct Gpcs {
     /// SMs of each GPC.
     sms: Vec<Range<usize>>,
+    order: CtaOrder,
     /// Slots in use by CTAs of clusters, for each SM; bit i for slot i.
-    taken: Vec<u32>,
+    taken: Vec<u64>,
     pending: Option<PendingCluster>,
     /// True if no GPC had room for a cluster, and no CTA has ended since.
     full: bool,
@@ -34,10 +37,11 @@ pub struct Gpcs {
 
 impl Gpcs {
     /// GPCs of these SMs. SMs are numbered through the chip.
-    pub fn new(sms: Vec<Range<usize>>) -> Self {
+    pub fn new(sms: Vec<Range<usize>>, order: CtaOrder) -> Self {
         let n = sms.iter().map(|gpc| gpc.end).max().unwrap_or(0);
         Gpcs {
             sms,
+            order,
             taken: vec![0; n],
             pending: None,
             full: false,
@@ -79,15 +83,22 @@ impl Gpcs {
 
     /// Reserves a slot for each CTA of a cluster.
     fn place(&mut self, size: u32, per_sm: u32) -> Option<PendingCluster> {
-        let n_taken = |sm: usize| self.taken[sm].count_ones();
-        let room = |gpc: &Range<usize>| gpc.clone().map(|sm| per_sm.saturating_sub(n_taken(sm))).sum::<u32>();
-        let fitting = self.sms.iter().filter(|gpc| room(gpc) >= size);
-        // `max_by_key` returns the last maximum, so the order is reversed to get the first.
-        let gpc = fitting.rev().max_by_key(|gpc| room(gpc))?.clone();
+        let free_on = |taken: &[u64], sm: usize| per_sm.saturating_sub(taken[sm].count_ones());
+        let room = |gpc: &Range<usize>| gpc.clone().map(|sm| free_on(&self.taken, sm)).sum::<u32>();
+        let gpcs = self.sms.iter().enumerate().map(|(number, gpc)| Place {
+            number,
+            free: room(gpc),
+        });
+        let gpc = self.order.choose(gpcs.filter(|gpc| gpc.free >= size), |_| true)?;
+        let gpc = self.sms[gpc].clone();
         let mut placement = Vec::new();
         let mut sms = Vec::new();
         for _ in 0..size {
-            let sm = gpc.clone().min_by_key(|&sm| self.taken[sm].count_ones())?;
+            let places = gpc.clone().map(|number| Place {
+                number,
+                free: free_on(&self.taken, number),
+            });
+            let sm = self.order.choose(places, |_| true)?;
             let slot = self.taken[sm].trailing_ones();
             self.taken[sm] |= 1 << slot;
             placement.push(CtaPlacement {
@@ -108,6 +119,10 @@ impl Gpcs {
 mod tests {
     use super::*;
 
+    fn gpcs(sms: Vec<Range<usize>>) -> Gpcs {
+        Gpcs::new(sms, CtaOrder::BreadthFirst)
+    }
+
     /// Places and sends a whole cluster: its SMs and slots, by rank.
     fn send_cluster(gpcs: &mut Gpcs, size: u32, per_sm: u32) -> Option<Vec<(usize, u8)>> {
         let mut all = Vec::new();
@@ -121,7 +136,7 @@ mod tests {
 
     #[test]
     fn clusters_spread_over_one_gpc_and_then_take_the_emptier_one() {
-        let mut gpcs = Gpcs::new(vec![0..2, 2..6]);
+        let mut gpcs = gpcs(vec![0..2, 2..6]);
         assert_eq!(send_cluster(&mut gpcs, 2, 2), Some(vec![(2, 0), (3, 0)]));
         assert_eq!(
             send_cluster(&mut gpcs, 4, 2),
@@ -132,7 +147,7 @@ mod tests {
 
     #[test]
     fn no_gpc_has_room_for_all_until_one_leaves() {
-        let mut gpcs = Gpcs::new(vec![0..2, 2..4]);
+        let mut gpcs = gpcs(vec![0..2, 2..4]);
         assert!(send_cluster(&mut gpcs, 2, 1).is_some() && send_cluster(&mut gpcs, 2, 1).is_some());
         assert_eq!(send_cluster(&mut gpcs, 2, 1), None);
         gpcs.left(1, 0);
@@ -148,8 +163,19 @@ mod tests {
 
     #[test]
     fn cluster_larger_than_every_gpc_never_fits() {
-        let mut gpcs = Gpcs::new(vec![0..2, 2..4]);
+        let mut gpcs = gpcs(vec![0..2, 2..4]);
         assert_eq!(send_cluster(&mut gpcs, 3, 1), None);
         assert!(!gpcs.may_send());
+    }
+
+    #[test]
+    fn depth_first_clusters_fill_the_first_gpc_and_its_first_sm() {
+        let mut gpcs = Gpcs::new(vec![0..2, 2..6], CtaOrder::DepthFirst);
+        assert_eq!(send_cluster(&mut gpcs, 3, 2), Some(vec![(0, 0), (0, 1), (1, 0)]));
+        assert_eq!(
+            send_cluster(&mut gpcs, 2, 2),
+            Some(vec![(2, 0), (2, 1)]),
+            "one slot of the first GPC is too few"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Bursts: which of them a packet needs, and moving their bytes.
 
-use crate::hbm::sched::Entry;
+use crate::hbm::queue::Entry;
 use crate::proto::mem::{SECTORS, byte_mask};
 use crate::storage::Storage;
 

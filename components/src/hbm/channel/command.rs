@@ -2,7 +2,7 @@
 
 use super::Channel;
 use super::burst::transfer;
-use crate::hbm::sched::RowState;
+use crate::hbm::queue::RowState;
 
 /// What went out at the last edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,66 +20,81 @@ impl Command {
 }
 
 impl Channel {
-    /// Moves one burst of an entry.
-    pub(super) fn column(&mut self, n: usize, edge: u64) {
-        let entry = self.queue.entry(n);
+    /// Moves one burst of an entry. Gives the edge at which another column command may be due.
+    pub(super) fn send_column(&mut self, n: usize, edge: u64) -> u64 {
+        let state = &mut self.state;
+        let entry = state.queue.entry(n);
         entry.bursts &= entry.bursts - 1;
-        let end = self.clockwork.column(entry.at.bank as usize, entry.write, edge);
+        let end = state.timers.column(entry.at.bank as usize, entry.write, edge);
         let is_last = entry.bursts == 0;
         if is_last {
-            // Nobody sees the line before: requests of one line wait for each other.
+            // No request sees the line before: requests of one line wait for each other.
             transfer(entry, &self.storage);
         }
-        self.line = entry.packet.line;
+        state.line = Some(entry.packet.line);
         let (bursts, bytes, command) = match entry.write {
             true => (
-                &mut self.stats.write_bursts,
-                &mut self.stats.bytes_written,
+                &mut state.stats.write_bursts,
+                &mut state.stats.bytes_written,
                 Command::Write,
             ),
-            false => (&mut self.stats.read_bursts, &mut self.stats.bytes_read, Command::Read),
+            false => (&mut state.stats.read_bursts, &mut state.stats.bytes_read, Command::Read),
         };
         *bursts += 1;
-        *bytes += u64::from(self.config.burst_bytes);
-        self.stats.bus_cycles += self.clockwork.burst();
-        self.column_command = command;
+        *bytes += u64::from(self.config.hbm.burst_bytes);
+        state.stats.bus_cycles += state.timers.burst();
+        state.column_command = command;
         if is_last {
             self.finish(n, end);
         }
+        edge + 1
     }
 
     /// An entry has moved its last burst.
     fn finish(&mut self, n: usize, end: u64) {
-        let entry = self.queue.remove(n);
+        let state = &mut self.state;
+        let entry = state.queue.remove(n);
+        // The row that the entry kept open may be in the way of another.
+        state.row_from = 0;
         *(match entry.found {
-            RowState::Hit => &mut self.stats.row_hits,
-            RowState::Closed => &mut self.stats.row_misses,
-            RowState::Conflict => &mut self.stats.row_conflicts,
+            RowState::Hit => &mut state.stats.row_hits,
+            RowState::Closed => &mut state.stats.row_misses,
+            RowState::Conflict => &mut state.stats.row_conflicts,
         }) += 1;
-        let due = end + u64::from(self.config.latency_extra);
-        let due = self.done.back().map_or(due, |&(last, ..)| due.max(last));
-        self.done.push_back((due, usize::from(entry.port), entry.packet));
+        let due = end + u64::from(self.config.interface_cycles);
+        let due = state.done.back().map_or(due, |&(last, ..)| due.max(last));
+        state.done.push_back((due, usize::from(entry.port), entry.packet));
     }
 
-    /// Opens an entry's row, or closes the one that is in its way.
-    pub(super) fn row(&mut self, n: usize, edge: u64) {
-        let entry = self.queue.entry(n);
+    /// Opens an entry's row, or closes the one that is in its way. Gives the edge at which another row command may be due.
+    pub(super) fn send_row(&mut self, n: usize, edge: u64) -> u64 {
+        let state = &mut self.state;
+        let entry = state.queue.entry(n);
         let (bank, row) = (entry.at.bank, entry.at.row);
-        self.line = entry.packet.line;
-        if self.clockwork.banks[bank as usize].row.is_some() {
+        state.line = Some(entry.packet.line);
+        if state.timers.banks[bank as usize].row.is_some() {
             entry.found = RowState::Conflict;
-            self.clockwork.precharge(bank as usize, edge);
-            self.queue.row_changed(bank, None);
-            self.stats.precharges += 1;
-            self.row_command = Command::Precharge;
+            self.close_row(bank as usize, edge);
         } else {
             if entry.found == RowState::Hit {
                 entry.found = RowState::Closed;
             }
-            self.clockwork.activate(bank as usize, row, edge);
-            self.queue.row_changed(bank, Some(row));
-            self.stats.activates += 1;
-            self.row_command = Command::Activate;
+            state.timers.activate(bank as usize, row, edge);
+            state.queue.row_changed(bank, Some(row));
+            state.stats.activates += 1;
+            state.row_command = Command::Activate;
+            state.row_from = 0;
         }
+        edge + 1
+    }
+
+    /// Closes a bank's row.
+    pub(super) fn close_row(&mut self, bank: usize, edge: u64) {
+        let state = &mut self.state;
+        state.timers.precharge(bank, edge);
+        state.queue.row_changed(bank as u32, None);
+        state.stats.precharges += 1;
+        state.row_command = Command::Precharge;
+        state.row_from = 0;
     }
 }

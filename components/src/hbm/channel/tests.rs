@@ -1,6 +1,7 @@
 //! Dialogues with a channel: the test is the slices. Cycles are counted by hand from the timing below.
 
 use super::*;
+use crate::config::{DramScheduler, Mapping, RowPolicy as Rows, Timing};
 use crate::storage::BASE;
 use crate::test_ports::{all, run, wire};
 
@@ -34,16 +35,35 @@ struct Bench {
     slices: Vec<Ends>,
 }
 
+const HBM: Hbm = Hbm {
+    channels: 1,
+    banks: 8,
+    bank_groups: 4,
+    row_bytes: 1024,
+    mapping: Mapping::Hash,
+    queue_depth: 8,
+    scheduler: DramScheduler::FirstReadyFirstCome,
+    write_drain_start: 4,
+    write_drain_stop: 1,
+    starved_after: 1000,
+    row_policy: Rows::Open,
+    row_timeout: 100,
+    burst_bytes: 32,
+    bus_bytes_per_command_cycle: 32,
+    access_latency: 0,
+    latency_extra: EXTRA as u32,
+    timing: TIMING,
+};
+
 fn config() -> Config {
+    with(HBM)
+}
+
+/// A channel with these numbers.
+fn with(hbm: Hbm) -> Config {
     Config {
-        banks: 8,
-        bank_groups: 4,
-        row_bytes: 1024,
-        queue_depth: 8,
-        burst_bytes: 32,
-        bus_bytes_per_command_cycle: 32,
-        latency_extra: EXTRA as u32,
-        timing: TIMING,
+        hbm,
+        interface_cycles: hbm.latency_extra,
         clock: Domain::GLOBAL,
         map: Arc::new(AddressMap::new(1, 1)),
     }
@@ -125,6 +145,7 @@ fn lines_in_bank(same_row: bool) -> impl Iterator<Item = u64> {
         banks: 8,
         groups: 4,
         lines_per_row: 8,
+        mapping: Mapping::Hash,
     };
     let base = BASE / LINE as u64;
     let first = layout.locate(base);
@@ -289,7 +310,7 @@ fn channel_slept_through_refreshes_the_next_read_finds_a_closed_row_and_no_wait(
     bench.cycles_of(read(0, 0b0001, 0));
     bench.run_until(14_000);
     assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 1 + 14 + 13 + 1 + EXTRA);
-    assert_eq!(bench.channel.refresh.done(), 3);
+    assert_eq!(bench.channel.state.refresh.done(), 3);
 }
 
 #[test]
@@ -310,11 +331,11 @@ fn queue_full_requests_wait_in_their_links_and_all_slices_get_their_turn() {
 #[test]
 fn bursts_of_64_bytes_move_two_sectors_at_once() {
     let mut bench = Bench::new(
-        Config {
+        with(Hbm {
             burst_bytes: 64,
             timing: Timing { t_ccd_s: 2, ..TIMING },
-            ..config()
-        },
+            ..HBM
+        }),
         1,
     );
     assert_eq!(bench.cycles_of(read(0, 0b1111, 0)), 1 + 14 + 13 + 3 + 2 + EXTRA);
@@ -327,11 +348,13 @@ fn bursts_of_64_bytes_move_two_sectors_at_once() {
 fn reads_stream_over_all_banks_the_bus_is_nearly_always_busy() {
     let timing = Timing { t_ccd_l: 2, ..TIMING };
     let mut bench = Bench::new(
-        Config {
+        with(Hbm {
             timing,
             queue_depth: 64,
-            ..config()
-        },
+            write_drain_start: 32,
+            write_drain_stop: 8,
+            ..HBM
+        }),
         4,
     );
     let mut next = 0;
@@ -350,9 +373,136 @@ fn reads_stream_over_all_banks_the_bus_is_nearly_always_busy() {
     assert!(busy > 0.9, "{busy}");
 }
 
+/// A bench whose channel has this row policy, after one read that opened the row of line 0. Its activate went out in cycle 2.
+fn after_one_read(row_policy: Rows) -> Bench {
+    let mut bench = Bench::new(with(Hbm { row_policy, ..HBM }), 1);
+    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 1 + 14 + 13 + 1 + EXTRA);
+    bench
+}
+
+#[test]
+fn idle_row_stays_open_or_is_closed_by_the_policy() {
+    let open = 1 + 13 + 1 + EXTRA;
+    let closed = 1 + 14 + 13 + 1 + EXTRA;
+    let in_the_way = 1 + 15 + 14 + 13 + 1 + EXTRA;
+    // The response took until cycle 60 or so: long after tRAS, not yet a timeout after the burst.
+    for (policy, same, other) in [
+        (Rows::Open, open, in_the_way),
+        (Rows::Closed, closed, closed),
+        (Rows::Timeout, open, in_the_way),
+    ] {
+        let mut bench = after_one_read(policy);
+        assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), same, "{policy:?}");
+        let mut bench = after_one_read(policy);
+        assert_eq!(bench.cycles_of(read(another_row(), 0b0001, 0)), other, "{policy:?}");
+    }
+}
+
+#[test]
+fn closed_row_is_precharged_after_tras_and_the_bank_can_open_after_trp() {
+    let mut bench = after_one_read(Rows::Closed);
+    let stats = *bench.channel.counters();
+    assert_eq!((stats.activates, stats.precharges), (1, 1));
+    // Activate in cycle 2, precharge tRAS later, ready tRP after that: tRC after the activate.
+    let bank = bench
+        .channel
+        .state
+        .timers
+        .banks
+        .iter()
+        .map(|bank| bank.activate_at)
+        .max();
+    assert_eq!(bank, Some(2 + 48));
+    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 1 + 14 + 13 + 1 + EXTRA);
+    let stats = bench.channel.counters();
+    assert_eq!((stats.row_misses, stats.row_hits, stats.row_conflicts), (2, 0, 0));
+}
+
+#[test]
+fn row_idle_for_the_timeout_is_closed_and_not_a_cycle_before() {
+    let mut bench = after_one_read(Rows::Timeout);
+    // Activate in cycle 2, the burst tRCD later, the precharge 100 after that.
+    bench.run_until(2 + 14 + 100);
+    assert_eq!(bench.channel.counters().precharges, 0);
+    bench.run_until(2 + 14 + 100 + 1);
+    assert_eq!(bench.channel.counters().precharges, 1);
+}
+
+#[test]
+fn row_that_a_waiting_request_needs_is_not_closed() {
+    // Sixteen bursts of one row: the last four lie beyond tRAS.
+    for policy in [Rows::Open, Rows::Closed] {
+        let mut bench = Bench::new(
+            with(Hbm {
+                row_policy: policy,
+                ..HBM
+            }),
+            1,
+        );
+        for (n, line) in std::iter::once(0).chain(lines_in_bank(true)).take(4).enumerate() {
+            bench.send(0, read(line, 0b1111, n as u32));
+            let next = bench.now.0 + 1;
+            bench.run_until(next);
+        }
+        assert_eq!(bench.answers(4).len(), 4);
+        assert_eq!(bench.channel.counters().activates, 1, "{policy:?}");
+    }
+}
+
+#[test]
+fn first_come_first_served_keeps_the_order_of_arrival() {
+    let hbm = Hbm {
+        scheduler: DramScheduler::FirstComeFirstServed,
+        ..HBM
+    };
+    let mut bench = Bench::new(with(hbm), 1);
+    bench.send(0, read(0, 0b0001, 9));
+    bench.send(0, read(another_row(), 0b0001, 0));
+    bench.send(0, read(same_row(), 0b1111, 1));
+    let answers = bench.answers(3);
+    assert_eq!(answers.iter().map(|&(_, tag)| tag).collect::<Vec<_>>(), [9, 0, 1]);
+    // The second waits for tRAS and tRP of the first's row, and the third's row must be opened again: tRC after the second's.
+    let [first, second, third] = answers[..] else {
+        panic!("three answers")
+    };
+    assert_eq!(second.0 - first.0, 48);
+    assert_eq!(third.0 - second.0, 48 + 3 * 3);
+    let stats = bench.channel.counters();
+    assert_eq!((stats.row_misses, stats.row_conflicts), (1, 2));
+}
+
+#[test]
+fn first_come_first_served_opens_no_row_ahead() {
+    let hbm = Hbm {
+        scheduler: DramScheduler::FirstComeFirstServed,
+        ..HBM
+    };
+    let mut bench = Bench::new(with(hbm), 1);
+    bench.send(0, read(0, 0b1111, 0));
+    bench.send(0, read(1, 0b1111, 1));
+    let answers = bench.answers(2);
+    // The second's activate goes out with the first's last burst: then tRCD and four bursts.
+    assert_eq!(answers[1].0 - answers[0].0, 14 + 3 * 3);
+}
+
 #[test]
 fn contract_of_a_component_is_kept() {
-    for clock in [Domain::GLOBAL, Domain::new(3, 5), Domain::new(7, 4)] {
+    let timeout = Hbm {
+        row_policy: Rows::Timeout,
+        scheduler: DramScheduler::FirstComeFirstServed,
+        ..HBM
+    };
+    let closed = Hbm {
+        row_policy: Rows::Closed,
+        ..HBM
+    };
+    for (hbm, clock) in [
+        (HBM, Domain::GLOBAL),
+        (HBM, Domain::new(3, 5)),
+        (HBM, Domain::new(7, 4)),
+        (closed, Domain::new(3, 5)),
+        (timeout, Domain::new(7, 4)),
+    ] {
         let build = |rig: &mut warpwave_hw::rig::Rig| {
             let traffic = |from: u64| -> Vec<(u64, Box<Packet>)> {
                 let packet = |k: u64| {
@@ -373,10 +523,10 @@ fn contract_of_a_component_is_kept() {
                 (rig.input("in1", 1, 2, traffic(100)), rig.output("out1", 1, 2, |_| true)),
             ];
             let storage = Arc::new(Storage::new(1 << 20));
-            Channel::new(Path::root("channel"), Config { clock, ..config() }, slices, storage)
+            Channel::new(Path::root("channel"), Config { clock, ..with(hbm) }, slices, storage)
         };
         let events = warpwave_hw::rig::check(build, 5500);
-        let events = events.unwrap_or_else(|what| panic!("{clock:?}: {what}"));
+        let events = events.unwrap_or_else(|what| panic!("{clock:?}, {hbm:?}: {what}"));
         let out = events.iter().filter(|event| event.link.starts_with("out")).count();
         assert_eq!(out, 26, "{clock:?}");
     }

@@ -3,14 +3,14 @@
 use warpwave_hw::time::Cycle;
 
 use super::lookup::L1TagState;
-use super::{L1, RETURN_DEPTH, bypasses_l1, line_number};
+use super::{L1, bypasses_l1, line_number};
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind, SECTOR, Stage, each_sector};
 
 impl L1 {
     /// Takes one packet from the crossbar.
     pub(super) fn take_from_xbar(&mut self, now: Cycle) {
         let state = &mut self.state;
-        if state.returned.len() >= RETURN_DEPTH {
+        if state.returned.len() >= self.config.return_queue as usize {
             return;
         }
         let Some(mut packet) = self.ports.from_xbar.recv(now) else {

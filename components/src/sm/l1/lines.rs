@@ -111,6 +111,7 @@ mod tests {
             waiting: 1,
             data_bytes_per_cycle: 128,
             store_queue: 1,
+            return_queue: 8,
             map: Arc::new(AddressMap::new(1, 1)),
         })
     }

@@ -29,6 +29,7 @@ fn config() -> Config {
         waiting: 8,
         data_bytes_per_cycle: 128,
         store_queue: 8,
+        return_queue: 8,
         map: Arc::new(AddressMap::new(1, 1)),
     }
 }

@@ -9,9 +9,13 @@
 //! Sources: the GPGPU-Sim 3 manual (2012) for `write-evict`, the policy of global stores on Fermi; Jouppi, "Cache write policies and
 //! performance" (ISCA 1993), for `write-validate`, here with a valid bit per sector.
 
+mod write_evict;
+mod write_through;
+mod write_validate;
+
 use super::lines::Lines;
 use crate::config::WritePolicy;
-use crate::proto::mem::{Packet, byte_mask, sector_masks};
+use crate::proto::mem::Packet;
 
 /// What a store met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,27 +30,17 @@ impl WritePolicy {
     /// Applies a store to `line`.
     #[inline]
     pub(super) fn store(self, lines: &mut Lines, line: u32, packet: &Packet) -> Stored {
-        let found = lines.find(line);
-        let (way, valid) = found.unwrap_or((0, 0));
-        let hit = valid & packet.sectors;
-        let mut evicts = false;
         match self {
-            WritePolicy::WriteThrough | WritePolicy::WriteValidate if hit != 0 => {
-                lines.write(way, packet.byte_mask & byte_mask(hit), &packet.bytes);
-            }
-            WritePolicy::WriteEvict if hit != 0 => lines.invalidate(way, hit),
-            _ => {}
+            WritePolicy::WriteThrough => write_through::store(lines, line, packet),
+            WritePolicy::WriteEvict => write_evict::store(lines, line, packet),
+            WritePolicy::WriteValidate => write_validate::store(lines, line, packet),
         }
-        if self == WritePolicy::WriteValidate {
-            let absent = whole_sectors(packet) & !hit;
-            evicts = absent != 0 && lines.install(line, absent, &packet.bytes);
-        }
-        Stored { hit, evicts }
     }
 }
 
-/// Sectors of which a store writes every byte.
-fn whole_sectors(packet: &Packet) -> u8 {
-    let masks = sector_masks(packet.byte_mask).into_iter().enumerate();
-    masks.fold(0, |whole, (sector, mask)| whole | u8::from(mask == u32::MAX) << sector)
+/// The way of a line and the sectors of a store that are valid in it, if there is one.
+#[inline]
+fn valid_sectors(lines: &Lines, line: u32, packet: &Packet) -> Option<(usize, u8)> {
+    let (way, valid) = lines.find(line)?;
+    Some((way, valid & packet.sectors)).filter(|&(_, hit)| hit != 0)
 }

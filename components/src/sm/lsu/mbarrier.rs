@@ -10,9 +10,6 @@ use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::WarpInst;
 
-/// Cycles after which a test that may wait gives up (assumed: PTX leaves the limit to the system).
-pub const TRY_WAIT_CYCLES: u64 = 1000;
-
 /// Tests that wait, each with the cycle in which it gives up.
 #[derive(Default)]
 #[allow(
@@ -22,9 +19,9 @@ pub const TRY_WAIT_CYCLES: u64 = 1000;
 pub struct Waiting(Vec<(Cycle, Box<WarpInst>)>);
 
 impl Waiting {
-    /// Holds a test from now on.
-    pub fn hold(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
-        self.0.push((now + TRY_WAIT_CYCLES, warp_inst));
+    /// Holds a test until it gives up in cycle `gives_up`.
+    pub fn hold(&mut self, warp_inst: Box<WarpInst>, gives_up: Cycle) {
+        self.0.push((gives_up, warp_inst));
     }
 
     /// Answers the tests whose phase is over in `bytes`, or whose time is, as far as the links to their sub-cores have room.

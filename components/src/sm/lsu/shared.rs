@@ -13,7 +13,7 @@
 //! | each further pass | `conflict_latency_per_pass`, of which the banks are busy for one |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
-//! | test of an mbarrier | `latency`; one that may wait: until the phase is over, or [`mbarrier::TRY_WAIT_CYCLES`] have passed |
+//! | test of an mbarrier | `latency`; one that may wait: until the phase is over, or `try_wait_cycles` have passed |
 //!
 //! Other SMs' accesses and bulk copies come line by line (module `lines`); with the SM's own they take turns.
 //!
@@ -27,12 +27,12 @@ mod products;
 pub use lines::LinePorts;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::delay::DelayLines;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::{Latency, Report};
-use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
@@ -125,6 +125,8 @@ pub struct SharedMemory {
     /// Warp, instruction and passes of what had the banks in the last tick.
     shown: Option<(u8, u32, u32)>,
     lines: Lines,
+    /// Results that are due later than the link to their sub-core can hold them.
+    late: DelayLines<Box<WarpInst>>,
     stats: Stats,
     log: Log,
 }
@@ -134,6 +136,7 @@ impl SharedMemory {
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let lines = Lines::new(ports.lines.len());
         SharedMemory {
+            late: DelayLines::new(ports.output.len()),
             path,
             config,
             ports,
@@ -192,7 +195,8 @@ impl SharedMemory {
             None => self.perform(&mut warp_inst),
         }
         if route == Route::Other && mbarrier::may_wait(&warp_inst) {
-            self.waiting.hold(warp_inst, now);
+            let gives_up = now + u64::from(self.config.shared.try_wait_cycles);
+            self.waiting.hold(warp_inst, gives_up);
             return;
         }
         let spent = now.since(warp_inst.issued) + 2;
@@ -200,11 +204,18 @@ impl SharedMemory {
         let further = u64::from(passes - 1);
         let slower = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
         let wanted = u64::from(latency) + further + slower;
-        let extra = wanted.saturating_sub(spent).min(HORIZON - 2);
+        let extra = wanted.saturating_sub(spent);
         if route != Route::Shuffle {
             self.stats.latency.record(spent + extra);
         }
-        self.ports.output[warp_inst.subcore as usize].send_after(now, extra, warp_inst);
+        self.send_late(warp_inst, extra, now);
+    }
+
+    /// Sends a result that takes `extra` cycles more than the link.
+    #[inline]
+    fn send_late(&mut self, warp_inst: Box<WarpInst>, extra: u64, now: Cycle) {
+        let subcore = warp_inst.subcore as usize;
+        self.late.send(&mut self.ports.output, subcore, now, extra, warp_inst);
     }
 
     fn begin(&mut self, now: Cycle) {
@@ -244,7 +255,7 @@ impl SharedMemory {
 
     /// When to tick next: because of the SM's own accesses, or of what else there may be here.
     fn activity_beside(&self, own: Activity, now: Cycle) -> Activity {
-        let mut activity = own;
+        let mut activity = own.or(self.late.activity(&self.ports.output, now));
         if let Some(gives_up) = self.waiting.until() {
             activity = activity.or(Activity::Until(gives_up.max(now + 1)));
         }
@@ -288,6 +299,7 @@ impl Component for SharedMemory {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        self.late.run(&mut self.ports.output, now);
         match &self.current {
             Some(_) => self.finish(now),
             None => self.shown = None,
@@ -318,6 +330,7 @@ impl Component for SharedMemory {
         self.current = None;
         self.free = Cycle::ZERO;
         self.waiting.clear();
+        self.late = DelayLines::new(self.ports.output.len());
         self.shown = None;
         self.stats = Stats::default();
         self.ports.input.clear();
@@ -327,7 +340,7 @@ impl Component for SharedMemory {
     }
 
     fn is_quiescent(&self) -> bool {
-        self.current.is_none() && self.waiting.is_empty() && self.lines.is_empty()
+        self.current.is_none() && self.waiting.is_empty() && self.lines.is_empty() && self.late.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -32,10 +32,11 @@ pub use counts::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::arrivals::ArrivalMask;
+use warpwave_hw::link::delay::DelayLines;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
@@ -147,6 +148,8 @@ pub struct Lsu {
     /// Finished instructions that wait for their link.
     finished: Vec<Finished>,
     fences: Fences,
+    /// Constant loads that are due later than the link to their sub-core can hold them.
+    late: DelayLines<Box<WarpInst>>,
     pool: PacketPool,
     clusters: Clusters,
     /// Packets at other SMs.
@@ -183,6 +186,7 @@ impl Lsu {
             making: None,
             finished: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
             fences: Fences::new(warps),
+            late: DelayLines::new(subcores),
             pool: PacketPool::default(),
             clusters: Clusters::new(config.cta_slots, config.shared_unit),
             away: 0,
@@ -221,6 +225,7 @@ impl Lsu {
         } else {
             self.turn(now)
         };
+        let next = next.or(self.late.activity(&self.ports.output, now));
         match self.fences.is_empty() {
             true => next,
             false => next.or(self.fences.next(now)),
@@ -268,6 +273,7 @@ impl Component for Lsu {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         (self.accepted, self.sent, self.answered) = (None, None, None);
+        self.late.run(&mut self.ports.output, now);
         self.take_answers(now);
         if self.ports.cluster.is_some() {
             self.take_from_cluster(now);
@@ -291,6 +297,7 @@ impl Component for Lsu {
         self.making = None;
         self.finished.clear();
         self.fences.clear();
+        self.late = DelayLines::new(self.ports.output.len());
         self.grid = None;
         self.invalidate = false;
         self.next_accept = Cycle::ZERO;
@@ -313,7 +320,11 @@ impl Component for Lsu {
     }
 
     fn is_quiescent(&self) -> bool {
-        self.pending.n_used() == 0 && self.finished.is_empty() && self.making.is_none() && self.fences.is_empty()
+        self.pending.n_used() == 0
+            && self.finished.is_empty()
+            && self.making.is_none()
+            && self.fences.is_empty()
+            && self.late.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -335,7 +346,8 @@ impl Component for Lsu {
             24,
             Some(self.answered.map_or(0, |(_, age)| age & 0xff_ffff)),
         );
-        probe.vector("pending", 10, Some(self.pending.n_used() as u64));
+        let requests = count_width(self.config.lsu.pending_requests.into());
+        probe.vector("pending", requests, Some(self.pending.n_used() as u64));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {

@@ -10,6 +10,7 @@
 //! | issue to the scheduler's knowing | `branch_latency`, at least 3 |
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::delay::DelayLine;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -45,6 +46,8 @@ pub struct BranchUnit {
 struct State {
     /// What the last tick resolved, for the waveform.
     entered: Option<Resolved>,
+    /// The first stages of a unit that takes longer than its link holds a message.
+    stages: DelayLine<Resolved>,
     /// Instructions so far.
     instructions: u64,
 }
@@ -79,6 +82,7 @@ impl Component for BranchUnit {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.entered = None;
+        self.state.stages.run(&mut self.ports.resolved, now);
         while self.ports.resolved.has_room(now)
             && self.ports.spent.has_room(now)
             && let Some(warp_inst) = self.ports.input.recv(now)
@@ -99,14 +103,11 @@ impl Component for BranchUnit {
             self.state.instructions += 1;
             self.state.entered = Some(resolved.clone());
             let spent = now.since(warp_inst.issued) + self.ports.resolved.latency();
-            self.ports.resolved.send_after(
-                now,
-                u64::from(warp_inst.timing().latency).saturating_sub(spent),
-                resolved,
-            );
+            let extra = u64::from(warp_inst.timing().latency).saturating_sub(spent);
+            self.state.stages.send(&mut self.ports.resolved, now, extra, resolved);
             self.ports.spent.send(now, warp_inst);
         }
-        Activity::busy_if(self.ports.input.is_ready(now))
+        Activity::busy_if(self.ports.input.is_ready(now)).or(self.state.stages.activity(&self.ports.resolved, now))
     }
 
     fn reset(&mut self) {
@@ -115,7 +116,7 @@ impl Component for BranchUnit {
     }
 
     fn is_quiescent(&self) -> bool {
-        true
+        self.state.stages.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -11,14 +11,15 @@
 //! | entry to the write port | latency - 3, at least 1 |
 //! | write port to dependent issue | 1 |
 //!
-//! The pipe computes the result at entry and sends it on a link that holds it for the remaining cycles: the link is the pipe's
-//! stages. The scheduler keeps the pipe's issue interval, so the pipe accepts every instruction that it receives.
+//! The pipe computes the result at entry and sends it on a link that holds it for the remaining cycles: the link, and the delay line of
+//! a pipe that is longer, are the pipe's stages. The scheduler keeps the pipe's issue interval, so the pipe accepts every instruction that it receives.
 //!
 //! The operands of a warp group's product (HGMMA) lie in shared memory. The tensor pipe forwards it; shared memory computes it.
 //!
 //! Invariant: results leave in the order in which operands arrived.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::delay::DelayLine;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -63,6 +64,8 @@ pub struct MathPipe {
 struct State {
     /// Warp and program counter of the instruction that entered in the last tick.
     entered: Option<(u8, u32)>,
+    /// The first stages of a pipe longer than its link.
+    stages: DelayLine<Box<WarpInst>>,
     stats: Stats,
 }
 
@@ -106,6 +109,7 @@ impl Component for MathPipe {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.entered = None;
+        self.state.stages.run(&mut self.ports.output, now);
         while self.has_room(now)
             && let Some(mut warp_inst) = self.ports.input.recv(now)
         {
@@ -122,11 +126,10 @@ impl Component for MathPipe {
             compute(&mut warp_inst);
             // 2: the link to the write port and the release to the scheduler take a cycle each.
             let spent = now.since(warp_inst.issued) + 2;
-            self.ports
-                .output
-                .send_after(now, u64::from(timing.latency).saturating_sub(spent), warp_inst);
+            let extra = u64::from(timing.latency).saturating_sub(spent);
+            self.state.stages.send(&mut self.ports.output, now, extra, warp_inst);
         }
-        Activity::busy_if(self.ports.input.is_ready(now))
+        Activity::busy_if(self.ports.input.is_ready(now)).or(self.state.stages.activity(&self.ports.output, now))
     }
 
     fn reset(&mut self) {
@@ -135,7 +138,7 @@ impl Component for MathPipe {
     }
 
     fn is_quiescent(&self) -> bool {
-        true
+        self.state.stages.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

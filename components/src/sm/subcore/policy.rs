@@ -23,6 +23,14 @@
 //! assert_eq!(YoungestFirst.choose(&eligible), 0);
 //! ```
 
+mod greedy_then_oldest;
+mod loose_round_robin;
+mod oldest_first;
+
+pub use greedy_then_oldest::GreedyThenOldest;
+pub use loose_round_robin::LooseRoundRobin;
+pub use oldest_first::OldestFirst;
+
 use crate::config::SchedulerPolicy;
 
 /// The warps that a policy chooses from.
@@ -63,41 +71,6 @@ pub trait SchedulingPolicy: Send {
 
     /// Returns to the state after construction.
     fn reset(&mut self) {}
-}
-
-/// The next eligible slot after the one that issued last.
-pub struct LooseRoundRobin;
-
-impl SchedulingPolicy for LooseRoundRobin {
-    #[inline]
-    fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
-        let above = eligible.slots & u32::MAX.checked_shl(eligible.last as u32 + 1).unwrap_or(0);
-        let slots = if above != 0 { above } else { eligible.slots };
-        slots.trailing_zeros() as usize
-    }
-}
-
-/// The warp that issued last while it is eligible, then the oldest.
-pub struct GreedyThenOldest;
-
-impl SchedulingPolicy for GreedyThenOldest {
-    #[inline]
-    fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
-        match eligible.contains(eligible.last) {
-            true => eligible.last,
-            false => eligible.oldest(),
-        }
-    }
-}
-
-/// The oldest eligible warp.
-pub struct OldestFirst;
-
-impl SchedulingPolicy for OldestFirst {
-    #[inline]
-    fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
-        eligible.oldest()
-    }
 }
 
 /// The policy of a scheduler: one that a preset names, or a user's own.
@@ -186,37 +159,10 @@ impl WarpSelector {
     }
 }
 
+/// Slots that a policy chooses from sets of eligible slots, one after the other. The warps came in the order 2, 0, 3, 1.
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn policy(kind: SchedulerPolicy) -> WarpSelector {
-        let mut policy = WarpSelector::new(kind, 4);
-        [2, 0, 3, 1].into_iter().for_each(|w| policy.add(w));
-        policy
-    }
-
-    #[test]
-    fn loose_round_robin_goes_on_from_the_last_and_wraps() {
-        let mut policy = policy(SchedulerPolicy::LooseRoundRobin);
-        assert_eq!(
-            [0b1011, 0b1011, 0b1011, 0b1011].map(|set| policy.choose(set)),
-            [1, 3, 0, 1]
-        );
-    }
-
-    #[test]
-    fn greedy_stays_with_a_warp_then_takes_the_oldest() {
-        let mut policy = policy(SchedulerPolicy::GreedyThenOldest);
-        assert_eq!(
-            [0b1010, 0b1011, 0b0011, 0b0010].map(|set| policy.choose(set)),
-            [3, 3, 0, 1]
-        );
-    }
-
-    #[test]
-    fn oldest_first_takes_the_one_that_came_first() {
-        let mut policy = policy(SchedulerPolicy::OldestFirst);
-        assert_eq!([0b1111, 0b1011, 0b1010].map(|set| policy.choose(set)), [2, 0, 3]);
-    }
+fn chosen<const N: usize>(policy: SchedulerPolicy, eligible: [u32; N]) -> [usize; N] {
+    let mut selector = WarpSelector::new(policy, 4);
+    [2, 0, 3, 1].into_iter().for_each(|warp| selector.add(warp));
+    eligible.map(|set| selector.choose(set))
 }

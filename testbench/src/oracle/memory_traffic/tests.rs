@@ -64,7 +64,7 @@ fn trips(config: &GpuConfig, lines: &[u64]) -> Vec<u64> {
 fn idle_machine_of_every_preset_meets_its_latencies_from_near_and_far_slices() {
     for name in preset::names() {
         let config = preset::load(name, &[]).unwrap().config;
-        let map = AddressMap::new(config.l2.slices, config.hbm.channels);
+        let map = AddressMap::of(&config);
         let slice_of = |line: u64| map.home(traffic::FIRST_LINE + line * LINE as u64).slice;
         // A line of the first slice and one of the last, in different channels: both rows are closed.
         let near = (0..).find(|&line| slice_of(line) == 0).unwrap();

@@ -36,7 +36,7 @@ impl Units {
     pub fn new(config: &GpuConfig) -> Self {
         Units {
             slots: config.limits.max_warps_per_sm / config.sm.subcores,
-            map: AddressMap::new(config.l2.slices, config.hbm.channels),
+            map: AddressMap::of(config),
         }
     }
 

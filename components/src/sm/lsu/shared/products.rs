@@ -21,7 +21,7 @@ impl SharedMemory {
                 self.stats.products += 1;
                 let spent = now.since(warp_inst.issued) + 2;
                 let extra = u64::from(warp_inst.timing().latency).saturating_sub(spent);
-                self.ports.output[n].send_after(now, extra, warp_inst);
+                self.late.send(&mut self.ports.output, n, now, extra, warp_inst);
             }
         }
     }

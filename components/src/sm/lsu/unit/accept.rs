@@ -156,8 +156,9 @@ impl Lsu {
         self.stats.constant_loads.1 += passes;
         let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
         let spent = now.since(warp_inst.issued) + 2;
-        let extra = latency.saturating_sub(spent).min(HORIZON - 2);
-        self.ports.output[warp_inst.subcore as usize].send_after(now, extra, warp_inst);
+        let extra = latency.saturating_sub(spent);
+        let subcore = warp_inst.subcore as usize;
+        self.late.send(&mut self.ports.output, subcore, now, extra, warp_inst);
     }
 
     /// Begins to make packets of an access; of a word in each lane, what its halves want may be known.

@@ -1,6 +1,6 @@
 //! What a scheduler shows: counters, waveform signals, and the stall reasons of its warps for the deadlock report.
 
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_isa::lane::LaneMask;
 
@@ -83,14 +83,16 @@ impl Scheduler {
         probe.vector("issue_active", 32, issued.map(|i| u64::from(i.lanes.0)));
         probe.vector("issue_lanes", 6, Some(issued.map_or(0, |i| u64::from(i.lanes.count()))));
         probe.vector("ready", self.config.warps as u32, Some(u64::from(state.ready.warps)));
-        probe.vector("memory_credits", 8, Some(u64::from(state.credits)));
+        let credits = count_width(self.config.memory_queue.into());
+        probe.vector("memory_credits", credits, Some(u64::from(state.credits)));
+        let entries = count_width(self.config.ibuffer_entries.into());
         for (slot, warp) in state.warps.iter().enumerate() {
             probe.enter("warp", slot);
             probe.bit("resident", Some(warp.is_some()));
             probe.state("state", &SHOWN, Some(self.shown_state(slot)));
             probe.vector("pc", 32, warp.map(|w| u64::from(w.flow.pc())));
             probe.vector("active", 32, warp.map(|w| u64::from(w.flow.active().0)));
-            probe.vector("ibuffer", 4, warp.map(|_| u64::from(state.ibuffers.ready(slot))));
+            probe.vector("ibuffer", entries, warp.map(|_| u64::from(state.ibuffers.ready(slot))));
             probe.vector("in_flight", 16, warp.map(|w| u64::from(w.in_flight)));
             probe.leave();
         }

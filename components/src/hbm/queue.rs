@@ -1,0 +1,207 @@
+//! The request queue of a channel: waiting requests in order of age, and sets of them by bank, direction and row.
+//!
+//! Every set is a mask: bit n for the n-th oldest request.
+//!
+//! Invariant: a request is in `ready` or in `held`. A held one waits for an older request of the same line.
+
+use warpwave_hw::bits::ones;
+
+use super::layout::Location;
+use crate::config::MAX_CHANNEL_QUEUE;
+use crate::proto::mem::Packet;
+
+/// An entry is a bit of a mask.
+const _: () = assert!(MAX_CHANNEL_QUEUE <= u64::BITS);
+
+/// How a request found its bank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RowState {
+    /// Its row was open.
+    Hit,
+    /// The bank was closed.
+    Closed,
+    /// Another row was open.
+    Conflict,
+}
+
+/// A request in the queue.
+pub(super) struct Entry {
+    /// The request.
+    pub(super) packet: Box<Packet>,
+    /// The port that it came from.
+    pub(super) port: u16,
+    /// Where it lies.
+    pub(super) at: Location,
+    /// Bursts still to do, bit i for the i-th of the line.
+    pub(super) bursts: u8,
+    /// True for a write.
+    pub(super) write: bool,
+    /// How it found its bank.
+    pub(super) found: RowState,
+    /// Edge of its arrival.
+    pub(super) arrived: u64,
+}
+
+/// Which request's command can go out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Choice {
+    /// That of this entry, now.
+    Now(usize),
+    /// None before this edge; `u64::MAX` if none without an event before.
+    At(u64),
+}
+
+/// The queue of a channel.
+pub(super) struct Queue {
+    entries: Vec<Entry>,
+    /// The bank of each entry: side by side, as every choice reads several.
+    bank_of: [u32; MAX_CHANNEL_QUEUE as usize],
+    depth: usize,
+    /// Entries of each bank.
+    of_bank: Vec<u64>,
+    /// Entries whose row is open.
+    hits: u64,
+    /// Reads, and writes, that are not held.
+    ready: [u64; 2],
+    /// Entries that wait for an older entry of the same line.
+    held: u64,
+    n_writes: usize,
+}
+
+impl Queue {
+    /// An empty queue of at most `depth` entries, for `banks` banks.
+    pub(super) fn new(depth: u32, banks: u32) -> Self {
+        assert!(
+            (1..=MAX_CHANNEL_QUEUE).contains(&depth),
+            "a queue has 1 to {MAX_CHANNEL_QUEUE} entries, not {depth}"
+        );
+        Queue {
+            entries: Vec::with_capacity(depth as usize),
+            bank_of: [0; MAX_CHANNEL_QUEUE as usize],
+            depth: depth as usize,
+            of_bank: vec![0; banks as usize],
+            hits: 0,
+            ready: [0; 2],
+            held: 0,
+            n_writes: 0,
+        }
+    }
+
+    /// Number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True if no entry fits any more.
+    pub(super) fn is_full(&self) -> bool {
+        self.entries.len() == self.depth
+    }
+
+    /// Number of writes, held ones included.
+    pub(super) fn n_writes(&self) -> usize {
+        self.n_writes
+    }
+
+    /// The oldest entry.
+    pub(super) fn oldest(&self) -> Option<&Entry> {
+        self.entries.first()
+    }
+
+    /// An entry.
+    pub(super) fn entry(&mut self, n: usize) -> &mut Entry {
+        &mut self.entries[n]
+    }
+
+    /// The reads, or the writes, that are not held.
+    #[inline]
+    pub(super) fn ready(&self, write: bool) -> u64 {
+        self.ready[usize::from(write)]
+    }
+
+    /// The entries whose row is open.
+    #[inline]
+    pub(super) fn hits(&self) -> u64 {
+        self.hits
+    }
+
+    /// The entries of a bank.
+    #[inline]
+    pub(super) fn of_bank(&self, bank: usize) -> u64 {
+        self.of_bank[bank]
+    }
+
+    /// The bank of an entry.
+    #[inline]
+    pub(super) fn bank(&self, n: usize) -> usize {
+        self.bank_of[n % MAX_CHANNEL_QUEUE as usize] as usize
+    }
+
+    /// Appends a request; `open` says whether its row is open.
+    pub(super) fn push(&mut self, entry: Entry, open: bool) {
+        let n = self.entries.len();
+        let of_bank = &mut self.of_bank[entry.at.bank as usize];
+        let held = ones(*of_bank).any(|other| self.entries[other].at == entry.at);
+        *of_bank |= 1 << n;
+        self.hits |= u64::from(open) << n;
+        let mask = match held {
+            true => &mut self.held,
+            false => &mut self.ready[usize::from(entry.write)],
+        };
+        *mask |= 1 << n;
+        self.n_writes += usize::from(entry.write);
+        self.bank_of[n] = entry.at.bank;
+        self.entries.push(entry);
+    }
+
+    /// Removes a request that is done.
+    pub(super) fn remove(&mut self, n: usize) -> Entry {
+        self.bank_of.copy_within(n + 1..self.entries.len(), n);
+        let entry = self.entries.remove(n);
+        self.n_writes -= usize::from(entry.write);
+        let below = (1 << n) - 1;
+        let close = |mask: &mut u64| *mask = (*mask & below) | (*mask >> 1 & !below);
+        let [reads, writes] = &mut self.ready;
+        [&mut self.hits, reads, writes, &mut self.held]
+            .into_iter()
+            .for_each(close);
+        self.of_bank.iter_mut().for_each(close);
+        // The next request of the same line is no longer held.
+        let of_bank = self.of_bank[entry.at.bank as usize];
+        let next = ones(self.held & of_bank & !below).find(|&other| self.entries[other].at == entry.at);
+        if let Some(next) = next {
+            self.held &= !(1 << next);
+            self.ready[usize::from(self.entries[next].write)] |= 1 << next;
+        }
+        entry
+    }
+
+    /// Notes that a bank's row was opened, or closed.
+    pub(super) fn row_changed(&mut self, bank: u32, row: Option<u32>) {
+        let of_bank = self.of_bank[bank as usize];
+        let needs_it = |&n: &usize| row == Some(self.entries[n].at.row);
+        let open = ones(of_bank).filter(needs_it).fold(0, |open, n| open | 1 << n);
+        self.hits = self.hits & !of_bank | open;
+    }
+
+    /// Notes that every row was closed.
+    pub(super) fn all_rows_closed(&mut self) {
+        self.hits = 0;
+    }
+
+    /// The oldest candidate whose bank is ready. Entries of one bank are ready in the same cycle: the oldest stands for them.
+    #[inline]
+    pub(super) fn oldest_ready(&self, mut candidates: u64, edge: u64, ready_at: impl Fn(usize) -> u64) -> Choice {
+        let mut first = u64::MAX;
+        while candidates != 0 {
+            let n = candidates.trailing_zeros() as usize;
+            let bank = self.bank(n);
+            candidates &= !self.of_bank[bank];
+            let at = ready_at(bank);
+            if at <= edge {
+                return Choice::Now(n);
+            }
+            first = first.min(at);
+        }
+        Choice::At(first)
+    }
+}

@@ -1,0 +1,42 @@
+//! Rows with a timeout: a row is closed when no command has used it for some time. Preset word `timeout`, key `hbm.row_timeout`.
+
+use super::CloseRows;
+use crate::hbm::bank::Bank;
+
+/// The policy.
+pub struct Timeout {
+    /// Command cycles after the last command to a row.
+    cycles: u64,
+}
+
+impl Timeout {
+    pub(super) fn new(cycles: u32) -> Self {
+        Timeout {
+            cycles: u64::from(cycles),
+        }
+    }
+}
+
+impl CloseRows for Timeout {
+    #[inline]
+    fn closes_at(&self, bank: &Bank) -> Option<u64> {
+        Some(bank.precharge_at.max(bank.used_at + self.cycles))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn row_is_closed_after_its_timeout_or_later_when_its_bank_may_be_precharged() {
+        let bank = Bank {
+            row: Some(3),
+            precharge_at: 40,
+            used_at: 21,
+            ..Bank::closed(0)
+        };
+        assert_eq!(Timeout::new(30).closes_at(&bank), Some(51));
+        assert_eq!(Timeout::new(10).closes_at(&bank), Some(40));
+    }
+}

@@ -1,0 +1,99 @@
+//! The polynomial hash: numbers of any stride spread over the places nearly evenly. Preset word `hash`.
+//!
+//! With n = 2^a * m places, a number has three digits: the low a bits, the part (modulo m), and the run.
+//!
+//! | Digit of the place | Computed as |
+//! |---|---|
+//! | low a bits | the low a bits, added in GF(2) to the upper bits modulo an irreducible polynomial of degree a |
+//! | part, modulo m | the part, rotated by a hash of the run |
+//!
+//! So strides of a power of two stay even. The vendor's hashes are not published. Source of the polynomial hash: Rau,
+//! "Pseudo-randomly interleaved memory" (ISCA 1991).
+
+use std::sync::OnceLock;
+
+/// Irreducible polynomials over GF(2) of degree 0 to 12, with their leading term.
+const POLYNOMIALS: [u32; 13] = [
+    0x1, 0x3, 0x7, 0xb, 0x13, 0x25, 0x43, 0x89, 0x11d, 0x211, 0x409, 0x805, 0x1053,
+];
+
+/// The hash over `n` places.
+#[derive(Clone, Debug)]
+pub struct Hash {
+    bits: u32,
+    odd: u64,
+    fold: &'static Fold,
+}
+
+/// For each of five bytes of the upper bits, what it adds to the low ones.
+type Fold = [[u16; 256]; 5];
+
+/// The table for a degree. All hashes share it, so it stays in the host cache.
+fn fold(bits: u32) -> &'static Fold {
+    static FOLDS: [OnceLock<Box<Fold>>; POLYNOMIALS.len()] = [const { OnceLock::new() }; POLYNOMIALS.len()];
+    FOLDS[bits as usize].get_or_init(|| {
+        let mut fold = Box::new([[0; 256]; 5]);
+        for (position, table) in fold.iter_mut().enumerate() {
+            for (byte, entry) in table.iter_mut().enumerate() {
+                *entry = remainder((byte as u64) << (8 * position), bits);
+            }
+        }
+        fold
+    })
+}
+
+impl Hash {
+    /// Over `n` places, at least 1.
+    pub fn new(n: u32) -> Self {
+        let bits = n.trailing_zeros().min(POLYNOMIALS.len() as u32 - 1);
+        Hash {
+            bits,
+            odd: u64::from(n >> bits),
+            fold: fold(bits),
+        }
+    }
+
+    /// Number of places.
+    pub fn places(&self) -> u32 {
+        (self.odd as u32) << self.bits
+    }
+
+    /// The number of the run of `x`: x / n.
+    #[inline]
+    pub fn run(&self, x: u64) -> u64 {
+        let high = x >> self.bits;
+        if self.odd == 1 { high } else { high / self.odd }
+    }
+
+    /// The place of `x`, and the number of its run.
+    #[inline]
+    pub fn map(&self, x: u64) -> (u32, u64) {
+        if self.bits == 0 && self.odd == 1 {
+            return (0, x);
+        }
+        let high = x >> self.bits;
+        let low = (x - (high << self.bits)) as u32 ^ self.folded(high);
+        if self.odd == 1 {
+            return (low, high);
+        }
+        let (run, part) = (high / self.odd, high % self.odd);
+        let turn = run.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        (low | (((part + turn) % self.odd) as u32) << self.bits, run)
+    }
+
+    #[inline]
+    fn folded(&self, high: u64) -> u32 {
+        let byte = |n: usize| self.fold[n][(high >> (8 * n) & 0xff) as usize];
+        u32::from(byte(0) ^ byte(1) ^ byte(2) ^ byte(3) ^ byte(4))
+    }
+}
+
+/// high * x^bits modulo the polynomial of degree `bits`.
+fn remainder(high: u64, bits: u32) -> u16 {
+    let polynomial = u64::from(POLYNOMIALS[bits as usize]);
+    let mut rest = high << bits;
+    while rest >> bits != 0 {
+        rest ^= polynomial << (63 - rest.leading_zeros() - bits);
+    }
+    rest as u16
+}
