@@ -15,6 +15,7 @@ mod pipe;
 mod sm;
 
 pub use fault::ConfigFault;
+pub(crate) use memory::AROUND_CHANNEL;
 pub use memory::{DramScheduler, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar};
 pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;

@@ -5,7 +5,7 @@ mod bounds;
 use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{ConfigFault, GpuConfig, Limits, OUTSIDE_L1, PIPES, PipeTiming};
+use super::{AROUND_CHANNEL, ConfigFault, GpuConfig, Limits, OUTSIDE_L1, PIPES, PipeTiming};
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
 
@@ -379,13 +379,13 @@ fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
         "`sm.l1.hit_latency` + 2 x `xbar.latency` + `l2.slice_latency`, from `clocks.l2_khz` to `clocks.core_khz`",
     );
     let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
-    let memory_cycles = [hbm.timing.t_rcd, hbm.timing.cl, burst, hbm.latency_extra];
+    let memory_cycles = [1, hbm.timing.t_rcd, hbm.timing.cl, burst, hbm.latency_extra];
     let memory_cycles = memory_cycles.into_iter().map(u64::from).sum();
     faults.at_least(
         "hbm.access_latency",
         hbm.access_latency,
-        u64::from(l2.hit_latency) + core_cycles(memory_cycles, clocks.memory_khz),
-        "`l2.hit_latency` + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \
+        u64::from(l2.hit_latency + AROUND_CHANNEL) + core_cycles(memory_cycles, clocks.memory_khz),
+        "`l2.hit_latency` + 3 + a command cycle + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \
          `hbm.bus_bytes_per_command_cycle`) + `hbm.latency_extra`, from `clocks.memory_khz` to `clocks.core_khz`",
     );
 }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Core cycles of an idle miss between slice and channel: one to leave the slice, and a link each way.
+pub(crate) const AROUND_CHANNEL: u32 = 3;
+
 /// SM to L2 network, one port per SM and per slice, each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,8 +166,8 @@ pub struct Hbm {
     /// SM issue to dependent issue of a load that misses every cache, idle memory, row closed,
     /// core cycles: the target that the stages on the way must sum to.
     pub access_latency: u32,
-    /// Command cycles that every access spends in controller and interface beside the timing of
-    /// the banks; a part of `access_latency`.
+    /// Command cycles in controller and interface from the last data to the response; a part of `access_latency`. What else the stages
+    /// leave of that lies before the queue.
     pub latency_extra: u32,
     /// Bank timing.
     pub timing: Timing,

@@ -14,7 +14,7 @@
 //! | Total | Stages |
 //! |---|---|
 //! | `l2.hit_latency` | outside the L1, 1 to leave it, way there, slice, way back, 1 through it |
-//! | `hbm.access_latency` | the same, and 1 to leave the slice, 2 links, 1 command cycle, tRCD, CL, burst, interface |
+//! | `hbm.access_latency` | the same, and 1 to leave the slice, 2 links, way, 1 command cycle, tRCD, CL, burst, `hbm.latency_extra` |
 //!
 //! A way is two links; what is longer than they can carry, or due to a far partition, lies in the slice's pipe.
 
@@ -30,7 +30,7 @@ use super::wiring::{
     sm_link,
 };
 use crate::cache::replacement::NewReplacement;
-use crate::config::{GpuConfig, Hbm, OUTSIDE_L1};
+use crate::config::{AROUND_CHANNEL, GpuConfig, Hbm, OUTSIDE_L1};
 use crate::hbm::channel::{self, Channel};
 use crate::l2::slice::{self, Slice};
 use crate::proto::header::Direction;
@@ -41,9 +41,6 @@ use crate::xbar::crossbar::{self, Crossbar};
 
 /// Cycles of an L2 hit in the L1: one to leave it, one from the fill to the answer.
 const IN_L1: u32 = 2;
-
-/// Core cycles of an idle miss between slice and channel: one to leave the slice, and a link each way.
-const AROUND_CHANNEL: u32 = 3;
 
 /// Components of a memory tile, as long as a group fits: small tiles share out better among threads.
 const TILE_COMPONENTS: u32 = 16;
@@ -202,16 +199,19 @@ struct Slices {
 }
 
 fn channel_config(gpu: &GpuConfig, map: &Arc<AddressMap>) -> channel::Config {
+    let outside_banks = outside_banks(gpu);
+    let interface_cycles = gpu.hbm.latency_extra.min(outside_banks);
     channel::Config {
         hbm: gpu.hbm,
-        interface_cycles: interface_cycles(gpu),
+        way_cycles: outside_banks - interface_cycles,
+        interface_cycles,
         clock: memory_clock(gpu),
         map: map.clone(),
     }
 }
 
-/// Command cycles in controller and interface: what the stages of a miss leave of `hbm.access_latency`.
-fn interface_cycles(gpu: &GpuConfig) -> u32 {
+/// Command cycles of an access outside the banks: what the stages of an idle miss leave of `hbm.access_latency`.
+fn outside_banks(gpu: &GpuConfig) -> u32 {
     let Hbm { timing, .. } = gpu.hbm;
     let burst = gpu.hbm.burst_bytes.div_ceil(gpu.hbm.bus_bytes_per_command_cycle);
     let below_l2 = gpu

@@ -18,13 +18,13 @@
 //! |---|---|
 //! | respond | one request that is due goes back to its slice |
 //! | command | a refresh that is due, or at most one column command and one row command (HBM has a bus for each) |
-//! | accept | one request enters the queue, the slices in turn |
+//! | accept | one request is taken, the slices in turn; it enters the queue `way_cycles` later, in most presets at once |
 //!
 //! | Operation, idle channel | Command cycles from acceptance to the response |
 //! |---|---|
-//! | one burst, row open | 1 + CL + burst + `latency_extra` |
-//! | one burst, bank closed | 1 + tRCD + CL + burst + `latency_extra` |
-//! | one burst, another row open | 1 + tRP + tRCD + CL + burst + `latency_extra` |
+//! | one burst, row open | `way_cycles` + 1 + CL + burst + `latency_extra` |
+//! | one burst, bank closed | tRCD more |
+//! | one burst, another row open | tRP + tRCD more |
 //! | each further burst of a line | tCCD_L |
 //!
 //! The scheduling policy (`scheduler`) chooses the requests whose commands go out, and the row policy (`row_policy`)
@@ -72,7 +72,9 @@ use command::Command;
 pub struct Config {
     /// The keys `hbm` of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles in controller and interface that every access takes beside those of the banks.
+    /// Command cycles on the way from a slice to the queue.
+    pub way_cycles: u32,
+    /// Command cycles in controller and interface, from the last data to the response: `hbm.latency_extra`.
     pub interface_cycles: u32,
     /// The command clock.
     pub clock: Domain,
@@ -100,6 +102,8 @@ pub struct Channel {
 
 /// What `reset` clears. Times are edges of the command clock.
 struct State {
+    /// Requests on the way to the queue: when each is there, and the port of its slice.
+    arriving: VecDeque<(u64, usize, Box<Packet>)>,
     queue: Queue,
     scheduler: Scheduler,
     timers: BankTimers,
@@ -124,6 +128,7 @@ impl State {
         let hbm = &config.hbm;
         let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
         State {
+            arriving: VecDeque::new(),
             queue: Queue::new(hbm.queue_depth, hbm.banks),
             scheduler: Scheduler::new(hbm),
             timers: BankTimers::new(hbm.timing, u64::from(burst), hbm.banks, hbm.bank_groups),
@@ -296,31 +301,40 @@ impl Channel {
         self.requests.in_flight() != 0 && self.slices.iter().any(|(port, _)| port.is_ready(now))
     }
 
-    /// Takes one request in.
+    /// Takes one request, and moves those that are there into the queue.
     fn accept(&mut self, now: Cycle, edge: u64) {
-        if self.state.queue.is_full() {
+        let taken = self.state.queue.len() + self.state.arriving.len();
+        if taken == self.config.hbm.queue_depth as usize {
             self.state.stats.full_cycles += u64::from(self.one_waits(now));
-            return;
+        } else if self.requests.in_flight() != 0 {
+            self.take_request(now, edge);
         }
-        if self.requests.in_flight() == 0 {
-            return;
+        while self.state.arriving.front().is_some_and(|&(due, ..)| due <= edge)
+            && let Some((_, port, packet)) = self.state.arriving.pop_front()
+        {
+            self.enqueue(packet, port, edge);
         }
+    }
+
+    /// Takes a request from the next slice that has sent one.
+    fn take_request(&mut self, now: Cycle, edge: u64) {
         let mut port = self.state.turn;
         for _ in 0..self.slices.len() {
             let next = if port + 1 == self.slices.len() { 0 } else { port + 1 };
             if self.slices[port].0.is_ready(now)
-                && let Some(packet) = self.slices[port].0.recv(now)
+                && let Some(mut packet) = self.slices[port].0.recv(now)
             {
+                packet.note(Stage::Hbm, now);
+                let due = edge + u64::from(self.config.way_cycles);
                 self.state.turn = next;
-                self.enqueue(packet, port, now, edge);
+                self.state.arriving.push_back((due, port, packet));
                 return;
             }
             port = next;
         }
     }
 
-    fn enqueue(&mut self, mut packet: Box<Packet>, port: usize, now: Cycle, edge: u64) {
-        packet.note(Stage::Hbm, now);
+    fn enqueue(&mut self, packet: Box<Packet>, port: usize, edge: u64) {
         let state = &mut self.state;
         let write = packet.kind == PacketKind::Store;
         *(if write {
@@ -356,8 +370,8 @@ impl Channel {
         if self.has_command() || self.one_waits(now) {
             next = next_edge;
         }
-        if let Some(&(due, ..)) = self.state.done.front() {
-            next = next.min(due);
+        for queue in [&self.state.done, &self.state.arriving] {
+            next = queue.front().map_or(next, |&(due, ..)| next.min(due));
         }
         match next {
             u64::MAX => Activity::Idle,
@@ -387,7 +401,8 @@ impl Component for Channel {
     }
 
     fn is_quiescent(&self) -> bool {
-        self.state.queue.len() == 0 && self.state.done.is_empty()
+        let state = &self.state;
+        state.arriving.is_empty() && state.queue.len() == 0 && state.done.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -416,7 +431,10 @@ impl Component for Channel {
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        let requests = self.state.queue.len() + self.state.done.len();
+        let State {
+            arriving, queue, done, ..
+        } = &self.state;
+        let requests = arriving.len() + queue.len() + done.len();
         if requests > 0 {
             say(format!("{}: {requests} requests have no response yet", self.path));
         }

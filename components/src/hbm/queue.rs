@@ -56,7 +56,6 @@ pub(super) struct Queue {
     entries: Vec<Entry>,
     /// The bank of each entry: side by side, as every choice reads several.
     bank_of: [u32; MAX_CHANNEL_QUEUE as usize],
-    depth: usize,
     /// Entries of each bank.
     of_bank: Vec<u64>,
     /// Entries whose row is open.
@@ -78,7 +77,6 @@ impl Queue {
         Queue {
             entries: Vec::with_capacity(depth as usize),
             bank_of: [0; MAX_CHANNEL_QUEUE as usize],
-            depth: depth as usize,
             of_bank: vec![0; banks as usize],
             hits: 0,
             ready: [0; 2],
@@ -90,11 +88,6 @@ impl Queue {
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
-    }
-
-    /// True if no entry fits any more.
-    pub(super) fn is_full(&self) -> bool {
-        self.entries.len() == self.depth
     }
 
     /// Number of writes, held ones included.

@@ -297,9 +297,9 @@ fn bank_timing_that_contradicts_itself_is_named() {
             "`hbm.timing.t_rc` is 46: it must be at least 47, `hbm.timing.t_ras` + `hbm.timing.t_rp`",
             "`hbm.timing.t_refi` is 350: it must be at least 351, \
              or the banks do nothing but refresh (`hbm.timing.t_rfc`)",
-            // 14 + 14 + 2 + 30 cycles beyond the 112 of an L2 hit.
+            // 3 + 1 + 14 + 14 + 2 + 26 cycles beyond the 112 of an L2 hit.
             "`hbm.access_latency` is 171: it must be at least 172, \
-             `l2.hit_latency` + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \
+             `l2.hit_latency` + 3 + a command cycle + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \
              `hbm.bus_bytes_per_command_cycle`) + `hbm.latency_extra`, from `clocks.memory_khz` to `clocks.core_khz`",
         ]
     );

@@ -63,6 +63,7 @@ fn config() -> Config {
 fn with(hbm: Hbm) -> Config {
     Config {
         hbm,
+        way_cycles: 0,
         interface_cycles: hbm.latency_extra,
         clock: Domain::GLOBAL,
         map: Arc::new(AddressMap::new(1, 1)),
@@ -177,6 +178,19 @@ fn idle_channel_row_closed_open_and_in_the_way() {
     let stats = bench.channel.counters();
     assert_eq!((stats.row_misses, stats.row_hits, stats.row_conflicts), (1, 1, 1));
     assert_eq!((stats.activates, stats.precharges, stats.bytes_read), (2, 1, 96));
+}
+
+#[test]
+fn way_to_the_queue_is_added_to_each_access_and_holds_places_of_the_queue() {
+    let mut bench = Bench::new(
+        Config {
+            way_cycles: 20,
+            ..config()
+        },
+        1,
+    );
+    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 20 + 1 + 14 + 13 + 1 + EXTRA);
+    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 20 + 1 + 13 + 1 + EXTRA);
 }
 
 #[test]
