@@ -39,6 +39,8 @@ type Chunk = OnceLock<Box<[AtomicU64]>>;
 /// ```
 #[derive(Debug)]
 pub struct Storage {
+    /// Bytes in all.
+    capacity: u64,
     chunks: Box<[Chunk]>,
     /// First address and bytes of each allocation, ascending.
     allocations: Mutex<Vec<(u64, u64)>>,
@@ -47,9 +49,10 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Memory of `capacity` bytes, rounded up to whole chunks, nothing allocated.
+    /// Memory of `capacity` bytes, nothing allocated.
     pub fn new(capacity: u64) -> Self {
         Storage {
+            capacity,
             chunks: (0..capacity.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect(),
             allocations: Mutex::default(),
             host_wrote: AtomicBool::new(false),
@@ -63,7 +66,7 @@ impl Storage {
 
     /// Bytes in all, allocated or not.
     pub fn capacity(&self) -> u64 {
-        self.chunks.len() as u64 * CHUNK
+        self.capacity
     }
 
     /// Allocates `bytes` bytes of zeros and gives their address, or nothing if they do not fit. Allocations never touch: at

@@ -33,8 +33,8 @@ type Sets = &'static [(&'static str, &'static str)];
 struct Probe {
     /// What `tiny` has otherwise here.
     base: Sets,
-    /// All that is seen.
-    look: fn(GpuConfig) -> String,
+    /// All that is seen, or why nothing is.
+    look: fn(GpuConfig) -> Result<String, String>,
 }
 
 /// Room around totals and sums of timings, so that their parts may grow.
@@ -49,7 +49,7 @@ const ROOM: Sets = &[
 /// The probes, the quickest first.
 const PROBES: [Probe; 11] = [
     Probe {
-        base: &[],
+        base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
     },
     Probe {
@@ -123,12 +123,9 @@ impl Listener for Stages {
 }
 
 /// A built-in scenario.
-fn scenario(name: &str, config: GpuConfig) -> String {
+fn scenario(name: &str, config: GpuConfig) -> Result<String, String> {
     let scenario = builtin::load(name).unwrap();
-    let mut bench = match Bench::new(&scenario, config) {
-        Ok(bench) => bench,
-        Err(error) => return error.to_string(),
-    };
+    let mut bench = Bench::new(&scenario, config).map_err(|error| error.to_string())?;
     let mut seen = format!("{:?}", bench.too_new());
     let mut watch = Watch::begin(bench.gpu_mut());
     let mut stages = Stages::default();
@@ -146,8 +143,11 @@ fn scenario(name: &str, config: GpuConfig) -> String {
         write!(seen, "{} ", launch.cycles).unwrap();
     }
     counters(bench.gpu().components(), &mut seen);
-    write!(seen, "{:?} {:?}", run.stopped, stages.0).unwrap();
-    seen
+    write!(seen, "{:?}", stages.0).unwrap();
+    match run.stopped {
+        Some((_, error)) => Err(error.to_string()),
+        None => Ok(seen),
+    }
 }
 
 /// A kernel of this test, with its last arguments.
@@ -165,19 +165,17 @@ fn kernel(name: &str, config: GpuConfig, (grid, block): (u32, u32), args: &[u32]
 }
 
 /// Every pipe, shared memory, constants, fences and barriers.
-fn units(config: GpuConfig) -> String {
-    let run = kernel("units", config, (40, 96), &[3]);
-    run.unwrap_or_else(|error| error.to_string())
+fn units(config: GpuConfig) -> Result<String, String> {
+    kernel("units", config, (40, 96), &[3]).map_err(|error| error.to_string())
 }
 
 /// Loads, stores and atomics over more lines than the caches hold.
-fn traffic(config: GpuConfig) -> String {
-    let run = kernel("traffic", config, (12, 256), &[132, 4]);
-    run.unwrap_or_else(|error| error.to_string())
+fn traffic(config: GpuConfig) -> Result<String, String> {
+    kernel("traffic", config, (6, 192), &[132, 3]).map_err(|error| error.to_string())
 }
 
 /// Residency of CTAs of several shapes: threads, registers of a thread, bytes of shared memory.
-fn residency(config: GpuConfig) -> String {
+fn residency(config: GpuConfig) -> Result<String, String> {
     let shapes = [
         (1024, 32, 0),
         (96, 40, 1000),
@@ -187,14 +185,15 @@ fn residency(config: GpuConfig) -> String {
         (64, 24, 16_500),
     ];
     let found = shapes.map(|(threads, registers, shared)| occupancy(&config, threads, registers, shared));
-    format!("{found:?}")
+    Ok(format!("{found:?}"))
 }
 
-/// Whether a GPU runs a program made for 8.6.
-fn program_for_8_6(config: GpuConfig) -> String {
+/// Whether a GPU runs a program made for 8.6, or why not.
+fn program_for_8_6(config: GpuConfig) -> Result<String, String> {
     let mut gpu = Gpu::with_own(config, &Factory::new()).unwrap();
-    gpu.load(FOR_8_6)
-        .map_or_else(|error| error.to_string(), |_| String::new())
+    Ok(gpu
+        .load(FOR_8_6)
+        .map_or_else(|error| error.to_string(), |_| String::new()))
 }
 
 /// Other values of a key, near ones first.
@@ -209,6 +208,7 @@ fn others(key: &str, value: &str) -> Vec<String> {
             1,
             value / 16,
             value / 1024,
+            1024,
             0,
         ];
         return numbers
@@ -238,49 +238,77 @@ fn others(key: &str, value: &str) -> Vec<String> {
     words.filter(|word| word != value).collect()
 }
 
-/// How `key` shows: a probe that sees another value, or the refusals of all other values that name it.
-fn shows(key: &str, value: &str, first: &mut [Option<String>]) -> Result<(), String> {
+/// What other values of a key do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Effect {
+    /// One gives another result.
+    Result,
+    /// All are refused, by sentences that name the key.
+    Refusal,
+}
+
+/// `tiny` with these settings, the last of a key in force.
+fn load(base: Sets, change: Option<(&str, &str)>) -> Result<GpuConfig, String> {
+    let all = base.iter().copied().chain(change);
+    let sets: Vec<_> = all.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    let preset = preset::load("tiny", &sets).map_err(|error| error.to_string())?;
+    Ok(preset.config)
+}
+
+/// The effect of a key that has `value`. `first` keeps what the probes see on `tiny`.
+fn effect(key: &str, value: &str, first: &mut [Option<String>]) -> Result<Effect, String> {
     let mut accepted = Vec::new();
     for other in others(key, value) {
-        let mut is_accepted = false;
-        for (probe, first) in PROBES.iter().zip(&mut *first) {
-            let set = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-            let base: Vec<_> = probe.base.iter().map(set).collect();
-            let changed = [base.clone(), vec![(key.to_owned(), other.clone())]].concat();
-            match preset::load("tiny", &changed) {
-                Err(error) if probe.base.is_empty() && !error.to_string().contains(&format!("`{key}`")) => {
-                    return Err(format!("{key}={other} is refused without its name: {error}"));
-                }
-                Err(_) => continue,
-                Ok(preset) => {
-                    is_accepted = true;
-                    let before = first.get_or_insert_with(|| {
-                        let tiny = preset::load("tiny", &base).unwrap_or_else(|error| panic!("{error}"));
-                        (probe.look)(tiny.config)
-                    });
-                    if (probe.look)(preset.config) != *before {
-                        return Ok(());
-                    }
-                }
-            }
+        if let Err(error) = load(&[], Some((key, &other)))
+            && !error.contains(&format!("`{key}`"))
+        {
+            return Err(format!("{key}={other} is refused without the name of the key: {error}"));
         }
-        if is_accepted {
-            accepted.push(other);
+        for (probe, first) in PROBES.iter().zip(&mut *first) {
+            let Ok(config) = load(probe.base, Some((key, &other))) else {
+                continue;
+            };
+            let before = first.get_or_insert_with(|| {
+                let seen = load(probe.base, None).and_then(probe.look);
+                seen.unwrap_or_else(|error| panic!("{:?}: {error}", probe.base))
+            });
+            if (probe.look)(config).as_ref() != Ok(before) {
+                return Ok(Effect::Result);
+            }
+            accepted.push(other.clone());
         }
     }
     match accepted.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{key}: nothing changes with any of {}", accepted.join(", "))),
+        true => Ok(Effect::Refusal),
+        false => Err(format!("{key}: nothing changes with {}", accepted.join(", "))),
     }
 }
+
+/// Keys that this model has as constants, and the count of a list.
+const REFUSED: [&str; 9] = [
+    "l2.line",
+    "l2.sector",
+    "limits.warp_size",
+    "sm.l1.line",
+    "sm.l1.sector",
+    "sm.l1.tag_banks",
+    "sm.shared.bank_bytes",
+    "sm.shared.banks",
+    "topology.gpcs",
+];
 
 #[test]
 fn every_key_of_a_preset_changes_a_result_or_refuses_other_values() {
     let tiny = preset::load("tiny", &[]).unwrap();
     let mut first = vec![None; PROBES.len()];
-    let keys = tiny.sources.iter();
-    let findings: Vec<_> = keys
-        .filter_map(|key| shows(&key.key, &key.value, &mut first).err())
-        .collect();
+    let (mut refused, mut findings) = (Vec::new(), Vec::new());
+    for number in &tiny.sources {
+        match effect(&number.key, &number.value, &mut first) {
+            Ok(Effect::Result) => {}
+            Ok(Effect::Refusal) => refused.push(number.key.as_str()),
+            Err(finding) => findings.push(finding),
+        }
+    }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
+    assert_eq!(refused, REFUSED, "these have one value, all others have several");
 }
