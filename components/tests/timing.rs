@@ -20,7 +20,16 @@ struct Bench {
 
 impl Bench {
     fn new(words: u64) -> Self {
-        let preset = preset::load("tiny", &[]).expect("tiny is built in");
+        Bench::with(&[], words)
+    }
+
+    /// As [`Bench::new`], with other numbers.
+    fn with(sets: &[(&str, u32)], words: u64) -> Self {
+        let sets: Vec<_> = sets
+            .iter()
+            .map(|&(key, value)| (key.to_owned(), value.to_string()))
+            .collect();
+        let preset = preset::load("tiny", &sets).unwrap_or_else(|error| panic!("{error}"));
         let gpu = Gpu::new(preset.config);
         let buffer = gpu.storage().allocate(4 * words).expect("a small buffer fits");
         Bench { gpu, buffer }
@@ -110,6 +119,44 @@ fn shared_load_chain_takes_the_shared_latency() {
         bench.marginal("MOV R0, RZ\n", "LD.SHARED.B32 R0, [R0]"),
         u64::from(latency)
     );
+}
+
+#[test]
+fn latency_longer_than_a_tile_looks_ahead_is_kept() {
+    for (key, line) in [
+        ("sm.pipes.fp32.latency", "FFMA R0, R0, R0, R0"),
+        ("sm.pipes.fp64.latency", "DADD R0, R0, R0"),
+        ("sm.pipes.shuffle_latency", "SHFL.IDX R0, PT, R0, 0x0, 0x1f"),
+        ("sm.shared.latency", "LD.SHARED.B32 R0, [R0]"),
+        ("sm.constant.latency", "LDC.B32 R0, c[0][R0]"),
+    ] {
+        for latency in [62, 63, 64, 65, 66, 67, 130, 1000] {
+            let mut bench = Bench::with(&[(key, latency), ("cluster.load_latency", 2000)], 64);
+            assert_eq!(
+                bench.marginal("MOV R0, RZ\n", line),
+                u64::from(latency),
+                "{key}={latency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn pipe_with_a_long_interval_takes_it_between_two_instructions() {
+    let mut bench = Bench::with(&[("sm.pipes.fp64.interval", 128)], 64);
+    assert_eq!(bench.marginal("", "DADD R0, R0, R0"), 128);
+}
+
+#[test]
+fn long_way_to_an_sm_is_taken_there_and_back() {
+    let cycles = |way| {
+        let mut bench = Bench::with(&[("gigathread.link_latency", way)], 64);
+        bench.run("EXIT", 1, 32).expect("it ends").cycles()
+    };
+    let short = cycles(10);
+    for way in [31, 32, 33, 100] {
+        assert_eq!(cycles(way) - short, 2 * (u64::from(way) - 10), "a way of {way} cycles");
+    }
 }
 
 #[test]

@@ -217,6 +217,11 @@ fn set_of_a_wrong_value_names_key_and_reason() {
         "preset `tiny` has 1 fault:\n  `sm.scheduler` cannot have this value: unknown variant `random`, \
          expected one of `loose-round-robin`, `greedy-then-oldest`, `oldest-first`"
     );
+    assert_eq!(
+        refused("hbm.row_policy", "shut"),
+        "preset `tiny` has 1 fault:\n  `hbm.row_policy` cannot have this value: unknown variant `shut`, \
+         expected one of `open`, `closed`, `timeout`"
+    );
 }
 
 #[test]
