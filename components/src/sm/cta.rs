@@ -42,7 +42,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::barrier::BARRIERS;
+use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
@@ -391,7 +391,7 @@ impl Component for CtaManager {
             Some(resident.map(|r| u64::from(r.live)).sum()),
         );
         let opening = self.state.releases.len() as u64;
-        probe.vector("barriers_opening", count(ctas * BARRIERS), Some(opening));
+        probe.vector("barriers_opening", count(ctas * BLOCK_BARRIERS), Some(opening));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
