@@ -3,9 +3,8 @@
 //! A [`GpuConfig`] comes from a preset (see `preset`); there is no `Default`, so that no number
 //! appears from nowhere. [`GpuConfig::check`] returns every fault at once, in sentences.
 //!
-//! Units are in the names or in the documentation of each field. "Cycles" are core cycles unless a
-//! field says otherwise; "issue to dependent issue" is the distance, in cycles, between the issue of
-//! an instruction and the earliest issue of one that reads its result.
+//! Units are in the names or the docs of the fields. "Cycles" are core cycles unless a field has another clock. "Issue to dependent issue"
+//! is the distance in cycles from the issue of an instruction to the earliest issue of one that reads its result.
 
 mod check;
 mod fault;
@@ -192,7 +191,7 @@ impl CtaOrder {
     pub const ALL: [CtaOrder; 2] = [Self::BreadthFirst, Self::DepthFirst];
 }
 
-/// Clusters of CTAs, and the network by which the SMs of a GPC reach each other's shared memory.
+/// Clusters of CTAs, and the network between the SMs of a GPC for their shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {

@@ -1,4 +1,4 @@
-//! The front end of the chip: who gets which CTA.
+//! The front end of the chip: assigns CTAs to SMs.
 
 pub mod gigathread;
 

@@ -43,8 +43,8 @@ use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
 use crate::storage::Storage;
 
-/// Launches begin at multiples of this many cycles: the host sees the end of a grid only when a quantum is over, and what comes
-/// next must not depend on where quanta end. Longer than any quantum and the host's links together.
+/// A launch begins at a multiple of this number of cycles. The host sees the end of a grid only when a quantum is over, and the next cycles
+/// must not depend on the quantum. Longer than any quantum and the host's links together.
 pub const LAUNCH_GRID: u64 = 64;
 
 /// A machine.
@@ -57,7 +57,7 @@ pub struct Gpu {
     slices: Vec<OutPort<SliceCommand>>,
     /// Address and bytes of local memory.
     local: (u64, u64),
-    /// Grids given to the machine so far: each one's number, by which an SM knows that its L1 may be out of date.
+    /// Number of grids launched so far. An SM invalidates its L1 when the number of its grid changes.
     launches: u32,
     /// The cycles of the latest of them.
     latest: Launched,
@@ -255,7 +255,7 @@ impl Gpu {
     /// What the carve-out for a grid's shared memory leaves to the L1 (reference rules, section 1).
     fn l1_bytes(&self, grid: &Grid) -> u32 {
         let fit = occupancy(&self.config, grid.threads(), grid.registers, grid.shared_bytes);
-        // A grid that does not fit is the host's to refuse; one that it launched all the same gets the smallest L1.
+        // The host refuses a grid that does not fit. A grid launched without that check gets the smallest L1.
         let largest = self.config.limits.shared_carveouts.iter().copied().max().unwrap_or(0);
         self.config.l1_bytes(fit.map_or(largest, |fit| fit.carveout))
     }

@@ -1,9 +1,8 @@
 //! How many CTAs of a launch one SM holds, and what limits them.
 //!
-//! Takes the shape of a CTA and what it asks for; gives the resident CTAs and warps, the resource
-//! that runs out first and the shared-memory carve-out the driver picks, or says which limit a
-//! launch breaks. The rules are those of the vendor's occupancy calculator (`occ_header` in
-//! [`crate::preset::source_titles`]):
+//! Input: the shape of a CTA and its resources. Output: the resident CTAs and warps, the limiting resource, and the shared-memory carve-out
+//! that the driver picks. A launch beyond a limit is an error that names the limit. The rules are those of the vendor's occupancy
+//! calculator (`occ_header` in [`crate::preset::source_titles`]):
 //!
 //! | resource | CTAs per SM, with W = ceil(threads / 32) |
 //! |---|---|
@@ -217,8 +216,8 @@ pub fn shared_per_block(config: &GpuConfig, shared_bytes: u32) -> u32 {
     (shared_bytes + limits.shared_reserved_per_block).next_multiple_of(limits.shared_unit)
 }
 
-/// The carve-out that the driver picks for `bytes` of shared memory resident on one SM: from Volta
-/// on the smallest that holds them, before that the largest.
+/// The carve-out that the driver picks for `bytes` of shared memory resident on one SM. From Volta on it is the smallest that holds them,
+/// before that the largest.
 fn carveout(config: &GpuConfig, bytes: u32) -> u32 {
     let carveouts = &config.limits.shared_carveouts;
     let fixed = config.cc_major < 7;

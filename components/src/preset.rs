@@ -1,8 +1,7 @@
 //! Presets: one TOML file per part, every number with its source.
 //!
-//! Takes the name of a built-in preset or the path of a file, and changes by dotted key; gives a
-//! checked [`GpuConfig`] and, beside it, where each of its numbers comes from. Every fault of a
-//! file is reported at once.
+//! Input: the name of a built-in preset or the path of a file, and changes by dotted key. Output: a checked [`GpuConfig`], with the source
+//! of each number. Every fault of a file is reported at once.
 //!
 //! ```toml
 //! name = "h100-small"
@@ -45,7 +44,7 @@ use crate::text_file;
 use layer::{Entry, Layer};
 use nearest::nearest;
 
-/// The source of a number that nobody published.
+/// The source of a number without a published figure.
 pub const ASSUMED: &str = "assumed";
 
 /// The source of a number changed by the user.
@@ -109,8 +108,7 @@ pub fn source_titles() -> BTreeMap<String, String> {
     toml::from_str(SOURCES).expect("the embedded list of sources is a table of texts")
 }
 
-/// Loads a built-in preset by name or a file by path, changes it by `sets` (dotted key, value as
-/// TOML writes it, a word without quotes), and checks the whole.
+/// Loads a built-in preset by name or a file by path. Applies `sets` (dotted key, value in TOML, a word without quotes). Checks the result.
 ///
 /// # Errors
 ///
@@ -199,7 +197,7 @@ impl Origin {
     }
 }
 
-/// The preset at `origin` with what it inherits; `chain` holds those that inherit it.
+/// The preset at `origin` with what it inherits; `chain` holds the presets that inherit it.
 fn resolve(origin: &Origin, chain: &mut Vec<String>) -> Result<Layer, PresetError> {
     let id = origin.id();
     let repeated = chain.contains(&id);

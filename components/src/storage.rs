@@ -1,8 +1,8 @@
 //! The bytes of device memory, and which of them are allocated.
 //!
-//! A fixed table of chunks, each made of zeros when it is first written. Every byte belongs to one memory channel, so a run
-//! never touches a word from two threads at once; relaxed atomics say so in safe Rust and cost what plain loads and stores
-//! cost. The host allocates and copies between launches, through the same shared reference that the channels hold.
+//! A fixed table of chunks, each made of zeros when it is first written. Every byte belongs to one memory channel, so two threads never
+//! access a word at once. Relaxed atomics express that in safe Rust, at the cost of plain loads and stores. The host allocates and copies
+//! between launches, through the same shared reference that the channels hold.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -261,7 +261,7 @@ fn copy_some(from: &[u8; SECTOR], words: &[AtomicU64], mask: u32) {
     }
 }
 
-/// Changes some bits of a word, which nobody else writes at the same time.
+/// Changes some bits of a word. No other thread writes it at the same time.
 #[inline]
 fn write_bits(word: &AtomicU64, new: u64, bits: u64) {
     let old = word.load(Ordering::Relaxed);

@@ -80,8 +80,7 @@ pub(crate) fn add(n: u64, lanes: usize, value: u64, tag: u32) -> Box<Packet> {
     })
 }
 
-/// A grid of `ctas` blocks of a warp, two on an SM, that runs a program of one instruction per line, with the latencies of
-/// preset `tiny`.
+/// A grid of `ctas` blocks of one warp, two on an SM, with the latencies of preset `tiny`. The program has one instruction per line.
 pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
     let code = program.lines().map(|line| line.trim().parse().expect(line)).collect();
     let program = Arc::new(Program::new("test", code, Requirements::default()));

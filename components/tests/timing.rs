@@ -214,8 +214,8 @@ fn chase(bench: &Bench, nodes: u64, stride: u64) {
 
 const FOLLOW: &str = "MOV R2, c[0][0x160]\nMOV R3, c[0][0x164]\n";
 
-/// Cycles of one step of a chase by one thread, measured from inside as published ones are: the clock before and after, which waits for the
-/// register that the last step writes. The first step, a miss, is before both.
+/// Cycles of one step of a pointer chase by one thread, measured as in the published ones. The program reads the clock before and after.
+/// The second read waits for the register of the last step. The first step, a miss, is before both.
 fn step(bench: &mut Bench, load: &str) -> f64 {
     let mut clocks = |n: usize| {
         let text = format!(

@@ -1,4 +1,4 @@
-//! The clock and its tiles in dialogues: what is sent or named when, and when who is ticked.
+//! The clock and its tiles in dialogues: messages and wake-ups by cycle, and the ticks that follow.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};

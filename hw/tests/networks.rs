@@ -1,5 +1,5 @@
-//! Random networks of small components over several tiles: every message is sent and taken in the same cycle, whatever the
-//! quantum, the threads, the tick order, with and without idle-skipping, watched or not.
+//! Random networks of small components over several tiles. Every message is sent and taken in the same cycle for any quantum, thread count
+//! and tick order. Idle-skipping and watching change nothing either.
 
 use std::collections::VecDeque;
 

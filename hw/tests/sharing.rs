@@ -96,7 +96,7 @@ fn star<F: FnMut(Cycle) -> Activity + Send + 'static>(acts: impl Iterator<Item =
     tiles
 }
 
-/// Works for up to some microseconds, as long as nobody can foresee.
+/// Works for a random time of up to some microseconds.
 fn work(component: usize, now: u64) {
     for _ in 0..pause(component, now * 7) * 8 {
         std::hint::spin_loop();
@@ -127,7 +127,7 @@ fn window(leaf: u64) -> Range<u64> {
     600 + 70 * leaf..800 + 70 * leaf
 }
 
-/// What 30 leaves note of their ticks on so many threads, and what is seen of each that is watched.
+/// The ticks that 30 leaves record on `threads` threads, and the samples of the watched ones.
 fn run(threads: usize, watched: bool) -> (Vec<Vec<u64>>, Vec<Vec<String>>) {
     let ticks: Vec<Arc<Mutex<Vec<u64>>>> = (0..30).map(|_| Arc::default()).collect();
     let acts = ticks.iter().cloned().enumerate().map(|(n, ticks)| {

@@ -1,7 +1,7 @@
 //! Miss status holding registers: one entry per outstanding miss, with a queue of targets for each of its sectors.
 //!
-//! The capacity counts sectors in flight, as each of them holds a register. How a lookup finds its entry is up to the cache: by
-//! an index in the L1, through the tag of the line in an L2 slice.
+//! The capacity counts sectors in flight, as each of them holds a register. Each cache finds its entries in its own way. The L1 has an
+//! index, and an L2 slice reads the tag of the line.
 //!
 //! Invariant: an entry is open while one of its sectors is in flight, and then alone.
 

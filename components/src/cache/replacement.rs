@@ -56,8 +56,8 @@ pub trait Replacement: Send {
     /// A new line is put in `way` of `set`.
     fn insert(&mut self, set: usize, way: usize);
 
-    /// The way of `set`, whose ways are all valid, that gives up its line. `may_go` holds for the ways whose lines may leave: it fails
-    /// for a line with a fill in flight, and for numbers that are no way. `None` if it holds for no way.
+    /// The way of `set`, whose ways are all valid, that gives up its line. `may_go` is true for a way whose line may leave. It is false for
+    /// a line with a fill in flight, and beyond the last way. `None` if it holds for no way.
     ///
     /// The answer must not change before the next `touch` or `insert`: a stalled cache may ask again in any cycle.
     fn victim(&self, set: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize>;
@@ -115,8 +115,8 @@ mod tests {
             (1..18).contains(&hits_of_tree),
             "hits in the first rounds, then none: {hits_of_tree}"
         );
-        // One line of 9 is absent at a time. A miss replaces each of the 8 others alike, so the next miss is 1 to 8 lines on, 4.5 in
-        // the mean: 1 - 1/4.5 = 78 % of the accesses hit.
+        // One line of 9 is absent at a time. A miss replaces each of the 8 others with the same probability. So the next miss is 1 to 8
+        // lines on, 4.5 in the mean. The hit rate is 1 - 1/4.5 = 78 %.
         let hits_of_random = hits(ReplacementPolicy::Random, 8, 9, 1000);
         assert!(
             (6_840..7_160).contains(&hits_of_random),

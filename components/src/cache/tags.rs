@@ -3,8 +3,8 @@
 //! A new line takes an invalid way of its set, the highest first, or else the victim that the [`Replacement`] policy names. The
 //! cache maps lines to sets, and keeps its own state of a line by way.
 //!
-//! A way is named by one number in the whole cache. The highest way of every set comes first, then the next lower one of every
-//! set: an empty cache takes low numbers first, so that [`LineStore`](super::line_store::LineStore) stays small.
+//! A way is named by one number in the whole cache. The highest way of every set comes first, then the next lower one. An empty cache takes
+//! low numbers first, which keeps [`LineStore`](super::line_store::LineStore) small.
 //!
 //! Invariant: a way is valid exactly if the index holds a line for it.
 

@@ -40,8 +40,8 @@ pub struct L2 {
     pub associativity: u32,
     /// Which line of a full set of a slice leaves.
     pub replacement: ReplacementPolicy,
-    /// SM issue to dependent issue of a load that misses the L1 and hits a near slice of the idle
-    /// L2, core cycles: the target that the stages on the way must sum to.
+    /// Issue to dependent issue of a load that misses the L1 and hits a near slice of the idle L2, core cycles. The stages on the path sum
+    /// to it.
     pub hit_latency: u32,
     /// Cycles from a slice's tag lookup to its response on a hit, L2 clock; a part of `hit_latency`. Latency reports charge this part
     /// to the slice, and the rest to the way back.
@@ -128,7 +128,7 @@ impl RowPolicy {
     pub const ALL: [RowPolicy; 3] = [Self::Open, Self::Closed, Self::Timeout];
 }
 
-/// Most requests waiting at a channel: the bits of the masks by which its scheduler compares them.
+/// Most requests waiting at a channel. Its scheduler has a 64-bit mask of them.
 pub const MAX_CHANNEL_QUEUE: u32 = 64;
 
 /// Device memory: channels of banks behind a request queue each.
@@ -163,8 +163,8 @@ pub struct Hbm {
     pub burst_bytes: u32,
     /// Bytes that a channel's data bus moves per command cycle.
     pub bus_bytes_per_command_cycle: u32,
-    /// SM issue to dependent issue of a load that misses every cache, idle memory, row closed,
-    /// core cycles: the target that the stages on the way must sum to.
+    /// Issue to dependent issue of a load that misses every cache, with idle memory and a closed row, core cycles. The stages on the path
+    /// sum to it.
     pub access_latency: u32,
     /// Command cycles in controller and interface from the last data to the response; a part of `access_latency`. What else the stages
     /// leave of that lies before the queue.

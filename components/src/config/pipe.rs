@@ -19,9 +19,8 @@ pub struct Pipes {
     pub fp64: PipeTiming,
     /// Special functions and the conversions and bit scans that share their rate.
     pub sfu: PipeTiming,
-    /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. Another shape or type
-    /// takes an interval in proportion to its multiply-adds over the rate of its type: 32-bit
-    /// inputs run at half the rate of 16-bit ones, 8-bit at twice.
+    /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. The interval of another shape or type is in proportion to its
+    /// multiply-adds, divided by the rate of its type. 32-bit inputs run at half the rate of 16-bit ones, 8-bit at twice.
     pub tensor: PipeTiming,
     /// Issue to dependent issue of an integer multiply-add, cycles.
     pub imad_latency: u32,

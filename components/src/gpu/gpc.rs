@@ -7,8 +7,8 @@
 //!   cta <----- open, arrive -> [barrier]
 //! ```
 //!
-//! The total `cluster.load_latency` is kept by four links of equal length, as long as a link between tiles may be; what is left
-//! passes in the shared memory that is read.
+//! Four links of equal length make up `cluster.load_latency`. A link between tiles has a longest latency; the shared memory of the other SM
+//! adds the rest.
 
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;

@@ -164,8 +164,8 @@ fn build_pipes(
     (pipes, results)
 }
 
-/// Results in flight in the link of a pipe, so that it never waits for its own stages: as many as can start in the longest latency of its
-/// instructions, and four that wait for the write port. A longer link costs host cache. A delay line holds what the link cannot.
+/// Depth of the link from a pipe. It holds the results that can start within the longest latency of its instructions, and four that wait
+/// for the write port. A longer link costs host cache. A delay line holds what the link cannot.
 fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
     let pipes = &config.sm.pipes;
     let timing = (preset.timing)(pipes);

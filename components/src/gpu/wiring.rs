@@ -142,7 +142,7 @@ links! {
 /// Longest link between tiles, in cycles. What is longer lies in a component: GigaThread, the slice, shared memory.
 const LONGEST_LINK: u32 = (HORIZON / 2) as u32;
 
-/// Cycles of a remote load outside the links of a cluster's network: as an L1 hit's, but for the two links of the L1.
+/// Cycles of a remote load outside the links of a cluster's network: those of an L1 hit without its two links.
 pub(super) const OUTSIDE_CLUSTER: u32 = crate::config::OUTSIDE_L1 - 2;
 
 fn launch_link(config: &GpuConfig) -> u32 {

@@ -301,7 +301,7 @@ impl Channel {
         self.requests.in_flight() != 0 && self.slices.iter().any(|(port, _)| port.is_ready(now))
     }
 
-    /// Takes one request, and moves those that are there into the queue.
+    /// Takes one request per edge into the queue.
     fn accept(&mut self, now: Cycle, edge: u64) {
         let taken = self.state.queue.len() + self.state.arriving.len();
         if taken == self.config.hbm.queue_depth as usize {

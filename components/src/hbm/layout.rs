@@ -35,7 +35,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The row of line number `local` of the channel. Lines are counted in 32 bits, of which division is quick.
+    /// The row of line number `local` of the channel. Lines have 32 bits, and their division is fast.
     #[inline]
     pub(super) fn locate(&self, local: u64) -> Location {
         let (local, per_group) = (local as u32, self.banks / self.groups);

@@ -1,7 +1,7 @@
 //! Refresh of all banks at once, every tREFI.
 //!
-//! A refresh that falls due stops new commands until every row can be closed, closes them, and holds the banks for tRFC. It
-//! needs no tick of its own: what fell due while the channel slept is made up before the next command, as of its own time.
+//! A refresh that falls due stops new commands until every row can be closed, closes them, and holds the banks for tRFC. Refresh needs no
+//! tick of its own. Refreshes that fell due while the channel was idle are applied before the next command, with their own times.
 
 use super::timing::BankTimers;
 

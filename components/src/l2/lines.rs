@@ -160,7 +160,7 @@ impl Lines {
         self.bytes.line(way)
     }
 
-    /// The bytes of a line, of which an atomic changes some and then [`mark`](Lines::mark)s them.
+    /// The bytes of a line, for an atomic. It [`mark`](Lines::mark)s the bytes that it changes.
     #[inline]
     pub(super) fn bytes_mut(&mut self, way: usize) -> &mut [u8; LINE] {
         self.bytes.line_mut(way)

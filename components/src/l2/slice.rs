@@ -26,8 +26,8 @@
 //! | data array | ceil(bytes / `bytes_per_cycle`) per access and per fill |
 //! | atomic | the array is held `atomic_interval` for each lane that meets in one word |
 //!
-//! In a cycle the stages run from the last to the first, so that a packet passes one of them: respond, send to memory, take from
-//! memory, obey the host, look up a request.
+//! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
+//! obey the host, look up a request.
 //!
 //! Policy: write-back, write-validate. A store never fetches: it marks the bytes it brings valid. A load of a sector that is valid in
 //! part fetches it and keeps the bytes written. A line is allocated by the access that misses. An access to a sector in flight waits

@@ -2,8 +2,8 @@
 
 /// At most three of `known` that `given` may be a slip of, the nearest first.
 ///
-/// A dotted key is compared whole and by its last part, so that `queue_depth` finds
-/// `sm.lsu.queue_depth`; a key that ends in what was given comes before all others.
+/// A dotted key is compared whole and by its last part, so `queue_depth` finds `sm.lsu.queue_depth`. A key that ends in the given word
+/// comes before all others.
 pub(super) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let limit = 2 + given.len() / 4;
     let rank = |name: &'a str| {

@@ -28,8 +28,8 @@
 //! | [`PacketKind::Invalidate`] | every line forgotten in the cycle of its lookup; response as for a hit |
 //! | responses | one packet per ceil(bytes / `data_bytes_per_cycle`) cycles |
 //!
-//! In a cycle the stages run from the last to the first, so that a packet passes one of them: respond to the LSU, send to the
-//! crossbar, take from the crossbar, look up a request.
+//! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
+//! take from the crossbar, look up a request.
 //!
 //! Policy: a line is allocated when its first sector is filled. Every store goes on to the L2; what it does to the line here is the
 //! `write_policy`. An atomic drops its line. Loads with [`CacheOp::Global`] or [`CacheOp::Volatile`] bypass the L1. Nothing keeps

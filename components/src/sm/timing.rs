@@ -97,7 +97,7 @@ fn writes_only_predicates(inst: &Inst) -> bool {
     info.pdst > 0 && info.dst.of(&inst.mods) == 0
 }
 
-/// In proportion to the bytes along k, which are as many in 16 elements of 16 bits as in 8, 32, 64 or 256 of other sizes.
+/// The cycles are in proportion to the bytes along k: 16 elements of 16 bits, or 8, 32, 64 or 256 of other sizes.
 fn tensor(shape: MmaShape, unit: PipeTiming) -> PipeTiming {
     let (words_of_a, ..) = shape.words();
     let halves = match shape {
@@ -164,8 +164,7 @@ fn route(inst: &Inst) -> Route {
     }
 }
 
-/// Whether the instruction is over for its warp once it is sent, though its bytes are still on the way: a store or reduction that
-/// leaves the SM, and a prefetch.
+/// True if the instruction is complete for its warp once it is sent: a store or reduction that leaves the SM, and a prefetch.
 fn is_posted(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::St | Opcode::Red | Opcode::Sust | Opcode::Cctl) && inst.mods.space != Space::Shared
 }

@@ -1,6 +1,6 @@
 //! Writes a value change dump.
 //!
-//! It is written by hand for speed: the writer of the `vcd` crate takes one enum per bit of a vector, here a value is one word.
+//! It is written by hand for speed. The writer of the `vcd` crate takes one enum per bit of a vector; here a value is one word.
 //!
 //! A signal is named by its index in the list given at the start. Text is buffered and written in blocks of about 1 MiB. A block
 //! ends with a whole line, so a file can be read if the run breaks off.

@@ -1,7 +1,7 @@
 //! Least recently used, exactly.
 //!
-//! Each set is a ring of ways from the oldest to the youngest, linked by way numbers: a use costs the host the same for any
-//! number of ways.
+//! Each set is a ring of ways from the oldest to the youngest, linked by way numbers. The host cost of a use does not depend on the number
+//! of ways.
 
 use super::{MOST_WAYS, Replacement};
 

@@ -54,8 +54,8 @@ impl Gpcs {
         self.full = false;
     }
 
-    /// The SM of the next CTA to send. Without a pending cluster, `may_begin` allows to place a new one of `size` CTAs, if a GPC has
-    /// room for it with at most `per_sm` CTAs on an SM.
+    /// The SM of the next CTA to send. Without a pending cluster, `may_begin` allows to place a new one of `size` CTAs. A GPC must have
+    /// room for it, with at most `per_sm` CTAs on an SM.
     pub fn next_sm(&mut self, size: u32, per_sm: u32, may_begin: bool) -> Option<usize> {
         if self.pending.is_none() && may_begin && !self.full {
             self.pending = self.place(size, per_sm);

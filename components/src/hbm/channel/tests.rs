@@ -95,7 +95,7 @@ impl Bench {
         self.slices[slice].0.send(self.now, Box::new(packet));
     }
 
-    /// Runs until so many answers have come; the cycle in which each became visible, and its tag, in order.
+    /// Runs until `n` responses are visible. Returns the cycle and tag of each, in order.
     fn answers(&mut self, n: usize) -> Vec<(u64, u32)> {
         let mut answers = Vec::new();
         while answers.len() < n {
@@ -117,7 +117,7 @@ impl Bench {
     }
 }
 
-/// Local line numbers are line numbers here, but for the base: line 0 has bank group 0.
+/// With one slice and one channel a local line number is the line number without the base. Line 0 is in bank group 0.
 fn address(local: u64) -> u64 {
     BASE + local * LINE as u64
 }

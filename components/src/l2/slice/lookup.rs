@@ -164,7 +164,7 @@ impl Slice {
         depth * self.config.atomic_interval
     }
 
-    /// Parks a request until its missing sectors are here, and fetches those that are not in flight.
+    /// Parks a request until its missing sectors arrive. Fetches the sectors that are not in flight.
     #[inline(never)]
     fn miss(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle) {
         let missing = plan.merged | plan.fetched;

@@ -1,4 +1,4 @@
-//! The CTA manager on a GPU with clusters: it tells the LSU where the CTAs of a cluster run, and counts each CTA's arrivals at the
+//! The cluster part of the CTA manager. It sends the placement of a cluster's CTAs to the LSU. It counts the arrivals of each CTA at the
 //! barrier of its cluster.
 
 use tracing::debug;

@@ -104,8 +104,8 @@ impl L1 {
         L1TagState::Hit
     }
 
-    /// A load with `missing` sectors: it reads those that are valid (`found`: way and sectors), merges with misses in flight, and
-    /// requests the rest.
+    /// A load with `missing` sectors: it reads the valid sectors (`found`: way and sectors), merges with misses in flight, and requests the
+    /// rest.
     fn miss(&mut self, line: u32, found: Option<(usize, u8)>, missing: u8, now: Cycle) -> L1TagState {
         let Some(merged) = self.state.mshr.mergeable(line, missing) else {
             return L1TagState::StallMshr;

@@ -55,7 +55,7 @@ impl Stats {
         *sectors += u64::from(n);
     }
 
-    /// A load of the sectors `wanted` misses: it lacks `missing`, of which `merged` are in flight.
+    /// Counts a miss of the sectors `wanted`: `missing` are not valid, and `merged` of them are in flight.
     pub(super) fn count_miss(&mut self, wanted: u8, missing: u8, merged: u8) {
         self.count_request(PacketKind::Load, n_sectors(wanted));
         self.load_sectors_hit += u64::from(n_sectors(wanted & !missing));

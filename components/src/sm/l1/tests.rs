@@ -55,7 +55,7 @@ impl Bench {
         }
     }
 
-    /// The LSU sends a packet now, and the L1 runs so many cycles.
+    /// Sends a packet of the LSU now, and runs the L1 for `cycles` cycles.
     fn send(&mut self, packet: Box<Packet>, cycles: u64) {
         self.lsu.send_sideband(self.now, packet.n_changed() as u16, packet);
         self.run(cycles);

@@ -11,9 +11,8 @@
 //! | entry to the write port | latency - 3, at least 1 |
 //! | write port to dependent issue | 1 |
 //!
-//! The pipe computes the result at entry and sends it on a link that holds it for the remaining cycles: the link, and the delay line of
-//! a pipe that is longer, are the pipe's stages. The scheduler keeps the pipe's issue interval, so the pipe accepts every instruction that
-//! it receives.
+//! The pipe computes the result at entry and sends it on a link that holds it for the remaining cycles. The link is the pipe's stages; a
+//! longer pipe adds a delay line. The scheduler keeps the pipe's issue interval, so the pipe accepts every instruction that it receives.
 //!
 //! The operands of a warp group's product (HGMMA) lie in shared memory. The tensor pipe forwards it; shared memory computes it.
 //!

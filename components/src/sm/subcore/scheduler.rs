@@ -20,8 +20,8 @@
 //! | retire | warps that have exited, with nothing in flight, leave their slot |
 //! | send events | arrivals, traps and ends go to the CTA manager |
 //!
-//! A warp can issue when its instruction buffer has an instruction, no pending write concerns that instruction, its pipe's issue
-//! interval is over (memory: the queue has a credit), and the dispatch unit has room. A control instruction that reads no register
+//! A warp can issue under four conditions. Its instruction buffer has an instruction. No pending write concerns that instruction. Its
+//! pipe's issue interval is over (memory: the queue has a credit). The dispatch unit has room. A control instruction that reads no register
 //! is resolved at issue. Others go to the branch unit, and their warp waits.
 //!
 //! | From, to | Cycles |

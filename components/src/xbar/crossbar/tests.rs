@@ -37,7 +37,7 @@ impl Bench {
         self.to[input].send_sideband(self.now, header.sideband(), packet);
     }
 
-    /// Runs so many cycles and takes everything at once: cycle and tag, by output.
+    /// Runs for `cycles` cycles and takes every packet at once. Returns cycle and tag, by output.
     fn drain(&mut self, cycles: u64) -> Vec<Vec<(u64, u32)>> {
         let mut taken = vec![Vec::new(); self.from.len()];
         for _ in 0..cycles {

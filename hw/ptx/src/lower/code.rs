@@ -1,9 +1,9 @@
 //! The intermediate code: machine operations on an unlimited number of virtual registers.
 //!
-//! A [`VReg`] is a 32-bit virtual register, and a [`VPred`] is a virtual predicate. The registers of one wide value form a
-//! group (two for 64 bits, four for a vector). A group has consecutive numbers and is aligned at allocation. 64-bit integer
-//! operations stay whole ([`Wide`]) until the `legalize` pass, so earlier passes see values and not halves. A block ends after a
-//! BRA or an EXIT. A block without a jump continues with the next block.
+//! A [`VReg`] is a 32-bit virtual register, and a [`VPred`] is a virtual predicate. The registers of one wide value form a group (two for
+//! 64 bits, four for a vector). A group has consecutive numbers and is aligned at allocation. 64-bit integer operations stay whole
+//! ([`Wide`]) until the `legalize` pass. So earlier passes see values and not halves. A block ends after a BRA or an EXIT. A block without
+//! a jump continues with the next block.
 
 pub(crate) use super::arg::{Arg, Bits, VGuard, VPred, VReg};
 use warpwave_isa::inst::Mods;

@@ -1,6 +1,6 @@
 //! Breadth first: the place with the most free slots, so CTAs spread over all SMs. Preset word `breadth-first`.
 //!
-//! Source: Gilman et al. (2020), who measured it on Pascal, Volta and Turing.
+//! Source: Gilman et al. (2020), measured on Pascal, Volta and Turing.
 
 use super::Place;
 

@@ -1,4 +1,4 @@
-//! Write-validate: a store changes the sectors that are valid, and brings in those that it writes whole. Preset word `write-validate`.
+//! Write-validate: a store changes valid sectors, and validates sectors that it writes whole. Preset word `write-validate`.
 
 use super::{Stored, write_through};
 use crate::proto::mem::{Packet, sector_masks};
@@ -13,7 +13,7 @@ pub fn store(lines: &mut Lines, line: u32, packet: &Packet) -> Stored {
     Stored { hit, evicts }
 }
 
-/// Sectors of which a store writes every byte.
+/// Sectors that a store writes whole.
 fn whole_sectors(packet: &Packet) -> u8 {
     let masks = sector_masks(packet.byte_mask).into_iter().enumerate();
     masks.fold(0, |whole, (sector, mask)| whole | u8::from(mask == u32::MAX) << sector)
