@@ -395,7 +395,7 @@ fn line_prefetched_is_found_in_the_cache_named() {
         assert_eq!(load_behind(&format!("CCTL.PF {address}")), in_l1, "{address}");
         assert_eq!(load_behind(&format!("CCTL.PF.CG {address}")), in_l2, "{address}");
     }
-    // Of the next line it helps nobody, of no memory at all it is no fault.
+    // A prefetch of the next line does not help. A prefetch outside all memory is no fault.
     for address in ["[R2+0x180]", "[R2-0x400000]", "[RZ]"] {
         let (cycles, value) = load_behind(&format!("CCTL.PF {address}"));
         assert!(cycles > in_l2.0 && value == 7, "{address}: {cycles}, {value}");

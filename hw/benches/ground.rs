@@ -90,7 +90,7 @@ fn tile(components: usize, interval: u64) -> Tile {
     tile.build()
 }
 
-/// Runs `n` times so many cycles; each cycle counts as `parts`.
+/// Runs `cycles` cycles, `n` times. Each cycle counts as `parts`.
 fn run(tiles: Vec<Tile>, cycles: u64, parts: u64) -> impl FnOnce(u64) {
     let mut clock = Clock::new(tiles);
     move |n| {

@@ -23,7 +23,7 @@ struct Arguments {
     /// The GPUs to simulate
     #[arg(long, default_values_t = ["v100-sxm2".to_owned(), "h100-sxm5".to_owned()])]
     gpu: Vec<String>,
-    /// Runs of each size, of which the fastest counts
+    /// Runs of each size; the fastest counts
     #[arg(long, default_value_t = 3)]
     runs: u32,
     /// The shortest run on `tiny`, once

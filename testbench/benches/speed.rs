@@ -34,7 +34,7 @@ struct Arguments {
     /// The GPUs to simulate
     #[arg(long, default_values_t = [PEER_GPU.to_owned(), "h100-sxm5".to_owned()])]
     gpu: Vec<String>,
-    /// Runs of each kernel, of which the fastest counts
+    /// Runs of each kernel; the fastest counts
     #[arg(long, default_value_t = 3)]
     runs: u32,
     /// Append a row per kernel to this file

@@ -1,12 +1,11 @@
 //! Replaces the replacement policy of the L1: the most recently used line leaves.
 //!
-//! A policy implements [`Replacement`]. The cache says which way of a set hits (`touch`) or is filled (`insert`), and asks which
-//! way of a full set gives up its line (`victim`). `may_go` fails for a way whose line must stay. The factory makes one policy for
-//! each L1, and again when a launch changes the bytes that shared memory leaves to the L1.
+//! A policy implements [`Replacement`]. The cache calls `touch` for a hit and `insert` for a fill. For a full set it asks the policy for
+//! the `victim`. `may_go` fails for a way whose line must stay. The factory makes one policy for each L1, and again when a launch changes
+//! the bytes that shared memory leaves to the L1.
 //!
-//! The kernel walks around 160 lines. Shared memory takes 48 KiB of the 64 KiB, so the L1 keeps 128 lines: 16 sets of 8 ways,
-//! and 10 lines map to each set. Least recently used drops each line just before its next use, so nothing hits. Most recently
-//! used keeps most of the loop.
+//! The kernel walks around 160 lines. Shared memory takes 48 KiB of the 64 KiB, so the L1 has 128 lines: 16 sets of 8 ways. 10 lines map to
+//! each set. Least recently used drops each line just before its next use, so nothing hits. Most recently used keeps most of the loop.
 //!
 //! ```sh
 //! cargo run --release --example own_replacement_policy

@@ -4,8 +4,8 @@
 //! Scenario + Module ── placement ──> addresses ── launch ──> Grid
 //! ```
 //!
-//! Takes a checked scenario and a compiled module; promises that a [`Grid`](warpwave_components::proto::launch::Grid) fits its
-//! kernel and the machine, so that whatever goes wrong later is the kernel's own doing.
+//! Input: a checked scenario and a compiled module. Output: a [`Grid`](warpwave_components::proto::launch::Grid) that fits its kernel and
+//! the machine. So a later fault is the kernel's.
 
 mod error;
 

@@ -130,8 +130,8 @@ pub struct Watched {
     pub findings: Findings,
 }
 
-/// Runs every launch of a scenario without time, from its start, with a watch over shared memory, up to one that does not come to
-/// its end within `limit` warp instructions.
+/// Runs the launches of a scenario without time, in order, with the race detector. It stops at a launch that needs more than `limit` warp
+/// instructions.
 ///
 /// # Errors
 /// If the scenario does not fit the machine.

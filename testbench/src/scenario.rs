@@ -112,7 +112,7 @@ pub enum Arg {
     Struct(Vec<Arg>),
     /// The handle of a texture or surface.
     Image(Image),
-    /// A tensor map, by which bulk copies take tiles of a buffer.
+    /// A tensor map, for bulk copies of tiles of a buffer.
     TensorMap(Tiles),
 }
 
@@ -165,8 +165,7 @@ impl Scenario {
         Draft::find(name_or_path)?.build(None)
     }
 
-    /// Loads all that a name stands for: a file or a built-in scenario as [`Scenario::find`] does, else every built-in scenario of
-    /// the folder of that name.
+    /// Loads the scenarios of a name: one file or built-in scenario as [`Scenario::find`] does, else the built-in scenarios of a folder.
     ///
     /// ```
     /// use warpwave::scenario::Scenario;

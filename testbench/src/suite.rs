@@ -1,7 +1,7 @@
 //! The speed suite: simulates kernels to completion and measures the CPU time of the host.
 //!
-//! The kernels are the scenarios of `scenarios/speed`: eight of common GPU programs, and six with one property each: divergence,
-//! atomics, an irregular matrix, a chain of loads, barriers, tensor cores.
+//! The kernels are the scenarios of `scenarios/speed`. Eight are common GPU programs. Six have one property each: divergence, atomics, an
+//! irregular matrix, a chain of loads, barriers, tensor cores.
 
 pub mod threads;
 

@@ -1,12 +1,12 @@
-//! What the SMs of a machine tell while it runs, given to those who asked for it.
+//! Delivers the events of the SMs to listeners while the machine runs.
 //!
 //! ```text
 //! sm[0] log --+
 //! sm[1] log --+-- Watch::collect, after each quantum --> Listener: requests, ...
 //! ```
 //!
-//! A listener gets each SM's events by cycle and within a cycle in a fixed order, so it is told the same for any quantum, number
-//! of threads or tick order. A machine that nobody watches pays a branch per event.
+//! A listener receives the events of each SM by cycle, and in a fixed order within a cycle. So the order is the same for any quantum,
+//! thread count and tick order. A machine without listeners pays a branch per event.
 
 pub mod requests;
 

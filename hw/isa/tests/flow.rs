@@ -88,8 +88,7 @@ fn loop_with_uneven_trip_counts_reconverges_after_the_last_trip() {
 
 #[test]
 fn lanes_spinning_on_a_lock_let_its_holder_run() {
-    // 0: the lock holder goes to 5. 1: the others jump back.
-    // 5: the holder works. 6: it passes the lock to the next lane and ends.
+    // 0: the lock holder goes to 5. 1: the others jump back. 5: the holder works. 6: it passes the lock to the next lane, and ends.
     let mut flow = four_lanes();
     let mut holder = 0;
     for _ in 0..100 {

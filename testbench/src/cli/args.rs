@@ -63,7 +63,7 @@ pub struct Speed {
     /// Change a number of the GPUs, such as topology.gpcs=1
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
-    /// Runs of each kernel, the fastest of which counts; with --threads the number of pairs
+    /// Runs of each kernel; the fastest counts. With --threads: pairs of runs
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub runs: u16,
     /// Show the speed-up of N threads against one instead: medians of pairs of runs, in wall time

@@ -43,13 +43,13 @@ impl Event {
     }
 }
 
-/// A closure that is told of events.
+/// A closure that receives events.
 pub(super) type Subscriber = Box<dyn FnMut(&Event)>;
 
 /// The subscribers of a machine.
 pub(super) struct Subscription {
     watch: Watch,
-    /// Events that nobody was told of.
+    /// Events that no subscriber has received yet.
     events: Vec<Event>,
     pub(super) subscribers: Vec<Subscriber>,
 }

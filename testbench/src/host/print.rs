@@ -1,7 +1,7 @@
 //! What a launch has printed: the records that `vprintf` left in its buffer, as text.
 //!
-//! The order is that of blocks (x first, then y, then z), in a block that of threads, and for a thread that of its calls: it depends
-//! on the launch alone, and not on which warp came first.
+//! The order is by block (x first, then y, then z), then by thread, then by call. It depends on the launch alone, not on the order of
+//! warps.
 
 use warpwave_components::storage::Storage;
 use warpwave_ptx::printf::{Argument, BUFFER_BYTES, FIRST_RECORD, HEADER_BYTES, arguments};

@@ -94,7 +94,8 @@ fn arguments_of_every_kind_lie_where_the_kernel_reads_them() {
     let sizes = [0, 4, 8].map(|n| (word(bank0::BLOCK_SIZE + n), word(bank0::GRID_SIZE + n)));
     assert_eq!(sizes, [(32, 3), (1, 2), (1, 1)]);
 
-    // out at 0; pack at 8: the byte, 7 of padding, the address at 16, the word at 24, 4 of padding; small at 32, factor at 36.
+    // `out` is at 0 and `pack` at 8. In `pack`: the byte, 7 bytes of padding, the address at 16, the word at 24, 4 bytes of padding.
+    // `small` is at 32, `factor` at 36.
     let address = placement.buffers[0];
     let halves = [address as u32, (address >> 32) as u32];
     let expected = [

@@ -12,8 +12,8 @@ pub struct PtxText<'a>(&'a str);
 /// Compiles any text as PTX.
 ///
 /// # Panics
-/// If the front end does, if a second try gives something else, if a finding lies outside the text or cannot be rendered, or if
-/// a program jumps out of its code or does not survive being written and read.
+/// If the front end panics, or a second run gives another result. If a finding lies outside the text or cannot be rendered. If a program
+/// jumps out of its code, or changes when it is printed and read.
 ///
 /// ```
 /// use warpwave::oracle;

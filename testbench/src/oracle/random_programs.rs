@@ -21,8 +21,8 @@ const LIMIT: u64 = 4_000_000;
 /// Runs a program on the smallest machine and on the reference.
 ///
 /// # Panics
-/// If the program does not compile or does not come to its end on either, if they leave different bytes in memory, or if the watch
-/// over shared memory finds a race or an unwritten read. The program has none.
+/// If the program does not compile, or does not end on both. If they leave different bytes in memory. If the race detector finds a race or
+/// a read of unwritten bytes. The program has none.
 ///
 /// ```
 /// use warpwave::oracle;

@@ -161,8 +161,8 @@ impl Lsu<'_, '_> {
         gmma::multiply(self.inst, self.decoded, self.operands, self.warp as u32, read, results);
     }
 
-    /// LDSM: row r of matrix m is at the address of lane 8 m + r; lane l gets the two elements at row l / 4, columns 2 (l mod 4)
-    /// and one more, or those of the transposed matrix (PTX ISA, `ldmatrix`).
+    /// LDSM: row r of matrix m is at the address of lane 8 m + r. Lane l gets two elements of row l / 4, in columns 2 (l mod 4) and the
+    /// next. With `.trans` they come from the transposed matrix (PTX ISA, `ldmatrix`).
     fn load_matrices(
         &mut self,
         lanes: LaneMask,

@@ -23,7 +23,7 @@ impl<'a> Cluster<'a> {
     /// The cluster of this number, before its first instruction.
     pub fn new(grid: &'a Grid, number: u64, checks: Option<Checks>) -> Self {
         let ranks = 0..grid.cluster_ctas();
-        // A watch sees one CTA, and so neither who else writes to its memory nor the barrier of the cluster.
+        // The race detector covers one CTA. It does not see writes of other CTAs, or the cluster barrier.
         let checks = checks.filter(|_| !grid.in_clusters());
         Cluster {
             shared: ranks.clone().map(|_| vec![0; grid.shared_bytes as usize]).collect(),

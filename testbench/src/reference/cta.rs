@@ -41,7 +41,7 @@ pub(super) struct Cta<'a> {
     /// The shared memory of each CTA of its cluster, by rank, while it runs: the CTAs take turns.
     pub shared: Vec<Vec<u8>>,
     pub warps: Vec<Warp>,
-    /// Who looks at every access to shared memory, if anybody.
+    /// Race detector for shared memory, if one is on.
     pub watch: Option<Box<Watch>>,
     barriers: [Barrier; BLOCK_BARRIERS],
 }

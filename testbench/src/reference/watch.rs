@@ -1,16 +1,15 @@
-//! A watch over a CTA's shared memory: accesses that nothing orders, and reads of bytes that nobody wrote.
+//! Race detector for the shared memory of a CTA: unordered accesses, and reads of unwritten bytes.
 //!
 //! ```text
-//! step ── begin, meet ──> Order (who is known to be behind whom)
+//! step ── begin, meet ──> Order (happens-before)
 //! access ── touch ──────> Shadow (the last accesses of each word) ──> Findings
 //! ```
 //!
-//! Two accesses of different threads to the same byte race when one of them writes, not both are strong (an atomic, `.volatile`,
-//! `.relaxed` and what is stronger), and nothing orders them: [`order`] says what does. A `cp.async` writes at some time until its
-//! thread waits for it. Writes of the value that is there already race with no other write.
+//! Two accesses of different threads to the same byte race under three conditions. One of them writes. Not both are strong (an atomic,
+//! `.volatile`, `.relaxed` or stronger). Nothing orders them (module [`order`]). A `cp.async` writes at some time until its thread waits
+//! for it. A write of the value that is already there races with no other write.
 //!
-//! It finds what happened in this run: other data may take other paths. Where it must choose, it takes accesses as ordered, so
-//! that what it reports is a race.
+//! It finds races of this run. Other data may take other paths. In doubt it takes accesses as ordered, so every reported race is one.
 
 mod order;
 
@@ -28,9 +27,9 @@ use shadow::{Seen, Shadow};
 /// What to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Checks {
-    /// Accesses to shared memory that nothing orders.
+    /// Unordered accesses to shared memory.
     pub races: bool,
-    /// Reads of shared memory that nobody wrote.
+    /// Reads of unwritten bytes of shared memory.
     pub uninit: bool,
 }
 
@@ -79,7 +78,7 @@ pub struct Race {
     pub count: u64,
 }
 
-/// A read of bytes that nobody wrote.
+/// A read of unwritten bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unwritten {
     /// Block in the grid, x, y, z.
@@ -203,7 +202,7 @@ impl Watch {
         }
     }
 
-    /// A bulk copy has written a byte. Its mbarrier says when, so it is taken as ordered before whoever reads it.
+    /// A bulk copy has written a byte. Its mbarrier orders the write before the readers.
     pub fn fill(&mut self, byte: u32) {
         self.shadow.fill(byte);
     }

@@ -1,4 +1,4 @@
-//! A run as JSON: one object, the same for the same run but for `host`.
+//! A run as one JSON object. Two runs of the same input differ only in `host`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::metrics::{self, Inputs, Value};
 use crate::bench::{Run, StopReason};
 
-/// All that is written.
+/// The JSON object.
 #[derive(Serialize)]
 struct Report<'a> {
     scenario: &'a str,

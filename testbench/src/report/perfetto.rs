@@ -6,8 +6,8 @@
 //! | a sub-core's pipe, the LSU, shared memory, the L1 | instructions, requests at their entry |
 //! | an L2 slice, a memory channel | requests at their entry |
 //!
-//! Requests to memory are spans, by path and with their stages inside; an arrow follows each from its issue through the caches
-//! back to the LSU. Curves: instructions per cycle, resident warps, requests in each place.
+//! Requests to memory are spans by path, with their stages inside. An arrow follows each from its issue through the caches back to the LSU.
+//! Curves: instructions per cycle, resident warps, requests in each place.
 
 mod curves;
 mod units;

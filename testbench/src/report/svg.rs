@@ -1,8 +1,7 @@
 //! Charts as self-contained SVG: axes, lines, steps, layers, a legend, and a tooltip for each mark.
 //!
-//! A [`Plot`] takes its axes first, then its series. A value outside an axis is drawn at the end of the axis. Labels are
-//! escaped by [`maud`]. The SVG is written by hand: a chart is a few paths and labels, for which a plotting library brings fonts,
-//! rasterizers and a larger file.
+//! A [`Plot`] takes its axes first, then its series. A value outside an axis is drawn at the end of the axis. Labels are escaped by
+//! [`maud`]. The SVG is written by hand. A chart is a few paths and labels; a plotting library brings fonts, rasterizers and a larger file.
 
 mod axis;
 

@@ -1,8 +1,8 @@
 //! Where the elements of a buffer come from: written out, counted, drawn, or read from a file.
 //!
-//! Random elements are the same on every machine: element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood,
-//! 2014) started at *s*; its upper 53 bits over 2^53 are *u* in [0, 1), and the element is low + u (high - low) in f64,
-//! rounded to the buffer's type, downwards for integers.
+//! Random elements are the same on every machine. Element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood, 2014) started
+//! at *s*. Its upper 53 bits over 2^53 are *u* in [0, 1). The element is low + u (high - low) in f64, rounded to the buffer's type,
+//! downwards for integers.
 
 use std::ops::Range;
 
@@ -103,11 +103,11 @@ fn collect(layout: &Layout, element: impl Fn(u64) -> Number) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// The same for floats, of which none is out of range.
+/// Collects float elements. No float is out of range.
 fn collect_floats(layout: &Layout, element: impl Fn(u64) -> f64) -> Vec<u8> {
     let elements = (0..layout.elements()).map(element);
     match layout.dtype {
-        // Much the most frequent, and there may be millions.
+        // The most frequent type, with up to millions of elements.
         Dtype::F32 => {
             let words: Vec<_> = elements.map(|value| (value as f32).to_le_bytes()).collect();
             words.into_flattened()

@@ -1,5 +1,5 @@
-//! The way of every warp instruction through its sub-core, what its warp waited for before it was issued, and whose results it
-//! needed: what a pipeline diagram shows.
+//! The stages of every warp instruction in its sub-core, for pipeline diagrams. It has the stalls of the warp before the issue, and the
+//! producers of its operands.
 //!
 //! Takes events of one run, and keeps the instructions issued in a window of cycles, up to a limit. Promises rows in order of issue,
 //! within a cycle by SM and sub-core, whatever the quantum.

@@ -1,8 +1,8 @@
 //! Latencies of requests by path and stage, over time, and the slowest requests of all.
 //!
-//! A path is where a request found what it wanted: `l1_hit`, `l2_hit`, `hbm`; or what it was: `atomic`, `store`. Its latency runs
-//! from the issue of its instruction to the cycle in which a dependent instruction may issue, and a store's until the L2 has its
-//! bytes. The stages between its stamps cover it without gap.
+//! A path is where a request found what it wanted: `l1_hit`, `l2_hit`, `hbm`; or what it was: `atomic`, `store`. The latency of a request
+//! runs from the issue of its instruction to the first issue of a dependent instruction. For a store it ends when the L2 has its bytes. The
+//! stages between its stamps cover it without gap.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub fn stages(request: &Request) -> Vec<(&'static str, Cycle, u64)> {
     let stages = passed.iter().zip(ends);
     let mut stages: Vec<_> = stages.map(|((name, at), end)| (*name, *at, end.since(*at))).collect();
     if end(request) == request.stamps.0[Stage::Return as usize] {
-        // Nobody waits for a value of it.
+        // A store has no dependent instruction.
         stages.pop();
     }
     stages
@@ -125,7 +125,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Nothing collected; intervals of so many cycles.
+    /// An empty collection with intervals of `interval` cycles.
     ///
     /// # Panics
     /// If an interval has no cycle.

@@ -1,8 +1,8 @@
 //! Every key of a preset does something: another value gives another result, or is refused in a sentence that names the key.
 //!
 //! The test walks all keys of the GPU `tiny`. It changes each in turn, up and down, and looks at a few probes that together reach every
-//! block of the machine. A probe runs a scenario or a kernel, or asks for occupancy, and writes down all that a user can see of it: cycles,
-//! every counter, latencies, memory requests by stage, and refusals.
+//! block of the machine. A probe runs a scenario or a kernel, or asks for occupancy. It records what a user can see: cycles, every counter,
+//! latencies, memory requests by stage, and refusals.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

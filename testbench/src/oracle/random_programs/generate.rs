@@ -1,8 +1,8 @@
 //! The PTX text and the scenario of a program: structured, ending, and without a race.
 //!
-//! Threads read a buffer that no thread writes, write words of their own, and combine shared words by operations whose order does
-//! not matter. What all threads must do together (barriers, exchanges through shared memory, shuffles) is only in a place that all
-//! of them reach: outside conditions on values of a thread, and outside loops with turns of a thread.
+//! Threads read a buffer that no thread writes, write words of their own, and combine shared words by operations whose order does not
+//! matter. Operations of all threads together are barriers, exchanges through shared memory, and shuffles. They are only where all threads
+//! come: outside conditions on values of a thread, and outside loops with a trip count of a thread.
 
 use std::fmt::{Display, Write};
 

@@ -1,7 +1,7 @@
 //! Instructions that compute: what they are called and what they take.
 //!
-//! An operand is a letter: `r` a 32-bit register, `h` 16 bits, `l` 64 bits, `f` f32, `d` f64, `p` a predicate; behind the first
-//! source, a capital letter may also be an immediate of that type. `#` is a byte, written as a number.
+//! An operand is a letter: Letters name operands. `r` is a 32-bit register, `h` 16 bits, `l` 64 bits, `f` f32, `d` f64, `p` a predicate.
+//! After the first source a capital letter may also be an immediate of that type. `#` is a byte, written as a number.
 
 /// Registers of each type that a program computes with.
 pub(super) const REGISTERS: [(char, &str, u8); 6] = [

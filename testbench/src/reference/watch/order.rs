@@ -1,42 +1,42 @@
-//! Which accesses of a CTA are known to come before which: vector clocks, one tick a warp instruction.
+//! Order of the accesses of a CTA, as vector clocks with one step per warp instruction.
 //!
-//! | what orders | whom |
+//! | Cause | Orders |
 //! |---|---|
 //! | program order | a lane with itself |
-//! | `bar.warp.sync` | the lanes that meet there |
-//! | a block barrier | the warps that arrive before those that it lets go on |
-//! | a strong access (atomic, volatile, mbarrier) | those that wrote the place before those that read it after |
+//! | `bar.warp.sync` | the lanes of its mask |
+//! | a block barrier | the warps that arrive before the warps that it releases |
+//! | a strong access (atomic, volatile, mbarrier) | earlier writers of the address before later readers |
 //!
-//! Lanes of a warp are told apart from each other, but not from another warp's view: what one lane passes on to another warp, all
-//! lanes of its warp have passed on. Shuffles and votes order no memory (PTX ISA, `shfl.sync`).
+//! Inside a warp each lane has its own order. Another warp sees one order for the whole warp: if one lane releases to it, all lanes do.
+//! Shuffles and votes order no memory (PTX ISA, `shfl.sync`).
 
 use std::collections::HashMap;
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-/// Steps of each warp that are known to be over, by warp.
+/// Complete steps of each warp, by warp.
 type Clock = Vec<u32>;
 
-/// Whether in shared memory, and the address.
+/// True for shared memory, and the address.
 type Place = (bool, u64);
 
-/// What a warp knows.
+/// The vector clocks of a warp.
 struct Known {
-    /// Its own instructions so far.
+    /// Instructions of the warp so far.
     step: u32,
     warps: Clock,
-    /// Of each lane (first index), steps of the others that it comes behind.
+    /// For each lane (first index): the steps of the other lanes that come before it.
     lanes: Box<[[u32; WARP_SIZE]; WARP_SIZE]>,
-    /// Lanes that have come to a WARPSYNC and have not gone on.
+    /// Lanes that wait at a WARPSYNC.
     meeting: LaneMask,
 }
 
 /// The clocks of a CTA.
 pub(super) struct Order {
     warps: Vec<Known>,
-    /// What the warps that have arrived at each block barrier knew.
+    /// Joined clocks of the warps that have arrived at each block barrier.
     barriers: HashMap<usize, Clock>,
-    /// What those that have written a place by a strong access knew.
+    /// Joined clocks of the warps that have written an address by a strong access.
     places: HashMap<Place, Clock>,
 }
 
@@ -55,12 +55,12 @@ impl Order {
         }
     }
 
-    /// The step of a warp's instruction at hand.
+    /// The step of a warp's current instruction.
     pub fn step(&self, warp: usize) -> u32 {
         self.warps[warp].step
     }
 
-    /// A warp comes to its next instruction; lanes that waited and run again have met.
+    /// Begins the next instruction of a warp. Lanes that waited at a WARPSYNC and run again have met.
     pub fn begin(&mut self, warp: usize, active: LaneMask) {
         let known = &mut self.warps[warp];
         if !(known.meeting & active).is_empty() {
@@ -104,14 +104,14 @@ impl Order {
         join(self.places.entry(place).or_default(), &passed);
     }
 
-    /// What others know who come behind a warp's instruction at hand.
+    /// The clock that later accesses join to come after a warp's current instruction.
     fn passed_on(&self, warp: usize) -> Clock {
         let mut clock = self.warps[warp].warps.clone();
         clock[warp] = self.warps[warp].step;
         clock
     }
 
-    /// Whether a lane's access in a step is known to come before what another lane does now.
+    /// True if a lane's access in `step` comes before the current access of another lane.
     pub fn is_before(&self, first: (usize, usize), step: u32, second: (usize, usize)) -> bool {
         let known = &self.warps[second.0];
         if first.0 != second.0 {

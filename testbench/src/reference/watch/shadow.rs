@@ -1,4 +1,4 @@
-//! The accesses that each word of shared memory has seen, as far as a later one may race with them.
+//! The last accesses to each word of shared memory that a later access can race with.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,14 +7,14 @@ use warpwave_isa::lane::LaneMask;
 use super::Kind;
 use super::order::Order;
 
-/// What lanes of a warp did to a word in one instruction.
+/// Access of lanes of one warp to a word, by one instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Which of its four bytes, a bit each.
+    /// Bytes of the word, one bit each.
     pub bytes: u8,
     pub kind: Kind,
     pub strong: bool,
-    /// A copy that is under way.
+    /// True for a copy in flight.
     pub pending: bool,
     pub warp: usize,
     pub lanes: LaneMask,
@@ -25,7 +25,7 @@ pub(super) struct Seen {
 /// First byte and number of bytes.
 type Range = (u32, u32);
 
-/// The copies of a thread that are under way: closed groups, then what is in none yet.
+/// Copies of a thread in flight: closed groups, then the open group.
 #[derive(Default)]
 struct Copies {
     groups: VecDeque<Vec<Range>>,
@@ -50,7 +50,7 @@ impl Shadow {
         }
     }
 
-    /// Notes what an access writes; true if it reads something that nobody wrote.
+    /// Stores the bytes that an access writes. Returns true if it reads an unwritten byte.
     pub fn write(&mut self, word: u32, new: &Seen) -> bool {
         let written = &mut self.written[word as usize];
         let reads = matches!(new.kind, Kind::Read | Kind::Atomic);
@@ -103,7 +103,7 @@ impl Shadow {
         race
     }
 
-    /// A byte has been written, by nobody whose access could race.
+    /// Marks a byte as written, by an access that cannot race.
     pub fn fill(&mut self, byte: u32) {
         self.written[byte as usize / 4] |= 1 << (byte % 4);
     }

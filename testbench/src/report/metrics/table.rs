@@ -1,4 +1,4 @@
-//! The rows of the table but for the stall states, part by part.
+//! The rows of the metric table, without the stall states, in groups.
 
 mod launch;
 

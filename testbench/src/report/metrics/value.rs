@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// The greatest of those that are numbers.
+    /// The greatest number among the values.
     pub fn greatest(values: impl IntoIterator<Item = Value>) -> Value {
         let numbers = values.into_iter().filter_map(Value::number);
         numbers.max_by(f64::total_cmp).map_or(Value::NotModelled, Value::Number)
