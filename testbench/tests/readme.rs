@@ -347,15 +347,19 @@ fn quoted_paths(page: &Page) -> Vec<(usize, String)> {
         .collect()
 }
 
+/// Pages name files from the root of the repository, or from the sources of their own crate.
+fn exists(page: &Page, path: &str) -> bool {
+    let own = page.path.components().next().map(|part| root().join(part).join("src"));
+    root().join(path).exists() || own.is_some_and(|own| own.join(path).exists())
+}
+
 #[test]
 fn files_and_folders_that_pages_name_exist() {
     let mut findings = Vec::new();
-    // Pages of `hw` name files from `hw/src`.
-    let from_root = |page: &Page| !page.path.starts_with("hw/docs");
-    for page in pages().into_iter().filter(from_root) {
+    for page in pages() {
         let missing = quoted_paths(&page)
             .into_iter()
-            .filter(|(_, path)| !root().join(path).exists());
+            .filter(|(_, path)| !exists(&page, path));
         findings.extend(missing.map(|(n, path)| format!("{}: {path}", page.place(n))));
     }
     assert!(findings.is_empty(), "no such file:\n{}", findings.join("\n"));
