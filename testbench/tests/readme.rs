@@ -357,9 +357,7 @@ fn exists(page: &Page, path: &str) -> bool {
 fn files_and_folders_that_pages_name_exist() {
     let mut findings = Vec::new();
     for page in pages() {
-        let missing = quoted_paths(&page)
-            .into_iter()
-            .filter(|(_, path)| !exists(&page, path));
+        let missing = quoted_paths(&page).into_iter().filter(|(_, path)| !exists(&page, path));
         findings.extend(missing.map(|(n, path)| format!("{}: {path}", page.place(n))));
     }
     assert!(findings.is_empty(), "no such file:\n{}", findings.join("\n"));

@@ -11,7 +11,7 @@ use warpwave::reference::Checks;
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
-    /// Log what happens, with simulated time: info, debug, trace, or MODULE=LEVEL; RUST_LOG does the same
+    /// Log events with simulated time: info, debug, trace, or MODULE=LEVEL (or RUST_LOG)
     #[arg(long, value_name = "FILTER", global = true)]
     pub log: Option<String>,
 }
@@ -78,71 +78,90 @@ pub struct Run {
     #[arg(required = true)]
     pub scenarios: Vec<String>,
     /// The GPU: a built-in one or a TOML file; replaces the scenario's
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
     pub gpu: Option<String>,
-    /// Change a number of the GPU, such as sm.lsu.queue_depth=8
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    /// Change a number or a policy of the GPU, such as sm.lsu.queue_depth=8
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Machine")]
     pub set: Vec<(String, String)>,
-    /// Threads of the simulator; no result depends on it
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Host threads; no result depends on it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Run")]
     pub threads: u16,
-    /// Run programs whose `.target` or instructions are newer than the GPU's compute capability
-    #[arg(long)]
+    /// Run programs that are newer than the GPU
+    #[arg(long, help_heading = "Run")]
     pub ignore_target: bool,
     /// Stop after N cycles of all launches together
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Run")]
     pub max_cycles: Option<u64>,
-    /// Write a waveform for GTKWave, with its layout beside it (.gtkw); compressed if its name ends in .gz
-    #[arg(long, value_name = "FILE", groups = ["waveform", "window"])]
+    /// Write a waveform for GTKWave, and its view (.gtkw); FILE.gz is compressed
+    #[arg(long, value_name = "FILE", groups = ["waveform", "window"], help_heading = "Waveforms")]
     pub vcd: Option<PathBuf>,
-    /// Write a waveform in GTKWave's binary format: smaller, faster to open, with the names of states in the file
+    /// Write a waveform in GTKWave's binary format: smaller, faster to open
     #[cfg(feature = "fst")]
-    #[arg(long, value_name = "FILE", groups = ["waveform", "window"])]
+    #[arg(long, value_name = "FILE", groups = ["waveform", "window"], help_heading = "Waveforms")]
     pub fst: Option<PathBuf>,
-    /// Show these signals in the waveform, such as 'gpu.gpc[0].sm[1].**'; everything if left out
-    #[arg(long, value_name = "SCOPE-GLOB")]
+    /// Show only these signals, such as 'gpu.gpc[0].sm[1].**'
+    #[arg(long, value_name = "SCOPE-GLOB", help_heading = "Waveforms")]
     pub trace: Vec<String>,
-    /// Show N levels below each scope of --trace; 1 shows the signals of the scope itself
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    /// Show N levels below each scope of --trace
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Waveforms")]
     pub trace_depth: Option<u8>,
-    /// Show these cycles in the waveform, the pipeline diagram and the timeline, B not included
-    #[arg(long, value_name = "A..B", default_value = "..", requires = "window")]
+    /// Show these cycles, B not included
+    #[arg(
+        long,
+        value_name = "A..B",
+        default_value = "..",
+        requires = "window",
+        help_heading = "Waveforms"
+    )]
     pub trace_cycles: String,
-    /// Begin the waveform with an event: launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
-    #[arg(long, value_name = "EVENT", requires = "waveform")]
+    /// Begin at launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
+    #[arg(long, value_name = "EVENT", requires = "waveform", help_heading = "Waveforms")]
     pub trace_on: Option<String>,
-    /// The time axis of the waveform: cycles, each shown as 1 ns, or real time
-    #[arg(long, value_name = "AXIS", default_value = "cycles", requires = "waveform")]
+    /// Time axis: cycles (1 ns each) or real (ps)
+    #[arg(
+        long,
+        value_name = "AXIS",
+        default_value = "cycles",
+        requires = "waveform",
+        hide_possible_values = true,
+        help_heading = "Waveforms"
+    )]
     pub trace_time: TraceTime,
-    /// The file for the last 20000 cycles of a failed run; NAME.flight.vcd if left out
-    #[arg(long, value_name = "FILE", conflicts_with = "no_flight")]
+    /// File for the last 20000 cycles of a failed run; NAME.flight.vcd if left out
+    #[arg(long, value_name = "FILE", conflicts_with = "no_flight", help_heading = "Waveforms")]
     pub flight: Option<PathBuf>,
     /// Keep no record of the last cycles
-    #[arg(long)]
+    #[arg(long, help_heading = "Waveforms")]
     pub no_flight: bool,
     /// Write all metrics as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub json: Option<PathBuf>,
-    /// Write latencies by path and stage: a table with the slowest requests, .hgrm, .hlog and a picture (.svg)
-    #[arg(long, value_name = "DIR")]
+    /// Write latencies by path and stage, and the slowest requests
+    #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub hist: Option<PathBuf>,
-    /// Write the run as one HTML page: stalls, warps over time, memory traffic, and the cost of each source line
-    #[arg(long, value_name = "FILE")]
+    /// Write the run as one HTML page
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub html: Option<PathBuf>,
-    /// Write a pipeline diagram for Konata: the stages, stalls and dependencies of each warp instruction
-    #[arg(long, value_name = "FILE", group = "window")]
+    /// Write a pipeline diagram for Konata
+    #[arg(long, value_name = "FILE", group = "window", help_heading = "Reports")]
     pub kanata: Option<PathBuf>,
-    /// Write a timeline for Perfetto (JSON): warps and units of each SM, requests to memory, curves
-    #[arg(long, value_name = "FILE", group = "window")]
+    /// Write a timeline for Perfetto (JSON)
+    #[arg(long, value_name = "FILE", group = "window", help_heading = "Reports")]
     pub perfetto: Option<PathBuf>,
     /// Write every buffer as NAME.npy
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub dump: Option<PathBuf>,
-    /// Run once more without time and check shared memory for races and for reads before a write
-    #[arg(long, value_name = "races,uninit", value_delimiter = ',')]
+    /// Check shared memory for races, and for reads before a write (uninit)
+    #[arg(
+        long,
+        value_name = "races,uninit",
+        value_delimiter = ',',
+        hide_possible_values = true,
+        help_heading = "Run"
+    )]
     pub check: Vec<Check>,
     /// No progress line
-    #[arg(long)]
+    #[arg(long, help_heading = "Run")]
     pub no_progress: bool,
 }
 
