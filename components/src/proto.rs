@@ -1,5 +1,7 @@
 //! The messages between blocks, one file per interface. Blocks meet nowhere else.
 
+pub mod addresses;
+
 pub mod bulk;
 
 pub mod cluster;

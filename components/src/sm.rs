@@ -21,4 +21,6 @@ pub mod pipe;
 
 pub mod lsu;
 
+pub mod shared;
+
 pub mod tma;

@@ -79,7 +79,7 @@ impl MarkerFinder {
         let index_of = |names: &[&str], name| names.iter().position(|&n| n == name).map(|n| n as u64);
         match (signal.name.as_str(), signal.kind) {
             ("live_warps", _) => Input::LiveWarps,
-            ("answer_age", _) => Input::Latency,
+            ("response_age", _) => Input::Latency,
             ("tag", Kind::State(names)) if signal.scope.last().is_some_and(|scope| scope == "l1") => {
                 index_of(names, "miss").map_or(Input::Unused, Input::L1Tag)
             }

@@ -5,9 +5,8 @@ use warpwave_hw::tile::TileBuilder;
 
 use super::wiring::{Block, Blocks, TMA, TMA_L1_REQUEST, TMA_L1_RESPONSE, TMA_LINE, TMA_LINE_RESPONSE};
 use crate::proto::warp::WarpInst;
-use crate::sm::l1;
-use crate::sm::lsu::shared;
 use crate::sm::tma::{Ports, Tma};
+use crate::sm::{l1, shared};
 
 /// The other ends of the links of the engine.
 pub(super) struct Engine {

@@ -3,7 +3,7 @@
 //! ```text
 //!   SM tiles                tile of the GPC            SM tiles
 //!   lsu ------ request ----> [request ] -------------> shared
-//!   lsu <----- answer ------ [response] <------------- shared
+//!   lsu <---- response ----- [response] <------------- shared
 //!   cta <----- open, arrive -> [barrier]
 //! ```
 //!
@@ -24,8 +24,7 @@ use crate::front::cluster_barrier::{self, ClusterBarrier};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen};
 use crate::proto::header::Direction;
 use crate::proto::mem::Packet;
-use crate::sm::cta;
-use crate::sm::lsu::{shared, unit};
+use crate::sm::{cta, lsu, shared};
 use crate::xbar::crossbar::{Config, Crossbar};
 
 /// Cycles of a barrier outside its links: from issue to the CTA manager, and from there to the scheduler.
@@ -40,7 +39,7 @@ fn line_latency(config: &GpuConfig) -> u32 {
 /// An SM's ends of the links of its GPC.
 pub(super) struct SmCluster {
     request: OutPort<Box<Packet>>,
-    answer: InPort<Box<Packet>>,
+    response: InPort<Box<Packet>>,
     lines: shared::LinePorts,
     arrive: OutPort<ClusterArrive>,
     open: InPort<ClusterOpen>,
@@ -48,17 +47,17 @@ pub(super) struct SmCluster {
 
 impl SmCluster {
     /// The ends of the CTA manager, the LSU and shared memory.
-    pub(super) fn split(self, sm: &Blocks<'_>) -> (cta::ClusterPorts, unit::ClusterPorts, shared::LinePorts) {
+    pub(super) fn split(self, sm: &Blocks<'_>) -> (cta::ClusterPorts, lsu::ClusterPorts, shared::LinePorts) {
         let (placed, placed_from_cta) = sm.join(&PLACED);
         let cta = cta::ClusterPorts {
             placed,
             arrive: self.arrive,
             open: self.open,
         };
-        let lsu = unit::ClusterPorts {
+        let lsu = lsu::ClusterPorts {
             placed: placed_from_cta,
             request: self.request,
-            answer: self.answer,
+            response: self.response,
         };
         (cta, lsu, self.lines)
     }
@@ -103,7 +102,7 @@ impl<'a> Gpc<'a> {
         let (request, requests) = sm.join_to(&self.blocks, &CLUSTER_REQUEST);
         let (to_shared, input) = sm.join_to(&self.blocks, &SHARED_LINE);
         let (output, responses) = sm.join_to(&self.blocks, &CLUSTER_RESPONSE);
-        let (to_lsu, answer) = sm.join_to(&self.blocks, &LSU_LINE);
+        let (to_lsu, response) = sm.join_to(&self.blocks, &LSU_LINE);
         let (arrive, arrivals) = sm.join_to(&self.blocks, &CLUSTER_ARRIVE);
         let (opens, open) = sm.join_to(&self.blocks, &CLUSTER_OPEN);
         self.requests.push(requests);
@@ -114,7 +113,7 @@ impl<'a> Gpc<'a> {
         self.barrier.open.push(opens);
         SmCluster {
             request,
-            answer,
+            response,
             lines: shared::LinePorts {
                 input,
                 output,

@@ -18,8 +18,8 @@ use crate::proto::noc::AddressMap;
 use crate::proto::warp::WarpInst;
 use crate::sm::cta::{self, CtaManager};
 use crate::sm::l1;
-use crate::sm::lsu::shared::{self, SharedMemory};
-use crate::sm::lsu::unit::{self, Lsu};
+use crate::sm::lsu::{self, Lsu};
+use crate::sm::shared::{self, SharedMemory};
 
 /// An SM's ends of its links to the rest of the chip.
 pub(super) struct SmNeighbours {
@@ -58,7 +58,7 @@ impl<'a> SmSlots<'a> {
 /// The ends of an SM's links at the blocks that its sub-cores share.
 struct SmPorts {
     cta: cta::Ports,
-    lsu: unit::Ports,
+    lsu: lsu::Ports,
     shared: shared::Ports,
     l1: l1::Ports,
 }
@@ -97,7 +97,7 @@ pub(super) fn build_sm(
 #[derive(Default)]
 struct ClusterEnds {
     cta: Option<cta::ClusterPorts>,
-    lsu: Option<unit::ClusterPorts>,
+    lsu: Option<lsu::ClusterPorts>,
     engine: Option<OutPort<Box<WarpInst>>>,
     l1: Option<l1::BulkPorts>,
     lines: Vec<shared::LinePorts>,
@@ -154,7 +154,7 @@ fn join_blocks(
     tile: &mut TileBuilder,
 ) -> SmPorts {
     let (to_shared, from_lsu) = sm.join(&SHARED);
-    let [(to_l1, answer), (responses, requests)] = lsu_l1;
+    let [(to_l1, response), (responses, requests)] = lsu_l1;
     let (trap, traps) = sm.join(&TRAP);
     let cluster = neighbours.cluster;
     let cluster = cluster.map_or_else(ClusterEnds::default, |cluster| {
@@ -171,13 +171,13 @@ fn join_blocks(
             trap: traps,
             cluster: cluster.cta,
         },
-        lsu: unit::Ports {
+        lsu: lsu::Ports {
             input: subcores.memory,
             output: subcores.memory_done,
             ack: subcores.ack,
             shared: to_shared,
             l1: to_l1,
-            answer,
+            response,
             trap,
             cluster: cluster.lsu,
             bulk: cluster.engine,
@@ -208,8 +208,8 @@ fn cta_config(config: &GpuConfig) -> cta::Config {
     }
 }
 
-fn lsu_config(config: &GpuConfig, sm: u16) -> unit::Config {
-    unit::Config {
+fn lsu_config(config: &GpuConfig, sm: u16) -> lsu::Config {
+    lsu::Config {
         sm,
         sm_in_gpc: config.place_in_gpc(sm).1,
         cta_slots: config.limits.max_blocks_per_sm,

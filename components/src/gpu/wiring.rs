@@ -94,11 +94,11 @@ links! {
 links! {
     SHARED:            Box<WarpInst>       = "shared",           1,             2,             Lsu -> Shared;
     L1_REQUEST:        Box<Packet>       = "l1.request",       1,             2,             Lsu -> L1;
-    L1_RESPONSE:       Box<Packet>       = "lsu.answer",       1,             4,             L1 -> Lsu;
+    L1_RESPONSE:       Box<Packet>       = "lsu.response",      1,             4,             L1 -> Lsu;
     OWN_REQUEST:       Box<Packet>       = "own.request",      1,             2,             Lsu -> BeforeL1;
     OWN_RESPONSE:      Box<Packet>       = "own.answer",       1,             4,             BeforeL1 -> Lsu;
     TRAP:              Box<Trap>         = "cta.trap",         1,             4,             Lsu -> Cta;
-    PLACED:            ClusterPlaced            = "lsu.seated",       1,             2,             Cta -> Lsu;
+    PLACED:            ClusterPlaced            = "lsu.placed",       1,             2,             Cta -> Lsu;
     TMA:               Box<WarpInst>       = "tma",              1,             2,             Lsu -> Tma;
     TMA_L1_REQUEST:    Box<Packet>       = "l1.bulk",          1,             2,             Tma -> L1;
     TMA_L1_RESPONSE:   Box<Packet>       = "tma.answer",       1,             2,             L1 -> Tma;

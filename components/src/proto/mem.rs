@@ -206,6 +206,13 @@ impl Packet {
         }
     }
 
+    /// Offset in the line of an address whose sector the packet carries.
+    #[inline]
+    pub fn offset_of(&self, address: u64) -> Option<usize> {
+        let offset = address.wrapping_sub(self.line) as usize;
+        (offset < LINE && self.sectors >> (offset / SECTOR) & 1 == 1).then_some(offset)
+    }
+
     /// Number of sectors of the request.
     #[inline]
     pub fn n_sectors(&self) -> u32 {

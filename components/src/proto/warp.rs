@@ -5,12 +5,13 @@ use std::sync::Arc;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::texture::{MAX_TEXELS, Texel};
 use warpwave_isa::exec::{Operands, Results};
-use warpwave_isa::inst::Inst;
+use warpwave_isa::inst::{AtomOp, Inst};
 use warpwave_isa::lane::{LaneMask, Lanes, WARP_SIZE};
-use warpwave_isa::opcode::Pipe;
+use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, MAX_RESULT_WORDS, MAX_SOURCE_WORDS};
 use warpwave_isa::reg::Reg;
 
+use crate::proto::addresses::WarpAddresses;
 use crate::proto::launch::{Grid, Route, Timing};
 
 /// The start of a warp. The CTA manager sends it to the scheduler and to the dispatch unit of the sub-core.
@@ -222,7 +223,7 @@ pub struct WarpInst {
     /// Results.
     pub results: Results,
     /// Address of each lane's access, computed by the LSU: in device memory, or in the CTA's shared memory.
-    pub addresses: [u64; WARP_SIZE],
+    pub addresses: WarpAddresses,
     /// The fetch of a texture or surface access. Allocated by the first one, and kept with the box.
     pub fetch: Option<Box<Fetch>>,
 }
@@ -252,7 +253,7 @@ impl WarpInst {
                 is_posted: false,
                 route: Route::Other,
             },
-            addresses: [0; WARP_SIZE],
+            addresses: WarpAddresses::ZERO,
             shared_lanes: LaneMask::NONE,
             local_lanes: LaneMask::NONE,
             fetch: None,
@@ -284,6 +285,38 @@ impl WarpInst {
     #[inline]
     pub fn timing(&self) -> Timing {
         self.grid.timing[self.pc as usize]
+    }
+
+    /// The lanes whose address counts. For a matrix load these name its rows.
+    pub fn address_lanes(&self) -> LaneMask {
+        let inst = self.inst();
+        match inst.op {
+            Opcode::Ldsm => LaneMask::first(8 * u32::from(inst.mods.count)),
+            _ => self.lanes,
+        }
+    }
+
+    /// Operand and compare value of an atomic in `lane`. CAS compares with source B and stores C, other atomics take B.
+    pub fn atomic_operands(&self, lane: usize) -> (u64, u64) {
+        let inst = self.inst();
+        let source = |slot: usize| {
+            let first = usize::from(self.decoded().first_word[slot]);
+            let word = |n: usize| u64::from(self.operands.words[first + n].0[lane]);
+            let is_wide = inst.mods.access.words() > 1;
+            word(0) | if is_wide { word(1) << 32 } else { 0 }
+        };
+        match inst.op == Opcode::Atom && inst.mods.atom == AtomOp::Cas {
+            true => (source(2), source(1)),
+            false => (source(1), 0),
+        }
+    }
+
+    /// Stores the old value that an atomic returns in `lane`.
+    pub fn set_old_value(&mut self, lane: usize, value: u64) {
+        let words = usize::from(self.inst().mods.access.words());
+        for (n, result) in self.results.words.iter_mut().enumerate().take(words) {
+            result.0[lane] = (value >> (32 * n)) as u32;
+        }
     }
 
     /// Position in the block of the thread in `lane`.

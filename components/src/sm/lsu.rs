@@ -1,31 +1,365 @@
-//! The load-store unit of an SM, shared by its sub-cores, and shared memory beside it.
+//! The load-store unit of an SM: takes memory instructions from the sub-cores, and moves their data to and from memory.
 //!
-//! [`unit`](mod@unit) is the component; [`agu`] checks addresses, with [`cluster`] for those in other SMs and [`bulk`] for bulk
-//! copies, [`coalescer`] makes packets of them, [`data`] moves
-//! bytes between registers and packets, [`texture`](mod@texture) does both for images, [`pending`] keeps what waits for
-//! the L1; [`shared`] is the component that holds shared memory, with [`banks`] for its conflicts, [`halves`] for the accesses
-//! that are quick to see through, and [`mbarrier`] for the tests that it holds.
+//! ```text
+//!                    +--------------------------------------------------+
+//!   dispatch input ->| accept: AGU -> coalescer ---> send: packets -----|-> l1, other SMs
+//!                    |    |                |             |              |
+//!                    |    v                v             v              |
+//!                    |  fences        pending request table             |
+//!                    |    |                          ^                  |
+//!   dispatch output<-| return: complete instructions +- receive <-------|<- l1, other SMs
+//!                    +--------------------------------------------------+
+//!          also: ack -> scheduler, shared -> shared memory, bulk -> copy engine, trap -> cta
+//! ```
+//!
+//! | Stage of an access | What it does | File |
+//! |---|---|---|
+//! | accept | takes an instruction of one sub-core in turn, checks its addresses, coalesces it, and routes it | `accept` |
+//! | send | builds one packet per cycle, for one line of the access | `packets` |
+//! | receive | takes every response, and moves loaded data to the results | `responses` |
+//! | return | sends complete instructions back, or on to shared memory | `responses` |
+//!
+//! A tick runs receive and return, then send, then accept. So an accepted access sends its first packet one cycle later.
+//!
+//! | From, to | Cycles |
+//! |---|---|
+//! | accept to the next accept, of the SM and of one sub-core | `accept_interval`, `issue_interval` |
+//! | packet to the next packet | 1 |
+//! | issue to dependent issue of a constant load | `constant_latency`, plus one per further address of the warp |
+//!
+//! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler hears when all its
+//! responses are here. The first access of a grid invalidates the L1, since L1s are not coherent. A fence waits here for
+//! the accesses of the SM (`fence`).
+//!
+//! # Invariants
+//! - Each packet gets one response, and returns to the pool.
+//! - The packets of one warp leave in program order.
 
-pub mod agu;
+mod accept;
+mod agu;
+mod bulk;
+mod cluster;
+mod coalescer;
+mod data;
+mod fault;
+mod fence;
+mod packets;
+mod pending;
+mod responses;
+mod stats;
+mod texture;
 
-pub mod cluster;
+pub use stats::{Accesses, Stats};
 
-pub mod bulk;
+use warpwave_hw::bits::ones;
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::arrivals::ArrivalMask;
+use warpwave_hw::link::delay::DelayLines;
+use warpwave_hw::link::wires::{LinkObserver, Show};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::{Probe, count_width};
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::Cycle;
 
-pub mod coalescer;
+use crate::config;
+use crate::proto::cluster::ClusterPlaced;
+use crate::proto::event::Log;
+use crate::proto::launch::Trap;
+use crate::proto::mem::{Packet, shown};
+use crate::proto::pool::PacketPool;
+use crate::proto::warp::{LsuAck, WarpInst};
+use crate::sm::lsu::cluster::Clusters;
+use crate::sm::lsu::pending::PendingTable;
+use fence::Fences;
+use packets::PacketBuilder;
 
-pub mod data;
+/// Tag of the packet that invalidates the L1.
+const INVALIDATION: u32 = u32::MAX;
 
-pub mod pending;
+/// Cycles from a tick that sends an instruction back until the scheduler may issue a dependent one: two links.
+const RETURN_CYCLES: u64 = 2;
 
-pub mod texture;
+/// Numbers of an LSU.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its SM.
+    pub sm: u16,
+    /// Its SM, counted within the GPC.
+    pub sm_in_gpc: u16,
+    /// CTA slots of the SM.
+    pub cta_slots: u32,
+    /// A CTA's shared memory is rounded up to a multiple of this, in bytes.
+    pub shared_unit: u32,
+    /// Intervals and table size.
+    pub lsu: config::Lsu,
+    /// Issue to dependent issue of a constant load, in cycles.
+    pub constant_latency: u32,
+    /// Latencies of fences.
+    pub fence: config::Fence,
+    /// Slot in local memory of the SM's first warp slot.
+    pub first_local_slot: u32,
+    /// Warp slots of a sub-core.
+    pub warps_per_subcore: u32,
+}
 
-pub mod unit;
+/// The links of an LSU.
+pub struct Ports {
+    /// Memory instructions, from each sub-core.
+    pub input: Vec<InPort<Box<WarpInst>>>,
+    /// Complete instructions, to each sub-core.
+    pub output: Vec<OutPort<Box<WarpInst>>>,
+    /// Credits of the memory queue and completed stores, to each scheduler.
+    pub ack: Vec<OutPort<LsuAck>>,
+    /// Accesses to shared memory, and shuffles, which use its crossbar.
+    pub shared: OutPort<Box<WarpInst>>,
+    /// Packets, to the L1.
+    pub l1: OutPort<Box<Packet>>,
+    /// The same packets, from the L1.
+    pub response: InPort<Box<Packet>>,
+    /// Traps, to the CTA manager.
+    pub trap: OutPort<Box<Trap>>,
+    /// To and from other SMs, where there are clusters.
+    pub cluster: Option<ClusterPorts>,
+    /// Bulk copies, to the copy engine, where there is one.
+    pub bulk: Option<OutPort<Box<WarpInst>>>,
+}
 
-pub mod banks;
+warpwave_hw::show_ports!(Ports: input, output, ack, shared, l1, response, trap, cluster, bulk);
 
-pub mod halves;
+/// The links of an LSU for clusters.
+pub struct ClusterPorts {
+    /// Placements of CTAs, from the CTA manager.
+    pub placed: InPort<ClusterPlaced>,
+    /// Packets, to the shared memory of other SMs.
+    pub request: OutPort<Box<Packet>>,
+    /// The same packets, from other SMs.
+    pub response: InPort<Box<Packet>>,
+}
 
-pub mod mbarrier;
+warpwave_hw::show_ports!(ClusterPorts: placed, request, response);
 
-pub mod shared;
+/// What `reset` clears.
+struct State {
+    /// Accesses with packets in flight.
+    pending: PendingTable,
+    /// The access whose packets are being built.
+    builder: PacketBuilder,
+    /// Complete instructions that wait for room in their link.
+    #[allow(
+        clippy::vec_box,
+        reason = "boxes travel: taking one out must not copy the instruction"
+    )]
+    complete: Vec<Box<WarpInst>>,
+    fences: Fences,
+    /// Constant loads whose latency is longer than the link to their sub-core can hold.
+    late: DelayLines<Box<WarpInst>>,
+    clusters: Clusters,
+    /// Packets not in use.
+    pool: PacketPool,
+    /// Packets at other SMs.
+    remote_packets: u32,
+    /// Launch of the last access to device memory.
+    grid: Option<u32>,
+    /// An invalidation that the L1 is to be sent: the bytes that it holds from then on.
+    invalidation: Option<u32>,
+    /// First cycle in which the LSU may accept.
+    next_accept: Cycle,
+    /// First cycle in which each sub-core's next instruction may be accepted.
+    subcore_free: Vec<Cycle>,
+    /// The sub-core accepted last.
+    last_subcore: usize,
+    /// Sub-cores whose instruction waits for room in the link to shared memory only, bit i for sub-core i.
+    shared_blocked: u64,
+    last_tick: LastTick,
+    stats: Stats,
+}
+
+/// What the last tick did, for the waveform.
+#[derive(Default)]
+struct LastTick {
+    /// Sub-core, warp and program counter of the accepted instruction.
+    accepted: Option<(u8, u8, u32)>,
+    /// Line and sectors of the packet sent.
+    sent: Option<(u64, u8)>,
+    /// Line of the last response, and the most cycles that any response took since issue.
+    response: Option<(u64, u64)>,
+}
+
+impl State {
+    fn new(config: &Config, subcores: usize) -> Self {
+        let warps = subcores as u32 * config.warps_per_subcore;
+        State {
+            pending: PendingTable::new(config.lsu.pending_requests),
+            builder: PacketBuilder::default(),
+            complete: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
+            fences: Fences::new(warps),
+            late: DelayLines::new(subcores),
+            clusters: Clusters::new(config.cta_slots, config.shared_unit),
+            pool: PacketPool::default(),
+            remote_packets: 0,
+            grid: None,
+            invalidation: None,
+            next_accept: Cycle::ZERO,
+            subcore_free: vec![Cycle::ZERO; subcores],
+            last_subcore: 0,
+            shared_blocked: 0,
+            last_tick: LastTick::default(),
+            stats: Stats::default(),
+        }
+    }
+}
+
+warpwave_hw::warm!(State: complete, stats);
+
+/// The load-store unit.
+pub struct Lsu {
+    path: Path,
+    config: Config,
+    ports: Ports,
+    /// The ports of `input` with instructions in flight.
+    arrivals: ArrivalMask,
+    log: Log,
+    state: State,
+}
+
+warpwave_hw::warm!(Lsu: ; ports, state);
+
+impl Lsu {
+    /// An LSU without instructions.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        let mut arrivals = ArrivalMask::default();
+        for port in &ports.input {
+            arrivals.add(port);
+        }
+        Lsu {
+            state: State::new(&config, ports.input.len()),
+            arrivals,
+            log: Log::default(),
+            path,
+            config,
+            ports,
+        }
+    }
+
+    /// Sends events to `log` from now on.
+    pub fn subscribe(&mut self, log: Log) {
+        self.log = log;
+    }
+
+    /// When to tick next. A full table waits for responses.
+    fn activity(&self, now: Cycle) -> Activity {
+        let state = &self.state;
+        if !state.complete.is_empty() {
+            return Activity::Busy;
+        }
+        let next = if self.has_packet_to_send() {
+            self.ports.l1.await_room(now)
+        } else if state.pending.has_room() {
+            self.next_accept(now)
+        } else {
+            Activity::Idle
+        };
+        let next = next.or(state.late.activity(&self.ports.output, now));
+        match state.fences.is_empty() {
+            true => next,
+            false => next.or(state.fences.next_end(now)),
+        }
+    }
+
+    /// When the next instruction may be accepted: in the turn of its sub-core, or when its link has room.
+    fn next_accept(&self, now: Cycle) -> Activity {
+        let state = &self.state;
+        let soonest = state.next_accept.max(now + 1);
+        let mut next = Cycle::NEVER;
+        for subcore in ones(self.arrivals.in_flight()) {
+            if next <= soonest {
+                break;
+            }
+            if !self.ports.input[subcore].is_ready(now) {
+                continue;
+            }
+            next = next.min(match state.shared_blocked >> subcore & 1 {
+                1 => self.room_in_shared(now),
+                _ => state.subcore_free[subcore].max(soonest),
+            });
+        }
+        match next {
+            Cycle::NEVER => Activity::Idle,
+            next => Activity::Until(next),
+        }
+    }
+
+    /// The cycle with room in the link to shared memory, if it is known. If not, the link wakes the LSU.
+    fn room_in_shared(&self, now: Cycle) -> Cycle {
+        match self.ports.shared.await_room(now) {
+            Activity::Busy => now + 1,
+            Activity::Until(at) => at,
+            Activity::Idle => Cycle::NEVER,
+        }
+    }
+}
+
+impl Component for Lsu {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.state.last_tick = LastTick::default();
+        self.state.late.run(&mut self.ports.output, now);
+        self.receive(now);
+        self.end_fences(now);
+        self.return_complete(now);
+        self.send(now);
+        self.accept(now);
+        self.activity(now)
+    }
+
+    fn reset(&mut self) {
+        self.state = State::new(&self.config, self.ports.input.len());
+        self.arrivals.defer_wakeups(Cycle::ZERO);
+        self.ports.clear_inputs();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        let state = &self.state;
+        state.pending.n_used() == 0
+            && state.complete.is_empty()
+            && !state.builder.is_valid
+            && state.fences.is_empty()
+            && state.late.is_empty()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let LastTick {
+            accepted,
+            sent,
+            response,
+        } = self.state.last_tick;
+        probe.bit("accept_valid", Some(accepted.is_some()));
+        probe.vector("accept_subcore", 3, accepted.map(|(subcore, ..)| u64::from(subcore)));
+        probe.vector("accept_warp", 5, accepted.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector("accept_pc", 32, accepted.map(|(.., pc)| u64::from(pc)));
+        probe.bit("packet_valid", Some(sent.is_some()));
+        probe.vector("packet_line", 48, sent.map(|(line, _)| shown(line)));
+        probe.vector("packet_sectors", 4, sent.map(|(_, sectors)| u64::from(sectors)));
+        probe.bit("response_valid", Some(response.is_some()));
+        probe.vector("response_line", 48, response.map(|(line, _)| line));
+        let age = response.map_or(0, |(_, age)| age & 0xff_ffff);
+        probe.vector("response_age", 24, Some(age));
+        let width = count_width(self.config.lsu.pending_requests.into());
+        probe.vector("pending", width, Some(self.state.pending.n_used() as u64));
+    }
+
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        self.state.stats.report(report);
+    }
+}
+
+#[cfg(test)]
+mod tests;

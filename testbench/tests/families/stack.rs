@@ -1,6 +1,6 @@
 //! Memory on the stack: variables of functions that call themselves, and what is taken at run time.
 
-use super::{Kernel, with_function};
+use super::{Kernel, one_word_each, with_function};
 
 /// Each activation adds to a variable of its caller, and reads its own ones behind the call.
 #[test]
@@ -42,6 +42,23 @@ fn memory_that_is_taken_is_given_back() {
         add.u32 %i, %i, 1;\nsetp.lt.u32 %more, %i, 100;\n@%more bra loop;";
     let text = with_function(function, &body.replace("%d3", "%d0"));
     Kernel::of(&text).output(&[2 * (99 * 100 / 2); 32]).holds();
+}
+
+/// A vector of small elements is less than a word, and must leave the next word of local memory alone.
+#[test]
+fn vectors_of_small_elements_in_local_memory_take_their_bytes_only() {
+    let body = "\
+        .local .align 8 .b8 own[16];\n.reg .b16 %h<4>, %k<4>;\n.reg .b32 %x, %y;\nmov.u32 %x, 0x01010101;\n\
+        st.local.u32 [own], %x;\nst.local.u32 [own+4], %x;\nst.local.u32 [own+8], %x;\nst.local.u32 [own+12], %x;\n\
+        cvt.u16.u32 %h0, %t;\nadd.u16 %h1, %h0, 0x0302;\nadd.u16 %h2, %h0, 7;\nadd.u16 %h3, %h0, 9;\n\
+        st.local.v2.u16 [own], {%h0, %h1};\nld.local.v2.u16 {%k0, %k1}, [own];\n\
+        st.local.v4.u8 [own+8], {%h0, %h1, %h2, %h3};\nld.local.v4.u8 {%h0, %h1, %h2, %h3}, [own+8];\n\
+        sub.u16 %k1, %k1, %k0;\ncvt.u32.u16 %r, %k1;\nsub.u16 %h3, %h3, %h2;\ncvt.u32.u16 %y, %h3;\nmad.lo.u32 %r, %y, 0x10000, %r;\n\
+        ld.local.u32 %x, [own+4];\nadd.u32 %r, %r, %x;\nld.local.u32 %x, [own+12];\nadd.u32 %r, %r, %x;";
+    let expected = 0x0302 + 2 * 0x10000 + 2 * 0x0101_0101;
+    Kernel::of(&one_word_each("sm_80", body))
+        .output(&[expected; 32])
+        .holds();
 }
 
 /// 70 predicates live across a call of the function by itself: more than the bits of two words.

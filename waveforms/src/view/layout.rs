@@ -77,7 +77,7 @@ const MEMORY_GROUPS: [(&str, &str); 3] = [("crossbar", "xbar"), ("L2", "l2_slice
 
 /// Signals in the summary of an SM: scope, name and label.
 const SUMMARY: [(&str, &str, &str); 5] = [
-    ("lsu", "answer_age", "request latency"),
+    ("lsu", "response_age", "request latency"),
     ("lsu", "pending", "requests pending"),
     ("shared", "banks", "shared banks"),
     ("l1", "tag", "L1 tag"),
@@ -87,7 +87,7 @@ const SUMMARY: [(&str, &str, &str); 5] = [
 /// Names of integer signals that are shown as curves.
 const CURVES: [&str; 7] = [
     "n_stalled",
-    "answer_age",
+    "response_age",
     "pending",
     "passes",
     "mshr_sectors",

@@ -1,29 +1,29 @@
-//! Whether a bulk copy may be.
+//! Checks a bulk copy before it goes to the copy engine.
 
 use warpwave_isa::exec::bulk::MAP_BYTES;
 
 use crate::proto::bulk::{Bulk, map, of};
 use crate::proto::launch::{Trap, TrapKind};
 use crate::proto::warp::WarpInst;
+use crate::sm::lsu::agu;
+use crate::sm::lsu::fault::Fault;
 
-/// The alignment of a plain copy, in bytes, and of its size.
+/// Alignment of the addresses and the size of a plain copy, in bytes.
 const ALIGNMENT: u64 = 16;
 
-/// The trap of the first lane whose copy is misaligned, outside of everything allocated, or by no map.
+/// The trap of the first lane whose copy is misaligned, outside every allocation, or has no tensor map.
 pub fn check(warp_inst: &WarpInst) -> Option<Box<Trap>> {
     warp_inst.lanes.iter().find_map(|lane| {
         let bulk = of(warp_inst, lane);
         let (kind, bytes, space, address) = fault(warp_inst, &bulk)?;
-        Some(Box::new(Trap {
+        let fault = Fault {
             kind,
-            pc: warp_inst.pc,
-            line: warp_inst.inst().line,
-            block: warp_inst.block,
-            thread: warp_inst.thread(lane),
-            address: Some(address),
+            lane,
+            address,
             bytes,
             space,
-        }))
+        };
+        Some(fault.trap(warp_inst))
     })
 }
 
@@ -48,7 +48,7 @@ fn fault(warp_inst: &WarpInst, bulk: &Bulk) -> Option<(TrapKind, u32, &'static s
         () if !aligned(bulk.global) || !aligned(bytes.into()) => {
             Some((TrapKind::Misaligned, bytes, "global", bulk.global))
         }
-        () if !super::agu::contains(&grid.allocations, bulk.global, bytes.into()) => {
+        () if !agu::contains(&grid.allocations, bulk.global, bytes.into()) => {
             Some((TrapKind::OutOfBounds, bytes, "global", bulk.global))
         }
         () => None,

@@ -1,4 +1,4 @@
-//! Addresses in the shared memory of a cluster's other CTAs: whose they are, whether they may be, and where they lead.
+//! Addresses in the shared memory of the other CTAs of a cluster.
 
 use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::space::split_window;
@@ -11,7 +11,7 @@ use crate::proto::warp::WarpInst;
 #[derive(Clone, Debug)]
 pub struct Clusters {
     placement: Vec<Option<ClusterPlacement>>,
-    /// A CTA's shared memory is rounded up to this many bytes.
+    /// A CTA's shared memory is rounded up to a multiple of this, in bytes.
     shared_unit: u32,
 }
 
@@ -24,30 +24,25 @@ impl Clusters {
         }
     }
 
-    /// A CTA of a cluster has come.
-    pub fn placed(&mut self, placed: ClusterPlaced) {
+    /// Stores the placement of a CTA's cluster.
+    pub fn place(&mut self, placed: ClusterPlaced) {
         self.placement[placed.slot as usize] = Some(placed.placement);
     }
 
-    /// Everybody has gone.
-    pub fn clear(&mut self) {
-        self.placement.fill(None);
-    }
-
-    /// Where a cluster address leads, which [`holds`].
-    pub fn place(&self, warp_inst: &WarpInst, address: u64) -> u64 {
+    /// The remote address of an address in another CTA of the warp's cluster.
+    pub fn to_remote(&self, warp_inst: &WarpInst, address: u64) -> u64 {
         let bytes = warp_inst.grid.shared_bytes.next_multiple_of(self.shared_unit);
         let slot = warp_inst.shared_base / bytes;
         let placement = self.placement[slot as usize]
             .as_ref()
-            .expect("a CTA of a cluster was placed before its warps began");
+            .expect("a CTA of a cluster is placed before its warps start");
         let (rank, offset) = split_window(address);
         let cta = placement[rank.expect("a CTA's own window is not another's") as usize];
         remote_address(cta.sm, u64::from(cta.slot) * u64::from(bytes) + offset)
     }
 }
 
-/// The address in the warp's own CTA, if a cluster address is there.
+/// The offset in the warp's own CTA, if a cluster address is there.
 #[inline]
 pub fn own_address(warp_inst: &WarpInst, address: u64) -> Option<u64> {
     let (rank, offset) = split_window(address);
@@ -55,8 +50,8 @@ pub fn own_address(warp_inst: &WarpInst, address: u64) -> Option<u64> {
     is_own.then_some(offset)
 }
 
-/// Whether a cluster address is that of so many bytes of a CTA of the cluster.
-pub fn holds(grid: &Grid, address: u64, bytes: u32) -> bool {
+/// True if `bytes` bytes from a cluster address on lie in a CTA of the cluster.
+pub fn contains(grid: &Grid, address: u64, bytes: u32) -> bool {
     let (rank, offset) = split_window(address);
     rank.is_none_or(|rank| rank < grid.cluster_ctas()) && offset + u64::from(bytes) <= u64::from(grid.shared_bytes)
 }

@@ -1,298 +1,212 @@
-//! Bytes between registers and packets: what a packet carries out, and what its answer brings back.
+//! Moves bytes between registers and packets: what a packet carries out, and what its response brings back.
 
 use warpwave_isa::exec::access::{load_words, store_bytes};
-use warpwave_isa::inst::AtomOp;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Access;
 
-use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
+use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, PacketKind};
 use crate::proto::warp::WarpInst;
-use crate::sm::lsu::halves::Halves;
+use crate::sm::lsu::texture;
 
-/// The lanes that read or write device memory: copies of no bytes read nothing.
+/// What the packets of an access carry, out or back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketContents {
+    /// Registers of the packet's lanes.
+    Registers {
+        /// Size of each lane's data.
+        access: Access,
+        /// First source word of a store.
+        first: u8,
+    },
+    /// One word of each lane, of a local access above 4 bytes a lane. Each word of the warp has lines of its own.
+    LocalWords,
+    /// Texels of a texture fetch, or the elements of a surface load.
+    Texels,
+    /// An operand per lane, and back its old value.
+    AtomicLanes,
+    /// Nothing: whole lines are fetched into the L1.
+    Prefetch,
+}
+
+/// Kind and contents of the packets of an instruction.
+pub fn packets_of(warp_inst: &WarpInst) -> (PacketKind, PacketContents) {
+    let inst = warp_inst.inst();
+    let kind = match inst.op {
+        Opcode::St | Opcode::Sust => PacketKind::Store,
+        Opcode::Atom => PacketKind::Atomic,
+        Opcode::Red => PacketKind::Reduction,
+        _ => PacketKind::Load,
+    };
+    let contents = match inst.op {
+        Opcode::Atom | Opcode::Red => PacketContents::AtomicLanes,
+        Opcode::Tex | Opcode::Suld => PacketContents::Texels,
+        Opcode::Cctl => PacketContents::Prefetch,
+        _ if local_words(warp_inst) > 1 => PacketContents::LocalWords,
+        _ => PacketContents::Registers {
+            access: inst.mods.access,
+            first: first_stored_word(warp_inst),
+        },
+    };
+    (kind, contents)
+}
+
+/// Number of groups of packets, built one after the other. A group is a texel of a fetch, or a word of a wide local access.
+pub fn groups(warp_inst: &WarpInst) -> u32 {
+    match (warp_inst.inst().op, &warp_inst.fetch) {
+        // The field is read for a fetch only: it lies in a host cache line of its own.
+        (Opcode::Tex, Some(fetch)) => fetch.n as u32,
+        _ => local_words(warp_inst),
+    }
+}
+
+/// Words per lane of an access with lanes in local memory. 1 for any other access.
+fn local_words(warp_inst: &WarpInst) -> u32 {
+    match warp_inst.local_lanes.is_empty() {
+        true => 1,
+        false => warp_inst.inst().mods.access.total().div_ceil(4),
+    }
+}
+
+/// The first source word of what a store stores.
+fn first_stored_word(warp_inst: &WarpInst) -> u8 {
+    let slot = if warp_inst.inst().op == Opcode::Sust { 2 } else { 1 };
+    warp_inst.decoded().first_word[slot]
+}
+
+/// The lanes that access device memory. Copies of no bytes read nothing.
 pub fn device_lanes(warp_inst: &WarpInst) -> LaneMask {
     let lanes = warp_inst.lanes & !warp_inst.shared_lanes;
     if warp_inst.inst().op != Opcode::Ldgsts {
         return lanes;
     }
     let size = &warp_inst.operands.words[warp_inst.decoded().first_word[2] as usize];
-    LaneMask(
-        lanes
-            .iter()
-            .filter(|&lane| size.0[lane] > 0)
-            .fold(0, |mask, lane| mask | 1 << lane),
-    )
+    lanes.filter(|lane| size.0[lane] > 0)
 }
 
-/// Words of a wide local access, or texels of a fetch, each in lines of its own; one for every other access.
-pub fn lines_apart(warp_inst: &WarpInst) -> u32 {
-    // Most boxes never held a fetch, and to see whether one does takes a line of memory that nobody else needs.
-    if warp_inst.inst().op == Opcode::Tex
-        && let Some(fetch) = &warp_inst.fetch
-    {
-        return fetch.n as u32;
-    }
-    match warp_inst.local_lanes.is_empty() {
-        true => 1,
-        false => u32::from(warp_inst.inst().mods.access.words()),
-    }
-}
-
-/// How the packets of an access are made: the same for all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Filling {
-    /// With nothing.
-    Load,
-    /// With nothing, but the whole line is wanted.
-    Prefetch,
-    /// With the words that the halves of the warp want of the line.
-    Halves(Halves),
-    /// With whole words, so many in each lane, from this one of what the instruction read on.
-    Words1(u8),
-    /// As above.
-    Words2(u8),
-    /// As above.
-    Words4(u8),
-    /// With elements of any size.
-    Elements,
-    /// With a value for each lane.
-    Lanes(PacketKind),
-}
-
-impl Filling {
-    /// What the instruction asks for; what its halves want, if that is known.
-    pub fn of(warp_inst: &WarpInst, halves: Option<Halves>) -> Self {
-        let inst = warp_inst.inst();
-        let access = inst.mods.access;
-        match (inst.op, access.bytes, access.total()) {
-            (Opcode::St | Opcode::Sust, ..) if lines_apart(warp_inst) > 1 => Filling::Elements,
-            (Opcode::St | Opcode::Sust, 4.., 4) => {
-                halves.map_or_else(|| Filling::Words1(stored_word(warp_inst)), Filling::Halves)
+impl PacketContents {
+    /// Fills a packet of `lanes`, of the given group.
+    #[inline]
+    pub fn fill(self, packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask, group: u32) {
+        match (self, packet.kind) {
+            (PacketContents::Registers { access, first }, PacketKind::Store) => {
+                let (addresses, line) = (&warp_inst.addresses, packet.line);
+                let words = &warp_inst.operands.words[first.into()..];
+                addresses.store(access, lanes, line, &mut packet.bytes, words);
+                packet.byte_mask = addresses.byte_mask(lanes, access.total() as usize, line);
             }
-            (Opcode::St | Opcode::Sust, 4.., 8) => Filling::Words2(stored_word(warp_inst)),
-            (Opcode::St | Opcode::Sust, 4.., 16) => Filling::Words4(stored_word(warp_inst)),
-            (Opcode::St | Opcode::Sust, ..) => Filling::Elements,
-            (Opcode::Atom, ..) => Filling::Lanes(PacketKind::Atomic),
-            (Opcode::Red, ..) => Filling::Lanes(PacketKind::Reduction),
-            (Opcode::Cctl, ..) => Filling::Prefetch,
-            _ => Filling::Load,
+            (PacketContents::LocalWords, PacketKind::Store) => store_local_words(packet, warp_inst, lanes, group),
+            (PacketContents::AtomicLanes, _) => fill_atomic_lanes(packet, warp_inst, lanes),
+            (PacketContents::Prefetch, _) => packet.sectors = ALL_SECTORS,
+            _ => {}
         }
     }
 
-    /// What the packets want.
-    pub fn kind(self) -> PacketKind {
+    /// Moves what a response brings to the results. `lanes` are those of the packet. They are not known for an access of several
+    /// groups, whose packets share tags.
+    #[inline]
+    pub fn take(self, packet: &Packet, warp_inst: &mut WarpInst, lanes: LaneMask) {
         match self {
-            Filling::Load | Filling::Prefetch => PacketKind::Load,
-            Filling::Lanes(kind) => kind,
-            _ => PacketKind::Store,
+            PacketContents::Registers { access, .. } => {
+                let results = &mut warp_inst.results.words;
+                warp_inst
+                    .addresses
+                    .load(access, lanes, packet.line, &packet.bytes, results);
+            }
+            PacketContents::LocalWords => load_local_words(warp_inst, packet),
+            PacketContents::Texels => texture::take_texels(warp_inst, packet),
+            PacketContents::AtomicLanes => take_old_values(warp_inst, packet),
+            PacketContents::Prefetch => {}
         }
     }
 
-    /// Makes a packet carry what the instruction wants of it in some lanes; `word` as in [`lines_apart`].
-    pub fn fill(self, packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask, word: usize) {
-        match self {
-            Filling::Load => {}
-            Filling::Prefetch => packet.sectors = ALL_SECTORS,
-            Filling::Halves(halves) => store_halves(packet, warp_inst, halves),
-            Filling::Words1(first) => store_words_of::<4>(packet, warp_inst, first, lanes),
-            Filling::Words2(first) => store_words_of::<8>(packet, warp_inst, first, lanes),
-            Filling::Words4(first) => store_words_of::<16>(packet, warp_inst, first, lanes),
-            Filling::Elements => store_elements(packet, warp_inst, lanes, word),
-            Filling::Lanes(_) => fill_lanes(packet, warp_inst, lanes),
+    /// Completes the results when every response is here.
+    #[inline]
+    pub fn finish(self, warp_inst: &mut WarpInst) {
+        if self == PacketContents::Texels {
+            texture::finish(warp_inst);
         }
     }
 }
 
-/// The first word of what a store stores.
-fn stored_word(warp_inst: &WarpInst) -> u8 {
-    let slot = if warp_inst.inst().op == Opcode::Sust { 2 } else { 1 };
-    warp_inst.decoded().first_word[slot]
-}
-
-/// Stores the words that the halves of the warp want.
+/// Stores word `word` of each lane in local memory, and all of the other lanes' data.
 #[inline(never)]
-fn store_halves(packet: &mut Packet, warp_inst: &WarpInst, halves: Halves) {
-    let words = &warp_inst.operands.words[usize::from(stored_word(warp_inst))];
-    packet.byte_mask = halves.store_line(packet.line, &mut packet.bytes, words);
-}
-
-/// Stores whole words, `N` bytes in each lane, from the word `first` of the operands on. As lanes are aligned, a line is an array of such
-/// places.
-#[inline(never)]
-fn store_words_of<const N: usize>(packet: &mut Packet, warp_inst: &WarpInst, first: u8, lanes: LaneMask) {
-    let words = &warp_inst.operands.words[usize::from(first)..][..N / 4];
-    let (places, addresses) = (packet.bytes.as_chunks_mut::<N>().0, &warp_inst.addresses);
-    if let Some(lane) = lanes.as_single() {
-        let n = addresses[lane] as usize % LINE / N;
-        for (bytes, word) in places[n].as_chunks_mut().0.iter_mut().zip(words) {
-            *bytes = word.0[lane].to_le_bytes();
-        }
-        packet.byte_mask = ((1u128 << N) - 1) << (N * n);
-        return;
-    }
-    let written = lanes.iter().fold(0, |written, lane| {
-        let n = addresses[lane] as usize % LINE / N;
-        for (bytes, word) in places[n].as_chunks_mut().0.iter_mut().zip(words) {
-            *bytes = word.0[lane].to_le_bytes();
-        }
-        written | 1u32 << n
-    });
-    packet.byte_mask = bytes_of_places::<N>(written);
-}
-
-/// The bits of the bytes in places of `N` bytes.
-fn bytes_of_places<const N: usize>(places: u32) -> u128 {
-    if places.count_ones() as usize == LINE / N {
-        return u128::MAX;
-    }
-    let bytes = (1u128 << N) - 1;
-    let places = LaneMask(places);
-    places.iter().fold(0, |mask, n| mask | bytes << (N * n))
-}
-
-/// Stores elements of any size; the words of a wide local access one by one.
-#[inline(never)]
-fn store_elements(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask, word: usize) {
+fn store_local_words(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask, word: u32) {
     let access = warp_inst.inst().mods.access;
-    let first = usize::from(stored_word(warp_inst));
+    let first = usize::from(first_stored_word(warp_inst));
+    let sources = &warp_inst.operands.words[first..][..access.words().into()];
     packet.byte_mask = 0;
     for lane in lanes.iter() {
-        let by_word = warp_inst.local_lanes.contains(lane) && access.total() > 4;
-        let n = if by_word { 4 } else { access.total() as usize };
-        let offset = (warp_inst.addresses[lane] + (word * LINE) as u64 - packet.line) as usize;
-        let words = std::array::from_fn(|n| source_word(warp_inst, first + n, lane, n < access.words() as usize));
+        let mut words = [0; 4];
+        words
+            .iter_mut()
+            .zip(sources)
+            .for_each(|(word, from)| *word = from.0[lane]);
         let bytes = store_bytes(access, words);
-        let from = if by_word { 4 * word } else { 0 };
-        packet.bytes[offset..offset + n].copy_from_slice(&bytes[from..from + n]);
-        packet.byte_mask |= ((1u128 << n) - 1) << offset;
+        let (from, n) = match warp_inst.local_lanes.contains(lane) {
+            true => (4 * word as usize, 4),
+            false => (0, access.total() as usize),
+        };
+        let at = (warp_inst.addresses.get(lane) + u64::from(word) * LINE as u64 - packet.line) as usize;
+        packet.bytes[at..][..n].copy_from_slice(&bytes[from..][..n]);
+        packet.byte_mask |= ((1u128 << n) - 1) << at;
     }
 }
 
+/// Loads each word of lanes in local memory that the packet carries, and all of the other lanes' data.
 #[inline(never)]
-fn fill_lanes(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask) {
-    let inst = warp_inst.inst();
-    let decoded = warp_inst.decoded();
-    let wide = inst.mods.access.words() > 1;
-    let value = |slot: usize, lane: usize| {
-        let first = decoded.first_word[slot] as usize;
-        let low = u64::from(source_word(warp_inst, first, lane, true));
-        low | u64::from(source_word(warp_inst, first + 1, lane, wide)) << 32
-    };
-    let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
-    atomic.op = inst.mods.atom;
-    atomic.ty = inst.mods.ty;
-    atomic.n = 0;
-    let compares = inst.op == Opcode::Atom && inst.mods.atom == AtomOp::Cas;
-    for lane in lanes.iter() {
-        let offset = (warp_inst.addresses[lane] - packet.line) as u8;
-        // CAS compares with B and stores C; the others take B.
-        let (value, compare) = if compares {
-            (value(2, lane), value(1, lane))
-        } else {
-            (value(1, lane), 0)
+fn load_local_words(warp_inst: &mut WarpInst, packet: &Packet) {
+    let access = warp_inst.inst().mods.access;
+    // Registers per word: an element below 4 bytes takes a register.
+    let per_word = (4 / usize::from(access.bytes)).max(1);
+    let results = &mut warp_inst.results.words;
+    for lane in (warp_inst.lanes & !warp_inst.shared_lanes).iter() {
+        let is_local = warp_inst.local_lanes.contains(lane);
+        let (words, bytes, registers) = match is_local {
+            true => (access.total().div_ceil(4), 4, per_word),
+            false => (1, access.total() as usize, access.words().into()),
         };
-        atomic.lanes[atomic.n] = AtomicLane {
+        for word in 0..words as usize {
+            let address = warp_inst.addresses.get(lane) + (word * LINE) as u64;
+            let Some(offset) = packet.offset_of(address) else {
+                continue;
+            };
+            let values = load_words(access, &packet.bytes[offset..][..bytes]);
+            let results = results[word * registers..].iter_mut().take(registers);
+            results.zip(values).for_each(|(result, value)| result.0[lane] = value);
+        }
+    }
+}
+
+fn fill_atomic_lanes(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask) {
+    let mods = &warp_inst.inst().mods;
+    let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
+    (atomic.op, atomic.ty, atomic.n) = (mods.atom, mods.ty, lanes.count() as usize);
+    for (place, lane) in atomic.lanes.iter_mut().zip(lanes.iter()) {
+        let (value, compare) = warp_inst.atomic_operands(lane);
+        *place = AtomicLane {
             lane: lane as u8,
-            offset,
+            offset: (warp_inst.addresses.get(lane) - packet.line) as u8,
             value,
             compare,
         };
-        atomic.n += 1;
     }
 }
 
-/// A source word of a lane, or zero where the source has no such word.
-fn source_word(warp_inst: &WarpInst, word: usize, lane: usize, exists: bool) -> u32 {
-    if exists {
-        warp_inst.operands.words[word].0[lane]
-    } else {
-        0
-    }
-}
-
-/// Takes what an answered load brings into the results of the lanes that it concerns; `on_line` are those on its line, for an access
-/// whose words do not lie in [lines apart](lines_apart).
-pub fn fill_loaded(warp_inst: &mut WarpInst, packet: &Packet, on_line: LaneMask) {
-    let access = warp_inst.inst().mods.access;
-    match (access.bytes, access.total()) {
-        _ if lines_apart(warp_inst) > 1 => load_elements(warp_inst, packet),
-        (4.., 4) => load_words_of::<4>(warp_inst, packet, on_line),
-        (4.., 8) => load_words_of::<8>(warp_inst, packet, on_line),
-        (4.., 16) => load_words_of::<16>(warp_inst, packet, on_line),
-        _ => load_elements(warp_inst, packet),
-    }
-}
-
-/// Loads whole words, `N` bytes in each lane, as [`store_words_of`] stores them.
-fn load_words_of<const N: usize>(warp_inst: &mut WarpInst, packet: &Packet, on_line: LaneMask) {
-    let (places, addresses) = (packet.bytes.as_chunks::<N>().0, &warp_inst.addresses);
-    let results = &mut warp_inst.results.words;
-    on_line.iter().for_each(|lane| {
-        let offset = addresses[lane] as usize % LINE;
-        // A word in each lane is one request, whose packet for a line has the sectors of all its lanes.
-        if N > 4 && packet.sectors >> (offset / SECTOR) & 1 == 0 {
-            return;
-        }
-        for (result, word) in results.iter_mut().zip(places[offset / N].as_chunks().0) {
-            result.0[lane] = u32::from_le_bytes(*word);
-        }
-    });
-}
-
-/// Loads elements of any size; the words of a wide local access one by one.
-fn load_elements(warp_inst: &mut WarpInst, packet: &Packet) {
-    let access = warp_inst.inst().mods.access;
-    let results = &mut warp_inst.results.words;
-    let words = if warp_inst.local_lanes.is_empty() {
-        1
-    } else {
-        access.words() as usize
-    };
-    for lane in (warp_inst.lanes & !warp_inst.shared_lanes).iter() {
-        let local = words > 1 && warp_inst.local_lanes.contains(lane);
-        let apart = if local { words } else { 1 };
-        for word in 0..apart {
-            let Some(offset) = offset_in(packet, warp_inst.addresses[lane] + (word * LINE) as u64) else {
-                continue;
-            };
-            if local {
-                let bytes = &packet.bytes[offset..offset + 4];
-                results[word].0[lane] = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-                continue;
-            }
-            let values = load_words(access, &packet.bytes[offset..offset + access.total() as usize]);
-            for (result, &value) in results.iter_mut().zip(&values).take(access.words() as usize) {
-                result.0[lane] = value;
-            }
-        }
-    }
-}
-
-/// Where an address lies in the packet's line, if the packet carries its sector.
-#[inline]
-pub fn offset_in(packet: &Packet, address: u64) -> Option<usize> {
-    let offset = address.wrapping_sub(packet.line) as usize;
-    (offset < LINE && packet.sectors >> (offset / SECTOR) & 1 == 1).then_some(offset)
-}
-
-/// Takes the old values that an answered atomic brings.
-pub fn fill_atomic(warp_inst: &mut WarpInst, packet: &Packet) {
-    let words = warp_inst.inst().mods.access.words() as usize;
+fn take_old_values(warp_inst: &mut WarpInst, packet: &Packet) {
     let Some(atomic) = &packet.atomic else { return };
-    for part in &atomic.lanes[..atomic.n] {
-        for n in 0..words {
-            warp_inst.results.words[n].0[part.lane as usize] = (part.value >> (32 * n)) as u32;
-        }
+    for old in &atomic.lanes[..atomic.n] {
+        warp_inst.set_old_value(old.lane.into(), old.value);
     }
 }
 
-/// Reads the constant bank in every lane; gives the passes, one for each distinct address.
+/// Reads the constant bank in every lane. Returns the passes, one for each distinct address.
 pub fn load_constants(warp_inst: &mut WarpInst) -> u64 {
     let mods = warp_inst.inst().mods;
     let access = mods.access;
     let mut passes = 0;
     for lane in warp_inst.lanes.iter() {
-        let address = warp_inst.addresses[lane];
+        let address = warp_inst.addresses.get(lane);
         let words: [u32; 5] =
             std::array::from_fn(|n| warp_inst.grid.constant(mods.bank, (address / 4) as u16 + n as u16));
         let bytes: [u8; 20] = std::array::from_fn(|n| words[n / 4].to_le_bytes()[n % 4]);
@@ -300,8 +214,8 @@ pub fn load_constants(warp_inst: &mut WarpInst) -> u64 {
         for (n, &value) in values.iter().enumerate().take(access.words() as usize) {
             warp_inst.results.words[n].0[lane] = value;
         }
-        let seen = warp_inst.lanes & LaneMask::first(lane as u32);
-        passes += u64::from(seen.iter().all(|other| warp_inst.addresses[other] != address));
+        let mut before = (warp_inst.lanes & LaneMask::first(lane as u32)).iter();
+        passes += u64::from(before.all(|other| warp_inst.addresses.get(other) != address));
     }
     passes
 }
@@ -312,11 +226,21 @@ mod tests {
     use warpwave_isa::lane::Lanes;
 
     use super::*;
-    use crate::sm::lsu::coalescer::tests::{any_addresses, parts_of};
+    use crate::proto::addresses::WarpAddresses;
+    use crate::proto::addresses::tests::any_addresses;
+    use crate::sm::lsu::coalescer::{CoalescedAccess, coalesce};
     use crate::test_ports::grid;
 
-    /// Accesses of whole words, and the bytes of each lane.
-    const KINDS: [(&str, u32); 5] = [("B32", 4), ("B32X2", 8), ("B32X4", 16), ("B64", 8), ("B64X2", 16)];
+    /// Accesses, and the bytes of each lane.
+    const KINDS: [(&str, u32); 7] = [
+        ("B32", 4),
+        ("B32X2", 8),
+        ("B32X4", 16),
+        ("B64", 8),
+        ("B64X2", 16),
+        ("B16X2", 4),
+        ("B8", 1),
+    ];
 
     fn access() -> impl Strategy<Value = (&'static str, u32, [u64; 32])> {
         let kind = prop::sample::select(&KINDS);
@@ -326,70 +250,117 @@ mod tests {
     fn warp_inst(text: &str, lanes: u32, addresses: [u64; 32]) -> WarpInst {
         WarpInst {
             lanes: LaneMask(lanes),
-            addresses,
+            addresses: WarpAddresses::per_lane(addresses),
             ..WarpInst::blank(0, grid(text, 1))
         }
     }
 
-    proptest! {
-        #[test]
-        fn whole_words_are_loaded_as_elements_of_any_size_are(
-            lanes: u32,
-            (kind, bytes, addresses) in access(),
-            brought: [u8; LINE],
-        ) {
-            let mut at_once = warp_inst(&format!("LD.{kind} R4, [R0]"), lanes, addresses);
-            let mut general = at_once.clone();
-            let parts = parts_of(&addresses, LaneMask(lanes), bytes);
-            for (n, part) in parts.all().iter().enumerate() {
-                let bytes = brought.map(|byte| byte ^ n as u8);
-                let packet = Packet { line: part.line, sectors: part.sectors, bytes, ..Packet::blank() };
-                fill_loaded(&mut at_once, &packet, parts.lanes_on_line(n));
-                load_elements(&mut general, &packet);
-                prop_assert_eq!(&at_once.results, &general.results);
-            }
-        }
-
-        #[test]
-        fn whole_words_are_stored_as_elements_of_any_size_are(
-            lanes: u32,
-            (kind, bytes, addresses) in access(),
-            words in prop::collection::vec(any::<[u32; 32]>(), 10),
-        ) {
-            let mut warp_inst = warp_inst(&format!("ST.{kind} [R0], R4"), lanes, addresses);
-            warp_inst.operands.words = std::array::from_fn(|n| Lanes(words[n]));
-            for part in parts_of(&addresses, LaneMask(lanes), bytes).all() {
-                let blank = Packet { line: part.line, ..Packet::blank() };
-                let (mut at_once, mut general) = (blank.clone(), blank);
-                Filling::of(&warp_inst, None).fill(&mut at_once, &warp_inst, part.lanes, 0);
-                store_elements(&mut general, &warp_inst, part.lanes, 0);
-                prop_assert_eq!(at_once.byte_mask, general.byte_mask);
-                prop_assert_eq!(at_once.bytes, general.bytes);
-            }
-        }
+    /// The bytes of memory where they are, for any address.
+    fn byte_at(seed: u8, address: u64) -> u8 {
+        (address as u8).wrapping_mul(31) ^ (address >> 7) as u8 ^ seed
     }
 
     proptest! {
         #[test]
-        fn words_of_halves_are_stored_as_elements_are(
-            first in prop::array::uniform2(0..200u64),
-            rows in prop::array::uniform2(any::<bool>()),
-            words: [u32; 32],
+        fn any_load_takes_each_lanes_bytes_from_the_packet_of_its_line(
+            lanes: u32,
+            (kind, bytes, addresses) in access(),
+            seed: u8,
         ) {
-            let step = |lane: usize| if rows[lane / 16] { 4 * (lane % 16) as u64 } else { 0 };
-            let addresses = std::array::from_fn(|lane| 4 * first[lane / 16] + step(lane));
-            let mut store = warp_inst("ST.B32 [R0], R4", u32::MAX, addresses);
-            store.operands.words.fill(Lanes(words));
-            let halves = Halves::narrow(&Lanes(addresses.map(|address| address as u32)), 0, LaneMask::ALL);
-            let filling = Filling::of(&store, halves);
-            prop_assert_eq!(filling, Filling::Halves(halves.expect("each half is a row or one word")));
-            for part in parts_of(&addresses, LaneMask::ALL, 4).all() {
-                let blank = Packet { line: part.line, ..Packet::blank() };
-                let (mut at_once, mut general) = (blank.clone(), blank);
-                filling.fill(&mut at_once, &store, part.lanes, 0);
-                store_elements(&mut general, &store, part.lanes, 0);
-                prop_assert_eq!((at_once.byte_mask, at_once.bytes), (general.byte_mask, general.bytes));
+            let mut load = warp_inst(&format!("LD.{kind} R4, [R0]"), lanes, addresses);
+            let (packet_kind, contents) = packets_of(&load);
+            prop_assert_eq!((packet_kind, groups(&load)), (PacketKind::Load, 1));
+            let mut coalesced = CoalescedAccess::default();
+            coalesce(&load.addresses, LaneMask(lanes), bytes, &mut coalesced);
+            for own in coalesced.lines() {
+                let brought = std::array::from_fn(|n| byte_at(seed, own.line + n as u64));
+                let packet = Packet { line: own.line, sectors: own.sectors, bytes: brought, ..Packet::blank() };
+                contents.take(&packet, &mut load, own.lanes);
             }
+            let access = load.inst().mods.access;
+            for lane in LaneMask(lanes).iter() {
+                let memory: [u8; 16] = std::array::from_fn(|n| byte_at(seed, addresses[lane] + n as u64));
+                let values = load_words(access, &memory[..bytes as usize]);
+                for (word, value) in load.results.words.iter().zip(values).take(access.words().into()) {
+                    prop_assert_eq!(word.0[lane], value, "lane {}", lane);
+                }
+            }
+        }
+
+        #[test]
+        fn any_store_fills_its_packets_with_the_bytes_of_their_lanes(
+            lanes: u32,
+            (kind, bytes, addresses) in access(),
+            words in prop::collection::vec(any::<[u32; 32]>(), 10),
+        ) {
+            let mut store = warp_inst(&format!("ST.{kind} [R0], R4"), lanes, addresses);
+            store.operands.words = std::array::from_fn(|n| Lanes(words[n]));
+            let (packet_kind, contents) = packets_of(&store);
+            let first = store.decoded().first_word[1] as usize;
+            let mut coalesced = CoalescedAccess::default();
+            coalesce(&store.addresses, LaneMask(lanes), bytes, &mut coalesced);
+            for own in coalesced.lines() {
+                let blank = Packet { line: own.line, kind: packet_kind, ..Packet::blank() };
+                let (mut filled, mut expected) = (blank.clone(), blank);
+                contents.fill(&mut filled, &store, own.lanes, 0);
+                for lane in own.lanes.iter() {
+                    let at = (addresses[lane] - own.line) as usize;
+                    let words = [0, 1, 2, 3].map(|n| words[first + n][lane]);
+                    let stored = store_bytes(store.inst().mods.access, words);
+                    expected.bytes[at..][..bytes as usize].copy_from_slice(&stored[..bytes as usize]);
+                    expected.byte_mask |= ((1 << bytes) - 1) << at;
+                }
+                prop_assert_eq!((filled.byte_mask, filled.bytes), (expected.byte_mask, expected.bytes));
+            }
+        }
+    }
+
+    /// Stores through the packets of each group to lines of memory, then loads the same way.
+    #[test]
+    fn local_vectors_of_any_element_come_back_and_leave_other_words_alone() {
+        for (kind, groups_expected) in [
+            ("B16X2", 1),
+            ("B8X4", 1),
+            ("B8X2", 1),
+            ("B16X4", 2),
+            ("B32X2", 2),
+            ("B64X2", 4),
+        ] {
+            let addresses = std::array::from_fn(|lane| 0x1000 + 4 * lane as u64);
+            let mut store = warp_inst(&format!("ST.LOCAL.{kind} [R0], R4"), u32::MAX, addresses);
+            let mut load = warp_inst(&format!("LD.LOCAL.{kind} R4, [R0]"), u32::MAX, addresses);
+            let access = load.inst().mods.access;
+            for (n, words) in store.operands.words.iter_mut().enumerate() {
+                *words = Lanes(std::array::from_fn(|lane| (lane + 32 * n) as u32 & 0xff));
+            }
+            let mut memory = [[0xee; LINE]; 6];
+            for inst in [&mut store, &mut load] {
+                inst.local_lanes = LaneMask::ALL;
+                let (kind, contents) = packets_of(inst);
+                assert_eq!(groups(inst), groups_expected);
+                for (group, line) in memory.iter_mut().enumerate().take(groups_expected as usize) {
+                    let line_address = 0x1000 + (group * LINE) as u64;
+                    let mut packet = Packet {
+                        line: line_address,
+                        sectors: 0xf,
+                        bytes: *line,
+                        kind,
+                        ..Packet::blank()
+                    };
+                    contents.fill(&mut packet, inst, LaneMask::ALL, group as u32);
+                    contents.take(&packet, inst, LaneMask::ALL);
+                    *line = packet.bytes;
+                }
+            }
+            let first = store.decoded().first_word[1] as usize;
+            for n in 0..usize::from(access.words()) {
+                assert_eq!(
+                    load.results.words[n],
+                    store.operands.words[first + n],
+                    "{kind}, register {n}"
+                );
+            }
+            assert_eq!(memory[groups_expected as usize], [0xee; LINE], "{kind}");
         }
     }
 }

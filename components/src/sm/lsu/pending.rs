@@ -1,228 +1,189 @@
-//! The pending request table: warp accesses whose packets are on their way through the L1.
+//! The pending request table: the warp accesses with packets in flight.
 //!
-//! Each entry keeps the parts of its access in place. The tag of a packet names entry and part.
+//! The tag of a packet names its entry, and its index among the packets of the access.
 
-use warpwave_hw::time::Cycle;
-use warpwave_isa::lane::WARP_SIZE;
-
-use super::coalescer::Parts;
-use super::halves::Halves;
-use crate::proto::warp::WarpInst;
 use warpwave_hw::grow::push;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-/// The tag of the packet for part `part` of the access in entry `entry`.
+use crate::proto::launch::Route;
+use crate::proto::warp::WarpInst;
+use crate::sm::lsu::data::PacketContents;
+
+/// The tag of packet `n` of the access in an entry.
 #[inline]
-pub fn tag(entry: u32, part: u32) -> u32 {
-    entry * WARP_SIZE as u32 + part
+pub fn tag(entry: u32, n: usize) -> u32 {
+    entry * WARP_SIZE as u32 + n as u32
 }
 
-/// Entry and part that a tag names.
+/// Entry and packet of a tag.
 #[inline]
-pub fn entry_and_part(tag: u32) -> (u32, usize) {
+pub fn entry_and_packet(tag: u32) -> (u32, usize) {
     (tag / WARP_SIZE as u32, tag as usize % WARP_SIZE)
 }
 
-/// One access under way: all that its answers need but the instruction itself, in one line of the host's cache.
+/// An access in flight. A response reads the first host cache line, and for loads the instruction.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub struct Pending {
-    /// The instruction, for what is answered with data; a store has none, its warp went on.
+    /// The instruction. A posted one leaves when its last packet is sent.
     pub warp_inst: Option<Box<WarpInst>>,
-    /// What its halves want, if that is known.
-    pub halves: Option<Halves>,
-    /// When the instruction was issued.
+    /// Cycle of issue.
     pub issued: Cycle,
-    /// The instruction.
+    /// Program counter of the instruction.
     pub pc: u32,
-    /// Packets not yet answered, and one more while packets are still being made; none in a free entry.
-    pub left: u32,
-    /// Its epoch: the fences taken after it wait for it (`unit::fence`).
+    /// Packets without a response, and one more while packets are being built. 0 in a free entry.
+    pub outstanding: u32,
+    /// Epoch of the access: later fences wait for it.
     pub epoch: u32,
+    /// Data in the packets.
+    pub contents: PacketContents,
     /// Sub-core of the warp.
     pub subcore: u8,
-    /// Slot in it.
+    /// Slot in the sub-core.
     pub warp: u8,
-    /// Whether it is a store, a reduction or a prefetch, of whose end the scheduler is told.
-    pub posted: bool,
-    /// Whether it goes to device memory, and nowhere else.
+    /// True for a store, a reduction or a prefetch: the scheduler is told when all responses are here.
+    pub is_posted: bool,
+    /// True if every lane accesses device memory.
     pub is_device: bool,
+    /// The lanes of each packet.
+    pub packet_lanes: [LaneMask; WARP_SIZE],
 }
-
-const _: () = assert!(size_of::<Pending>() == 64);
 
 impl Pending {
-    /// A free entry.
-    const FREE: Pending = Pending {
-        warp_inst: None,
-        halves: None,
-        issued: Cycle::ZERO,
-        pc: 0,
-        left: 0,
-        epoch: 0,
-        subcore: 0,
-        warp: 0,
-        posted: false,
-        is_device: false,
-    };
+    /// An access whose packets are being built.
+    pub fn new(warp_inst: Box<WarpInst>, contents: PacketContents, epoch: u32) -> Self {
+        Pending {
+            issued: warp_inst.issued,
+            pc: warp_inst.pc,
+            outstanding: 1,
+            epoch,
+            contents,
+            subcore: warp_inst.subcore,
+            warp: warp_inst.warp,
+            is_posted: warp_inst.info.is_posted,
+            is_device: warp_inst.info.route == Route::Device,
+            packet_lanes: [LaneMask::NONE; WARP_SIZE],
+            warp_inst: Some(warp_inst),
+        }
+    }
 
-    /// One packet is answered, or all packets are made; whether nothing is left to wait for.
+    /// Counts one response, or the end of the building. Returns true if nothing is outstanding.
     #[inline]
-    pub fn answered(&mut self) -> bool {
-        self.left -= 1;
-        self.left == 0
-    }
-
-    /// Lets the instruction go, if it is still here.
-    pub fn finish(&mut self) -> Option<Finished> {
-        self.warp_inst.take().map(|warp_inst| Finished {
-            warp_inst,
-            subcore: self.subcore,
-            is_device: self.is_device,
-        })
+    pub fn complete_one(&mut self) -> bool {
+        self.outstanding -= 1;
+        self.outstanding == 0
     }
 }
 
-/// An instruction that has all it asked for, or whose packets carry all it had.
-#[derive(Debug)]
-pub struct Finished {
-    /// The instruction.
-    pub warp_inst: Box<WarpInst>,
-    /// Its sub-core.
-    pub subcore: u8,
-    /// Whether it concerns device memory alone.
-    pub is_device: bool,
-}
-
-/// A table with at most so many entries, which take memory when they are first used.
+/// A table with room for `most` accesses. It takes host memory as far as it is used.
 #[derive(Debug)]
 pub struct PendingTable {
     most: usize,
     entries: Vec<Pending>,
-    parts: Vec<Parts>,
-    /// The entries in use, 64 to a word. The lowest free one is taken first, so those that were used lie at the begin.
-    used: Box<[u64]>,
-    n_used: usize,
+    free: Vec<u32>,
 }
-
-/// Entries to a word of `used`.
-const WORD: usize = u64::BITS as usize;
 
 impl PendingTable {
     /// An empty table.
-    pub fn new(entries: u32) -> Self {
+    pub fn new(most: u32) -> Self {
         PendingTable {
-            most: entries as usize,
+            most: most as usize,
             entries: Vec::new(),
-            parts: Vec::new(),
-            used: vec![0; (entries as usize).div_ceil(WORD)].into(),
-            n_used: 0,
+            free: Vec::new(),
         }
     }
 
-    /// Whether an entry is free.
+    /// True if an entry is free.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.n_used < self.most
+        self.n_used() < self.most
     }
 
     /// Entries in use.
-    pub fn n_used(&self) -> usize {
-        self.n_used
-    }
-
-    /// The lowest entry that is not in use; one beyond the table if all are.
     #[inline]
-    fn lowest_free(&self) -> usize {
-        let word = self.used.iter().position(|&word| word != u64::MAX);
-        word.map_or(self.most, |n| n * WORD + self.used[n].trailing_ones() as usize)
+    pub fn n_used(&self) -> usize {
+        self.entries.len() - self.free.len()
     }
 
-    /// Adds an access without parts; gives the number of its entry.
+    /// Adds an access. Returns its entry.
     ///
     /// # Panics
     /// If the table is full: ask [`PendingTable::has_room`] first.
     pub fn add(&mut self, pending: Pending) -> u32 {
-        let entry = self.lowest_free();
-        assert!(entry < self.most, "a free entry was asked for");
-        self.used[entry / WORD] |= 1 << (entry % WORD);
-        self.n_used += 1;
-        if entry == self.entries.len() {
-            self.add_first_used(pending);
-        } else {
-            self.entries[entry] = pending;
-            self.parts[entry].clear();
+        assert!(self.has_room(), "room was asked for");
+        match self.free.pop() {
+            Some(entry) => {
+                self.entries[entry as usize] = pending;
+                entry
+            }
+            None => {
+                push(&mut self.entries, pending);
+                self.entries.len() as u32 - 1
+            }
         }
-        entry as u32
     }
 
-    /// One entry more has been used.
-    #[cold]
-    fn add_first_used(&mut self, pending: Pending) {
-        push(&mut self.entries, pending);
-        push(&mut self.parts, Parts::NONE);
-    }
-
-    /// An access and its parts.
+    /// The access in an entry.
     #[inline]
-    pub fn get(&mut self, entry: u32) -> (&mut Pending, &mut Parts) {
+    pub fn get(&mut self, entry: u32) -> &mut Pending {
         let pending = &mut self.entries[entry as usize];
-        assert!(pending.left > 0, "an answer belongs to a pending access");
-        (pending, &mut self.parts[entry as usize])
+        assert!(pending.outstanding > 0, "a response belongs to a pending access");
+        pending
     }
 
-    /// Takes an access out whose last packet was answered.
-    pub fn take(&mut self, entry: u32) -> Pending {
-        self.used[entry as usize / WORD] &= !(1 << (entry as usize % WORD));
-        self.n_used -= 1;
-        std::mem::replace(&mut self.entries[entry as usize], Pending::FREE)
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        *self = PendingTable::new(self.most as u32);
+    /// Frees the entry of a complete access. Returns the access, which stays until the next one is added.
+    #[inline]
+    pub fn remove(&mut self, entry: u32) -> &mut Pending {
+        push(&mut self.free, entry);
+        &mut self.entries[entry as usize]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_ports::grid;
 
     fn access(pc: u32) -> Pending {
-        Pending {
-            pc,
-            left: 1,
-            ..Pending::FREE
-        }
+        let mut warp_inst = Box::new(WarpInst::blank(0, grid("LD.B32 R0, [R2]", 1)));
+        warp_inst.pc = pc;
+        Pending::new(warp_inst, PacketContents::Prefetch, 0)
+    }
+
+    /// Completes an access. Returns its program counter.
+    fn remove(table: &mut PendingTable, entry: u32) -> u32 {
+        assert!(table.get(entry).complete_one());
+        table.remove(entry).pc
     }
 
     #[test]
-    fn lowest_free_entry_is_taken_first_up_to_the_most_there_may_be() {
-        let mut table = PendingTable::new(2);
-        assert_eq!((table.add(access(1)), table.add(access(2))), (0, 1));
+    fn freed_entries_are_used_again_before_new_ones() {
+        let mut table = PendingTable::new(3);
+        assert_eq!([1, 2].map(|pc| table.add(access(pc))), [0, 1]);
+        assert_eq!((remove(&mut table, 0), table.n_used()), (1, 1));
+        assert_eq!([3, 4].map(|pc| table.add(access(pc))), [0, 2]);
+        assert_eq!([0, 1, 2].map(|entry| table.get(entry).pc), [3, 2, 4]);
         assert!(!table.has_room());
-        assert_eq!(table.take(0).pc, 1);
-        assert_eq!((table.has_room(), table.n_used()), (true, 1));
-        assert_eq!(table.add(access(3)), 0);
-        assert_eq!((table.get(0).0.pc, table.get(1).0.pc), (3, 2));
-        assert_eq!((table.take(1).pc, table.take(0).pc), (2, 3));
-        assert_eq!((table.add(access(5)), table.add(access(6)), table.n_used()), (0, 1, 2));
-        table.clear();
-        assert_eq!((table.n_used(), table.add(access(4))), (0, 0));
+        assert_eq!([2, 0, 1].map(|entry| remove(&mut table, entry)), [4, 3, 2]);
+        assert_eq!((table.n_used(), table.has_room()), (0, true));
     }
 
     #[test]
-    fn table_of_more_than_a_word_of_entries_takes_all_and_gives_each_back() {
-        let mut table = PendingTable::new(70);
-        assert!((0..70).all(|pc| table.add(access(pc)) == pc));
-        assert!(!table.has_room());
-        assert_eq!([65, 3].map(|entry| table.take(entry).pc), [65, 3]);
-        assert_eq!([100, 101].map(|pc| table.add(access(pc))), [3, 65]);
-        assert_eq!((table.has_room(), table.get(65).0.pc), (false, 101));
+    fn access_is_complete_when_every_packet_and_the_building_are() {
+        let mut access = access(0);
+        access.outstanding += 2;
+        assert_eq!([(); 3].map(|()| access.complete_one()), [false, false, true]);
     }
 
     #[test]
-    #[should_panic(expected = "a free entry was asked for")]
-    fn access_more_than_there_may_be_is_refused() {
+    fn tag_names_entry_and_packet() {
+        assert_eq!(entry_and_packet(tag(70, 31)), (70, 31));
+    }
+
+    #[test]
+    #[should_panic(expected = "room was asked for")]
+    fn access_beyond_the_last_entry_is_refused() {
         let mut table = PendingTable::new(1);
         (0..2).for_each(|pc| _ = table.add(access(pc)));
     }

@@ -1,8 +1,8 @@
-//! Textures and surfaces in the LSU: the texels that lanes want, gathered from the packets that bring them, and mixed at the end.
+//! Textures and surfaces: computes the texels of each lane, takes them from the responses, and filters them at the end.
 //!
-//! A fetch goes through the L1 like a load, once for each texel that a lane mixes: the four around a point take four passes, the eight in space eight. The
-//! descriptor of an image is at hand (a hit in the header cache is assumed), filtering adds no cycle to the last texel's (assumed).
-//! A warp's lanes use one handle; a surface access is a load or store at the place that the lanes name.
+//! A fetch passes the L1 like a load, once per texel of a lane. Bilinear filtering needs four, three dimensions need eight. Assumed: the
+//! descriptor of an image hits in its cache, and filtering takes no cycle after the last texel. The lanes of a warp use one
+//! handle. A surface access is a load or store at the coordinates of each lane.
 
 use warpwave_isa::exec::access::load_words;
 use warpwave_isa::exec::texture::{
@@ -12,32 +12,34 @@ use warpwave_isa::inst::Ty;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 
-use super::agu;
-use super::coalescer::Parts;
+use crate::proto::addresses::WarpAddresses;
 use crate::proto::launch::{Trap, TrapKind};
 use crate::proto::mem::Packet;
 use crate::proto::warp::{Fetch, WarpInst};
+use crate::sm::lsu::coalescer::{CoalescedAccess, coalesce};
+use crate::sm::lsu::fault::Fault;
 
-/// Whether a row goes by a texture's or surface's handle.
+/// True for an instruction with the handle of a texture or surface.
 pub fn is_texture(op: Opcode) -> bool {
     matches!(op, Opcode::Tex | Opcode::Suld | Opcode::Sust)
 }
 
-/// Works out what each lane wants; the first fault, if a lane is beyond a surface that traps, or if there is no such image.
+/// Computes the texels or the surface address of each lane. Traps for the first lane outside a surface that traps, and for a handle
+/// without an image.
 pub fn generate(warp_inst: &mut WarpInst) -> Option<Box<Trap>> {
     (warp_inst.shared_lanes, warp_inst.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
     let mut fetch = warp_inst.fetch.take().unwrap_or_default();
     fetch.n = 0;
-    let trap = match texture_of(warp_inst) {
-        Ok(texture) => want(warp_inst, &texture, &mut fetch),
-        Err(trap) => trap,
+    let fault = match texture_of(warp_inst) {
+        Ok(texture) => generate_texels(warp_inst, &texture, &mut fetch),
+        Err(fault) => fault,
     };
     warp_inst.fetch = Some(fetch);
-    trap
+    fault.map(|fault| fault.trap(warp_inst))
 }
 
-/// The image that the lanes' handle means. `Err` holds a trap, or nothing where no lane asks.
-fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Box<Trap>>> {
+/// The image of the lanes' handle. The error is `None` if no lane is active.
+fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Fault>> {
     let lane = warp_inst.lanes.lowest().ok_or(None)?;
     let [low, high] = [0, 1].map(|n| warp_inst.operands.words[n].0[lane]);
     let handle = u64::from(high) << 32 | u64::from(low);
@@ -45,10 +47,22 @@ fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Box<Trap>>> {
     let found = index.and_then(|index| warp_inst.grid.textures.get(index));
     found
         .copied()
-        .ok_or_else(|| Some(agu::texture_trap(warp_inst, TrapKind::OutOfBounds, lane, handle)))
+        .ok_or_else(|| Some(fault(warp_inst, TrapKind::OutOfBounds, lane, handle)))
 }
 
-fn want(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetch) -> Option<Box<Trap>> {
+/// A fault of a texture or surface access. `address` is the handle, or the coordinate on the surface.
+fn fault(warp_inst: &WarpInst, kind: TrapKind, lane: usize, address: u64) -> Fault {
+    let inst = warp_inst.inst();
+    Fault {
+        kind,
+        lane,
+        address,
+        bytes: inst.mods.access.total(),
+        space: if inst.op == Opcode::Tex { "texture" } else { "surface" },
+    }
+}
+
+fn generate_texels(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetch) -> Option<Fault> {
     let inst = *warp_inst.inst();
     let first = warp_inst.decoded().first_word[1] as usize;
     let bytes = inst.mods.access.total();
@@ -60,23 +74,14 @@ fn want(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetch) -> Optio
             continue;
         }
         let Ok(address) = surface_address(texture, &at, bytes, BoundaryMode::of(inst.mods.lut)) else {
-            return Some(agu::texture_trap(
-                warp_inst,
-                TrapKind::OutOfBounds,
-                lane,
-                u64::from(at.at[0]),
-            ));
+            return Some(fault(warp_inst, TrapKind::OutOfBounds, lane, at.at[0].into()));
         };
         if address.is_some_and(|address| !address.is_multiple_of(u64::from(bytes))) {
-            return Some(agu::texture_trap(
-                warp_inst,
-                TrapKind::Misaligned,
-                lane,
-                u64::from(at.at[0]),
-            ));
+            return Some(fault(warp_inst, TrapKind::Misaligned, lane, at.at[0].into()));
         }
         match (inst.op, address) {
-            (Opcode::Sust, Some(address)) => warp_inst.addresses[lane] = address,
+            (Opcode::Sust, Some(address)) => warp_inst.addresses.set(lane, address),
+            // A store outside the surface is dropped.
             (Opcode::Sust, None) => warp_inst.lanes &= !LaneMask::lane(lane),
             _ => {
                 fetch.n = 1;
@@ -88,33 +93,29 @@ fn want(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetch) -> Optio
     None
 }
 
-/// Adds the packets for texel `n` of every lane.
-pub fn add_parts(parts: &mut Parts, warp_inst: &WarpInst, n: usize) {
-    let Some(fetch) = &warp_inst.fetch else { return };
+/// Coalesces texel `n` of every lane.
+pub fn coalesce_texel(warp_inst: &WarpInst, n: usize, access: &mut CoalescedAccess) {
     let bytes = match (warp_inst.inst().op, texture_of(warp_inst)) {
         (Opcode::Tex, Ok(texture)) => texture.texel_bytes(),
         _ => warp_inst.inst().mods.access.total(),
     };
     let mut addresses = [0; WARP_SIZE];
-    let mut lanes = LaneMask::NONE;
-    for lane in warp_inst.lanes.iter().filter(|_| n < fetch.n) {
-        if let Some(address) = fetch.texels[lane][n].address {
-            addresses[lane] = address;
-            lanes |= LaneMask::lane(lane);
-        }
-    }
-    parts.add(&addresses, lanes, bytes);
+    let texel = |lane: usize| warp_inst.fetch.as_ref().filter(|fetch| n < fetch.n)?.texels[lane][n].address;
+    // A texel outside the image has no address.
+    let lanes = warp_inst.lanes.filter(|lane| {
+        addresses[lane] = texel(lane).unwrap_or(0);
+        texel(lane).is_some()
+    });
+    coalesce(&WarpAddresses::per_lane(addresses), lanes, bytes, access);
 }
 
-/// Takes what an answered packet brings of the lanes' texels.
-pub fn fill(warp_inst: &mut WarpInst, packet: &Packet) {
+/// Stores the texels that a response brings.
+pub fn take_texels(warp_inst: &mut WarpInst, packet: &Packet) {
     let Some(fetch) = &mut warp_inst.fetch else { return };
     for lane in warp_inst.lanes.iter() {
         for n in 0..fetch.n {
-            let offset = fetch.texels[lane][n]
-                .address
-                .and_then(|address| super::data::offset_in(packet, address));
-            if let Some(offset) = offset {
+            let address = fetch.texels[lane][n].address;
+            if let Some(offset) = address.and_then(|address| packet.offset_of(address)) {
                 let end = (offset + 16).min(packet.bytes.len());
                 fetch.bytes[lane][n][..end - offset].copy_from_slice(&packet.bytes[offset..end]);
             }
@@ -122,23 +123,21 @@ pub fn fill(warp_inst: &mut WarpInst, packet: &Packet) {
     }
 }
 
-/// Makes results of the texels.
+/// Computes the results from the texels.
 pub fn finish(warp_inst: &mut WarpInst) {
     let inst = *warp_inst.inst();
     let Ok(texture) = texture_of(warp_inst) else { return };
     let Some(fetch) = &warp_inst.fetch else { return };
     for lane in warp_inst.lanes.iter() {
+        let (texels, bytes) = (&fetch.texels[lane][..fetch.n], &fetch.bytes[lane][..fetch.n]);
         let words = match inst.op {
-            Opcode::Tex => {
-                let (texels, bytes) = (&fetch.texels[lane][..fetch.n], &fetch.bytes[lane][..fetch.n]);
-                fetch_result(
-                    &texture,
-                    texels,
-                    bytes,
-                    inst.mods.ty == Ty::F32,
-                    FetchMode::of(inst.mods.lut),
-                )
-            }
+            Opcode::Tex => fetch_result(
+                &texture,
+                texels,
+                bytes,
+                inst.mods.ty == Ty::F32,
+                FetchMode::of(inst.mods.lut),
+            ),
             _ => load_words(
                 inst.mods.access,
                 &fetch.bytes[lane][0][..inst.mods.access.total() as usize],
@@ -150,4 +149,4 @@ pub fn finish(warp_inst: &mut WarpInst) {
     }
 }
 
-const _: () = assert!(MAX_TEXELS == 8, "the module doc counts passes");
+const _: () = assert!(MAX_TEXELS == 8, "the module doc counts texels");

@@ -1,16 +1,16 @@
-//! Products of warp groups: their operands are read here, at a width of their own beside the banks' crossbar.
+//! Products of warp groups (GMMA). Their matrices are read here, at a rate of their own, beside the crossbar of the banks.
 //!
-//! The four warps of a group share B, so that it is read once for all of them; whether that leaves the banks any room beside the tensor
-//! pipes' rate is not published, and nothing is taken from other accesses.
+//! The four warps of a group share matrix B, which is read once for all of them. How far these reads slow other accesses is not
+//! published. Assumed: not at all.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::gmma;
 
-use super::{SharedMemory, end_of_cta};
+use super::{RETURN_CYCLES, SharedMemory, end_of_cta};
 use crate::proto::warp::WarpInst;
 
 impl SharedMemory {
-    /// Carries products out, and sends them to their sub-cores so that they take the latency of the tensor pipe.
+    /// Computes the products that are here, and sends them to their sub-cores with the latency of the tensor pipe.
     pub(super) fn run_products(&mut self, now: Cycle) {
         for n in 0..self.ports.products.len() {
             while self.ports.output[n].has_room(now)
@@ -18,22 +18,22 @@ impl SharedMemory {
             {
                 self.use_bytes(end_of_cta(&warp_inst));
                 self.multiply(&mut warp_inst);
-                self.stats.products += 1;
-                let spent = now.since(warp_inst.issued) + 2;
+                self.state.stats.products += 1;
+                let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
                 let extra = u64::from(warp_inst.timing().latency).saturating_sub(spent);
-                self.late.send(&mut self.ports.output, n, now, extra, warp_inst);
+                self.state.late.send(&mut self.ports.output, n, now, extra, warp_inst);
             }
         }
     }
 
-    /// What lies outside the CTA's shared memory reads as zero.
+    /// Bytes outside the CTA's shared memory read as zero.
     fn multiply(&self, warp_inst: &mut WarpInst) {
         let grid = warp_inst.grid.clone();
         let (inst, decoded) = (
             &grid.program.code()[warp_inst.pc as usize],
             &grid.program.decoded()[warp_inst.pc as usize],
         );
-        let own = &self.bytes[warp_inst.shared_base as usize..][..grid.shared_bytes as usize];
+        let own = &self.state.bytes[warp_inst.shared_base as usize..][..grid.shared_bytes as usize];
         let read = |at: usize| match own.get(at..at + 2) {
             Some(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),
             None => 0,

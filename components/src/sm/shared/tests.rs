@@ -1,4 +1,4 @@
-//! Shared memory by itself keeps the contract of a component: the test is the LSU, the network of the GPC, and the dispatch units.
+//! The contract of a component, held by shared memory. The test plays the LSU, the GPC's network and the dispatch units.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use warpwave_isa::lane::LaneMask;
 
 use super::*;
 use crate::preset;
+use crate::proto::addresses::WarpAddresses;
 use crate::proto::cluster::remote_address;
 use crate::proto::launch::Grid;
 use crate::proto::warp::IssueInfo;
@@ -21,7 +22,7 @@ fn access(grid: &Arc<Grid>, (subcore, pc): (u8, u32), stride: u64) -> Box<WarpIn
     let mut inst = Box::new(WarpInst::blank(subcore, grid.clone()));
     (inst.pc, inst.lanes) = (pc, LaneMask::ALL);
     inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
-    inst.addresses = std::array::from_fn(|lane| lane as u64 * stride);
+    inst.addresses = WarpAddresses::per_lane(std::array::from_fn(|lane| lane as u64 * stride));
     if inst.info.route == Route::Shared {
         inst.shared_lanes = LaneMask::ALL;
     }

@@ -1,37 +1,28 @@
-//! What an LSU counts.
+//! Counters of an LSU.
 
 use warpwave_hw::stats::{Latency, Report};
+use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::LaneMask;
+use warpwave_isa::opcode::Opcode;
 
 use crate::proto::cluster::remote;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
-use crate::sm::lsu::coalescer::Parts;
+use crate::sm::lsu::coalescer::CoalescedAccess;
 
-/// What an LSU counts, by kind of global access.
+/// Counters of one kind of global access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accesses {
     /// Warp instructions with at least one lane.
     pub instructions: u64,
-    /// Requests (an 8-byte access is two, a 16-byte one four).
+    /// Requests: 1 per instruction up to 4 bytes a lane, 2 for 8 bytes, 4 for 16.
     pub requests: u64,
-    /// Sectors wanted.
+    /// Sectors requested.
     pub sectors: u64,
-    /// Bytes wanted by lanes.
+    /// Bytes that the lanes access.
     pub lane_bytes: u64,
 }
 
-impl Accesses {
-    /// Counts an instruction's access.
-    pub(super) fn count(&mut self, parts: &Parts, lanes: LaneMask, bytes: u32) {
-        let sectors = parts.all().iter().map(|part| u64::from(n_sectors(part.sectors)));
-        self.instructions += u64::from(!lanes.is_empty());
-        self.requests += u64::from(parts.requests);
-        self.sectors += sectors.sum::<u64>();
-        self.lane_bytes += u64::from(lanes.count() * bytes);
-    }
-}
-
-/// What an LSU counts.
+/// Counters of an LSU.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Instructions taken from the sub-cores.
@@ -44,22 +35,37 @@ pub struct Stats {
     pub atomics: Accesses,
     /// Constant loads, and their passes.
     pub constant_loads: (u64, u64),
-    /// Packets sent to the L1.
+    /// Packets sent to the L1 and to other SMs.
     pub packets: u64,
-    /// Issue to use, of packets found in the L1, in the L2, in memory, and of atomics.
+    /// Issue to use, in cycles, of loads that hit in the L1.
     pub l1_hit: Latency,
-    /// As above, from the L2.
+    /// Issue to use, in cycles, of loads that hit in the L2.
     pub l2_hit: Latency,
-    /// As above, from memory.
+    /// Issue to use, in cycles, of loads from memory.
     pub hbm: Latency,
-    /// As above, of atomics that return a value.
+    /// Issue to use, in cycles, of atomics that return a value.
     pub atomic: Latency,
-    /// As above, of loads and atomics in other SMs' shared memory.
+    /// Issue to use, in cycles, of loads and atomics in other SMs' shared memory.
     pub cluster: Latency,
 }
 
 impl Stats {
-    /// Counts the cycles that a packet took that brings data. Apart from what answers to stores need.
+    /// Counts the access of `lanes`. A prefetch counts nowhere here: the L1 counts it.
+    pub(super) fn count_access(&mut self, inst: &Inst, access: &CoalescedAccess, lanes: LaneMask) {
+        let kind = match inst.op {
+            Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.loads,
+            Opcode::St | Opcode::Sust => &mut self.stores,
+            Opcode::Cctl => return,
+            _ => &mut self.atomics,
+        };
+        let sectors = access.lines().iter().map(|own| u64::from(n_sectors(own.sectors)));
+        kind.instructions += u64::from(!lanes.is_empty());
+        kind.requests += u64::from(access.requests);
+        kind.sectors += sectors.sum::<u64>();
+        kind.lane_bytes += u64::from(lanes.count() * inst.mods.access.total());
+    }
+
+    /// Counts the cycles from issue to use of a packet with data. Not inlined: most responses to stores do not need it.
     #[inline(never)]
     pub(super) fn count_latency(&mut self, packet: &Packet, cycles: u64) {
         let latency = match packet.kind {
@@ -72,7 +78,7 @@ impl Stats {
         latency.record(cycles);
     }
 
-    /// Gives every counter.
+    /// Reports every counter.
     pub(super) fn report(&self, report: &mut dyn Report) {
         let stats = self;
         report.count("instructions", stats.instructions);

@@ -1,4 +1,4 @@
-//! The LSU by itself keeps the contract of a component: the test is the sub-cores and shared memory, and the L1 answers.
+//! The contract of a component, held by the LSU. The test plays the sub-cores, shared memory, and an L1 that responds.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
             (1, at(1, 4, 0, 0)),
             (150, at(1, 0, BASE + 2048, 4)),
         ];
-        let (l1, answer) = rig.responder(["l1", "answer"], 2, |packet: Box<Packet>| vec![(30, packet)]);
+        let (l1, response) = rig.responder(["l1", "response"], 2, |packet: Box<Packet>| vec![(30, packet)]);
         let ports = Ports {
             input: vec![rig.input("in0", 1, 2, first), rig.input("in1", 1, 2, second)],
             output: vec![
@@ -61,7 +61,7 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
             ],
             shared: rig.output("shared", 1, 2, |now| now.0 % 7 == 0),
             l1,
-            answer,
+            response,
             trap: rig.output("trap", 1, 1, |_| true),
             cluster: None,
             bulk: None,

@@ -1,0 +1,183 @@
+//! The accept stage: takes an instruction from a sub-core's queue, checks its addresses, and sends it to its unit.
+
+use warpwave_hw::tile::HORIZON;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::Space;
+
+use super::{Lsu, RETURN_CYCLES};
+use crate::proto::event::EventKind;
+use crate::proto::launch::{Route, Trap};
+use crate::proto::warp::{LsuAck, WarpInst};
+use crate::sm::lsu::texture::{self, is_texture};
+use crate::sm::lsu::{agu, bulk, data};
+
+impl Lsu {
+    /// Accepts one instruction, of the next sub-core in turn whose instruction can go.
+    pub(super) fn accept(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        state.shared_blocked = 0;
+        if now < state.next_accept || !state.pending.has_room() || self.has_packet_to_send() {
+            return;
+        }
+        let arrived = self.arrivals.in_flight();
+        let subcores = self.ports.input.len();
+        let mut subcore = self.state.last_subcore;
+        for _ in 0..subcores {
+            subcore = if subcore + 1 < subcores { subcore + 1 } else { 0 };
+            if arrived >> subcore & 1 == 1 && self.state.subcore_free[subcore] <= now && self.can_take(subcore, now) {
+                self.state.last_subcore = subcore;
+                return self.take(subcore, now);
+            }
+        }
+    }
+
+    /// True if a sub-core's first instruction is here, and every link that it may need has room.
+    fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
+        let Some(warp_inst) = self.ports.input[subcore].peek(now) else {
+            return false;
+        };
+        let (needs_shared, needs_bulk) = match warp_inst.info.route {
+            Route::Shuffle | Route::Shared => (true, false),
+            Route::Device | Route::Fence => (false, false),
+            Route::Other => (may_go_to_shared(warp_inst), warp_inst.inst().op == Opcode::Ublkcp),
+        };
+        if needs_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
+            return false;
+        }
+        if !self.ports.ack[subcore].has_room(now) || !self.ports.output[subcore].has_room(now) {
+            return false;
+        }
+        let is_blocked = needs_shared && !self.ports.shared.has_room(now);
+        self.state.shared_blocked |= u64::from(is_blocked) << subcore;
+        !is_blocked
+    }
+
+    fn take(&mut self, subcore: usize, now: Cycle) {
+        let Some(warp_inst) = self.ports.input[subcore].recv(now) else {
+            return;
+        };
+        let (state, config) = (&mut self.state, &self.config.lsu);
+        let interval = u64::from(config.accept_interval);
+        state.next_accept = now + interval;
+        self.arrivals.defer_wakeups(now + interval.min(HORIZON - 1));
+        state.subcore_free[subcore] = now + u64::from(config.issue_interval);
+        state.last_tick.accepted = Some((warp_inst.subcore, warp_inst.warp, warp_inst.pc));
+        state.stats.instructions += 1;
+        let number = warp_inst.issued.0;
+        self.log
+            .emit(now, warp_inst.subcore, warp_inst.warp, EventKind::Take { number });
+        match warp_inst.info.route {
+            Route::Fence => self.take_fence(warp_inst, now),
+            Route::Other if warp_inst.inst().op == Opcode::Ublkcp => self.take_bulk(warp_inst, now),
+            _ => self.take_access(warp_inst, now),
+        }
+    }
+
+    /// Computes the addresses of an access, and sends it where they lead.
+    fn take_access(&mut self, mut warp_inst: Box<WarpInst>, now: Cycle) {
+        let op = warp_inst.inst().op;
+        let trap = match warp_inst.info.route {
+            Route::Shuffle => {
+                warp_inst.shared_lanes = LaneMask::NONE;
+                None
+            }
+            _ if is_texture(op) => texture::generate(&mut warp_inst),
+            _ => {
+                let local_slot = self.local_slot(&warp_inst);
+                agu::generate(&mut warp_inst, local_slot, &self.state.clusters)
+            }
+        };
+        if let Some(trap) = trap {
+            return self.send_trap(trap, now);
+        }
+        // A split access is ordered when its second half goes to shared memory. Its credit returns then.
+        if !is_split(&warp_inst) {
+            self.send_credit(&warp_inst, now);
+        }
+        if goes_to_shared(&warp_inst) {
+            if warp_inst.info.is_posted {
+                // The address could have been global. What this SM sends from now on comes after the store.
+                let stored = LsuAck::StoreDone { warp: warp_inst.warp };
+                self.ports.ack[warp_inst.subcore as usize].send(now, stored);
+            }
+            self.ports.shared.send(now, warp_inst);
+        } else if op == Opcode::Ldc {
+            self.load_constants(warp_inst, now);
+        } else {
+            self.start_access(warp_inst, now);
+        }
+    }
+
+    /// The slot of a warp in local memory.
+    fn local_slot(&self, warp_inst: &WarpInst) -> u64 {
+        u64::from(self.config.first_local_slot)
+            + u64::from(warp_inst.subcore) * u64::from(self.config.warps_per_subcore)
+            + u64::from(warp_inst.warp)
+    }
+
+    /// Returns the credit of an instruction's place in the memory queue.
+    pub(super) fn send_credit(&mut self, warp_inst: &WarpInst, now: Cycle) {
+        self.ports.ack[warp_inst.subcore as usize].send(now, LsuAck::QueueCredit { warp: warp_inst.warp });
+    }
+
+    #[cold]
+    fn send_trap(&mut self, trap: Box<Trap>, now: Cycle) {
+        // Later traps are dropped: the first one ends the launch.
+        if self.ports.trap.has_room(now) {
+            self.ports.trap.send(now, trap);
+        }
+    }
+
+    /// Sends a bulk copy to its engine.
+    fn take_bulk(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
+        if let Some(trap) = bulk::check(&warp_inst) {
+            return self.send_trap(trap, now);
+        }
+        self.send_credit(&warp_inst, now);
+        let port = self.ports.bulk.as_mut().expect("the engine's room was asked for");
+        port.send(now, warp_inst);
+    }
+
+    fn load_constants(&mut self, mut warp_inst: Box<WarpInst>, now: Cycle) {
+        let passes = data::load_constants(&mut warp_inst);
+        let loads = &mut self.state.stats.constant_loads;
+        *loads = (loads.0 + 1, loads.1 + passes);
+        let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
+        let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
+        let (extra, subcore) = (latency.saturating_sub(spent), warp_inst.subcore as usize);
+        let output = &mut self.ports.output;
+        self.state.late.send(output, subcore, now, extra, warp_inst);
+    }
+}
+
+/// True if an instruction may go to shared memory. Its addresses are not known yet.
+fn may_go_to_shared(warp_inst: &WarpInst) -> bool {
+    let inst = warp_inst.inst();
+    inst.op == Opcode::Ldsm || matches!(inst.mods.space, Space::Shared | Space::Cluster | Space::Generic)
+}
+
+/// True if an instruction goes to shared memory and nowhere else.
+fn goes_to_shared(warp_inst: &WarpInst) -> bool {
+    let inst = warp_inst.inst();
+    match (warp_inst.info.route, inst.mods.space) {
+        (Route::Shuffle | Route::Shared, _) => true,
+        (Route::Device | Route::Fence, _) => false,
+        (Route::Other, _) if inst.op == Opcode::Ldsm => true,
+        (Route::Other, Space::Shared) => !matches!(inst.op, Opcode::Ldc | Opcode::Ldgsts),
+        (Route::Other, Space::Generic | Space::Cluster) => {
+            !warp_inst.lanes.is_empty() && warp_inst.shared_lanes == warp_inst.lanes
+        }
+        _ => false,
+    }
+}
+
+/// True if an access goes to device memory or another SM for some lanes, and to shared memory for the others.
+pub(super) fn is_split(warp_inst: &WarpInst) -> bool {
+    let shared = warp_inst.shared_lanes;
+    warp_inst.info.route == Route::Other
+        && matches!(warp_inst.inst().mods.space, Space::Generic | Space::Cluster)
+        && !shared.is_empty()
+        && shared != warp_inst.lanes
+}

@@ -1,0 +1,216 @@
+//! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
+//!
+//! A fence beyond the scope of the CTA waits for the accesses that the LSU took before it, of every warp. A block barrier may have
+//! ordered them before the fence. The LSU counts accesses in epochs, and such a fence closes the newest epoch. It ends when the
+//! accesses of the closed epochs are complete, and not before its latency is over.
+//!
+//! # Invariants
+//! - The first epoch has accesses in flight, or is the only one.
+//! - A warp has at most one fence here: it issues nothing until the fence is back.
+
+use std::collections::VecDeque;
+
+use warpwave_hw::component::Activity;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::Scope;
+use warpwave_isa::opcode::Opcode;
+
+use super::{Lsu, RETURN_CYCLES};
+use crate::proto::warp::WarpInst;
+
+/// A fence that has not ended.
+#[derive(Debug)]
+struct Fence {
+    warp_inst: Box<WarpInst>,
+    /// The epoch after the accesses that it waits for.
+    after: u32,
+    /// First cycle in which it may end.
+    due: Cycle,
+}
+
+/// The fences of an LSU, and the accesses in flight by epoch.
+#[derive(Debug)]
+pub(super) struct Fences {
+    /// Number of accesses in flight of each epoch, oldest first. The last epoch is open.
+    epochs: VecDeque<u32>,
+    /// Number of the first epoch. Wraps.
+    first: u32,
+    waiting: Vec<Fence>,
+}
+
+impl Fences {
+    /// No fence and no access. At most `warps` fences wait at a time.
+    pub(super) fn new(warps: u32) -> Self {
+        let mut epochs = VecDeque::with_capacity(warps as usize + 1);
+        epochs.push_back(0);
+        Fences {
+            epochs,
+            first: 0,
+            waiting: Vec::with_capacity(warps as usize),
+        }
+    }
+
+    /// True if no fence waits.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Counts a new access. Returns its epoch.
+    #[inline]
+    pub(super) fn begin_access(&mut self) -> u32 {
+        let newest = self.epochs.len() - 1;
+        self.epochs[newest] += 1;
+        self.first.wrapping_add(newest as u32)
+    }
+
+    /// Counts a complete access of an epoch.
+    #[inline]
+    pub(super) fn end_access(&mut self, epoch: u32) {
+        self.epochs[epoch.wrapping_sub(self.first) as usize] -= 1;
+        while self.epochs.len() > 1 && self.epochs[0] == 0 {
+            self.epochs.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+
+    /// Adds a fence that waits until cycle `due`, and for the accesses in flight if `drains`.
+    fn add(&mut self, warp_inst: Box<WarpInst>, drains: bool, due: Cycle) {
+        let newest = self.epochs.len() - 1;
+        if drains && self.epochs[newest] > 0 {
+            self.epochs.push_back(0);
+        }
+        let open = self.epochs.len() as u32 - 1;
+        self.waiting.push(Fence {
+            warp_inst,
+            after: self.first.wrapping_add(if drains { open } else { 0 }),
+            due,
+        });
+    }
+
+    /// The first cycle in which a fence can end, unless accesses complete before.
+    pub(super) fn next_end(&self, now: Cycle) -> Activity {
+        let drained = self.waiting.iter().filter(|fence| self.is_drained(fence));
+        let due = drained.map(|fence| fence.due).min();
+        due.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)))
+    }
+
+    /// Removes a fence that can end, the oldest first.
+    fn take_ended(&mut self, now: Cycle) -> Option<Box<WarpInst>> {
+        let has_ended = |fence: &Fence| fence.due <= now && self.is_drained(fence);
+        let n = self.waiting.iter().position(has_ended)?;
+        Some(self.waiting.remove(n).warp_inst)
+    }
+
+    /// True if the accesses that a fence waits for are complete.
+    fn is_drained(&self, fence: &Fence) -> bool {
+        // Epoch numbers wrap. Their distance is at most the number of warps.
+        self.first.wrapping_sub(fence.after) as i32 >= 0
+    }
+}
+
+impl Lsu {
+    /// Takes a fence or an invalidation. Without active lanes it has no effect.
+    pub(super) fn take_fence(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
+        self.send_credit(&warp_inst, now);
+        let inst = warp_inst.inst();
+        if warp_inst.lanes.is_empty() {
+            self.state.complete.push(warp_inst);
+        } else if inst.op == Opcode::CctlIvall {
+            self.invalidate_l1(&warp_inst);
+            self.state.complete.push(warp_inst);
+        } else {
+            let latencies = self.config.fence;
+            let (drains, latency) = match inst.mods.scope {
+                Scope::Cta => (false, latencies.cta_latency),
+                Scope::Gpu => (true, latencies.gpu_latency),
+                Scope::Sys => (true, latencies.sys_latency),
+            };
+            let end = warp_inst.issued + u64::from(latency);
+            let due = Cycle(end.0.saturating_sub(RETURN_CYCLES));
+            self.state.fences.add(warp_inst, drains, due);
+        }
+    }
+
+    /// Queues an invalidation of the L1, with the bytes that the grid's carve-out leaves it.
+    pub(super) fn invalidate_l1(&mut self, warp_inst: &WarpInst) {
+        self.state.grid = Some(warp_inst.grid.id);
+        self.state.invalidation = Some(warp_inst.grid.l1_bytes);
+    }
+
+    /// Completes the fences that can end.
+    pub(super) fn end_fences(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        if !state.fences.is_empty() {
+            state
+                .complete
+                .extend(std::iter::from_fn(|| state.fences.take_ended(now)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_ports::grid;
+
+    /// The fence of a warp.
+    fn of_warp(warp: u8) -> Box<WarpInst> {
+        let mut warp_inst = Box::new(WarpInst::blank(0, grid("MEMBAR.GPU", 1)));
+        warp_inst.warp = warp;
+        warp_inst
+    }
+
+    fn ended(fences: &mut Fences, now: u64) -> Option<u8> {
+        fences.take_ended(Cycle(now)).map(|warp_inst| warp_inst.warp)
+    }
+
+    #[test]
+    fn nothing_in_flight_a_fence_waits_for_its_latency_only() {
+        let mut fences = Fences::new(4);
+        fences.add(of_warp(1), true, Cycle(10));
+        assert_eq!(fences.next_end(Cycle(3)), Activity::Until(Cycle(10)));
+        assert_eq!(ended(&mut fences, 9), None);
+        assert_eq!(ended(&mut fences, 10), Some(1));
+        assert!(fences.is_empty());
+    }
+
+    #[test]
+    fn accesses_before_a_fence_hold_it_and_later_ones_do_not() {
+        let mut fences = Fences::new(4);
+        let before = [fences.begin_access(), fences.begin_access()];
+        fences.add(of_warp(1), true, Cycle(10));
+        let later = fences.begin_access();
+        fences.add(of_warp(2), true, Cycle(10));
+        assert_eq!(fences.next_end(Cycle(20)), Activity::Idle);
+        fences.end_access(later);
+        assert_eq!(ended(&mut fences, 20), None, "both wait for the first accesses");
+        fences.end_access(before[1]);
+        assert_eq!(ended(&mut fences, 21), None);
+        fences.end_access(before[0]);
+        assert_eq!([ended(&mut fences, 22), ended(&mut fences, 22)], [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn second_fence_without_an_access_between_waits_for_the_same_accesses() {
+        let mut fences = Fences::new(4);
+        let access = fences.begin_access();
+        fences.add(of_warp(1), true, Cycle(0));
+        fences.add(of_warp(2), true, Cycle(0));
+        assert_eq!(ended(&mut fences, 5), None);
+        fences.end_access(access);
+        assert_eq!([ended(&mut fences, 6), ended(&mut fences, 6)], [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn fence_of_cta_scope_waits_for_no_access() {
+        let mut fences = Fences::new(4);
+        let access = fences.begin_access();
+        fences.add(of_warp(1), false, Cycle(4));
+        assert_eq!(ended(&mut fences, 4), Some(1));
+        fences.add(of_warp(2), true, Cycle(4));
+        assert_eq!(ended(&mut fences, 5), None);
+        fences.end_access(access);
+        assert_eq!(ended(&mut fences, 6), Some(2));
+    }
+}

@@ -1,0 +1,105 @@
+//! The receive and return stages: responses complete an access, and a complete instruction leaves the LSU.
+
+use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::Opcode;
+
+use super::{INVALIDATION, Lsu, RETURN_CYCLES, accept};
+use crate::proto::launch::Route;
+use crate::proto::mem::{Packet, Stage};
+use crate::proto::warp::{LsuAck, WarpInst};
+use crate::sm::lsu::pending::entry_and_packet;
+
+impl Lsu {
+    /// Takes every response that is here, and placements of clusters.
+    pub(super) fn receive(&mut self, now: Cycle) {
+        while let Some(mut packet) = self.ports.response.recv(now) {
+            if packet.tag != INVALIDATION {
+                packet.note(Stage::Return, now);
+                let age = now.since(self.take_response(&packet, now));
+                let last = &mut self.state.last_tick.response;
+                *last = Some((packet.line, last.map_or(age, |(_, most)| most.max(age))));
+            }
+            self.state.pool.give(packet);
+        }
+        if self.ports.cluster.is_some() {
+            self.receive_cluster(now);
+        }
+    }
+
+    fn receive_cluster(&mut self, now: Cycle) {
+        let Some(ports) = &mut self.ports.cluster else { return };
+        while let Some(placed) = ports.placed.recv(now) {
+            self.state.clusters.place(placed);
+        }
+        while self.state.remote_packets > 0
+            && let Some(packet) = self.ports.cluster.as_mut().and_then(|ports| ports.response.recv(now))
+        {
+            self.state.remote_packets -= 1;
+            self.take_response(&packet, now);
+            self.state.pool.give(packet);
+        }
+    }
+
+    /// Moves the data of a response to the results. Returns the cycle of the access's issue.
+    fn take_response(&mut self, packet: &Packet, now: Cycle) -> Cycle {
+        let (entry, n) = entry_and_packet(packet.tag);
+        let state = &mut self.state;
+        let pending = state.pending.get(entry);
+        let issued = pending.issued;
+        let of = (pending.subcore, pending.warp, pending.pc);
+        self.log.emit_request(packet, state.grid.unwrap_or(0), of);
+        // Responses of a posted access bring no data. Its instruction may still be here, for its last packets.
+        if !pending.is_posted {
+            if let Some(warp_inst) = &mut pending.warp_inst {
+                pending.contents.take(packet, warp_inst, pending.packet_lanes[n]);
+            }
+            state.stats.count_latency(packet, now.since(issued) + RETURN_CYCLES);
+        }
+        if pending.complete_one() {
+            self.complete_access(entry, now);
+        }
+        issued
+    }
+
+    /// Completes an access: every packet has its response.
+    #[inline(never)]
+    pub(super) fn complete_access(&mut self, entry: u32, now: Cycle) {
+        let state = &mut self.state;
+        let pending = state.pending.remove(entry);
+        state.fences.end_access(pending.epoch);
+        if let Some(mut warp_inst) = pending.warp_inst.take() {
+            pending.contents.finish(&mut warp_inst);
+            state.complete.push(warp_inst);
+        }
+        if pending.is_posted {
+            self.ports.ack[pending.subcore as usize].send(now, LsuAck::StoreDone { warp: pending.warp });
+        }
+    }
+
+    /// Sends complete instructions to their sub-cores, or on to shared memory.
+    pub(super) fn return_complete(&mut self, now: Cycle) {
+        let mut n = 0;
+        while n < self.state.complete.len() {
+            let warp_inst = &self.state.complete[n];
+            let port = match continues_in_shared(warp_inst) {
+                true => &mut self.ports.shared,
+                false => &mut self.ports.output[warp_inst.subcore as usize],
+            };
+            if !port.has_room(now) {
+                n += 1;
+                continue;
+            }
+            if accept::is_split(warp_inst) {
+                let credit = LsuAck::QueueCredit { warp: warp_inst.warp };
+                self.ports.ack[warp_inst.subcore as usize].send(now, credit);
+            }
+            port.send(now, self.state.complete.remove(n));
+        }
+    }
+}
+
+/// True if lanes of the access are in shared memory, or if it is a copy to there.
+fn continues_in_shared(warp_inst: &WarpInst) -> bool {
+    warp_inst.info.route == Route::Other
+        && (!warp_inst.shared_lanes.is_empty() || warp_inst.inst().op == Opcode::Ldgsts)
+}

@@ -1,0 +1,362 @@
+//! Shared memory of an SM: 32 banks of words behind a crossbar, which shuffles use too.
+//!
+//! ```text
+//!                +--------------------------------------------+
+//!   lsu input -->| banks: one access, 1 pass per cycle -------|--> output, to the dispatch unit of each sub-core
+//!                |   ^             parked mbarrier tests -----|-->
+//!                |   |             products of warp groups ---|-->
+//!                +---|----------------------------------^-----+
+//!                    v                                  |
+//!     lines: other SMs, bulk copy engine       products: tensor pipes
+//! ```
+//!
+//! An access takes as many passes as its busiest bank has words to give (`banks`). The next access waits until then.
+//!
+//! | Operation | Cycles, issue to dependent issue |
+//! |---|---|
+//! | load without conflict | `latency` |
+//! | further pass | `conflict_latency_per_pass`, with the banks busy for one cycle of it |
+//! | atomic | `atomic_latency`, plus its further passes |
+//! | shuffle | `shuffle_latency` |
+//! | test of an mbarrier | `latency`; one that may wait ends with its phase, or after `try_wait_cycles` |
+//!
+//! Other SMs and the bulk copy engine access it line by line (`lines`), in turn with the SM's own accesses.
+//!
+//! Invariant: accesses take effect in order of arrival.
+
+mod access;
+mod atomics;
+mod banks;
+mod lines;
+mod mbarrier;
+mod products;
+mod stats;
+
+pub use lines::LinePorts;
+pub use stats::{Accesses, Stats};
+
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::grow::grow;
+use warpwave_hw::link::delay::DelayLines;
+use warpwave_hw::link::wires::{LinkObserver, Show};
+use warpwave_hw::link::{InPort, OutPort};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::Report;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::execute;
+use warpwave_isa::opcode::Opcode;
+
+use crate::config;
+use crate::proto::event::{EventKind, Log};
+use crate::proto::launch::{Route, Timing};
+use crate::proto::warp::WarpInst;
+use lines::Lines;
+use mbarrier::ParkedTests;
+
+/// Cycles from a tick that sends an instruction back until the scheduler may issue a dependent one: two links.
+const RETURN_CYCLES: u64 = 2;
+
+/// Numbers of shared memory.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Bytes: the largest carve-out.
+    pub bytes: u32,
+    /// Latencies.
+    pub shared: config::Shared,
+}
+
+/// The links of shared memory.
+pub struct Ports {
+    /// Accesses and shuffles, from the LSU.
+    pub input: InPort<Box<WarpInst>>,
+    /// Complete instructions, to each sub-core.
+    pub output: Vec<OutPort<Box<WarpInst>>>,
+    /// Products of warp groups, from the tensor pipe of each sub-core, where there are any.
+    pub products: Vec<InPort<Box<WarpInst>>>,
+    /// Line accesses, of other SMs and of the bulk copy engine, where there are clusters.
+    pub lines: Vec<LinePorts>,
+}
+
+warpwave_hw::show_ports!(Ports: input, output, products, lines);
+
+/// The access that has the banks.
+struct Current {
+    warp_inst: Box<WarpInst>,
+    passes: u32,
+    /// Cycle of the last pass.
+    last: Cycle,
+}
+
+/// What `reset` clears.
+struct State {
+    /// The bytes, as far as CTAs have used them: most kernels use few.
+    bytes: Vec<u8>,
+    current: Option<Current>,
+    /// First cycle in which the banks are free of the SM's own accesses.
+    banks_free: Cycle,
+    parked: ParkedTests,
+    lines: Lines,
+    /// Results whose latency is longer than the link to their sub-core can hold.
+    late: DelayLines<Box<WarpInst>>,
+    /// Warp, program counter and passes of the access that had the banks in the last tick, for the waveform.
+    shown: Option<(u8, u32, u32)>,
+    stats: Stats,
+}
+
+impl State {
+    fn new(ports: &Ports) -> Self {
+        State {
+            bytes: Vec::new(),
+            current: None,
+            banks_free: Cycle::ZERO,
+            parked: ParkedTests::default(),
+            lines: Lines::new(ports.lines.len()),
+            late: DelayLines::new(ports.output.len()),
+            shown: None,
+            stats: Stats::default(),
+        }
+    }
+}
+
+/// Shared memory.
+pub struct SharedMemory {
+    path: Path,
+    config: Config,
+    ports: Ports,
+    log: Log,
+    state: State,
+}
+
+warpwave_hw::warm!(SharedMemory: ; ports);
+
+impl SharedMemory {
+    /// Shared memory of zeros.
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
+        SharedMemory {
+            state: State::new(&ports),
+            log: Log::default(),
+            path,
+            config,
+            ports,
+        }
+    }
+
+    /// Sends events to `log` from now on.
+    pub fn subscribe(&mut self, log: Log) {
+        self.log = log;
+    }
+
+    /// Ends the access that has the banks, after its last pass and when its link has room.
+    fn finish(&mut self, now: Cycle) {
+        let Some(current) = &self.state.current else {
+            self.state.shown = None;
+            return;
+        };
+        if current.last <= now
+            && self.ports.output[current.warp_inst.subcore as usize].has_room(now)
+            && let Some(current) = self.state.current.take()
+        {
+            self.end(current, now);
+        }
+    }
+
+    /// Takes the next access, if the banks are free.
+    fn begin(&mut self, now: Cycle) {
+        let state = &self.state;
+        if state.current.is_some() || state.banks_free > now || state.lines.hold_banks(now) {
+            return;
+        }
+        let Some(warp_inst) = self.ports.input.recv(now) else {
+            return;
+        };
+        if warp_inst.info.route != Route::Shuffle {
+            self.use_bytes(end_of_cta(&warp_inst));
+        }
+        let state = &mut self.state;
+        let passes = state.stats.count(&warp_inst);
+        state.stats.busy_cycles += u64::from(passes);
+        state.shown = Some((warp_inst.warp, warp_inst.pc, passes));
+        state.banks_free = now + u64::from(passes);
+        let (subcore, number) = (warp_inst.subcore, warp_inst.issued.0);
+        let access = EventKind::Access { number, passes };
+        self.log.emit(now, subcore, warp_inst.warp, access);
+        let current = Current {
+            warp_inst,
+            passes,
+            last: now + u64::from(passes - 1),
+        };
+        if passes == 1 && self.ports.output[subcore as usize].has_room(now) {
+            self.end(current, now);
+        } else {
+            state.current = Some(current);
+        }
+    }
+
+    /// Performs an access, and sends it to its sub-core. The link has room.
+    fn end(&mut self, current: Current, now: Cycle) {
+        let Current {
+            mut warp_inst, passes, ..
+        } = current;
+        let Timing { latency, route, .. } = warp_inst.timing();
+        self.perform(&mut warp_inst);
+        if route == Route::Other && mbarrier::may_wait(&warp_inst) {
+            let until = now + u64::from(self.config.shared.try_wait_cycles);
+            return self.state.parked.park(warp_inst, until);
+        }
+        let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
+        // The banks were busy for one cycle of each further pass. The rest of its latency is added here.
+        let further = u64::from(passes - 1);
+        let rest = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
+        let total = u64::from(latency) + further + rest;
+        let extra = total.saturating_sub(spent);
+        if route != Route::Shuffle {
+            self.state.stats.latency.record(spent + extra);
+        }
+        let subcore = warp_inst.subcore as usize;
+        self.state
+            .late
+            .send(&mut self.ports.output, subcore, now, extra, warp_inst);
+    }
+
+    fn perform(&mut self, warp_inst: &mut WarpInst) {
+        match warp_inst.inst().op {
+            Opcode::Shfl => shuffle(warp_inst),
+            Opcode::Ldsm => self.load_matrices(warp_inst),
+            Opcode::Ld => self.load(warp_inst),
+            Opcode::St => self.store(warp_inst),
+            Opcode::Ldgsts => self.copy(warp_inst),
+            Opcode::Syncs => mbarrier::test(&self.state.bytes, warp_inst),
+            _ => self.apply_atomic(warp_inst),
+        }
+    }
+
+    /// Allocates host memory for the bytes below `end`, as far as the SM has them.
+    #[inline]
+    fn use_bytes(&mut self, end: usize) {
+        if end > self.state.bytes.len() {
+            self.grow(end);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, end: usize) {
+        let bytes = end.next_power_of_two().min(self.config.bytes as usize);
+        grow(&mut self.state.bytes, bytes, 0);
+    }
+
+    /// When to tick next.
+    fn activity(&self, now: Cycle) -> Activity {
+        let state = &self.state;
+        if self.ports.products.iter().any(|port| port.is_ready(now)) {
+            return Activity::Busy;
+        }
+        let own = match &state.current {
+            Some(current) if current.last > now => Activity::Until(current.last),
+            Some(_) => Activity::Busy,
+            None if self.ports.input.is_ready(now) => Activity::Until(state.banks_free.max(now + 1)),
+            None => Activity::Idle,
+        };
+        let mut next = own.or(state.late.activity(&self.ports.output, now));
+        if let Some(end) = state.parked.next_end() {
+            next = next.or(Activity::Until(end.max(now + 1)));
+        }
+        if !self.ports.lines.is_empty() {
+            next = next.or(state.lines.activity(&self.ports.lines, now));
+        }
+        next
+    }
+}
+
+impl Component for SharedMemory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        self.state.late.run(&mut self.ports.output, now);
+        self.finish(now);
+        if !self.ports.lines.is_empty() {
+            self.run_lines(now);
+        }
+        if !self.ports.products.is_empty() {
+            self.run_products(now);
+        }
+        self.begin(now);
+        if !self.state.parked.is_empty() {
+            self.state
+                .parked
+                .respond(&self.state.bytes, &mut self.ports.output, now);
+        }
+        self.activity(now)
+    }
+
+    fn reset(&mut self) {
+        self.state = State::new(&self.ports);
+        self.ports.clear_inputs();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        let state = &self.state;
+        state.current.is_none() && state.parked.is_empty() && state.lines.is_empty() && state.late.is_empty()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let shown = self.state.shown;
+        probe.bit("busy", Some(shown.is_some()));
+        probe.vector("warp", 5, shown.map(|(warp, ..)| u64::from(warp)));
+        probe.vector("pc", 32, shown.map(|(_, pc, _)| u64::from(pc)));
+        let passes = shown.map_or(0, |(.., passes)| u64::from(passes));
+        probe.state("banks", &BANK_STATES, Some(bank_state(passes)));
+        probe.vector("passes", 6, Some(passes));
+    }
+
+    fn ports(&mut self, observer: &mut dyn LinkObserver) {
+        self.ports.show(observer);
+    }
+
+    fn stats(&self, report: &mut dyn Report) {
+        self.state.stats.report(report);
+    }
+}
+
+fn shuffle(warp_inst: &mut WarpInst) {
+    let program = &warp_inst.grid.program;
+    let (inst, decoded) = (
+        &program.code()[warp_inst.pc as usize],
+        &program.decoded()[warp_inst.pc as usize],
+    );
+    execute(
+        inst,
+        decoded,
+        warp_inst.lanes,
+        &warp_inst.operands,
+        &mut warp_inst.results,
+    );
+}
+
+/// End of the shared memory of a warp's CTA.
+fn end_of_cta(warp_inst: &WarpInst) -> usize {
+    warp_inst.shared_base as usize + warp_inst.grid.shared_bytes as usize
+}
+
+/// Names of the bank states, by the passes of the access that has the banks. A conflict takes more than one.
+const BANK_STATES: [&str; 7] = [
+    "idle",
+    "1_pass",
+    "2_passes",
+    "to_4_passes",
+    "to_8_passes",
+    "to_16_passes",
+    "to_32_passes",
+];
+
+fn bank_state(passes: u64) -> usize {
+    match passes {
+        0 => 0,
+        n => (1 + n.next_power_of_two().trailing_zeros() as usize).min(BANK_STATES.len() - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Tests of mbarriers. A test that may wait is parked until its phase is complete.
+//!
+//! A unit of shared memory. A parked test ends when an arrival completes the phase that it tests, or when its time is over.
+
+use warpwave_hw::link::OutPort;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::mbarrier::is_over;
+use warpwave_isa::opcode::Opcode;
+
+use crate::proto::warp::WarpInst;
+
+/// Parked tests, each with the cycle in which it gives up.
+#[derive(Default)]
+#[allow(
+    clippy::vec_box,
+    reason = "the boxes travel: taking them out must not move what they hold"
+)]
+pub struct ParkedTests(Vec<(Cycle, Box<WarpInst>)>);
+
+impl ParkedTests {
+    /// Parks a test until it gives up in cycle `until`.
+    pub fn park(&mut self, warp_inst: Box<WarpInst>, until: Cycle) {
+        self.0.push((until, warp_inst));
+    }
+
+    /// Ends the tests whose phase is complete in `bytes`, or whose time is over. The link to the sub-core must have room.
+    pub fn respond(&mut self, bytes: &[u8], output: &mut [OutPort<Box<WarpInst>>], now: Cycle) {
+        let mut n = 0;
+        while n < self.0.len() {
+            let (until, warp_inst) = &mut self.0[n];
+            test(bytes, warp_inst);
+            let has_ended = *until <= now || !may_wait(warp_inst);
+            if has_ended && output[warp_inst.subcore as usize].has_room(now) {
+                let (_, warp_inst) = self.0.remove(n);
+                output[warp_inst.subcore as usize].send(now, warp_inst);
+            } else {
+                n += 1;
+            }
+        }
+    }
+
+    /// True if no test is parked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first cycle in which a test gives up.
+    pub fn next_end(&self) -> Option<Cycle> {
+        self.0.iter().map(|(until, _)| *until).min()
+    }
+}
+
+/// Sets the result of each lane: true if the phase that it tests is complete.
+pub fn test(bytes: &[u8], warp_inst: &mut WarpInst) {
+    let parity = warp_inst.decoded().first_word[1] as usize;
+    let own = &bytes[warp_inst.shared_base as usize..];
+    warp_inst.results.preds[0] = warp_inst.shared_lanes.filter(|lane| {
+        let state = own[warp_inst.addresses.get(lane) as usize..].first_chunk();
+        let state = u64::from_le_bytes(*state.expect("a barrier has eight bytes"));
+        is_over(state, warp_inst.operands.words[parity].0[lane])
+    });
+}
+
+/// True for a test that may wait, while the phase of some lane is not complete.
+pub fn may_wait(warp_inst: &WarpInst) -> bool {
+    let inst = warp_inst.inst();
+    inst.op == Opcode::Syncs && inst.mods.count == 1 && warp_inst.results.preds[0] & warp_inst.lanes != warp_inst.lanes
+}

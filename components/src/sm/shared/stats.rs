@@ -1,0 +1,104 @@
+//! Counters of shared memory, and the passes of each access.
+
+use warpwave_hw::stats::{Latency, Report};
+use warpwave_isa::exec::access::copy_destinations;
+use warpwave_isa::opcode::Opcode;
+
+use crate::proto::addresses::WarpAddresses;
+use crate::proto::warp::WarpInst;
+use crate::sm::shared::banks::{atomic_passes, least_passes, passes};
+
+/// Counters of one kind of access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Accesses {
+    /// Warp instructions.
+    pub instructions: u64,
+    /// Passes of the banks.
+    pub passes: u64,
+    /// Passes beyond those of the same accesses without bank conflicts.
+    pub conflicts: u64,
+}
+
+/// Counters of shared memory.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Loads, matrix loads among them.
+    pub loads: Accesses,
+    /// Stores.
+    pub stores: Accesses,
+    /// Atomics and reductions.
+    pub atomics: Accesses,
+    /// Shuffles.
+    pub shuffles: u64,
+    /// Cycles in which the banks were busy.
+    pub busy_cycles: u64,
+    /// Accesses to one line, of other SMs and of the copy engine.
+    pub lines: u64,
+    /// Products of warp groups, one per warp and eight columns.
+    pub products: u64,
+    /// Issue to use, in cycles, without shuffles.
+    pub latency: Latency,
+}
+
+impl Stats {
+    /// Counts an access. Returns its passes.
+    pub(super) fn count(&mut self, warp_inst: &WarpInst) -> u32 {
+        let inst = warp_inst.inst();
+        let (addresses, lanes) = (&warp_inst.addresses, warp_inst.shared_lanes);
+        let bytes = inst.mods.access.total();
+        let (kind, n, least) = match inst.op {
+            Opcode::Shfl => {
+                self.shuffles += 1;
+                return 1;
+            }
+            Opcode::Ldsm => {
+                let n = passes(addresses, warp_inst.address_lanes(), 16);
+                (&mut self.loads, n, inst.mods.count.into())
+            }
+            Opcode::Ldgsts => {
+                let to = WarpAddresses::per_lane(copy_destinations(&warp_inst.operands));
+                let lanes = warp_inst.lanes;
+                (&mut self.stores, passes(&to, lanes, bytes), least_passes(lanes, bytes))
+            }
+            Opcode::Ld | Opcode::Syncs => (
+                &mut self.loads,
+                passes(addresses, lanes, bytes),
+                least_passes(lanes, bytes),
+            ),
+            Opcode::St => (
+                &mut self.stores,
+                passes(addresses, lanes, bytes),
+                least_passes(lanes, bytes),
+            ),
+            _ => {
+                let n = atomic_passes(addresses, lanes, bytes);
+                (&mut self.atomics, n, least_passes(lanes, bytes))
+            }
+        };
+        kind.instructions += 1;
+        // An access without active lanes takes a cycle, and no pass of the banks.
+        kind.passes += if warp_inst.lanes.is_empty() { 0 } else { u64::from(n) };
+        kind.conflicts += u64::from(n.saturating_sub(least));
+        n
+    }
+
+    /// Reports every counter.
+    pub(super) fn report(&self, report: &mut dyn Report) {
+        for (names, kind) in [(LOADS, &self.loads), (STORES, &self.stores), (ATOMICS, &self.atomics)] {
+            let values = [kind.instructions, kind.passes, kind.conflicts];
+            names
+                .iter()
+                .zip(values)
+                .for_each(|(name, value)| report.count(name, value));
+        }
+        report.count("shuffles", self.shuffles);
+        report.count("busy_cycles", self.busy_cycles);
+        report.count("cluster_lines", self.lines);
+        report.count("products", self.products);
+        report.latency("shared", &self.latency);
+    }
+}
+
+const LOADS: [&str; 3] = ["shared_ld_inst", "shared_ld_passes", "shared_ld_conflicts"];
+const STORES: [&str; 3] = ["shared_st_inst", "shared_st_passes", "shared_st_conflicts"];
+const ATOMICS: [&str; 3] = ["shared_atom_inst", "shared_atom_passes", "shared_atom_conflicts"];
