@@ -6,7 +6,7 @@
 //!   head of the request queue --> tag stage: hit, miss or stall, and since when
 //! ```
 //!
-//! Read in this order: `tags`, [`replacement`], `line_store`, `mshr`, `targets`, `tag_stage`.
+//! Read in this order: `tags`, [`replacement`], `line_store`, `mshr`, `targets`, `slots`, `tag_stage`.
 //!
 //! A *way* is named by one number in the whole cache (`tags::Tags`); the same number addresses the line's bytes and state.
 
@@ -21,5 +21,7 @@ pub(crate) mod line_store;
 pub(crate) mod mshr;
 
 pub(crate) mod targets;
+
+pub(crate) mod slots;
 
 pub(crate) mod tag_stage;

@@ -20,6 +20,8 @@ pub(crate) mod pool;
 
 pub mod predecoded;
 
+pub(crate) mod timing;
+
 pub mod warp;
 
 pub mod event;

@@ -36,7 +36,7 @@ use crate::component::Activity;
 use crate::path::Path;
 use crate::tile::{Slot, TileState};
 use crate::time::Cycle;
-use crate::warm::prefetch;
+use crate::warm::{Warm, prefetch};
 use attached::Attached;
 use monitor::Monitor;
 pub use stamp::MAX_SIDEBAND;
@@ -274,12 +274,6 @@ impl<T> OutPort<T> {
         }
     }
 
-    /// Prefetches the stamps.
-    pub(crate) fn prefetch_stamps(&self) {
-        prefetch(self.stamp());
-        prefetch(&self.stamps[HEADER]);
-    }
-
     /// Most cycles beyond its latency that the link holds a message ([`OutPort::send_after`]).
     #[inline]
     pub fn longest_extra(&self) -> u64 {
@@ -289,6 +283,14 @@ impl<T> OutPort<T> {
     /// Cycles from the send until the message is visible.
     pub fn latency(&self) -> u64 {
         u64::from(self.latency)
+    }
+}
+
+impl<T> Warm for OutPort<T> {
+    #[inline]
+    fn warm(&self) {
+        prefetch(self.stamp());
+        prefetch(&self.stamps[HEADER]);
     }
 }
 

@@ -3,9 +3,6 @@
 //! One call of [`Component::probe`] both declares the signals (names, widths, states) and gives their values. So declarations and values
 //! always agree. An unwatched component costs one branch per tick.
 
-use crate::component::Component;
-use crate::time::Cycle;
-
 /// The width of an instruction's number, in bits.
 pub const CODE_WIDTH: u32 = 24;
 
@@ -36,19 +33,6 @@ pub trait Probe {
     fn enter(&mut self, name: &'static str, index: usize);
     /// Ends the innermost part.
     fn leave(&mut self);
-}
-
-/// Samples the watched components of one tile, on the tile's thread.
-///
-/// It sees every change from the first cycle of the window on: a component without a tick has not changed.
-pub trait Sampler: Send {
-    /// Begins the window, before cycle `now` has run. `components` are all components of the tile. Called once, to record the initial
-    /// values.
-    fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]);
-    /// Samples component `index` after its tick in cycle `now`. The cycle may be before or after the window.
-    fn sample(&mut self, now: Cycle, index: usize, component: &dyn Component);
-    /// Passes on the records of a quantum that ends before cycle `end`.
-    fn flush(&mut self, end: Cycle);
 }
 
 #[cfg(test)]

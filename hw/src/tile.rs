@@ -24,13 +24,13 @@ use std::sync::{Arc, PoisonError};
 
 use crate::bits::ones;
 use crate::component::{Activity, Component};
-use crate::probe::Sampler;
 use crate::time::Cycle;
 use due::DueTable;
 use trace_window::TraceWindow;
 
 pub use slot::Slot;
 pub(crate) use slot::TileState;
+pub use trace_window::Sampler;
 
 /// The number of cycles on the wheel.
 pub const HORIZON: u64 = 64;

@@ -3,8 +3,6 @@
 //! The state of a large machine does not fit into the host's caches. When a window begins, a tile [warms](Warm) the components that are
 //! likely to run. The host then overlaps many reads. No result depends on it. `hw/docs/performance.md` has the gain.
 
-use crate::link::{InPort, OutPort};
-
 /// State that can be prefetched into the host's caches.
 pub trait Warm {
     /// Prefetches the fields that the next ticks are likely to read.
@@ -52,20 +50,6 @@ macro_rules! warm {
             }
         }
     };
-}
-
-impl<T> Warm for OutPort<T> {
-    #[inline]
-    fn warm(&self) {
-        self.prefetch_stamps();
-    }
-}
-
-impl<T> Warm for InPort<T> {
-    #[inline]
-    fn warm(&self) {
-        self.prefetch_stamps();
-    }
 }
 
 impl<E: Warm> Warm for Vec<E> {

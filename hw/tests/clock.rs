@@ -7,9 +7,9 @@ use warpwave_hw::clock::{Clock, Stop};
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::{Probe, Sampler};
+use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::tile::{Sampler, Slot, TileBuilder};
 use warpwave_hw::time::Cycle;
 
 /// The cycles in which a component was ticked.

@@ -10,9 +10,9 @@ use warpwave_hw::link::monitor::{MessageLog, Messages};
 use warpwave_hw::link::stall::Stall;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::{Probe, Sampler};
+use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::tile::{Sampler, Slot, TileBuilder};
 use warpwave_hw::time::Cycle;
 
 /// What one node does with the messages that it takes.

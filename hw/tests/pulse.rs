@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::{Probe, Sampler};
+use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::TileBuilder;
+use warpwave_hw::tile::{Sampler, TileBuilder};
 use warpwave_hw::time::Cycle;
 
 /// Shows a pulse in each cycle in which it is due: 0, 7 and 8.

@@ -8,9 +8,9 @@ use warpwave_hw::clock::Clock;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::{LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::{Probe, Sampler};
+use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::{Tile, TileBuilder};
+use warpwave_hw::tile::{Sampler, Tile, TileBuilder};
 use warpwave_hw::time::Cycle;
 
 const LAST: u64 = 3000;

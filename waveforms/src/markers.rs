@@ -48,7 +48,7 @@ pub struct MarkerFinder {
     /// For each warp slot, the first cycle of its state, and whether the state is a stall.
     since: Vec<(Cycle, bool)>,
     /// For each state of a warp slot, whether it is a stall.
-    is_stall: Vec<bool>,
+    is_stall: BitVec,
     /// First cycle and length of the longest stall.
     longest_wait: (Cycle, u64),
     /// First cycle and latency of the slowest request.

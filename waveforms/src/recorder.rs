@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bitvec::vec::BitVec;
 use warpwave_hw::component::Component;
-use warpwave_hw::probe::{CODE_WIDTH, Probe, Sampler};
+use warpwave_hw::probe::{CODE_WIDTH, Probe};
+use warpwave_hw::tile::Sampler;
 use warpwave_hw::time::Cycle;
 
 use crate::signal::state_width;

@@ -65,7 +65,7 @@ pub struct TriggerDetector {
     /// `Stall` only: for each warp slot the index of its signal, its state, and the state's first cycle.
     warps: Vec<(usize, Option<u64>, Cycle)>,
     /// `Stall` only: for each state, whether it is a stall.
-    is_stall: Vec<bool>,
+    is_stall: BitVec,
     /// `Address` only: an input has changed in this cycle.
     has_changed: bool,
     /// `Launch` and `Pc` only: the awaited number has appeared in this cycle.

@@ -5,6 +5,7 @@
 //!
 //! Invariant: an entry is open while one of its sectors is in flight, and then alone.
 
+use super::slots::Slots;
 use super::targets::{MissTargets, TargetQueue};
 use crate::proto::mem::{Packet, SECTORS, each_sector, n_sectors};
 
@@ -17,7 +18,7 @@ struct Entry {
 /// The outstanding misses of one cache, and the packets that wait for them.
 pub(crate) struct MshrTable {
     entries: Vec<Entry>,
-    free: Vec<u32>,
+    open: Slots,
     /// Sectors in flight, of all entries.
     in_flight: u32,
     targets: MissTargets,
@@ -32,7 +33,7 @@ impl MshrTable {
         };
         MshrTable {
             entries: (0..sectors).map(|_| entry()).collect(),
-            free: (0..sectors).rev().collect(),
+            open: Slots::new(sectors),
             in_flight: 0,
             targets: MissTargets::new(packets),
         }
@@ -59,9 +60,7 @@ impl MshrTable {
     /// # Panics
     /// If no entry is free.
     pub(crate) fn open(&mut self) -> u32 {
-        self.free
-            .pop()
-            .expect("the cache asks for room before it opens an entry")
+        self.open.take()
     }
 
     /// Adds sectors in flight to an entry.
@@ -99,7 +98,7 @@ impl MshrTable {
     /// Takes the slot that waits for all of `sectors`, if it is the only target of each.
     pub(crate) fn take_only_target(&mut self, entry: u32, sectors: u8) -> Option<u32> {
         let queues = &mut self.entries[entry as usize].queues;
-        let slot = queues[sectors.trailing_zeros() as usize].only()?;
+        let slot = queues[each_sector(sectors).next()?].only()?;
         if each_sector(sectors).any(|sector| queues[sector].only() != Some(slot)) {
             return None;
         }
@@ -126,7 +125,7 @@ impl MshrTable {
         self.in_flight -= n_sectors(sectors);
         let is_last = *left == 0;
         if is_last {
-            self.free.push(entry);
+            self.open.release(entry);
         }
         is_last
     }

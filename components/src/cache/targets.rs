@@ -5,6 +5,7 @@
 //!
 //! Invariant: a slot is in one queue for each sector that its packet lacks.
 
+use super::slots::Slots;
 use crate::proto::mem::{Packet, SECTORS};
 
 const NONE: u32 = u32::MAX;
@@ -47,7 +48,7 @@ const FREE: Slot = Slot {
 /// The packets that wait in one cache.
 pub(crate) struct MissTargets {
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    used: Slots,
 }
 
 impl MissTargets {
@@ -55,18 +56,18 @@ impl MissTargets {
     pub(crate) fn new(packets: u32) -> Self {
         MissTargets {
             slots: vec![FREE; packets as usize],
-            free: (0..packets).rev().collect(),
+            used: Slots::new(packets),
         }
     }
 
     /// Packets that wait.
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.used.len()
     }
 
     /// Whether every slot is taken.
     pub(crate) fn is_full(&self) -> bool {
-        self.free.is_empty()
+        self.used.is_full()
     }
 
     /// Gives a packet that lacks the sectors `missing` a slot. The caller pushes the slot on the queue of each of them.
@@ -74,10 +75,7 @@ impl MissTargets {
     /// # Panics
     /// If every slot is taken.
     pub(crate) fn add(&mut self, packet: Box<Packet>, missing: u8) -> u32 {
-        let slot = self
-            .free
-            .pop()
-            .expect("the cache asks for room before it adds a target");
+        let slot = self.used.take();
         let target = &mut self.slots[slot as usize];
         (target.packet, target.missing) = (Some(packet), missing);
         slot
@@ -123,7 +121,7 @@ impl MissTargets {
         if target.missing != 0 {
             return None;
         }
-        self.free.push(slot);
+        self.used.release(slot);
         target.packet.take()
     }
 }

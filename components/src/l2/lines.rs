@@ -6,8 +6,8 @@
 
 use bitvec::prelude::{BitVec, bitvec};
 
-use super::slice::Config;
 use crate::cache::line_store::LineStore;
+use crate::cache::replacement::NewReplacement;
 use crate::cache::tags::{Shape, Tags};
 use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_some, each_sector, sector_masks};
 use crate::proto::noc::Interleave;
@@ -43,11 +43,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// An empty cache of the shape in `config`.
-    pub(super) fn new(config: &Config) -> Self {
-        let shape = Shape::new(config.bytes, config.associativity);
+    /// An empty cache.
+    pub(super) fn new(shape: Shape, replacement: &NewReplacement) -> Self {
         let ways = shape.sets * shape.ways;
-        let tags = Tags::new(shape, &config.replacement);
+        let tags = Tags::new(shape, replacement);
         let state = |way: usize| LineState {
             valid: [0; SECTORS],
             set: tags.set_of(way) as u32,
@@ -205,32 +204,16 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
-    use warpwave_hw::time::Domain;
 
     use super::*;
     use crate::config::ReplacementPolicy;
-    use crate::proto::noc::AddressMap;
 
     fn lines(bytes: u32, associativity: u32) -> Lines {
-        Lines::new(&Config {
-            bytes,
-            associativity,
-            replacement: ReplacementPolicy::Lru.new_replacement(),
-            latency: 1,
-            slice_cycles: 0,
-            far_latency: 0,
-            near_sms: 0..1,
-            mshr_entries: 4,
-            waiting: 1,
-            memory_depth: 2,
-            bytes_per_cycle: 32,
-            atomic_interval: 1,
-            clock: Domain::GLOBAL,
-            map: Arc::new(AddressMap::new(1, 1)),
-        })
+        Lines::new(
+            Shape::new(bytes, associativity),
+            &ReplacementPolicy::Lru.new_replacement(),
+        )
     }
 
     /// Puts `line` in the cache, as a line with the number `local` in the slice.

@@ -66,6 +66,7 @@ use super::lines::Lines;
 use crate::cache::mshr::MshrTable;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::TagStage;
+use crate::cache::tags::Shape;
 use crate::proto::mem::{LINE, Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
@@ -154,7 +155,7 @@ struct State {
 impl State {
     fn new(config: &Config) -> Self {
         State {
-            lines: Lines::new(config),
+            lines: Lines::new(Shape::new(config.bytes, config.associativity), &config.replacement),
             mshr: MshrTable::new(config.mshr_entries, config.waiting),
             tag: TagStage::new(),
             responses: Responses::new(config.latency, config.latency + config.far_latency),

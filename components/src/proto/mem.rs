@@ -3,6 +3,7 @@
 //! One box travels LSU -> L1 -> crossbar -> L2 slice and back, so nothing is allocated on the way. Between L2 and HBM the same type
 //! carries fills and write-backs. Stamps give the cycle in which a packet entered each stage.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
@@ -275,12 +276,8 @@ const fn masks() -> [u128; 1 << SECTORS] {
 
 /// Indices of the sectors in `sectors`, lowest first.
 #[inline]
-pub fn each_sector(mut sectors: u8) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let sector = sectors.trailing_zeros() as usize;
-        sectors &= sectors.wrapping_sub(1);
-        (sector < SECTORS).then_some(sector)
-    })
+pub fn each_sector(sectors: u8) -> impl Iterator<Item = usize> {
+    ones(sectors & ALL_SECTORS)
 }
 
 /// Copies the bytes of `sectors`.

@@ -10,7 +10,7 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::{Guard, RegSet};
 
-use super::launch::{ResultWait, Timing};
+use super::timing::{ResultWait, Timing};
 
 /// Target of an issued instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -69,6 +69,7 @@ use warpwave_isa::inst::CacheOp;
 
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::{TagStage, TagState};
+use crate::cache::tags::Shape;
 use crate::config::WritePolicy;
 use crate::proto::mem::{LINE, Packet, PacketKind, SECTORS};
 use crate::proto::noc::AddressMap;
@@ -156,7 +157,7 @@ struct State {
 impl State {
     fn new(config: &Config) -> Self {
         State {
-            lines: Lines::new(config),
+            lines: Lines::new(Shape::new(config.bytes, config.associativity), &config.replacement),
             mshr: Mshr::new(config.mshr_entries, config.waiting, config.mshr_merges),
             tag: TagStage::new(),
             hits: VecDeque::with_capacity(config.latency as usize + 1),

@@ -80,10 +80,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
 
 /// Cycles that the banks need to read these registers: the fullest bank decides. At least 1.
 fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u32 {
-    let in_bank = |bank: u32| {
-        let members = (0..256).filter(|n| n % banks == bank && registers.0[*n as usize / 64] >> (n % 64) & 1 == 1);
-        members.count() as u32
-    };
+    let in_bank = |bank: u32| registers.iter().filter(|&n| n as u32 % banks == bank).count() as u32;
     let fullest = (0..banks).map(in_bank).max().unwrap_or(0);
     fullest.div_ceil(ports).max(1)
 }

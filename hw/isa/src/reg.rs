@@ -76,6 +76,12 @@ impl RegSet {
         (self.0[0] & other.0[0]) | (self.0[1] & other.0[1]) | (self.0[2] & other.0[2]) | (self.0[3] & other.0[3]) != 0
     }
 
+    /// The numbers of the registers in the set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        let words = self.0;
+        (0..256).filter(move |n| words[n / 64] >> (n % 64) & 1 == 1)
+    }
+
     /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]

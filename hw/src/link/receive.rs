@@ -4,7 +4,7 @@ use super::InPort;
 use super::monitor::Monitor;
 use super::stamp::{FIRST, HEADER, NUMBER, Stamp, WAITED_FOR, next};
 use crate::time::Cycle;
-use crate::warm::prefetch;
+use crate::warm::{Warm, prefetch};
 
 impl<T> InPort<T> {
     /// The stamp of the oldest message's slot.
@@ -106,12 +106,6 @@ impl<T> InPort<T> {
         }
     }
 
-    /// Prefetches the stamps.
-    pub(crate) fn prefetch_stamps(&self) {
-        prefetch(self.stamp());
-        prefetch(&self.stamps[HEADER]);
-    }
-
     /// True if no message is in the link, visible or not.
     ///
     /// Between tiles the answer depends on how far the other tile has run. Use it for quiescence and reports, never inside a tick.
@@ -139,5 +133,13 @@ impl<T> InPort<T> {
     /// Attaches a monitor, which sees every message taken from now on.
     pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
         self.monitor = Some(Box::new(monitor));
+    }
+}
+
+impl<T> Warm for InPort<T> {
+    #[inline]
+    fn warm(&self) {
+        prefetch(self.stamp());
+        prefetch(&self.stamps[HEADER]);
     }
 }

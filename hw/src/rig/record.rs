@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use bitvec::vec::BitVec;
+
 use super::Event;
 use crate::component::Component;
-use crate::probe::{Probe, Sampler};
+use crate::probe::Probe;
 use crate::stats::{Latency, Report};
+use crate::tile::Sampler;
 use crate::time::Cycle;
 
 /// The signals of a component at one time.
@@ -121,7 +124,7 @@ pub(super) struct RunRecord {
     /// The signals after each cycle.
     snapshots: Vec<Snapshot>,
     /// For each cycle, whether no message was in flight and all traffic was sent.
-    at_rest: Vec<bool>,
+    at_rest: BitVec,
     counts: Vec<String>,
     /// The counters after the last cycle.
     totals: Totals,
@@ -136,7 +139,7 @@ impl RunRecord {
             events: Vec::new(),
             initial,
             snapshots: Vec::new(),
-            at_rest: Vec::new(),
+            at_rest: BitVec::new(),
             counts: Vec::new(),
             totals: Totals::default(),
             waits: Vec::new(),

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_components::proto::event::{Event, EventKind, Request};
+use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::RegSet;
@@ -269,9 +270,7 @@ fn written(decoded: &Decoded) -> impl Iterator<Item = usize> {
 
 /// Places of registers and predicates in the list of writers.
 fn touched(registers: &RegSet, predicates: u8) -> impl Iterator<Item = usize> {
-    let words = registers.0;
-    let registers = (0..256).filter(move |n| words[n / 64] >> (n % 64) & 1 == 1);
-    registers.chain((0..8).filter(move |n| predicates >> n & 1 == 1).map(|n| 256 + n))
+    registers.iter().chain(ones(predicates).map(|n| 256 + n))
 }
 
 impl Listener for Pipeline {

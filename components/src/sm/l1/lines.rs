@@ -3,7 +3,6 @@
 //! The set of a line is its number modulo the number of sets: any number, as the carve-out for shared memory decides. A line is
 //! allocated with its first sectors, never before. No line is dirty: every store goes on to the L2.
 
-use super::Config;
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tags::{Shape, Tags};
@@ -22,16 +21,15 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// An empty cache of the shape in `config`.
-    pub(super) fn new(config: &Config) -> Self {
-        let shape = Shape::new(config.bytes, config.associativity);
+    /// An empty cache.
+    pub(super) fn new(shape: Shape, replacement: &NewReplacement) -> Self {
         let ways = shape.sets * shape.ways;
         Lines {
-            tags: Tags::new(shape, &config.replacement),
+            tags: Tags::new(shape, replacement),
             sectors: vec![0; ways].into(),
             bytes: LineStore::new(ways),
             ways: shape.ways,
-            replacement: config.replacement.clone(),
+            replacement: replacement.clone(),
         }
     }
 
@@ -87,33 +85,16 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::{ReplacementPolicy, WritePolicy};
+    use crate::config::ReplacementPolicy;
     use crate::proto::mem::ALL_SECTORS;
-    use crate::proto::noc::AddressMap;
 
     const NO_BYTES: [u8; LINE] = [0; LINE];
 
     fn lines(bytes: u32, ways: u32) -> Lines {
-        Lines::new(&Config {
-            sm: 0,
-            bytes,
-            associativity: ways,
-            replacement: ReplacementPolicy::Lru.new_replacement(),
-            write_policy: WritePolicy::WriteThrough,
-            latency: 1,
-            mshr_entries: 4,
-            mshr_merges: 1,
-            waiting: 1,
-            data_bytes_per_cycle: 128,
-            store_queue: 1,
-            return_queue: 8,
-            map: Arc::new(AddressMap::new(1, 1)),
-        })
+        Lines::new(Shape::new(bytes, ways), &ReplacementPolicy::Lru.new_replacement())
     }
 
     /// Installs a line; says whether another leaves.

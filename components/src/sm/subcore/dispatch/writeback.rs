@@ -1,5 +1,6 @@
 //! Write-back: results go to the register file, their instruction is complete, and its box returns to the pool.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::grow::push;
 use warpwave_hw::link::InPort;
 use warpwave_hw::time::Cycle;
@@ -37,14 +38,7 @@ impl Dispatch {
 
     /// True if a result can be written in the next cycle.
     pub(super) fn has_result(&mut self, now: Cycle) -> bool {
-        let mut ports = self.arrivals.in_flight() >> FIRST_RESULT;
-        while ports != 0 {
-            if self.result_port(ports.trailing_zeros() as usize).is_ready(now) {
-                return true;
-            }
-            ports &= ports - 1;
-        }
-        false
+        ones(self.arrivals.in_flight() >> FIRST_RESULT).any(|n| self.result_port(n).is_ready(now))
     }
 
     fn store(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {

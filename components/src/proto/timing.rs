@@ -1,0 +1,46 @@
+//! Cycles and routing of one instruction, as the scheduler and the LSU need them.
+
+/// Cycles and routing of one instruction, from the GPU's configuration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// Issue to the issue of an instruction that reads the result.
+    pub latency: u32,
+    /// Issue interval of its pipe, in cycles.
+    pub interval: u32,
+    /// Cycles that the register banks need for its operands, at least 1.
+    pub operand_cycles: u32,
+    /// Kind of stall of a dependent instruction.
+    pub result: ResultWait,
+    /// True if it is complete for its warp once it is sent.
+    pub is_posted: bool,
+    /// True for an access to local or global memory.
+    pub is_local_or_global: bool,
+    /// Its unit behind the LSU.
+    pub route: Route,
+}
+
+/// The unit behind the LSU that serves an instruction, as far as it is known before the addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Route {
+    /// Shared memory: a shuffle uses its crossbar.
+    Shuffle,
+    /// Shared memory: a load or store with offsets in it.
+    Shared,
+    /// Device memory: an access with device addresses.
+    Device,
+    /// None: the LSU handles it, or invalidates the L1.
+    Fence,
+    /// Depends on its kind or its addresses.
+    Other,
+}
+
+/// Stall of an instruction that needs the result: the profiler's long scoreboard, short scoreboard, or fixed latency (wait).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResultWait {
+    /// The result comes from beyond the L1.
+    Long,
+    /// The result comes from a unit of the SM behind a queue.
+    Short,
+    /// The result comes after a fixed latency.
+    Fixed,
+}
