@@ -235,6 +235,3 @@ fn blocks_by_registers(config: &GpuConfig, warps: u32, regs_per_thread: u32) -> 
         _ => in_parts(parts),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,7 +7,7 @@
 //! - [`link`]: a bounded channel between two components, with a latency and a depth.
 //! - [`tile`]: components that one host thread runs as a unit, with a timing wheel.
 //! - [`clock`]: runs all tiles, on one or more host threads.
-//! - [`bits`], [`arbiter`], [`grow`]: parts for use inside a component.
+//! - [`bits`], [`grow`]: parts for use inside a component.
 //! - [`warm`]: prefetches a component's state into the host's caches.
 //! - [`probe`]: the interface between a component's signals and a waveform.
 //! - [`stats`]: latency distributions, and the visitor that collects counters.
@@ -86,8 +86,6 @@ pub mod tile;
 pub mod clock;
 
 pub mod bits;
-
-pub mod arbiter;
 
 pub mod grow;
 

@@ -1,6 +1,6 @@
 //! The interface between a component's signals and a waveform.
 //!
-//! One call of [`Component::probe`] both declares the signals (names, widths, states) and gives their values. So declarations and values
+//! One call of [`Component::probe`](crate::component::Component::probe) both declares the signals (names, widths, states) and gives their values. So declarations and values
 //! always agree. An unwatched component costs one branch per tick.
 
 /// The width of an instruction's number, in bits.

@@ -107,6 +107,39 @@ pub trait Report {
     fn latency(&mut self, name: &'static str, value: &Latency);
 }
 
+/// Declares a structure of counters, each a `u64`, that [reports](Report) every counter under the name of its field.
+///
+/// ```
+/// warpwave_hw::counters! {
+///     /// Counters of a cache.
+///     pub struct Stats {
+///         pub hits: u64,
+///         /// Cycles in which a request waited.
+///         pub stall_cycles: u64,
+///     }
+/// }
+/// let stats = Stats { hits: 3, ..Stats::default() };
+/// assert_eq!(stats.stall_cycles, 0);
+/// ```
+#[macro_export]
+macro_rules! counters {
+    ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: u64,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        #[allow(missing_docs, reason = "the unit is in the name")]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: u64,)+
+        }
+
+        impl $name {
+            /// Gives every counter, under the name of its field.
+            pub fn report(&self, report: &mut dyn $crate::stats::Report) {
+                $(report.count(stringify!($field), self.$field);)+
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

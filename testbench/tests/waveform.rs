@@ -12,7 +12,6 @@ use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::Waveform;
 
-#[path = "../../waveforms/tests/dump/mod.rs"]
 mod dump;
 
 use dump::Dump;

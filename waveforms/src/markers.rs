@@ -10,6 +10,7 @@
 //!
 //! Only recorded signals count. The recorded window bounds all of them.
 
+use bitvec::vec::BitVec;
 use warpwave_hw::time::Cycle;
 
 use crate::derived::{NOT_STALLED, is_warp_state};

@@ -16,6 +16,7 @@ use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::{Summary, Waveform};
 
+#[path = "../../testbench/tests/dump/mod.rs"]
 mod dump;
 
 use dump::Dump;

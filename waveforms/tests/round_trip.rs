@@ -7,6 +7,7 @@ use warpwave_waveforms::signal::{Kind, Signal};
 use warpwave_waveforms::sink::Sink;
 use warpwave_waveforms::vcd::{TimeAxis, writer::VcdWriter};
 
+#[path = "../../testbench/tests/dump/mod.rs"]
 mod dump;
 
 use dump::{Dump, check_rules};

@@ -427,7 +427,8 @@ impl Component for Channel {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.state.stats.report(self.state.refresh.done(), report);
+        self.state.stats.report(report);
+        report.count("refreshes", self.state.refresh.done());
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

@@ -154,8 +154,9 @@ struct State {
 
 impl State {
     fn new(config: &Config) -> Self {
+        let shape = Shape::new(config.bytes, config.associativity);
         State {
-            lines: Lines::new(Shape::new(config.bytes, config.associativity), &config.replacement),
+            lines: Lines::new(shape, &config.replacement, config.map.sets(shape.sets as u32)),
             mshr: MshrTable::new(config.mshr_entries, config.waiting),
             tag: TagStage::new(),
             responses: Responses::new(config.latency, config.latency + config.far_latency),

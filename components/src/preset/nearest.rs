@@ -1,5 +1,7 @@
 //! Which known names are nearest to a name that is not known.
 
+use strsim::levenshtein;
+
 /// At most three of `known` that `given` may be a slip of, the nearest first.
 ///
 /// A dotted key is compared whole and by its last part, so `queue_depth` finds `sm.lsu.queue_depth`. A key that ends in the given word
@@ -7,8 +9,8 @@
 pub(super) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let limit = 2 + given.len() / 4;
     let rank = |name: &'a str| {
-        let whole = distance(given, name);
-        let part = 1 + distance(last(given), last(name));
+        let whole = levenshtein(given, name);
+        let part = 1 + levenshtein(last(given), last(name));
         let score = if name.ends_with(given) { 0 } else { whole.min(part) };
         (score, whole, name)
     };
@@ -21,32 +23,9 @@ fn last(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// Least insertions, deletions and replacements of characters that turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distance_counts_single_edits() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("l2.slices", "l2.slices"), 0);
-    }
 
     #[test]
     fn last_part_alone_finds_its_keys() {

@@ -1,30 +1,16 @@
 //! Reading presets: inheritance, overrides, sources, and what each mistake says.
 
+use tempfile::TempDir;
+
 use super::*;
 use crate::config::SchedulerPolicy;
 use crate::occupancy::occupancy;
 
-/// A folder for preset files that is removed when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("warpwave-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
-    }
+/// Writes a file; gives its path.
+fn write(folder: &TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
 }
 
 fn set(key: &str, value: &str) -> Vec<(String, String)> {
@@ -32,9 +18,9 @@ fn set(key: &str, value: &str) -> Vec<(String, String)> {
 }
 
 /// What a user reads when the file `text` is loaded, less the folder's name.
-fn refused(test: &str, text: &str) -> String {
-    let folder = Folder::new(test);
-    let path = folder.write("mine.toml", text);
+fn refused(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(&folder, "mine.toml", text);
     let error = load(&path, &[]).unwrap_err().to_string();
     let shown = fs::canonicalize(&path).unwrap().display().to_string();
     error.replace(&shown, "mine.toml").replace(&path, "mine.toml")
@@ -132,12 +118,14 @@ fn fp32_and_fp64_intervals_give_the_published_peaks() {
 
 #[test]
 fn file_with_base_inherits_key_by_key_and_keeps_sources() {
-    let folder = Folder::new("inherits");
-    folder.write(
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        &folder,
         "half.toml",
         "base = \"h100-sxm5\"\n[l2]\nsize = { value = 26_214_400, src = \"assumed\" }",
     );
-    let path = folder.write(
+    let path = write(
+        &folder,
         "quarter.toml",
         "base = \"half.toml\"\n[sm.lsu]\nqueue_depth = { value = 8, src = \"huerta25\", grade = \"B\", note = \"twice\" }",
     );
@@ -160,9 +148,9 @@ fn file_with_base_inherits_key_by_key_and_keeps_sources() {
 
 #[test]
 fn files_that_inherit_in_a_circle_are_refused_with_the_chain() {
-    let folder = Folder::new("circle");
-    let a = folder.write("a.toml", "base = \"b.toml\"");
-    let b = folder.write("b.toml", "base = \"a.toml\"");
+    let folder = tempfile::tempdir().unwrap();
+    let a = write(&folder, "a.toml", "base = \"b.toml\"");
+    let b = write(&folder, "b.toml", "base = \"a.toml\"");
     let [a, b] = [a, b].map(|path| fs::canonicalize(path).unwrap().display().to_string());
     let error = load(&a, &[]).unwrap_err();
     assert_eq!(
@@ -246,7 +234,7 @@ fn missing_file_is_named() {
 
 #[test]
 fn text_that_is_not_toml_is_refused_with_its_place() {
-    let error = refused("syntax", "base = \n");
+    let error = refused("base = \n");
     assert!(error.starts_with("preset `mine.toml` is not TOML: "), "{error}");
     assert!(error.contains("line 1"), "{error}");
 }
@@ -271,14 +259,14 @@ fn all_faults_of_a_file_are_reported_at_once() {
   `sm.ibuffer_entries` has the source `jia18` with the grade `D`: it must be A, B or C
   `sm.register_banks` has no source: write { value = .., src = \"assumed\" }, or a source with its grade
   `sm.subcores` has no source: write { value = .., src = \"assumed\" }, or a source with its grade";
-    assert_eq!(refused("form", text), expected);
+    assert_eq!(refused(text), expected);
 }
 
 #[test]
 fn key_that_no_preset_has_is_refused() {
     let text = "base = \"tiny\"\n[l2]\nslice = { value = 4, src = \"assumed\" }";
     let expected = "preset `mine.toml` has 1 fault:\n  `l2.slice` is not a preset key: did you mean `l2.slices`, `l2.line`, `l2.size`?";
-    assert_eq!(refused("unknown", text), expected);
+    assert_eq!(refused(text), expected);
 }
 
 #[test]

@@ -60,18 +60,18 @@ struct Ports {
 
 warpwave_hw::show_ports!(Ports: inputs, outputs);
 
-/// Events of a network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "the unit is in the name")]
-pub struct Stats {
-    pub packets: u64,
-    pub data_bytes: u64,
-    /// Busy cycles of all outputs together.
-    pub output_cycles: u64,
-    /// Cycles in which an output was requested and free, but the link behind it was full.
-    pub blocked_cycles: u64,
-    /// Cycles that packets at the head of an input waited for an output that another packet kept busy.
-    pub conflict_cycles: u64,
+warpwave_hw::counters! {
+    /// Events of a network.
+    pub struct Stats {
+        pub packets: u64,
+        pub data_bytes: u64,
+        /// Busy cycles of all outputs together.
+        pub output_cycles: u64,
+        /// Cycles in which an output was requested and free, but the link behind it was full.
+        pub blocked_cycles: u64,
+        /// Cycles that packets at the head of an input waited for an output that another packet kept busy.
+        pub conflict_cycles: u64,
+    }
 }
 
 /// An input. Its head is the oldest packet in its link, visible or waiting.
@@ -288,12 +288,7 @@ impl Component for Crossbar {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        let s = &self.state.stats;
-        report.count("packets", s.packets);
-        report.count("data_bytes", s.data_bytes);
-        report.count("output_cycles", s.output_cycles);
-        report.count("blocked_cycles", s.blocked_cycles);
-        report.count("conflict_cycles", s.conflict_cycles);
+        self.state.stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

@@ -1,7 +1,7 @@
 //! The command as its users meet it: what it prints, what it says of bad input, how it ends.
 
 mod check;
-#[path = "../../../waveforms/tests/dump/mod.rs"]
+#[path = "../dump/mod.rs"]
 mod dump;
 mod ending;
 mod globals;

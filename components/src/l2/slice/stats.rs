@@ -1,44 +1,42 @@
 //! What a slice counts.
 
-use warpwave_hw::stats::Report;
-
 use super::lookup::SliceTagState;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
 
-/// Events of a slice. A sector that merges with a fetch in flight counts as missed too.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs, reason = "the unit is in the name")]
-pub struct Stats {
-    pub load_requests: u64,
-    pub store_requests: u64,
-    pub atomic_requests: u64,
-    pub reduction_requests: u64,
-    pub load_sectors: u64,
-    pub load_sectors_hit: u64,
-    pub load_sectors_missed: u64,
-    pub load_sectors_merged: u64,
-    pub store_sectors: u64,
-    /// Sectors stored to a line that was there.
-    pub store_sectors_hit: u64,
-    pub store_sectors_missed: u64,
-    /// Sectors of atomics and reductions.
-    pub atomic_sectors: u64,
-    pub atomic_sectors_hit: u64,
-    pub atomic_sectors_missed: u64,
-    pub atomic_lanes: u64,
-    pub sectors_fetched: u64,
-    pub sectors_written_back: u64,
-    pub lines_evicted: u64,
-    /// Cycles in which a request was looked up.
-    pub tag_cycles: u64,
-    /// Cycles that the data array was held.
-    pub data_cycles: u64,
-    /// Cycles in which a response was sent.
-    pub answer_cycles: u64,
-    pub fetch_stall_cycles: u64,
-    pub pinned_stall_cycles: u64,
-    pub memory_stall_cycles: u64,
-    pub answer_stall_cycles: u64,
+warpwave_hw::counters! {
+    /// Events of a slice. A sector that merges with a fetch in flight counts as missed too.
+    pub struct Stats {
+        pub load_requests: u64,
+        pub store_requests: u64,
+        pub atomic_requests: u64,
+        pub reduction_requests: u64,
+        pub load_sectors: u64,
+        pub load_sectors_hit: u64,
+        pub load_sectors_missed: u64,
+        pub load_sectors_merged: u64,
+        pub store_sectors: u64,
+        /// Sectors stored to a line that was there.
+        pub store_sectors_hit: u64,
+        pub store_sectors_missed: u64,
+        /// Sectors of atomics and reductions.
+        pub atomic_sectors: u64,
+        pub atomic_sectors_hit: u64,
+        pub atomic_sectors_missed: u64,
+        pub atomic_lanes: u64,
+        pub sectors_fetched: u64,
+        pub sectors_written_back: u64,
+        pub lines_evicted: u64,
+        /// Cycles in which a request was looked up.
+        pub tag_cycles: u64,
+        /// Cycles that the data array was held.
+        pub data_cycles: u64,
+        /// Cycles in which a response was sent.
+        pub answer_cycles: u64,
+        pub fetch_stall_cycles: u64,
+        pub pinned_stall_cycles: u64,
+        pub memory_stall_cycles: u64,
+        pub answer_stall_cycles: u64,
+    }
 }
 
 impl Stats {
@@ -93,40 +91,6 @@ impl Stats {
             SliceTagState::StallMemory => self.memory_stall_cycles += edges,
             SliceTagState::StallAnswer => self.answer_stall_cycles += edges,
             SliceTagState::Idle | SliceTagState::Hit | SliceTagState::Miss | SliceTagState::DataBusy => {}
-        }
-    }
-
-    /// Gives every counter its name.
-    pub(super) fn report(&self, report: &mut dyn Report) {
-        let s = self;
-        for (name, value) in [
-            ("load_requests", s.load_requests),
-            ("store_requests", s.store_requests),
-            ("atomic_requests", s.atomic_requests),
-            ("reduction_requests", s.reduction_requests),
-            ("load_sectors", s.load_sectors),
-            ("load_sectors_hit", s.load_sectors_hit),
-            ("load_sectors_missed", s.load_sectors_missed),
-            ("load_sectors_merged", s.load_sectors_merged),
-            ("store_sectors", s.store_sectors),
-            ("store_sectors_hit", s.store_sectors_hit),
-            ("store_sectors_missed", s.store_sectors_missed),
-            ("atomic_sectors", s.atomic_sectors),
-            ("atomic_sectors_hit", s.atomic_sectors_hit),
-            ("atomic_sectors_missed", s.atomic_sectors_missed),
-            ("atomic_lanes", s.atomic_lanes),
-            ("sectors_fetched", s.sectors_fetched),
-            ("sectors_written_back", s.sectors_written_back),
-            ("lines_evicted", s.lines_evicted),
-            ("tag_cycles", s.tag_cycles),
-            ("data_cycles", s.data_cycles),
-            ("answer_cycles", s.answer_cycles),
-            ("fetch_stall_cycles", s.fetch_stall_cycles),
-            ("pinned_stall_cycles", s.pinned_stall_cycles),
-            ("memory_stall_cycles", s.memory_stall_cycles),
-            ("answer_stall_cycles", s.answer_stall_cycles),
-        ] {
-            report.count(name, value);
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Expectations are counted by hand from the rules in the module's table.
+//! Occupancies of the presets. Expectations are counted by hand from the rules in the module's table.
 
-use super::*;
-use crate::preset;
+use warpwave_components::config::GpuConfig;
+use warpwave_components::occupancy::{Allowed, Limiter, occupancy};
+use warpwave_components::preset;
 
 fn config(name: &str) -> GpuConfig {
     preset::load(name, &[]).unwrap().config

@@ -1,4 +1,4 @@
-//! Reads a VCD with `wellen`, for the tests of this package and of the testbench.
+//! Reads a VCD with `wellen`, for the tests of this package and of `waveforms`.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::{HashMap, HashSet};

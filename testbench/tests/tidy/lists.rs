@@ -1,0 +1,131 @@
+//! Lists that must be complete.
+
+use std::fs;
+use std::path::Path;
+
+use toml::Table;
+
+use crate::{File, assert_none, files, root};
+
+#[test]
+fn every_component_is_held_to_the_contract() {
+    let files = files();
+    let is_component =
+        |file: &&File| file.path.starts_with("components/src/") && file.text.contains("impl Component for ");
+    // A file's tests are in it, in a folder of its name, or beside it.
+    let is_held = |file: &File| {
+        let stem = file.path.trim_end_matches(".rs");
+        let folder = stem.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let homes = [
+            file.path.clone(),
+            format!("{stem}/tests.rs"),
+            format!("{folder}/tests.rs"),
+        ];
+        let holds =
+            |file: &File| homes.contains(&file.path) && file.text.contains("rig::") && file.text.contains("check(");
+        files.iter().any(holds)
+    };
+    let components: Vec<_> = files.iter().filter(is_component).collect();
+    assert!(components.len() > 10, "only {} components found", components.len());
+    let findings = components
+        .iter()
+        .filter(|file| !is_held(file))
+        .map(|file| file.path.clone())
+        .collect();
+    assert_none(findings, "call `warpwave_hw::rig::check` in the component's tests");
+}
+
+#[test]
+fn every_scenario_on_disk_is_built_in_and_says_what_it_proves() {
+    let files = files();
+    let on_disk: Vec<_> = files
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("testbench/scenarios/")?.strip_suffix(".toml"))
+        .filter(|path| !path.starts_with("speed/"))
+        .map(|path| path.rsplit('/').next().unwrap_or(path))
+        .collect();
+    let listed = warpwave::scenario::builtin::names();
+    for name in &on_disk {
+        assert!(listed.contains(name), "scenario {name} is not listed: build again");
+        let entry = warpwave::scenario::builtin::entry(name).unwrap();
+        assert!(
+            !entry.title.is_empty() && !entry.claim.is_empty(),
+            "scenario {name} needs a title and a claim"
+        );
+    }
+    assert_eq!(on_disk.len(), listed.len(), "two scenarios bear the same name");
+}
+
+#[test]
+fn only_what_belongs_there_is_at_the_top() {
+    let folders = ["components", "fuzz", "hw", "testbench", "waveforms"];
+    let is_source = |name: &str| {
+        [".rs", ".toml", ".md", ".py", ".sh", ".ptx"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
+    let findings = fs::read_dir(root())
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.path().is_dir(), entry.file_name().to_string_lossy().into_owned()))
+        .filter(|(_, name)| !name.starts_with('.') && name != "target")
+        .filter(|(is_folder, name)| match is_folder {
+            true => !folders.contains(&name.as_str()),
+            false => is_source(name) && !["Cargo.toml", "README.md", "CHANGELOG.md"].contains(&name.as_str()),
+        })
+        .map(|(_, name)| name)
+        .collect();
+    assert_none(
+        findings,
+        "the top level is fixed: move these into the part that they belong to",
+    );
+}
+
+#[test]
+fn every_fuzz_target_is_built_starts_from_a_corpus_and_is_replayed() {
+    let manifest: Table = fs::read_to_string(root().join("fuzz/Cargo.toml"))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let bins = manifest["bin"].as_array().unwrap().iter();
+    let mut built: Vec<String> = bins.map(|bin| bin["name"].as_str().unwrap().to_owned()).collect();
+    built.sort();
+    let written: Vec<String> = files()
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("fuzz/fuzz_targets/")?.strip_suffix(".rs"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(
+        built, written,
+        "each file of fuzz_targets needs a [[bin]] in fuzz/Cargo.toml"
+    );
+    let properties = fs::read_to_string(root().join("testbench/tests/properties.rs")).unwrap();
+    for target in written {
+        assert!(
+            properties.contains(&format!("\"{target}\"")),
+            "{target}: replay it in testbench/tests/properties.rs"
+        );
+        assert!(
+            root().join("fuzz/corpus").join(&target).is_dir(),
+            "{target}: give it a corpus to start from"
+        );
+    }
+}
+
+#[test]
+fn every_regression_has_its_story() {
+    let folder = root().join("fuzz/regressions");
+    let stories = fs::read_to_string(folder.join("README.md")).unwrap();
+    let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let inputs = entries(&folder)
+        .filter(|path| path.is_dir())
+        .flat_map(|target| entries(&target).collect::<Vec<_>>());
+    let findings = inputs
+        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+        .filter(|name| !stories.contains(&format!("`{name}`")))
+        .collect();
+    assert_none(
+        findings,
+        "tell in fuzz/regressions/README.md what these broke and what was changed",
+    );
+}
