@@ -11,7 +11,7 @@ pub mod timing;
 
 pub mod cta;
 
-pub mod barrier;
+pub(crate) mod barrier;
 
 pub mod l1;
 

@@ -65,7 +65,7 @@ impl MarkerFinder {
             miss: None,
             barrier: None,
             since: Vec::new(),
-            is_stall: Vec::new(),
+            is_stall: BitVec::new(),
             longest_wait: (Cycle::ZERO, 0),
             worst_request: (Cycle::ZERO, 0),
         };

@@ -43,8 +43,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// An empty cache.
-    pub(super) fn new(shape: Shape, replacement: &NewReplacement) -> Self {
+    /// An empty cache of `shape`. `sets` maps the lines of the slice to its sets.
+    pub(super) fn new(shape: Shape, replacement: &NewReplacement, sets: Interleave) -> Self {
         let ways = shape.sets * shape.ways;
         let tags = Tags::new(shape, replacement);
         let state = |way: usize| LineState {
@@ -56,7 +56,7 @@ impl Lines {
         Lines {
             states: (0..ways).map(state).collect(),
             tags,
-            sets: config.map.sets(shape.sets as u32),
+            sets,
             dirty_sets: bitvec![0; shape.sets],
             bytes: LineStore::new(ways),
         }
@@ -208,12 +208,12 @@ mod tests {
 
     use super::*;
     use crate::config::ReplacementPolicy;
+    use crate::proto::noc::AddressMap;
 
     fn lines(bytes: u32, associativity: u32) -> Lines {
-        Lines::new(
-            Shape::new(bytes, associativity),
-            &ReplacementPolicy::Lru.new_replacement(),
-        )
+        let shape = Shape::new(bytes, associativity);
+        let sets = AddressMap::new(1, 1).sets(shape.sets as u32);
+        Lines::new(shape, &ReplacementPolicy::Lru.new_replacement(), sets)
     }
 
     /// Puts `line` in the cache, as a line with the number `local` in the slice.

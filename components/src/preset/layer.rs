@@ -31,7 +31,7 @@ pub(super) struct Entry {
 
 impl Layer {
     /// Reads `text`, the file of the preset `id`, and reports every fault of its form at once.
-    pub fn parse(id: &str, text: &str) -> Result<Self, PresetError> {
+    pub(super) fn parse(id: &str, text: &str) -> Result<Self, PresetError> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| PresetError::Syntax {
             preset: id.to_owned(),
             reason: error.to_string(),

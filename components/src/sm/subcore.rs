@@ -5,20 +5,20 @@
 
 pub mod stall;
 
-pub mod scoreboard;
+pub(crate) mod scoreboard;
 
-pub mod async_groups;
+pub(crate) mod async_groups;
 
-pub mod ibuffer;
+pub(crate) mod ibuffer;
 
-pub mod warp;
+pub(crate) mod warp;
 
 pub mod policy;
 
 pub mod scheduler;
 
-pub mod regfile;
+pub(crate) mod regfile;
 
-pub mod collector;
+pub(crate) mod collector;
 
 pub mod dispatch;
