@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 const SPINS: u32 = 1024;
 
 /// A barrier for a fixed number of threads.
-pub struct ThreadBarrier {
+pub(super) struct ThreadBarrier {
     threads: usize,
     spins: u32,
     arrived: AtomicUsize,
@@ -24,7 +24,7 @@ pub struct ThreadBarrier {
 
 impl ThreadBarrier {
     /// Creates a barrier for `threads` threads.
-    pub fn new(threads: usize) -> Self {
+    pub(super) fn new(threads: usize) -> Self {
         // The query is slow, and one thread never waits.
         let has_cores = threads > 1 && std::thread::available_parallelism().is_ok_and(|cores| threads <= cores.get());
         ThreadBarrier {
@@ -40,7 +40,7 @@ impl ThreadBarrier {
     }
 
     /// Waits until all threads have arrived. Returns false if a thread has panicked.
-    pub fn wait(&self) -> bool {
+    pub(super) fn wait(&self) -> bool {
         if self.threads == 1 {
             return true;
         }
@@ -64,7 +64,7 @@ impl ThreadBarrier {
     }
 
     /// A guard that breaks the barrier if this thread panics while it holds the guard.
-    pub fn guard(&self) -> PanicGuard<'_> {
+    pub(super) fn guard(&self) -> PanicGuard<'_> {
         PanicGuard(self)
     }
 
@@ -98,7 +98,7 @@ impl ThreadBarrier {
 }
 
 /// Breaks the barrier if its thread panics ([`ThreadBarrier::guard`]).
-pub struct PanicGuard<'a>(&'a ThreadBarrier);
+pub(super) struct PanicGuard<'a>(&'a ThreadBarrier);
 
 impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {

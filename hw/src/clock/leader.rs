@@ -15,7 +15,7 @@ use crate::tile::due::DueTable;
 use crate::time::Cycle;
 
 /// The workers of a run, one for each host thread. Worker 0 is the leader's.
-pub struct WorkerPool<'a> {
+pub(super) struct WorkerPool<'a> {
     workers: Vec<CachePadded<Mutex<Worker<'a>>>>,
     window: PostedWindow,
     done: AtomicBool,
@@ -24,7 +24,7 @@ pub struct WorkerPool<'a> {
 
 impl<'a> WorkerPool<'a> {
     /// Creates a pool with one thread per worker.
-    pub fn new(workers: Vec<Worker<'a>>) -> Self {
+    pub(super) fn new(workers: Vec<Worker<'a>>) -> Self {
         WorkerPool {
             barrier: ThreadBarrier::new(workers.len()),
             workers: workers.into_iter().map(Mutex::new).map(CachePadded::new).collect(),
@@ -34,7 +34,7 @@ impl<'a> WorkerPool<'a> {
     }
 
     /// Runs each window on worker `number`, until the leader ends the run.
-    pub fn follow(&self, number: usize) {
+    pub(super) fn follow(&self, number: usize) {
         let _guard = self.barrier.guard();
         while self.barrier.wait() && !self.done.load(Ordering::Acquire) {
             self.worker(number).run(self.window.read());
@@ -96,7 +96,7 @@ impl PostedWindow {
 }
 
 /// How far the tiles of each role have run, and what runs next.
-pub struct Leader<'a> {
+pub(super) struct Leader<'a> {
     interconnect: Cycle,
     leaves: Cycle,
     lookahead: u64,
@@ -108,7 +108,7 @@ pub struct Leader<'a> {
 
 impl<'a> Leader<'a> {
     /// Creates a leader. All tiles have run up to cycle `now`.
-    pub fn new(
+    pub(super) fn new(
         now: Cycle,
         lookahead: u64,
         interconnect_tiles: &'a BitSlice,
@@ -126,7 +126,7 @@ impl<'a> Leader<'a> {
     }
 
     /// The first cycle that not all tiles have run.
-    pub fn now(&self) -> Cycle {
+    pub(super) fn now(&self) -> Cycle {
         self.interconnect.min(self.leaves)
     }
 
@@ -136,7 +136,7 @@ impl<'a> Leader<'a> {
     }
 
     /// Calls `action` while the other threads follow, then ends them. Returns `None` if one of them has panicked.
-    pub fn lead<T>(&mut self, action: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    pub(super) fn lead<T>(&mut self, action: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let pool = self.pool;
         let _guard = pool.barrier.guard();
         let result = action(self)?;
@@ -145,7 +145,7 @@ impl<'a> Leader<'a> {
     }
 
     /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. Then all tiles have run up to the same cycle.
-    pub fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
+    pub(super) fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
         let reason = loop {
             let next = self.due.earliest();
             if next == Cycle::NEVER {
@@ -181,7 +181,7 @@ impl<'a> Leader<'a> {
     }
 
     /// Advances to cycle `at`, with ticks where components are due.
-    pub fn run_to(&mut self, at: Cycle) -> Option<Stop> {
+    pub(super) fn run_to(&mut self, at: Cycle) -> Option<Stop> {
         let reason = self.run(at, &mut |_| false)?;
         self.jump_to(at);
         for mut worker in self.pool.workers() {
@@ -191,7 +191,7 @@ impl<'a> Leader<'a> {
     }
 
     /// True if every component of every tile is quiescent.
-    pub fn is_quiescent(&self) -> bool {
+    pub(super) fn is_quiescent(&self) -> bool {
         self.pool
             .workers()
             .all(|mut worker| worker.tiles().all(|tile| tile.is_quiescent()))

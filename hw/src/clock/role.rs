@@ -11,7 +11,7 @@ use crate::tile::Tile;
 
 /// The role of a tile in the clock's schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
+pub(super) enum Role {
     /// A tile with links to leaves.
     Interconnect,
     /// A tile with links only to interconnect tiles, or any tile if the graph is not bipartite.
@@ -19,7 +19,7 @@ pub enum Role {
 }
 
 /// Finds the interconnect: bit n is set if tile n is part of it.
-pub fn interconnect_of(tiles: &[Tile]) -> BitVec {
+pub(super) fn interconnect_of(tiles: &[Tile]) -> BitVec {
     let numbers: HashMap<usize, usize> = tiles.iter().map(Tile::identity).zip(0..).collect();
     let number = |identity| numbers.get(&identity).copied();
     let neighbors = tiles

@@ -12,14 +12,14 @@ use crate::time::Cycle;
 
 /// The cycles that the tiles of a role run next: from `from` up to `end`, which is not included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
+pub(super) struct Window {
     pub role: Role,
     pub from: Cycle,
     pub end: Cycle,
 }
 
 /// The tiles of one host thread.
-pub struct Worker<'a> {
+pub(super) struct Worker<'a> {
     interconnect: Vec<&'a mut Tile>,
     leaves: Vec<&'a mut Tile>,
     due: &'a DueTable,
@@ -31,7 +31,7 @@ pub struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// Splits the tiles of each role into equal ranges, one per thread. `interconnect` has one bit per tile.
-    pub fn split(tiles: &'a mut [Tile], interconnect: &BitSlice, due: &'a DueTable, threads: usize) -> Vec<Worker<'a>> {
+    pub(super) fn split(tiles: &'a mut [Tile], interconnect: &BitSlice, due: &'a DueTable, threads: usize) -> Vec<Worker<'a>> {
         let totals = [interconnect.count_ones(), interconnect.count_zeros()];
         let worker = |_| Worker {
             interconnect: Vec::new(),
@@ -63,7 +63,7 @@ impl<'a> Worker<'a> {
     }
 
     /// All its tiles.
-    pub fn tiles(&mut self) -> impl Iterator<Item = &mut Tile> {
+    pub(super) fn tiles(&mut self) -> impl Iterator<Item = &mut Tile> {
         self.interconnect
             .iter_mut()
             .chain(&mut self.leaves)
@@ -71,7 +71,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs the tiles of the window's role that are due in it.
-    pub fn run(&mut self, window: Window) {
+    pub(super) fn run(&mut self, window: Window) {
         let traces = self.trace_window < window.end;
         let (due, backwards) = (self.due, self.backwards);
         let tiles = self.of(window.role);

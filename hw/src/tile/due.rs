@@ -10,23 +10,23 @@ use crate::time::Cycle;
 
 /// One entry per tile, shared by all tiles and the clock.
 #[derive(Clone, Debug)]
-pub struct DueTable(Arc<[AtomicU64]>);
+pub(crate) struct DueTable(Arc<[AtomicU64]>);
 
 impl DueTable {
     /// Creates a table for `tiles` tiles. No tile is due.
-    pub fn new(tiles: usize) -> Self {
+    pub(crate) fn new(tiles: usize) -> Self {
         DueTable((0..tiles).map(|_| AtomicU64::new(u64::MAX)).collect())
     }
 
     /// The entry of a tile.
     #[inline]
-    pub fn get(&self, tile: usize) -> Cycle {
+    pub(crate) fn get(&self, tile: usize) -> Cycle {
         Cycle(self.0[tile].load(Ordering::Acquire))
     }
 
     /// Lowers the entry of a tile to cycle `at`. The thread that runs the tile sees all earlier writes of the caller.
     #[inline]
-    pub fn lower(&self, tile: usize, at: Cycle) {
+    pub(crate) fn lower(&self, tile: usize, at: Cycle) {
         let entry = &self.0[tile];
         // Most entries are low enough. A plain load does not take the host cache line from other threads.
         if entry.load(Ordering::Relaxed) > at.0 {
@@ -36,12 +36,12 @@ impl DueTable {
 
     /// Raises the entry of a tile that is about to run. The tile lowers it after the window, and messages lower it at any time.
     #[inline]
-    pub fn raise(&self, tile: usize) {
+    pub(crate) fn raise(&self, tile: usize) {
         self.0[tile].swap(u64::MAX, Ordering::AcqRel);
     }
 
     /// The earliest entry.
-    pub fn earliest(&self) -> Cycle {
+    pub(crate) fn earliest(&self) -> Cycle {
         let entries = self.0.iter().map(|entry| entry.load(Ordering::Acquire));
         Cycle(entries.min().unwrap_or(u64::MAX))
     }

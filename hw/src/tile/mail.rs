@@ -11,7 +11,7 @@ use crate::time::Cycle;
 
 /// The wake-up cycles of each component, modulo the horizon, and the components that have any.
 #[repr(C)]
-pub struct Mail {
+pub(super) struct Mail {
     components: AtomicU64,
     cycles: [AtomicU64; MAX_COMPONENTS],
 }
@@ -21,7 +21,7 @@ const _: () = assert!(HORIZON == u64::BITS as u64);
 
 impl Mail {
     /// Creates an empty mailbox.
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Mail {
             components: AtomicU64::new(0),
             cycles: [const { AtomicU64::new(0) }; MAX_COMPONENTS],
@@ -33,7 +33,7 @@ impl Mail {
     /// A bit that is set is not set again: a plain load does not take the cache line from other threads. The exchange of `drain_into`
     /// comes after each load that finds the bit set, so the wake-up reaches the wheel.
     #[inline]
-    pub fn post(&self, at: Cycle, component: u8) {
+    pub(super) fn post(&self, at: Cycle, component: u8) {
         let cycles = &self.cycles[component as usize];
         if cycles.load(Ordering::Acquire) & bit(at) == 0 {
             cycles.fetch_or(bit(at), Ordering::AcqRel);
@@ -44,7 +44,7 @@ impl Mail {
     }
 
     /// The first cycle from `now` on with a wake-up.
-    pub fn next(&self, now: Cycle) -> Cycle {
+    pub(super) fn next(&self, now: Cycle) -> Cycle {
         let components = ones(self.components.load(Ordering::Acquire));
         let cycles = components.fold(0, |cycles, component| {
             cycles | self.cycles[component].load(Ordering::Acquire)
@@ -53,7 +53,7 @@ impl Mail {
     }
 
     /// Moves all wake-ups to `wheel`, while other threads may add more.
-    pub fn drain_into(&self, wheel: &Wheel) {
+    pub(super) fn drain_into(&self, wheel: &Wheel) {
         if self.components.load(Ordering::Relaxed) == 0 {
             return;
         }

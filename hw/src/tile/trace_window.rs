@@ -19,7 +19,7 @@ pub trait Sampler: Send {
 }
 
 /// The sampler of a tile, with its window.
-pub struct TraceWindow {
+pub(super) struct TraceWindow {
     pub sampler: Box<dyn Sampler>,
     components: u64,
     window: Range<Cycle>,
@@ -28,7 +28,7 @@ pub struct TraceWindow {
 
 impl TraceWindow {
     /// Creates a window. The sampler sees the components whose bit is set.
-    pub fn new(sampler: Box<dyn Sampler>, components: u64, window: Range<Cycle>) -> Self {
+    pub(super) fn new(sampler: Box<dyn Sampler>, components: u64, window: Range<Cycle>) -> Self {
         TraceWindow {
             sampler,
             components,
@@ -38,19 +38,19 @@ impl TraceWindow {
     }
 
     /// The first cycle of the window, or never if the window has begun.
-    pub fn next(&self) -> Cycle {
+    pub(super) fn next(&self) -> Cycle {
         if self.begun { Cycle::NEVER } else { self.window.start }
     }
 
     /// Begins the window. Returns the components to sample from now on.
-    pub fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]) -> u64 {
+    pub(super) fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]) -> u64 {
         self.begun = true;
         self.sampler.begin(now, components);
         self.components
     }
 
     /// Flushes the sampler after a quantum that ends before cycle `end`. Returns true if the window is over.
-    pub fn flush(&mut self, end: Cycle) -> bool {
+    pub(super) fn flush(&mut self, end: Cycle) -> bool {
         if self.begun {
             self.sampler.flush(end);
         }

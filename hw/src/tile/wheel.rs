@@ -9,14 +9,14 @@ use crate::bits::ones;
 use crate::time::Cycle;
 
 /// For each cycle modulo the horizon, the components to tick. A mask marks the cycles with components.
-pub struct Wheel {
+pub(crate) struct Wheel {
     due: [AtomicU64; HORIZON as usize],
     cycles: AtomicU64,
 }
 
 impl Wheel {
     /// Creates a wheel without entries.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Wheel {
             due: [const { AtomicU64::new(0) }; HORIZON as usize],
             cycles: AtomicU64::new(0),
@@ -25,7 +25,7 @@ impl Wheel {
 
     /// Adds components in cycle `at`. Only the tile's own thread writes.
     #[inline]
-    pub fn add(&self, at: Cycle, components: u64) {
+    pub(crate) fn add(&self, at: Cycle, components: u64) {
         let index = (at.0 % HORIZON) as usize;
         self.due[index].store(self.due[index].load(Ordering::Relaxed) | components, Ordering::Relaxed);
         self.cycles
@@ -34,7 +34,7 @@ impl Wheel {
 
     /// Adds a component in each cycle of a mask. Bit n is cycle n modulo the horizon.
     #[inline]
-    pub fn add_all(&self, cycles: u64, component: usize) {
+    pub(crate) fn add_all(&self, cycles: u64, component: usize) {
         for index in ones(cycles) {
             let due = &self.due[index];
             due.store(due.load(Ordering::Relaxed) | 1 << component, Ordering::Relaxed);
@@ -45,7 +45,7 @@ impl Wheel {
 
     /// Removes and returns the components due in a cycle.
     #[inline]
-    pub fn take(&self, at: Cycle) -> u64 {
+    pub(crate) fn take(&self, at: Cycle) -> u64 {
         let index = (at.0 % HORIZON) as usize;
         self.cycles
             .store(self.cycles.load(Ordering::Relaxed) & !(1 << index), Ordering::Relaxed);
@@ -55,14 +55,14 @@ impl Wheel {
     }
 
     /// The components due from cycle `from` up to `end`, which is not included.
-    pub fn between(&self, from: Cycle, end: Cycle) -> u64 {
+    pub(crate) fn between(&self, from: Cycle, end: Cycle) -> u64 {
         let indices = (from.0..end.0.min(from.0 + HORIZON)).map(|at| (at % HORIZON) as usize);
         indices.fold(0, |due, index| due | self.due[index].load(Ordering::Relaxed))
     }
 
     /// The first cycle from `now` on with an entry.
     #[inline]
-    pub fn next(&self, now: Cycle) -> Cycle {
+    pub(crate) fn next(&self, now: Cycle) -> Cycle {
         first_from(now, self.cycles.load(Ordering::Acquire))
     }
 }
