@@ -33,7 +33,7 @@ pub use counts::Stats;
 
 use std::sync::Arc;
 
-use tracing::{debug, info};
+use tracing::debug;
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::wires::{LinkObserver, Show};
@@ -304,22 +304,6 @@ impl CtaManager {
                 self.ports.start[subcore].send(now, WarpInfo::Start(start.clone()));
                 self.ports.command[subcore].send(now, WarpCommand::Start(start));
             }
-        }
-    }
-
-    fn report_trap(&mut self, trap: Trap, now: Cycle) {
-        if self.ports.event.has_room(now) {
-            info!(
-                cycle = now.0,
-                path = %self.path,
-                pc = trap.pc,
-                line = trap.line,
-                block = ?trap.block,
-                thread = ?trap.thread,
-                "trap: {}",
-                trap.kind
-            );
-            self.ports.event.send(now, SmEvent::Trap(Box::new(trap)));
         }
     }
 

@@ -1,9 +1,11 @@
 //! Messages about one warp: its start, for the sub-core, and its trap, for GigaThread.
 
+use tracing::info;
+use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-use super::Resident;
-use crate::proto::launch::{Trap, TrapKind};
+use super::{CtaManager, Resident};
+use crate::proto::launch::{SmEvent, Trap, TrapKind};
 use crate::proto::warp::{WarpStart, thread_position};
 
 /// The start of a warp in a slot of a sub-core.
@@ -34,5 +36,24 @@ pub(super) fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask)
         address: None,
         bytes: 0,
         space: "none",
+    }
+}
+
+impl CtaManager {
+    /// Reports a trap to GigaThread. A further trap is dropped while the link is full: the first ends the launch.
+    pub(super) fn report_trap(&mut self, trap: Trap, now: Cycle) {
+        if self.ports.event.has_room(now) {
+            info!(
+                cycle = now.0,
+                path = %self.path,
+                pc = trap.pc,
+                line = trap.line,
+                block = ?trap.block,
+                thread = ?trap.thread,
+                "trap: {}",
+                trap.kind
+            );
+            self.ports.event.send(now, SmEvent::Trap(Box::new(trap)));
+        }
     }
 }
