@@ -9,6 +9,8 @@
 //! Changes are ordered by cycle and then by signal. Signals are numbered by tile and component. A quantum is collected when all tiles
 //! have run it. So the bytes of a file do not depend on threads, quantum, tick order or idle-skipping.
 
+mod process;
+
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -269,123 +271,6 @@ impl Waveform {
     fn each_output(&mut self, mut act: impl FnMut(&mut dyn Sink) -> io::Result<()>) -> Result<(), WaveError> {
         for output in &mut self.outputs {
             act(output.sink.as_mut()).map_err(|error| WaveError::io(&output.path, error))?;
-        }
-        Ok(())
-    }
-
-    fn process(&mut self) -> Result<(), WaveError> {
-        self.read_buffers();
-        self.process_cycles()
-    }
-
-    /// Reads the buffers of the tiles. Begins when the initial values of all tiles are known.
-    fn read_buffers(&mut self) {
-        self.links.refill();
-        // Without recorded components there are only links, and no initial values to wait for.
-        let is_due = self.merge.is_empty() && self.now > self.recorded.start;
-        match self.merge.refill(&mut self.values) || is_due {
-            _ if self.begun => {}
-            true => self.begin(),
-            false => self.links.skip_to(self.now),
-        }
-    }
-
-    /// Processes all cycles before `now` in which a value changes or the trigger may fire.
-    fn process_cycles(&mut self) -> Result<(), WaveError> {
-        if !self.begun {
-            return Ok(());
-        }
-        loop {
-            // The next cycle that needs work without a recorded change.
-            let timed = (self.derived.next())
-                .min(self.links.next())
-                .min(self.next_trigger_check());
-            let timed = if timed < self.now.min(self.recorded.end) {
-                timed
-            } else {
-                Cycle::NEVER
-            };
-            match self.merge.next().min(timed) {
-                // Some tile has not run this cycle.
-                cycle if cycle >= self.now => return Ok(()),
-                cycle => self.process_cycle(cycle)?,
-            }
-        }
-    }
-
-    /// The next cycle in which the outputs may begin without a change. Never, once they have begun.
-    fn next_trigger_check(&self) -> Cycle {
-        match (&self.trigger, self.first_shown) {
-            (Some(trigger), None) => trigger.next().max(self.selection.window().start),
-            (None, None) => self.selection.window().start,
-            _ => Cycle::NEVER,
-        }
-    }
-
-    /// Begins the recording with the initial values.
-    fn begin(&mut self) {
-        self.begun = true;
-        self.links.begin(self.recorded.start, &mut self.values);
-        self.derived.begin(&mut self.values);
-        if let Some(trigger) = &mut self.trigger {
-            trigger.begin(self.recorded.start, &self.values);
-        }
-    }
-
-    /// Processes the changes of one cycle: derives signals, finds markers, records and writes.
-    fn process_cycle(&mut self, now: Cycle) -> Result<(), WaveError> {
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.clear();
-        self.merge.take(now, &mut changes);
-        self.links.take(now, &mut changes);
-        for &(signal, value) in &changes {
-            self.markers.on_change(now, signal, value);
-            self.derived.on_change(now, signal, self.values[signal as usize], value);
-        }
-        self.derived.take(now, &mut changes);
-        if let Some(flight) = &mut self.flight {
-            flight.record(now, &changes, &self.values);
-        }
-        for &(signal, value) in &changes {
-            self.values[signal as usize] = value;
-        }
-        let result = match self.first_shown {
-            None => self.begin_outputs(now, &changes),
-            Some(_) if now < self.selection.window().end => self.write_changes(now, &changes),
-            Some(_) => Ok(()),
-        };
-        self.changes = changes;
-        result
-    }
-
-    /// Begins the outputs in this cycle if it is in the window and the trigger fires.
-    fn begin_outputs(&mut self, now: Cycle, changes: &[Change]) -> Result<(), WaveError> {
-        let fires = match &mut self.trigger {
-            Some(trigger) => {
-                for &(signal, value) in changes {
-                    trigger.on_change(now, signal, value);
-                }
-                trigger.fires(now, &self.values)
-            }
-            None => true,
-        };
-        if !fires || !self.selection.window().contains(&now) {
-            return Ok(());
-        }
-        self.first_shown = Some(now);
-        let values = std::mem::take(&mut self.values);
-        let result = self.each_output(|sink| sink.begin(now.0, &values));
-        self.values = values;
-        result
-    }
-
-    fn write_changes(&mut self, now: Cycle, changes: &[Change]) -> Result<(), WaveError> {
-        self.n_changes += changes.len() as u64;
-        for output in &mut self.outputs {
-            for &(signal, value) in changes {
-                let result = output.sink.change(now.0, signal, value);
-                result.map_err(|error| WaveError::io(&output.path, error))?;
-            }
         }
         Ok(())
     }
