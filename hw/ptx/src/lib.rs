@@ -113,7 +113,7 @@ impl Module {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Returns what in this text needs a newer GPU than compute capability `capability` (80 for 8.0).
+    /// Returns a finding for each part of the text that needs a newer GPU than `capability` (80 for 8.0).
     pub fn too_new_for(&self, capability: u32) -> Vec<Diagnostic> {
         capability::unmet(&self.requirements, capability)
     }
