@@ -8,7 +8,7 @@
 //! - [`tile`]: components that one host thread runs as a unit, with a timing wheel.
 //! - [`clock`]: runs all tiles, on one or more host threads.
 //! - [`bits`], [`grow`]: parts for use inside a component.
-//! - [`warm`]: prefetches a component's state into the host's caches.
+//! - [`mod@warm`]: prefetches a component's state into the host's caches.
 //! - [`probe`]: the interface between a component's signals and a waveform.
 //! - [`stats`]: latency distributions, and the visitor that collects counters.
 //! - [`error`]: errors that end a simulation early.

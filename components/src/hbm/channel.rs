@@ -27,8 +27,8 @@
 //! | one burst, another row open | tRP + tRCD more |
 //! | each further burst of a line | tCCD_L |
 //!
-//! The scheduling policy (`scheduler`) chooses the requests whose commands go out, and the row policy (`row_policy`)
-//! the rows that are closed without one. Bytes are copied from and to the storage with a request's last column command.
+//! The scheduling policy (`scheduler`) chooses the requests whose commands go out. The row policy (`row_policy`) chooses the rows that
+//! are closed without a request. Bytes are copied from and to the storage with a request's last column command.
 //!
 //! # Invariants
 //! - Requests of one line are served in the order of their arrival.
@@ -195,7 +195,7 @@ impl Channel {
         }
     }
 
-    /// Sends at most one column command and one row command.
+    /// Does a refresh that is due, or sends at most one column command and one row command.
     fn command(&mut self, edge: u64) {
         if self.state.refresh.is_due(edge)
             && let Some(start) = self.refresh(edge)
@@ -203,14 +203,23 @@ impl Channel {
             self.state.command_from = start;
             return;
         }
-        let mut next = u64::MAX;
-        if self.state.queue.len() > 0 {
-            self.choose_direction(edge);
-            next = self.state.scheduler.changes_at(&self.state.queue);
-            next = next.min(self.column_command(edge));
-            next = next.min(self.row_command(edge));
+        let requests = self.serve_requests(edge);
+        self.state.command_from = requests.min(self.close_idle_row(edge));
+    }
+
+    /// Sends the commands of waiting requests. Gives the edge at which to try again.
+    fn serve_requests(&mut self, edge: u64) -> u64 {
+        if self.state.queue.len() == 0 {
+            return u64::MAX;
         }
-        self.state.command_from = next.min(self.close_idle_row(edge));
+        self.choose_direction(edge);
+        let column = self.column_command(edge);
+        let row = self.row_command(edge);
+        let State { queue, scheduler, .. } = &self.state;
+        match queue.len() {
+            0 => u64::MAX,
+            _ => column.min(row).min(scheduler.changes_at(queue)),
+        }
     }
 
     /// Does the refreshes that are due. If one must wait for a row to close, gives the edge at which it can start.
@@ -290,7 +299,9 @@ impl Channel {
             return at;
         }
         if state.row_command == Command::None {
-            state.line = None;
+            if state.column_command == Command::None {
+                state.line = None;
+            }
             self.close_row(bank, edge);
         }
         edge + 1
