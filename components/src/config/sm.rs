@@ -182,6 +182,4 @@ pub struct Tma {
     pub latency: u32,
     /// Pieces of up to 128 bytes under way.
     pub pieces: u32,
-    /// Pieces that wait for shared memory. While they are that many, no piece reads shared memory.
-    pub shared_queue: u32,
 }

@@ -39,6 +39,9 @@ use crate::proto::mem::{BULK_TAG, Packet, PacketKind};
 use crate::proto::warp::WarpInst;
 use job::Job;
 
+/// Depth of the queue to shared memory, in pieces. While it is full, no piece reads shared memory. Assumed.
+const TO_SHARED: usize = 2;
+
 /// The links of the engine.
 pub struct Ports {
     /// Copy instructions, from the LSU.
@@ -240,7 +243,7 @@ impl Tma {
         };
         let has_room = match job.reads_global_next() {
             true => self.ports.l1.has_room(now),
-            false => state.to_shared.len() < self.config.shared_queue as usize,
+            false => state.to_shared.len() < TO_SHARED,
         };
         if !has_room || state.free_tags.is_empty() {
             return;

@@ -191,7 +191,7 @@ fn variable_that_does_not_fit_the_module_is_refused() {
         place(buffer("other", Dtype::U32, vec![0; 12])),
         "module variable `other` has 8 bytes, but the scenario gives 12; change dtype or shape"
     );
-    let full = Storage::new(1);
+    let full = Storage::new(1 << 20);
     let mut big = scenario(Vec::new());
     big.buffers[0] = buffer("out", Dtype::U8, vec![0; 2 << 20]);
     assert_eq!(

@@ -278,6 +278,7 @@ fn effect(key: &str, value: &str, first: &mut [Option<String>]) -> Result<Effect
             accepted.push(other.clone());
         }
     }
+    accepted.dedup();
     match accepted.is_empty() {
         true => Ok(Effect::Refusal),
         false => Err(format!("{key}: nothing changes with {}", accepted.join(", "))),
