@@ -201,7 +201,7 @@ impl Storage {
         Some((chunk, (offset % CHUNK) as usize / WORD))
     }
 
-    /// The same for writing: the chunk comes into being.
+    /// The chunk of an address and the word in it, for a write. Allocates the chunk at its first write.
     #[inline]
     fn writable(&self, address: u64) -> Option<(&[AtomicU64], usize)> {
         let offset = address.wrapping_sub(BASE);

@@ -145,7 +145,7 @@ impl WarpAddresses {
         }
     }
 
-    /// The bits that every address has, and those that any address has. Unlike a minimum, the host computes both for many lanes at once.
+    /// The AND and the OR of all addresses. Unlike a minimum, the host computes both for many lanes at once.
     #[inline]
     fn common_bits(&self, lanes: LaneMask) -> (u64, u64) {
         let join = |(every, any): (u64, u64), address: u64| (every & address, any | address);

@@ -31,7 +31,12 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// Splits the tiles of each role into equal ranges, one per thread. `interconnect` has one bit per tile.
-    pub(super) fn split(tiles: &'a mut [Tile], interconnect: &BitSlice, due: &'a DueTable, threads: usize) -> Vec<Worker<'a>> {
+    pub(super) fn split(
+        tiles: &'a mut [Tile],
+        interconnect: &BitSlice,
+        due: &'a DueTable,
+        threads: usize,
+    ) -> Vec<Worker<'a>> {
         let totals = [interconnect.count_ones(), interconnect.count_zeros()];
         let worker = |_| Worker {
             interconnect: Vec::new(),

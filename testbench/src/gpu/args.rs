@@ -143,7 +143,7 @@ impl<G: Into<Dims>, B: Into<Dims>> From<(G, B)> for Shape {
 }
 
 impl Shape {
-    /// The same with clusters of this size.
+    /// Sets the size of clusters.
     pub fn cluster(self, size: impl Into<Dims>) -> Self {
         Shape {
             cluster: Some(size.into()),
@@ -151,7 +151,7 @@ impl Shape {
         }
     }
 
-    /// The same with this much dynamic shared memory.
+    /// Sets the dynamic shared memory of a block, in bytes.
     pub fn dynamic_shared_bytes(self, bytes: u32) -> Self {
         Shape {
             dynamic_shared_bytes: bytes,

@@ -222,7 +222,8 @@ fn launch_that_does_not_fit_its_kernel_is_refused() {
     assert!(grid_of(&launch(Some("fixed"), 64, Vec::new())).is_ok());
     assert!(grid_of(&launch(Some("bounded"), 128, Vec::new())).is_ok());
     assert!(
-        refused(&launch(Some("bounded"), 129, Vec::new())).contains("blocks of at most [128, 1, 1], not [129, 1, 1]")
+        refused(&launch(Some("bounded"), 129, Vec::new()))
+            .contains("blocks of at most [128, 1, 1] threads, not [129, 1, 1]")
     );
     let mut clustered = launch(Some("bounded"), 32, Vec::new());
     clustered.cluster = Some([2, 1, 1]);

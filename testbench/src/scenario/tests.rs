@@ -152,8 +152,8 @@ fn texture_takes_its_sizes_from_its_buffer() {
     assert_eq!((texture.width, texture.height, texture.depth), (5, 2, 3));
     let refused = |shape, rest| load(&text(shape, rest), &[]).unwrap_err();
     assert!(refused("[3, 5, 3]", "").contains("buffer `b` cannot be an image: its shape must be [width]"));
-    assert!(refused("[7, 5]", ", layers = 3").contains("its rows are not so many layers"));
-    assert!(refused("[5]", ", filter = \"linear\"").contains("integers are filtered only where they are read"));
+    assert!(refused("[7, 5]", ", layers = 3").contains("its number of rows must be a multiple of its layers"));
+    assert!(refused("[5]", ", filter = \"linear\"").contains("on integers needs read = \"normalized\""));
 }
 
 #[test]

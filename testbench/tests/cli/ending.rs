@@ -176,8 +176,8 @@ fn tensor_map_copied_to_local_memory_is_named_with_where_one_may_be() {
         "out-of-bounds access: 128 bytes of param memory",
         "thread (0, 0, 0)",
         "cp.async.bulk.tensor.2d",
-        "a parameter of the kernel",
-        "nor does PTX allow one in local memory",
+        "takes its tensor map from a kernel parameter",
+        "pass the map as a parameter, not in local memory",
     ];
     assert_fails(&answer, 3, &says);
 }

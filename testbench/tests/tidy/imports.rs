@@ -1,4 +1,4 @@
-//! Who may import whom: packages, blocks, files.
+//! Allowed imports between packages, blocks and files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use toml::Table;
 
 use crate::{File, assert_none, files, root, rust};
 
-/// Who may import whom: a package's folder and the packages of this workspace that it may depend on.
+/// The folder of each package, and the packages of this workspace that it may depend on.
 const IMPORTS: [(&str, &[&str]); 7] = [
     ("hw", &[]),
     ("hw/isa", &[]),
@@ -99,7 +99,7 @@ fn blocks(files: &[File]) -> BTreeSet<String> {
     modules.map(|module| block(&module)).collect()
 }
 
-/// The module that a file of `components` is, such as `sm::lsu::unit`; nothing for those that may know everyone.
+/// The module of a file of `components`, such as `sm::lsu::agu`. `None` for a module that may name every block.
 fn module(path: &str) -> Option<String> {
     let path = path.strip_prefix("components/src/")?.strip_suffix(".rs")?;
     let knows_everyone = path == "lib" || path == "gpu" || path.starts_with("gpu/");

@@ -20,7 +20,7 @@ fn issue_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
     i.sum("scheduler", row.counter) * f64::from(interval) / cycles * 100.0
 }
 
-/// The same of the load and store path, which the sub-cores share.
+/// Issues to the load and store path, as a share of what it can accept in these cycles. The sub-cores share it.
 fn lsu_share(i: &Inputs<'_>, cycles: Value) -> Value {
     i.sum("lsu", "instructions") * f64::from(i.config.sm.lsu.accept_interval) / cycles * 100.0
 }
