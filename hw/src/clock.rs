@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The *lookahead* L is the shortest latency of a link between two tiles, or the quantum if that is shorter. A message sent in cycle t is
-//! visible in cycle t + L at the earliest. A link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles
-//! run in turn: if one has run up to cycle t, the other may run up to t + L. A window covers 2 L cycles. If no tile is due, the clock
-//! jumps to the next cycle with work.
+//! visible in cycle t + L at the earliest. A link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles run
+//! in turn: if one has run up to cycle t, the other may run up to t + L. The first window covers L cycles, each later one 2 L. If the tile
+//! graph is not bipartite, all tiles are leaves and every window covers L. If no tile is due, the clock jumps to the next cycle with work.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
@@ -49,7 +49,7 @@ pub enum Stop {
 /// Reads one component.
 type ReadComponent<'a> = dyn FnMut(&dyn Component) + 'a;
 
-/// The machine between two windows of a run. Some tiles are ahead of others by up to two lookaheads, so counters are for display.
+/// The machine between two windows of a run. One role may be ahead of the other by one lookahead, so counters are for display.
 pub struct Pause<'a> {
     now: Cycle,
     visit: &'a dyn Fn(&mut ReadComponent<'_>),
@@ -120,7 +120,7 @@ impl Clock {
     /// Sets the quantum, in cycles. No result depends on it.
     ///
     /// # Panics
-    /// If it is 0 or longer than the links allow.
+    /// If it is 0 or longer than the present quantum.
     pub fn set_quantum(&mut self, quantum: u64) {
         assert!(
             (1..=self.quantum).contains(&quantum),

@@ -161,7 +161,7 @@ impl<'a> Bench<'a> {
         &self.programs
     }
 
-    /// The text of every instruction of all programs, by its number ([`Program::first`]).
+    /// The text of every instruction of all programs, by its number ([`Program::base_index`]).
     pub fn instructions(&self) -> Vec<String> {
         let mut texts = Vec::new();
         for program in &self.programs {

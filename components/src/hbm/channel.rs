@@ -74,7 +74,7 @@ pub struct Config {
     pub hbm: Hbm,
     /// Command cycles on the way from a slice to the queue.
     pub way_cycles: u32,
-    /// Command cycles in controller and interface, from the last data to the response: `hbm.latency_extra`.
+    /// Command cycles in controller and interface, from the last data to the response: at most `hbm.latency_extra`.
     pub interface_cycles: u32,
     /// The command clock.
     pub clock: Domain,

@@ -82,7 +82,7 @@ pub struct Config {
     pub replacement: NewReplacement,
     /// Cycles of its clock from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// The part of `latency`, in cycles of the global clock, after which a packet counts as on its way back ([`Stage::L2Data`]).
+    /// The part of `latency`, in cycles of the global clock, after which a packet counts as on its way back ([`L2Data`](crate::proto::mem::Stage::L2Data)).
     pub slice_cycles: u32,
     /// Cycles more for an SM on another part of the chip, there and back.
     pub far_latency: u32,

@@ -12,7 +12,7 @@
 //! | take | traps of the LSU, then events of warps: arrivals, ends | 0 |
 //! | release | barriers whose latency is over | `base_latency` + `per_warp` x warps after the last arrival's issue |
 //! | finish | frees the slots of CTAs whose warps have all ended | 0 |
-//! | start | at most one warp per sub-core, of the CTA in the lowest slot | 1 to the scheduler |
+//! | start | at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
 //! | admit | at most one CTA; its warps start from the next cycle on | 1 |
 //! | clusters | messages for the LSU and the cluster barrier | 1 |
 //!

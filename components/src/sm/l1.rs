@@ -19,21 +19,21 @@
 //! | `from_xbar` | the same packets, served by the L2 |
 //! | `bulk` | packets of the bulk copy engine, which bypass the L1 |
 //!
-//! | Operation | Cycles |
+//! | Operation, idle L1 | Cycles |
 //! |---|---|
 //! | tag lookup | one packet per cycle |
 //! | load, every sector valid | response sent `latency` cycles after the request was taken |
 //! | load, a sector missing | request to the crossbar 1 cycle after the lookup; response 1 cycle after the last fill |
 //! | store, atomic, uncached load | to the crossbar 1 cycle after the lookup; response 1 cycle after it is back |
-//! | [`PacketKind::Invalidate`] | every line forgotten in the cycle of its lookup; response as for a hit |
+//! | [`PacketKind::Invalidate`] | its lookup drops every line at once; response as for a hit |
 //! | responses | one packet per ceil(bytes / `data_bytes_per_cycle`) cycles |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
-//! take from the crossbar, look up a request.
+//! take from the crossbar, look up a request, serve the bulk copy engine.
 //!
-//! Policy: a line is allocated when its first sector is filled. Every store goes on to the L2; what it does to the line here is the
-//! `write_policy`. An atomic drops its line. Loads with [`CacheOp::Global`] or [`CacheOp::Volatile`] bypass the L1. Nothing keeps
-//! L1s coherent with each other.
+//! Policy: a line is allocated when its first sector is filled. Every store goes on to the L2. The `write_policy` says how it changes the
+//! line here. An atomic drops its line. Loads with [`CacheOp::Global`] or [`CacheOp::Volatile`] bypass the L1. Nothing keeps L1s coherent
+//! with each other.
 //!
 //! # Invariants
 //! - The packets of one SM for one line reach the L2 in the order in which the LSU sent them.
@@ -208,7 +208,7 @@ impl L1 {
         &self.state.stats
     }
 
-    /// When to tick next. A stalled request is no reason: it waits for a message from the crossbar, or for room on the way there.
+    /// The next tick. A stalled request needs none: the fill, response or room that ends its stall causes one.
     fn activity(&mut self, now: Cycle) -> Activity {
         if self.ports.from_xbar.is_ready(now) || self.is_bulk_busy(now) {
             return Activity::Busy;

@@ -1,7 +1,7 @@
 //! A sub-core: one warp scheduler, one dispatch unit, and their parts.
 //!
-//! The component [`scheduler`] is built from [`warp`], [`ibuffer`], [`scoreboard`], [`async_groups`], [`stall`] and [`policy`].
-//! The component [`dispatch`] is built from [`regfile`] and [`collector`].
+//! The component `scheduler` is built from `warp`, `ibuffer`, `scoreboard`, `async_groups`, `stall` and `policy`.
+//! The component `dispatch` is built from `regfile` and `collector`.
 
 pub mod stall;
 

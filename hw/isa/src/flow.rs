@@ -11,8 +11,8 @@
 //! | block barrier | holds the running lanes until the block barrier opens |
 //!
 //! Which group runs next:
-//! - When the running group is held, a complete barrier goes first, then the newest pending group.
-//! - When the running group jumps back, the oldest pending group runs, so every lane gets its turn.
+//! - When the running group is held or ends, lanes of a complete BSYNC or WARPSYNC go first, then the newest pending group.
+//! - When the whole running group branches backward, the oldest pending group runs. So every lane gets its turn.
 //! - When no group can run, lanes at a BSYNC leave it. Lanes at a WARPSYNC or block barrier may wait for them.
 //!
 //! Lanes that reach a BSSY with missing older members pass its BSYNC without waiting. This is slower but correct. It happens if

@@ -233,7 +233,7 @@ fn value(arg: &Arg, placement: &Placement, images: &[Texture]) -> Vec<u8> {
     }
 }
 
-/// A structure in C layout: each field at a multiple of its size, the total a multiple of the largest.
+/// A structure in C layout: each field at a multiple of its alignment, the total a multiple of the largest alignment.
 fn structure(fields: &[Arg], placement: &Placement, images: &[Texture]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for field in fields {

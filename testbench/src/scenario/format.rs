@@ -13,7 +13,7 @@
 //! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
 //!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }.
 //!                                    # Without `init` a buffer starts as zeros. A module variable keeps the values of its program.
-//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact without rtol and atol.
+//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source but "zeros"; exact without rtol and atol.
 //!                                    # rtol is below 1. Both are finite. Some number of the dtype must fail.
 //!                                    # An npy file has exactly the bytes of its shape.
 //!
@@ -332,7 +332,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
     type Value = Arg;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a buffer's name, { dtype = value }, { bytes = \"00ff\" } { struct = [...] }, or a { texture = { buffer = NAME } }")
+        f.write_str("a buffer's name, { dtype = value }, { bytes = \"00ff\" }, { struct = [...] }, { tensor_map = {...} }, { texture = {...} } or { surface = {...} }")
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Arg, E> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::{File, assert_none, files, root, rust};
 
 /// Folders of pages, and of the pictures in them.
-const DOCS: [&str; 3] = ["testbench/docs", "components/docs", "hw/docs"];
+const DOCS: [&str; 4] = ["testbench/docs", "components/docs", "hw/docs", "waveforms/docs"];
 
 /// Least number of lines that is too many for a page.
 const TOO_MANY_PAGE_LINES: usize = 200;

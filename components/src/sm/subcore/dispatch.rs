@@ -13,13 +13,13 @@
 //! | take warp info | a warp starts in a slot, or its counting barrier opens | 0 |
 //! | write back | results go to the register file, and a [`Release`] to the scheduler | 1 to the scheduler |
 //! | dispatch | the instruction in the latch goes into its pipe | 1 to the pipe |
-//! | collect | the next issued instruction reads its operands into the latch | 1, plus one per further turn of the fullest register bank |
+//! | collect | the next issued instruction, 1 cycle after its issue, reads its operands into the latch | 0, plus one per further turn of the fullest register bank |
 //!
 //! Write-back comes before collect: a result that is written in a cycle is read in that cycle (the bypass). An instruction without
 //! bank conflict passes collect and dispatch in one cycle, so it is in the pipe 2 cycles after its issue.
 //!
-//! A math pipe writes each result in the cycle in which it arrives: the pipes never compete for a write port. The LSU and shared
-//! memory have queues before the port, and each writes one result per cycle (huerta25).
+//! A math pipe writes each result in the cycle in which it arrives: the model has no write-port conflict between math pipes. The LSU and
+//! shared memory have queues before the port, and each writes one result per cycle (huerta25).
 //!
 //! # Invariants
 //! - One instruction at a time is in the collector: operands are read in the order of issue.

@@ -20,9 +20,10 @@
 //! | retire | warps that have exited, with nothing in flight, leave their slot |
 //! | send events | arrivals, traps and ends go to the CTA manager |
 //!
-//! A warp can issue under four conditions. Its instruction buffer has an instruction. No pending write concerns that instruction. Its
-//! pipe's issue interval is over (memory: the queue has a credit). The dispatch unit has room. A control instruction that reads no register
-//! is resolved at issue. Others go to the branch unit, and their warp waits.
+//! A warp can issue if all of these hold. Its instruction buffer has an instruction. No register that it reads or writes has a pending
+//! write. Nothing blocks the warp: no barrier, fence, unresolved branch or sleep. Its math pipe is past the issue interval, or the memory
+//! queue has a credit. The dispatch unit has room. A control instruction that reads no register is resolved at issue. Other control
+//! instructions go to the branch unit, and their warp waits.
 //!
 //! | From, to | Cycles |
 //! |---|---|

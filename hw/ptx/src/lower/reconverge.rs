@@ -6,7 +6,7 @@
 //!
 //! If no barrier is left, lanes stay diverged: slower, but correct. Lanes also stay diverged after a spin loop (`spin`).
 //!
-//! A WARPSYNC is kept if lanes may be diverged, if its mask is partial, or on the caller's request.
+//! A WARPSYNC is kept if lanes may be diverged, or if its mask may be partial. The caller can also keep every `bar.warp.sync`.
 
 use super::code::{BlockId, Code, Op};
 use super::divergence::Divergence;
