@@ -6,8 +6,8 @@
 //! its own next wake-up. A component without a wake-up costs nothing.
 //!
 //! # Invariants
-//! - Every wake-up on the wheel lies less than [`HORIZON`] cycles ahead. Later ones wait in the overflow.
-//! - Wake-ups from other tiles arrive in the mailbox (module `mail`). They move to the wheel when a window begins, before the first is due.
+//! - Every wake-up on the wheel lies less than [`HORIZON`] cycles ahead. Later wake-ups wait in the overflow list.
+//! - Wake-ups from other tiles arrive in the mailbox (module `mail`). They move to the wheel at the start of a window, before any is due.
 //! - A tile is at most a quantum ahead of its receivers. A quantum has at most half the horizon, and so has a link between tiles. So two
 //!   cycles of a mailbox never share a bit.
 

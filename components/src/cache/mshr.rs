@@ -1,6 +1,6 @@
 //! Miss status holding registers: one entry per outstanding miss, with a queue of targets for each of its sectors.
 //!
-//! The capacity counts sectors in flight, as each of them holds a register. Each cache finds its entries in its own way. The L1 has an
+//! The capacity is in sectors, because each sector in flight takes one register. Each cache finds its entries in its own way. The L1 has an
 //! index, and an L2 slice reads the tag of the line.
 //!
 //! Invariant: an entry is open while one of its sectors is in flight, and then alone.
@@ -80,7 +80,7 @@ impl MshrTable {
         self.targets.add(packet, missing)
     }
 
-    /// Lets a slot wait for sectors of an entry.
+    /// Appends a slot to the queues of the given sectors.
     pub(crate) fn join(&mut self, entry: u32, sectors: u8, slot: u32) {
         let entry = &mut self.entries[entry as usize];
         for sector in each_sector(sectors) {

@@ -1,4 +1,4 @@
-//! One slice of the L2: a bank of the cache with its queue, its atomic unit and its way to memory.
+//! One L2 slice: a cache bank with its request queue, its atomic unit and its links to memory.
 //!
 //! ```text
 //!                       +--------------------------------------------------+
@@ -15,8 +15,8 @@
 //! |---|---|
 //! | `requests` from the crossbar | loads, stores, atomics, reductions |
 //! | `responses` to the crossbar | the same packets |
-//! | `commands` from the host | write back, invalidate; between launches |
-//! | `memory`, a pair per channel of the group | fetches and write-backs, and both come back |
+//! | `commands` from the host | write-back and invalidate, between launches only |
+//! | `memory`, a pair per channel of the group | fetches and write-backs out; fills and acknowledgements back |
 //!
 //! | Operation | Cycles of the slice's clock |
 //! |---|---|
@@ -27,16 +27,16 @@
 //! | atomic | the array is held `atomic_interval` for each lane that meets in one word |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
-//! obey the host, look up a request.
+//! execute a host command, look up a request.
 //!
-//! Policy: write-back, write-validate. A store never fetches: it marks the bytes it brings valid. A load of a sector that is valid in
-//! part fetches it and keeps the bytes written. A line is allocated by the access that misses. An access to a sector in flight waits
-//! for it, stores too: so a load that came before a store never sees it.
+//! Policy: write-back, write-validate. A store never fetches. It marks its bytes valid. A load fetches a partly valid sector and keeps the
+//! bytes written earlier. A line is allocated by the access that misses. Every access to a sector in flight waits for the sector, stores
+//! too. So a load never sees a later store.
 //!
 //! # Invariants
-//! - What one SM sends for one sector takes effect in the order in which it arrives.
-//! - Each request is answered once; a store when its bytes are here.
-//! - A line is in memory, or here with its changed sectors marked, or on its way, in that order.
+//! - Requests of one SM for one sector take effect in the order of arrival.
+//! - Each request is answered once. A store is answered when its bytes are in the slice.
+//! - The newest data of a line is in memory, in dirty sectors of the slice, or in a write-back in flight.
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
 
@@ -74,21 +74,21 @@ use crate::proto::pool::PacketPool;
 /// Shape and policy of a slice.
 #[derive(Clone)]
 pub struct Config {
-    /// Bytes of its lines.
+    /// Capacity, in bytes.
     pub bytes: u32,
     /// Ways of a set.
     pub associativity: u32,
-    /// Which line of a full set leaves.
+    /// Replacement policy.
     pub replacement: NewReplacement,
     /// Cycles of its clock from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
     /// The part of `latency`, in cycles of the global clock, after which a packet counts as on its way back ([`L2Data`](crate::proto::mem::Stage::L2Data)).
     pub slice_cycles: u32,
-    /// Cycles more for an SM on another part of the chip, there and back.
+    /// Extra cycles of a round trip for an SM on the other part of the chip.
     pub far_latency: u32,
     /// SMs on the slice's own part of the chip.
     pub near_sms: Range<u16>,
-    /// Sectors in flight to memory, at least those of one line.
+    /// Most sectors in flight to memory, at least those of one line.
     pub mshr_entries: u32,
     /// Packets that may wait for sectors.
     pub waiting: u32,
@@ -142,9 +142,9 @@ struct State {
     at_memory: u32,
     /// The channel whose turn it is to be taken from.
     turn: usize,
-    /// The set at which a write-back of all changed lines continues, while one is under way.
+    /// The next set of a running write-back of all dirty lines.
     write_back: Option<usize>,
-    /// Edge from which the data array is free.
+    /// First edge at which the data array is free.
     data_free: u64,
     next_edge: u64,
     /// Packets for fetches and write-backs, not in use.

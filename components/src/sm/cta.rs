@@ -52,10 +52,10 @@ use barrier_release::PendingRelease;
 use cluster::{Clusters, Member};
 use warp_messages::{trapped, warp_start};
 
-/// Upper bound of the warp slots of a sub-core.
+/// Most warp slots of a sub-core.
 pub const MAX_WARPS: usize = 32;
 
-/// Numbers of a CTA manager.
+/// Parameters of a CTA manager.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sub-cores of the SM.
@@ -124,7 +124,7 @@ struct State {
     taken: u64,
     /// CTA slots with warps still to start.
     starting: u64,
-    /// CTA slots with no warp left, whose end is not reported yet.
+    /// CTA slots whose warps have all ended, not yet reported.
     ended: u64,
     /// Free warp slots of each sub-core, bit i for slot i.
     free: Vec<u32>,
@@ -134,7 +134,7 @@ struct State {
     releases: Vec<PendingRelease>,
     /// Cluster messages that wait for a link.
     clusters: Clusters,
-    /// Since when the SM has had a CTA.
+    /// First cycle of the present time with a CTA on the SM.
     active_since: Option<Cycle>,
     stats: Stats,
 }

@@ -94,7 +94,7 @@ pub struct Config {
     pub write_policy: WritePolicy,
     /// Cycles from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// Sectors in flight to the L2, at least those of one line.
+    /// Most sectors in flight to the L2, at least those of one line.
     pub mshr_entries: u32,
     /// Packets that may wait for one sector, the first included.
     pub mshr_merges: u32,
@@ -102,7 +102,7 @@ pub struct Config {
     pub waiting: u32,
     /// Bytes that a hit delivers per cycle.
     pub data_bytes_per_cycle: u32,
-    /// Changed sectors that may wait for the crossbar.
+    /// Most sectors that the stores and atomics in the crossbar queue may change. Loads always fit.
     pub store_queue: u32,
     /// Packets back from the crossbar that may wait for the LSU.
     pub return_queue: u32,
@@ -147,7 +147,7 @@ struct State {
     /// Packets of the bulk copy engine that are back.
     bulk_returned: VecDeque<Box<Packet>>,
     xbar_queue: XbarQueue,
-    /// When the data path to the LSU is free again.
+    /// Cycle from which the data path to the LSU is free.
     data_free: Cycle,
     /// Packets for misses, not in use.
     pool: PacketPool,

@@ -18,7 +18,7 @@
 //!
 //! | Operation | Cycles of the crossbar's clock |
 //! |---|---|
-//! | through an idle crossbar | 0: the links before and behind it carry the latency |
+//! | through an idle crossbar | 0: the links on both sides have the latency |
 //! | a packet keeps its input and its output busy | max(1, ceil(data bytes / `bytes_per_cycle`)); the header takes no bandwidth |
 //!
 //! Cut-through: a granted packet leaves at once, and its busy cycles delay only later packets.
@@ -185,7 +185,7 @@ impl Crossbar {
 
     /// Each free output with room grants one request.
     fn grant(&mut self, now: Cycle, edge: u64) {
-        // By words: granting clears bits, and most outputs have no request.
+        // Iterates over a copy of each word, because a grant clears bits.
         for word in 0..self.state.requested.as_raw_slice().len() {
             for bit in ones(self.state.requested.as_raw_slice()[word]) {
                 self.grant_output(word * 64 + bit, now, edge);
@@ -260,7 +260,7 @@ impl Component for Crossbar {
         self.ports.clear_inputs();
     }
 
-    /// Packets are in the links alone.
+    /// Quiescent if no head waits: the crossbar stores no packet.
     fn is_quiescent(&self) -> bool {
         self.n_waiting() == 0
     }

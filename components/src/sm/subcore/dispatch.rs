@@ -53,7 +53,7 @@ use crate::sm::subcore::collector::gather;
 use crate::sm::subcore::regfile::RegFile;
 use special_registers::special_registers;
 
-/// Numbers of a dispatch unit.
+/// Parameters of a dispatch unit.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sub-core in its SM.

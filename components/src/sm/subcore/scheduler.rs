@@ -64,7 +64,7 @@ use crate::sm::subcore::warp::{Warp, Warps};
 use ready::{PLACES, Ready};
 use view::LastTick;
 
-/// Numbers of a scheduler.
+/// Parameters of a scheduler.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Sub-core in its SM.
