@@ -44,3 +44,47 @@ fn valid_sectors(lines: &Lines, line: u32, packet: &Packet) -> Option<(usize, u8
     let (way, valid) = lines.find(line)?;
     Some((way, valid & packet.sectors)).filter(|&(_, hit)| hit != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::tags::Shape;
+    use crate::config::ReplacementPolicy;
+    use crate::proto::mem::{LINE, PacketKind};
+
+    /// Stores sevens to line 5, with sectors 0 and 1 valid and zero, and to line 6, which is absent. The store has 4 bytes of sector 1
+    /// and all of sector 2. Returns the valid sectors of both lines, and byte 32 of line 5 if its sector is valid.
+    fn stored(policy: WritePolicy) -> ([u8; 2], Option<u8>) {
+        let packet = Packet {
+            kind: PacketKind::Store,
+            sectors: 0b0110,
+            byte_mask: 0xf << 32 | 0xffff_ffff << 64,
+            bytes: [7; LINE],
+            ..Packet::blank()
+        };
+        let mut lines = Lines::new(Shape::new(1024, 2), &ReplacementPolicy::Lru.new_replacement());
+        lines.install(5, 0b0011, &[0; LINE]);
+        policy.store(&mut lines, 5, &packet);
+        policy.store(&mut lines, 6, &packet);
+        let valid = [5, 6].map(|line| lines.find(line).map_or(0, |(_, valid)| valid));
+        let (way, _) = lines.find(5).expect("line 5 stays");
+        let mut bytes = [0; LINE];
+        lines.read(way, valid[0], &mut bytes);
+        (valid, (valid[0] & 0b0010 != 0).then_some(bytes[32]))
+    }
+
+    #[test]
+    fn write_through_changes_valid_sectors_only() {
+        assert_eq!(stored(WritePolicy::WriteThrough), ([0b0011, 0], Some(7)));
+    }
+
+    #[test]
+    fn write_evict_invalidates_valid_sectors() {
+        assert_eq!(stored(WritePolicy::WriteEvict), ([0b0001, 0], None));
+    }
+
+    #[test]
+    fn write_validate_validates_sectors_written_whole() {
+        assert_eq!(stored(WritePolicy::WriteValidate), ([0b0111, 0b0100], Some(7)));
+    }
+}
