@@ -15,9 +15,6 @@ const MOST_WORDS: usize = 25;
 /// Most lines of the README.
 const README_LINES: usize = 150;
 
-/// Most lines of a page. A generated page may be longer.
-const PAGE_LINES: usize = 200;
-
 /// Most characters of the subject of a commit.
 const SUBJECT: usize = 72;
 
@@ -218,41 +215,23 @@ fn long_sentences_and_riddles_are_found() {
     );
 }
 
-fn long_pages(texts: &[(String, String)]) -> Vec<String> {
-    let limit = |path: &str, text: &str| match path {
-        "README.md" => README_LINES,
-        _ if text.lines().take(3).any(|line| line.contains("enerated by `")) => usize::MAX,
-        _ => PAGE_LINES,
-    };
-    let pages = texts
-        .iter()
-        .filter(|(path, _)| path == "README.md" || path.contains("/docs/") && path.ends_with(".md"));
-    let long = pages.filter(|(path, text)| text.lines().count() > limit(path, text));
-    long.map(|(path, text)| format!("{path}: {} lines, at most {}", text.lines().count(), limit(path, text)))
-        .collect()
+/// Lines of the README beyond the limit.
+fn long_readme(text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    (lines > README_LINES).then(|| format!("README.md: {lines} lines, at most {README_LINES}"))
 }
 
 #[test]
-fn pages_are_short() {
-    assert_none(&long_pages(&texts()), "move a part to a page of its own");
+fn readme_is_short() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let findings: Vec<_> = long_readme(&readme).into_iter().collect();
+    assert_none(&findings, "move a part to a page of its own");
 }
 
 #[test]
-fn long_pages_are_found() {
-    let page = |path: &str, lines: usize| (path.to_owned(), "Line.\n".repeat(lines));
-    let pages = [
-        page("README.md", 150),
-        page("README.md", 151),
-        page("hw/docs/a.md", 200),
-        page("hw/docs/b.md", 201),
-    ];
-    assert_eq!(
-        long_pages(&pages),
-        [
-            "README.md: 151 lines, at most 150",
-            "hw/docs/b.md: 201 lines, at most 200"
-        ]
-    );
+fn long_readme_is_found() {
+    assert_eq!(long_readme(&"Line.\n".repeat(150)), None);
+    assert!(long_readme(&"Line.\n".repeat(151)).is_some());
 }
 
 /// What is wrong with the subject of a commit.

@@ -24,7 +24,7 @@ use warpwave_isa::space::Space;
 use order::Order;
 use shadow::{Seen, Shadow};
 
-/// What to look for.
+/// The checks to run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Checks {
     /// Unordered accesses to shared memory.
