@@ -193,7 +193,7 @@ pub(super) const SHAPE: &[Row] = &[
         "sm__maximum_warps_per_active_cycle_pct",
         "%",
         "host",
-        "Theoretical occupancy: resident warps that the launch allows, of those that an SM can hold.",
+        "Theoretical occupancy: resident warps that the launch allows, as a share of the most that an SM can hold.",
         "resident warps / limits.max_warps_per_sm x 100",
         |i| i.launch(|launch| launch.occupancy.percent),
     ),

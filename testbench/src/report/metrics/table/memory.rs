@@ -191,7 +191,7 @@ pub(super) const SHARED: &[Row] = &[
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
         "conflict",
         "shared",
-        "Passes beyond those that the width of the access needs, because lanes wanted different words of a bank.",
+        "Passes beyond the number that the width of the access needs, because lanes accessed different words of a bank.",
         "sum of shared_ld_conflicts, shared_st_conflicts, shared_atom_conflicts",
         |i| shared(i, CONFLICTS),
     ),

@@ -138,7 +138,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "sm__warps_active.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler, cta",
-        "Achieved occupancy: resident warps of those that an SM can hold, while it holds any.",
+        "Achieved occupancy: resident warps as a share of the most that an SM can hold, while it holds any.",
         "sum of warp_cycles / (limits.max_warps_per_sm x sum of active_cycles) x 100",
         |i| {
             let slots = i.sum("cta", "active_cycles") * f64::from(i.config.limits.max_warps_per_sm);
