@@ -7,13 +7,12 @@
 //! is the distance in cycles from the issue of an instruction to the earliest issue of one that reads its result.
 
 mod check;
-mod fault;
 pub(crate) mod keys;
 mod memory;
 mod pipe;
 mod sm;
 
-pub use fault::ConfigFault;
+pub use check::ConfigFault;
 pub(crate) use memory::AROUND_CHANNEL;
 pub use memory::{DramScheduler, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar};
 pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};

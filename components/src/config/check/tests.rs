@@ -1,4 +1,4 @@
-//! Each fault on its own, all of them at once, and extreme values of every key.
+//! The text of each fault, one by one, and numbers at and beyond each bound.
 
 use crate::config::GpuConfig;
 use crate::preset;
@@ -7,10 +7,10 @@ fn tiny() -> GpuConfig {
     preset::load("tiny", &[]).unwrap().config
 }
 
-/// The faults of `tiny` after `spoil`, as a user reads them.
-fn faults(spoil: impl FnOnce(&mut GpuConfig)) -> Vec<String> {
+/// Texts of the faults of preset `tiny` after a change.
+fn faults(change: impl FnOnce(&mut GpuConfig)) -> Vec<String> {
     let mut config = tiny();
-    spoil(&mut config);
+    change(&mut config);
     config.check().iter().map(ToString::to_string).collect()
 }
 
@@ -71,12 +71,12 @@ fn gpc_without_tpcs_is_named() {
         gpu.topology.gpcs = 2;
         gpu.topology.tpcs_per_gpc = vec![1, 0];
     });
-    let expected = "`topology.tpcs_per_gpc` is 0: it must be at least 1, for a GPC without TPCs is none";
+    let expected = "`topology.tpcs_per_gpc` is 0: it must be at least 1, as every GPC has a TPC";
     assert_eq!(found, [expected]);
 }
 
 #[test]
-fn chip_of_more_sms_than_can_be_counted_is_named() {
+fn more_sms_than_headers_can_name_are_named() {
     let found = faults(|gpu| gpu.topology.tpcs_per_gpc = vec![u32::MAX]);
     assert_eq!(
         found,
@@ -85,7 +85,7 @@ fn chip_of_more_sms_than_can_be_counted_is_named() {
 }
 
 #[test]
-fn l2_of_more_slices_than_headers_name_is_named() {
+fn more_slices_than_headers_can_name_are_named() {
     let found = faults(|gpu| {
         gpu.l2.slices = 8192;
         gpu.hbm.channels = 8192;
@@ -153,7 +153,7 @@ fn queues_too_small_for_one_message_are_named() {
         [
             "`sm.collector_entries` is 1: it must be at least 2, \
              one instruction in the collector and one on its way to it",
-            "`l2.memory_queue` is 1: it must be at least 2, a fetch and the write-back of the line in its way",
+            "`l2.memory_queue` is 1: it must be at least 2, a fetch and the write-back of its victim",
             "`hbm.write_drain_start` is 16: it must be at most 8, all of `hbm.queue_depth`",
             "`hbm.write_drain_stop` is 16: it must be at most 15, fewer than `hbm.write_drain_start`",
         ]
@@ -161,7 +161,7 @@ fn queues_too_small_for_one_message_are_named() {
 }
 
 #[test]
-fn cache_of_no_whole_sets_is_named() {
+fn l2_size_that_is_no_multiple_of_a_set_is_named() {
     let found = faults(|gpu| gpu.l2.size = 65_537);
     let expected = "`l2.size` is 65537: it must be a multiple of `l2.slices` x `l2.line` x `l2.associativity` (2048)";
     assert_eq!(found, [expected]);
@@ -201,7 +201,7 @@ fn block_with_more_shared_memory_than_the_largest_carveout_is_named() {
 }
 
 #[test]
-fn interval_of_no_whole_unit_width_is_named() {
+fn interval_that_is_no_power_of_two_is_named() {
     let found = faults(|gpu| gpu.sm.pipes.fp64.interval = 3);
     assert_eq!(found, ["`sm.pipes.fp64.interval` is 3: it must be a power of two"]);
 }
@@ -233,7 +233,7 @@ fn more_sub_cores_than_a_tile_holds_are_named() {
             gpu.limits.max_warps_per_sm = warps;
             gpu.limits.max_threads_per_block = 512;
         });
-        let rule = "it must be at most 6, a limit of the simulator: a tile holds the blocks of no more";
+        let rule = "it must be at most 6, a limit of the simulator: one tile holds all blocks of an SM";
         assert_eq!(found, [format!("`sm.subcores` is {subcores}: {rule}")]);
     }
 }
@@ -331,10 +331,10 @@ fn numbers_beyond_what_the_machine_can_hold_are_named() {
     let found = faults(|gpu| gpu.xbar.queue_depth = 400_000_000);
     let expected = "`xbar.queue_depth` is 400000000: it must be at most 65536, far more than any part has";
     assert_eq!(found, [expected]);
-    // A line beyond would have the number of another.
+    // A line number of 33 bits would alias another line.
     let found = faults(|gpu| gpu.memory_bytes = 1 << 39);
     let expected = "`memory_bytes` is 549755813888: it must be at most 549487378432, \
-        a limit of the simulator: numbers of lines have 32 bits";
+        a limit of the simulator: line numbers have 32 bits";
     assert_eq!(found, [expected]);
     let found = faults(|gpu| {
         gpu.limits.max_warps_per_sm = 132;
@@ -354,14 +354,14 @@ fn numbers_beyond_what_the_machine_can_hold_are_named() {
             "`sm.ibuffer_entries` is 256: it must be at most 255, a limit of the simulator",
             "`hbm.queue_depth` is 65: it must be at most 64, a limit of the simulator",
             "`hbm.channels` is 64: it must be at most 63, counted with `l2.slices` over their greatest common divisor, \
-             a limit of the simulator: a tile holds no more",
+             a limit of the simulator: one tile holds a group",
         ]
     );
 }
 
 #[test]
 fn numbers_of_a_large_machine_are_no_fault() {
-    // More than a waveform's signals were once wide, and longer than the wheel of a tile looks ahead.
+    // Counts above 255, and latencies above the horizon of a tile's timing wheel.
     let found = faults(|gpu| {
         gpu.gigathread.link_latency = 300;
         gpu.sm.lsu.queue_depth = 1000;
