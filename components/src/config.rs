@@ -1,10 +1,10 @@
-//! The numbers of one GPU: plain data, read once, never changed while the machine runs.
+//! The configuration of one GPU: plain data, constant while the machine runs.
 //!
-//! A [`GpuConfig`] comes from a preset (see `preset`); there is no `Default`, so that no number
-//! appears from nowhere. [`GpuConfig::check`] returns every fault at once, in sentences.
+//! A [`GpuConfig`] comes from a preset ([`crate::preset`]). There is no `Default`, so every number has a source.
+//! [`GpuConfig::check`] returns all faults at once, as sentences.
 //!
-//! Units are in the names or the docs of the fields. "Cycles" are core cycles unless a field has another clock. "Issue to dependent issue"
-//! is the distance in cycles from the issue of an instruction to the earliest issue of one that reads its result.
+//! Units are in the names or the docs of the fields. "Cycles" are core cycles unless a field names another clock. "Issue to dependent
+//! issue" is the number of cycles from the issue of an instruction to the earliest issue of an instruction that reads its result.
 
 mod check;
 pub(crate) mod keys;
@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// Everything that tells one GPU from another.
+/// All numbers of one GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuConfig {
@@ -39,11 +39,11 @@ pub struct GpuConfig {
     pub clocks: Clocks,
     /// How SMs are grouped.
     pub topology: Topology,
-    /// What a CTA may ask for, and what an SM can hold.
+    /// Limits of a launch, and capacities of an SM.
     pub limits: Limits,
     /// The block dispatcher.
     pub gigathread: GigaThread,
-    /// The streaming multiprocessor; all of a part are alike.
+    /// The streaming multiprocessor. All SMs of a part are equal.
     pub sm: Sm,
     /// Clusters of CTAs.
     pub cluster: Cluster,
@@ -91,13 +91,13 @@ impl GpuConfig {
         (gpc, sm - gpcs[gpc].start as u16)
     }
 
-    /// Bytes that the L1 keeps when `carveout` bytes of the unified array serve as shared memory.
+    /// Bytes of the L1 when shared memory takes `carveout` bytes of the unified array.
     pub fn l1_bytes(&self, carveout: u32) -> u32 {
         self.sm.l1.size - carveout
     }
 }
 
-/// Clock frequencies; their ratios are exact because they are whole kilohertz.
+/// Clock frequencies. They are whole kilohertz, so their ratios are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clocks {
@@ -105,17 +105,17 @@ pub struct Clocks {
     pub core_khz: u32,
     /// Crossbar and L2 slices, kHz.
     pub l2_khz: u32,
-    /// Command clock of the memory channels, kHz; data move at a multiple of it.
+    /// Command clock of the memory channels, kHz. The data rate is a multiple of it.
     pub memory_khz: u32,
 }
 
-/// GPCs of TPCs of SMs.
+/// Numbers of GPCs, TPCs and SMs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
     /// GPCs on the chip.
     pub gpcs: u32,
-    /// TPCs in use of each GPC; one entry per GPC.
+    /// Enabled TPCs of each GPC, one entry per GPC.
     pub tpcs_per_gpc: Vec<u32>,
     /// SMs in one TPC.
     pub sms_per_tpc: u32,
@@ -127,30 +127,29 @@ pub struct Topology {
 pub struct Limits {
     /// Lanes of a warp; 32 on every part.
     pub warp_size: u32,
-    /// Threads a CTA may have.
+    /// Most threads of a CTA.
     pub max_threads_per_block: u32,
-    /// Warps resident on one SM.
+    /// Most warps resident on one SM.
     pub max_warps_per_sm: u32,
-    /// CTAs resident on one SM.
+    /// Most CTAs resident on one SM.
     pub max_blocks_per_sm: u32,
     /// 32-bit registers of one SM.
     pub registers_per_sm: u32,
-    /// 32-bit registers that one CTA may occupy, its warps rounded up to the allocation granularity.
+    /// Most 32-bit registers of one CTA, with its warps rounded up to the allocation granularity.
     pub registers_per_block: u32,
-    /// Registers one thread may use.
+    /// Most registers of one thread.
     pub max_registers_per_thread: u32,
-    /// Registers of a warp are allocated in multiples of this many.
+    /// Allocation unit for the registers of a warp.
     pub register_unit: u32,
-    /// Parts into which the register file is split for allocation; the warps of a CTA are spread
-    /// over them evenly.
+    /// Parts of the register file for allocation. The warps of a CTA are spread evenly over the parts.
     pub warp_allocation_granularity: u32,
-    /// Shared memory one CTA may ask for, static and dynamic together and with opt-in, bytes.
+    /// Most shared memory of one CTA with opt-in, static and dynamic together, bytes.
     pub shared_per_block_max: u32,
-    /// Shared memory of a CTA is allocated in multiples of this many bytes.
+    /// Allocation unit for the shared memory of a CTA, bytes.
     pub shared_unit: u32,
-    /// Shared memory the system takes from each CTA's allocation, bytes.
+    /// Shared memory that the system reserves in each CTA's allocation, bytes.
     pub shared_reserved_per_block: u32,
-    /// Sizes, bytes, that shared memory may take of the unified array; ascending.
+    /// Sizes that shared memory can take of the unified array, bytes, ascending.
     pub shared_carveouts: Vec<u32>,
 }
 
@@ -158,24 +157,24 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GigaThread {
-    /// Cycles from the launch command to the first CTA handed out.
+    /// Cycles from the launch command to the first CTA sent.
     pub launch_latency: u32,
-    /// Least cycles between two CTAs handed out by the whole chip.
+    /// Least cycles between two CTAs, over the whole chip.
     pub dispatch_interval: u32,
-    /// Warps that the dispatcher sets up per cycle: a CTA of W warps holds it for
+    /// Warps that the dispatcher sets up per cycle. A CTA of W warps occupies it for
     /// max(`dispatch_interval`, ceil(W / `warps_per_cycle`)) cycles.
     pub warps_per_cycle: u32,
-    /// Cycles that a message takes from dispatcher to SM, and back.
+    /// Cycles of a message from dispatcher to SM, and of a message back.
     pub link_latency: u32,
-    /// Least cycles between two CTAs admitted by one SM.
+    /// Least cycles between two CTAs sent to one SM.
     pub sm_interval: u32,
-    /// CTAs on their way to one SM, or admitted by it without its credit being back.
+    /// Credits of the link to one SM: most CTAs in flight to it, or admitted while the credit is in flight back.
     pub launch_queue: u32,
-    /// Which SM gets the next CTA.
+    /// Policy that chooses the SM of the next CTA.
     pub order: CtaOrder,
 }
 
-/// The order in which the block dispatcher fills SMs; the orders are in [`crate::front::gigathread`].
+/// Policy that chooses the SM of the next CTA, implemented in [`crate::front::gigathread`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CtaOrder {
@@ -194,12 +193,12 @@ impl CtaOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
-    /// CTAs of the largest cluster; 0 where there are none, and nothing else here counts.
+    /// CTAs of the largest cluster. 0 for a part without clusters: the other numbers are then not used.
     pub max_ctas: u32,
     /// Issue to dependent issue of a 32-bit load from another SM's shared memory, cycles.
     pub load_latency: u32,
-    /// Payload that an SM's port moves per cycle, each way, bytes.
+    /// Payload of an SM's port per cycle, each way, bytes.
     pub bytes_per_cycle: u32,
-    /// The last arrival at a cluster's barrier to the release of its warps, cycles.
+    /// Last arrival at a cluster's barrier to the release of its warps, cycles.
     pub barrier_latency: u32,
 }

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::GpuConfig;
 
-/// Every value of `config` but its name, by dotted key.
+/// Every value of `config` except its name, by dotted key.
 pub(crate) fn flatten(config: &GpuConfig) -> BTreeMap<String, Value> {
     let table = Table::try_from(config).expect("a configuration is made of integers and names");
     let mut flat = BTreeMap::new();
@@ -34,7 +34,7 @@ pub(crate) fn join(prefix: &str, key: &str) -> String {
     }
 }
 
-/// The nested table that [`flatten`] would give as `flat`.
+/// Inverse of [`flatten`]: the nested table of the dotted keys.
 pub(crate) fn nest(flat: impl IntoIterator<Item = (String, Value)>) -> Table {
     let mut root = Table::new();
     for (key, value) in flat {

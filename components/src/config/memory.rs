@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Core cycles of an idle miss between slice and channel: one to leave the slice, and a link each way.
+/// Core cycles of an idle L2 miss between slice and channel: 1 to leave the slice, 1 for the link each way.
 pub(crate) const AROUND_CHANNEL: u32 = 3;
 
-/// SM to L2 network, one port per SM and per slice, each way.
+/// Network between SMs and L2, with one port per SM and per slice in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Xbar {
-    /// One way, port to port, without waiting, L2-clock cycles.
+    /// Port to port, one way, on an idle network, L2-clock cycles.
     pub latency: u32,
     /// Payload that an SM port sends towards the L2 per L2-clock cycle, bytes.
     pub request_bytes_per_cycle: u32,
     /// Payload that an SM port receives from the L2 per L2-clock cycle, bytes.
     pub response_bytes_per_cycle: u32,
-    /// Messages waiting at each port.
+    /// Depth of the queue at each port, packets.
     pub queue_depth: u32,
 }
 
@@ -25,36 +25,35 @@ pub struct Xbar {
 pub struct L2 {
     /// Bytes of all slices together.
     pub size: u32,
-    /// Slices; any count.
+    /// Slices. Any number, not only powers of two.
     pub slices: u32,
-    /// Parts of the chip that hold the slices; each has an equal share.
+    /// Partitions of the L2, each with an equal share of the slices.
     pub partitions: u32,
-    /// Core cycles that an access to a slice of the other partition takes beyond `hit_latency`;
-    /// 0 where there is one partition.
+    /// Core cycles beyond `hit_latency` of an access to a slice of the other partition. 0 with one partition.
     pub far_latency: u32,
-    /// Bytes of a line: 128, what this model has.
+    /// Bytes of a line. The model has 128.
     pub line: u32,
-    /// Bytes of a sector: 32, what this model has.
+    /// Bytes of a sector. The model has 32.
     pub sector: u32,
-    /// Ways of a set; sets of a slice = size / slices / line / associativity.
+    /// Ways of a set. Sets of a slice = size / slices / line / associativity.
     pub associativity: u32,
-    /// Which line of a full set of a slice leaves.
+    /// Policy that chooses the victim in a full set.
     pub replacement: ReplacementPolicy,
-    /// Issue to dependent issue of a load that misses the L1 and hits a near slice of the idle L2, core cycles. The stages on the path sum
-    /// to it.
+    /// Issue to dependent issue of a load that misses the L1 and hits a near slice of the idle L2, core cycles. It is the sum of the stages
+    /// on the path.
     pub hit_latency: u32,
-    /// Cycles from a slice's tag lookup to its response on a hit, L2 clock; a part of `hit_latency`. Latency reports charge this part
-    /// to the slice, and the rest to the way back.
+    /// Cycles from a slice's tag lookup to its response on a hit, L2 clock. A part of `hit_latency`: latency reports charge it to the
+    /// slice, and the rest to the way back.
     pub slice_latency: u32,
-    /// How lines are mapped to slices, and the lines of a slice to its sets.
+    /// Mapping of lines to slices, and of a slice's lines to its sets.
     pub mapping: Mapping,
-    /// Sectors in flight to memory, per slice.
+    /// Most sectors of a slice in flight to memory.
     pub mshr_entries: u32,
-    /// Requests of a slice that may wait for sectors in flight.
+    /// Most requests of a slice that wait for sectors in flight.
     pub mshr_targets: u32,
-    /// Requests waiting at a slice.
+    /// Depth of the request queue of a slice.
     pub queue_depth: u32,
-    /// Fetches and write-backs of a slice that may be at memory.
+    /// Most fetches and write-backs of a slice in flight to memory.
     pub memory_queue: u32,
     /// Bytes that a slice reads or writes per L2-clock cycle.
     pub bytes_per_cycle: u32,
@@ -62,7 +61,7 @@ pub struct L2 {
     pub atomic_interval: u32,
 }
 
-/// Which line of a full set leaves a cache when another comes; the policies are in [`crate::cache::replacement`].
+/// Policy that chooses the victim in a full set, implemented in [`crate::cache::replacement`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplacementPolicy {
@@ -70,7 +69,7 @@ pub enum ReplacementPolicy {
     Lru,
     /// The line to which a binary tree of use bits points.
     TreePlru,
-    /// The line that came first.
+    /// The line allocated first.
     Fifo,
     /// A line drawn with a fixed seed.
     Random,
@@ -81,13 +80,13 @@ impl ReplacementPolicy {
     pub const ALL: [ReplacementPolicy; 4] = [Self::Lru, Self::TreePlru, Self::Fifo, Self::Random];
 }
 
-/// How numbers are mapped to places, lines to slices for example; the interleaves are in [`crate::proto::noc`].
+/// Mapping of line numbers to slices, channels, banks or sets, implemented in [`crate::proto::noc`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
-    /// By a polynomial hash: nearly even for every stride.
+    /// A polynomial hash: nearly even for every stride.
     Hash,
-    /// By the remainder: consecutive numbers in turn.
+    /// The remainder: consecutive numbers in turn.
     Modulo,
 }
 
@@ -96,13 +95,13 @@ impl Mapping {
     pub const ALL: [Mapping; 2] = [Self::Hash, Self::Modulo];
 }
 
-/// Which waiting request a memory channel serves next.
+/// Policy that chooses the request that a memory channel serves next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DramScheduler {
-    /// The oldest request whose row is open, then the oldest; writes wait until many can go together.
+    /// The oldest request to an open row, else the oldest request. Writes wait, and drain in batches.
     FirstReadyFirstCome,
-    /// The oldest request alone.
+    /// Only the oldest request.
     FirstComeFirstServed,
 }
 
@@ -111,15 +110,15 @@ impl DramScheduler {
     pub const ALL: [DramScheduler; 2] = [Self::FirstReadyFirstCome, Self::FirstComeFirstServed];
 }
 
-/// When a memory channel closes an open row that no waiting request needs.
+/// Policy that closes an open row that no waiting request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowPolicy {
-    /// When another row of the bank is wanted.
+    /// The row stays open until a request needs another row of the bank.
     Open,
-    /// As soon as the timing of the bank allows.
+    /// The row closes as soon as the bank's timing allows.
     Closed,
-    /// When the row has been idle for `hbm.row_timeout` command cycles.
+    /// The row closes after `hbm.row_timeout` idle command cycles.
     Timeout,
 }
 
@@ -128,14 +127,14 @@ impl RowPolicy {
     pub const ALL: [RowPolicy; 3] = [Self::Open, Self::Closed, Self::Timeout];
 }
 
-/// Most requests waiting at a channel. Its scheduler has a 64-bit mask of them.
+/// Longest queue of a channel: its scheduler has a 64-bit mask of requests.
 pub const MAX_CHANNEL_QUEUE: u32 = 64;
 
-/// Device memory: channels of banks behind a request queue each.
+/// Device memory: channels, each with banks behind a request queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hbm {
-    /// Channels, each with its own command and data bus; any count.
+    /// Channels, each with its own command and data bus. Any number, not only powers of two.
     pub channels: u32,
     /// Banks of a channel.
     pub banks: u32,
@@ -143,37 +142,37 @@ pub struct Hbm {
     pub bank_groups: u32,
     /// Bytes of a row of one bank.
     pub row_bytes: u32,
-    /// How lines are mapped to the channels of a group, and the lines of a channel to its banks.
+    /// Mapping of lines to the channels of a group, and of a channel's lines to its banks.
     pub mapping: Mapping,
-    /// Requests waiting at a channel, at most [`MAX_CHANNEL_QUEUE`].
+    /// Depth of the request queue of a channel, at most [`MAX_CHANNEL_QUEUE`].
     pub queue_depth: u32,
-    /// Which waiting request goes next.
+    /// Policy that chooses the next request.
     pub scheduler: DramScheduler,
-    /// Waiting writes from which on writes go before reads, under `first-ready-first-come`.
+    /// Waiting writes at which writes begin to go before reads, under `first-ready-first-come`.
     pub write_drain_start: u32,
-    /// Waiting writes down to which they do.
+    /// Waiting writes at which reads go before writes again.
     pub write_drain_stop: u32,
-    /// Command cycles after which the oldest request goes before all others of its bank, under `first-ready-first-come`.
+    /// Command cycles after which the oldest request goes before all others to its bank, under `first-ready-first-come`.
     pub starved_after: u32,
-    /// When an open row that no request needs is closed.
+    /// Policy that closes idle rows.
     pub row_policy: RowPolicy,
-    /// Idle command cycles after which it is, under `timeout`.
+    /// Idle command cycles after which a row closes, under `timeout`.
     pub row_timeout: u32,
     /// Bytes that one column command moves.
     pub burst_bytes: u32,
     /// Bytes that a channel's data bus moves per command cycle.
     pub bus_bytes_per_command_cycle: u32,
-    /// Issue to dependent issue of a load that misses every cache, with idle memory and a closed row, core cycles. The stages on the path
-    /// sum to it.
+    /// Issue to dependent issue of a load that misses every cache, with idle memory and a closed row, core cycles. It is the sum of the
+    /// stages on the path.
     pub access_latency: u32,
-    /// Command cycles in controller and interface from the last data to the response; a part of `access_latency`. What else the stages
-    /// leave of that lies before the queue.
+    /// Command cycles in controller and interface from the last data to the response. A part of `access_latency`: the rest that no stage
+    /// accounts for lies before the queue.
     pub latency_extra: u32,
     /// Bank timing.
     pub timing: Timing,
 }
 
-/// Bank timing, command-clock cycles; the names are those of the JEDEC standards.
+/// Bank timing, command-clock cycles. The names are those of the JEDEC standards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
@@ -203,6 +202,6 @@ pub struct Timing {
     pub t_rtp: u32,
     /// Refresh command to next command.
     pub t_rfc: u32,
-    /// Mean distance of two refresh commands.
+    /// Mean cycles between two refresh commands.
     pub t_refi: u32,
 }

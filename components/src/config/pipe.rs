@@ -1,6 +1,6 @@
-//! The pipes of a sub-core: their numbers in a preset, and [`PIPES`], the one table of them.
+//! The pipes of a sub-core: their numbers in a preset, and the table [`PIPES`].
 //!
-//! A pipe has one name: of its component, of its keys in a preset (`sm.pipes.NAME`), of its counter (`inst_NAME`), and in waveforms.
+//! A pipe has one name, in its component's path, its preset keys (`sm.pipes.NAME`), its counter (`inst_NAME`) and waveforms.
 
 use serde::{Deserialize, Serialize};
 use warpwave_isa::opcode::Pipe;
@@ -17,10 +17,10 @@ pub struct Pipes {
     pub half: PipeTiming,
     /// 64-bit floating point.
     pub fp64: PipeTiming,
-    /// Special functions and the conversions and bit scans that share their rate.
+    /// Special functions, and the conversions and bit scans that share their rate.
     pub sfu: PipeTiming,
-    /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. The interval of another shape or type is in proportion to its
-    /// multiply-adds, divided by the rate of its type. 32-bit inputs run at half the rate of 16-bit ones, 8-bit at twice.
+    /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. The interval of another shape or type is proportional to its
+    /// multiply-adds divided by the rate of its type. 32-bit inputs run at half the rate of 16-bit inputs, 8-bit inputs at twice.
     pub tensor: PipeTiming,
     /// Issue to dependent issue of an integer multiply-add, cycles.
     pub imad_latency: u32,
@@ -48,14 +48,14 @@ impl Pipes {
 pub struct PipeTiming {
     /// Issue to dependent issue of the same class, cycles.
     pub latency: u32,
-    /// Issue cycles that one warp instruction takes of the pipe.
+    /// Least cycles between two instructions that enter the pipe.
     pub interval: u32,
 }
 
 /// A row of the table of pipes.
 #[derive(Debug, Clone, Copy)]
 pub struct PipeRow {
-    /// The pipe, as the table of instructions names it.
+    /// The pipe in the opcode table.
     pub pipe: Pipe,
     /// Its name.
     pub name: &'static str,
@@ -63,16 +63,16 @@ pub struct PipeRow {
     pub counter: &'static str,
     /// Its label in a timeline.
     pub label: &'static str,
-    /// Its numbers in a preset. None for the LSU and the branch unit, which are blocks with numbers of their own.
+    /// Its numbers in a preset. `None` for the LSU and the branch unit, which have preset sections of their own.
     pub preset: Option<PipePreset>,
 }
 
-/// Where a preset has the numbers of a pipe.
+/// Location of a pipe's numbers in a preset.
 #[derive(Debug, Clone, Copy)]
 pub struct PipePreset {
     /// Keys of latency and interval.
     pub keys: [&'static str; 2],
-    /// The numbers.
+    /// Reads the numbers.
     pub timing: fn(&Pipes) -> PipeTiming,
 }
 
@@ -115,12 +115,12 @@ pub const PIPES: [PipeRow; N_PIPES] = [
     row!(Control control "branch", None),
 ];
 
-/// The names, in the same order.
+/// The names, in the order of [`Pipe`].
 pub const PIPE_NAMES: [&str; N_PIPES] = {
     let mut names = [""; N_PIPES];
     let mut n = 0;
     while n < N_PIPES {
-        assert!(PIPES[n].pipe as usize == n, "a row is at the place of its pipe");
+        assert!(PIPES[n].pipe as usize == n, "rows are in the order of `Pipe`");
         names[n] = PIPES[n].name;
         n += 1;
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::ReplacementPolicy;
 use super::pipe::Pipes;
 
-/// Cycles of an L1 hit outside the L1. There: dispatch, LSU in, LSU out, L1. Back: LSU, write port, scheduler.
+/// Cycles of an L1 hit outside the L1. To the L1: dispatch, LSU in, LSU out, L1. Back: LSU, write port, scheduler.
 pub const OUTSIDE_L1: u32 = 7;
 
 /// One streaming multiprocessor.
@@ -14,18 +14,18 @@ pub const OUTSIDE_L1: u32 = 7;
 pub struct Sm {
     /// Sub-cores, each with a scheduler that issues one instruction per cycle.
     pub subcores: u32,
-    /// Which ready warp a scheduler takes.
+    /// Policy that chooses the warp that issues.
     pub scheduler: SchedulerPolicy,
-    /// Decoded instructions waiting, per warp.
+    /// Depth of a warp's ibuffer, instructions.
     pub ibuffer_entries: u32,
-    /// Cycles from the fetch of an instruction to its place in the ibuffer.
+    /// Cycles from the fetch of an instruction to its entry into the ibuffer.
     pub fetch_latency: u32,
     /// Cycles from the issue of a branch to the fetch at its target.
     pub branch_latency: u32,
-    /// Issued instructions not yet in a pipe, per sub-core: one reads its operands, the others wait for it in order. At least 2, as one
-    /// is on its way from the scheduler.
+    /// Issued instructions not yet in a pipe, per sub-core: one reads its operands, the others wait in order. At least 2, because one is on
+    /// its way from the scheduler.
     pub collector_entries: u32,
-    /// Register-file banks per sub-core; a register's bank is its number modulo this.
+    /// Register-file banks per sub-core. The bank of a register is its number modulo the banks.
     pub register_banks: u32,
     /// Warp-wide registers read per bank and cycle.
     pub register_read_ports: u32,
@@ -47,7 +47,7 @@ pub struct Sm {
     pub tma: Tma,
 }
 
-/// Which of the ready warps a scheduler issues.
+/// Policy that chooses which ready warp issues, implemented in [`crate::sm::subcore::policy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerPolicy {
@@ -59,17 +59,17 @@ pub enum SchedulerPolicy {
     OldestFirst,
 }
 
-/// The path that loads, stores and atomics share.
+/// Load/store unit: the path of loads, stores and atomics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lsu {
-    /// Memory instructions waiting, per sub-core.
+    /// Depth of a sub-core's memory queue, instructions.
     pub queue_depth: u32,
-    /// Cycles that a sub-core's address unit takes per memory instruction.
+    /// Cycles of a sub-core's address unit per memory instruction.
     pub issue_interval: u32,
-    /// Least cycles between two memory instructions that the SM accepts from its sub-cores.
+    /// Least cycles between two memory instructions that the LSU accepts, over all sub-cores.
     pub accept_interval: u32,
-    /// Memory instructions of the SM whose accesses are still under way.
+    /// Most memory instructions of the SM with accesses in flight.
     pub pending_requests: u32,
 }
 
@@ -77,18 +77,17 @@ pub struct Lsu {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
-    /// Banks, one word each per cycle: 32, what this model has.
+    /// Banks, each with one word per cycle. The model has 32.
     pub banks: u32,
-    /// Bytes of a bank's word: 4, what this model has.
+    /// Bytes of a bank's word. The model has 4.
     pub bank_bytes: u32,
-    /// Issue to dependent issue of a 32-bit load without conflict, cycles.
+    /// Issue to dependent issue of a 32-bit load without bank conflict, cycles.
     pub latency: u32,
-    /// Cycles that each pass beyond the first adds.
+    /// Cycles of each pass beyond the first.
     pub conflict_latency_per_pass: u32,
-    /// Issue to dependent issue of an atomic that returns its old value, no two lanes on one
-    /// word, cycles.
+    /// Issue to dependent issue of an atomic that returns the old value, with each lane on a different word, cycles.
     pub atomic_latency: u32,
-    /// Cycles after which a test of an mbarrier that may wait gives up.
+    /// Longest wait of an mbarrier `try_wait`, cycles.
     pub try_wait_cycles: u32,
 }
 
@@ -100,64 +99,64 @@ pub struct Constant {
     pub latency: u32,
 }
 
-/// Barrier of a CTA: the last arrival releases all after `base_latency` + `per_warp` x warps.
+/// Barrier of a CTA. The warps are released `base_latency` + `per_warp` x warps cycles after the last arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
-    /// Cycles whatever the number of warps.
+    /// Cycles independent of the number of warps.
     pub base_latency: u32,
     /// Cycles per warp of the CTA.
     pub per_warp: u32,
 }
 
-/// Memory fence (MEMBAR): the fewest cycles from its issue to the warp's next issue, by scope. Beyond the block it also lasts until the
-/// SM's accesses before it have been performed.
+/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA also waits
+/// until the SM's earlier accesses have been performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {
-    /// Scope of the block.
+    /// CTA scope.
     pub cta_latency: u32,
-    /// Scope of the GPU, and of a cluster.
+    /// GPU scope and cluster scope.
     pub gpu_latency: u32,
-    /// Scope of the system.
+    /// System scope.
     pub sys_latency: u32,
 }
 
-/// First-level data cache; it shares its array with shared memory.
+/// First-level data cache. It shares its array with shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct L1 {
-    /// Bytes of the unified array; the L1 has what the shared-memory carve-out leaves.
+    /// Bytes of the unified array. The L1 uses the bytes outside the shared-memory carve-out.
     pub size: u32,
-    /// Bytes of a line: 128, what this model has.
+    /// Bytes of a line. The model has 128.
     pub line: u32,
-    /// Bytes of a sector: 32, what this model has.
+    /// Bytes of a sector. The model has 32.
     pub sector: u32,
-    /// Ways of a set; sets = bytes left to the L1 / line / associativity.
+    /// Ways of a set. Sets = L1 bytes / line / associativity.
     pub associativity: u32,
-    /// Which line of a full set leaves.
+    /// Policy that chooses the victim in a full set.
     pub replacement: ReplacementPolicy,
-    /// What a store does to its line.
+    /// Effect of a store on its line.
     pub write_policy: WritePolicy,
     /// Issue to dependent issue of a 32-bit load, all lanes in one line, hit, cycles.
     pub hit_latency: u32,
-    /// Sectors in flight to the L2.
+    /// Most sectors in flight to the L2.
     pub mshr_entries: u32,
-    /// Requests that may wait on one sector in flight, the first included.
+    /// Most requests that wait for one sector in flight, the first included.
     pub mshr_merges: u32,
-    /// Requests that may wait on sectors in flight, all sectors together.
+    /// Most requests that wait for sectors in flight, over all sectors.
     pub mshr_targets: u32,
-    /// Tag banks of the part: 4. The model looks up one line per cycle and has no use for them, so no other number is accepted.
+    /// Tag banks of the part: 4. The model looks up one line per cycle without banks, so it accepts no other number.
     pub tag_banks: u32,
     /// Bytes that a hit delivers per cycle.
     pub data_bytes_per_cycle: u32,
-    /// Sectors written that wait for the crossbar.
+    /// Depth of the store queue to the crossbar, sectors.
     pub store_queue: u32,
-    /// Packets from the crossbar that wait for the LSU. While they are that many, the L1 takes no other from the crossbar.
+    /// Depth of the response queue to the LSU, packets. While it is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
 }
 
-/// What a store does to the lines of the L1. It goes on to the L2 in any case.
+/// Effect of a store on the lines of the L1. Every store also goes to the L2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WritePolicy {
@@ -165,7 +164,7 @@ pub enum WritePolicy {
     WriteThrough,
     /// Invalidates sectors that are valid.
     WriteEvict,
-    /// Changes sectors that are valid; a sector written whole becomes valid, and its line is allocated.
+    /// Changes sectors that are valid. A sector written whole becomes valid, and its line is allocated.
     WriteValidate,
 }
 
@@ -174,12 +173,12 @@ impl WritePolicy {
     pub const ALL: [WritePolicy; 3] = [Self::WriteThrough, Self::WriteEvict, Self::WriteValidate];
 }
 
-/// The engine of bulk copies; a part without clusters has none.
+/// The bulk copy engine. A part without clusters has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tma {
-    /// Cycles from an instruction's arrival to its first request: what a copy takes beyond an ordinary load.
+    /// Cycles from an instruction's arrival to its first request: the extra latency of a copy over an ordinary load.
     pub latency: u32,
-    /// Pieces of up to 128 bytes under way.
+    /// Most pieces of up to 128 bytes in flight.
     pub pieces: u32,
 }
