@@ -3,3 +3,5 @@
 pub mod gigathread;
 
 pub mod cluster_barrier;
+
+mod delay_queue;

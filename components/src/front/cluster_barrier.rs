@@ -1,21 +1,19 @@
-//! The barrier of clusters: one unit for each GPC.
+//! The cluster barrier of a GPC: releases the CTAs of a cluster when all have arrived.
 //!
 //! ```text
 //!   cta manager of each SM --ClusterArrive--> [cluster barrier]
 //!                          <--ClusterOpen---
 //! ```
 //!
-//! A CTA arrives when each of its warps has arrived or ended. An ended CTA counts as arrived in every later round. When all CTAs of a
-//! cluster have arrived, the unit sends [`ClusterOpen`] to each that has not ended, `delay` cycles later.
+//! A CTA arrives when each of its warps has arrived or ended. An ended CTA counts as arrived in every later round. `delay` cycles after
+//! the last CTA's arrival, the unit sends [`ClusterOpen`] to each CTA that has not ended.
 //!
 //! | Stage of `tick` | Cycles |
 //! |---|---|
-//! | take: note the arrivals, schedule the messages of complete clusters | 0 |
+//! | take: record the arrivals, schedule the messages of complete clusters | 0 |
 //! | send: the messages that are due, in order | `delay` after the last arrival |
 //!
 //! Invariant: an entry exists from a cluster's first arrival to the end of its last CTA.
-
-use std::collections::VecDeque;
 
 use tracing::debug;
 use warpwave_hw::component::{Activity, Component};
@@ -27,6 +25,7 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::space::MAX_CLUSTER;
 
+use crate::front::delay_queue::DelayQueue;
 use crate::proto::cluster::{ClusterArrive, ClusterOpen};
 
 /// The links of the unit, by SM of its GPC.
@@ -44,7 +43,7 @@ warpwave_hw::show_ports!(Ports: arrive, open);
 struct Entry {
     cluster: u64,
     size: u8,
-    /// CTAs that have arrived since the barrier opened last, ended ones included; bit i for rank i.
+    /// CTAs that have arrived since the barrier last opened, and ended CTAs; bit i for rank i.
     arrived: u32,
     /// CTAs that have ended, bit i for rank i.
     ended: u32,
@@ -53,13 +52,22 @@ struct Entry {
 }
 
 impl Entry {
+    /// Mask of all ranks.
     fn all(&self) -> u32 {
         (1 << self.size) - 1
     }
 }
 
 impl State {
-    /// Index of a cluster's entry, which is added if it is missing.
+    fn new(delay: u64) -> Self {
+        State {
+            entries: Vec::new(),
+            opening: DelayQueue::new(delay),
+            opened: 0,
+        }
+    }
+
+    /// Index of a cluster's entry. Adds an entry at the cluster's first arrival.
     fn entry(&mut self, message: ClusterArrive) -> usize {
         let found = self.entries.iter().position(|entry| entry.cluster == message.cluster);
         found.unwrap_or_else(|| {
@@ -79,17 +87,16 @@ impl State {
 pub struct ClusterBarrier {
     path: Path,
     ports: Ports,
-    /// Cycles from the last arrival to the messages that open.
+    /// Cycles from the last arrival to the release messages.
     delay: u64,
     state: State,
 }
 
 /// What `reset` clears.
-#[derive(Default)]
 struct State {
     entries: Vec<Entry>,
-    /// Messages to send: cycle, SM of the GPC, message. The delay is the same for all, so the first is due first.
-    opening: VecDeque<(Cycle, usize, ClusterOpen)>,
+    /// Release messages, with the SM of the GPC.
+    opening: DelayQueue<ClusterOpen>,
     /// Barriers opened so far.
     opened: u64,
 }
@@ -101,7 +108,7 @@ impl ClusterBarrier {
             path,
             ports,
             delay,
-            state: State::default(),
+            state: State::new(delay),
         }
     }
 
@@ -123,18 +130,8 @@ impl ClusterBarrier {
             for rank in (0..entry.size).filter(|rank| entry.ended >> rank & 1 == 0) {
                 let open = ClusterOpen { cluster, rank };
                 let sm = entry.sms[rank as usize] as usize;
-                state.opening.push_back((now + self.delay, sm, open));
+                state.opening.push(now, sm, open);
             }
-        }
-    }
-
-    fn send(&mut self, now: Cycle) {
-        while let Some(&(due, sm, open)) = self.state.opening.front()
-            && due <= now
-            && self.ports.open[sm].has_room(now)
-        {
-            self.ports.open[sm].send(now, open);
-            self.state.opening.pop_front();
         }
     }
 }
@@ -152,20 +149,18 @@ impl Component for ClusterBarrier {
                 self.take(sm, message, now);
             }
         }
-        self.send(now);
-        match self.state.opening.front() {
-            Some(&(due, ..)) => Activity::Until(due.max(now + 1)),
-            None => Activity::Idle,
-        }
+        self.state.opening.send_due(now, &mut self.ports.open);
+        let next = self.state.opening.next_due();
+        next.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)))
     }
 
     fn reset(&mut self) {
-        self.state = State::default();
+        self.state = State::new(self.delay);
         self.ports.clear_inputs();
     }
 
     fn is_quiescent(&self) -> bool {
-        self.state.entries.is_empty() && self.state.opening.is_empty()
+        self.state.entries.is_empty() && self.state.opening.next_due().is_none()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -199,7 +194,7 @@ mod tests {
     use super::*;
     use warpwave_hw::rig::{Rig, check};
 
-    const WAY: u32 = 3;
+    const LINK: u32 = 3;
     const OPEN: [&str; 2] = ["open0", "open1"];
 
     fn arrive(rank: u8, ended: bool) -> ClusterArrive {
@@ -215,17 +210,17 @@ mod tests {
         }
     }
 
-    /// Two SMs, each with a CTA of cluster 4, that say these things in these cycles.
-    fn unit(rig: &mut Rig, says: [&[(u64, ClusterArrive)]; 2]) -> ClusterBarrier {
+    /// A unit with two SMs, each of which sends these arrivals in these cycles.
+    fn unit(rig: &mut Rig, arrivals: [&[(u64, ClusterArrive)]; 2]) -> ClusterBarrier {
         let ports = Ports {
-            arrive: says.map(|says| rig.input("arrive", WAY, 4, says.to_vec())).into(),
-            open: OPEN.map(|name| rig.output(name, WAY, 4, |_| true)).into(),
+            arrive: arrivals.map(|sent| rig.input("arrive", LINK, 4, sent.to_vec())).into(),
+            open: OPEN.map(|name| rig.output(name, LINK, 4, |_| true)).into(),
         };
         ClusterBarrier::new(Path::root("barrier"), 10, ports)
     }
 
     #[test]
-    fn last_arrival_opens_both_after_the_delay_and_an_ended_block_counts_for_ever() {
+    fn last_arrival_releases_both_after_the_delay_and_an_ended_cta_counts_as_arrived() {
         let build = |rig: &mut Rig| {
             unit(
                 rig,
@@ -240,19 +235,20 @@ mod tests {
             let of_link = events.iter().filter(|event| event.link == link);
             of_link.map(|event| event.at.0).collect()
         };
-        // The last arrival is sent in 20: known in 23, sent on in 33, there in 36. The second time block 1 has ended.
+        // Round 1: the last arrival is sent in cycle 20 and received in 23. The release is sent in 33 and received in 36.
+        // Round 2: CTA 1 has ended, so the arrival of CTA 0 in cycle 60 is the last.
         assert_eq!(times("open0"), [36, 76]);
         assert_eq!(times("open1"), [36]);
     }
 
     #[test]
-    fn more_clusters_than_256_may_wait() {
+    fn three_hundred_clusters_wait_at_once() {
         let of_all = |rank, ended, from: u64| (0..300).map(move |n| (from + n, arrive_of(n, rank, ended)));
-        let says = [0, 1].map(|rank: u8| {
+        let arrivals = [0, 1].map(|rank: u8| {
             let arrives = of_all(rank, false, u64::from(rank) * 400);
             arrives.chain(of_all(rank, true, 1000)).collect::<Vec<_>>()
         });
-        let events = check(|rig: &mut Rig| unit(rig, [&says[0], &says[1]]), 1400).unwrap();
+        let events = check(|rig: &mut Rig| unit(rig, [&arrivals[0], &arrivals[1]]), 1400).unwrap();
         assert_eq!(events.iter().filter(|event| event.link == "open1").count(), 300);
     }
 }

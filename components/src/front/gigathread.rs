@@ -1,22 +1,22 @@
-//! The GigaThread engine: takes a grid from the host and sends its CTAs to the SMs as slots become free.
+//! The GigaThread engine: takes a grid from the host and sends its CTAs to SMs with free slots.
 //!
 //! ```text
 //!   host --Grid--> [gigathread] --CtaLaunch--> cta manager of each SM
 //!        <-GridEvent-           <--SmEvent----
 //! ```
 //!
-//! CTAs are sent in row-major order. The policy `gigathread.order` (module `order`) chooses the SM of each; SMs are numbered in GPC, TPC
-//! order.
+//! CTAs are sent in row-major order. The policy `gigathread.order` (module `order`) chooses the SM of each CTA. SMs are numbered in GPC,
+//! TPC order.
 //!
 //! | From, to | Cycles |
 //! |---|---|
 //! | grid accepted to first CTA | `launch_latency` |
-//! | between two CTAs of the chip | `dispatch_interval`, or its warps / `warps_per_cycle` if that is more |
+//! | between two CTAs of the chip | max(`dispatch_interval`, ceil(warps of the CTA / `warps_per_cycle`)) |
 //! | between two CTAs of one SM | `sm_interval` |
 //!
-//! The stages of `tick`: events of SMs, a new grid if none runs, at most one CTA.
+//! Stages of `tick`: take the events of SMs, take a grid if none runs, send at most one CTA.
 //!
-//! The CTAs of a cluster go to SMs of one GPC (`gpcs`). The first is sent only when all have a slot.
+//! The CTAs of a cluster go to SMs of one GPC (`gpcs`). The first CTA is sent once all have a slot.
 //!
 //! # Invariants
 //! - An SM never holds more CTAs than fit.
@@ -24,7 +24,6 @@
 
 mod gpcs;
 mod order;
-mod way;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,9 +38,9 @@ use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
 
 use crate::config;
+use crate::front::delay_queue::DelayQueue;
 use crate::front::gigathread::gpcs::Gpcs;
-use crate::front::gigathread::order::Place;
-use crate::front::gigathread::way::Way;
+use crate::front::gigathread::order::Candidate;
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent};
 
 /// The links of the engine.
@@ -58,14 +57,14 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: grid, event, launch, sm);
 
-/// The grid that runs.
+/// The running grid.
 #[derive(Clone, Debug)]
 struct Running {
     grid: Arc<Grid>,
-    /// CTAs sent. The index of the next one, in a grid without clusters.
-    next: u64,
+    /// CTAs sent. In a grid without clusters, also the index of the next CTA.
+    n_sent: u64,
     /// CTAs that have ended.
-    done: u64,
+    n_done: u64,
     /// Cycle in which the grid arrived.
     accepted: Cycle,
     in_clusters: bool,
@@ -97,19 +96,19 @@ pub struct GigaThread {
 /// What `reset` clears.
 struct State {
     running: Option<Running>,
-    /// CTAs on each SM.
+    /// CTAs sent to each SM and not ended.
     resident: Vec<u32>,
-    /// Slots that clusters occupy.
+    /// The cluster to send, and the slots that clusters occupy.
     clusters: Gpcs,
-    /// CTAs on their way to the link of their SM.
-    launches: Way<CtaLaunch>,
-    /// Events from the links of the SMs, on the rest of their way.
-    events: Way<SmEvent>,
+    /// CTAs before the link to their SM.
+    launches: DelayQueue<CtaLaunch>,
+    /// Events behind the link from their SM.
+    events: DelayQueue<SmEvent>,
     /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,
-    /// First cycle in which each SM may receive a CTA.
-    sm_free: Vec<Cycle>,
-    /// SM and CTA of the last tick, for the waveform.
+    /// First cycle in which each SM may be sent a CTA.
+    sm_free_at: Vec<Cycle>,
+    /// SM and index of the CTA that the last tick sent, for the waveform.
     sent: Option<(usize, u64)>,
     stats: Stats,
 }
@@ -117,16 +116,16 @@ struct State {
 impl State {
     fn new(config: &config::GigaThread, gpcs: &[Range<usize>], ports: &Ports) -> Self {
         let n_sms = ports.launch.len();
-        let in_link = ports.launch.first().map_or(0, OutPort::latency);
-        let way = u64::from(config.link_latency).saturating_sub(in_link);
+        let link = ports.launch.first().map_or(0, OutPort::latency);
+        let extra = u64::from(config.link_latency).saturating_sub(link);
         State {
             running: None,
             resident: vec![0; n_sms],
             clusters: Gpcs::new(gpcs.to_vec(), config.order),
-            launches: Way::new(way),
-            events: Way::new(way),
+            launches: DelayQueue::new(extra),
+            events: DelayQueue::new(extra),
             next_dispatch: Cycle::ZERO,
-            sm_free: vec![Cycle::ZERO; n_sms],
+            sm_free_at: vec![Cycle::ZERO; n_sms],
             sent: None,
             stats: Stats::default(),
         }
@@ -153,14 +152,13 @@ impl GigaThread {
                 self.state.events.push(now, sm, event);
             }
         }
-        while let Some(sm) = self.state.events.due(now)
-            && self.ports.event.has_room(now)
-            && let Some(event) = self.state.events.pop()
+        while self.ports.event.has_room(now)
+            && let Some((sm, event)) = self.state.events.pop_due(now)
         {
             match event {
                 SmEvent::CtaDone { slot, .. } => self.cta_done(sm, slot, now),
                 SmEvent::Trap(trap) => {
-                    // No CTA is sent any more; the host resets the machine.
+                    // A trap ends the launch: no further CTA is sent, and the host resets the machine.
                     self.state.running = None;
                     self.ports.event.send(now, GridEvent::Trap(trap));
                 }
@@ -171,11 +169,11 @@ impl GigaThread {
     fn cta_done(&mut self, sm: usize, slot: u8, now: Cycle) {
         let state = &mut self.state;
         state.resident[sm] -= 1;
-        state.clusters.left(sm, slot);
+        state.clusters.free_slot(sm, slot);
         let Some(running) = &mut state.running else { return };
-        running.done += 1;
+        running.n_done += 1;
         state.stats.ctas_done += 1;
-        if running.done == running.grid.ctas() {
+        if running.n_done == running.grid.ctas() {
             let grid = running.grid.id;
             state.stats.grids += 1;
             state.running = None;
@@ -192,8 +190,8 @@ impl GigaThread {
             self.state.running = Some(Running {
                 in_clusters: grid.in_clusters(),
                 grid,
-                next: 0,
-                done: 0,
+                n_sent: 0,
+                n_done: 0,
                 accepted: now,
             });
             self.state.next_dispatch = now + u64::from(latency);
@@ -214,14 +212,14 @@ impl GigaThread {
             .max(running.grid.warps().div_ceil(self.config.warps_per_cycle));
         let (index, placement) = match state.clusters.send_next() {
             Some((rank, placement)) => {
-                let cluster = running.next / u64::from(running.grid.cluster_ctas());
+                let cluster = running.n_sent / u64::from(running.grid.cluster_ctas());
                 (running.grid.cluster_cta(cluster, rank), Some(placement))
             }
-            None => (running.next, None),
+            None => (running.n_sent, None),
         };
-        running.next += 1;
+        running.n_sent += 1;
         state.resident[sm] += 1;
-        state.sm_free[sm] = now + u64::from(self.config.sm_interval);
+        state.sm_free_at[sm] = now + u64::from(self.config.sm_interval);
         state.next_dispatch = now + u64::from(interval);
         state.sent = Some((sm, index));
         state.stats.ctas += 1;
@@ -234,54 +232,44 @@ impl GigaThread {
         state.launches.push(now, sm, launch);
     }
 
-    /// Sends the CTAs that have reached the link of their SM.
-    fn send_launches(&mut self, now: Cycle) {
-        while let Some(sm) = self.state.launches.due(now)
-            && self.ports.launch[sm].has_room(now)
-            && let Some(launch) = self.state.launches.pop()
-        {
-            self.ports.launch[sm].send(now, launch);
-        }
-    }
-
-    /// The SM that takes the next CTA now.
+    /// The SM to which the next CTA is sent now, if any.
     fn next_sm(&mut self, now: Cycle) -> Option<usize> {
         let running = self.state.running.as_ref()?;
-        let is_left = running.next < running.grid.ctas();
+        let has_next = running.n_sent < running.grid.ctas();
         let per_sm = running.grid.ctas_per_sm;
         if !running.in_clusters {
             let sms = self.state.resident.iter().enumerate();
-            let places = sms.map(|(number, &resident)| Place {
-                number,
-                free: per_sm.saturating_sub(resident),
+            let sms = sms.map(|(index, &resident)| Candidate {
+                index,
+                free_slots: per_sm.saturating_sub(resident),
             });
-            return is_left.then(|| self.config.order.choose(places, |sm| self.can_take(sm, now)))?;
+            return has_next.then(|| self.config.order.choose(sms, |sm| self.can_send(sm, now)))?;
         }
         let size = running.grid.cluster_ctas();
-        let sm = self.state.clusters.next_sm(size, per_sm, is_left)?;
-        self.can_take(sm, now).then_some(sm)
+        let sm = self.state.clusters.next_sm(size, per_sm, has_next)?;
+        self.can_send(sm, now).then_some(sm)
     }
 
-    /// True if an SM can be sent a CTA now.
+    /// True if the interval and the link of an SM allow a CTA now.
     #[inline]
-    fn can_take(&self, sm: usize, now: Cycle) -> bool {
-        self.state.sm_free[sm] <= now && self.ports.launch[sm].has_room(now)
+    fn can_send(&self, sm: usize, now: Cycle) -> bool {
+        self.state.sm_free_at[sm] <= now && self.ports.launch[sm].has_room(now)
     }
 
-    /// True if a slot is free for the next CTA of the grid.
-    fn has_room(&self, running: &Running) -> bool {
+    /// True if a slot may be free for the next CTA of the grid.
+    fn may_have_slot(&self, running: &Running) -> bool {
         match running.in_clusters {
-            true => self.state.clusters.may_send(),
+            true => self.state.clusters.may_have_slot(),
             false => self.state.resident.iter().any(|&n| n < running.grid.ctas_per_sm),
         }
     }
 
-    /// The next cycle in which a CTA may be sent, unless an SM reports an end before.
-    fn next_chance(&self, now: Cycle) -> Activity {
+    /// The next cycle in which a CTA may be sent. The end of a CTA comes as a message, which wakes the engine.
+    fn dispatch_activity(&self, now: Cycle) -> Activity {
         let Some(running) = &self.state.running else {
             return Activity::Idle;
         };
-        if running.next == running.grid.ctas() || !self.has_room(running) {
+        if running.n_sent == running.grid.ctas() || !self.may_have_slot(running) {
             Activity::Idle
         } else if self.state.next_dispatch > now + 1 {
             Activity::Until(self.state.next_dispatch)
@@ -302,12 +290,12 @@ impl Component for GigaThread {
         self.take_events(now);
         self.take_grid(now);
         self.dispatch(now);
-        self.send_launches(now);
+        self.state.launches.send_due(now, &mut self.ports.launch);
         let waiting = self.state.running.is_none() && self.ports.grid.is_ready(now);
-        let ways = [self.state.launches.next(), self.state.events.next()];
-        let under_way = ways.into_iter().flatten().min();
-        let next = under_way.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)));
-        Activity::busy_if(waiting).or(next).or(self.next_chance(now))
+        let delayed = [self.state.launches.next_due(), self.state.events.next_due()];
+        let delayed = delayed.into_iter().flatten().min();
+        let next = delayed.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)));
+        Activity::busy_if(waiting).or(next).or(self.dispatch_activity(now))
     }
 
     fn reset(&mut self) {
@@ -324,8 +312,8 @@ impl Component for GigaThread {
         probe.bit("launch_valid", Some(self.state.sent.is_some()));
         probe.vector("launch_sm", 12, self.state.sent.map(|(sm, _)| sm as u64));
         probe.vector("launch_cta", 32, self.state.sent.map(|(_, index)| index));
-        probe.vector("ctas_launched", 32, self.state.running.as_ref().map(|r| r.next));
-        probe.vector("ctas_done", 32, self.state.running.as_ref().map(|r| r.done));
+        probe.vector("ctas_launched", 32, self.state.running.as_ref().map(|r| r.n_sent));
+        probe.vector("ctas_done", 32, self.state.running.as_ref().map(|r| r.n_done));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
@@ -342,12 +330,12 @@ impl Component for GigaThread {
     fn waits(&self, say: &mut dyn FnMut(String)) {
         if let Some(running) = &self.state.running {
             say(format!(
-                "{}: kernel {}: {} of {} blocks handed out, {} ended",
+                "{}: kernel {}: {} of {} blocks sent, {} ended",
                 self.path,
                 running.grid.program.name(),
-                running.next,
+                running.n_sent,
                 running.grid.ctas(),
-                running.done
+                running.n_done
             ));
         }
     }

@@ -2,28 +2,28 @@
 
 use bitvec::prelude::BitVec;
 
-/// The requests for an output, and the input that is served next.
+/// The requests for an output, and the input to serve next.
 #[derive(Clone, Debug)]
 pub(super) struct RoundRobin {
     /// Inputs that request the output.
     requests: BitVec<u64>,
     /// Number of requests.
     n: u32,
-    /// The search for the next request begins here: behind the input served last.
-    turn: usize,
+    /// Input from which the search for the next request starts: one after the input served last.
+    start: usize,
 }
 
 impl RoundRobin {
-    /// No requests of `inputs` inputs; input 0 is first.
+    /// An arbiter of `inputs` inputs, with no request. Input 0 is first.
     pub(super) fn new(inputs: usize) -> Self {
         RoundRobin {
             requests: BitVec::repeat(false, inputs),
             n: 0,
-            turn: 0,
+            start: 0,
         }
     }
 
-    /// Adds a request of an input, which must have none.
+    /// Adds a request of an input that has none.
     #[inline]
     pub(super) fn request(&mut self, input: usize) {
         self.requests.set(input, true);
@@ -36,14 +36,14 @@ impl RoundRobin {
         self.n
     }
 
-    /// Removes and returns the first request behind the input served last.
+    /// Removes and returns the first request after the input served last, with wrap-around.
     #[inline]
     pub(super) fn grant(&mut self) -> Option<usize> {
-        let behind = self.requests[self.turn..].first_one().map(|n| self.turn + n);
-        let input = behind.or_else(|| self.requests.first_one())?;
+        let after = self.requests[self.start..].first_one().map(|n| self.start + n);
+        let input = after.or_else(|| self.requests.first_one())?;
         self.requests.set(input, false);
         self.n -= 1;
-        self.turn = input + 1;
+        self.start = input + 1;
         Some(input)
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_request_always_each_is_served_in_turn() {
+    fn all_inputs_request_always_each_is_served_in_turn() {
         let mut arbiter = RoundRobin::new(130);
         (0..130).for_each(|input| arbiter.request(input));
         for round in 0..3 {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn served_input_requests_again_the_others_go_first() {
+    fn input_that_requests_again_waits_for_the_others() {
         let mut arbiter = RoundRobin::new(128);
         [3, 64, 127].into_iter().for_each(|input| arbiter.request(input));
         assert_eq!(arbiter.grant(), Some(3));

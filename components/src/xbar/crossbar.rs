@@ -41,18 +41,18 @@ use crate::proto::header::{Direction, Header, MAX_OUTPUTS, atomic_bytes};
 use crate::proto::mem::Packet;
 use warpwave_hw::bits::ones;
 
-/// Shape of a network.
+/// Parameters of a network.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Which way packets go.
+    /// Direction of the packets.
     pub direction: Direction,
     /// Data bytes that a port moves per cycle.
     pub bytes_per_cycle: u32,
-    /// Its clock.
+    /// Clock of the network.
     pub clock: Domain,
 }
 
-/// The links of a network. Headers number the outputs.
+/// The links of a network. A header names an output by its index.
 struct Ports {
     inputs: Vec<InPort<Box<Packet>>>,
     outputs: Vec<OutPort<Box<Packet>>>,
@@ -67,9 +67,9 @@ warpwave_hw::counters! {
         pub data_bytes: u64,
         /// Busy cycles of all outputs together.
         pub output_cycles: u64,
-        /// Cycles in which an output was requested and free, but the link behind it was full.
+        /// Cycles in which an output was requested and free, but its link was full.
         pub blocked_cycles: u64,
-        /// Cycles that packets at the head of an input waited for an output that another packet kept busy.
+        /// Cycles that heads of inputs waited for an output that served another packet, summed over the heads.
         pub conflict_cycles: u64,
     }
 }
@@ -77,22 +77,22 @@ warpwave_hw::counters! {
 /// An input. Its head is the oldest packet in its link, visible or waiting.
 #[derive(Clone, Copy, Default)]
 struct Input {
-    /// First edge at which the input may send again.
-    free: u64,
-    /// Data bytes of the head, while it waits for its output.
+    /// First edge at which the input is free again.
+    free_at: u64,
+    /// Data bytes of the head, valid while it waits for its output.
     bytes: u32,
     /// True while the head waits for its output.
-    waits: bool,
+    is_waiting: bool,
 }
 
 /// An output and its arbiter.
 #[derive(Clone)]
 struct Output {
-    /// First edge at which the output may send again.
-    free: u64,
+    /// First edge at which the output is free again.
+    free_at: u64,
     /// The inputs that request the output.
     arbiter: RoundRobin,
-    /// True if the link behind the output was full at the last edge.
+    /// True if the output's link was full at the last edge.
     blocked: bool,
 }
 
@@ -100,19 +100,19 @@ struct Output {
 struct State {
     inputs: Vec<Input>,
     outputs: Vec<Output>,
-    /// Outputs that an input requests.
+    /// Outputs with a request.
     requested: BitVec<u64>,
     /// First edge that has not passed.
     next_edge: u64,
-    /// The last edge at which a busy port becomes free. A head behind a busy input is seen then.
-    last_free: u64,
+    /// The last edge at which a busy port becomes free. Until then a head may wait unseen behind its busy input.
+    last_free_at: u64,
     stats: Stats,
 }
 
 impl State {
     fn new(n_inputs: usize, n_outputs: usize) -> Self {
         let output = Output {
-            free: 0,
+            free_at: 0,
             arbiter: RoundRobin::new(n_inputs),
             blocked: false,
         };
@@ -121,7 +121,7 @@ impl State {
             outputs: vec![output; n_outputs],
             requested: BitVec::repeat(false, n_outputs),
             next_edge: 0,
-            last_free: 0,
+            last_free_at: 0,
             stats: Stats::default(),
         }
     }
@@ -136,17 +136,20 @@ pub struct Crossbar {
 }
 
 impl Crossbar {
-    /// An empty network. Outputs are numbered as headers name them.
+    /// An empty network.
     ///
     /// # Panics
-    /// If there are more outputs than headers can name.
+    /// If a header cannot name every output.
     pub fn new(
         path: Path,
         config: Config,
         inputs: Vec<InPort<Box<Packet>>>,
         outputs: Vec<OutPort<Box<Packet>>>,
     ) -> Self {
-        assert!(outputs.len() <= MAX_OUTPUTS, "{path}: more outputs than headers name");
+        assert!(
+            outputs.len() <= MAX_OUTPUTS,
+            "{path}: more outputs than a header can name"
+        );
         Crossbar {
             state: State::new(inputs.len(), outputs.len()),
             path,
@@ -163,12 +166,14 @@ impl Crossbar {
     /// The visible head of each free input requests its output.
     fn request(&mut self, now: Cycle, edge: u64) {
         for n in 0..self.state.inputs.len() {
-            let Input { free, waits, .. } = self.state.inputs[n];
-            if !waits
-                && free <= edge
-                && let Some(label) = self.ports.inputs[n].sideband(now)
+            let Input {
+                free_at, is_waiting, ..
+            } = self.state.inputs[n];
+            if !is_waiting
+                && free_at <= edge
+                && let Some(sideband) = self.ports.inputs[n].sideband(now)
             {
-                self.request_output(n, Header::from_sideband(label), now);
+                self.request_output(n, Header::from_sideband(sideband), now);
             }
         }
     }
@@ -176,9 +181,10 @@ impl Crossbar {
     #[inline]
     fn request_output(&mut self, n: usize, header: Header, now: Cycle) {
         let (port, direction, state) = (&mut self.ports.inputs[n], self.config.direction, &mut self.state);
-        let of_atomic = || atomic_bytes(port.peek(now).expect("the head of an input stays"), direction);
-        state.inputs[n].bytes = header.data_bytes(of_atomic);
-        state.inputs[n].waits = true;
+        // The header of an atomic does not hold its size.
+        let read_atomic_bytes = || atomic_bytes(port.peek(now).expect("the head of an input stays"), direction);
+        state.inputs[n].bytes = header.data_bytes(read_atomic_bytes);
+        state.inputs[n].is_waiting = true;
         state.outputs[header.output()].arbiter.request(n);
         state.requested.set(header.output(), true);
     }
@@ -197,7 +203,7 @@ impl Crossbar {
     fn grant_output(&mut self, n: usize, now: Cycle, edge: u64) {
         let (state, port) = (&mut self.state, &mut self.ports.outputs[n]);
         let output = &mut state.outputs[n];
-        let is_free = output.free <= edge;
+        let is_free = output.free_at <= edge;
         output.blocked = is_free && !port.has_room(now);
         if output.blocked {
             state.stats.blocked_cycles += 1;
@@ -207,10 +213,10 @@ impl Crossbar {
             let granted = output.arbiter.grant().expect("an output in `requested` has a request");
             let input = &mut state.inputs[granted];
             let cycles = busy_cycles(input.bytes, self.config.bytes_per_cycle);
-            input.free = edge + cycles;
-            input.waits = false;
-            output.free = edge + cycles;
-            state.last_free = state.last_free.max(edge + cycles);
+            input.free_at = edge + cycles;
+            input.is_waiting = false;
+            output.free_at = edge + cycles;
+            state.last_free_at = state.last_free_at.max(edge + cycles);
             state.stats.packets += 1;
             state.stats.data_bytes += u64::from(input.bytes);
             state.stats.output_cycles += cycles;
@@ -223,13 +229,13 @@ impl Crossbar {
         }
     }
 
-    /// True if no head waits and no input is busy: only a new head brings work.
+    /// True if no head waits and no input is busy. The arrival of a packet wakes the crossbar.
     fn is_idle(&self) -> bool {
-        self.state.last_free < self.state.next_edge && self.state.requested.not_any()
+        self.state.last_free_at < self.state.next_edge && self.state.requested.not_any()
     }
 
     fn n_waiting(&self) -> usize {
-        self.state.inputs.iter().filter(|input| input.waits).count()
+        self.state.inputs.iter().filter(|input| input.is_waiting).count()
     }
 }
 
@@ -248,7 +254,7 @@ impl Component for Crossbar {
             self.request(now, edge);
             self.grant(now, edge);
         }
-        // A head that becomes visible in a cycle without an edge is seen at the next edge.
+        // After a cycle without an edge, the next edge must run: a head may have become visible.
         match has_edge && self.is_idle() {
             true => Activity::Idle,
             false => Activity::Until(self.config.clock.cycle_of(self.state.next_edge)),
@@ -268,16 +274,22 @@ impl Component for Crossbar {
     fn probe(&self, probe: &mut dyn Probe) {
         let state = &self.state;
         probe.vector("inputs_waiting", 16, Some(self.n_waiting() as u64));
-        for (n, &Input { free, waits, .. }) in state.inputs.iter().enumerate() {
+        for (
+            n,
+            &Input {
+                free_at, is_waiting, ..
+            },
+        ) in state.inputs.iter().enumerate()
+        {
             probe.enter("in", n);
-            probe.bit("waits", Some(waits));
-            probe.bit("sends", Some(!waits && free >= state.next_edge && free > 0));
+            probe.bit("waits", Some(is_waiting));
+            probe.bit("sends", Some(!is_waiting && free_at >= state.next_edge && free_at > 0));
             probe.leave();
         }
         for (n, output) in state.outputs.iter().enumerate() {
             probe.enter("out", n);
             probe.vector("wanted", 16, Some(u64::from(output.arbiter.n_requests())));
-            probe.bit("busy", Some(output.free >= state.next_edge && output.free > 0));
+            probe.bit("busy", Some(output.free_at >= state.next_edge && output.free_at > 0));
             probe.bit("blocked", Some(output.blocked));
             probe.leave();
         }
@@ -301,9 +313,10 @@ impl Component for Crossbar {
     }
 }
 
-/// Cycles that a packet keeps its ports busy. Most packets take one, which needs no division.
+/// Cycles that a packet occupies its ports.
 #[inline]
 fn busy_cycles(bytes: u32, per_cycle: u32) -> u64 {
+    // Most packets take one cycle, without the division.
     if bytes <= per_cycle {
         1
     } else {

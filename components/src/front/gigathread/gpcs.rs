@@ -1,14 +1,13 @@
-//! Placement of clusters: the SMs of each GPC, and the CTA slots that clusters occupy.
+//! Placement of clusters: chooses the GPC of a cluster, and the SM and CTA slot of each CTA.
 //!
-//! The dispatch order chooses the GPC of a cluster, and there the SM of each CTA in turn. Breadth first, a cluster spreads over as many
-//! SMs as possible. GigaThread chooses the slots, not the SM: every CTA of a cluster must know the placement of the others before it
-//! starts.
+//! The dispatch order chooses the GPC, and then the SM of each CTA in turn. Breadth first, a cluster spreads over as many SMs as
+//! possible. GigaThread chooses the slots, not the SM: a CTA must know the placement of the whole cluster before it starts.
 //!
-//! Invariants: a slot given to a CTA is used until its SM reports the CTA's end; a cluster is placed whole or not at all.
+//! Invariants: a slot is in use from the placement of its CTA until the SM reports the CTA's end. A cluster is placed whole or not at all.
 
 use std::ops::Range;
 
-use super::order::Place;
+use super::order::Candidate;
 use crate::config::CtaOrder;
 use crate::proto::cluster::{ClusterPlacement, CtaPlacement};
 
@@ -16,20 +15,20 @@ use crate::proto::cluster::{ClusterPlacement, CtaPlacement};
 #[derive(Clone, Debug)]
 struct PendingCluster {
     placement: ClusterPlacement,
-    /// Number of each CTA's SM on the chip, by rank.
+    /// SM of each CTA on the chip, by rank.
     sms: Vec<usize>,
-    /// The next CTA to send.
+    /// Rank of the next CTA to send.
     rank: usize,
 }
 
-/// The GPCs of the chip.
+/// The GPCs of the chip, with the slots that clusters occupy.
 #[derive(Clone, Debug)]
 pub struct Gpcs {
     /// SMs of each GPC.
     sms: Vec<Range<usize>>,
     order: CtaOrder,
-    /// Slots in use by CTAs of clusters, for each SM; bit i for slot i.
-    taken: Vec<u64>,
+    /// Slots in use on each SM, bit i for slot i.
+    used_slots: Vec<u64>,
     pending: Option<PendingCluster>,
     /// True if no GPC had room for a cluster, and no CTA has ended since.
     full: bool,
@@ -42,20 +41,20 @@ impl Gpcs {
         Gpcs {
             sms,
             order,
-            taken: vec![0; n],
+            used_slots: vec![0; n],
             pending: None,
             full: false,
         }
     }
 
     /// Frees the slot of a CTA that has ended.
-    pub fn left(&mut self, sm: usize, slot: u8) {
-        self.taken[sm] &= !(1 << slot);
+    pub fn free_slot(&mut self, sm: usize, slot: u8) {
+        self.used_slots[sm] &= !(1 << slot);
         self.full = false;
     }
 
-    /// The SM of the next CTA to send. Without a pending cluster, `may_begin` allows to place a new one of `size` CTAs. A GPC must have
-    /// room for it, with at most `per_sm` CTAs on an SM.
+    /// The SM of the next CTA to send. Without a pending cluster, `may_begin` allows to place a new cluster of `size` CTAs, with at most
+    /// `per_sm` CTAs on an SM.
     pub fn next_sm(&mut self, size: u32, per_sm: u32, may_begin: bool) -> Option<usize> {
         if self.pending.is_none() && may_begin && !self.full {
             self.pending = self.place(size, per_sm);
@@ -65,7 +64,7 @@ impl Gpcs {
         Some(pending.sms[pending.rank])
     }
 
-    /// Sends the next CTA of the pending cluster: returns its rank and the placement of all.
+    /// Advances the pending cluster. Returns the rank of the CTA to send, and the placement of all CTAs.
     pub fn send_next(&mut self) -> Option<(u32, ClusterPlacement)> {
         let pending = self.pending.as_mut()?;
         let (rank, placement) = (pending.rank, pending.placement.clone());
@@ -77,30 +76,30 @@ impl Gpcs {
     }
 
     /// True if a slot may be free for the next CTA.
-    pub fn may_send(&self) -> bool {
+    pub fn may_have_slot(&self) -> bool {
         self.pending.is_some() || !self.full
     }
 
     /// Reserves a slot for each CTA of a cluster.
     fn place(&mut self, size: u32, per_sm: u32) -> Option<PendingCluster> {
-        let free_on = |taken: &[u64], sm: usize| per_sm.saturating_sub(taken[sm].count_ones());
-        let room = |gpc: &Range<usize>| gpc.clone().map(|sm| free_on(&self.taken, sm)).sum::<u32>();
-        let gpcs = self.sms.iter().enumerate().map(|(number, gpc)| Place {
-            number,
-            free: room(gpc),
+        let free_slots = |used: &[u64], sm: usize| per_sm.saturating_sub(used[sm].count_ones());
+        let room = |gpc: &Range<usize>| gpc.clone().map(|sm| free_slots(&self.used_slots, sm)).sum::<u32>();
+        let gpcs = self.sms.iter().enumerate().map(|(index, gpc)| Candidate {
+            index,
+            free_slots: room(gpc),
         });
-        let gpc = self.order.choose(gpcs.filter(|gpc| gpc.free >= size), |_| true)?;
+        let gpc = self.order.choose(gpcs.filter(|gpc| gpc.free_slots >= size), |_| true)?;
         let gpc = self.sms[gpc].clone();
         let mut placement = Vec::new();
         let mut sms = Vec::new();
         for _ in 0..size {
-            let places = gpc.clone().map(|number| Place {
-                number,
-                free: free_on(&self.taken, number),
+            let candidates = gpc.clone().map(|index| Candidate {
+                index,
+                free_slots: free_slots(&self.used_slots, index),
             });
-            let sm = self.order.choose(places, |_| true)?;
-            let slot = self.taken[sm].trailing_ones();
-            self.taken[sm] |= 1 << slot;
+            let sm = self.order.choose(candidates, |_| true)?;
+            let slot = self.used_slots[sm].trailing_ones();
+            self.used_slots[sm] |= 1 << slot;
             placement.push(CtaPlacement {
                 sm: (sm - gpc.start) as u16,
                 slot: slot as u8,
@@ -123,7 +122,7 @@ mod tests {
         Gpcs::new(sms, CtaOrder::BreadthFirst)
     }
 
-    /// Places and sends a whole cluster: its SMs and slots, by rank.
+    /// Places and sends a whole cluster. Returns its SMs and slots, by rank.
     fn send_cluster(gpcs: &mut Gpcs, size: u32, per_sm: u32) -> Option<Vec<(usize, u8)>> {
         let mut all = Vec::new();
         for _ in 0..size {
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_spread_over_one_gpc_and_then_take_the_emptier_one() {
+    fn cluster_spreads_over_the_gpc_with_the_most_free_slots() {
         let mut gpcs = gpcs(vec![0..2, 2..6]);
         assert_eq!(send_cluster(&mut gpcs, 2, 2), Some(vec![(2, 0), (3, 0)]));
         assert_eq!(
@@ -146,18 +145,18 @@ mod tests {
     }
 
     #[test]
-    fn no_gpc_has_room_for_all_until_one_leaves() {
+    fn cluster_waits_until_one_gpc_has_room_for_all_its_ctas() {
         let mut gpcs = gpcs(vec![0..2, 2..4]);
         assert!(send_cluster(&mut gpcs, 2, 1).is_some() && send_cluster(&mut gpcs, 2, 1).is_some());
         assert_eq!(send_cluster(&mut gpcs, 2, 1), None);
-        gpcs.left(1, 0);
-        gpcs.left(2, 0);
+        gpcs.free_slot(1, 0);
+        gpcs.free_slot(2, 0);
         assert_eq!(
             send_cluster(&mut gpcs, 2, 1),
             None,
             "one free SM in each GPC is not two in one"
         );
-        gpcs.left(3, 0);
+        gpcs.free_slot(3, 0);
         assert_eq!(send_cluster(&mut gpcs, 2, 1), Some(vec![(2, 0), (3, 0)]));
     }
 
@@ -165,7 +164,7 @@ mod tests {
     fn cluster_larger_than_every_gpc_never_fits() {
         let mut gpcs = gpcs(vec![0..2, 2..4]);
         assert_eq!(send_cluster(&mut gpcs, 3, 1), None);
-        assert!(!gpcs.may_send());
+        assert!(!gpcs.may_have_slot());
     }
 
     #[test]

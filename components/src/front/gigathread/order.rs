@@ -1,34 +1,38 @@
-//! Dispatch orders: where the next CTA goes. Preset key `gigathread.order`.
+//! Dispatch orders: policies that choose the SM of the next CTA. Preset key `gigathread.order`.
 //!
-//! | Preset word | Module | The next CTA goes to |
+//! | Preset word | Module | SM of the next CTA |
 //! |---|---|---|
 //! | `breadth-first` | `breadth_first` | the SM with the most free CTA slots, the first among equals |
 //! | `depth-first` | `depth_first` | the first SM with a free CTA slot |
 //!
-//! The same rule places clusters: it chooses the GPC among those with room for all CTAs, and then the SM of each CTA.
+//! For a cluster, the policy first chooses among the GPCs with room for all CTAs, and then the SM of each CTA.
 
 mod breadth_first;
 mod depth_first;
 
 use crate::config::CtaOrder;
 
-/// A place for a CTA: an SM or a GPC.
+/// An SM or a GPC that may get the next CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// Its number.
-    pub number: usize,
+pub struct Candidate {
+    /// Index of the SM or GPC.
+    pub index: usize,
     /// Free CTA slots.
-    pub free: u32,
+    pub free_slots: u32,
 }
 
 impl CtaOrder {
-    /// Chooses among `places`, in the order of their numbers. `can_take` holds for a place that can take a CTA in this cycle.
+    /// Chooses one of `candidates`, which come by ascending index. `can_send` is true for an index that can be sent a CTA in this cycle.
     #[inline]
-    pub(super) fn choose(self, places: impl Iterator<Item = Place>, can_take: impl Fn(usize) -> bool) -> Option<usize> {
-        let places = places.filter(|place| place.free > 0);
+    pub(super) fn choose(
+        self,
+        candidates: impl Iterator<Item = Candidate>,
+        can_send: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let candidates = candidates.filter(|candidate| candidate.free_slots > 0);
         match self {
-            CtaOrder::BreadthFirst => breadth_first::choose(places, can_take),
-            CtaOrder::DepthFirst => depth_first::choose(places, can_take),
+            CtaOrder::BreadthFirst => breadth_first::choose(candidates, can_send),
+            CtaOrder::DepthFirst => depth_first::choose(candidates, can_send),
         }
     }
 }
@@ -37,21 +41,19 @@ impl CtaOrder {
 mod tests {
     use super::*;
 
-    /// The places that CTAs take one after the other, as long as there is room.
-    fn filled(order: CtaOrder, free: [u32; 3]) -> Vec<usize> {
-        let mut free = free;
-        let mut taken = Vec::new();
-        loop {
-            let places = free
-                .into_iter()
-                .enumerate()
-                .map(|(number, free)| Place { number, free });
-            let Some(place) = order.choose(places, |_| true) else {
-                return taken;
-            };
-            free[place] -= 1;
-            taken.push(place);
-        }
+    fn candidates<const N: usize>(free_slots: [u32; N]) -> impl Iterator<Item = Candidate> {
+        let slots = free_slots.into_iter().enumerate();
+        slots.map(|(index, free_slots)| Candidate { index, free_slots })
+    }
+
+    /// The SMs of successive CTAs, until no slot is free.
+    fn filled(order: CtaOrder, mut free_slots: [u32; 3]) -> Vec<usize> {
+        let choose_next = || {
+            let sm = order.choose(candidates(free_slots), |_| true)?;
+            free_slots[sm] -= 1;
+            Some(sm)
+        };
+        std::iter::from_fn(choose_next).collect()
     }
 
     #[test]
@@ -60,19 +62,13 @@ mod tests {
     }
 
     #[test]
-    fn depth_first_fills_one_place_before_the_next() {
+    fn depth_first_fills_one_sm_before_the_next() {
         assert_eq!(filled(CtaOrder::DepthFirst, [2, 0, 3]), [0, 0, 2, 2, 2]);
     }
 
     #[test]
-    fn place_that_cannot_take_now_breadth_first_passes_it_over_and_depth_first_waits() {
-        let places = || {
-            [2, 1]
-                .into_iter()
-                .enumerate()
-                .map(|(number, free)| Place { number, free })
-        };
-        let choose = |order: CtaOrder| order.choose(places(), |number| number != 0);
+    fn busy_sm_breadth_first_skips_it_and_depth_first_waits() {
+        let choose = |order: CtaOrder| order.choose(candidates([2, 1]), |sm| sm != 0);
         assert_eq!(CtaOrder::ALL.map(choose), [Some(1), None]);
     }
 }

@@ -1,4 +1,4 @@
-//! Dialogues with one network: the test is every SM and every slice.
+//! One network alone: the test sends and receives as the SMs and the slices.
 
 use super::*;
 use crate::test_ports::{add, all, load, run, store, wire_of};
@@ -52,7 +52,7 @@ impl Bench {
 }
 
 #[test]
-fn one_packet_through_an_idle_network_only_the_links_cost() {
+fn packet_through_an_idle_network_takes_the_latency_of_its_links() {
     let mut bench = Bench::requests(2, 3);
     bench.send(1, load(0, 1, 7), 2);
     assert_eq!(bench.drain(4), [vec![], vec![], vec![(2, 7)]]);
@@ -67,7 +67,7 @@ fn different_inputs_to_different_outputs_do_not_wait() {
 }
 
 #[test]
-fn all_inputs_want_one_output_each_is_served_in_turn() {
+fn all_inputs_request_one_output_each_is_served_in_turn() {
     let mut bench = Bench::requests(3, 2);
     for round in 0..4 {
         (0..3).for_each(|n| bench.send(n, load(0, 1, 10 * n as u32 + round), 1));
@@ -77,12 +77,12 @@ fn all_inputs_want_one_output_each_is_served_in_turn() {
     assert_eq!(
         bench.xbar.counters().conflict_cycles,
         11 * 2 - 1,
-        "two waited, and one before the last"
+        "two heads wait in each of ten cycles, and one in the eleventh"
     );
 }
 
 #[test]
-fn store_of_four_sectors_holds_both_ports_for_four_cycles() {
+fn store_of_four_sectors_occupies_both_ports_for_four_cycles() {
     let mut bench = Bench::requests(2, 2);
     bench.send(0, store(0, u128::MAX, 1, 0), 0);
     bench.send(0, load(0, 1, 1), 1);
@@ -93,7 +93,7 @@ fn store_of_four_sectors_holds_both_ports_for_four_cycles() {
 }
 
 #[test]
-fn atomic_of_nine_lanes_holds_its_ports_for_the_cycles_of_their_words() {
+fn atomic_of_nine_lanes_occupies_its_ports_for_36_bytes() {
     let mut bench = Bench::requests(2, 1);
     bench.send(0, add(0, 9, 1, 7), 0);
     bench.send(1, load(0, 1, 8), 0);
@@ -103,14 +103,14 @@ fn atomic_of_nine_lanes_holds_its_ports_for_the_cycles_of_their_words() {
 }
 
 #[test]
-fn output_full_others_go_on_and_order_stays() {
+fn full_output_does_not_block_others_and_keeps_its_order() {
     let mut bench = Bench::requests(2, 2);
     for tag in 0..8 {
         bench.send(0, load(0, 1, tag), 0);
         bench.send(1, load(0, 1, 100 + tag), 1);
     }
     let end = bench.now.0 + 12;
-    run(&mut bench.xbar, &mut bench.now, end); // nobody takes: four fit into each link
+    run(&mut bench.xbar, &mut bench.now, end); // no packet is taken: each link holds four
     assert!(bench.xbar.counters().blocked_cycles > 0);
     let other: Vec<u32> = all(&mut bench.from[1], bench.now)
         .iter()

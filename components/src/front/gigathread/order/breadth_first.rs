@@ -1,17 +1,17 @@
-//! Breadth first: the place with the most free slots, so CTAs spread over all SMs. Preset word `breadth-first`.
+//! Breadth first: the SM with the most free slots, so CTAs spread over all SMs. Preset word `breadth-first`.
 //!
 //! Source: Gilman et al. (2020), measured on Pascal, Volta and Turing.
 
-use super::Place;
+use super::Candidate;
 
-/// The place with the most free slots that can take a CTA now, the first among equals.
+/// The candidate with the most free slots that can be sent a CTA now, the first among equals.
 #[inline]
-pub fn choose(places: impl Iterator<Item = Place>, can_take: impl Fn(usize) -> bool) -> Option<usize> {
+pub fn choose(candidates: impl Iterator<Item = Candidate>, can_send: impl Fn(usize) -> bool) -> Option<usize> {
     let (mut emptiest, mut most) = (None, 0);
-    for Place { number, free } in places {
-        // `can_take` is tested last: it reads other host cache lines.
-        if free > most && can_take(number) {
-            (emptiest, most) = (Some(number), free);
+    for Candidate { index, free_slots } in candidates {
+        // `can_send` is tested last: it reads other host cache lines.
+        if free_slots > most && can_send(index) {
+            (emptiest, most) = (Some(index), free_slots);
         }
     }
     emptiest
