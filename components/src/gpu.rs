@@ -1,9 +1,9 @@
-//! Builds the whole machine from its configuration, wires it, and runs grids on it; the only part that knows everyone.
+//! The GPU: builds all blocks from a configuration, wires them, and runs grids. The only module that names every block.
 //!
 //! ```text
 //!   host <-> front tile: gigathread
 //!               |  one tile per SM: cta, 4 x subcore, lsu, shared, l1
-//!               |  where there are clusters one tile per GPC: the network among its SMs, the barrier of clusters
+//!               |  on a part with clusters, one tile per GPC: the network among its SMs, the cluster barrier
 //!               |     one tile per crossbar network: requests, responses
 //!               |        one tile per memory partition: L2 slices, HBM channels
 //! ```
@@ -44,11 +44,11 @@ use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
 use crate::storage::Storage;
 
-/// A launch begins at a multiple of this number of cycles. The host sees the end of a grid only when a quantum is over, and the next cycles
-/// must not depend on the quantum. Longer than any quantum and the host's links together.
-pub const LAUNCH_GRID: u64 = 64;
+// The host sees the end of a grid only after a quantum. Without the alignment, the next launch would depend on the quantum.
+/// Alignment of the first cycle of a launch, in cycles. Longer than the longest quantum and the host's links together.
+pub const LAUNCH_ALIGNMENT: u64 = 64;
 
-/// A machine.
+/// A simulated GPU.
 pub struct Gpu {
     config: GpuConfig,
     clock: Clock,
@@ -56,20 +56,20 @@ pub struct Gpu {
     grids: OutPort<Arc<Grid>>,
     events: InPort<GridEvent>,
     slices: Vec<OutPort<SliceCommand>>,
-    /// Address and bytes of local memory.
+    /// Address and size in bytes of the allocation for local memory.
     local: (u64, u64),
-    /// Number of grids launched so far. An SM invalidates its L1 when the number of its grid changes.
+    /// Grids launched so far: the id of the next grid. An SM invalidates its L1 when the id of its grid changes.
     launches: u32,
-    /// The cycles of the latest of them.
+    /// Cycles of the latest launch.
     latest: Launched,
 }
 
-/// The cycles of a grid.
+/// First and last cycle of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launched {
-    /// Cycle in which the host gave the grid.
+    /// Cycle in which the host sent the grid.
     pub start: Cycle,
-    /// Cycle in which its last CTA was known to have ended, or in which it was stopped.
+    /// Cycle in which GigaThread received the end of the last CTA, or in which the launch was stopped.
     pub end: Cycle,
 }
 
@@ -80,7 +80,7 @@ impl Launched {
     }
 }
 
-/// Why a grid did not run to its end.
+/// Reason why a launch failed or stopped.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum LaunchError {
     /// A thread trapped.
@@ -89,13 +89,13 @@ pub enum LaunchError {
     /// Deadlock, or the cycle limit was reached.
     #[error(transparent)]
     Sim(SimError),
-    /// Device memory has no room for the local memory of all threads that may be resident.
+    /// Device memory has no room for the local memory of all resident threads.
     #[error("device memory has no room for {bytes} bytes of local memory")]
     LocalMemory {
-        /// Bytes that all resident threads need.
+        /// Bytes for the threads of every warp slot.
         bytes: u64,
     },
-    /// The program has more instructions than an issue message can name: [`MAX_INSTRUCTIONS`].
+    /// The program has more than [`MAX_INSTRUCTIONS`] instructions.
     #[error("the program has {instructions} instructions, the limit is {MAX_INSTRUCTIONS}")]
     TooLong {
         /// Instructions of the program.
@@ -107,13 +107,13 @@ pub enum LaunchError {
 }
 
 impl Gpu {
-    /// Builds the machine. The configuration must be free of faults ([`GpuConfig::check`]).
+    /// Builds the machine from a configuration without faults ([`GpuConfig::check`]).
     pub fn new(config: GpuConfig) -> Self {
-        Gpu::with_own(config, &Factory::new())
+        Gpu::with_factory(config, &Factory::new())
     }
 
-    /// As [`Gpu::new`], with own parts.
-    pub fn with_own(config: GpuConfig, factory: &Factory) -> Self {
+    /// Builds the machine with the parts that `factory` replaces.
+    pub fn with_factory(config: GpuConfig, factory: &Factory) -> Self {
         let storage = Arc::new(Storage::new(config.memory_bytes));
         let machine = build::build_machine(&config, factory, &storage);
         Gpu {
@@ -132,7 +132,7 @@ impl Gpu {
         }
     }
 
-    /// The machine's numbers.
+    /// The configuration.
     pub fn config(&self) -> &GpuConfig {
         &self.config
     }
@@ -142,7 +142,7 @@ impl Gpu {
         &self.storage
     }
 
-    /// The cycles of the latest grid that began, also if it was stopped.
+    /// Cycles of the latest launch, finished or stopped.
     pub fn latest(&self) -> Launched {
         self.latest
     }
@@ -166,24 +166,24 @@ impl Gpu {
             .map(|component| component.as_ref())
     }
 
-    /// Makes every SM tell what happens in it from now on, each to its own log, in the order of SMs.
+    /// Subscribes to the events of every SM. Returns one log per SM, in SM order.
     pub fn subscribe(&mut self) -> Vec<Log> {
         let n_sms = self.config.n_sms() as usize;
         // The front tile comes first, then one tile per SM.
         let tiles = self.clock.tiles_mut().iter_mut().skip(1).take(n_sms);
-        let listen = |tile: &mut Tile| {
+        let subscribe = |tile: &mut Tile| {
             let log = Log::subscribed();
             tile.components_mut().for_each(|component| attach(component, &log));
             log
         };
-        tiles.map(listen).collect()
+        tiles.map(subscribe).collect()
     }
 
-    /// Runs one grid to its end, with at most `limit` cycles. `each_quantum` is told the time after every quantum; it stops the
-    /// run by answering false.
+    /// Runs one grid to its end, for at most `limit` cycles. Calls `each_quantum` with the current cycle after every quantum; `false`
+    /// stops the run.
     ///
-    /// After it device memory holds all that the grid wrote. After an error the machine is reset, and device memory is as far as
-    /// the write-backs had come.
+    /// Afterwards, device memory holds all writes of the grid. After an error the machine is reset, and device memory holds only the lines
+    /// that were already written back.
     pub fn launch(
         &mut self,
         grid: Grid,
@@ -197,8 +197,8 @@ impl Gpu {
         result
     }
 
-    /// As [`Gpu::launch`], but `each_quantum` can read the components. After an error the machine stays as it is, so that its
-    /// counters can be read. It must be [reset](Gpu::reset) before the next launch.
+    /// As [`Gpu::launch`], but `each_quantum` can read the components, and an error leaves the machine and its counters as they are. Call
+    /// [`Gpu::reset`] before the next launch.
     pub fn launch_or_freeze(
         &mut self,
         mut grid: Grid,
@@ -211,7 +211,6 @@ impl Gpu {
         }
         grid.id = self.launches;
         self.launches += 1;
-        let number = grid.id;
         let _span = launch_log::enter_launch(&grid, self.clock.now());
         grid.timing = timing::table(&grid.program, &self.config.sm);
         grid.predecoded = predecoded::table(&grid.program, &grid.timing);
@@ -246,14 +245,14 @@ impl Gpu {
         };
         let stopped = self.clock.now();
         self.latest = *result.as_ref().unwrap_or(&Launched { start, end: stopped });
-        launch_log::launch_ends(number, start, stopped, &result);
+        launch_log::launch_ends(self.launches - 1, start, stopped, &result);
         if let Ok(launched) = &result {
-            self.settle(launched.end);
+            self.drain(launched.end);
         }
         result
     }
 
-    /// What the carve-out for a grid's shared memory leaves to the L1 (reference rules, section 1).
+    /// Bytes of the L1 during a grid: the unified array less the carve-out that the grid's occupancy needs ([`occupancy`]).
     fn l1_bytes(&self, grid: &Grid) -> u32 {
         let fit = occupancy(&self.config, grid.threads(), grid.registers, grid.shared_bytes);
         // The host refuses a grid that does not fit. A grid launched without that check gets the smallest L1.
@@ -261,27 +260,27 @@ impl Gpu {
         self.config.l1_bytes(fit.map_or(largest, |fit| fit.carveout))
     }
 
-    /// Local memory of `bytes` for the threads of every warp slot of the chip: its address, in memory kept for later launches.
+    /// Address of local memory with `bytes` for each thread of every warp slot. The allocation is kept for later launches.
     fn local_memory(&mut self, bytes: u32) -> Result<u64, LaunchError> {
         let slots = u64::from(self.config.n_sms() * self.config.limits.max_warps_per_sm);
-        let wanted = slots * u64::from(bytes.div_ceil(4)) * LINE as u64;
-        if wanted > self.local.1 {
+        let total = slots * u64::from(bytes.div_ceil(4)) * LINE as u64;
+        if total > self.local.1 {
             let address = self
                 .storage
-                .allocate(wanted)
-                .ok_or(LaunchError::LocalMemory { bytes: wanted })?;
-            self.local = (address, wanted);
+                .allocate(total)
+                .ok_or(LaunchError::LocalMemory { bytes: total })?;
+            self.local = (address, total);
         }
         Ok(self.local.0)
     }
 
-    /// Lets everything under way arrive, writes the L2 back, and goes on to a cycle at which the next launch may begin.
-    /// From `end` on all steps are multiples of [`LAUNCH_GRID`], so that no quantum shows.
-    fn settle(&mut self, end: Cycle) {
-        let at = Cycle((end.0 + LAUNCH_GRID).next_multiple_of(LAUNCH_GRID));
+    /// Runs until nothing is in flight and the L2 is written back. Ends at a cycle at which a launch may begin.
+    fn drain(&mut self, end: Cycle) {
+        // All steps are multiples of the alignment, so the end does not depend on the quantum.
+        let at = Cycle((end.0 + LAUNCH_ALIGNMENT).next_multiple_of(LAUNCH_ALIGNMENT));
         self.clock.run(at, |_| false);
         self.clock.wait_until(at);
-        self.clock.run_until_quiescent(LAUNCH_GRID);
+        self.clock.run_until_quiescent(LAUNCH_ALIGNMENT);
         self.write_back();
     }
 
@@ -294,8 +293,8 @@ impl Gpu {
         let now = self.clock.now();
         launch_log::slices_commanded(command, now);
         self.slices.iter_mut().for_each(|slice| slice.send(now, command));
-        self.clock.run_until_quiescent(LAUNCH_GRID);
-        launch_log::slices_obeyed(command, self.clock.now());
+        self.clock.run_until_quiescent(LAUNCH_ALIGNMENT);
+        launch_log::slices_done(command, self.clock.now());
     }
 
     fn waits(&self) -> Vec<String> {
@@ -305,15 +304,15 @@ impl Gpu {
         waits
     }
 
-    /// Ends whatever is under way. Counters begin at 0 again, and device memory stays.
+    /// Resets every component and counter. Device memory keeps its contents.
     pub fn reset(&mut self) {
-        let next = Cycle(self.clock.now().0.next_multiple_of(LAUNCH_GRID) + LAUNCH_GRID);
+        let next = Cycle(self.clock.now().0.next_multiple_of(LAUNCH_ALIGNMENT) + LAUNCH_ALIGNMENT);
         self.events.clear();
         self.clock.reset(next);
     }
 }
 
-/// Gives the log to a block that has something to tell.
+/// Subscribes the log to a block that emits events.
 fn attach(component: &mut dyn Component, log: &Log) {
     let block: &mut dyn Any = component;
     if let Some(scheduler) = block.downcast_mut::<Scheduler>() {

@@ -93,7 +93,7 @@ const LINES: u32 = 64;
 
 /// Gives the cycles, and the prefetches where there is a prefetcher.
 fn run(factory: &Factory) -> Result<(u64, Option<u64>), GpuError> {
-    let mut gpu = Gpu::with_own(preset::load("tiny", &[])?.config, factory)?;
+    let mut gpu = Gpu::with_factory(preset::load("tiny", &[])?.config, factory)?;
     let module = gpu.load(include_str!("walk.ptx"))?;
     let data = gpu.buffer(&[3u32; LINES as usize * 32])?;
     let sums = gpu.buffer(&[0u32; 32])?;

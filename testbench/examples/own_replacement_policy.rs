@@ -39,7 +39,7 @@ const ROUNDS: u32 = 4;
 /// Gives the cycles and the sectors that hit.
 fn run(factory: &Factory) -> Result<(u64, u64), GpuError> {
     let sets = [("sm.l1.replacement".to_owned(), "lru".to_owned())];
-    let mut gpu = Gpu::with_own(preset::load("tiny", &sets)?.config, factory)?;
+    let mut gpu = Gpu::with_factory(preset::load("tiny", &sets)?.config, factory)?;
     let module = gpu.load(include_str!("walk.ptx"))?;
     let numbers: Vec<u32> = (0..LINES * 32).collect();
     let data = gpu.buffer(&numbers)?;

@@ -65,7 +65,7 @@ LOOP:
 /// Runs 8 warps on each of four sub-cores. Gives the order in which the warps of the first sub-core end, and the cycles.
 fn run(factory: &Factory) -> Result<(Vec<u8>, u64), GpuError> {
     let sets = [("sm.scheduler".to_owned(), "oldest-first".to_owned())];
-    let mut gpu = Gpu::with_own(preset::load("tiny", &sets)?.config, factory)?;
+    let mut gpu = Gpu::with_factory(preset::load("tiny", &sets)?.config, factory)?;
     let module = gpu.load(PTX)?;
     let sums = gpu.buffer(&[0.0f64; 1024])?;
     let ends = Rc::new(RefCell::new(Vec::new()));

@@ -49,19 +49,19 @@ impl Gpu {
     /// # Errors
     /// If the preset does not exist or has faults.
     pub fn preset(name: &str) -> Result<Self, GpuError> {
-        Gpu::with_own(preset::load(name, &[])?.config, &Factory::new())
+        Gpu::with_factory(preset::load(name, &[])?.config, &Factory::new())
     }
 
     /// Builds a GPU from any configuration, with the parts that `factory` replaces.
     ///
     /// # Errors
     /// If the configuration is faulty.
-    pub fn with_own(config: GpuConfig, factory: &Factory) -> Result<Self, GpuError> {
+    pub fn with_factory(config: GpuConfig, factory: &Factory) -> Result<Self, GpuError> {
         let faults = config.check();
         if !faults.is_empty() {
             return Err(GpuError::Config(faults));
         }
-        let machine = Machine::with_own(config, factory);
+        let machine = Machine::with_factory(config, factory);
         Ok(Gpu {
             counts: Counts::of(machine.components()),
             machine,

@@ -62,7 +62,7 @@ fn events_come_in_order_and_are_the_same_for_any_threads_and_quantum() {
 #[test]
 fn own_l1_in_the_place_of_the_built_in_gives_its_cycles() {
     let run = |factory: &Factory| {
-        let mut gpu = Gpu::with_own(preset::load("tiny", &[]).unwrap().config, factory).unwrap();
+        let mut gpu = Gpu::with_factory(preset::load("tiny", &[]).unwrap().config, factory).unwrap();
         let module = gpu.load(WALK).unwrap();
         let data = gpu.buffer(&[1u32; 640]).unwrap();
         let report = gpu.launch(&module, "walk", (1, 32), &[&data, &data, &20u32, &2u32]);

@@ -19,7 +19,7 @@ use crate::proto::mem::SliceCommand;
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 
-/// The machine, and the host's ends of its links.
+/// The clock with all tiles, and the host's ends of its links.
 pub(super) struct Machine {
     pub clock: Clock,
     pub grids: OutPort<Arc<Grid>>,
@@ -76,7 +76,7 @@ pub(super) fn build_machine(config: &GpuConfig, factory: &Factory, storage: &Arc
     }
 }
 
-/// The GPCs, where there are clusters.
+/// The GPCs of a part with clusters. Without clusters a GPC has no components.
 fn gpcs<'a>(config: &'a GpuConfig, root: &Path) -> Vec<Gpc<'a>> {
     let n = match config.cluster.max_ctas {
         0 => 0,
@@ -85,7 +85,7 @@ fn gpcs<'a>(config: &'a GpuConfig, root: &Path) -> Vec<Gpc<'a>> {
     (0..n).map(|n| Gpc::new(config, root.at("gpc", n))).collect()
 }
 
-/// Instance names of the SMs, in GPC, TPC order: gpu.gpc[g].sm[n], n counted over the chip.
+/// Instance names of the SMs in GPC, TPC order: gpu.gpc[g].sm[n], where n counts over the chip.
 fn sm_paths(config: &GpuConfig, root: &Path) -> Vec<Path> {
     let mut paths = Vec::new();
     for (gpc, &tpcs) in config.topology.tpcs_per_gpc.iter().enumerate() {

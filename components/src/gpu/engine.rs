@@ -1,4 +1,4 @@
-//! Builds the bulk copy engine of an SM and its links to LSU, L1 and shared memory.
+//! Builds the bulk copy engine (TMA) of an SM, and its links to LSU, L1 and shared memory.
 
 use warpwave_hw::link::OutPort;
 use warpwave_hw::tile::TileBuilder;
@@ -8,7 +8,7 @@ use crate::proto::warp::WarpInst;
 use crate::sm::tma::{Ports, Tma};
 use crate::sm::{l1, shared};
 
-/// The other ends of the links of the engine.
+/// The other ends of the engine's links.
 pub(super) struct Engine {
     /// At the LSU.
     pub input: OutPort<Box<WarpInst>>,
@@ -18,7 +18,7 @@ pub(super) struct Engine {
     pub lines: shared::LinePorts,
 }
 
-/// Builds the engine. `output` leads to the sub-cores.
+/// Builds the engine. `output` has the links to the sub-cores.
 pub(super) fn build_engine(sm: &Blocks<'_>, tile: &mut TileBuilder, output: Vec<OutPort<Box<WarpInst>>>) -> Engine {
     let (to_tma, input) = sm.join(&TMA);
     let (to_l1, requests) = sm.join(&TMA_L1_REQUEST);

@@ -1,19 +1,19 @@
-//! Replaces parts of the machine by own ones, without a change to this crate.
+//! Replaces parts of the machine with a user's own types, without a change to this crate.
 //!
 //! ```text
 //!                 +-- before_l1: one for each SM --+
-//!   LSU --request-+-->  own component  --request---+-> L1 (or own: l1)
+//!   LSU --request-+-->  own component  --request---+-> L1, or the user's (l1)
 //!       <-response+---                 <--response-+--
 //! ```
 //!
-//! | Method | Part | Made for |
+//! | Method | Part | One for |
 //! |---|---|---|
 //! | [`Factory::scheduling_policy`] | the warp scheduling policy | each sub-core |
 //! | [`Factory::l1_replacement`], [`Factory::l2_replacement`] | the replacement policy | each L1, each L2 slice |
 //! | [`Factory::before_l1`] | a component between the LSU and the L1 | each SM |
-//! | [`Factory::l1`] | the component in the place of the L1 | each SM |
+//! | [`Factory::l1`] | the L1 | each SM |
 //!
-//! A part that the factory does not name is built as the configuration says.
+//! The machine builds every other part from the configuration.
 
 use std::sync::Arc;
 
@@ -28,15 +28,15 @@ use crate::sm::subcore::policy::SchedulingPolicy;
 
 /// The links of a component between the LSU and the L1.
 ///
-/// Each link takes one cycle, so a component that passes packets on at once makes an L1 hit two cycles longer. Every packet of
-/// the LSU must return to the LSU once. The component may send packets of its own to the L1, with the tag
-/// [`OWN_TAG`](crate::proto::mem::OWN_TAG), and must keep their responses.
+/// Each link takes one cycle, so even a component without delay adds two cycles to an L1 hit. Every packet of the LSU must return to the
+/// LSU once. Packets that the component itself sends to the L1 have the tag [`OWN_TAG`](crate::proto::mem::OWN_TAG). Their responses must
+/// not go to the LSU.
 pub struct BeforeL1Ports {
-    /// Packets of the LSU.
+    /// Packets from the LSU.
     pub from_lsu: InPort<Box<Packet>>,
     /// To the L1.
     pub to_l1: OutPort<Box<Packet>>,
-    /// Responses of the L1.
+    /// Responses from the L1.
     pub from_l1: InPort<Box<Packet>>,
     /// To the LSU.
     pub to_lsu: OutPort<Box<Packet>>,
@@ -48,7 +48,7 @@ type NewPolicy = dyn Fn(&Path) -> Box<dyn SchedulingPolicy>;
 type NewBeforeL1 = dyn Fn(Path, BeforeL1Ports) -> Box<dyn Component>;
 type NewL1 = dyn Fn(Path, l1::Config, l1::Ports) -> Box<dyn Component>;
 
-/// What builds the parts of a machine. The default builds them all as the configuration says.
+/// Constructors of the parts that a user replaces. The default replaces none.
 #[derive(Default)]
 pub struct Factory {
     scheduling_policy: Option<Box<NewPolicy>>,
@@ -59,18 +59,18 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// Nothing own.
+    /// A factory that replaces nothing.
     pub fn new() -> Self {
         Factory::default()
     }
 
-    /// Makes the scheduling policy of each sub-core, from the path of its scheduler.
+    /// Sets the constructor of each sub-core's scheduling policy. It gets the path of the scheduler.
     pub fn scheduling_policy<P: SchedulingPolicy + 'static>(mut self, new: impl Fn(&Path) -> P + 'static) -> Self {
         self.scheduling_policy = Some(Box::new(move |scheduler| Box::new(new(scheduler))));
         self
     }
 
-    /// Makes the replacement policy of each L1, from its number of sets and of ways.
+    /// Sets the constructor of each L1's replacement policy. It gets the numbers of sets and ways.
     pub fn l1_replacement<R: Replacement + 'static>(
         mut self,
         new: impl Fn(usize, usize) -> R + Send + Sync + 'static,
@@ -79,7 +79,7 @@ impl Factory {
         self
     }
 
-    /// Makes the replacement policy of each L2 slice, likewise.
+    /// Sets the constructor of each L2 slice's replacement policy. It gets the numbers of sets and ways.
     pub fn l2_replacement<R: Replacement + 'static>(
         mut self,
         new: impl Fn(usize, usize) -> R + Send + Sync + 'static,
@@ -88,7 +88,7 @@ impl Factory {
         self
     }
 
-    /// Makes a component between the LSU and the L1 of each SM, with this name in its path and its links.
+    /// Sets the constructor of a component between the LSU and the L1 of each SM. `name` is the last part of its path.
     pub fn before_l1<C: Component>(
         mut self,
         name: &'static str,
@@ -98,7 +98,7 @@ impl Factory {
         self
     }
 
-    /// Makes the component in the place of the L1 of each SM, from its path, its numbers and its links.
+    /// Sets the constructor of the component that replaces the L1 of each SM.
     pub fn l1<C: Component>(mut self, new: impl Fn(Path, l1::Config, l1::Ports) -> C + 'static) -> Self {
         self.l1 = Some(Box::new(move |path, config, ports| Box::new(new(path, config, ports))));
         self
@@ -109,7 +109,7 @@ impl Factory {
     }
 
     pub(super) fn build_before_l1(&self, sm: &Path, ports: BeforeL1Ports) -> Box<dyn Component> {
-        let (name, new) = self.before_l1.as_ref().expect("the builder asks first");
+        let (name, new) = self.before_l1.as_ref().expect("called only if `has_before_l1`");
         new(sm.child(name), ports)
     }
 

@@ -1,4 +1,4 @@
-//! Wires what the SMs of a GPC have among themselves: the network to each other's shared memory, and the barrier of clusters.
+//! Builds and wires the tile of a GPC: the network between the shared memories of its SMs, and the cluster barrier.
 //!
 //! ```text
 //!   SM tiles                tile of the GPC            SM tiles
@@ -7,8 +7,8 @@
 //!   cta <----- open, arrive -> [barrier]
 //! ```
 //!
-//! Four links of equal length make up `cluster.load_latency`. A link between tiles has a longest latency; the shared memory of the other SM
-//! adds the rest.
+//! A remote load crosses four links of equal latency, within `cluster.load_latency`. The latency of a link between tiles is bounded; the
+//! remote shared memory adds the rest.
 
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -27,10 +27,10 @@ use crate::proto::mem::Packet;
 use crate::sm::{cta, lsu, shared};
 use crate::xbar::crossbar::{Config, Crossbar};
 
-/// Cycles of a barrier outside its links: from issue to the CTA manager, and from there to the scheduler.
+/// Cycles of a cluster barrier outside its links: 1 from issue to the CTA manager, 1 from there to the scheduler.
 const BARRIER_OUTSIDE: u32 = 2;
 
-/// Cycles in the shared memory that is read: what the links leave of `cluster.load_latency`.
+/// Cycles in the remote shared memory: `cluster.load_latency` less the links and the stages of the requesting SM.
 fn line_latency(config: &GpuConfig) -> u32 {
     let outside = OUTSIDE_CLUSTER + 4 * cluster_link(config);
     config.cluster.load_latency.saturating_sub(outside).max(1)
@@ -46,7 +46,7 @@ pub(super) struct SmCluster {
 }
 
 impl SmCluster {
-    /// The ends of the CTA manager, the LSU and shared memory.
+    /// Splits the ends by block: CTA manager, LSU, shared memory.
     pub(super) fn split(self, sm: &Blocks<'_>) -> (cta::ClusterPorts, lsu::ClusterPorts, shared::LinePorts) {
         let (placed, placed_from_cta) = sm.join(&PLACED);
         let cta = cta::ClusterPorts {
@@ -63,7 +63,7 @@ impl SmCluster {
     }
 }
 
-/// The tile of a GPC while SMs are joined to it.
+/// The tile of a GPC under construction, while SMs are connected to it.
 pub(super) struct Gpc<'a> {
     blocks: Blocks<'a>,
     tile: TileBuilder,
@@ -75,7 +75,7 @@ pub(super) struct Gpc<'a> {
 }
 
 impl<'a> Gpc<'a> {
-    /// No SM joined yet.
+    /// A GPC without SMs.
     pub(super) fn new(config: &'a GpuConfig, path: Path) -> Self {
         let mut tile = TileBuilder::new();
         let mut blocks = Blocks::new(config, path.child("cluster"));
@@ -97,7 +97,7 @@ impl<'a> Gpc<'a> {
         }
     }
 
-    /// Joins the next SM of the GPC.
+    /// Connects the next SM of the GPC. Returns the SM's ends.
     pub(super) fn connect(&mut self, sm: &Blocks<'_>) -> SmCluster {
         let (request, requests) = sm.join_to(&self.blocks, &CLUSTER_REQUEST);
         let (to_shared, input) = sm.join_to(&self.blocks, &SHARED_LINE);
@@ -124,7 +124,7 @@ impl<'a> Gpc<'a> {
         }
     }
 
-    /// The tile.
+    /// Builds the tile.
     pub(super) fn build(self) -> Tile {
         let Gpc { blocks, mut tile, .. } = self;
         let Blocks { config, path, .. } = &blocks;

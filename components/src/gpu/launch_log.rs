@@ -1,4 +1,4 @@
-//! The log of launches: where each begins and how it ends, in simulated time.
+//! Log events of launches: begin, end and reason of each, in simulated time.
 
 use tracing::span::EnteredSpan;
 use tracing::{debug, info, info_span};
@@ -12,7 +12,7 @@ use crate::proto::mem::SliceCommand;
 /// The path of these events: the whole machine.
 const PATH: &str = "gpu";
 
-/// Enters the span of a launch, with its number, so that a filter can choose one launch: `[launch{number=1}]=debug`.
+/// Enters the span of a launch. Its number lets a filter select one launch: `[launch{number=1}]=debug`.
 pub(super) fn enter_launch(grid: &Grid, now: Cycle) -> EnteredSpan {
     let kernel = grid.program.name();
     info_span!("launch", cycle = now.0, path = PATH, number = grid.id, kernel).entered()
@@ -24,7 +24,7 @@ pub(super) fn launch_begins(grid: &Grid, at: Cycle) {
     info!(cycle = at.0, path = PATH, grid = ?grid.grid, block = ?grid.block, "launch {number} of {kernel} begins");
 }
 
-/// A launch has ended, or was stopped before cycle `stopped`.
+/// A launch ended, or was stopped before cycle `stopped`.
 pub(super) fn launch_ends(number: u32, start: Cycle, stopped: Cycle, result: &Result<Launched, LaunchError>) {
     let reason = match result {
         Ok(launched) => {
@@ -54,8 +54,8 @@ pub(super) fn slices_commanded(command: SliceCommand, at: Cycle) {
     }
 }
 
-/// Every L2 slice has obeyed.
-pub(super) fn slices_obeyed(command: SliceCommand, at: Cycle) {
+/// Every L2 slice has completed the command.
+pub(super) fn slices_done(command: SliceCommand, at: Cycle) {
     if command == SliceCommand::WriteBack {
         debug!(cycle = at.0, path = PATH, "L2 write-back ends");
     }

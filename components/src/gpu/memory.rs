@@ -1,22 +1,22 @@
-//! Wires the memory side: each crossbar network in a tile of its own, and slices with their channels in others. Networks are the only
-//! busy tiles of their turn ([`warpwave_hw::clock`]), so that two threads run one each.
+//! Builds and wires the memory side: the two crossbar networks, the L2 slices and the HBM channels. Each network has its own tile: only
+//! the networks are busy in the interconnect's turn ([`warpwave_hw::clock`]), so two host threads can run one each.
 //!
 //! ```text
 //!   SM tiles            crossbar tiles       memory tiles, several groups each
 //!   l1 ---- request ----> [request ] --------> slice 0 --+-- channel 0
-//!   l1 <--- answer ------ [response] <-------- slice 1 --+-- channel 1
+//!   l1 <--- response ---- [response] <-------- slice 1 --+-- channel 1
 //! ```
 //!
-//! Slices and channels form gcd(slices, channels) groups ([`AddressMap`]); within a group every slice reaches every channel.
+//! Slices and channels form gcd(slices, channels) groups ([`AddressMap`]). In a group every slice reaches every channel.
 //!
-//! The totals of a configuration are kept by giving every stage its share, in core cycles on an idle machine:
+//! The latencies of a configuration are totals, in core cycles on an idle machine. Each is the sum of its stages:
 //!
 //! | Total | Stages |
 //! |---|---|
-//! | `l2.hit_latency` | outside the L1, 1 to leave it, way there, slice, way back, 1 through it |
-//! | `hbm.access_latency` | the same, and 1 to leave the slice, 2 links, way, 1 command cycle, tRCD, CL, burst, `hbm.latency_extra` |
+//! | `l2.hit_latency` | outside the L1, 1 to leave the L1, path to the slice, slice, path back, 1 through the L1 |
+//! | `hbm.access_latency` | `l2.hit_latency`, 1 to leave the slice, 2 links, path, 1 command cycle, tRCD, CL, burst, `hbm.latency_extra` |
 //!
-//! A way is two links; what is longer than they can carry, or due to a far partition, lies in the slice's pipe.
+//! A path is two links. The slice's pipe adds the cycles beyond the longest links, and those of a far partition.
 
 use std::sync::Arc;
 
@@ -39,18 +39,18 @@ use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 use crate::xbar::crossbar::{self, Crossbar};
 
-/// Cycles of an L2 hit in the L1: one to leave it, one from the fill to the answer.
+/// Cycles of an L2 hit in the L1: one to leave it, one from the fill to the response.
 const IN_L1: u32 = 2;
 
-/// Components of a memory tile, as long as a group fits: small tiles share out better among threads.
+/// Most components of a memory tile, unless one group has more. Small tiles balance better over host threads.
 const TILE_COMPONENTS: u32 = 16;
 
-/// The memory side while SMs are joined to it.
+/// The memory side under construction, while SMs are connected to it.
 pub(super) struct MemorySide<'a> {
-    /// The two networks and the host.
+    /// The two networks, and the host.
     blocks: Blocks<'a>,
     map: Arc<AddressMap>,
-    /// Of each slice.
+    /// Replacement policy of each slice.
     pub replacement: NewReplacement,
     request: TileBuilder,
     response: TileBuilder,
@@ -59,7 +59,7 @@ pub(super) struct MemorySide<'a> {
 }
 
 impl<'a> MemorySide<'a> {
-    /// No SM joined yet.
+    /// A memory side without SMs.
     pub(super) fn new(config: &'a GpuConfig, root: &Path, map: &Arc<AddressMap>) -> Self {
         let (mut request, mut response) = (TileBuilder::new(), TileBuilder::new());
         let mut blocks = Blocks::new(config, root.clone());
@@ -77,7 +77,7 @@ impl<'a> MemorySide<'a> {
         }
     }
 
-    /// Joins the next SM, in the order of their numbers: gives the ports of its L1.
+    /// Connects the next SM, in SM order. Returns the ports of its L1.
     pub(super) fn connect(&mut self, sm: &Blocks<'_>) -> (OutPort<Box<Packet>>, InPort<Box<Packet>>) {
         let (to_xbar, requests) = sm.join_to(&self.blocks, &XBAR_REQUEST);
         let (responses, from_xbar) = sm.join_to(&self.blocks, &XBAR_RESPONSE);
@@ -86,10 +86,10 @@ impl<'a> MemorySide<'a> {
         (to_xbar, from_xbar)
     }
 
-    /// All tiles of the memory side, and the host's links to the slices.
+    /// Builds all tiles. Returns them, and the host's links to the slices.
     pub(super) fn build(mut self, storage: &Arc<Storage>) -> (Vec<Tile>, Vec<OutPort<SliceCommand>>) {
-        let of_group = self.map.slices_per_group() + self.map.channels_per_group();
-        let groups_per_tile = (TILE_COMPONENTS / of_group).max(1);
+        let group_components = self.map.slices_per_group() + self.map.channels_per_group();
+        let groups_per_tile = (TILE_COMPONENTS / group_components).max(1);
         let groups: Vec<u32> = (0..self.map.groups()).collect();
         let mut tiles = Vec::new();
         let mut slices = Slices::default();
@@ -117,7 +117,7 @@ impl<'a> MemorySide<'a> {
         (tiles, slices.commands)
     }
 
-    /// Puts the slices and channels of a group into a tile.
+    /// Adds the slices and channels of a group to a tile.
     fn build_group(&self, tile: &mut TileBuilder, group: u32, storage: &Arc<Storage>, slices: &mut Slices) {
         let Blocks { config, path: root, .. } = &self.blocks;
         let (n_slices, n_channels) = (self.map.slices_per_group(), self.map.channels_per_group());
@@ -176,7 +176,7 @@ impl<'a> MemorySide<'a> {
             associativity: l2.associativity,
             replacement: self.replacement.clone(),
             latency: domain_cycles(l2.hit_latency.saturating_sub(outside), khz, config).max(1),
-            slice_cycles: global_cycles(l2.slice_latency, khz, config),
+            slice_cycles: core_cycles(l2.slice_latency, khz, config),
             far_latency: domain_cycles(l2.far_latency, khz, config),
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,
             mshr_entries: l2.mshr_entries,
@@ -190,7 +190,7 @@ impl<'a> MemorySide<'a> {
     }
 }
 
-/// The crossbar's and the host's ends of the links to the slices, in the order of their numbers.
+/// The crossbar's and the host's ends of the links to the slices, in slice order.
 #[derive(Default)]
 struct Slices {
     to_slices: Vec<OutPort<Box<Packet>>>,
@@ -210,7 +210,7 @@ fn channel_config(gpu: &GpuConfig, map: &Arc<AddressMap>) -> channel::Config {
     }
 }
 
-/// Command cycles of an access outside the banks: what the stages of an idle miss leave of `hbm.access_latency`.
+/// Command cycles of an access outside the banks: `hbm.access_latency` less the other stages of an idle miss.
 fn outside_banks(gpu: &GpuConfig) -> u32 {
     let Hbm { timing, .. } = gpu.hbm;
     let burst = gpu.hbm.burst_bytes.div_ceil(gpu.hbm.bus_bytes_per_command_cycle);
@@ -230,12 +230,12 @@ fn memory_clock(gpu: &GpuConfig) -> Domain {
     Domain::new(u64::from(gpu.clocks.memory_khz), u64::from(gpu.clocks.core_khz))
 }
 
-/// Core cycles in whole cycles of a domain.
+/// Converts core cycles to whole cycles of a domain, rounded down.
 fn domain_cycles(cycles: u32, khz: u32, gpu: &GpuConfig) -> u32 {
     (u64::from(cycles) * u64::from(khz) / u64::from(gpu.clocks.core_khz)) as u32
 }
 
-/// Cycles of a domain in whole core cycles.
-fn global_cycles(cycles: u32, khz: u32, gpu: &GpuConfig) -> u32 {
+/// Converts cycles of a domain to whole core cycles, rounded down.
+fn core_cycles(cycles: u32, khz: u32, gpu: &GpuConfig) -> u32 {
     (u64::from(cycles) * u64::from(gpu.clocks.core_khz) / u64::from(khz)) as u32
 }

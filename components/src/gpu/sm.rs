@@ -1,4 +1,4 @@
-//! Wires one SM: its blocks into one tile, and the links among them.
+//! Builds the tile of an SM: its blocks and the links between them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::engine::build_engine;
 use super::factory::{BeforeL1Ports, Factory};
 use super::gpc::SmCluster;
 use super::subcore::{SubcorePorts, SubcoreSlots, build_subcore, warps};
-use super::wiring::{Block, Blocks, L1_REQUEST, L1_RESPONSE, OWN_REQUEST, OWN_RESPONSE, SHARED, TRAP};
+use super::wiring::{BEFORE_L1_REQUEST, BEFORE_L1_RESPONSE, Block, Blocks, L1_REQUEST, L1_RESPONSE, SHARED, TRAP};
 use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
@@ -29,18 +29,18 @@ pub(super) struct SmNeighbours {
     pub event: OutPort<SmEvent>,
     /// To and from the crossbar.
     pub xbar: (OutPort<Box<Packet>>, InPort<Box<Packet>>),
-    /// To and from the other SMs of its GPC, where there are clusters.
+    /// To and from the other SMs of its GPC, on a part with clusters.
     pub cluster: Option<SmCluster>,
 }
 
-/// The tile of an SM, and the places of the blocks that its sub-cores share: links from outside end at them.
+/// The tile of an SM under construction, with the slots of the blocks that its sub-cores share. Links from outside end at these blocks.
 pub(super) struct SmSlots<'a> {
     tile: TileBuilder,
     pub blocks: Blocks<'a>,
 }
 
 impl<'a> SmSlots<'a> {
-    /// No sub-core yet.
+    /// A tile without sub-cores.
     pub(super) fn new(config: &'a GpuConfig, path: Path, factory: &Factory) -> Self {
         let mut tile = TileBuilder::new();
         let mut blocks = Blocks::new(config, path);
@@ -55,7 +55,7 @@ impl<'a> SmSlots<'a> {
     }
 }
 
-/// The ends of an SM's links at the blocks that its sub-cores share.
+/// Ports of the blocks that the sub-cores share.
 struct SmPorts {
     cta: cta::Ports,
     lsu: lsu::Ports,
@@ -63,7 +63,7 @@ struct SmPorts {
     l1: l1::Ports,
 }
 
-/// Builds the `number`-th SM in its tile.
+/// Builds SM `number` of the chip.
 pub(super) fn build_sm(
     slots: SmSlots<'_>,
     number: u16,
@@ -93,7 +93,7 @@ pub(super) fn build_sm(
     tile.build()
 }
 
-/// What clusters add to the blocks of an SM.
+/// Ports that the blocks of an SM have on a part with clusters.
 #[derive(Default)]
 struct ClusterEnds {
     cta: Option<cta::ClusterPorts>,
@@ -103,7 +103,7 @@ struct ClusterEnds {
     lines: Vec<shared::LinePorts>,
 }
 
-/// Joins the SM to the others of its GPC, and builds its copy engine.
+/// Connects the SM to the others of its GPC, and builds its bulk copy engine.
 fn join_cluster(
     sm: &Blocks<'_>,
     tile: &mut TileBuilder,
@@ -121,18 +121,18 @@ fn join_cluster(
     }
 }
 
-/// One end of a pair of links for packets.
+/// One block's ends of the two links of a packet's round trip.
 type PacketPorts = (OutPort<Box<Packet>>, InPort<Box<Packet>>);
 
-/// Joins the LSU and the L1, directly or through the factory's component. Gives the ends of the LSU, then those of the L1.
+/// Connects the LSU and the L1, directly or through the factory's component. Returns the ends of the LSU, then of the L1.
 fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -> [PacketPorts; 2] {
     if !factory.has_before_l1() {
         let (to_l1, from_lsu) = sm.join(&L1_REQUEST);
         let (to_lsu, from_l1) = sm.join(&L1_RESPONSE);
         return [(to_l1, from_l1), (to_lsu, from_lsu)];
     }
-    let (lsu_out, from_lsu) = sm.join(&OWN_REQUEST);
-    let (to_lsu, lsu_in) = sm.join(&OWN_RESPONSE);
+    let (lsu_out, from_lsu) = sm.join(&BEFORE_L1_REQUEST);
+    let (to_lsu, lsu_in) = sm.join(&BEFORE_L1_RESPONSE);
     let (to_l1, l1_in) = sm.join(&L1_REQUEST.from(Block::BeforeL1));
     let (l1_out, from_l1) = sm.join(&L1_RESPONSE.to(Block::BeforeL1));
     let ports = BeforeL1Ports {
@@ -145,7 +145,7 @@ fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -
     [(lsu_out, lsu_in), (l1_out, l1_in)]
 }
 
-/// Joins the blocks that the sub-cores share.
+/// Connects the blocks that the sub-cores share.
 fn join_blocks(
     sm: &Blocks<'_>,
     neighbours: SmNeighbours,

@@ -1,4 +1,4 @@
-//! Wires a sub-core: scheduler, dispatch unit, math pipes and branch unit, and their links to the blocks of the SM.
+//! Builds a sub-core: scheduler, dispatch unit, math pipes, branch unit, and their links to the blocks of the SM.
 
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -17,7 +17,7 @@ use crate::sm::pipe::math::{self, MathPipe};
 use crate::sm::subcore::dispatch::{self, Dispatch};
 use crate::sm::subcore::scheduler::{self, Scheduler};
 
-/// The ends of the links of all sub-cores at the blocks of their SM, by sub-core.
+/// The SM's ends of the links from and to its sub-cores, by sub-core.
 #[derive(Default)]
 pub(super) struct SubcorePorts {
     pub command: Vec<OutPort<WarpCommand>>,
@@ -31,20 +31,20 @@ pub(super) struct SubcorePorts {
     pub ack: Vec<OutPort<LsuAck>>,
 }
 
-/// The math pipes, those with numbers in the preset.
+/// The math pipes: the pipes with numbers in the preset.
 fn math_pipes() -> impl Iterator<Item = (&'static PipeRow, PipePreset)> {
     const ROWS: &[PipeRow] = &PIPES;
     ROWS.iter().filter_map(|row| Some((row, row.preset?)))
 }
 
-/// The places of a sub-core's blocks.
+/// The tile slots of a sub-core's blocks.
 pub(super) struct SubcoreSlots<'a> {
     blocks: Blocks<'a>,
     math: Vec<Blocks<'a>>,
 }
 
 impl<'a> SubcoreSlots<'a> {
-    /// Reserves the next places of the SM's tile.
+    /// Reserves the next slots of the SM's tile.
     pub(super) fn new(config: &'a GpuConfig, path: Path, tile: &mut TileBuilder) -> Self {
         let mut blocks = Blocks::new(config, path);
         blocks.reserve(tile, &[Block::Scheduler, Block::Dispatch]);
@@ -59,7 +59,7 @@ impl<'a> SubcoreSlots<'a> {
     }
 }
 
-/// Builds the `subcore`-th sub-core of the `number`-th SM.
+/// Builds sub-core `subcore` of SM `number`.
 pub(super) fn build_subcore(
     slots: &SubcoreSlots<'_>,
     sm: &Blocks<'_>,
@@ -103,19 +103,19 @@ pub(super) fn build_subcore(
     );
 }
 
-/// Keeps the sending end for a block of the SM, and gives the other.
+/// Stores the sending end for a block of the SM, and returns the receiving end.
 fn keep_output<T>(ends: &mut Vec<OutPort<T>>, (output, input): (OutPort<T>, InPort<T>)) -> InPort<T> {
     ends.push(output);
     input
 }
 
-/// Keeps the receiving end for a block of the SM, and gives the other.
+/// Stores the receiving end for a block of the SM, and returns the sending end.
 fn keep_input<T>(ends: &mut Vec<InPort<T>>, (output, input): (OutPort<T>, InPort<T>)) -> OutPort<T> {
     ends.push(input);
     output
 }
 
-/// Results of the units behind queues: LSU, shared memory, and the copy engine where there are clusters.
+/// Links from the units behind queues: LSU, shared memory, and the bulk copy engine on a part with clusters.
 fn queued_results(here: &Blocks<'_>, sm: &Blocks<'_>, ends: &mut SubcorePorts) -> Vec<InPort<Box<WarpInst>>> {
     let mut queued = vec![
         keep_output(&mut ends.memory_done, here.join_to(sm, &MEMORY_DONE)),
@@ -127,10 +127,10 @@ fn queued_results(here: &Blocks<'_>, sm: &Blocks<'_>, ends: &mut SubcorePorts) -
     queued
 }
 
-/// The dispatch unit's ends of the links to all pipes, in the order of [`Pipe`], and of the links from math pipes and branch unit.
+/// The dispatch unit's links to all pipes, in the order of [`Pipe`], and its links from math pipes and branch unit.
 type PipePorts = (Vec<OutPort<Box<WarpInst>>>, Vec<InPort<Box<WarpInst>>>);
 
-/// Builds math pipes and branch unit.
+/// Builds the math pipes and the branch unit.
 fn build_pipes(
     slots: &SubcoreSlots<'_>,
     sm: &Blocks<'_>,
@@ -164,8 +164,7 @@ fn build_pipes(
     (pipes, results)
 }
 
-/// Depth of the link from a pipe. It holds the results that can start within the longest latency of its instructions, and four that wait
-/// for the write port. A longer link costs host cache. A delay line holds what the link cannot.
+/// Depth of the link from a math pipe: the instructions that can be in flight in the pipe, and 4 results that wait for the write port.
 fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
     let pipes = &config.sm.pipes;
     let timing = (preset.timing)(pipes);
@@ -174,10 +173,11 @@ fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
             timing.latency.max(pipes.imad_latency),
             timing.interval.min(pipes.imad_interval),
         ),
-        // The smallest product starts in every cycle.
+        // The smallest product has an interval of one cycle.
         Pipe::Tensor => (timing.latency, 1),
         _ => (timing.latency.max(pipes.predicate_latency), timing.interval),
     };
+    // A deeper link costs host cache. A delay line holds the results that are due after the horizon.
     latency.min(HORIZON as u32) / interval + 4
 }
 

@@ -1,9 +1,8 @@
-//! The links of the machine, a row each, and how a row becomes a link between two blocks.
+//! The table of the machine's links, and the functions that make a link from a row.
 //!
-//! A row names the message, the path below the owner of the link, latency, depth, sender and receiver. The owner is the block group
-//! at the head of each part of the table. A latency or depth is a number of cycles or messages, or a function of the configuration.
-//! A depth that is a hardware queue is a preset key. The others are of the links themselves, and assumed: each is as large as its sender
-//! needs to go on while credits return.
+//! A row gives message type, path, latency, depth, sender and receiver. The path starts at the link's owner, named above each part of the
+//! table. Latency (cycles) and depth (messages) are numbers, or functions of the configuration.
+//! The depth of a hardware queue is a preset key. Other depths are assumed: large enough for full rate while credits return.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
 use crate::proto::mem::{Packet, SliceCommand};
 use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpInfo, WarpInst};
 
-/// A block that links end at.
+/// A block with links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Block {
     Host,
@@ -44,7 +43,7 @@ pub(super) enum Block {
     Channel,
 }
 
-/// A row of the table.
+/// A row of the table of links.
 pub(super) struct Link<T> {
     path: &'static str,
     latency: fn(&GpuConfig) -> u32,
@@ -69,80 +68,80 @@ macro_rules! links {
     (@ $function:ident) => { $function };
 }
 
-// Of the machine.
+// Owner: the machine.
 links! {
-    // link            message             path                latency        depth          from -> to
-    GRID:              Arc<Grid>         = "gigathread.grid",  1,             2,             Host -> GigaThread;
-    GRID_EVENT:        GridEvent         = "gigathread.event", 1,             4,             GigaThread -> Host;
+    // link             message           path                   latency       depth          from -> to
+    GRID:               Arc<Grid>       = "gigathread.grid",     1,            2,             Host -> GigaThread;
+    GRID_EVENT:         GridEvent       = "gigathread.event",    1,            4,             GigaThread -> Host;
 }
 
-// Of an SM, to the rest of the chip.
+// Owner: an SM. Links to the rest of the chip.
 links! {
-    CTA_LAUNCH:        CtaLaunch         = "cta.launch",       launch_link,   launch_queue,             GigaThread -> Cta;
-    CTA_EVENT:         SmEvent           = "cta.event",        launch_link,   8,             Cta -> GigaThread;
-    XBAR_REQUEST:      Box<Packet>       = "xbar.request",     sm_link,       sm_depth,      L1 -> XbarRequest;
-    XBAR_RESPONSE:     Box<Packet>       = "l1.return",        sm_link,       sm_depth,      XbarResponse -> L1;
-    CLUSTER_REQUEST:   Box<Packet>       = "cluster.request",  cluster_link,  cluster_depth, Lsu -> ClusterRequest;
-    SHARED_LINE:       Box<Packet>       = "shared.line",      cluster_link,  cluster_depth, ClusterRequest -> Shared;
-    CLUSTER_RESPONSE:  Box<Packet>       = "cluster.response", cluster_link,  cluster_depth, Shared -> ClusterResponse;
-    LSU_LINE:          Box<Packet>       = "lsu.line",         cluster_link,  cluster_depth, ClusterResponse -> Lsu;
-    CLUSTER_ARRIVE:    ClusterArrive     = "cluster.arrive",   cluster_link,  cluster_depth, Cta -> ClusterBarrier;
-    CLUSTER_OPEN:      ClusterOpen       = "cluster.open",     cluster_link,  cluster_depth, ClusterBarrier -> Cta;
+    CTA_LAUNCH:         CtaLaunch       = "cta.launch",          launch_link,  launch_queue,  GigaThread -> Cta;
+    CTA_EVENT:          SmEvent         = "cta.event",           launch_link,  8,             Cta -> GigaThread;
+    XBAR_REQUEST:       Box<Packet>     = "xbar.request",        sm_link,      sm_depth,      L1 -> XbarRequest;
+    XBAR_RESPONSE:      Box<Packet>     = "l1.return",           sm_link,      sm_depth,      XbarResponse -> L1;
+    CLUSTER_REQUEST:    Box<Packet>     = "cluster.request",     cluster_link, cluster_depth, Lsu -> ClusterRequest;
+    SHARED_LINE:        Box<Packet>     = "shared.line",         cluster_link, cluster_depth, ClusterRequest -> Shared;
+    CLUSTER_RESPONSE:   Box<Packet>     = "cluster.response",    cluster_link, cluster_depth, Shared -> ClusterResponse;
+    LSU_LINE:           Box<Packet>     = "lsu.line",            cluster_link, cluster_depth, ClusterResponse -> Lsu;
+    CLUSTER_ARRIVE:     ClusterArrive   = "cluster.arrive",      cluster_link, cluster_depth, Cta -> ClusterBarrier;
+    CLUSTER_OPEN:       ClusterOpen     = "cluster.open",        cluster_link, cluster_depth, ClusterBarrier -> Cta;
 }
 
-// Of an SM, among its blocks.
+// Owner: an SM. Links between its blocks.
 links! {
-    SHARED:            Box<WarpInst>       = "shared",           1,             2,             Lsu -> Shared;
-    L1_REQUEST:        Box<Packet>       = "l1.request",       1,             2,             Lsu -> L1;
-    L1_RESPONSE:       Box<Packet>       = "lsu.response",      1,             4,             L1 -> Lsu;
-    OWN_REQUEST:       Box<Packet>       = "own.request",      1,             2,             Lsu -> BeforeL1;
-    OWN_RESPONSE:      Box<Packet>       = "own.answer",       1,             4,             BeforeL1 -> Lsu;
-    TRAP:              Box<Trap>         = "cta.trap",         1,             4,             Lsu -> Cta;
-    PLACED:            ClusterPlaced            = "lsu.placed",       1,             2,             Cta -> Lsu;
-    TMA:               Box<WarpInst>       = "tma",              1,             2,             Lsu -> Tma;
-    TMA_L1_REQUEST:    Box<Packet>       = "l1.bulk",          1,             2,             Tma -> L1;
-    TMA_L1_RESPONSE:   Box<Packet>       = "tma.answer",       1,             2,             L1 -> Tma;
-    TMA_LINE:          Box<Packet>       = "shared.bulk",      1,             2,             Tma -> Shared;
-    TMA_LINE_RESPONSE: Box<Packet>       = "tma.line",         1,             2,             Shared -> Tma;
+    SHARED:             Box<WarpInst>   = "shared",              1,            2,             Lsu -> Shared;
+    L1_REQUEST:         Box<Packet>     = "l1.request",          1,            2,             Lsu -> L1;
+    L1_RESPONSE:        Box<Packet>     = "lsu.response",        1,            4,             L1 -> Lsu;
+    BEFORE_L1_REQUEST:  Box<Packet>     = "before_l1.request",   1,            2,             Lsu -> BeforeL1;
+    BEFORE_L1_RESPONSE: Box<Packet>     = "before_l1.response",  1,            4,             BeforeL1 -> Lsu;
+    TRAP:               Box<Trap>       = "cta.trap",            1,            4,             Lsu -> Cta;
+    PLACED:             ClusterPlaced   = "lsu.placed",          1,            2,             Cta -> Lsu;
+    TMA:                Box<WarpInst>   = "tma",                 1,            2,             Lsu -> Tma;
+    TMA_L1_REQUEST:     Box<Packet>     = "l1.bulk",             1,            2,             Tma -> L1;
+    TMA_L1_RESPONSE:    Box<Packet>     = "tma.response",        1,            2,             L1 -> Tma;
+    TMA_LINE:           Box<Packet>     = "shared.bulk",         1,            2,             Tma -> Shared;
+    TMA_LINE_RESPONSE:  Box<Packet>     = "tma.line",            1,            2,             Shared -> Tma;
 }
 
-// Of a sub-core.
+// Owner: a sub-core.
 links! {
-    COMMAND:           WarpCommand       = "command",          1,             4,             Cta -> Scheduler;
-    START:             WarpInfo         = "start",            1,             4,             Cta -> Dispatch;
-    EVENT:             WarpEvent         = "event",            1,             4,             Scheduler -> Cta;
-    ISSUE:             Issue             = "issue",            1,             issue_depth,             Scheduler -> Dispatch;
-    RELEASE:           Release           = "release",          1,             8,             Dispatch -> Scheduler;
-    RESOLVED:          Resolved          = "resolved",         1,             24,            BranchUnit -> Scheduler;
-    ACK:               LsuAck        = "note",             1,             32,            Lsu -> Scheduler;
-    BRANCH:            Box<WarpInst>       = "branch.in",        1,             4,             Dispatch -> BranchUnit;
-    BRANCH_SPENT:      Box<WarpInst>       = "branch.spent",     1,             4,             BranchUnit -> Dispatch;
-    MEMORY:            Box<WarpInst>       = "memory",           1,             memory_queue,  Dispatch -> Lsu;
-    MEMORY_DONE:       Box<WarpInst>       = "memory_done",      1,             24,            Lsu -> Dispatch;
-    SHARED_DONE:       Box<WarpInst>       = "shared_done",      1,             24,            Shared -> Dispatch;
-    BULK_DONE:         Box<WarpInst>       = "bulk_done",        1,             4,             Tma -> Dispatch;
-    PRODUCTS:          Box<WarpInst>       = "products",         1,             4,             MathPipe -> Shared;
+    COMMAND:            WarpCommand     = "command",             1,            4,             Cta -> Scheduler;
+    START:              WarpInfo        = "start",               1,            4,             Cta -> Dispatch;
+    EVENT:              WarpEvent       = "event",               1,            4,             Scheduler -> Cta;
+    ISSUE:              Issue           = "issue",               1,            issue_depth,   Scheduler -> Dispatch;
+    RELEASE:            Release         = "release",             1,            8,             Dispatch -> Scheduler;
+    RESOLVED:           Resolved        = "resolved",            1,            24,            BranchUnit -> Scheduler;
+    ACK:                LsuAck          = "ack",                 1,            32,            Lsu -> Scheduler;
+    BRANCH:             Box<WarpInst>   = "branch.in",           1,            4,             Dispatch -> BranchUnit;
+    BRANCH_SPENT:       Box<WarpInst>   = "branch.spent",        1,            4,             BranchUnit -> Dispatch;
+    MEMORY:             Box<WarpInst>   = "memory",              1,            memory_queue,  Dispatch -> Lsu;
+    MEMORY_DONE:        Box<WarpInst>   = "memory_done",         1,            24,            Lsu -> Dispatch;
+    SHARED_DONE:        Box<WarpInst>   = "shared_done",         1,            24,            Shared -> Dispatch;
+    BULK_DONE:          Box<WarpInst>   = "bulk_done",           1,            4,             Tma -> Dispatch;
+    PRODUCTS:           Box<WarpInst>   = "products",            1,            4,             MathPipe -> Shared;
 }
 
-// Of a math pipe. The builder gives the depth of its results.
+// Owner: a math pipe. The builder sets the depth of PIPE_DONE.
 links! {
-    PIPE:              Box<WarpInst>       = "in",               1,             4,             Dispatch -> MathPipe;
-    PIPE_DONE:         Box<WarpInst>       = "out",              1,             4,             MathPipe -> Dispatch;
+    PIPE:               Box<WarpInst>   = "in",                  1,            4,             Dispatch -> MathPipe;
+    PIPE_DONE:          Box<WarpInst>   = "out",                 1,            4,             MathPipe -> Dispatch;
 }
 
-// Of an L2 slice; fetches and fills exist for each channel of its group.
+// Owner: an L2 slice. FETCH and FILL exist once for each channel of its group.
 links! {
-    SLICE_REQUEST:     Box<Packet>       = "request",          slice_link,    slice_queue,   XbarRequest -> Slice;
-    SLICE_RESPONSE:    Box<Packet>       = "answer",           slice_link,    slice_depth,   Slice -> XbarResponse;
-    SLICE_COMMAND:     SliceCommand      = "command",          1,             2,             Host -> Slice;
-    FETCH:             Box<Packet>       = "fetch",            1,             fetch_depth,            Slice -> Channel;
-    FILL:              Box<Packet>       = "fill",             1,             2,             Channel -> Slice;
+    SLICE_REQUEST:      Box<Packet>     = "request",             slice_link,   slice_queue,   XbarRequest -> Slice;
+    SLICE_RESPONSE:     Box<Packet>     = "response",            slice_link,   slice_depth,   Slice -> XbarResponse;
+    SLICE_COMMAND:      SliceCommand    = "command",             1,            2,             Host -> Slice;
+    FETCH:              Box<Packet>     = "fetch",               1,            fetch_depth,   Slice -> Channel;
+    FILL:               Box<Packet>     = "fill",                1,            2,             Channel -> Slice;
 }
 
-/// Longest link between tiles, in cycles. What is longer lies in a component: GigaThread, the slice, shared memory.
+/// Longest latency of a link between tiles, in cycles. GigaThread, slice and shared memory delay messages by the rest.
 const LONGEST_LINK: u32 = (HORIZON / 2) as u32;
 
-/// Cycles of a remote load outside the links of a cluster's network: those of an L1 hit without its two links.
+/// Cycles of a remote load outside the cluster network: those of an L1 hit, less its two links.
 pub(super) const OUTSIDE_CLUSTER: u32 = crate::config::OUTSIDE_L1 - 2;
 
 fn launch_link(config: &GpuConfig) -> u32 {
@@ -153,7 +152,7 @@ fn launch_queue(config: &GpuConfig) -> u32 {
     config.gigathread.launch_queue
 }
 
-/// The link holds what the collector does not.
+/// The collector holds one of `sm.collector_entries`, the link the others.
 fn issue_depth(config: &GpuConfig) -> u32 {
     config.sm.collector_entries - 1
 }
@@ -166,7 +165,7 @@ fn memory_queue(config: &GpuConfig) -> u32 {
     config.sm.lsu.queue_depth + 2
 }
 
-/// Cycles of one of the four links of a cluster's network.
+/// Latency of each of the four links of a cluster network, in cycles.
 pub(super) fn cluster_link(config: &GpuConfig) -> u32 {
     let links = config.cluster.load_latency.saturating_sub(OUTSIDE_CLUSTER + 1);
     (links / 4).clamp(1, LONGEST_LINK)
@@ -176,7 +175,7 @@ fn cluster_depth(config: &GpuConfig) -> u32 {
     port_depth(cluster_link(config), config.xbar.queue_depth)
 }
 
-/// Core cycles of the link between an SM and the crossbar: half of `xbar.latency`.
+/// Latency of the link between SM and crossbar, in core cycles: half of `xbar.latency`.
 pub(super) fn sm_link(config: &GpuConfig) -> u32 {
     (xbar_latency(config) / 2).min(LONGEST_LINK)
 }
@@ -185,7 +184,7 @@ fn sm_depth(config: &GpuConfig) -> u32 {
     port_depth(sm_link(config), config.xbar.queue_depth)
 }
 
-/// Core cycles of the link between the crossbar and a slice: the other half.
+/// Latency of the link between crossbar and slice, in core cycles: the other half of `xbar.latency`.
 pub(super) fn slice_link(config: &GpuConfig) -> u32 {
     (xbar_latency(config) - sm_link(config)).min(LONGEST_LINK)
 }
@@ -198,12 +197,12 @@ fn slice_depth(config: &GpuConfig) -> u32 {
     port_depth(slice_link(config), config.xbar.queue_depth)
 }
 
-/// Messages of a link between tiles: a full queue at the receiver, and as many as are sent while credits return.
+/// Depth of a link between tiles: the receiver's queue, and the messages sent during one round trip of a credit.
 fn port_depth(latency: u32, queue: u32) -> u32 {
     2 * latency + queue
 }
 
-/// `xbar.latency` in core cycles, at least one for each of its two links.
+/// `xbar.latency` in core cycles, at least 2: one for each link.
 fn xbar_latency(config: &GpuConfig) -> u32 {
     let cycles = u64::from(config.xbar.latency) * u64::from(config.clocks.core_khz);
     (cycles.div_ceil(config.clocks.l2_khz.into()) as u32).max(2)
@@ -221,16 +220,16 @@ impl<T> Link<T> {
     }
 }
 
-/// Blocks of one owner, each with its place in a tile.
+/// The blocks of one owner, each with its slot in a tile.
 pub(super) struct Blocks<'a> {
     pub config: &'a GpuConfig,
-    /// The owner.
+    /// Path of the owner.
     pub path: Path,
     slots: Vec<(Block, Slot)>,
 }
 
 impl<'a> Blocks<'a> {
-    /// No block yet.
+    /// An owner without blocks.
     pub(super) fn new(config: &'a GpuConfig, path: Path) -> Self {
         Blocks {
             config,
@@ -239,7 +238,7 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Gives these blocks the next places of a tile.
+    /// Reserves the next slots of a tile for these blocks.
     pub(super) fn reserve(&mut self, tile: &mut TileBuilder, blocks: &[Block]) {
         self.slots.extend(blocks.iter().map(|&block| (block, tile.slot())));
     }
@@ -249,7 +248,7 @@ impl<'a> Blocks<'a> {
         self.slots.push((Block::Host, Slot::outside()));
     }
 
-    /// Puts a component into the place of its block.
+    /// Puts a component into the slot of its block.
     pub(super) fn fill(&self, tile: &mut TileBuilder, block: Block, component: impl Component + 'static) {
         self.fill_boxed(tile, block, Box::new(component));
     }
@@ -257,31 +256,31 @@ impl<'a> Blocks<'a> {
     /// As [`Blocks::fill`], for a component of any type.
     pub(super) fn fill_boxed(&self, tile: &mut TileBuilder, block: Block, component: Box<dyn Component>) {
         let found = self.slots.iter().find(|(of, _)| *of == block);
-        let (_, slot) = found.unwrap_or_else(|| panic!("{}: {block:?} has no place", self.path));
+        let (_, slot) = found.unwrap_or_else(|| panic!("{}: {block:?} has no slot", self.path));
         tile.fill_boxed(slot, component);
     }
 
-    /// Whether a block is here.
+    /// True if the owner has the block.
     pub(super) fn has(&self, block: Block) -> bool {
         self.slots.iter().any(|(of, _)| *of == block)
     }
 
-    /// Makes a link of this owner between two of its blocks.
+    /// Makes a link between two blocks of this owner.
     pub(super) fn join<T: Send>(&self, row: &Link<T>) -> (OutPort<T>, InPort<T>) {
         self.join_among(&[self], row)
     }
 
-    /// Makes a link of this owner between a block here and one there.
+    /// Makes a link between a block of this owner and a block of `other`.
     pub(super) fn join_to<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>) -> (OutPort<T>, InPort<T>) {
         self.join_among(&[self, other], row)
     }
 
-    /// Makes a link of this owner between blocks of these.
+    /// Makes a link between blocks of any owners in `among`. Its path is below this owner.
     pub(super) fn join_among<T: Send>(&self, among: &[&Blocks<'_>], row: &Link<T>) -> (OutPort<T>, InPort<T>) {
         self.connect(among, row, self.path.child(row.path), (row.depth)(self.config))
     }
 
-    /// As [`Blocks::join_to`], for the n-th of several such links.
+    /// As [`Blocks::join_to`], for link `n` of several with the same row.
     pub(super) fn join_nth<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>, n: usize) -> (OutPort<T>, InPort<T>) {
         self.connect(&[self, other], row, self.path.at(row.path, n), (row.depth)(self.config))
     }
@@ -301,7 +300,7 @@ impl<'a> Blocks<'a> {
         let slot = |block| {
             let mut slots = among.iter().flat_map(|blocks| &blocks.slots);
             let found = slots.find(|(of, _)| *of == block);
-            &found.unwrap_or_else(|| panic!("{path}: {block:?} has no place here")).1
+            &found.unwrap_or_else(|| panic!("{path}: {block:?} has no slot")).1
         };
         let (from, to) = (slot(row.from), slot(row.to));
         let latency = (row.latency)(self.config);

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tracing::level_filters::LevelFilter;
 use warpwave::log::CycleFormat;
-use warpwave_components::gpu::LAUNCH_GRID;
+use warpwave_components::gpu::LAUNCH_ALIGNMENT;
 use warpwave_hw::time::Cycle;
 
 use super::failure::Failure;
@@ -52,7 +52,8 @@ impl Held {
     /// Writes the lines whose cycles are over. Every tile has run the cycles before `now`.
     pub fn release(&self, now: Cycle) {
         // The host logs the end of a launch when it learns of it, up to this many cycles later.
-        LOG.get().inspect(|log| log.release(now.0.saturating_sub(LAUNCH_GRID)));
+        LOG.get()
+            .inspect(|log| log.release(now.0.saturating_sub(LAUNCH_ALIGNMENT)));
     }
 }
 

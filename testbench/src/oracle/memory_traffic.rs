@@ -313,7 +313,7 @@ impl Machine {
                 };
                 L1::new(path, config, ports)
             });
-        let gpu = Gpu::with_own(traffic.config.clone(), &factory);
+        let gpu = Gpu::with_factory(traffic.config.clone(), &factory);
         gpu.storage().write(traffic::FIRST_LINE, &traffic.before);
         Machine { gpu, records }
     }

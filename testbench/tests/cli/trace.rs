@@ -90,7 +90,7 @@ fn links_of_the_bulk_copy_engine_and_of_clusters_are_handshakes_too() {
     for path in [
         "sm[0].tma",
         "sm[0].l1.bulk",
-        "sm[0].tma.answer",
+        "sm[0].tma.response",
         "sm[0].shared.bulk",
         "sm[0].tma.line",
     ] {

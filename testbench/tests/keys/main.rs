@@ -152,7 +152,7 @@ fn scenario(name: &str, config: GpuConfig) -> Result<String, String> {
 
 /// A kernel of this test, with its last arguments.
 fn kernel(name: &str, config: GpuConfig, (grid, block): (u32, u32), args: &[u32]) -> Result<String, GpuError> {
-    let mut gpu = Gpu::with_own(config, &Factory::new())?;
+    let mut gpu = Gpu::with_factory(config, &Factory::new())?;
     gpu.limit_cycles(LIMIT);
     let module = gpu.load(KERNELS)?;
     let data = gpu.buffer(&vec![1u32; 80 << 10])?;
@@ -190,7 +190,7 @@ fn residency(config: GpuConfig) -> Result<String, String> {
 
 /// Whether a GPU runs a program made for 8.6, or why not.
 fn program_for_8_6(config: GpuConfig) -> Result<String, String> {
-    let mut gpu = Gpu::with_own(config, &Factory::new()).unwrap();
+    let mut gpu = Gpu::with_factory(config, &Factory::new()).unwrap();
     Ok(gpu
         .load(FOR_8_6)
         .map_or_else(|error| error.to_string(), |_| String::new()))
