@@ -1,10 +1,10 @@
-//! The streaming multiprocessor and its parts.
+//! The streaming multiprocessor (SM) and its blocks.
 //!
 //! ```text
 //!   GigaThread -> cta (with barriers) <-> 4 x subcore: scheduler -> dispatch -> pipes -> dispatch
 //!                                                          ^            |
 //!                                                          |            v
-//!                                                          +-- notes -- lsu -> shared, l1 -> crossbar
+//!                                                          +--- acks -- lsu -> shared, l1 -> crossbar
 //! ```
 
 pub mod timing;

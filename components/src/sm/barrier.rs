@@ -1,6 +1,6 @@
-//! The 16 block barriers of one CTA, a part of the CTA manager.
+//! The 16 barriers of one CTA (BAR, BAR.RED), a part of the CTA manager.
 //!
-//! A barrier counts arrived warps. It is complete when all live warps of the CTA have arrived, or the warps of its thread count.
+//! A barrier counts arrived warps. It is complete when all live warps of the CTA have arrived, or as many warps as its thread count needs.
 //!
 //! Invariants: a warp waits at one barrier at most; an open barrier is empty.
 
@@ -15,14 +15,14 @@ struct Barrier {
     waiting: u64,
     /// Warps needed to complete it; 0 for all live warps of the CTA.
     expected: u32,
-    /// Threads whose predicate held, at a counting barrier (BAR.RED).
+    /// Threads whose predicate holds so far, at a counting barrier (BAR.RED).
     count: Option<u32>,
 }
 
 /// A warp's arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Arrival {
-    /// The barrier.
+    /// Index of the barrier.
     pub number: u8,
     /// Index of the warp in its CTA.
     pub warp: u32,
@@ -37,7 +37,7 @@ pub struct Arrival {
 /// An opened barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opened {
-    /// Number of the barrier.
+    /// Index of the barrier.
     pub number: u8,
     /// Warps that waited, bit i for warp i of the CTA.
     pub waiting: u64,
@@ -63,7 +63,7 @@ impl Barriers {
         }
     }
 
-    /// Opens one complete barrier, if there is one. `live` warps of the CTA have not ended.
+    /// Opens one complete barrier, if any. `live` is the number of warps of the CTA that have not ended.
     pub fn open(&mut self, live: u32) -> Option<Opened> {
         let complete = |b: &Barrier| b.arrived > 0 && b.arrived >= if b.expected == 0 { live } else { b.expected };
         let number = self.0.iter().position(complete)?;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn all_warps_arrive_opens_once_for_all() {
+    fn all_warps_arrived_barrier_opens_once() {
         let mut barriers = Barriers::default();
         barriers.arrive(arrival(0, 0));
         assert_eq!(barriers.open(2), None);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warp_that_ends_is_no_longer_waited_for() {
+    fn barrier_does_not_wait_for_an_ended_warp() {
         let mut barriers = Barriers::default();
         barriers.arrive(arrival(0, 3));
         assert_eq!(barriers.open(2), None);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn predicates_of_all_warps_are_counted_afresh_each_time() {
+    fn predicates_of_all_warps_are_counted_from_zero_in_each_round() {
         let mut barriers = Barriers::default();
         for count in [Some(3), Some(0)] {
             for warp in 0..2 {

@@ -1,4 +1,4 @@
-//! The CTA manager of an SM: admits CTAs, starts their warps on the sub-cores, keeps their barriers, reports their end.
+//! The CTA manager of an SM: admits CTAs, starts their warps on the sub-cores, runs their barriers, and reports their end.
 //!
 //! ```text
 //!   GigaThread --CtaLaunch--> [cta] --WarpCommand--> scheduler of each sub-core
@@ -9,15 +9,15 @@
 //!
 //! | Stage of `tick` | What it does | Cycles |
 //! |---|---|---|
-//! | take | traps of the LSU, then events of warps: arrivals, ends | 0 |
-//! | release | barriers whose latency is over | `base_latency` + `per_warp` x warps after the last arrival's issue |
+//! | take | takes traps of the LSU, then arrivals and ends of warps | 0 |
+//! | release | releases barriers whose latency is over | `base_latency` + `per_warp` x warps after the last arrival's issue |
 //! | finish | frees the slots of CTAs whose warps have all ended | 0 |
-//! | start | at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
-//! | admit | at most one CTA; its warps start from the next cycle on | 1 |
-//! | clusters | messages for the LSU and the cluster barrier | 1 |
+//! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
+//! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
+//! | clusters | sends messages to the LSU and the cluster barrier | 1 |
 //!
-//! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no manager. All warps on an SM belong to
-//! one grid, so slot i begins at i times the registers of a warp.
+//! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator: all warps on an SM belong to
+//! one grid, so the registers of slot i start at i times the registers of a warp.
 //!
 //! # Invariants
 //! - The SM never holds more CTAs than it has slots: GigaThread sends a CTA only for a free slot.
@@ -60,13 +60,13 @@ pub const MAX_WARPS: usize = 32;
 pub struct Config {
     /// Sub-cores of the SM.
     pub subcores: usize,
-    /// Warp slots of each.
+    /// Warp slots of each sub-core.
     pub warps_per_subcore: usize,
     /// CTA slots of the SM.
     pub max_ctas: usize,
     /// Barrier latencies.
     pub barrier: config::Barrier,
-    /// A CTA's shared memory is rounded up to this many bytes.
+    /// Allocation unit for the shared memory of a CTA, bytes.
     pub shared_unit: u32,
 }
 
@@ -90,10 +90,11 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: launch, event, command, start, warp, trap, cluster);
 
-/// A CTA on the SM.
+/// A resident CTA.
 #[derive(Clone, Debug)]
-struct Resident {
+struct Cta {
     grid: Arc<Grid>,
+    /// Linear index in the grid.
     index: u64,
     /// Warps started so far.
     started: u32,
@@ -101,11 +102,22 @@ struct Resident {
     live: u32,
     barriers: Barriers,
     /// Sub-core and warp slot of each warp.
-    places: [(u8, u8); 64],
+    warp_slots: [(u8, u8); 64],
     /// Cycle of its admission.
-    since: Cycle,
-    /// Its rank and arrivals in its cluster, if it belongs to one.
+    admitted: Cycle,
+    /// Rank and arrivals in its cluster, for a CTA of a cluster.
     member: Option<Member>,
+}
+
+impl Cta {
+    /// Warp slots of these warps (bit i for warp i), as a mask for each sub-core.
+    fn slots_of(&self, warps: u64) -> [u32; 8] {
+        let mut slots = [0; 8];
+        for (subcore, slot) in ones(warps).map(|warp| self.warp_slots[warp]) {
+            slots[subcore as usize] |= 1 << slot;
+        }
+        slots
+    }
 }
 
 /// The CTA manager.
@@ -118,23 +130,23 @@ pub struct CtaManager {
 
 /// What `reset` clears.
 struct State {
-    /// The CTA in each slot.
-    residents: Vec<Option<Resident>>,
+    /// The CTA in each CTA slot.
+    ctas: Vec<Option<Cta>>,
     /// CTA slots in use, bit i for slot i.
-    taken: u64,
+    used_slots: u64,
     /// CTA slots with warps still to start.
     starting: u64,
     /// CTA slots whose warps have all ended, not yet reported.
     ended: u64,
     /// Free warp slots of each sub-core, bit i for slot i.
-    free: Vec<u32>,
+    free_warps: Vec<u32>,
     /// CTA slot and warp index of each warp slot of each sub-core.
     owners: Vec<[(u8, u8); MAX_WARPS]>,
     /// Complete barriers whose latency is not over.
     releases: Vec<PendingRelease>,
     /// Cluster messages that wait for a link.
     clusters: Clusters,
-    /// First cycle of the present time with a CTA on the SM.
+    /// First cycle of the current interval with a CTA on the SM.
     active_since: Option<Cycle>,
     stats: Stats,
 }
@@ -142,11 +154,11 @@ struct State {
 impl State {
     fn new(config: &Config) -> Self {
         State {
-            residents: vec![None; config.max_ctas],
-            taken: 0,
+            ctas: vec![None; config.max_ctas],
+            used_slots: 0,
             starting: 0,
             ended: 0,
-            free: vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores],
+            free_warps: vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores],
             owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
             releases: Vec::with_capacity(config.max_ctas),
             clusters: Clusters::default(),
@@ -188,9 +200,7 @@ impl CtaManager {
         };
         let state = &mut self.state;
         let (cta, index) = state.owners[subcore][slot as usize];
-        let resident = state.residents[cta as usize]
-            .as_mut()
-            .expect("a warp's CTA is resident");
+        let resident = state.ctas[cta as usize].as_mut().expect("a warp's CTA is resident");
         match event {
             WarpEvent::Arrive {
                 barrier,
@@ -209,7 +219,7 @@ impl CtaManager {
             WarpEvent::Done { .. } => {
                 resident.live -= 1;
                 state.ended |= u64::from(resident.live == 0) << cta;
-                state.free[subcore] |= 1 << slot;
+                state.free_warps[subcore] |= 1 << slot;
                 state.clusters.ended(resident, index);
             }
             WarpEvent::Trap { pc, lanes, .. } => {
@@ -227,10 +237,10 @@ impl CtaManager {
                 return;
             }
             let state = &mut self.state;
-            let resident = state.residents[slot].take().expect("a CTA that ends is resident");
+            let resident = state.ctas[slot].take().expect("a CTA that ends is resident");
             state.ended &= !(1 << slot);
-            state.taken &= !(1 << slot);
-            let cycles = now.since(resident.since);
+            state.used_slots &= !(1 << slot);
+            let cycles = now.since(resident.admitted);
             state.stats.cta_latency.record(cycles);
             let (index, slot) = (resident.index, slot as u8);
             debug!(cycle = now.0, path = %self.path, slot, cycles, "cta {index} ends");
@@ -239,7 +249,7 @@ impl CtaManager {
     }
 
     fn has_free_slot(&self) -> bool {
-        (self.state.taken.count_ones() as usize) < self.config.max_ctas
+        (self.state.used_slots.count_ones() as usize) < self.config.max_ctas
     }
 
     fn admit(&mut self, now: Cycle) {
@@ -255,35 +265,36 @@ impl CtaManager {
         let state = &mut self.state;
         state.stats.ctas += 1;
         state.stats.threads += u64::from(grid.threads());
-        state.taken |= 1 << slot;
+        state.used_slots |= 1 << slot;
         state.starting |= 1 << slot;
-        state.residents[slot] = Some(Resident {
+        state.ctas[slot] = Some(Cta {
             live: grid.warps(),
             grid,
             index,
             started: 0,
             barriers: Barriers::default(),
-            places: [(0, 0); 64],
-            since: now,
+            warp_slots: [(0, 0); 64],
+            admitted: now,
             member,
         });
         state.clusters.placed(slot, placement);
     }
 
-    /// Starts warps in order until the next one's sub-core has had a warp in this cycle, or no slot or link has room.
+    /// Starts warps in order. Stops when the next warp's sub-core already got a warp in this cycle, or has no free slot, or its link is full.
     fn start_warps(&mut self, now: Cycle) {
         let (state, n_subcores) = (&mut self.state, self.config.subcores);
+        // Sub-cores that got a warp in this cycle.
         let mut used = 0u32;
         for cta in ones(state.starting) {
-            while let Some(resident) = &mut state.residents[cta] {
+            while let Some(resident) = &mut state.ctas[cta] {
                 if resident.started == resident.grid.warps() {
                     state.starting &= !(1 << cta);
                     break;
                 }
-                let n_free = |s: &usize| state.free[*s].count_ones();
-                // The lowest among the emptiest.
+                let n_free = |s: &usize| state.free_warps[*s].count_ones();
+                // The sub-core with the most free slots, the lowest among equals.
                 let emptiest = (0..n_subcores).max_by_key(|s| (n_free(s), n_subcores - s));
-                let Some(subcore) = emptiest.filter(|s| state.free[*s] != 0) else {
+                let Some(subcore) = emptiest.filter(|s| state.free_warps[*s] != 0) else {
                     return;
                 };
                 if used >> subcore & 1 == 1
@@ -293,10 +304,10 @@ impl CtaManager {
                     return;
                 }
                 used |= 1 << subcore;
-                let slot = state.free[subcore].trailing_zeros() as u8;
-                state.free[subcore] &= !(1 << slot);
+                let slot = state.free_warps[subcore].trailing_zeros() as u8;
+                state.free_warps[subcore] &= !(1 << slot);
                 let index = resident.started;
-                resident.places[index as usize] = (subcore as u8, slot);
+                resident.warp_slots[index as usize] = (subcore as u8, slot);
                 resident.started += 1;
                 state.owners[subcore][slot as usize] = (cta as u8, index as u8);
                 let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
@@ -309,7 +320,7 @@ impl CtaManager {
 
     fn count_activity(&mut self, now: Cycle) {
         let state = &mut self.state;
-        let busy = state.taken != 0;
+        let busy = state.used_slots != 0;
         match (state.active_since, busy) {
             (None, true) => state.active_since = Some(now),
             (Some(since), false) => {
@@ -320,7 +331,7 @@ impl CtaManager {
         }
     }
 
-    /// CTAs, warps or cluster messages to work on in the next cycle, or a barrier to release later.
+    /// Busy while CTAs, warps or cluster messages wait; else until the next release of a barrier.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
         let next_release = state.releases.iter().map(|release| release.at).min();
@@ -358,11 +369,11 @@ impl Component for CtaManager {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.taken == 0 && state.releases.is_empty() && !state.clusters.is_busy()
+        state.used_slots == 0 && state.releases.is_empty() && !state.clusters.is_busy()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let resident = self.state.residents.iter().flatten();
+        let resident = self.state.ctas.iter().flatten();
         let (ctas, warps) = (
             self.config.max_ctas,
             self.config.subcores * self.config.warps_per_subcore,
@@ -387,7 +398,7 @@ impl Component for CtaManager {
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        for resident in self.state.residents.iter().flatten() {
+        for resident in self.state.ctas.iter().flatten() {
             let [x, y, z] = resident.grid.cta_position(resident.index);
             for (number, arrived, expected) in resident.barriers.pending() {
                 let wanted = if expected == 0 { resident.live } else { expected };

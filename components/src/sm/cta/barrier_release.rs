@@ -1,4 +1,4 @@
-//! Block barriers: complete when the last warp has arrived, released when the barrier's latency is over.
+//! Release of block barriers: scheduled when the last warp has arrived, sent when the barrier's latency is over.
 
 use tracing::debug;
 use warpwave_hw::time::Cycle;
@@ -7,7 +7,7 @@ use super::CtaManager;
 use crate::proto::warp::{WarpCommand, WarpInfo};
 use crate::sm::barrier::Opened;
 
-/// Cycles of a barrier's latency that have passed when the last arrival is here: the link from the scheduler.
+/// Part of a barrier's latency that is over when the last arrival is received: the link from the scheduler.
 const ARRIVAL_CYCLES: u64 = 1;
 
 /// A complete barrier whose latency is not over.
@@ -17,7 +17,7 @@ pub(super) struct PendingRelease {
     pub(super) at: Cycle,
     /// Linear index of the CTA.
     cta: u64,
-    /// Number of the barrier.
+    /// Index of the barrier in its CTA.
     barrier: u8,
     /// Warp slots to release, for each sub-core.
     warps: [u32; 8],
@@ -29,15 +29,10 @@ impl CtaManager {
     /// Schedules the release of every complete barrier of a CTA.
     pub(super) fn complete_barriers(&mut self, cta: usize, now: Cycle) {
         let state = &mut self.state;
-        let Some(resident) = &mut state.residents[cta] else {
+        let Some(resident) = &mut state.ctas[cta] else {
             return;
         };
         while let Some(Opened { number, waiting, count }) = resident.barriers.open(resident.live) {
-            let mut warps = [0; 8];
-            for index in (0..64).filter(|index| waiting >> index & 1 == 1) {
-                let (subcore, slot) = resident.places[index];
-                warps[subcore as usize] |= 1 << slot;
-            }
             let total = self.config.barrier.base_latency + self.config.barrier.per_warp * resident.grid.warps();
             let wait = u64::from(total).saturating_sub(ARRIVAL_CYCLES).max(1);
             state.stats.barriers += 1;
@@ -46,13 +41,13 @@ impl CtaManager {
                 at: now + (wait - 1),
                 cta: resident.index,
                 barrier: number,
-                warps,
+                warps: resident.slots_of(waiting),
                 count,
             });
         }
     }
 
-    /// Releases the barriers that are due, once every link has room.
+    /// Releases each due barrier once all its links have room.
     pub(super) fn release_barriers(&mut self, now: Cycle) {
         let (ports, path) = (&mut self.ports, &self.path);
         self.state.releases.retain(|release| {

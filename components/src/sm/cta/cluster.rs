@@ -1,11 +1,10 @@
-//! The cluster part of the CTA manager. It sends the placement of a cluster's CTAs to the LSU. It counts the arrivals of each CTA at the
-//! barrier of its cluster.
+//! Cluster support of the CTA manager: sends the placement of a cluster to the LSU, and counts each CTA's arrivals at the cluster barrier.
 
 use tracing::debug;
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
-use super::{CtaManager, Resident};
+use super::{Cta, CtaManager};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, ClusterPlacement};
 use crate::proto::launch::{CtaLaunch, Grid};
 use crate::proto::warp::WarpCommand;
@@ -14,9 +13,9 @@ use crate::proto::warp::WarpCommand;
 pub struct ClusterPorts {
     /// Placement of each cluster, to the LSU.
     pub placed: OutPort<ClusterPlaced>,
-    /// Arrivals of CTAs, to the cluster barrier of the GPC.
+    /// Arrivals of CTAs, to the GPC's cluster barrier.
     pub arrive: OutPort<ClusterArrive>,
-    /// Open barriers, from the cluster barrier.
+    /// Releases, from the cluster barrier.
     pub open: InPort<ClusterOpen>,
 }
 
@@ -25,15 +24,15 @@ warpwave_hw::show_ports!(ClusterPorts: placed, arrive, open);
 /// A CTA as a member of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Member {
-    /// The linear index of the cluster's first CTA.
+    /// Linear index of the cluster's first CTA, which identifies the cluster.
     cluster: u64,
     rank: u8,
     size: u8,
-    /// Warps that have arrived since the barrier opened last, or have ended; bit i for warp i of the CTA.
+    /// Warps that have arrived since the barrier last opened, and ended warps; bit i for warp i of the CTA.
     arrived: u64,
-    /// Warps that have ended.
+    /// Warps that have ended, bit i for warp i.
     ended: u64,
-    /// True if the cluster barrier has been told that all have arrived.
+    /// True if the CTA's arrival has been sent to the cluster barrier in this round.
     announced: bool,
 }
 
@@ -79,7 +78,7 @@ pub(super) struct Clusters {
 }
 
 impl Clusters {
-    /// A CTA was admitted to a slot.
+    /// Queues the placement of an admitted CTA's cluster for the LSU.
     pub(super) fn placed(&mut self, slot: usize, placement: Option<ClusterPlacement>) {
         self.placed.extend(placement.map(|placement| ClusterPlaced {
             slot: slot as u8,
@@ -87,8 +86,8 @@ impl Clusters {
         }));
     }
 
-    /// Every live lane of a warp has arrived.
-    pub(super) fn arrive(&mut self, resident: &mut Resident, warp: u8) {
+    /// Records the arrival of a warp. The last warp's arrival is the CTA's.
+    pub(super) fn arrive(&mut self, resident: &mut Cta, warp: u8) {
         let all = u64::MAX >> (64 - resident.grid.warps());
         let Some(member) = &mut resident.member else {
             return;
@@ -100,8 +99,8 @@ impl Clusters {
         }
     }
 
-    /// A warp has ended, and counts as arrived from now on; so does the CTA when it was the last.
-    pub(super) fn ended(&mut self, resident: &mut Resident, warp: u8) {
+    /// Records the end of a warp, which counts as arrived from now on. The last warp's end is the CTA's.
+    pub(super) fn ended(&mut self, resident: &mut Cta, warp: u8) {
         let Some(member) = &mut resident.member else {
             return;
         };
@@ -119,23 +118,24 @@ impl Clusters {
 }
 
 impl CtaManager {
-    /// The slot of a new CTA, and its membership. GigaThread has chosen the slot of a CTA in a cluster; others get the first free one.
+    /// The slot of a new CTA, and its membership in a cluster. GigaThread chooses the slot of a CTA in a cluster, else the first free slot is
+    /// used.
     pub(super) fn slot_of(&self, launch: &CtaLaunch, now: Cycle) -> (usize, Option<Member>) {
         let Some(placement) = &launch.placement else {
-            let free = self.state.residents.iter().position(Option::is_none);
+            let free = self.state.ctas.iter().position(Option::is_none);
             return (free.expect("a CTA comes when a slot is free"), None);
         };
         let member = Member::of(&launch.grid, launch.index, placement.len());
         let slot = placement[member.rank()].slot as usize;
         assert!(
-            self.state.residents[slot].is_none(),
-            "{} {now}: slot {slot} is given to a second block",
+            self.state.ctas[slot].is_none(),
+            "{} {now}: slot {slot} is assigned to a second CTA",
             self.path
         );
         (slot, Some(member))
     }
 
-    /// Moves cluster messages; at most one open barrier per cycle goes to the schedulers.
+    /// Moves cluster messages. Releases at most one cluster barrier per cycle.
     pub(super) fn run_clusters(&mut self, now: Cycle) {
         let (Some(ports), clusters) = (&mut self.ports.cluster, &mut self.state.clusters) else {
             return;
@@ -155,27 +155,19 @@ impl CtaManager {
         }
     }
 
-    /// Sends the open barrier to the warps of its CTA that have not ended.
+    /// Releases the warps of a CTA that have not ended from the cluster barrier.
     fn open_cluster(&mut self, open: ClusterOpen, now: Cycle) {
-        let is_meant = |member: &Member| member.cluster == open.cluster && member.rank == open.rank;
-        let found = self
-            .state
-            .residents
-            .iter_mut()
-            .flatten()
-            .find(|r| r.member.as_ref().is_some_and(is_meant));
+        let is_named = |member: Member| member.cluster == open.cluster && member.rank == open.rank;
+        let mut ctas = self.state.ctas.iter_mut().flatten();
+        let found = ctas.find(|cta| cta.member.is_some_and(is_named));
         // The CTA may have ended while the message was in flight.
         let Some(resident) = found else { return };
         let Some(member) = &mut resident.member else { return };
         member.arrived = member.ended;
         member.announced = false;
         debug!(cycle = now.0, path = %self.path, "cluster barrier of cta {} is released", resident.index);
-        let mut warps = [0u32; 8];
-        for warp in (0..resident.grid.warps() as usize).filter(|warp| member.ended >> warp & 1 == 0) {
-            let (subcore, slot) = resident.places[warp];
-            warps[subcore as usize] |= 1 << slot;
-        }
-        for (port, &warps) in self.ports.command.iter_mut().zip(&warps) {
+        let live = u64::MAX >> (64 - resident.grid.warps()) & !member.ended;
+        for (port, warps) in self.ports.command.iter_mut().zip(resident.slots_of(live)) {
             if warps != 0 {
                 port.send(now, WarpCommand::OpenCluster(warps));
             }

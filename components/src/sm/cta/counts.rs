@@ -15,14 +15,14 @@ pub struct Stats {
     pub active_cycles: u64,
     /// Barriers opened.
     pub barriers: u64,
-    /// From a barrier's last arrival to its release.
+    /// Cycles from a barrier's last arrival to its release.
     pub barrier_latency: Latency,
-    /// From a CTA's arrival to its end.
+    /// Cycles from a CTA's admission to its end.
     pub cta_latency: Latency,
 }
 
 impl Stats {
-    /// Gives every counter.
+    /// Reports every counter.
     pub(super) fn report(&self, report: &mut dyn Report) {
         report.count("ctas", self.ctas);
         report.count("warps", self.warps);

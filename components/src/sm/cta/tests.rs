@@ -1,4 +1,4 @@
-//! The CTA manager by itself keeps the contract of a component: the test is GigaThread, and the schedulers answer.
+//! The CTA manager alone keeps the contract of a component. The test sends CTAs as GigaThread and responds as the schedulers.
 
 use warpwave_hw::rig::{Rig, check};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::preset;
 use crate::test_ports::grid;
 
-/// What a scheduler sends for a command: each warp arrives at barrier 0, and ends when it opens.
+/// A scheduler's events for a command: each warp arrives at barrier 0, and ends when the barrier opens.
 fn scheduler(command: WarpCommand) -> Vec<(u64, WarpEvent)> {
     let arrive = |warp| WarpEvent::Arrive {
         warp,

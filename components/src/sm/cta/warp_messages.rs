@@ -4,12 +4,12 @@ use tracing::info;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-use super::{CtaManager, Resident};
+use super::{Cta, CtaManager};
 use crate::proto::launch::{SmEvent, Trap, TrapKind};
 use crate::proto::warp::{WarpStart, thread_position};
 
 /// The start of a warp in a slot of a sub-core.
-pub(super) fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
+pub(super) fn warp_start(resident: &Cta, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
     let grid = &resident.grid;
     let shared = grid.shared_bytes.next_multiple_of(shared_unit);
     WarpStart {
@@ -24,7 +24,7 @@ pub(super) fn warp_start(resident: &Resident, cta: usize, slot: u8, index: u32, 
 }
 
 /// The trap of a warp, located by its lowest lane.
-pub(super) fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask) -> Trap {
+pub(super) fn trapped(resident: &Cta, index: u32, pc: u32, lanes: LaneMask) -> Trap {
     let lane = lanes.lowest().unwrap_or(0) as u32;
     let inst = &resident.grid.program.code()[pc as usize];
     Trap {
@@ -40,8 +40,9 @@ pub(super) fn trapped(resident: &Resident, index: u32, pc: u32, lanes: LaneMask)
 }
 
 impl CtaManager {
-    /// Reports a trap to GigaThread. A further trap is dropped while the link is full: the first ends the launch.
+    /// Reports a trap to GigaThread.
     pub(super) fn report_trap(&mut self, trap: Trap, now: Cycle) {
+        // While the link is full, a trap is dropped: an earlier one ends the launch.
         if self.ports.event.has_room(now) {
             info!(
                 cycle = now.0,
