@@ -1,6 +1,6 @@
-//! The clocked components of the GPU, from block dispatcher to memory channels.
+//! The clocked components of the GPU, from GigaThread to the memory channels.
 //!
-//! Read in the order in which a kernel meets them.
+//! The modules are in reading order: configuration, messages, then the blocks on the path of a kernel.
 
 pub mod config;
 

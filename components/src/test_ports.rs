@@ -1,10 +1,11 @@
-//! For tests of one component: links with one end in the test, and packets and grids in few words.
+//! Helpers for tests of one component: links with one end in the test, packets, grids, and times of messages.
 
 use std::sync::Arc;
 
 use warpwave_hw::component::Component;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
+use warpwave_hw::rig::Event;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::{Program, Requirements};
@@ -16,12 +17,12 @@ use crate::proto::predecoded;
 use crate::sm::timing;
 use crate::storage::BASE;
 
-/// A link of one cycle with room for a few messages.
+/// A link with a latency of one cycle and a depth of 8.
 pub(crate) fn wire<T: Send>() -> (OutPort<T>, InPort<T>) {
     wire_of(1, 8)
 }
 
-/// A link within a tile.
+/// A link within a tile, of any latency and depth.
 pub(crate) fn wire_of<T: Send>(latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
     let mut tile = TileBuilder::new();
     let (from, to) = (tile.slot(), tile.slot());
@@ -29,7 +30,7 @@ pub(crate) fn wire_of<T: Send>(latency: u32, depth: u32) -> (OutPort<T>, InPort<
     link(&LinkConfig { path, latency, depth }, &from, &to)
 }
 
-/// Ticks a component in every cycle from `now` until before `end`.
+/// Ticks a component in every cycle from `now` to `end`, exclusive.
 pub(crate) fn run(component: &mut dyn Component, now: &mut Cycle, end: u64) {
     while now.0 < end {
         component.tick(*now);
@@ -37,12 +38,12 @@ pub(crate) fn run(component: &mut dyn Component, now: &mut Cycle, end: u64) {
     }
 }
 
-/// Address of line n of the storage.
+/// Address of line `n` of device memory.
 pub(crate) fn line(n: u64) -> u64 {
     BASE + n * LINE as u64
 }
 
-/// A load of sectors of line n.
+/// A load of `sectors` of line `n`.
 pub(crate) fn load(n: u64, sectors: u8, tag: u32) -> Box<Packet> {
     Box::new(Packet {
         line: line(n),
@@ -52,7 +53,7 @@ pub(crate) fn load(n: u64, sectors: u8, tag: u32) -> Box<Packet> {
     })
 }
 
-/// A store of `value` to the bytes of line n in `mask`.
+/// A store of `value` to the bytes of line `n` whose bit is set in `mask`.
 pub(crate) fn store(n: u64, mask: u128, value: u8, tag: u32) -> Box<Packet> {
     let sectors = (0..4).filter(|s| (mask >> (s * SECTOR)) as u32 != 0);
     Box::new(Packet {
@@ -63,7 +64,7 @@ pub(crate) fn store(n: u64, mask: u128, value: u8, tag: u32) -> Box<Packet> {
     })
 }
 
-/// An addition of `value` to the first word of line n by each of `lanes` lanes.
+/// An atomic addition of `value` to the first word of line `n` by each of `lanes` lanes.
 pub(crate) fn add(n: u64, lanes: usize, value: u64, tag: u32) -> Box<Packet> {
     let mut atomics = AtomicLanes {
         n: lanes,
@@ -80,7 +81,7 @@ pub(crate) fn add(n: u64, lanes: usize, value: u64, tag: u32) -> Box<Packet> {
     })
 }
 
-/// A grid of `ctas` blocks of one warp, two on an SM, with the latencies of preset `tiny`. The program has one instruction per line.
+/// A grid of `ctas` CTAs of one warp, two per SM, with the latencies of preset `tiny`. The program has one instruction per line.
 pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
     let code = program.lines().map(|line| line.trim().parse().expect(line)).collect();
     let program = Arc::new(Program::new("test", code, Requirements::default()));
@@ -106,9 +107,15 @@ pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
     })
 }
 
-/// Packets in the boxes that they travel in.
+/// Boxed packets, as ports carry them.
 #[allow(clippy::vec_box, reason = "boxes go on to a port")]
 pub(crate) type Packets = Vec<Box<Packet>>;
+
+/// Cycles in which the messages of a link were taken.
+pub(crate) fn times(events: &[Event], link: &str) -> Vec<u64> {
+    let of_link = events.iter().filter(|event| event.link == link);
+    of_link.map(|event| event.at.0).collect()
+}
 
 /// All messages visible at a port.
 pub(crate) fn all<T>(port: &mut InPort<T>, now: Cycle) -> Vec<T> {

@@ -1,4 +1,4 @@
-//! Reads text files with a limit, so that an endless file (a device, a pipe) cannot exhaust the host's memory.
+//! Reads text files up to a size limit: an endless file (a device, a pipe) cannot exhaust the host's memory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use thiserror::Error;
 
-/// Most bytes of a text: PTX, a scenario or a preset. Assumed: compiling PTX takes about 60 times its bytes.
+/// Largest text file in bytes: PTX, scenario or preset. Assumed: compiling PTX takes about 60 times its bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
 
-/// Why a text cannot be read.
+/// Reason why a text file cannot be read.
 #[derive(Debug, Error)]
 pub enum TextError {
     /// The system cannot open or read the file.
@@ -23,7 +23,7 @@ pub enum TextError {
     NotUtf8,
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
 /// A file that cannot be read, has more than [`MAX_BYTES`] bytes or is not UTF-8.

@@ -192,6 +192,7 @@ impl Component for ClusterBarrier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_ports::times;
     use warpwave_hw::rig::{Rig, check};
 
     const LINK: u32 = 3;
@@ -231,14 +232,10 @@ mod tests {
             )
         };
         let events = check(build, 200).unwrap();
-        let times = |link: &str| -> Vec<u64> {
-            let of_link = events.iter().filter(|event| event.link == link);
-            of_link.map(|event| event.at.0).collect()
-        };
         // Round 1: the last arrival is sent in cycle 20 and received in 23. The release is sent in 33 and received in 36.
         // Round 2: CTA 1 has ended, so the arrival of CTA 0 in cycle 60 is the last.
-        assert_eq!(times("open0"), [36, 76]);
-        assert_eq!(times("open1"), [36]);
+        assert_eq!(times(&events, "open0"), [36, 76]);
+        assert_eq!(times(&events, "open1"), [36]);
     }
 
     #[test]
@@ -249,6 +246,6 @@ mod tests {
             arrives.chain(of_all(rank, true, 1000)).collect::<Vec<_>>()
         });
         let events = check(|rig: &mut Rig| unit(rig, [&arrivals[0], &arrivals[1]]), 1400).unwrap();
-        assert_eq!(events.iter().filter(|event| event.link == "open1").count(), 300);
+        assert_eq!(times(&events, "open1").len(), 300);
     }
 }

@@ -166,7 +166,7 @@ fn join_blocks(
             launch: neighbours.launch,
             event: neighbours.event,
             command: subcores.command,
-            start: subcores.start,
+            warp_info: subcores.warp_info,
             warp: subcores.event,
             trap: traps,
             cluster: cluster.cta,

@@ -8,7 +8,7 @@ use warpwave_isa::opcode::Pipe;
 use super::factory::Factory;
 use super::wiring::{
     ACK, BRANCH, BRANCH_SPENT, BULK_DONE, Block, Blocks, COMMAND, EVENT, ISSUE, MEMORY, MEMORY_DONE, PIPE, PIPE_DONE,
-    PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, START,
+    PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, WARP_INFO,
 };
 use crate::config::{GpuConfig, PIPES, PipePreset, PipeRow};
 use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpInfo, WarpInst};
@@ -21,7 +21,7 @@ use crate::sm::subcore::scheduler::{self, Scheduler};
 #[derive(Default)]
 pub(super) struct SubcorePorts {
     pub command: Vec<OutPort<WarpCommand>>,
-    pub start: Vec<OutPort<WarpInfo>>,
+    pub warp_info: Vec<OutPort<WarpInfo>>,
     pub event: Vec<InPort<WarpEvent>>,
     pub memory: Vec<InPort<Box<WarpInst>>>,
     pub memory_done: Vec<OutPort<Box<WarpInst>>>,
@@ -88,12 +88,12 @@ pub(super) fn build_subcore(
     }
     here.fill(tile, Block::Scheduler, scheduler);
     let ports = dispatch::Ports {
-        start: keep_output(&mut ends.start, here.join_to(sm, &START)),
+        warp_info: keep_output(&mut ends.warp_info, here.join_to(sm, &WARP_INFO)),
         issue: issued,
         release,
         pipes,
         results,
-        queued: queued_results(here, sm, ends),
+        queued_results: queued_results(here, sm, ends),
     };
     let config = dispatch_config(here.config, (number, subcore));
     here.fill(
@@ -199,7 +199,7 @@ fn dispatch_config(config: &GpuConfig, (sm, subcore): (u16, u8)) -> dispatch::Co
         subcore,
         subcores: config.sm.subcores,
         warps: warps(config) as usize,
-        rows: (config.limits.registers_per_sm / config.sm.subcores / 32) as usize,
+        warp_registers: (config.limits.registers_per_sm / config.sm.subcores / 32) as usize,
         sm: (u32::from(sm), config.n_sms()),
         core_khz: config.clocks.core_khz,
     }

@@ -108,7 +108,7 @@ links! {
 // Owner: a sub-core.
 links! {
     COMMAND:            WarpCommand     = "command",             1,            4,             Cta -> Scheduler;
-    START:              WarpInfo        = "start",               1,            4,             Cta -> Dispatch;
+    WARP_INFO:          WarpInfo        = "start",               1,            4,             Cta -> Dispatch;
     EVENT:              WarpEvent       = "event",               1,            4,             Scheduler -> Cta;
     ISSUE:              Issue           = "issue",               1,            issue_depth,   Scheduler -> Dispatch;
     RELEASE:            Release         = "release",             1,            8,             Dispatch -> Scheduler;

@@ -79,7 +79,7 @@ pub struct Ports {
     /// To each sub-core's scheduler.
     pub command: Vec<OutPort<WarpCommand>>,
     /// To each sub-core's dispatch unit.
-    pub start: Vec<OutPort<WarpInfo>>,
+    pub warp_info: Vec<OutPort<WarpInfo>>,
     /// From each sub-core's scheduler.
     pub warp: Vec<InPort<WarpEvent>>,
     /// From the LSU.
@@ -88,7 +88,7 @@ pub struct Ports {
     pub cluster: Option<ClusterPorts>,
 }
 
-warpwave_hw::show_ports!(Ports: launch, event, command, start, warp, trap, cluster);
+warpwave_hw::show_ports!(Ports: launch, event, command, warp_info, warp, trap, cluster);
 
 /// A resident CTA.
 #[derive(Clone, Debug)]
@@ -299,7 +299,7 @@ impl CtaManager {
                 };
                 if used >> subcore & 1 == 1
                     || !self.ports.command[subcore].has_room(now)
-                    || !self.ports.start[subcore].has_room(now)
+                    || !self.ports.warp_info[subcore].has_room(now)
                 {
                     return;
                 }
@@ -312,7 +312,7 @@ impl CtaManager {
                 state.owners[subcore][slot as usize] = (cta as u8, index as u8);
                 let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
                 state.stats.warps += 1;
-                self.ports.start[subcore].send(now, WarpInfo::Start(start.clone()));
+                self.ports.warp_info[subcore].send(now, WarpInfo::Start(start.clone()));
                 self.ports.command[subcore].send(now, WarpCommand::Start(start));
             }
         }

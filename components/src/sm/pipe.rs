@@ -1,4 +1,4 @@
-//! The execution pipes of a sub-core: operands in, results out after the instruction's latency.
+//! The execution pipes of a sub-core: math pipes and the branch unit.
 
 pub mod math;
 

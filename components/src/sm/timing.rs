@@ -1,4 +1,4 @@
-//! How many cycles an instruction takes on this machine: the one place where a row of the table meets a preset's numbers.
+//! Timing of an instruction: latency, issue interval and stall class, from its opcode row and the preset.
 
 use warpwave_isa::control::{self, ControlWord, Latency};
 use warpwave_isa::inst::{Inst, MmaShape};
@@ -10,20 +10,20 @@ use warpwave_isa::space::Space;
 use crate::config::{PipeTiming, Sm, pipe_row};
 use crate::proto::launch::{ResultWait, Route, Timing};
 
-/// Cycles of every instruction of a program, by program counter.
+/// Timing of every instruction of a program, by program counter.
 pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
     let code = program.code().iter().zip(program.decoded());
     code.map(|(inst, decoded)| timing(inst, decoded, sm)).collect()
 }
 
-/// The control word of every instruction of a program, as compiled code for this machine would carry it. The machine itself has a
-/// scoreboard and does not look at them.
+/// Control words for every instruction of a program, as a compiler for this machine would set them. The machine does not read them: it has
+/// a scoreboard.
 pub fn controls(program: &Program, sm: &Sm) -> Vec<ControlWord> {
     let latencies: Vec<Latency> = program.code().iter().map(|inst| latency(inst, sm)).collect();
     control::words(program, &latencies)
 }
 
-/// When the result of an instruction is there: a result from behind a queue comes whenever it comes.
+/// Latency of an instruction's result: variable for units behind a queue, else fixed.
 pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
     if is_long(inst) || is_short(inst) {
         Latency::Variable
@@ -32,7 +32,7 @@ pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
     }
 }
 
-/// What the front of an SM looks up of one instruction.
+/// Timing of one instruction.
 fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
     let PipeTiming { latency, interval } = cycles(inst, sm);
     let result = if is_long(inst) {
@@ -78,7 +78,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     PipeTiming { latency, interval }
 }
 
-/// Cycles that the banks need to read these registers: the fullest bank decides. At least 1.
+/// Cycles to read these registers: those of the bank with the most registers, at least 1.
 fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u32 {
     let in_bank = |bank: u32| registers.iter().filter(|&n| n as u32 % banks == bank).count() as u32;
     let fullest = (0..banks).map(in_bank).max().unwrap_or(0);
@@ -94,7 +94,7 @@ fn writes_only_predicates(inst: &Inst) -> bool {
     info.pdst > 0 && info.dst.of(&inst.mods) == 0
 }
 
-/// The cycles are in proportion to the bytes along k: 16 elements of 16 bits, or 8, 32, 64 or 256 of other sizes.
+/// Timing of a matrix product. Its interval is proportional to the bytes of its k dimension, relative to 16 elements of 16 bits.
 fn tensor(shape: MmaShape, unit: PipeTiming) -> PipeTiming {
     let (words_of_a, ..) = shape.words();
     let halves = match shape {
@@ -107,7 +107,7 @@ fn tensor(shape: MmaShape, unit: PipeTiming) -> PipeTiming {
     }
 }
 
-/// Issue to dependent issue where it is fixed; the others take what the memory system takes.
+/// Issue to dependent issue of an instruction of the LSU. Accesses to local and global memory take at least an L1 hit.
 fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
     match (inst.op, inst.mods.space) {
         (Opcode::Shfl, _) => sm.pipes.shuffle_latency,
@@ -118,7 +118,7 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
     }
 }
 
-/// Whether a result of this instruction comes from beyond the L1 (long scoreboard) rather than from inside the SM.
+/// True if the result comes from behind the L1: it stalls its reader as long scoreboard.
 fn is_long(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Tex | Opcode::Suld)
         && matches!(
@@ -127,12 +127,12 @@ fn is_long(inst: &Inst) -> bool {
         )
 }
 
-/// Whether a result comes from a unit behind a queue (short scoreboard) rather than after a fixed time.
+/// True if the result comes from a unit of the SM with a queue: it stalls its reader as short scoreboard.
 fn is_short(inst: &Inst) -> bool {
     matches!(inst.op.info().pipe, Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
 }
 
-/// Whether the instruction uses the queue for local and global accesses.
+/// True if the instruction counts as local and global memory in the LSU queue.
 fn is_local_or_global(inst: &Inst) -> bool {
     matches!(
         inst.op,
@@ -150,7 +150,7 @@ fn is_local_or_global(inst: &Inst) -> bool {
     ) && !matches!(inst.mods.space, Space::Shared | Space::Cluster)
 }
 
-/// Where the LSU sends an instruction, as far as row and space say.
+/// Route of an instruction through the LSU, as far as opcode and space determine it.
 fn route(inst: &Inst) -> Route {
     match (inst.op, inst.mods.space) {
         (Opcode::Shfl, _) => Route::Shuffle,
@@ -161,7 +161,7 @@ fn route(inst: &Inst) -> Route {
     }
 }
 
-/// True if the instruction is complete for its warp once it is sent: a store or reduction that leaves the SM, and a prefetch.
+/// True for a posted instruction: a store or reduction that leaves the SM, or a prefetch.
 fn is_posted(inst: &Inst) -> bool {
     matches!(inst.op, Opcode::St | Opcode::Red | Opcode::Sust | Opcode::Cctl) && inst.mods.space != Space::Shared
 }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn two_banks_one_port_even_registers_take_a_cycle_each() {
+    fn registers_of_one_bank_take_a_cycle_each_per_port() {
         assert_eq!(bank_cycles(&ffma(0, 2, 4), 2, 1), 3);
         assert_eq!(bank_cycles(&ffma(0, 1, 4), 2, 1), 2);
         assert_eq!(bank_cycles(&ffma(0, 1, 4), 2, 2), 1);

@@ -1,11 +1,11 @@
 //! GigaThread alone: the contract of a component, and the cycle in which each SM gets each CTA, counted by hand.
 
-use warpwave_hw::rig::{Event, Rig, check};
+use warpwave_hw::rig::{Rig, check};
 
 use super::*;
 use crate::config::CtaOrder;
 use crate::proto::launch::{Trap, TrapKind};
-use crate::test_ports::grid;
+use crate::test_ports::{grid, times};
 
 const CONFIG: config::GigaThread = config::GigaThread {
     launch_latency: 20,
@@ -37,12 +37,6 @@ fn engine_with(config: config::GigaThread, rig: &mut Rig, ctas: u32, ends: [&[u6
             .into(),
     };
     GigaThread::new(Path::root("gigathread"), config, std::iter::once(0..3).collect(), ports)
-}
-
-/// Cycles in which messages left a link.
-fn times(events: &[Event], link: &str) -> Vec<u64> {
-    let of_link = events.iter().filter(|event| event.link == link);
-    of_link.map(|event| event.at.0).collect()
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl CtaManager {
         self.state.releases.retain(|release| {
             let ready = release.at <= now
                 && (0..ports.command.len()).all(|s| {
-                    let can_count = release.count.is_none() || ports.start[s].has_room(now);
+                    let can_count = release.count.is_none() || ports.warp_info[s].has_room(now);
                     release.warps[s] == 0 || (ports.command[s].has_room(now) && can_count)
                 });
             if ready {
@@ -63,7 +63,7 @@ impl CtaManager {
                 for (s, &warps) in release.warps.iter().enumerate().filter(|(_, warps)| **warps != 0) {
                     ports.command[s].send(now, WarpCommand::Release(warps));
                     if let Some(count) = release.count {
-                        ports.start[s].send(now, WarpInfo::Counted { warps, count });
+                        ports.warp_info[s].send(now, WarpInfo::Counted { warps, count });
                     }
                 }
             }

@@ -46,7 +46,7 @@ fn cta_manager_under_back_pressure_keeps_the_contract_and_reports_every_cta_once
             launch: rig.input("launch", 1, 4, launches),
             event: rig.output("event", 1, 1, |now| now.0 % 5 == 0),
             command,
-            start: ["start0", "start1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
+            warp_info: ["start0", "start1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
             warp,
             trap: rig.input("trap", 1, 1, Vec::new()),
             cluster: None,

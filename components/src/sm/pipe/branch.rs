@@ -1,4 +1,4 @@
-//! The branch unit of a sub-core: evaluates the guard and the operands of control instructions that read registers.
+//! The branch unit of a sub-core: resolves control instructions that read registers.
 //!
 //! ```text
 //!   dispatch --WarpInst--> [branch] --Resolved, branch_latency after issue--> scheduler
@@ -7,7 +7,7 @@
 //!
 //! | Step | Cycles |
 //! |---|---|
-//! | issue to the scheduler's knowing | `branch_latency`, at least 3 |
+//! | issue to the arrival of the result at the scheduler | `branch_latency`, at least 3 |
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::link::delay::DelayLine;
@@ -26,7 +26,7 @@ use crate::proto::warp::{Resolved, WarpInst};
 pub struct Ports {
     /// Control instructions with their operands.
     pub input: InPort<Box<WarpInst>>,
-    /// Lanes and operands of each, to the scheduler.
+    /// Lanes and operands of each instruction, to the scheduler.
     pub resolved: OutPort<Resolved>,
     /// The boxes, back to the dispatch unit's pool.
     pub spent: OutPort<Box<WarpInst>>,
@@ -44,11 +44,11 @@ pub struct BranchUnit {
 /// What `reset` clears.
 #[derive(Default)]
 struct State {
-    /// What the last tick resolved, for the waveform.
+    /// The last result of the last tick, for the waveform.
     entered: Option<Resolved>,
-    /// The first stages of a unit that takes longer than its link holds a message.
+    /// Results that are due later than the link can hold them.
     stages: DelayLine<Resolved>,
-    /// Instructions so far.
+    /// Instructions resolved.
     instructions: u64,
 }
 
@@ -63,7 +63,7 @@ impl BranchUnit {
     }
 }
 
-/// WARPSYNC: the lanes whose mask differs from the lowest lane's mask.
+/// Lanes of a WARPSYNC whose mask differs from the lowest lane's mask.
 fn apart(warp_inst: &WarpInst) -> LaneMask {
     if warp_inst.inst().op != Opcode::Warpsync {
         return LaneMask::NONE;

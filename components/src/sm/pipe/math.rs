@@ -1,4 +1,4 @@
-//! A math pipe: INT, FP32 (with IMAD), half, FP64, special functions, tensor. One type for all: the instruction says what to compute.
+//! A math pipe: INT, FP32 (with IMAD), half, FP64, SFU or tensor. One type serves all, because the instruction selects the operation.
 //!
 //! ```text
 //!   dispatch --WarpInst--> [pipe] --WarpInst, latency - 3 cycles later--> dispatch
@@ -11,10 +11,10 @@
 //! | entry to the write port | latency - 3, at least 1 |
 //! | write port to dependent issue | 1 |
 //!
-//! The pipe computes the result at entry and sends it on a link that holds it for the remaining cycles. The link is the pipe's stages; a
-//! longer pipe adds a delay line. The scheduler keeps the pipe's issue interval, so the pipe accepts every instruction that it receives.
+//! The pipe computes the result at entry, and the output link holds it for the remaining cycles. A delay line holds a result that is due
+//! later than the link can hold it. The scheduler enforces the issue interval, so the pipe accepts every instruction.
 //!
-//! The operands of a warp group's product (HGMMA) lie in shared memory. The tensor pipe forwards it; shared memory computes it.
+//! The operands of a warp-group matrix product (HGMMA) are in shared memory. The tensor pipe forwards the instruction to shared memory.
 //!
 //! Invariant: results leave in the order in which operands arrived.
 
@@ -43,13 +43,13 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: input, output, group);
 
-/// Counters of a pipe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
-    /// Warp instructions.
-    pub instructions: u64,
-    /// Cycles in which an instruction occupied the pipe's entry.
-    pub busy_cycles: u64,
+warpwave_hw::counters! {
+    /// Counters of a pipe.
+    pub struct Stats {
+        pub instructions: u64,
+        /// Cycles in which an instruction occupied the pipe's entry.
+        pub busy_cycles: u64,
+    }
 }
 
 /// A math pipe.
@@ -64,7 +64,7 @@ pub struct MathPipe {
 struct State {
     /// Warp and program counter of the instruction that entered in the last tick.
     entered: Option<(u8, u32)>,
-    /// The first stages of a pipe longer than its link.
+    /// Results that are due later than the link can hold them.
     stages: DelayLine<Box<WarpInst>>,
     stats: Stats,
 }
@@ -79,14 +79,15 @@ impl MathPipe {
         }
     }
 
-    /// True if both outputs have room, as the pipe cannot know where the next instruction goes.
+    /// True if both outputs have room.
     #[inline]
     fn has_room(&self, now: Cycle) -> bool {
+        // The output of the next instruction is not known before it is received.
         self.ports.output.has_room(now) && self.ports.group.as_ref().is_none_or(|group| group.has_room(now))
     }
 }
 
-/// Computes what the instruction writes.
+/// Computes the results of an instruction.
 #[inline]
 pub(super) fn compute(warp_inst: &mut WarpInst) {
     let inst = &warp_inst.grid.program.code()[warp_inst.pc as usize];
@@ -124,7 +125,7 @@ impl Component for MathPipe {
                 continue;
             }
             compute(&mut warp_inst);
-            // 2: the link to the write port and the release to the scheduler take a cycle each.
+            // Two cycles follow: the link to the write port, and the release to the scheduler.
             let spent = now.since(warp_inst.issued) + 2;
             let extra = u64::from(timing.latency).saturating_sub(spent);
             self.state.stages.send(&mut self.ports.output, now, extra, warp_inst);
@@ -152,7 +153,6 @@ impl Component for MathPipe {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("instructions", self.state.stats.instructions);
-        report.count("busy_cycles", self.state.stats.busy_cycles);
+        self.state.stats.report(report);
     }
 }

@@ -1,4 +1,4 @@
-//! The pipes by themselves: the contract of a component, order, and the latency that the table says.
+//! The pipes alone: the contract of a component, the order of results, and their latency.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use super::branch::{self, BranchUnit};
 use super::math::{self, MathPipe};
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpInst;
-use crate::test_ports::grid;
+use crate::test_ports::{grid, times};
 
-/// Cycles from issue to a pipe: dispatch and the link to here.
-const ON_THE_WAY: u64 = 2;
+/// Cycles from issue to the pipe: dispatch, and the link to the pipe.
+const ISSUE_TO_PIPE: u64 = 2;
 
-/// Each instruction of a grid's program, arriving at a pipe in one of these cycles.
+/// The instructions of a grid's program. Instruction n arrives at the pipe in cycle `arrivals[n]`.
 fn warp_insts(grid: &Arc<Grid>, arrivals: &[u64]) -> Vec<(u64, Box<WarpInst>)> {
     let warp_inst = |(pc, &at): (usize, &u64)| {
         let warp_inst = WarpInst {
             pc: pc as u32,
-            issued: Cycle(at - ON_THE_WAY),
+            issued: Cycle(at - ISSUE_TO_PIPE),
             lanes: LaneMask(0xffff_0001),
             ..WarpInst::blank(0, grid.clone())
         };
@@ -29,12 +29,6 @@ fn warp_insts(grid: &Arc<Grid>, arrivals: &[u64]) -> Vec<(u64, Box<WarpInst>)> {
         (at - 1, Box::new(warp_inst))
     };
     arrivals.iter().enumerate().map(warp_inst).collect()
-}
-
-/// When messages of a link were taken.
-fn times(events: &[Event], link: &str) -> Vec<u64> {
-    let of_link = events.iter().filter(|event| event.link == link);
-    of_link.map(|event| event.at.0).collect()
 }
 
 /// The program counters of a link's messages, in order.
@@ -47,7 +41,7 @@ fn order(events: &[Event], link: &str) -> Vec<u32> {
         .collect()
 }
 
-/// A math pipe whose operands come as in `operands`, and whose results are taken in the cycles that `takes` names.
+/// A math pipe that receives `operands`. Its results are taken in the cycles in which `takes` is true.
 fn math_pipe(rig: &mut Rig, operands: Vec<(u64, Box<WarpInst>)>, depth: u32, takes: fn(Cycle) -> bool) -> MathPipe {
     let ports = math::Ports {
         input: rig.input("operands", 1, 2, operands),
@@ -71,17 +65,17 @@ fn math_pipe_under_back_pressure_keeps_the_contract_and_the_order() {
 }
 
 #[test]
-fn instructions_arriving_two_after_issue_leave_one_before_a_dependent_may_issue() {
+fn result_leaves_one_cycle_before_a_dependent_instruction_may_issue() {
     let program = grid(MATH, 1);
     let arrivals = [10, 100, 200, 300];
     let build = |rig: &mut Rig| math_pipe(rig, warp_insts(&program, &arrivals), 8, |_| true);
     let events = check(build, 400).unwrap();
-    let wanted: Vec<u64> = arrivals
+    let expected: Vec<u64> = arrivals
         .iter()
         .zip(&program.timing)
-        .map(|(at, timing)| at - ON_THE_WAY + u64::from(timing.latency) - 1)
+        .map(|(at, timing)| at - ISSUE_TO_PIPE + u64::from(timing.latency) - 1)
         .collect();
-    assert_eq!(times(&events, "results"), wanted);
+    assert_eq!(times(&events, "results"), expected);
 }
 
 #[test]

@@ -1,37 +1,38 @@
-//! The asynchronous operations of one warp, in groups: copies (LDGSTS), products of a warp group, bulk groups.
+//! Groups of asynchronous operations of one warp: copies (LDGSTS), matrix products (HGMMA) or bulk copies.
 //!
-//! For copies: LDGDEPBAR closes the open group; DEPBAR waits until of the closed groups only the last n have operations in flight.
-//! The scheduler keeps one counter set for each kind of operation.
+//! A commit (LDGDEPBAR for copies) closes the open group. A wait (DEPBAR) blocks the warp until at most the last n closed groups have
+//! operations in flight. Each warp has one [`AsyncGroups`] per kind of operation.
 
-/// Groups that may be in flight. Closing one more waits for the oldest.
+/// Most groups in flight. A commit of one more waits for the oldest.
 const GROUPS: usize = crate::proto::issue::GROUPS as usize;
 
-/// Operations in flight, by group, in a ring.
+/// Operations in flight by group, in a ring of groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AsyncGroups {
+    /// Operations in flight of each group.
     pending: [u16; GROUPS],
     /// Index of the open group.
     open: u8,
-    /// Closed groups that may be pending when the warp continues. `None` while it does not wait.
+    /// Number of last closed groups that may be pending when the wait ends. `None` while the warp does not wait.
     awaited: Option<u8>,
 }
 
 impl AsyncGroups {
-    /// An operation is issued. Returns its group.
+    /// Adds an operation to the open group. Returns the group's index.
     pub fn begin(&mut self) -> u8 {
         self.pending[self.open as usize] += 1;
         self.open
     }
 
-    /// An operation of a group is complete.
+    /// Completes an operation of a group.
     pub fn end(&mut self, group: u8) {
         self.pending[group as usize] -= 1;
-        if self.awaited.is_some_and(|n| self.holds(n)) {
+        if self.awaited.is_some_and(|n| self.is_met(n)) {
             self.awaited = None;
         }
     }
 
-    /// Closes the open group. If the ring is full, the warp waits for the oldest group.
+    /// Closes the open group. If all groups are in flight, the warp waits for the oldest.
     pub fn close(&mut self) {
         self.open = (self.open + 1) % GROUPS as u8;
         if self.pending[self.open as usize] > 0 {
@@ -39,9 +40,9 @@ impl AsyncGroups {
         }
     }
 
-    /// The warp waits until, of the closed groups, only the last `n` are pending.
+    /// Makes the warp wait until at most the last `n` closed groups are pending.
     pub fn wait(&mut self, n: u8) {
-        self.awaited = (!self.holds(n)).then_some(n);
+        self.awaited = (!self.is_met(n)).then_some(n);
     }
 
     /// True while the warp waits.
@@ -49,11 +50,11 @@ impl AsyncGroups {
         self.awaited.is_some()
     }
 
-    /// True if, of the closed groups, only the last `n` are pending.
-    fn holds(&self, n: u8) -> bool {
+    /// True if at most the last `n` closed groups are pending.
+    fn is_met(&self, n: u8) -> bool {
         (n as usize + 1..=GROUPS).all(|back| {
             let group = (self.open as usize + GROUPS - back % GROUPS) % GROUPS;
-            // A full turn back is the open group itself: only a full ring waits for it.
+            // GROUPS steps back is the open group's own slot. Only a full ring waits for it.
             (back == GROUPS && n as usize != GROUPS - 1) || self.pending[group] == 0
         })
     }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_groups_wait_for_all_but_one_goes_on_when_the_older_is_done() {
+    fn wait_for_all_but_one_of_two_groups_ends_with_the_older_group() {
         let mut groups = AsyncGroups::default();
         let first = groups.begin();
         groups.close();
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn open_group_is_not_waited_for() {
+    fn wait_ignores_the_open_group() {
         let mut groups = AsyncGroups::default();
         groups.begin();
         groups.wait(0);

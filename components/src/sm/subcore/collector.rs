@@ -1,4 +1,4 @@
-//! The operand collector: reads the source operands of an instruction.
+//! The operand collector: reads the operands of an issued instruction.
 
 use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::exec::{guard, predicate_sources};
@@ -9,10 +9,10 @@ use warpwave_isa::program::{Decoded, WordSource};
 use crate::proto::warp::WarpInst;
 use crate::sm::subcore::regfile::RegFile;
 
-/// Reads the operands of `warp_inst`, and sets its lanes to the `active` ones in which the guard holds.
-/// An instruction without predicates leaves the predicates of the box as they were. `special` computes the special registers.
+/// Reads the operands of `warp_inst`, and sets its lanes to the `active` lanes whose guard holds. `special` computes the special registers.
+/// An instruction without predicates leaves the predicates of the box unchanged.
 #[inline(never)]
-pub fn gather(
+pub fn read_operands(
     warp_inst: &mut WarpInst,
     (inst, decoded): (&Inst, &Decoded),
     active: LaneMask,
@@ -46,7 +46,7 @@ mod tests {
     use crate::test_ports::grid;
 
     #[test]
-    fn registers_immediates_and_zero_come_as_rows_of_lanes() {
+    fn register_immediate_and_zero_operands_are_read_for_all_lanes() {
         let grid = grid("IADD3 R4, PT, R2, 0x7, RZ, PT", 1);
         let squares = Lanes(std::array::from_fn(|lane| (lane * lane) as u32));
         let mut file = RegFile::new(8, 1);
@@ -54,7 +54,7 @@ mod tests {
         file.write(0, Reg(2), &squares, LaneMask::ALL);
         let mut warp_inst = WarpInst::blank(0, grid.clone());
         let (inst, decoded) = (&grid.program.code()[0], &grid.program.decoded()[0]);
-        gather(
+        read_operands(
             &mut warp_inst,
             (inst, decoded),
             LaneMask(0xff),

@@ -10,20 +10,20 @@
 //!
 //! | Stage | What it does | Cycles |
 //! |---|---|---|
-//! | take warp info | a warp starts in a slot, or its counting barrier opens | 0 |
-//! | write back | results go to the register file, and a [`Release`] to the scheduler | 1 to the scheduler |
-//! | dispatch | the instruction in the latch goes into its pipe | 1 to the pipe |
-//! | collect | the next issued instruction, 1 cycle after its issue, reads its operands into the latch | 0, plus one per further turn of the fullest register bank |
+//! | take warp info | takes starts of warps, and results of counting barriers | 0 |
+//! | write back | writes results to the register file, and sends a [`Release`] to the scheduler | 1 to the scheduler |
+//! | dispatch | sends the instruction in the latch into its pipe | 1 to the pipe |
+//! | collect | reads the operands of the next issued instruction into the latch, 1 cycle after its issue | 0, plus the register-bank conflicts |
 //!
-//! Write-back comes before collect: a result that is written in a cycle is read in that cycle (the bypass). An instruction without
-//! bank conflict passes collect and dispatch in one cycle, so it is in the pipe 2 cycles after its issue.
+//! Write-back comes before collect, so a result can be read in the cycle of its write (bypass). Without a bank conflict, collect and
+//! dispatch take one cycle together: the instruction is in the pipe 2 cycles after its issue.
 //!
-//! A math pipe writes each result in the cycle in which it arrives: the model has no write-port conflict between math pipes. The LSU and
-//! shared memory have queues before the port, and each writes one result per cycle (huerta25).
+//! Results of math pipes are written in their cycle of arrival, without write-port conflicts. The LSU and shared memory have queues before
+//! the write port, and write one result each per cycle (huerta25).
 //!
 //! # Invariants
-//! - One instruction at a time is in the collector: operands are read in the order of issue.
-//! - Every box of an instruction returns to the pool, so no tick allocates once the pool has its largest size.
+//! - The collector holds one instruction: operands are read in the order of issue.
+//! - Every instruction's box returns to the pool. Once the pool has its final size, no tick allocates.
 
 mod special_registers;
 mod stats;
@@ -49,7 +49,7 @@ use crate::config::{N_PIPES, PIPE_NAMES};
 use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{IssueInfo, WarpInfo, WarpInst, WarpStart};
-use crate::sm::subcore::collector::gather;
+use crate::sm::subcore::collector::read_operands;
 use crate::sm::subcore::regfile::RegFile;
 use special_registers::special_registers;
 
@@ -62,8 +62,8 @@ pub struct Config {
     pub subcores: u32,
     /// Warp slots.
     pub warps: usize,
-    /// Warp-wide registers.
-    pub rows: usize,
+    /// Warp-wide registers of the register file.
+    pub warp_registers: usize,
     /// Number of the SM, and SMs of the machine.
     pub sm: (u32, u32),
     /// Core clock.
@@ -73,7 +73,7 @@ pub struct Config {
 /// The links of a dispatch unit.
 pub struct Ports {
     /// Starts of warps and results of counting barriers, from the CTA manager.
-    pub start: InPort<WarpInfo>,
+    pub warp_info: InPort<WarpInfo>,
     /// Issued instructions, from the scheduler.
     pub issue: InPort<Issue>,
     /// Completed instructions, to the scheduler.
@@ -83,12 +83,12 @@ pub struct Ports {
     /// Results of the math pipes and the branch unit.
     pub results: Vec<InPort<Box<WarpInst>>>,
     /// Results of the LSU and of shared memory.
-    pub queued: Vec<InPort<Box<WarpInst>>>,
+    pub queued_results: Vec<InPort<Box<WarpInst>>>,
 }
 
-warpwave_hw::show_ports!(Ports: start, issue, release, pipes, results, queued);
+warpwave_hw::show_ports!(Ports: warp_info, issue, release, pipes, results, queued_results);
 
-/// Bit of [`Ports::start`] in `arrivals`; the ports of results follow.
+/// Bit of [`Ports::warp_info`] in `arrivals`. The ports of results follow.
 const WARP_INFO: u64 = 1;
 const FIRST_RESULT: u32 = 1;
 
@@ -97,7 +97,7 @@ pub struct Dispatch {
     path: Path,
     config: Config,
     ports: Ports,
-    /// The input ports with messages in flight: `start`, then `results`, then `queued`.
+    /// The input ports with messages in flight: `warp_info`, then `results`, then `queued_results`.
     arrivals: ArrivalMask,
     log: Log,
     state: State,
@@ -113,15 +113,15 @@ struct State {
     /// The warp of each slot, as the CTA manager started it.
     warps: Vec<Option<WarpStart>>,
     /// Result of the last counting barrier (BAR.RED) of each warp slot.
-    counted: Vec<u32>,
+    barrier_counts: Vec<u32>,
     /// The instruction in the collector, and the cycle in which its operands are complete.
     latch: Option<(Cycle, Box<WarpInst>)>,
-    /// Boxes not in use.
+    /// Unused boxes.
     pool: Vec<Box<WarpInst>>,
-    /// Pipe, warp and program counter that the last tick dispatched, for the waveform.
-    sent: Option<(Pipe, u8, u32)>,
+    /// Pipe, warp and program counter of the instruction dispatched in the last tick, for the waveform.
+    dispatched: Option<(Pipe, u8, u32)>,
     /// Warp and program counter of the last result written in the last tick, for the waveform.
-    stored: Option<(u8, u32)>,
+    written: Option<(u8, u32)>,
     stats: Stats,
 }
 
@@ -130,13 +130,13 @@ warpwave_hw::warm!(State: file, latch, stats, warps);
 impl State {
     fn new(config: &Config) -> Self {
         State {
-            file: RegFile::new(config.rows, config.warps),
+            file: RegFile::new(config.warp_registers, config.warps),
             warps: vec![None; config.warps],
-            counted: vec![0; config.warps],
+            barrier_counts: vec![0; config.warps],
             latch: None,
             pool: Vec::new(),
-            sent: None,
-            stored: None,
+            dispatched: None,
+            written: None,
             stats: Stats::default(),
         }
     }
@@ -147,8 +147,8 @@ impl Dispatch {
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert_eq!(ports.pipes.len(), N_PIPES, "{path}: one link per pipe");
         let mut arrivals = ArrivalMask::default();
-        arrivals.add(&ports.start);
-        let results = ports.results.iter().chain(&ports.queued);
+        arrivals.add(&ports.warp_info);
+        let results = ports.results.iter().chain(&ports.queued_results);
         results.for_each(|port| _ = arrivals.add(port));
         Dispatch {
             state: State::new(&config),
@@ -172,20 +172,20 @@ impl Dispatch {
 
     fn take_warp_info(&mut self, now: Cycle) {
         let state = &mut self.state;
-        while let Some(info) = self.ports.start.recv(now) {
+        while let Some(info) = self.ports.warp_info.recv(now) {
             match info {
                 WarpInfo::Start(start) => {
                     let slot = start.warp as usize;
                     state.file.assign(slot, start.grid.registers as usize);
                     state.warps[slot] = Some(start);
-                    state.counted[slot] = 0;
+                    state.barrier_counts[slot] = 0;
                 }
-                WarpInfo::Counted { warps, count } => ones(warps).for_each(|slot| state.counted[slot] = count),
+                WarpInfo::Counted { warps, count } => ones(warps).for_each(|slot| state.barrier_counts[slot] = count),
             }
         }
     }
 
-    /// Sends the instruction in the latch into its pipe, if its operands are complete and the pipe has room.
+    /// Sends the instruction in the latch into its pipe, once its operands are complete and the pipe has room.
     fn dispatch(&mut self, now: Cycle) {
         let pipes = &self.ports.pipes;
         let can_go = |(ready, warp_inst): &mut (Cycle, Box<WarpInst>)| {
@@ -197,10 +197,10 @@ impl Dispatch {
         let pipe = warp_inst.info.pipe;
         self.state.stats.instructions += 1;
         self.state.stats.thread_instructions += u64::from(warp_inst.lanes.count());
-        self.state.sent = Some((pipe, warp_inst.warp, warp_inst.pc));
+        self.state.dispatched = Some((pipe, warp_inst.warp, warp_inst.pc));
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Send { number });
-        // Without lanes there is nothing to compute. But the LSU must return a credit, and the branch unit must resolve.
+        // Without lanes there is nothing to compute. Only the LSU, for its credit, and the branch unit must see such an instruction.
         let skips_pipe = warp_inst.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
         if skips_pipe && self.ports.release.has_room(now) {
             self.complete(warp_inst, now);
@@ -228,7 +228,7 @@ impl Dispatch {
             Some(warp_inst) => warp_inst,
             None => Box::new(WarpInst::blank(self.config.subcore, start.grid.clone())),
         };
-        // Another grid has begun since the box was used. The comparison spares the reference count.
+        // The comparison avoids an update of the reference count, except after a change of grid.
         if !Arc::ptr_eq(&warp_inst.grid, &start.grid) {
             warp_inst.grid = start.grid.clone();
         }
@@ -240,9 +240,9 @@ impl Dispatch {
         warp_inst.block = start.block;
         warp_inst.index = start.index;
         warp_inst.shared_base = start.shared_base;
-        gather(&mut warp_inst, (inst, decoded), issue.active(), &state.file, || {
+        read_operands(&mut warp_inst, (inst, decoded), issue.active(), &state.file, || {
             WarpContext {
-                barrier_count: state.counted[warp as usize],
+                barrier_count: state.barrier_counts[warp as usize],
                 ..special_registers(&self.config, start, now)
             }
         });
@@ -251,7 +251,7 @@ impl Dispatch {
         state.latch = Some((now + conflict_cycles, warp_inst));
     }
 
-    /// Busy while a result or an issued instruction waits; else until the operands are complete or the pipe has room.
+    /// Busy while a result or an issued instruction waits. Else idle until the operands are complete or the pipe has room.
     fn activity(&mut self, now: Cycle) -> Activity {
         if self.has_result(now) {
             return Activity::Busy;
@@ -272,8 +272,8 @@ impl Component for Dispatch {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
-        self.state.stored = None;
-        self.state.sent = None;
+        self.state.written = None;
+        self.state.dispatched = None;
         let in_flight = self.arrivals.in_flight();
         if in_flight & WARP_INFO != 0 {
             self.take_warp_info(now);
@@ -282,8 +282,8 @@ impl Component for Dispatch {
         self.dispatch(now);
         if self.state.latch.is_none() {
             self.collect(now);
-            // Without bank conflict the operands are complete at once. One instruction per cycle is dispatched.
-            if self.state.sent.is_none() {
+            // Without a bank conflict the operands are complete at once. At most one instruction is dispatched per cycle.
+            if self.state.dispatched.is_none() {
                 self.dispatch(now);
             }
         }
@@ -301,16 +301,19 @@ impl Component for Dispatch {
 
     fn probe(&self, probe: &mut dyn Probe) {
         let State {
-            sent, stored, latch, ..
+            dispatched,
+            written,
+            latch,
+            ..
         } = &self.state;
-        probe.bit("dispatch_valid", Some(sent.is_some()));
-        probe.state("dispatch_pipe", &PIPE_NAMES, sent.map(|(pipe, ..)| pipe as usize));
-        probe.vector("dispatch_warp", 5, sent.map(|(_, warp, _)| u64::from(warp)));
-        probe.vector("dispatch_pc", 32, sent.map(|(.., pc)| u64::from(pc)));
+        probe.bit("dispatch_valid", Some(dispatched.is_some()));
+        probe.state("dispatch_pipe", &PIPE_NAMES, dispatched.map(|(pipe, ..)| pipe as usize));
+        probe.vector("dispatch_warp", 5, dispatched.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector("dispatch_pc", 32, dispatched.map(|(.., pc)| u64::from(pc)));
         probe.bit("collector_busy", Some(latch.is_some()));
-        probe.bit("writeback_valid", Some(stored.is_some()));
-        probe.vector("writeback_warp", 5, stored.map(|(warp, _)| u64::from(warp)));
-        probe.vector("writeback_pc", 32, stored.map(|(_, pc)| u64::from(pc)));
+        probe.bit("writeback_valid", Some(written.is_some()));
+        probe.vector("writeback_warp", 5, written.map(|(warp, _)| u64::from(warp)));
+        probe.vector("writeback_pc", 32, written.map(|(_, pc)| u64::from(pc)));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {

@@ -1,4 +1,4 @@
-//! Warp scheduling policies: which of the eligible warps of a sub-core issues.
+//! Warp scheduling policies: each chooses the eligible warp that issues.
 //!
 //! | Preset word (`sm.scheduler`) | Policy | Chooses |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | `greedy-then-oldest` | [`GreedyThenOldest`] | the warp that issued last while it is eligible, then the oldest |
 //! | `oldest-first` | [`OldestFirst`] | the oldest |
 //!
-//! An own policy implements [`SchedulingPolicy`] and is registered with [`Factory`](crate::gpu::Factory):
+//! A user's policy implements [`SchedulingPolicy`] and is set with [`Factory`](crate::gpu::Factory):
 //!
 //! ```
 //! use warpwave_components::sm::subcore::policy::{Eligible, SchedulingPolicy};
@@ -45,7 +45,7 @@ pub struct Eligible<'a> {
 }
 
 impl Eligible<'_> {
-    /// Whether the warp in `slot` is eligible.
+    /// True if the warp in `slot` is eligible.
     #[inline]
     pub fn contains(&self, slot: usize) -> bool {
         self.slots.checked_shr(slot as u32).is_some_and(|slots| slots & 1 == 1)
@@ -66,17 +66,17 @@ impl Eligible<'_> {
 
 /// Chooses the warp that issues.
 pub trait SchedulingPolicy: Send {
-    /// Chooses one eligible slot. Called once for each instruction that issues, never in other cycles.
+    /// Chooses one eligible slot. Called exactly once for each issued instruction.
     fn choose(&mut self, eligible: &Eligible<'_>) -> usize;
 
     /// Returns to the state after construction.
     fn reset(&mut self) {}
 }
 
-/// The policy of a scheduler: one that a preset names, or a user's own.
+/// The policy of a scheduler: named by the preset, or a user's type.
 enum Policy {
     Named(SchedulerPolicy),
-    Own(Box<dyn SchedulingPolicy>),
+    Custom(Box<dyn SchedulingPolicy>),
 }
 
 impl SchedulingPolicy for Policy {
@@ -86,18 +86,18 @@ impl SchedulingPolicy for Policy {
             Policy::Named(SchedulerPolicy::LooseRoundRobin) => LooseRoundRobin.choose(eligible),
             Policy::Named(SchedulerPolicy::GreedyThenOldest) => GreedyThenOldest.choose(eligible),
             Policy::Named(SchedulerPolicy::OldestFirst) => OldestFirst.choose(eligible),
-            Policy::Own(policy) => policy.choose(eligible),
+            Policy::Custom(policy) => policy.choose(eligible),
         }
     }
 
     fn reset(&mut self) {
-        if let Policy::Own(policy) = self {
+        if let Policy::Custom(policy) = self {
             policy.reset();
         }
     }
 }
 
-/// The policy of a scheduler with the warps that it orders.
+/// The policy of a scheduler, and the order in which its resident warps started.
 pub struct WarpSelector {
     policy: Policy,
     last: usize,
@@ -115,9 +115,9 @@ impl WarpSelector {
         }
     }
 
-    /// Chooses by an own policy from now on.
-    pub fn set_policy(&mut self, own: Box<dyn SchedulingPolicy>) {
-        self.policy = Policy::Own(own);
+    /// Replaces the policy with a user's.
+    pub fn set_policy(&mut self, policy: Box<dyn SchedulingPolicy>) {
+        self.policy = Policy::Custom(policy);
     }
 
     /// Adds a warp, the youngest.
@@ -159,7 +159,7 @@ impl WarpSelector {
     }
 }
 
-/// Slots that a policy chooses from sets of eligible slots, one after the other. The warps came in the order 2, 0, 3, 1.
+/// Slots that a policy chooses from successive sets of eligible slots. The warps started in the order 2, 0, 3, 1.
 #[cfg(test)]
 fn chosen<const N: usize>(policy: SchedulerPolicy, eligible: [u32; N]) -> [usize; N] {
     let mut selector = WarpSelector::new(policy, 4);

@@ -1,8 +1,8 @@
-//! The register file of a sub-core: a row of 32 words for each warp register, and the predicates.
+//! The register file of a sub-core: one row of 32 words per register of each warp, and the predicates.
 //!
-//! The rows of slot i begin at row i times the registers of a warp, since one grid at a time runs on an SM.
+//! The rows of slot i start at row i times the registers of a warp, because an SM runs one grid at a time.
 //!
-//! Host memory for a row is allocated when a warp first gets it: most kernels use a part of the file.
+//! Host memory for a row is allocated at its first use: most kernels use a part of the file.
 
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::reg::{Pred, Reg};
@@ -12,9 +12,9 @@ use warpwave_hw::grow::grow;
 /// Registers and predicates of all warps of a sub-core.
 #[derive(Clone, Debug)]
 pub struct RegFile {
-    /// Rows of the file.
+    /// Capacity in rows.
     n_rows: usize,
-    /// The rows that a warp has had, from row 0 on.
+    /// The allocated rows, from row 0 on.
     rows: Vec<Lanes>,
     predicates: Vec<[LaneMask; Pred::COUNT]>,
     /// First row of each warp slot.
@@ -32,16 +32,16 @@ impl RegFile {
         }
     }
 
-    /// Assigns `registers` rows to a warp slot. The number is the same for every slot.
+    /// Assigns `registers` rows to a warp slot, the same number for every slot.
     ///
     /// # Panics
-    /// If the rows are beyond the end of the file: more warps were admitted than fit.
+    /// If more warps were admitted than fit into the file.
     pub fn assign(&mut self, warp: usize, registers: usize) {
         self.base[warp] = warp * registers;
         let end = self.base[warp] + registers;
         assert!(
             end <= self.n_rows,
-            "warp slot {warp} of {registers} registers is not in the file"
+            "warp slot {warp} with {registers} registers is beyond the register file"
         );
         if self.rows.len() < end {
             grow(&mut self.rows, end, Lanes::ZERO);
@@ -49,21 +49,21 @@ impl RegFile {
     }
 
     #[inline]
-    fn place(&self, warp: usize, reg: Reg) -> usize {
+    fn row(&self, warp: usize, reg: Reg) -> usize {
         self.base[warp] + reg.0 as usize
     }
 
     /// One register of a warp.
     #[inline]
     pub fn read(&self, warp: usize, reg: Reg) -> &Lanes {
-        &self.rows[self.place(warp, reg)]
+        &self.rows[self.row(warp, reg)]
     }
 
     /// Writes one register of a warp in some lanes.
     #[inline]
     pub fn write(&mut self, warp: usize, reg: Reg, value: &Lanes, lanes: LaneMask) {
-        let place = self.place(warp, reg);
-        self.rows[place].merge(value, lanes);
+        let row = self.row(warp, reg);
+        self.rows[row].merge(value, lanes);
     }
 
     /// The predicates of a warp.
@@ -94,7 +94,7 @@ mod tests {
     const REGISTERS: usize = 30;
 
     #[test]
-    fn rows_that_no_warp_has_had_are_zero_for_the_first_that_has_them() {
+    fn row_is_zero_at_its_first_use_and_then_keeps_its_value() {
         let mut file = RegFile::new(WARPS * REGISTERS, WARPS);
         file.assign(0, 4);
         file.write(0, Reg(3), &Lanes([7; WARP_SIZE]), LaneMask::ALL);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(file.read(0, Reg(3)).0, [7; WARP_SIZE]);
     }
 
-    /// A register of a warp, what is written to it, and lanes, all of them or some.
+    /// A warp, a register, the values to write, and the lanes: all or some.
     fn write() -> impl Strategy<Value = (usize, u8, Lanes, LaneMask)> {
         let row = any::<[u32; WARP_SIZE]>().prop_map(Lanes);
         let lanes = prop_oneof![Just(LaneMask::ALL), any::<u32>().prop_map(LaneMask)];
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_written_is_read_as_from_plain_rows(
+        fn written_registers_read_back_as_from_plain_rows(
             writes in prop::collection::vec(write(), 1..100),
         ) {
             let mut file = RegFile::new(WARPS * REGISTERS, WARPS);

@@ -1,4 +1,4 @@
-//! The warp scheduler of a sub-core: each cycle it issues the next instruction of one warp.
+//! The warp scheduler of a sub-core: issues at most one instruction per cycle.
 //!
 //! ```text
 //!   cta --WarpCommand--> [scheduler] --Issue---> dispatch unit --> pipes
@@ -7,23 +7,26 @@
 //!                                    <--LsuAck--- lsu
 //! ```
 //!
-//! The stages of `tick`, in this order. Each has its function:
+//! Stages of `tick`, in this order. Each stage is a function:
 //!
 //! | Stage | What it does |
 //! |---|---|
 //! | receive | warps start, barriers open, results release registers, branches resolve, memory-queue credits return |
 //! | run timers | sleeps end, fetching restarts after a branch |
 //! | arrive | fetched instructions enter the instruction buffers |
-//! | evaluate | each warp with a change gets its stall reason, or joins the ready set of its pipe |
-//! | issue | of the ready warps whose pipe is free, the [policy](super::policy) chooses one |
+//! | evaluate | each changed warp gets its stall reason, or joins the ready set of its pipe |
+//! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
 //! | fetch | one instruction is fetched, for one warp |
-//! | retire | warps that have exited, with nothing in flight, leave their slot |
+//! | retire | exited warps with nothing in flight leave their slot |
 //! | send events | arrivals, traps and ends go to the CTA manager |
 //!
-//! A warp can issue if all of these hold. Its instruction buffer has an instruction. No register that it reads or writes has a pending
-//! write. Nothing blocks the warp: no barrier, fence, unresolved branch or sleep. Its math pipe is past the issue interval, or the memory
-//! queue has a credit. The dispatch unit has room. A control instruction that reads no register is resolved at issue. Other control
-//! instructions go to the branch unit, and their warp waits.
+//! A warp can issue if:
+//! - its instruction buffer has an instruction, and no barrier, fence, unresolved branch or sleep blocks the warp;
+//! - no register that the instruction reads or writes has a pending write;
+//! - the issue interval of its math pipe is over, or the memory queue has a credit;
+//! - the dispatch unit has room.
+//!
+//! A control instruction that reads no register is resolved at issue. Other control instructions go to the branch unit.
 //!
 //! | From, to | Cycles |
 //! |---|---|
@@ -32,8 +35,8 @@
 //! | issue of a taken branch to the fetch at its target | `branch_latency` |
 //!
 //! # Invariants
-//! - Each resident warp is charged one state per cycle: the sum over states is the warps' resident cycles.
-//! - A warp is in the ready set exactly if its `state` is `None`.
+//! - Each resident warp is charged one state per cycle.
+//! - A warp is in the ready set if and only if its `state` is `None`.
 
 mod control;
 mod evaluate;
@@ -61,7 +64,7 @@ use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent};
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
 use crate::sm::subcore::warp::{Warp, Warps};
-use ready::{PLACES, Ready};
+use ready::{N_GROUPS, Ready};
 use view::LastTick;
 
 /// Parameters of a scheduler.
@@ -71,9 +74,9 @@ pub struct Config {
     pub subcore: u8,
     /// Warp slots, at most 32.
     pub warps: usize,
-    /// Which of the eligible warps issues.
+    /// Policy that chooses the warp that issues.
     pub policy: SchedulerPolicy,
-    /// Instructions that a warp's buffer holds.
+    /// Depth of a warp's instruction buffer.
     pub ibuffer_entries: u32,
     /// Cycles of a fetch.
     pub fetch_latency: u32,
@@ -117,7 +120,7 @@ pub struct Scheduler {
     /// The input ports with messages in flight.
     arrivals: ArrivalMask,
     log: Log,
-    /// Chooses among the eligible warps. Has state of its own, and its own `clear`.
+    /// Chooses among the eligible warps.
     selector: WarpSelector,
     state: State,
 }
@@ -131,29 +134,29 @@ struct State {
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
     /// First cycle in which each pipe accepts an instruction. [`Cycle::NEVER`] for the LSU while no credit is left.
-    pipe_free: [Cycle; PLACES],
-    /// Free entries of the memory queue.
-    credits: u32,
-    /// Warps to evaluate: something changed that may end or begin a stall.
+    pipe_free_at: [Cycle; N_GROUPS],
+    /// Credits of the memory queue: its free entries.
+    queue_credits: u32,
+    /// Warps to evaluate, after a change that may end or begin a stall.
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps with less in flight than at the last retire stage, or with a new stall reason. Only these can retire.
-    progressed: u32,
+    /// Warps that may retire: less in flight than at the last retire stage, or a new stall reason.
+    retire_candidates: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
     timers: u32,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle for which the ready warps are not charged. In each cycle since then they all waited for their pipes.
-    uncharged: Cycle,
-    /// Since when a warp has been resident.
+    /// First cycle that is not charged to the ready warps. From this cycle on, all of them are throttled.
+    charged_until: Cycle,
+    /// First cycle of the current interval with a resident warp.
     active_since: Option<Cycle>,
-    /// What the last tick did, for the waveform.
+    /// Actions of the last tick, for the waveform.
     last_tick: LastTick,
     stats: Stats,
 }
 
-warpwave_hw::warm!(State: ibuffers, ready, pipe_free, stats, warps);
+warpwave_hw::warm!(State: ibuffers, ready, pipe_free_at, stats, warps);
 
 impl State {
     fn new(config: &Config) -> Self {
@@ -162,21 +165,21 @@ impl State {
             warps: Warps::new(n),
             ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
             ready: Ready::default(),
-            pipe_free: [Cycle::ZERO; PLACES],
-            credits: config.memory_queue,
+            pipe_free_at: [Cycle::ZERO; N_GROUPS],
+            queue_credits: config.memory_queue,
             reevaluate: 0,
             exited: 0,
-            progressed: 0,
+            retire_candidates: 0,
             timers: 0,
             outbox: Vec::with_capacity(2 * n),
-            uncharged: Cycle::ZERO,
+            charged_until: Cycle::ZERO,
             active_since: None,
             last_tick: LastTick::default(),
             stats: Stats::default(),
         }
     }
 
-    /// The resident warp that a message or a timer belongs to.
+    /// The resident warp of a message or a timer.
     fn warp(&mut self, slot: usize) -> &mut Warp {
         self.warps
             .get_mut(slot)
@@ -205,9 +208,9 @@ impl Scheduler {
         }
     }
 
-    /// Chooses by an own policy from now on, not by that of the configuration.
-    pub fn set_policy(&mut self, own: Box<dyn SchedulingPolicy>) {
-        self.selector.set_policy(own);
+    /// Replaces the policy of the configuration with a user's.
+    pub fn set_policy(&mut self, policy: Box<dyn SchedulingPolicy>) {
+        self.selector.set_policy(policy);
     }
 
     /// Sends events to `log` from now on.
@@ -220,8 +223,9 @@ impl Scheduler {
         self.log.emit(at, self.config.subcore, slot as u8, kind);
     }
 
-    /// Moves fetched instructions into the buffers. A warp whose buffer was empty may issue now.
+    /// Moves fetched instructions into the buffers.
     fn arrive(&mut self, now: Cycle) {
+        // A warp whose buffer was empty may issue now.
         self.state.reevaluate |= self.state.ibuffers.arrive(now);
     }
 
@@ -238,7 +242,7 @@ impl Scheduler {
         }
     }
 
-    /// The next cycle with work: a fetch, a timer, a pipe that becomes free for a ready warp, or an event to send.
+    /// The next cycle with a fetch, a timer, an event to send, or a free pipe for a ready warp.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
         if state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.reevaluate != 0 {

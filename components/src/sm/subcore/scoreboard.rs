@@ -1,7 +1,7 @@
-//! The scoreboard of one warp: its pending register and predicate writes, and the stall reason of an instruction that touches one.
+//! The scoreboard of one warp: its pending register and predicate writes, and the stall reason of an instruction that needs one.
 //!
-//! A bit is set at issue and cleared when the result is written. Reading or writing a pending register waits, so a register has
-//! at most one write in flight. Sources are read in order of issue, so writes after reads need no bit.
+//! A bit is set at issue and cleared when the result is written. An instruction that reads or writes a pending register stalls, so a
+//! register has at most one write in flight. Operands are read in order of issue, so write-after-read hazards need no bit.
 
 use warpwave_isa::reg::RegSet;
 
@@ -9,35 +9,35 @@ use crate::proto::launch::ResultWait;
 use crate::proto::predecoded::Predecoded;
 use crate::sm::subcore::stall::WarpState;
 
-/// Registers and predicates.
+/// A set of pending registers and predicates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Pending {
     registers: RegSet,
     predicates: u8,
 }
 
-/// Mask of an index into the four words of a [`RegSet`].
-const WORDS: usize = 3;
+/// Mask for an index into the four words of a [`RegSet`].
+const WORD_MASK: usize = 3;
 
 impl Pending {
     #[inline]
     fn add(&mut self, inst: &Predecoded) {
         let word = inst.defs_word as usize;
-        self.registers.0[word & WORDS] |= inst.defs;
-        self.registers.0[(word + 1) & WORDS] |= u64::from(inst.defs_beyond);
+        self.registers.0[word & WORD_MASK] |= inst.defs;
+        self.registers.0[(word + 1) & WORD_MASK] |= u64::from(inst.defs_beyond);
         self.predicates |= inst.pred_defs;
     }
 
     #[inline]
     fn remove(&mut self, inst: &Predecoded) {
         let word = inst.defs_word as usize;
-        self.registers.0[word & WORDS] &= !inst.defs;
-        self.registers.0[(word + 1) & WORDS] &= !u64::from(inst.defs_beyond);
+        self.registers.0[word & WORD_MASK] &= !inst.defs;
+        self.registers.0[(word + 1) & WORD_MASK] &= !u64::from(inst.defs_beyond);
         self.predicates &= !inst.pred_defs;
     }
 
     #[inline]
-    fn concerns(&self, inst: &Predecoded) -> bool {
+    fn conflicts_with(&self, inst: &Predecoded) -> bool {
         self.registers.intersects(&inst.touches) || self.predicates & inst.pred_touches != 0
     }
 }
@@ -48,9 +48,9 @@ impl Pending {
 pub struct Scoreboard {
     /// Every pending write.
     all: Pending,
-    /// Pending results from beyond the L1: long scoreboard.
+    /// Pending results from behind the L1: long scoreboard.
     long: Pending,
-    /// Pending results from behind a queue of the SM: short scoreboard.
+    /// Pending results from units of the SM with a queue: short scoreboard.
     short: Pending,
 }
 
@@ -77,16 +77,16 @@ impl Scoreboard {
         }
     }
 
-    /// Stall reason of an instruction, the slowest kind of result first. `None` if no pending write concerns it.
+    /// Stall reason of an instruction: the slowest kind of result that it needs. `None` without a conflict.
     #[inline]
-    pub fn wait(&self, inst: &Predecoded) -> Option<WarpState> {
-        self.all.concerns(inst).then(|| self.slowest(inst))
+    pub fn stall_reason(&self, inst: &Predecoded) -> Option<WarpState> {
+        self.all.conflicts_with(inst).then(|| self.slowest(inst))
     }
 
     fn slowest(&self, inst: &Predecoded) -> WarpState {
-        if self.long.concerns(inst) {
+        if self.long.conflicts_with(inst) {
             WarpState::LongScoreboard
-        } else if self.short.concerns(inst) {
+        } else if self.short.conflicts_with(inst) {
             WarpState::ShortScoreboard
         } else {
             WarpState::Wait
@@ -110,8 +110,8 @@ mod tests {
         inst
     }
 
-    /// The instruction, with a result of this kind.
-    fn known(inst: &Inst, result: ResultWait) -> Predecoded {
+    /// The predecoded instruction, with a result of this kind.
+    fn predecoded(inst: &Inst, result: ResultWait) -> Predecoded {
         let timing = Timing {
             latency: 4,
             interval: 1,
@@ -125,23 +125,23 @@ mod tests {
     }
 
     fn fixed(inst: &Inst) -> Predecoded {
-        known(inst, ResultWait::Fixed)
+        predecoded(inst, ResultWait::Fixed)
     }
 
     #[test]
-    fn result_pending_reader_and_writer_wait_until_it_is_stored() {
+    fn reader_and_writer_of_a_pending_register_stall_until_its_release() {
         let mut board = Scoreboard::default();
         let producer = add(4, 1);
         board.issue(&fixed(&producer));
-        assert_eq!(board.wait(&fixed(&add(5, 4))), Some(WarpState::Wait));
-        assert_eq!(board.wait(&fixed(&add(4, 1))), Some(WarpState::Wait));
-        assert_eq!(board.wait(&fixed(&add(5, 6))), None);
+        assert_eq!(board.stall_reason(&fixed(&add(5, 4))), Some(WarpState::Wait));
+        assert_eq!(board.stall_reason(&fixed(&add(4, 1))), Some(WarpState::Wait));
+        assert_eq!(board.stall_reason(&fixed(&add(5, 6))), None);
         board.release(&fixed(&producer));
-        assert_eq!(board.wait(&fixed(&add(5, 4))), None);
+        assert_eq!(board.stall_reason(&fixed(&add(5, 4))), None);
     }
 
     #[test]
-    fn load_pending_reader_waits_on_the_long_scoreboard() {
+    fn reader_of_a_pending_load_stalls_on_the_long_scoreboard() {
         let mut load = Inst::new(Opcode::Ld);
         load.dst = Reg(8);
         load.mods.access = warpwave_isa::space::Access {
@@ -150,24 +150,24 @@ mod tests {
             signed: false,
         };
         let mut board = Scoreboard::default();
-        board.issue(&known(&load, ResultWait::Long));
-        assert_eq!(board.wait(&fixed(&add(0, 9))), Some(WarpState::LongScoreboard));
-        assert_eq!(board.wait(&fixed(&add(0, 10))), None);
+        board.issue(&predecoded(&load, ResultWait::Long));
+        assert_eq!(board.stall_reason(&fixed(&add(0, 9))), Some(WarpState::LongScoreboard));
+        assert_eq!(board.stall_reason(&fixed(&add(0, 10))), None);
     }
 
     #[test]
-    fn predicate_pending_guarded_instruction_waits() {
+    fn instruction_guarded_by_a_pending_predicate_stalls() {
         let mut compare = Inst::new(Opcode::Isetp);
         compare.pdst[0] = Pred(2);
         let mut board = Scoreboard::default();
         board.issue(&fixed(&compare));
         let mut guarded = add(0, 1);
         guarded.guard = warpwave_isa::reg::Guard::unless(Pred(2));
-        assert_eq!(board.wait(&fixed(&guarded)), Some(WarpState::Wait));
+        assert_eq!(board.stall_reason(&fixed(&guarded)), Some(WarpState::Wait));
     }
 
     #[test]
-    fn results_on_either_side_of_a_word_of_the_set_are_both_pending() {
+    fn registers_on_both_sides_of_a_word_boundary_are_pending() {
         let mut load = Inst::new(Opcode::Ld);
         load.dst = Reg(62);
         load.mods.access = warpwave_isa::space::Access {
@@ -176,11 +176,15 @@ mod tests {
             signed: false,
         };
         let mut board = Scoreboard::default();
-        board.issue(&known(&load, ResultWait::Short));
-        let waits = |board: &Scoreboard| [61, 62, 63, 64, 65, 66].map(|reg| board.wait(&fixed(&add(0, reg))).is_some());
+        board.issue(&predecoded(&load, ResultWait::Short));
+        let waits =
+            |board: &Scoreboard| [61, 62, 63, 64, 65, 66].map(|reg| board.stall_reason(&fixed(&add(0, reg))).is_some());
         assert_eq!(waits(&board), [false, true, true, true, true, false]);
-        assert_eq!(board.wait(&fixed(&add(0, 65))), Some(WarpState::ShortScoreboard));
-        board.release(&known(&load, ResultWait::Short));
+        assert_eq!(
+            board.stall_reason(&fixed(&add(0, 65))),
+            Some(WarpState::ShortScoreboard)
+        );
+        board.release(&predecoded(&load, ResultWait::Short));
         assert_eq!(waits(&board), [false; 6]);
     }
 }

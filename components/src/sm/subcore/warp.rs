@@ -1,4 +1,4 @@
-//! The warp slots of a scheduler, and what a scheduler keeps of each warp.
+//! The warp slots of a scheduler, and the scheduler's state of each warp.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::sm::subcore::async_groups::AsyncGroups;
 use crate::sm::subcore::scoreboard::Scoreboard;
 use crate::sm::subcore::stall::WarpState;
 
-/// A warp's part in the barrier of its cluster.
+/// Progress of a warp at its cluster barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClusterState {
     /// Lanes that have arrived since the barrier last opened.
     pub arrived: LaneMask,
-    /// True if the CTA manager has been told that all have arrived.
+    /// True if the warp's arrival has been sent to the CTA manager.
     pub announced: bool,
-    /// True if the barrier has opened before the warp waits for it.
+    /// True if the barrier opened before the warp waits at it.
     pub open: bool,
-    /// True if lanes wait for the barrier of the cluster, not of the block.
+    /// True if lanes wait at the cluster barrier, not at the block barrier.
     pub waits: bool,
 }
 
-/// One resident warp. The fields that every instruction reads share two host cache lines: the first 64 bytes, and the scoreboard.
+/// One resident warp. Every instruction reads two host cache lines: the first 64 bytes, and the scoreboard.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Warp {
     /// Predecoded instructions, by program counter.
     pub code: Arc<[Predecoded]>,
-    /// First cycle that is not charged to a state yet.
+    /// First cycle of the current stall, not yet charged.
     pub since: Cycle,
     /// Cycle in which fetching restarts after a branch, or in which a sleep ends.
     pub resume_at: Cycle,
-    /// Issued instructions that are not complete, posted stores excluded.
+    /// Issued instructions that are not complete, without posted stores.
     pub in_flight: u32,
     /// Memory instructions in the memory queue.
     pub queued: u32,
@@ -59,28 +59,28 @@ pub struct Warp {
     awaits_groups: bool,
     /// Control flow: program counter and active lanes first, then diverged paths.
     pub flow: Flow,
-    /// Its pending writes.
+    /// Pending register writes.
     pub board: Scoreboard,
     copies: AsyncGroups,
     products: AsyncGroups,
     bulk: AsyncGroups,
-    /// Its grid.
+    /// Grid of the warp.
     pub grid: Arc<Grid>,
     /// Position of its CTA in the grid.
     pub block: [u32; 3],
-    /// Its index in the CTA.
+    /// Index of the warp in its CTA.
     pub index: u32,
-    /// Its part in the barrier of its cluster.
+    /// Progress at the cluster barrier.
     pub cluster: ClusterState,
-    /// Number of the block barrier that it waits at, and the thread count of that barrier.
+    /// Index and thread count of the block barrier that the warp waits at.
     pub barrier: (u8, u32),
     /// Threads of the warp whose predicate holds, for a counting barrier.
     pub barrier_count: Option<u32>,
-    /// Loads and atomics in flight, asynchronous copies excluded.
+    /// Loads and atomics in flight, without asynchronous copies.
     pub loads: u32,
 }
 
-/// The program counter and the active lanes are the last of the first 64 bytes.
+// The program counter and the active lanes end the first host cache line.
 const _: () = assert!(std::mem::offset_of!(Warp, flow) == 56);
 
 impl Warp {
@@ -121,9 +121,9 @@ impl Warp {
         &self.grid.program.code()[pc as usize]
     }
 
-    /// The next instruction if it has no hazard, else the stall reason. The pipes are not looked at.
+    /// The next instruction if it has no hazard, else the stall reason. Busy pipes are not tested here.
     #[inline]
-    pub fn next(&self, now: Cycle, has_instruction: bool) -> Result<&Predecoded, WarpState> {
+    pub fn next_or_stall(&self, now: Cycle, has_instruction: bool) -> Result<&Predecoded, WarpState> {
         if self.is_blocked(now) {
             return Err(self.stall_reason(now));
         }
@@ -131,7 +131,7 @@ impl Warp {
             return Err(WarpState::NoInstruction);
         }
         let next = &self.code[self.flow.pc() as usize];
-        if let Some(state) = self.board.wait(next) {
+        if let Some(state) = self.board.stall_reason(next) {
             return Err(state);
         }
         match next.order {
@@ -143,9 +143,10 @@ impl Warp {
         }
     }
 
-    /// True if the warp stalls whatever its next instruction is. Evaluated without a branch per reason, as mostly none applies.
+    /// True if the warp stalls, whatever its next instruction is.
     #[inline]
     fn is_blocked(&self, now: Cycle) -> bool {
+        // `|` instead of `||`: mostly no reason applies, so a branch per reason costs more.
         self.flow.active().is_empty()
             | self.at_barrier
             | self.at_fence
@@ -154,9 +155,10 @@ impl Warp {
             | (self.resume_at > now)
     }
 
-    /// Stall reason of a blocked warp, the first that applies. An exited warp has no active lanes either, so it comes first.
+    /// Stall reason of a blocked warp: the first that applies.
     #[cold]
     fn stall_reason(&self, now: Cycle) -> WarpState {
+        // Before the test for no active lanes, which an exited warp also meets.
         if self.flow.is_done() {
             WarpState::Drain
         } else if self.asleep && self.resume_at > now {
@@ -189,13 +191,13 @@ impl Warp {
         )
     }
 
-    /// An operation of a group begins. Returns the group's number.
+    /// Adds an operation to the open group. Returns the group's number.
     #[inline]
     pub fn begin(&mut self, group: Group) -> u8 {
         self.groups(group).map_or(0, AsyncGroups::begin)
     }
 
-    /// An operation of group `number` is complete.
+    /// Completes an operation of group `number`.
     #[inline]
     pub fn end(&mut self, group: Group, number: u8) {
         if group != Group::None {
@@ -203,13 +205,15 @@ impl Warp {
         }
     }
 
-    /// Closes the open group.
+    /// Executes a commit: closes the open group.
     pub fn close(&mut self, group: Group) {
+        self.flow.step();
         self.change(group, AsyncGroups::close);
     }
 
-    /// The warp waits until, of the closed groups, only the last `n` are in flight.
+    /// Executes a wait until only the last `n` closed groups are in flight.
     pub fn wait(&mut self, group: Group, n: u8) {
+        self.flow.step();
         self.change(group, |groups| groups.wait(n));
     }
 
@@ -232,8 +236,8 @@ impl Warp {
 /// The warps in a scheduler's slots.
 #[derive(Clone, Debug)]
 pub struct Warps {
-    /// A retired warp stays until the next one starts in its slot and reuses its memory. A slot never used holds a copy of the first
-    /// warp, so an access needs no test for an empty slot.
+    /// Resident and retired warps. A new warp reuses the memory of the retired warp in its slot. An unused slot holds a copy of the first
+    /// warp, so that the vector has no empty slots.
     slots: Vec<Warp>,
     /// Number of slots.
     n: usize,
@@ -242,7 +246,7 @@ pub struct Warps {
 }
 
 impl Warps {
-    /// `slots` empty slots.
+    /// A table of `slots` empty slots.
     pub fn new(slots: usize) -> Self {
         Warps {
             slots: Vec::new(),
@@ -274,15 +278,15 @@ impl Warps {
         (0..self.n).map(|slot| self.get(slot))
     }
 
-    /// Starts a warp at its first instruction.
+    /// Starts a warp at its first instruction, in an empty slot.
     ///
     /// # Panics
-    /// If its slot is taken.
+    /// If its slot is in use.
     pub fn start(&mut self, start: WarpStart, now: Cycle) {
         let slot = start.warp as usize;
         assert!(
             self.resident >> slot & 1 == 0,
-            "cycle {now}: a warp starts in slot {slot}, which is taken"
+            "cycle {now}: a warp starts in slot {slot}, which is in use"
         );
         assert!(slot < self.n, "cycle {now}: a warp starts in slot {slot} of {}", self.n);
         if self.slots.is_empty() {

@@ -1,4 +1,4 @@
-//! Values of the special registers of a warp: its place in the GPU and in its grid, and the clock.
+//! Special registers of a warp: its position in the GPU and in its grid, and the clocks.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::special::WarpContext;
@@ -7,7 +7,7 @@ use warpwave_isa::lane::WARP_SIZE;
 use super::Config;
 use crate::proto::warp::WarpStart;
 
-/// The special registers of a warp in cycle `now`, except the result of its last counting barrier.
+/// The special registers of a warp in cycle `now`, without the result of its last counting barrier.
 pub(super) fn special_registers(config: &Config, start: &WarpStart, now: Cycle) -> WarpContext {
     let grid = &start.grid;
     WarpContext {

@@ -7,16 +7,16 @@ use warpwave_hw::stats::Report;
 pub struct Stats {
     /// Instructions sent into pipes.
     pub instructions: u64,
-    /// Lanes of these instructions in which the guard holds.
+    /// Active lanes of these instructions whose guard holds.
     pub thread_instructions: u64,
     /// Cycles lost to register-bank conflicts.
     pub bank_conflict_cycles: u64,
-    /// Results stored.
+    /// Results written.
     pub writebacks: u64,
 }
 
 impl Stats {
-    /// Gives every counter.
+    /// Reports every counter.
     pub(super) fn report(&self, report: &mut dyn Report) {
         report.count("inst_executed", self.instructions);
         report.count("thread_inst_pred_on", self.thread_instructions);

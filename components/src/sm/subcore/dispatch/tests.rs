@@ -1,4 +1,4 @@
-//! The dispatch unit by itself keeps the contract of a component: the test is the scheduler, and the pipes answer.
+//! The dispatch unit alone keeps the contract of a component. The test sends as the scheduler, and responds as the pipes.
 
 use warpwave_hw::rig::{Rig, check};
 use warpwave_isa::lane::LaneMask;
@@ -28,30 +28,30 @@ fn dispatch_unit_keeps_the_contract_and_completes_every_instruction() {
     let issue = |(n, at): (u32, u64)| (at, Issue::new((n / 4 % 2) as u8, n % 4, LaneMask(0xffff_0001), 0));
     let issues: Vec<_> = (0..).zip([3, 4, 5, 6, 7, 40, 41, 90]).map(issue).collect();
     let build = |rig: &mut Rig| {
-        let (mut pipes, mut results, mut queued) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut pipes, mut results, mut queued_results) = (Vec::new(), Vec::new(), Vec::new());
         for (n, name) in PIPE_NAMES.into_iter().enumerate() {
             let latency = 3 + 5 * n as u64;
             let result = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"][n];
             let (pipe, done) = rig.responder([name, result], 2, move |inst: Box<WarpInst>| vec![(latency, inst)]);
             pipes.push(pipe);
             match n == Pipe::Lsu as usize {
-                true => queued.push(done),
+                true => queued_results.push(done),
                 false => results.push(done),
             }
         }
         let ports = Ports {
-            start: rig.input("start", 1, 2, vec![(0, start(0)), (1, start(1))]),
+            warp_info: rig.input("start", 1, 2, vec![(0, start(0)), (1, start(1))]),
             issue: rig.input("issue", 1, 2, issues.clone()),
             release: rig.output("release", 1, 4, |now| now.0 % 3 != 0),
             pipes,
             results,
-            queued,
+            queued_results,
         };
         let config = Config {
             subcore: 0,
             subcores: 1,
             warps: 2,
-            rows: 64,
+            warp_registers: 64,
             sm: (0, 1),
             core_khz: 1_000_000,
         };

@@ -1,4 +1,4 @@
-//! Write-back: results go to the register file, their instruction is complete, and its box returns to the pool.
+//! Write-back: writes results to the register file, completes their instructions, and returns the boxes to the pool.
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::grow::push;
@@ -13,14 +13,14 @@ use crate::proto::issue::Release;
 use crate::proto::warp::{IssueInfo, WarpInst};
 
 impl Dispatch {
-    /// Writes the results that have arrived, lower ports first. Bit n of `ports` is set if port n has a message in flight.
+    /// Writes arrived results, lower ports first. Bit n of `ports` is set if result port n has a message in flight.
     pub(super) fn write_back(&mut self, mut ports: u64, now: Cycle) {
         let n_results = self.ports.results.len();
         while ports != 0 && self.ports.release.has_room(now) {
             let n = ports.trailing_zeros() as usize;
             if let Some(warp_inst) = self.result_port(n).recv(now) {
-                self.store(warp_inst, now);
-                // A queued port writes one result per cycle, a pipe all that have arrived.
+                self.write_result(warp_inst, now);
+                // A port behind a queue writes one result per cycle, a pipe's port every arrived result.
                 ports &= !(u64::from(n >= n_results) << n);
             } else {
                 ports &= ports - 1;
@@ -32,7 +32,7 @@ impl Dispatch {
         let n_results = self.ports.results.len();
         match n < n_results {
             true => &mut self.ports.results[n],
-            false => &mut self.ports.queued[n - n_results],
+            false => &mut self.ports.queued_results[n - n_results],
         }
     }
 
@@ -41,7 +41,7 @@ impl Dispatch {
         ones(self.arrivals.in_flight() >> FIRST_RESULT).any(|n| self.result_port(n).is_ready(now))
     }
 
-    fn store(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
+    fn write_result(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
         let IssueInfo {
             pipe,
             dst,
@@ -50,7 +50,7 @@ impl Dispatch {
             ..
         } = warp_inst.info;
         if pipe == Pipe::Control {
-            // The branch unit has sent its result to the scheduler and returns the box here.
+            // The branch unit has sent its result to the scheduler. Here only the box returns.
             let number = warp_inst.issued.0;
             self.emit(now, warp_inst.warp, EventKind::Store { number });
             push(&mut self.state.pool, warp_inst);
@@ -62,14 +62,14 @@ impl Dispatch {
             self.state.file.write(warp, reg, words, lanes);
         }
         if sets_predicates {
-            self.store_predicates(&warp_inst);
+            self.write_predicates(&warp_inst);
         }
         self.state.stats.writebacks += 1;
-        self.state.stored = Some((warp_inst.warp, warp_inst.pc));
+        self.state.written = Some((warp_inst.warp, warp_inst.pc));
         self.complete(warp_inst, now);
     }
 
-    fn store_predicates(&mut self, warp_inst: &WarpInst) {
+    fn write_predicates(&mut self, warp_inst: &WarpInst) {
         let inst = warp_inst.inst();
         let all: [Pred; Pred::COUNT] = std::array::from_fn(|n| Pred(n as u8));
         let written = match inst.op {
@@ -82,10 +82,11 @@ impl Dispatch {
         }
     }
 
-    /// Releases the instruction's registers at the scheduler and reuses its box. The LSU reports the end of a posted store itself.
+    /// Completes the instruction: releases its registers at the scheduler, and returns its box to the pool.
     pub(super) fn complete(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Store { number });
+        // The LSU itself reports the end of a posted store.
         if !warp_inst.info.is_posted {
             let release = Release::new(warp_inst.warp, warp_inst.pc, warp_inst.group);
             self.ports.release.send(now, release);

@@ -21,7 +21,7 @@ mod tests {
     use crate::config::SchedulerPolicy;
 
     #[test]
-    fn greedy_stays_with_a_warp_then_takes_the_oldest() {
+    fn last_warp_issues_until_it_stalls_then_the_oldest() {
         let chosen = chosen(SchedulerPolicy::GreedyThenOldest, [0b1010, 0b1011, 0b0011, 0b0010]);
         assert_eq!(chosen, [3, 3, 0, 1]);
     }

@@ -20,7 +20,7 @@ mod tests {
     use crate::config::SchedulerPolicy;
 
     #[test]
-    fn loose_round_robin_goes_on_from_the_last_and_wraps() {
+    fn next_slot_after_the_last_issues_with_wrap_around() {
         let chosen = chosen(SchedulerPolicy::LooseRoundRobin, [0b1011, 0b1011, 0b1011, 0b1011]);
         assert_eq!(chosen, [1, 3, 0, 1]);
     }

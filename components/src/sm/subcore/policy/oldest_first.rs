@@ -18,7 +18,7 @@ mod tests {
     use crate::config::SchedulerPolicy;
 
     #[test]
-    fn oldest_first_takes_the_one_that_came_first() {
+    fn eligible_warp_that_started_first_issues() {
         let chosen = chosen(SchedulerPolicy::OldestFirst, [0b1111, 0b1011, 0b1010]);
         assert_eq!(chosen, [2, 0, 3]);
     }

@@ -1,4 +1,4 @@
-//! Control instructions: their effect on the warp, once the lanes in which the guard holds are known.
+//! Control instructions: their effect on the warp, once the guard's lanes are known.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::barrier;
@@ -11,8 +11,8 @@ use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::warp::ClusterState;
 
 impl Scheduler {
-    /// Executes the control instruction at `pc` in `lanes`, with operands A and B and the number of lanes whose predicate holds.
-    /// Operand A of the lanes in `apart` differs from `a`.
+    /// Executes the control instruction at `pc` in `lanes`. `a` and `b` are its operands, `count` the number of lanes whose predicate holds.
+    /// In the lanes of `apart`, operand A differs from `a`.
     pub(super) fn resolve(
         &mut self,
         slot: usize,
@@ -66,45 +66,31 @@ impl Scheduler {
             Opcode::Exit => {
                 let all_wait = flow.exit(lanes);
                 if warp.cluster != ClusterState::default() {
-                    self.announce(slot);
+                    self.arrive_at_cluster_barrier(slot);
                 }
                 if all_wait {
-                    self.all_wait(slot, now);
+                    self.on_all_waiting(slot, now);
                 }
             }
             Opcode::ClusterArrive => {
                 flow.step();
                 warp.cluster.arrived |= lanes;
-                self.announce(slot);
+                self.arrive_at_cluster_barrier(slot);
             }
             Opcode::ClusterWait => {
                 warp.cluster.waits = true;
                 if warp.flow.arrive() {
-                    self.all_wait(slot, now);
+                    self.on_all_waiting(slot, now);
                 }
             }
-            Opcode::BulkCommit => {
-                flow.step();
-                warp.close(Group::Bulk);
-            }
-            Opcode::BulkWait => {
-                flow.step();
-                warp.wait(Group::Bulk, groups);
-            }
-            Opcode::GmmaCommit => {
-                flow.step();
-                warp.close(Group::Products);
-            }
-            Opcode::GmmaWait => {
-                flow.step();
-                warp.wait(Group::Products, groups);
-            }
-            Opcode::Depbar => {
-                flow.step();
-                warp.wait(Group::Copies, groups);
-            }
+            Opcode::BulkCommit => warp.close(Group::Bulk),
+            Opcode::GmmaCommit => warp.close(Group::Products),
+            Opcode::BulkWait => warp.wait(Group::Bulk, groups),
+            Opcode::GmmaWait => warp.wait(Group::Products, groups),
+            Opcode::Depbar => warp.wait(Group::Copies, groups),
             Opcode::Nanosleep => {
                 flow.step();
+                // `a` is in nanoseconds.
                 let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
                 warp.resume_at = now + cycles.max(1);
                 warp.asleep = true;
@@ -118,15 +104,16 @@ impl Scheduler {
         }
     }
 
-    /// Reports a trap, which ends the launch. The warp issues nothing until then.
+    /// Reports a trap, which ends the launch.
     fn trap(&mut self, slot: usize, pc: u32, lanes: LaneMask) {
         let warp = slot as u8;
         self.state.outbox.push(WarpEvent::Trap { warp, pc, lanes });
+        // The warp issues nothing until the launch ends.
         self.state.warp(slot).at_barrier = true;
     }
 
-    /// Sends the warp's arrival at the cluster's barrier once, when every live lane has arrived.
-    fn announce(&mut self, slot: usize) {
+    /// Sends the warp's arrival at the cluster barrier, once per round, when every live lane has arrived.
+    fn arrive_at_cluster_barrier(&mut self, slot: usize) {
         let warp = self.state.warp(slot);
         let live = warp.flow.live();
         if warp.cluster.announced || live.is_empty() || live & warp.cluster.arrived != live {
@@ -136,20 +123,22 @@ impl Scheduler {
         self.state.outbox.push(WarpEvent::ArriveCluster { warp: slot as u8 });
     }
 
-    /// All live lanes of the warp wait at a barrier: its block's, or its cluster's, which may be open already.
-    fn all_wait(&mut self, slot: usize, now: Cycle) {
+    /// Handles the last live lane that begins to wait, at the block barrier or the cluster barrier.
+    fn on_all_waiting(&mut self, slot: usize, now: Cycle) {
         let warp = self.state.warp(slot);
         if !warp.cluster.waits {
             return self.arrive_at_barrier(slot);
         }
         warp.at_barrier = true;
+        // The cluster barrier may have opened before the warp waited.
         if std::mem::take(&mut warp.cluster.open) {
             self.pass_cluster_barrier(slot, now);
         }
     }
 
-    /// Opens the barrier of the warp's cluster: the warp continues now, or when it waits there. It may have ended since its arrival.
+    /// Opens the cluster barrier for a warp. A waiting warp continues now; a later wait passes at once.
     pub(super) fn open_cluster(&mut self, slot: usize, now: Cycle) {
+        // The warp may have ended since its arrival.
         let Some(warp) = self.state.warps.get_mut(slot) else {
             return;
         };
@@ -167,7 +156,7 @@ impl Scheduler {
         warp.cluster.waits = false;
         warp.at_barrier = false;
         warp.flow.release();
-        self.follow(slot, None, now);
+        self.redirect_fetch(slot, None, now);
     }
 
     /// Sends the warp's arrival at its block barrier.

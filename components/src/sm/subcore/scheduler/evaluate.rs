@@ -1,4 +1,4 @@
-//! The evaluate stage finds each warp's stall reason; the retire stage ends warps.
+//! The evaluate stage, which finds stall reasons, and the retire stage, which ends warps.
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
@@ -10,7 +10,7 @@ use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::WarpState;
 
 impl Scheduler {
-    /// Evaluates the warps that changed.
+    /// Evaluates the changed warps.
     #[inline]
     pub(super) fn evaluate(&mut self, now: Cycle) {
         for slot in ones(std::mem::take(&mut self.state.reevaluate)) {
@@ -18,14 +18,14 @@ impl Scheduler {
         }
     }
 
-    /// Finds the warp's stall reason from cycle `at` on, or the pipe that its next instruction needs.
+    /// Finds the warp's stall reason from cycle `at` on, or the pipe of its next instruction.
     #[inline]
     pub(super) fn evaluate_warp(&mut self, slot: usize, at: Cycle) {
         let has_instruction = self.state.ibuffers.has_instruction(slot);
         let Some(warp) = self.state.warps.get_mut(slot) else {
             return;
         };
-        let (state, pipe) = match warp.next(at, has_instruction) {
+        let (state, pipe) = match warp.next_or_stall(at, has_instruction) {
             Ok(next) if next.is_local_or_global => (None, LSU_GLOBAL),
             Ok(next) => (None, next.pipe as usize),
             Err(state) => (Some(state), 0),
@@ -38,7 +38,7 @@ impl Scheduler {
         }
     }
 
-    /// Charges the warp's old state up to cycle `at`, where the new one begins.
+    /// Charges the warp's old state up to cycle `at`, the first of the new state.
     fn change_state(&mut self, slot: usize, new: Option<WarpState>, at: Cycle) {
         let warp = self.state.warp(slot);
         let (old, cycles) = (warp.state, at.since(warp.since));
@@ -51,7 +51,7 @@ impl Scheduler {
             let state = &mut self.state;
             state.ready.remove(slot);
             state.exited |= u32::from(new == Some(WarpState::Drain)) << slot;
-            state.progressed |= 1 << slot;
+            state.retire_candidates |= 1 << slot;
         }
     }
 
@@ -73,7 +73,7 @@ impl Scheduler {
     /// Retires exited warps with nothing in flight.
     #[inline]
     pub(super) fn retire(&mut self, at: Cycle) {
-        let candidates = std::mem::take(&mut self.state.progressed) & self.state.exited;
+        let candidates = std::mem::take(&mut self.state.retire_candidates) & self.state.exited;
         if candidates != 0 {
             self.retire_idle(candidates, at);
         }

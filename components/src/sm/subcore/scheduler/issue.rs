@@ -1,8 +1,8 @@
-//! The issue stage: one eligible warp is chosen, and its instruction goes to its target.
+//! The issue stage: the policy chooses an eligible warp, and its instruction goes to its target.
 //!
-//! A ready warp is eligible when its pipe accepts an instruction. Every ready warp is charged one state per cycle: `selected`,
-//! `not_selected`, `dispatch_stall`, or the throttle of its pipe. Cycles in which all ready warps are throttled are charged later in
-//! one step, so the scheduler need not tick in them.
+//! A ready warp is eligible if its pipe accepts an instruction. Every ready warp is charged one state per cycle: `selected`,
+//! `not_selected`, `dispatch_stall`, or the throttle of its pipe. While all ready warps are throttled, the scheduler does not tick. It
+//! charges these cycles later, in one step.
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::Activity;
@@ -10,7 +10,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
-use super::ready::{LSU, LSU_GLOBAL, PLACES, THROTTLES};
+use super::ready::{LSU, LSU_GLOBAL, N_GROUPS, THROTTLES};
 use super::view::Issued;
 use super::{Scheduler, State};
 use crate::proto::event::EventKind;
@@ -25,7 +25,7 @@ struct Candidates {
     eligible: u32,
     /// Number of eligible warps.
     n: u32,
-    /// Pipes that a ready warp needs and that accept nothing, bit i for pipe i.
+    /// Busy pipes that a ready warp needs, bit i for pipe i.
     throttled: u16,
 }
 
@@ -35,13 +35,13 @@ impl Scheduler {
     pub(super) fn issue(&mut self, now: Cycle) {
         let Candidates { eligible, n, throttled } = self.candidates(now);
         self.state.last_tick.throttled = throttled;
-        // Events are emitted in their cycle, so with a subscriber nothing is charged later.
+        // A subscriber gets each event in its cycle, so with one no charge is deferred.
         if n == 0 && !self.log.is_on() {
             return;
         }
         self.charge_throttled(now);
         self.charge_pipes(throttled, 1, now + 1);
-        self.state.uncharged = now + 1;
+        self.state.charged_until = now + 1;
         if n > 0 {
             self.issue_one(eligible, n, now);
         }
@@ -49,10 +49,12 @@ impl Scheduler {
 
     #[inline]
     fn candidates(&self, now: Cycle) -> Candidates {
-        let State { ready, pipe_free, .. } = &self.state;
+        let State {
+            ready, pipe_free_at, ..
+        } = &self.state;
         let mut candidates = Candidates::default();
         for pipe in ones(ready.pipes) {
-            if pipe_free[pipe % PLACES] > now {
+            if pipe_free_at[pipe % N_GROUPS] > now {
                 candidates.throttled |= 1 << pipe;
             } else {
                 candidates.eligible |= ready.of_pipe(pipe);
@@ -63,7 +65,7 @@ impl Scheduler {
     }
 
     fn issue_one(&mut self, eligible: u32, n: u32, now: Cycle) {
-        let (stall, held) = if self.ports.issue.has_room(now) {
+        let (stall, others) = if self.ports.issue.has_room(now) {
             let slot = self.selector.choose(eligible);
             assert!(
                 slot < 32 && eligible >> slot & 1 == 1,
@@ -79,10 +81,10 @@ impl Scheduler {
             self.state.last_tick.dispatch_full = true;
             (WarpState::DispatchStall, eligible)
         };
-        let n_held = n - u32::from(held != eligible);
-        self.state.stats.stalls.charge(stall, u64::from(n_held));
+        let n_others = n - u32::from(others != eligible);
+        self.state.stats.stalls.charge(stall, u64::from(n_others));
         if self.log.is_on() {
-            self.emit_waits(stall, held, 1, now + 1);
+            self.emit_waits(stall, others, 1, now + 1);
         }
     }
 
@@ -109,14 +111,14 @@ impl Scheduler {
         warp.buffered_pc = pc + 1;
         match inst.target {
             IssueTarget::Math => {
-                state.pipe_free[inst.pipe as usize] = now + u64::from(inst.interval);
+                state.pipe_free_at[inst.pipe as usize] = now + u64::from(inst.interval);
                 warp.in_flight += 1;
             }
             IssueTarget::Memory | IssueTarget::Posted | IssueTarget::Fence => {
-                state.credits -= 1;
-                if state.credits == 0 {
-                    state.pipe_free[LSU] = Cycle::NEVER;
-                    state.pipe_free[LSU_GLOBAL] = Cycle::NEVER;
+                state.queue_credits -= 1;
+                if state.queue_credits == 0 {
+                    state.pipe_free_at[LSU] = Cycle::NEVER;
+                    state.pipe_free_at[LSU_GLOBAL] = Cycle::NEVER;
                 }
                 let is_posted = inst.target == IssueTarget::Posted;
                 warp.queued += 1;
@@ -130,13 +132,10 @@ impl Scheduler {
                 warp.resolving = true;
             }
             IssueTarget::Resolved => return self.resolve_at_issue(slot, pc, active, now),
-            IssueTarget::Close => {
-                warp.close(Group::Copies);
-                return warp.flow.step();
-            }
+            IssueTarget::Close => return warp.close(Group::Copies),
         }
         let group = inst.group;
-        // A control instruction writes no register, and moves the program counter only when it is resolved.
+        // A control instruction writes no register, and the branch unit's result moves the program counter.
         if inst.target != IssueTarget::BranchUnit {
             warp.board.issue(inst);
             warp.flow.step();
@@ -153,28 +152,26 @@ impl Scheduler {
         let is_branch = warp.inst(pc).op == Opcode::Bra;
         self.resolve(slot, pc, active, LaneMask::NONE, [a, b, 0], now);
         let fetch_at = is_branch.then_some(now + u64::from(self.config.branch_latency));
-        self.follow(slot, fetch_at, now);
-        // The issue stage evaluates the warp for the next cycle itself.
+        self.redirect_fetch(slot, fetch_at, now);
+        // `issue_one` evaluates the warp for the next cycle.
         self.state.reevaluate &= !(1 << slot);
     }
 
-    /// Charges the cycles before `now` that are not charged yet: in each of them every ready warp was throttled.
-    ///
-    /// Must be called before the ready set changes.
+    /// Makes the deferred charges for the cycles before `now`: every ready warp was throttled in each. Call it before the ready set changes.
     #[inline]
     pub(super) fn charge_throttled(&mut self, now: Cycle) {
-        let cycles = now.since(self.state.uncharged);
+        let cycles = now.since(self.state.charged_until);
         if cycles > 0 {
-            self.state.uncharged = now;
+            self.state.charged_until = now;
             self.charge_pipes(self.state.ready.pipes, cycles, now);
         }
     }
 
-    /// Charges the ready warps of these pipes with the throttle of their pipe, for the `cycles` cycles before `end`.
+    /// Charges the ready warps of `pipes` with the throttle of their pipe, for the `cycles` cycles before `end`.
     #[inline]
     fn charge_pipes(&mut self, pipes: u16, cycles: u64, end: Cycle) {
         for pipe in ones(pipes) {
-            let throttle = THROTTLES[pipe % PLACES];
+            let throttle = THROTTLES[pipe % N_GROUPS];
             let warp_cycles = cycles * u64::from(self.state.ready.count(pipe));
             self.state.stats.stalls.charge(throttle, warp_cycles);
             if self.log.is_on() {
@@ -189,15 +186,18 @@ impl Scheduler {
         ones(warps).for_each(|slot| self.emit(end, slot, EventKind::Wait { state, cycles }));
     }
 
-    /// The next cycle with work: `next`, or the first in which a ready warp's pipe is free. A credit of the memory queue comes as a
-    /// message. With a subscriber, every cycle in which a warp is throttled is such a cycle.
+    /// The next cycle to tick: `next`, or the first in which a ready warp's pipe is free. A memory-queue credit is a message, which wakes the
+    /// scheduler.
     #[inline]
     pub(super) fn next_issue(&self, now: Cycle, next: Cycle) -> Activity {
-        let State { ready, pipe_free, .. } = &self.state;
+        let State {
+            ready, pipe_free_at, ..
+        } = &self.state;
+        // A subscriber gets an event for each cycle of a throttled warp.
         if self.log.is_on() && ready.warps != 0 {
             return Activity::Busy;
         }
-        let free = ones(ready.pipes).map(|pipe| pipe_free[pipe % PLACES].max(now + 1));
+        let free = ones(ready.pipes).map(|pipe| pipe_free_at[pipe % N_GROUPS].max(now + 1));
         match free.fold(next, Cycle::min) {
             Cycle::NEVER => Activity::Idle,
             next => Activity::Until(next),

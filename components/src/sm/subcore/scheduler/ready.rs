@@ -1,4 +1,4 @@
-//! The set of warps without a stall reason, grouped by the pipe that each needs.
+//! The ready set: the warps without a stall reason, grouped by the pipe that each needs.
 //!
 //! The scheduler updates it per warp, so a tick tests only the pipes in `pipes`. The LSU's queue counts as two pipes, one per
 //! stall reason: `lg_throttle` (local and global memory) and `mio_throttle` (the rest).
@@ -13,16 +13,17 @@ use crate::sm::subcore::stall::WarpState;
 /// Upper bound of the warp slots.
 const SLOTS: usize = 32;
 
-/// Index of the LSU, and of its queue for accesses to local and global memory.
+/// Groups of the LSU's queue: shared memory and the rest, and local and global memory.
 pub(super) const LSU: usize = Pipe::Lsu as usize;
 pub(super) const LSU_GLOBAL: usize = N_PIPES;
 
-/// Groups: the pipes, the LSU a second time, and unused ones up to a power of two, so that `% PLACES` is a mask.
-pub(super) const PLACES: usize = 16;
+// A power of two makes `% N_GROUPS` a mask. Groups above `LSU_GLOBAL` are unused.
+/// Number of groups: one per pipe, and a second for the LSU.
+pub(super) const N_GROUPS: usize = 16;
 
-/// WarpState of a ready warp whose pipe accepts nothing.
-pub(super) const THROTTLES: [WarpState; PLACES] = {
-    let mut throttles = [WarpState::MathPipeThrottle; PLACES];
+/// Stall reason of a ready warp whose pipe is busy, by group.
+pub(super) const THROTTLES: [WarpState; N_GROUPS] = {
+    let mut throttles = [WarpState::MathPipeThrottle; N_GROUPS];
     throttles[LSU] = WarpState::MioThrottle;
     throttles[LSU_GLOBAL] = WarpState::LgThrottle;
     throttles
@@ -35,10 +36,10 @@ pub(super) struct Ready {
     pub(super) warps: u32,
     /// Pipes that a ready warp needs, bit i for pipe i.
     pub(super) pipes: u16,
-    /// Ready warps of each pipe, and their number.
-    groups: [u32; PLACES],
-    counts: [u8; PLACES],
-    /// Pipe of each ready warp.
+    /// Ready warps of each group, and their number.
+    groups: [u32; N_GROUPS],
+    counts: [u8; N_GROUPS],
+    /// Group of each ready warp.
     pipe_of: [u8; SLOTS],
 }
 
@@ -46,19 +47,19 @@ impl Ready {
     /// The warps that need `pipe`.
     #[inline]
     pub(super) fn of_pipe(&self, pipe: usize) -> u32 {
-        self.groups[pipe % PLACES]
+        self.groups[pipe % N_GROUPS]
     }
 
     /// Number of warps that need `pipe`.
     #[inline]
     pub(super) fn count(&self, pipe: usize) -> u32 {
-        u32::from(self.counts[pipe % PLACES])
+        u32::from(self.counts[pipe % N_GROUPS])
     }
 
     /// Adds a warp that needs `pipe`, or moves it there.
     #[inline]
     pub(super) fn insert(&mut self, slot: usize, pipe: usize) {
-        let (bit, pipe) = (1 << slot, pipe % PLACES);
+        let (bit, pipe) = (1 << slot, pipe % N_GROUPS);
         if self.groups[pipe] & bit != 0 {
             return;
         }
@@ -78,7 +79,7 @@ impl Ready {
             return;
         }
         self.warps &= !bit;
-        let pipe = self.pipe_of[slot] as usize % PLACES;
+        let pipe = self.pipe_of[slot] as usize % N_GROUPS;
         let group = &mut self.groups[pipe];
         *group &= !bit;
         self.counts[pipe] -= 1;
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pipe_is_wanted_until_the_last_of_its_warps_has_gone_or_wants_another() {
+    fn pipe_is_needed_until_its_last_warp_is_removed_or_needs_another() {
         const INT: usize = Pipe::Int as usize;
         let mut ready = Ready::default();
         ready.insert(3, LSU);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_the_queue_is_named_after_what_is_wanted_of_it() {
+    fn throttle_of_the_lsu_queue_depends_on_the_memory() {
         assert_eq!(THROTTLES[LSU], WarpState::MioThrottle);
         assert_eq!(THROTTLES[LSU_GLOBAL], WarpState::LgThrottle);
         assert_eq!(THROTTLES[Pipe::Fp32 as usize], WarpState::MathPipeThrottle);

@@ -1,4 +1,4 @@
-//! The stages that bring changes: messages from the other units, and timers.
+//! The receive stage, which takes messages from other units, and the timers.
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
@@ -12,9 +12,10 @@ use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpStart};
 use crate::sm::subcore::stall::WarpState;
 
 impl Scheduler {
-    /// Takes the visible messages of every port that has a message in flight.
+    /// Takes the visible messages of all ports.
     #[inline]
     pub(super) fn receive(&mut self, now: Cycle) {
+        // Ports without a message in flight are skipped: most cycles have no message.
         let in_flight = self.arrivals.in_flight();
         if in_flight & 1 << COMMAND != 0 {
             self.take_commands(now);
@@ -64,13 +65,13 @@ impl Scheduler {
             let warp = self.state.warp(slot);
             warp.resolving = false;
             warp.in_flight -= 1;
-            self.state.progressed |= 1 << slot;
+            self.state.retire_candidates |= 1 << slot;
             self.resolve(slot, pc, lanes, apart, [a, b, count], now);
-            self.follow(slot, None, now);
+            self.redirect_fetch(slot, None, now);
         }
     }
 
-    /// An instruction is complete: its registers are no longer pending.
+    /// Clears the pending registers of a completed instruction.
     #[inline]
     fn release(&mut self, release: Release) {
         let slot = release.warp() as usize;
@@ -89,7 +90,7 @@ impl Scheduler {
         warp.board.release(inst);
         warp.in_flight -= 1;
         warp.end(group, release.group());
-        self.state.progressed |= 1 << slot;
+        self.state.retire_candidates |= 1 << slot;
         self.state.reevaluate |= u32::from(warp.waits_for_completion()) << slot;
     }
 
@@ -110,22 +111,22 @@ impl Scheduler {
             let warp = self.state.warp(slot);
             assert!(
                 warp.at_barrier,
-                "barrier opened in cycle {now} for warp {slot}, which does not wait"
+                "cycle {now}: a barrier opened for warp slot {slot}, which does not wait"
             );
             warp.flow.release();
             warp.at_barrier = false;
-            self.follow(slot, None, now);
+            self.redirect_fetch(slot, None, now);
         }
     }
 
-    /// The LSU has taken an instruction from the memory queue.
+    /// Returns a credit: the LSU has taken an instruction from the memory queue.
     #[inline]
     fn return_credit(&mut self, slot: usize) {
         let state = &mut self.state;
-        state.credits += 1;
-        state.pipe_free[LSU] = Cycle::ZERO;
-        state.pipe_free[LSU_GLOBAL] = Cycle::ZERO;
-        state.progressed |= 1 << slot;
+        state.queue_credits += 1;
+        state.pipe_free_at[LSU] = Cycle::ZERO;
+        state.pipe_free_at[LSU_GLOBAL] = Cycle::ZERO;
+        state.retire_candidates |= 1 << slot;
         let warp = state.warp(slot);
         warp.queued -= 1;
         if warp.queued == 0 && warp.state == Some(WarpState::ShortScoreboard) {
@@ -135,7 +136,7 @@ impl Scheduler {
 
     fn store_done(&mut self, slot: usize) {
         let state = &mut self.state;
-        state.progressed |= 1 << slot;
+        state.retire_candidates |= 1 << slot;
         let warp = state.warp(slot);
         warp.stores -= 1;
         if warp.stores == 0 && warp.state == Some(WarpState::Membar) {
@@ -143,7 +144,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends the sleeps that are over, and restarts the fetch of warps whose branch latency is over.
+    /// Ends due sleeps, and restarts the fetch of warps whose branch latency is over.
     #[inline]
     pub(super) fn run_timers(&mut self, now: Cycle) {
         for slot in ones(self.state.timers) {
@@ -164,8 +165,8 @@ impl Scheduler {
         self.state.ibuffers.jump(slot);
     }
 
-    /// After a control instruction: if the warp continues elsewhere, empties its buffer. Fetching restarts now, or in cycle `from`.
-    pub(super) fn follow(&mut self, slot: usize, from: Option<Cycle>, now: Cycle) {
+    /// Empties the warp's buffer if a control instruction has moved its program counter. Fetching restarts now, or in cycle `from`.
+    pub(super) fn redirect_fetch(&mut self, slot: usize, from: Option<Cycle>, now: Cycle) {
         let state = &mut self.state;
         state.reevaluate |= 1 << slot;
         let warp = state

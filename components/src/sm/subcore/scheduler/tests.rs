@@ -1,4 +1,4 @@
-//! The scheduler by itself keeps the contract of a component: the test is the CTA manager and the LSU, and the dispatch unit answers.
+//! The scheduler alone keeps the contract of a component. The test sends as the CTA manager and the LSU, and responds as the dispatch unit.
 
 use warpwave_hw::rig::{Event, Rig, check};
 use warpwave_isa::lane::LaneMask;
@@ -14,7 +14,7 @@ const PROGRAM: &str = "FFMA R0, R1, R2, R3
     IADD3 R2, PT, R5, R4, RZ, PT
     EXIT";
 
-/// The instructions of a warp that a dispatch unit got, in order.
+/// Program counters of a warp's issued instructions, in order.
 fn issued(events: &[Event], warp: u8) -> Vec<u32> {
     let of_warp = format!("Issue {{ warp: {warp}, pc: ");
     let pc = |event: &Event| event.message.strip_prefix(&of_warp)?.split(',').next()?.parse().ok();

@@ -1,10 +1,10 @@
-//! What a scheduler shows: counters, waveform signals, and the stall reasons of its warps for the deadlock report.
+//! Outputs of a scheduler: counters, waveform signals, and its warps' stall reasons for the deadlock report.
 
 use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_isa::lane::LaneMask;
 
-use super::ready::{PLACES, THROTTLES};
+use super::ready::{N_GROUPS, THROTTLES};
 use super::{Scheduler, State};
 use crate::config::{N_PIPES, PIPES};
 use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, WarpState};
@@ -20,7 +20,7 @@ pub struct Stats {
     pub by_pipe: [u64; N_PIPES],
     /// Branches (BRA) issued.
     pub branches: u64,
-    /// Branches on which the running lanes disagreed.
+    /// Branches that some but not all active lanes took.
     pub divergent_branches: u64,
     /// Cycles with at least one warp resident.
     pub active_cycles: u64,
@@ -33,7 +33,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Gives every counter.
+    /// Reports every counter.
     pub(super) fn report(&self, report: &mut dyn Report) {
         report.count("inst_issued", self.instructions);
         report.count("thread_inst", self.thread_instructions);
@@ -60,11 +60,11 @@ pub(super) struct Issued {
     pub number: u32,
 }
 
-/// What a tick did: the waveform shows it, and derives from it why ready warps did not issue.
+/// Actions of a tick. The waveform derives from them why ready warps did not issue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastTick {
     pub issued: Option<Issued>,
-    /// Pipes that a ready warp needed and that accepted nothing, bit i for pipe i.
+    /// Busy pipes that a ready warp needed, bit i for pipe i.
     pub throttled: u16,
     /// True if a warp was eligible but the dispatch unit had no room.
     pub dispatch_full: bool,
@@ -84,7 +84,7 @@ impl Scheduler {
         probe.vector("issue_lanes", 6, Some(issued.map_or(0, |i| u64::from(i.lanes.count()))));
         probe.vector("ready", self.config.warps as u32, Some(u64::from(state.ready.warps)));
         let credits = count_width(self.config.memory_queue.into());
-        probe.vector("memory_credits", credits, Some(u64::from(state.credits)));
+        probe.vector("memory_credits", credits, Some(u64::from(state.queue_credits)));
         let entries = count_width(self.config.ibuffer_entries.into());
         for (slot, warp) in state.warps.iter().enumerate() {
             probe.enter("warp", slot);
@@ -114,7 +114,7 @@ impl Scheduler {
     fn ready_state(&self, slot: usize) -> WarpState {
         let State { ready, last_tick, .. } = &self.state;
         let needs = |pipe: &usize| ready.of_pipe(*pipe) >> slot & 1 == 1;
-        match (0..PLACES).find(needs) {
+        match (0..N_GROUPS).find(needs) {
             Some(pipe) if last_tick.throttled >> pipe & 1 == 1 => THROTTLES[pipe],
             _ if last_tick.dispatch_full => WarpState::DispatchStall,
             _ => WarpState::NotSelected,
