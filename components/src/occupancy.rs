@@ -1,8 +1,7 @@
-//! How many CTAs of a launch one SM holds, and what limits them.
+//! Occupancy of an SM: resident CTAs and warps of a launch, and the resource that limits them.
 //!
-//! Input: the shape of a CTA and its resources. Output: the resident CTAs and warps, the limiting resource, and the shared-memory carve-out
-//! that the driver picks. A launch beyond a limit is an error that names the limit. The rules are those of the vendor's occupancy
-//! calculator (`occ_header` in [`crate::preset::source_titles`]):
+//! [`occupancy`] takes the threads, registers and shared memory of a CTA. It also returns the shared-memory carve-out that the driver
+//! picks. The rules are those of the vendor's occupancy calculator (`occ_header` in [`crate::preset::source_titles`]):
 //!
 //! | resource | CTAs per SM, with W = ceil(threads / 32) |
 //! |---|---|
@@ -26,33 +25,33 @@ use thiserror::Error;
 
 use crate::config::GpuConfig;
 
-/// What one SM holds of a launch.
+/// Occupancy of one SM by a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occupancy {
     /// Resident CTAs.
     pub blocks: u32,
     /// Resident warps.
     pub warps: u32,
-    /// Resident warps in per cent of the most an SM can hold.
+    /// Resident warps in per cent of the SM's warp slots.
     pub percent: f64,
-    /// The resource that runs out first; of several, the first in the order of [`Limiter`].
+    /// The resource that runs out first. Among equals, the first in the order of [`Limiter`].
     pub limiter: Limiter,
-    /// CTAs that each resource alone would allow.
+    /// CTAs that each resource alone allows.
     pub allowed: Allowed,
-    /// Bytes of the unified array that serve as shared memory.
+    /// Shared-memory carve-out of the unified array, bytes.
     pub carveout: u32,
 }
 
-/// CTAs that each resource alone would allow on one SM.
+/// CTAs that each resource alone allows on one SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {
     /// By warps.
     pub warps: u32,
     /// By CTA slots.
     pub blocks: u32,
-    /// By shared memory at the largest carve-out; `None` where no shared memory is allocated.
+    /// By shared memory at the largest carve-out. `None` if the CTA is allocated no shared memory.
     pub shared: Option<u32>,
-    /// By registers; `None` where none is used.
+    /// By registers. `None` if the CTA uses no register.
     pub registers: Option<u32>,
 }
 
@@ -80,52 +79,34 @@ impl fmt::Display for Limiter {
     }
 }
 
-/// Why a launch cannot fit, with the need and the limit.
+/// Reason why not even one CTA fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OccupancyError {
     /// A CTA without threads.
     #[error("a block of 0 threads cannot be launched")]
     NoThreads,
-    /// Threads of a CTA.
-    #[error("threads: a block needs {need}, the limit is {limit}")]
-    Threads {
-        /// Threads asked for.
-        need: u32,
-        /// Threads a CTA may have.
-        limit: u32,
-    },
-    /// Registers of a thread.
-    #[error("registers: a thread needs {need}, the limit is {limit}")]
-    RegistersPerThread {
-        /// Registers asked for.
-        need: u32,
-        /// Registers a thread may have.
-        limit: u32,
-    },
-    /// Registers of a CTA, as allocated.
-    #[error("registers: a block needs {need} as allocated, the limit is {limit}")]
-    RegistersPerBlock {
-        /// Registers its warps would be allocated.
+    /// A need above its limit.
+    #[error("{resource}: a {owner} needs {need}{unit}, the limit is {limit}")]
+    Exceeds {
+        /// The resource, such as "registers".
+        resource: &'static str,
+        /// Owner of the resource: "block" or "thread".
+        owner: &'static str,
+        /// Amount that the owner needs.
         need: u64,
-        /// Registers a CTA may have.
-        limit: u32,
-    },
-    /// Shared memory of a CTA.
-    #[error("shared memory: a block needs {need} bytes, the limit is {limit}")]
-    SharedMemory {
-        /// Bytes asked for.
-        need: u32,
-        /// Bytes a CTA may have.
+        /// Text after the need, such as " bytes".
+        unit: &'static str,
+        /// Most that the owner can have.
         limit: u32,
     },
 }
 
-/// What one SM of `config` holds of CTAs of `block_threads` threads, `regs_per_thread` registers
-/// each and `shared_bytes` of static and dynamic shared memory.
+/// Occupancy of one SM by CTAs of `block_threads` threads, `regs_per_thread` registers per thread, and `shared_bytes` of static and dynamic
+/// shared memory.
 ///
 /// # Errors
 ///
-/// The first limit that not even one CTA keeps.
+/// The first limit that a single CTA exceeds.
 pub fn occupancy(
     config: &GpuConfig,
     block_threads: u32,
@@ -155,7 +136,7 @@ pub fn occupancy(
 }
 
 impl Allowed {
-    /// CTAs that all resources allow, and the first that allows no more.
+    /// CTAs that all resources allow, and the limiter.
     fn least(&self) -> (u32, Limiter) {
         let ranked = [
             (Some(self.warps), Limiter::Warps),
@@ -167,7 +148,7 @@ impl Allowed {
             .into_iter()
             .filter_map(|(blocks, limiter)| Some((blocks?, limiter)));
         some.min_by_key(|(blocks, _)| *blocks)
-            .expect("two of the four are always there")
+            .expect("warps and CTA slots always limit")
     }
 }
 
@@ -176,48 +157,60 @@ fn check_launch(config: &GpuConfig, threads: u32, registers: u32, shared: u32) -
     if threads == 0 {
         return Err(OccupancyError::NoThreads);
     }
-    if threads > limits.max_threads_per_block {
-        let limit = limits.max_threads_per_block;
-        return Err(OccupancyError::Threads { need: threads, limit });
-    }
-    if registers > limits.max_registers_per_thread {
-        let limit = limits.max_registers_per_thread;
-        return Err(OccupancyError::RegistersPerThread { need: registers, limit });
-    }
+    let check = |resource, owner, need: u64, unit, limit: u32| match need <= limit.into() {
+        true => Ok(()),
+        false => Err(OccupancyError::Exceeds {
+            resource,
+            owner,
+            need,
+            unit,
+            limit,
+        }),
+    };
+    check("threads", "block", threads.into(), "", limits.max_threads_per_block)?;
+    check(
+        "registers",
+        "thread",
+        registers.into(),
+        "",
+        limits.max_registers_per_thread,
+    )?;
     let warps = threads
         .div_ceil(limits.warp_size)
         .next_multiple_of(limits.warp_allocation_granularity);
-    let need = u64::from(registers_per_warp(config, registers)) * u64::from(warps);
-    if need > limits.registers_per_block.into() {
-        return Err(OccupancyError::RegistersPerBlock {
-            need,
-            limit: limits.registers_per_block,
-        });
-    }
-    if shared > limits.shared_per_block_max {
-        let limit = limits.shared_per_block_max;
-        return Err(OccupancyError::SharedMemory { need: shared, limit });
-    }
-    Ok(())
+    let allocated = u64::from(registers_per_warp(config, registers)) * u64::from(warps);
+    check(
+        "registers",
+        "block",
+        allocated,
+        " as allocated",
+        limits.registers_per_block,
+    )?;
+    check(
+        "shared memory",
+        "block",
+        shared.into(),
+        " bytes",
+        limits.shared_per_block_max,
+    )
 }
 
-/// Registers that a warp is allocated for `regs_per_thread` of each lane.
+/// Registers allocated to a warp with `regs_per_thread` registers per lane.
 pub fn registers_per_warp(config: &GpuConfig, regs_per_thread: u32) -> u32 {
     let limits = &config.limits;
-    // Fermi doubles its unit for some counts.
+    // On Fermi the allocation unit is twice as large for these counts (`occ_header`).
     let doubled = config.cc_major == 2 && matches!(regs_per_thread, 21 | 22 | 29 | 30 | 37 | 38 | 45 | 46);
     let unit = limits.register_unit.saturating_mul(if doubled { 2 } else { 1 });
     (regs_per_thread * limits.warp_size).next_multiple_of(unit)
 }
 
-/// Bytes of shared memory that a CTA is allocated for `shared_bytes` of its own.
+/// Bytes of shared memory allocated to a CTA with `shared_bytes` of static and dynamic shared memory.
 pub fn shared_per_block(config: &GpuConfig, shared_bytes: u32) -> u32 {
     let limits = &config.limits;
     (shared_bytes + limits.shared_reserved_per_block).next_multiple_of(limits.shared_unit)
 }
 
-/// The carve-out that the driver picks for `bytes` of shared memory resident on one SM. From Volta on it is the smallest that holds them,
-/// before that the largest.
+/// Carve-out that the driver picks for `bytes` of shared memory on one SM. From Volta on: the smallest that fits. Before: the largest.
 fn carveout(config: &GpuConfig, bytes: u32) -> u32 {
     let carveouts = &config.limits.shared_carveouts;
     let fixed = config.cc_major < 7;

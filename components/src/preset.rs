@@ -1,20 +1,20 @@
-//! Presets: one TOML file per part, every number with its source.
+//! Presets: one TOML file per part, each number with its source.
 //!
-//! Input: the name of a built-in preset or the path of a file, and changes by dotted key. Output: a checked [`GpuConfig`], with the source
-//! of each number. Every fault of a file is reported at once.
+//! [`load`] takes the name of a built-in preset or the path of a file, and changes by dotted key. It returns a checked [`GpuConfig`] with
+//! the source of each number, or all faults of a file at once.
 //!
 //! ```toml
 //! name = "h100-small"
 //! summary = "H100 with a quarter of its L2"
-//! base = "h100-sxm5"             # keys that this file lacks; a built-in name, or a path from here
+//! base = "h100-sxm5"             # gives the other keys: a built-in name, or a path relative to this file
 //!
 //! [l2]
 //! size = { value = 13_107_200, src = "assumed", note = "what if" }
 //! hit_latency = { value = 265, src = "gpubenches", grade = "A" }
 //! ```
 //!
-//! A `src` is a key of [`source_titles`], with its grade (A: read from the primary text; B: from a
-//! digest of it; C: recalled), or the word `assumed`, without one.
+//! A `src` is a key of [`source_titles`] with a grade, or the word `assumed` without a grade. Grade A: read from the primary text; B: from
+//! a digest of it; C: recalled.
 //!
 //! ```
 //! use warpwave_components::preset;
@@ -44,13 +44,13 @@ use crate::text_file;
 use layer::{Entry, Layer};
 use nearest::nearest;
 
-/// The source of a number without a published figure.
+/// Source of a number without a published figure.
 pub const ASSUMED: &str = "assumed";
 
-/// The source of a number changed by the user.
+/// Source of a number that the user changed.
 pub const SET: &str = "--set";
 
-/// Built-in presets, from the smallest to the latest; the first is complete in itself.
+/// Built-in presets. The first has every key and no base.
 const BUILT_IN: [(&str, &str); 6] = [
     ("tiny", include_str!("../presets/tiny.toml")),
     ("v100-sxm2", include_str!("../presets/v100-sxm2.toml")),
@@ -62,7 +62,7 @@ const BUILT_IN: [(&str, &str); 6] = [
 
 const SOURCES: &str = include_str!("../presets/sources.toml");
 
-/// What every complete preset looks like.
+/// Keys of a complete preset, with valid values.
 static PATTERN: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let (id, text) = BUILT_IN[0];
     let layer = Layer::parse(id, text).unwrap_or_else(|error| panic!("{error}"));
@@ -70,7 +70,7 @@ static PATTERN: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     keys::flatten(&deserialize(id, values).unwrap_or_else(|reason| panic!("{reason}")))
 });
 
-/// A configuration and where its numbers come from.
+/// A configuration with the source of each number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preset {
     /// The numbers, checked.
@@ -79,22 +79,22 @@ pub struct Preset {
     pub summary: String,
     /// Every number of `config` with its source, by key.
     pub sources: Vec<SourcedValue>,
-    /// The files that it was read from: its own, and that of each preset it inherits from. Built-in presets are not files.
+    /// Files of the preset and of its bases. Built-in presets are not files.
     pub files: Vec<PathBuf>,
 }
 
-/// One number of a preset and where it comes from.
+/// A number of a preset with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourcedValue {
     /// Dotted key: `sm.lsu.queue_depth`.
     pub key: String,
-    /// The value as TOML writes it.
+    /// The value in TOML syntax.
     pub value: String,
-    /// A key of [`source_titles`], or [`ASSUMED`], or [`SET`].
+    /// A key of [`source_titles`], [`ASSUMED`] or [`SET`].
     pub source: String,
-    /// A, B or C; empty for an assumed value or one that was set.
+    /// Grade A, B or C. Empty for [`ASSUMED`] and [`SET`].
     pub grade: String,
-    /// What else there is to say; may be empty.
+    /// Note, may be empty.
     pub note: String,
 }
 
@@ -103,17 +103,18 @@ pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
-/// Authors, title and year of each source that built-in presets name, by key.
+/// Authors, title and year of each source of the built-in presets, by key.
 pub fn source_titles() -> BTreeMap<String, String> {
     toml::from_str(SOURCES).expect("the embedded list of sources is a table of texts")
 }
 
-/// Loads a built-in preset by name or a file by path. Applies `sets` (dotted key, value in TOML, a word without quotes). Checks the result.
+/// Loads a built-in preset by name or a file by path, applies `sets`, and checks the result. Each of `sets` is a dotted key and a TOML value;
+/// words need no quotes.
 ///
 /// # Errors
 ///
-/// An unknown name, an unreadable file, inheritance in a circle, keys and values that do not
-/// exist, or a configuration that [`GpuConfig::check`] refuses.
+/// An unknown name, an unreadable file, cyclic inheritance, unknown keys, invalid values, or a configuration that [`GpuConfig::check`]
+/// refuses.
 pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, PresetError> {
     let mut chain = Vec::new();
     let mut layer = resolve(&Origin::find(name_or_path, Path::new(""))?, &mut chain)?;
@@ -138,14 +139,14 @@ pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, Pre
     })
 }
 
-/// Where the text of a preset lies.
+/// Location of a preset's text.
 enum Origin {
     BuiltIn(&'static str, &'static str),
     File(PathBuf),
 }
 
 impl Origin {
-    /// The built-in preset `name`, or the file `name` as seen from `folder`.
+    /// Finds the built-in preset `name`, or the file `name` relative to `folder`.
     fn find(name: &str, folder: &Path) -> Result<Self, PresetError> {
         if let Some(&(name, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok(Self::BuiltIn(name, text));
@@ -160,7 +161,7 @@ impl Origin {
         })
     }
 
-    /// What messages call it, and what makes it the same file again.
+    /// Name in messages, unique for each file.
     fn id(&self) -> String {
         match self {
             Self::BuiltIn(name, _) => (*name).to_owned(),
@@ -197,7 +198,7 @@ impl Origin {
     }
 }
 
-/// The preset at `origin` with what it inherits; `chain` holds the presets that inherit it.
+/// Reads the preset at `origin` with the entries that it inherits. `chain` has the presets that inherit from it.
 fn resolve(origin: &Origin, chain: &mut Vec<String>) -> Result<Layer, PresetError> {
     let id = origin.id();
     let repeated = chain.contains(&id);
@@ -216,7 +217,7 @@ fn resolve(origin: &Origin, chain: &mut Vec<String>) -> Result<Layer, PresetErro
     Ok(layer)
 }
 
-/// Fails with all of `given` that no preset has.
+/// Refuses all keys of `given` that are not preset keys.
 fn refuse_unknown<'a>(id: &str, given: impl Iterator<Item = &'a String>) -> Result<(), PresetError> {
     let faults: Vec<_> = given
         .filter(|key| !PATTERN.contains_key(*key))
@@ -237,22 +238,14 @@ fn refuse_unknown<'a>(id: &str, given: impl Iterator<Item = &'a String>) -> Resu
 fn set(entries: &mut BTreeMap<String, Entry>, sets: &[(String, String)]) -> Result<(), PresetError> {
     refuse_unknown(SET, sets.iter().map(|(key, _)| key))?;
     for (key, text) in sets {
-        let value = text.parse().unwrap_or_else(|_| Value::String(text.clone()));
-        let (src, grade, note) = (SET.to_owned(), String::new(), String::new());
-        entries.insert(
-            key.clone(),
-            Entry {
-                value,
-                src,
-                grade,
-                note,
-            },
-        );
+        let mut entry = Entry::new(text.parse().unwrap_or_else(|_| Value::String(text.clone())));
+        entry.src = SET.to_owned();
+        entries.insert(key.clone(), entry);
     }
     Ok(())
 }
 
-/// The configuration that `entries` spell out.
+/// Builds the configuration from its entries.
 fn build(name: &str, entries: &BTreeMap<String, Entry>) -> Result<GpuConfig, PresetError> {
     let values = || entries.iter().map(|(key, entry)| (key.clone(), entry.value.clone()));
     let missing = PATTERN.keys().filter(|key| !entries.contains_key(*key));
@@ -269,7 +262,7 @@ fn build(name: &str, entries: &BTreeMap<String, Entry>) -> Result<GpuConfig, Pre
     })
 }
 
-/// Tries `value` alone in a configuration whose other values are sound.
+/// Tests one value in a configuration whose other values are valid.
 fn wrong_value(key: String, value: Value) -> Option<EntryFault> {
     let mut values = PATTERN.clone();
     values.insert(key.clone(), value);
@@ -285,18 +278,12 @@ fn deserialize(name: &str, values: impl IntoIterator<Item = (String, Value)>) ->
 
 impl From<(String, Entry)> for SourcedValue {
     fn from((key, entry): (String, Entry)) -> Self {
-        let Entry {
-            value,
-            src: source,
-            grade,
-            note,
-        } = entry;
         Self {
             key,
-            value: value.to_string(),
-            source,
-            grade,
-            note,
+            value: entry.value.to_string(),
+            source: entry.src,
+            grade: entry.grade,
+            note: entry.note,
         }
     }
 }

@@ -1,24 +1,24 @@
-//! The bytes of device memory, and which of them are allocated.
+//! Contents of device memory, and its allocations.
 //!
-//! A fixed table of chunks, each made of zeros when it is first written. Every byte belongs to one memory channel, so two threads never
-//! access a word at once. Relaxed atomics express that in safe Rust, at the cost of plain loads and stores. The host allocates and copies
-//! between launches, through the same shared reference that the channels hold.
+//! Memory is a fixed table of chunks. The host memory of a chunk is allocated at its first write. Every byte belongs to one memory channel,
+//! so two host threads never access one word at once. Relaxed atomics express that in safe Rust, at the cost of plain loads and stores. The
+//! host of the GPU allocates and copies between launches, through the same shared reference that the channels hold.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::proto::mem::{LINE, SECTOR};
 
-/// Device addresses begin here, so that 0 and small numbers are never valid.
+/// First device address. Smaller addresses, such as null pointers with an offset, are never valid.
 pub const BASE: u64 = 0x1000_0000;
 
-/// Allocations are aligned to this many bytes, as cudaMalloc's are.
+/// Alignment of allocations in bytes, as of cudaMalloc.
 pub const ALIGN: u64 = 256;
 
-/// Bytes that come into being together.
+/// Bytes of a chunk.
 const CHUNK: u64 = 1 << 20;
 
-/// Bytes of a word of the host's, in which all is kept.
+/// Bytes of a host word, the unit of storage.
 const WORD: usize = size_of::<u64>();
 
 const SECTOR_WORDS: usize = SECTOR / WORD;
@@ -39,12 +39,12 @@ type Chunk = OnceLock<Box<[AtomicU64]>>;
 /// ```
 #[derive(Debug)]
 pub struct Storage {
-    /// Bytes in all.
+    /// Size in bytes.
     capacity: u64,
     chunks: Box<[Chunk]>,
     /// First address and bytes of each allocation, ascending.
     allocations: Mutex<Vec<(u64, u64)>>,
-    /// Whether the host has written since it was last asked.
+    /// True if the host has written since the last [`Storage::take_host_wrote`].
     host_wrote: AtomicBool,
 }
 
@@ -59,20 +59,20 @@ impl Storage {
         }
     }
 
-    /// Whether [`Storage::write`] or [`Storage::store`] were called since this was last asked: then caches may be out of date.
+    /// True if [`Storage::write`] or [`Storage::store`] was called since the last call of this. Caches may then be stale.
     pub fn take_host_wrote(&self) -> bool {
         self.host_wrote.swap(false, Ordering::Relaxed)
     }
 
-    /// Bytes in all, allocated or not.
+    /// Size in bytes, allocated or not.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Allocates `bytes` bytes of zeros and gives their address, or nothing if they do not fit. Allocations never touch: at
-    /// least one byte lies between them, so that a run over an end is found.
+    /// Allocates `bytes` bytes of zeros. Returns their address, or `None` if they do not fit.
     pub fn allocate(&self, bytes: u64) -> Option<u64> {
         let mut allocations = self.list();
+        // One byte between allocations: an access beyond the end of one is not in the next.
         let free = allocations.last().map_or(BASE, |&(first, size)| first + size + 1);
         let address = free.next_multiple_of(ALIGN);
         let end = address.checked_add(bytes)?.checked_add(1)?;
@@ -88,7 +88,7 @@ impl Storage {
         self.list().clone()
     }
 
-    /// The allocation that holds all of `bytes` bytes at `address`, if one does.
+    /// The allocation that contains all `bytes` bytes at `address`, if any.
     pub fn allocation_of(&self, address: u64, bytes: u64) -> Option<(u64, u64)> {
         let allocations = self.list();
         let n = allocations.partition_point(|&(first, _)| first <= address);
@@ -96,7 +96,7 @@ impl Storage {
         ((address - first).checked_add(bytes)? <= size).then_some((first, size))
     }
 
-    /// The 4 bytes at an address that is a multiple of 4; zero outside all memory.
+    /// Reads the 4 bytes at an address that is a multiple of 4. Outside device memory they are zero.
     #[inline]
     pub fn load(&self, address: u64) -> u32 {
         let word = self
@@ -105,7 +105,7 @@ impl Storage {
         (word >> bit(address)) as u32
     }
 
-    /// Writes the 4 bytes at an address that is a multiple of 4; outside all memory nothing happens.
+    /// Writes the 4 bytes at an address that is a multiple of 4. Outside device memory the write is ignored.
     #[inline]
     pub fn store(&self, address: u64, value: u32) {
         self.host_wrote.store(true, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Storage {
         }
     }
 
-    /// Copies sectors of a line from device memory; `line` is a multiple of [`LINE`].
+    /// Copies sectors of a line from device memory. `line` is a multiple of [`LINE`].
     #[inline]
     pub fn read_sectors(&self, line: u64, sectors: u8, to: &mut [u8; LINE]) {
         let words = self.written(line);
@@ -128,7 +128,7 @@ impl Storage {
         }
     }
 
-    /// Copies the bytes of a line whose bit is set in `mask` to device memory; `line` is a multiple of [`LINE`].
+    /// Copies the bytes of a line whose bit is set in `mask` to device memory. `line` is a multiple of [`LINE`].
     #[inline]
     pub fn write_masked(&self, line: u64, mask: u128, from: &[u8; LINE]) {
         let Some((chunk, first)) = self.writable(line) else {
@@ -144,7 +144,7 @@ impl Storage {
         }
     }
 
-    /// Copies from device memory.
+    /// Copies from device memory to `to`.
     pub fn read(&self, address: u64, to: &mut [u8]) {
         let (head, body) = to.split_at_mut(unaligned(address, to.len()));
         self.read_bytes(address, head);
@@ -161,7 +161,7 @@ impl Storage {
         }
     }
 
-    /// Copies to device memory.
+    /// Copies `from` to device memory.
     pub fn write(&self, address: u64, from: &[u8]) {
         self.host_wrote.store(true, Ordering::Relaxed);
         let (head, mut body) = from.split_at(unaligned(address, from.len()));
@@ -193,7 +193,7 @@ impl Storage {
         }
     }
 
-    /// The chunk of an address and the word in it, if anything was ever written to the chunk.
+    /// The chunk of an address and the index of its word, if the chunk has ever been written.
     #[inline]
     fn written(&self, address: u64) -> Option<(&[AtomicU64], usize)> {
         let offset = address.wrapping_sub(BASE);
@@ -201,7 +201,7 @@ impl Storage {
         Some((chunk, (offset % CHUNK) as usize / WORD))
     }
 
-    /// The chunk of an address and the word in it, for a write. Allocates the chunk at its first write.
+    /// The chunk of an address and the index of its word, for a write. Allocates the chunk at its first write.
     #[inline]
     fn writable(&self, address: u64) -> Option<(&[AtomicU64], usize)> {
         let offset = address.wrapping_sub(BASE);
@@ -211,7 +211,7 @@ impl Storage {
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<(u64, u64)>> {
-        self.allocations.lock().expect("nothing panics while it holds the list")
+        self.allocations.lock().expect("no code panics while it holds the list")
     }
 }
 
@@ -224,7 +224,7 @@ fn to_chunk_end(address: u64) -> usize {
     (CHUNK - address.wrapping_sub(BASE) % CHUNK) as usize
 }
 
-/// `bytes`, which begin at `address`, cut at the ends of chunks.
+/// Splits `bytes`, the bytes from `address` on, at the ends of chunks.
 fn pieces_mut(mut bytes: &mut [u8], mut address: u64) -> impl Iterator<Item = &mut [u8]> {
     std::iter::from_fn(move || {
         let n = bytes.len().min(to_chunk_end(address));
@@ -236,7 +236,7 @@ fn pieces_mut(mut bytes: &mut [u8], mut address: u64) -> impl Iterator<Item = &m
     })
 }
 
-/// The bit of its word at which the byte at an address begins.
+/// First bit of an address's byte in its word.
 fn bit(address: u64) -> u64 {
     address % WORD as u64 * 8
 }
@@ -261,14 +261,15 @@ fn copy_some(from: &[u8; SECTOR], words: &[AtomicU64], mask: u32) {
     }
 }
 
-/// Changes some bits of a word. No other thread writes it at the same time.
+/// Writes some bits of a word.
 #[inline]
 fn write_bits(word: &AtomicU64, new: u64, bits: u64) {
+    // No other host thread writes the word at the same time, so load and store need not be one operation.
     let old = word.load(Ordering::Relaxed);
     word.store(old & !bits | new & bits, Ordering::Relaxed);
 }
 
-/// The lowest 8 bits as a mask of bytes: a mask of their 64 bits.
+/// Expands a mask of 8 bytes to a mask of their 64 bits.
 #[inline]
 fn spread(bytes: u32) -> u64 {
     (0..WORD)
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn masked_bytes_of_a_line_are_written_the_others_stay() {
+    fn masked_write_changes_only_the_bytes_in_the_mask() {
         let memory = Storage::new(CHUNK);
         memory.write(BASE + 128, &[0xaa; LINE]);
         memory.write_masked(
@@ -316,12 +317,12 @@ mod tests {
         assert_eq!(
             back[31..65],
             [&[0xaa][..], &[0; 32], &[0x55]].concat(),
-            "outside all memory are zeros"
+            "zeros outside device memory"
         );
     }
 
     #[test]
-    fn address_outside_all_memory_reads_zero_and_ignores_writes() {
+    fn address_outside_device_memory_reads_zero_and_ignores_writes() {
         let memory = Storage::new(CHUNK);
         for at in [0, 4, BASE - 4, BASE + CHUNK, u64::MAX - 3] {
             memory.store(at, 1);
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_full_allocation_gives_nothing() {
+    fn allocation_in_full_memory_fails() {
         let memory = Storage::new(CHUNK);
         assert_eq!(memory.allocate(CHUNK), None);
         assert_eq!(memory.allocate(u64::MAX), None);

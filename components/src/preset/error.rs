@@ -1,4 +1,4 @@
-//! Errors of presets, with the key and what to write instead.
+//! Errors of presets. Each names the key and says what to write instead.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use warpwave_hw::error::lines;
 
 use crate::config::ConfigFault;
 
-/// Why a preset could not be loaded.
+/// Reason why a preset could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PresetError {
     /// The name is neither a built-in preset nor a path to a TOML file.
@@ -37,7 +37,7 @@ pub enum PresetError {
     /// A preset inherits from itself, directly or through others.
     #[error("a preset inherits from itself: {}", .chain.join(" -> "))]
     Cycle {
-        /// The presets, from the first to its repetition.
+        /// The presets in order of inheritance; the last is the first repeated one.
         chain: Vec<String>,
     },
     /// Entries are wrong or missing.
@@ -48,12 +48,12 @@ pub enum PresetError {
         /// All wrong entries.
         faults: Vec<EntryFault>,
     },
-    /// The configuration is complete, but no machine can be built from it.
+    /// The configuration is complete, but breaks rules of the machine.
     #[error("{}", listed(.preset, .faults))]
     Config {
         /// The preset.
         preset: String,
-        /// All its faults.
+        /// All broken rules.
         faults: Vec<ConfigFault>,
     },
 }
@@ -77,7 +77,7 @@ pub enum EntryFault {
         /// The grade. Empty if none is given.
         grade: String,
     },
-    /// The field is not value, src, grade or note, or it is not text.
+    /// The field is unknown, or is not text.
     #[error("`{key}` cannot have the field `{field}`: use value, and the texts src, grade and note")]
     Field {
         /// Dotted key.
@@ -98,7 +98,7 @@ pub enum EntryFault {
     Value {
         /// Dotted key.
         key: String,
-        /// The value expected and the value found.
+        /// Expected type and found value.
         reason: String,
     },
     /// The key has no value.
@@ -109,13 +109,13 @@ pub enum EntryFault {
     },
 }
 
-/// The text for all faults of a preset, one per line.
+/// Text for all faults of a preset, one per line.
 fn listed(preset: &str, faults: &[impl Display]) -> String {
     let plural = if faults.len() == 1 { "fault" } else { "faults" };
     format!("preset `{preset}` has {} {plural}:{}", faults.len(), lines(faults))
 }
 
-/// The text for a name without a preset, with similar names or all names.
+/// Text for an unknown name, with similar names or all names.
 fn unknown_preset(name: &str, nearest: &[String]) -> String {
     if nearest.is_empty() {
         let names = quoted(super::names());

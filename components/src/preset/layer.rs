@@ -1,4 +1,4 @@
-//! One preset file, before inheritance: dotted keys, each with a value and where it comes from.
+//! One preset file before inheritance: dotted keys, each with a value and its source.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::config::keys::join;
 /// The entries of one file.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
-    /// Name of the part, where the file gives one.
+    /// Name of the part, if the file has one.
     pub name: Option<String>,
     /// One line about the part.
     pub summary: Option<String>,
-    /// The preset whose entries hold where this file has none.
+    /// The preset that gives the entries that this file lacks.
     pub base: Option<String>,
     /// Value and source by dotted key.
     pub entries: BTreeMap<String, Entry>,
 }
 
-/// A value and where it comes from.
+/// A value with its source.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub value: Value,
@@ -30,7 +30,7 @@ pub(super) struct Entry {
 }
 
 impl Layer {
-    /// Reads `text`, the file of the preset `id`, and reports every fault of its form at once.
+    /// Parses `text`, the file of preset `id`. Reports all faults of its syntax at once.
     pub(super) fn parse(id: &str, text: &str) -> Result<Self, PresetError> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| PresetError::Syntax {
             preset: id.to_owned(),
@@ -80,14 +80,19 @@ impl Layer {
 }
 
 impl Entry {
+    /// A value without a source.
+    pub(super) fn new(value: Value) -> Self {
+        let [src, grade, note] = [const { String::new() }; 3];
+        Self {
+            value,
+            src,
+            grade,
+            note,
+        }
+    }
+
     fn parse(key: &str, table: Table, faults: &mut Vec<EntryFault>) -> Self {
-        let blank = String::new();
-        let mut entry = Self {
-            value: Value::Boolean(false),
-            src: blank.clone(),
-            grade: blank.clone(),
-            note: blank,
-        };
+        let mut entry = Self::new(Value::Boolean(false));
         for (field, value) in table {
             match (field.as_str(), value) {
                 ("value", value) => entry.value = value,

@@ -1,11 +1,10 @@
-//! Which known names are nearest to a name that is not known.
+//! Suggestions for an unknown name: the known names nearest to it.
 
 use strsim::levenshtein;
 
-/// At most three of `known` that `given` may be a slip of, the nearest first.
+/// The known names that `given` may misspell, at most three, the nearest first.
 ///
-/// A dotted key is compared whole and by its last part, so `queue_depth` finds `sm.lsu.queue_depth`. A key that ends in the given word
-/// comes before all others.
+/// A dotted key is compared whole and by its last part, so `queue_depth` finds `sm.lsu.queue_depth`. Keys that end in `given` come first.
 pub(super) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let limit = 2 + given.len() / 4;
     let rank = |name: &'a str| {
@@ -28,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_part_alone_finds_its_keys() {
+    fn last_part_of_a_key_finds_the_keys() {
         let known = ["l2.queue_depth", "sm.lsu.queue_depth", "sm.subcores"];
         assert_eq!(
             nearest("queue_depht", known.into_iter()),
@@ -37,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn far_name_finds_nothing() {
+    fn name_near_to_none_finds_nothing() {
         assert!(nearest("xyz", ["sm.subcores"].into_iter()).is_empty());
     }
 }

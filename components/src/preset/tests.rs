@@ -1,4 +1,4 @@
-//! Reading presets: inheritance, overrides, sources, and what each mistake says.
+//! Loading presets: inheritance, changes by `--set`, sources, and the text of each error.
 
 use tempfile::TempDir;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::config::SchedulerPolicy;
 use crate::occupancy::occupancy;
 
-/// Writes a file; gives its path.
+/// Writes a file. Returns its path.
 fn write(folder: &TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     fs::write(&path, text).unwrap();
@@ -17,7 +17,12 @@ fn set(key: &str, value: &str) -> Vec<(String, String)> {
     vec![(key.to_owned(), value.to_owned())]
 }
 
-/// What a user reads when the file `text` is loaded, less the folder's name.
+/// A number of the preset, by key.
+fn sourced<'a>(preset: &'a Preset, key: &str) -> &'a SourcedValue {
+    preset.sources.iter().find(|sourced| sourced.key == key).unwrap()
+}
+
+/// Text of the error when the file `text` is loaded, without the folder's name.
 fn refused(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = write(&folder, "mine.toml", text);
@@ -56,7 +61,7 @@ fn every_number_of_every_preset_has_a_known_source() {
 }
 
 #[test]
-fn every_listed_source_is_named_by_some_preset() {
+fn every_listed_source_is_used_by_a_preset() {
     let presets: Vec<_> = names().into_iter().map(|name| load(name, &[]).unwrap()).collect();
     for title in source_titles().keys() {
         let named = presets
@@ -80,7 +85,7 @@ fn gpc_layouts_sum_to_the_published_sm_counts() {
     }
 }
 
-/// Channels x bytes per command cycle x command clock, against the data sheets' GB/s.
+/// Channels x bytes per command cycle x command clock, against GB/s of the data sheets.
 #[test]
 fn memory_clock_and_bus_give_the_published_bandwidth() {
     let published = [
@@ -98,7 +103,7 @@ fn memory_clock_and_bus_give_the_published_bandwidth() {
     }
 }
 
-/// SMs x sub-cores x 32 lanes / interval x 2 x core clock, against the data sheets' TFLOPS.
+/// SMs x sub-cores x 32 lanes / interval x 2 x core clock, against TFLOPS of the data sheets.
 #[test]
 fn fp32_and_fp64_intervals_give_the_published_peaks() {
     let published = [
@@ -135,19 +140,15 @@ fn file_with_base_inherits_key_by_key_and_keeps_sources() {
     expected.l2.size = 26_214_400;
     expected.sm.lsu.queue_depth = 8;
     assert_eq!(preset.config, expected);
-    let depth = preset
-        .sources
-        .iter()
-        .find(|sourced| sourced.key == "sm.lsu.queue_depth")
-        .unwrap();
+    let depth = sourced(&preset, "sm.lsu.queue_depth");
     let [value, source, grade, note] = [&depth.value, &depth.source, &depth.grade, &depth.note];
     assert_eq!([value, source, grade, note], ["8", "huerta25", "B", "twice"]);
-    let line = preset.sources.iter().find(|sourced| sourced.key == "l2.line").unwrap();
+    let line = sourced(&preset, "l2.line");
     assert_eq!((line.source.as_str(), line.grade.as_str()), ("khairy20", "A"));
 }
 
 #[test]
-fn files_that_inherit_in_a_circle_are_refused_with_the_chain() {
+fn files_that_inherit_from_each_other_are_refused_with_the_chain() {
     let folder = tempfile::tempdir().unwrap();
     let a = write(&folder, "a.toml", "base = \"b.toml\"");
     let b = write(&folder, "b.toml", "base = \"a.toml\"");
@@ -170,12 +171,8 @@ fn set_changes_numbers_lists_and_words_and_is_their_source() {
     for word in ["oldest-first", "\"oldest-first\""] {
         let preset = load("tiny", &set("sm.scheduler", word)).unwrap();
         assert_eq!(preset.config.sm.scheduler, SchedulerPolicy::OldestFirst);
-        let sourced = preset
-            .sources
-            .iter()
-            .find(|sourced| sourced.key == "sm.scheduler")
-            .unwrap();
-        assert_eq!((sourced.source.as_str(), sourced.grade.as_str()), ("--set", ""));
+        let scheduler = sourced(&preset, "sm.scheduler");
+        assert_eq!((scheduler.source.as_str(), scheduler.grade.as_str()), ("--set", ""));
     }
 }
 
@@ -233,7 +230,7 @@ fn missing_file_is_named() {
 }
 
 #[test]
-fn text_that_is_not_toml_is_refused_with_its_place() {
+fn text_that_is_not_toml_is_refused_with_its_line() {
     let error = refused("base = \n");
     assert!(error.starts_with("preset `mine.toml` is not TOML: "), "{error}");
     assert!(error.contains("line 1"), "{error}");
