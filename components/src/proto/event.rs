@@ -15,11 +15,11 @@ use warpwave_hw::time::Cycle;
 
 use crate::proto::mem::{Packet, PacketKind, Stamps};
 
-/// The kind of an event.
+/// Kind of an event of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum EventKind {
-    /// The instruction is complete: its results are written, a branch is resolved, the data of a store have left.
-    Store {
+    /// The instruction is complete: its results are written, its branch is resolved, or its store data have left.
+    Complete {
         /// Its number.
         number: u64,
     },
@@ -32,7 +32,7 @@ pub enum EventKind {
         /// Its index in the CTA.
         index: u32,
     },
-    /// The warp continues elsewhere: fetched instructions are dropped.
+    /// The program counter of the warp jumps: its fetched instructions are dropped.
     Jump,
     /// The warp was in this state for `cycles` cycles, until now.
     Wait {
@@ -47,16 +47,16 @@ pub enum EventKind {
         pc: u32,
         /// Active lanes.
         lanes: u32,
-        /// True if it goes to the dispatch unit. If false, it is complete.
+        /// True if the instruction goes to the dispatch unit. If false, it is complete at issue.
         goes_on: bool,
     },
-    /// The oldest instruction of the sub-core that was issued and not gathered reads its operands.
-    Gather {
+    /// The oldest issued instruction of the sub-core enters the collector and reads its operands.
+    Collect {
         /// Identifies the instruction in its sub-core from now on: the cycle of its issue.
         number: u64,
     },
-    /// The instruction enters its pipe.
-    Send {
+    /// The instruction is dispatched into its pipe.
+    Dispatch {
         /// Its number.
         number: u64,
     },

@@ -1,6 +1,7 @@
 //! Control flow of one warp: divergence at branches, reconvergence at barriers.
 //!
-//! Convergence barriers of Volta and later (reference rules §5), without a SIMT stack. One group of lanes runs at a time.
+//! Models the convergence barriers of Volta and later (M. Abaie Shoushtary et al., arXiv 2407.02944), without a SIMT stack. One group of
+//! lanes runs at a time.
 //!
 //! | event | effect |
 //! |---|---|

@@ -300,8 +300,8 @@ impl Listener for Pipeline {
                 warp.into_iter().for_each(|warp| warp.wait(state, cycles, event.at));
             }
             EventKind::Issue { pc, lanes, goes_on } => self.issue(sm, event, (pc, lanes, goes_on)),
-            EventKind::Gather { number } => self.gather(sm, event, number),
-            EventKind::Send { number } => {
+            EventKind::Collect { number } => self.gather(sm, event, number),
+            EventKind::Dispatch { number } => {
                 self.step(sm, event, number, Step::Send);
             }
             EventKind::Take { number } => {
@@ -311,7 +311,7 @@ impl Listener for Pipeline {
                 let row = self.step(sm, event, number, Step::Access);
                 row.into_iter().for_each(|row| row.passes = passes);
             }
-            EventKind::Store { number } => {
+            EventKind::Complete { number } => {
                 self.step(sm, event, number, Step::Store);
             }
             EventKind::End => self.end(sm, event),

@@ -1,6 +1,7 @@
 //! The coalescer: turns the addresses of a warp access into one [`LineAccess`] per request and line. Each becomes a packet.
 //!
-//! An access of up to 4 bytes a lane is one request. 8 bytes make two requests of 16 lanes, 16 bytes four of 8 (reference rules §2).
+//! An access of up to 4 bytes a lane is one request. 8 bytes make two requests of 16 lanes, 16 bytes four of 8
+//! (`cuda_guide` in [`crate::preset::source_titles`]).
 //! Within a request, lanes on one line share a packet, whatever their order.
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn stride_of_words_costs_sectors_and_lines_as_published() {
-        // Sectors and lines of a 32-bit access by stride in words (reference rules §2).
+        // Sectors and lines of a 32-bit access by stride in words: 32-byte sectors of 128-byte lines (khairy20).
         for (words, lines, expected) in [(1, 1, 4), (2, 2, 8), (4, 4, 16), (8, 8, 32), (16, 16, 32), (32, 32, 32)] {
             let access = coalesced(&stride(4 * words), LaneMask::ALL, 4);
             assert_eq!(

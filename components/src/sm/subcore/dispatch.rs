@@ -199,7 +199,7 @@ impl Dispatch {
         self.state.stats.thread_instructions += u64::from(warp_inst.lanes.count());
         self.state.dispatched = Some((pipe, warp_inst.warp, warp_inst.pc));
         let number = warp_inst.issued.0;
-        self.emit(now, warp_inst.warp, EventKind::Send { number });
+        self.emit(now, warp_inst.warp, EventKind::Dispatch { number });
         // Without lanes there is nothing to compute. Only the LSU, for its credit, and the branch unit must see such an instruction.
         let skips_pipe = warp_inst.lanes.is_empty() && !matches!(pipe, Pipe::Lsu | Pipe::Control);
         if skips_pipe && self.ports.release.has_room(now) {
@@ -217,7 +217,7 @@ impl Dispatch {
         let (warp, pc) = (issue.warp(), issue.pc());
         // The link from the scheduler takes a cycle.
         let issued = Cycle(now.0 - 1);
-        self.emit(now, warp, EventKind::Gather { number: issued.0 });
+        self.emit(now, warp, EventKind::Collect { number: issued.0 });
         let state = &mut self.state;
         let start = state.warps[warp as usize].as_ref().expect("an issued warp has started");
         let grid = &*start.grid;

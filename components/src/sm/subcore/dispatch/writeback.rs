@@ -52,7 +52,7 @@ impl Dispatch {
         if pipe == Pipe::Control {
             // The branch unit has sent its result to the scheduler. Here only the box returns.
             let number = warp_inst.issued.0;
-            self.emit(now, warp_inst.warp, EventKind::Store { number });
+            self.emit(now, warp_inst.warp, EventKind::Complete { number });
             push(&mut self.state.pool, warp_inst);
             return;
         }
@@ -85,7 +85,7 @@ impl Dispatch {
     /// Completes the instruction: releases its registers at the scheduler, and returns its box to the pool.
     pub(super) fn complete(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
         let number = warp_inst.issued.0;
-        self.emit(now, warp_inst.warp, EventKind::Store { number });
+        self.emit(now, warp_inst.warp, EventKind::Complete { number });
         // The LSU itself reports the end of a posted store.
         if !warp_inst.info.is_posted {
             let release = Release::new(warp_inst.warp, warp_inst.pc, warp_inst.group);
