@@ -3,8 +3,8 @@
 //! A [`GpuConfig`] comes from a preset ([`crate::preset`]). There is no `Default`, so every number has a source.
 //! [`GpuConfig::check`] returns all faults at once, as sentences.
 //!
-//! Units are in the names or the docs of the fields. "Cycles" are core cycles unless a field names another clock. "Issue to dependent
-//! issue" is the number of cycles from the issue of an instruction to the earliest issue of an instruction that reads its result.
+//! Units are in the names or the docs of the fields. Cycles are core cycles unless a field names another clock. Issue to dependent
+//! issue: cycles from the issue of an instruction to the earliest issue of an instruction that reads its result.
 
 mod check;
 pub(crate) mod keys;
@@ -37,7 +37,7 @@ pub struct GpuConfig {
     pub memory_bytes: u64,
     /// The three clock domains.
     pub clocks: Clocks,
-    /// How SMs are grouped.
+    /// Grouping of the SMs.
     pub topology: Topology,
     /// Limits of a launch, and capacities of an SM.
     pub limits: Limits,

@@ -197,8 +197,8 @@ impl Gpu {
         result
     }
 
-    /// As [`Gpu::launch`], but `each_quantum` can read the components, and an error leaves the machine and its counters as they are. Call
-    /// [`Gpu::reset`] before the next launch.
+    /// Runs one grid as [`Gpu::launch`] does, but without a reset after an error: the counters can be read. `each_quantum` can read the
+    /// components. After an error, call [`Gpu::reset`] before the next launch.
     pub fn launch_or_freeze(
         &mut self,
         mut grid: Grid,
@@ -216,6 +216,7 @@ impl Gpu {
         grid.predecoded = predecoded::table(&grid.program, &grid.timing);
         grid.l1_bytes = self.l1_bytes(&grid);
         grid.local_base = self.local_memory(grid.program.requirements().local_bytes)?;
+        // The L2 may hold stale copies of lines that the host has written.
         if self.storage.take_host_wrote() {
             self.command_slices(SliceCommand::Invalidate);
         }
@@ -263,6 +264,7 @@ impl Gpu {
     /// Address of local memory with `bytes` for each thread of every warp slot. The allocation is kept for later launches.
     fn local_memory(&mut self, bytes: u32) -> Result<u64, LaunchError> {
         let slots = u64::from(self.config.n_sms() * self.config.limits.max_warps_per_sm);
+        // Local memory is interleaved: one word of all 32 lanes fills a line.
         let total = slots * u64::from(bytes.div_ceil(4)) * LINE as u64;
         if total > self.local.1 {
             let address = self

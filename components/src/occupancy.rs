@@ -220,6 +220,7 @@ fn carveout(config: &GpuConfig, bytes: u32) -> u32 {
 
 fn blocks_by_registers(config: &GpuConfig, warps: u32, regs_per_thread: u32) -> u32 {
     let per_warp = registers_per_warp(config, regs_per_thread);
+    // A warp's registers must be in one part, so each part is rounded down on its own.
     let in_parts = |parts: u32| config.limits.registers_per_sm / parts / per_warp * parts / warps;
     let parts = config.limits.warp_allocation_granularity;
     match (config.cc_major, config.cc_minor) {

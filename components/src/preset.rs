@@ -201,6 +201,7 @@ impl Origin {
 /// Reads the preset at `origin` with the entries that it inherits. `chain` has the presets that inherit from it.
 fn resolve(origin: &Origin, chain: &mut Vec<String>) -> Result<Layer, PresetError> {
     let id = origin.id();
+    // A file that inherits from itself would recurse without end.
     let repeated = chain.contains(&id);
     chain.push(id.clone());
     if repeated {
@@ -211,6 +212,7 @@ fn resolve(origin: &Origin, chain: &mut Vec<String>) -> Result<Layer, PresetErro
     refuse_unknown(&id, layer.entries.keys())?;
     if let Some(base) = &layer.base {
         let mut entries = resolve(&Origin::find(base, origin.folder())?, chain)?.entries;
+        // The file's own entries replace inherited ones.
         entries.append(&mut layer.entries);
         layer.entries = entries;
     }
@@ -238,6 +240,7 @@ fn refuse_unknown<'a>(id: &str, given: impl Iterator<Item = &'a String>) -> Resu
 fn set(entries: &mut BTreeMap<String, Entry>, sets: &[(String, String)]) -> Result<(), PresetError> {
     refuse_unknown(SET, sets.iter().map(|(key, _)| key))?;
     for (key, text) in sets {
+        // A word without quotes is not TOML: it is taken as text.
         let mut entry = Entry::new(text.parse().unwrap_or_else(|_| Value::String(text.clone())));
         entry.src = SET.to_owned();
         entries.insert(key.clone(), entry);
@@ -255,6 +258,7 @@ fn build(name: &str, entries: &BTreeMap<String, Entry>) -> Result<GpuConfig, Pre
     {
         return Ok(config);
     }
+    // The deserializer stops at the first bad value, so each value is tested alone.
     faults.extend(values().filter_map(|(key, value)| wrong_value(key, value)));
     Err(PresetError::Entries {
         preset: name.to_owned(),

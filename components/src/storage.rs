@@ -146,6 +146,7 @@ impl Storage {
 
     /// Copies from device memory to `to`.
     pub fn read(&self, address: u64, to: &mut [u8]) {
+        // Bytes up to a word boundary, whole words by chunk, then the rest.
         let (head, body) = to.split_at_mut(unaligned(address, to.len()));
         self.read_bytes(address, head);
         let mut at = address + head.len() as u64;

@@ -20,7 +20,7 @@ pub struct Pipes {
     /// Special functions, and the conversions and bit scans that share their rate.
     pub sfu: PipeTiming,
     /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. The interval of another shape or type is proportional to its
-    /// multiply-adds divided by the rate of its type. 32-bit inputs run at half the rate of 16-bit inputs, 8-bit inputs at twice.
+    /// multiply-adds divided by the rate of its type. The rate is half for 32-bit inputs, and twice for 8-bit inputs.
     pub tensor: PipeTiming,
     /// Issue to dependent issue of an integer multiply-add, cycles.
     pub imad_latency: u32,

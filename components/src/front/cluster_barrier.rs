@@ -92,7 +92,7 @@ pub struct ClusterBarrier {
     state: State,
 }
 
-/// What `reset` clears.
+/// State that `reset` clears.
 struct State {
     entries: Vec<Entry>,
     /// Release messages, with the SM of the GPC.
@@ -121,9 +121,11 @@ impl ClusterBarrier {
         entry.arrived |= 1 << rank;
         entry.ended |= u32::from(message.ended) << rank;
         let all = entry.all();
+        // The last CTA has ended: the cluster needs no further barrier.
         if entry.ended == all {
             state.entries.swap_remove(at);
         } else if entry.arrived == all {
+            // The next round starts with the ended CTAs arrived.
             entry.arrived = entry.ended;
             debug!(cycle = now.0, path = %self.path, "barrier of cluster {cluster} is complete");
             state.opened += 1;
@@ -211,7 +213,7 @@ mod tests {
         }
     }
 
-    /// A unit with two SMs, each of which sends these arrivals in these cycles.
+    /// A unit with two SMs. SM n sends `arrivals[n]`: cycle and message.
     fn unit(rig: &mut Rig, arrivals: [&[(u64, ClusterArrive)]; 2]) -> ClusterBarrier {
         let ports = Ports {
             arrive: arrivals.map(|sent| rig.input("arrive", LINK, 4, sent.to_vec())).into(),

@@ -93,7 +93,7 @@ pub struct GigaThread {
     state: State,
 }
 
-/// What `reset` clears.
+/// State that `reset` clears.
 struct State {
     running: Option<Running>,
     /// CTAs sent to each SM and not ended.
@@ -170,6 +170,7 @@ impl GigaThread {
         let state = &mut self.state;
         state.resident[sm] -= 1;
         state.clusters.free_slot(sm, slot);
+        // After a trap no grid runs, but CTAs still end.
         let Some(running) = &mut state.running else { return };
         running.n_done += 1;
         state.stats.ctas_done += 1;
@@ -218,6 +219,7 @@ impl GigaThread {
             None => (running.n_sent, None),
         };
         running.n_sent += 1;
+        // Counted at once: the SM itself reports only ends.
         state.resident[sm] += 1;
         state.sm_free_at[sm] = now + u64::from(self.config.sm_interval);
         state.next_dispatch = now + u64::from(interval);
@@ -246,6 +248,7 @@ impl GigaThread {
             return has_next.then(|| self.config.order.choose(sms, |sm| self.can_send(sm, now)))?;
         }
         let size = running.grid.cluster_ctas();
+        // A cluster's SM is fixed at its placement. No other SM gets a CTA while that SM cannot be sent one.
         let sm = self.state.clusters.next_sm(size, per_sm, has_next)?;
         self.can_send(sm, now).then_some(sm)
     }

@@ -65,6 +65,7 @@ pub(super) fn build_machine(config: &GpuConfig, factory: &Factory, storage: &Arc
     let giga = GigaThread::new(path, config.gigathread, config.gpcs(), ports);
     root.fill(&mut front, Block::GigaThread, giga);
     let (memory, slices) = memory.build(storage);
+    // `Gpu::subscribe` relies on this order: front, SMs, memory, GPCs.
     tiles.insert(0, front.build());
     tiles.extend(memory);
     tiles.extend(gpcs.into_iter().map(Gpc::build));

@@ -151,6 +151,7 @@ fn build_pipes(
         pipes.push(to_pipe);
         results.push(result);
     }
+    // The branch unit returns only the boxes here. Its results go to the scheduler.
     let (to_branch, input) = here.join(&BRANCH);
     let (spent, from_branch) = here.join(&BRANCH_SPENT);
     let ports = branch::Ports { input, resolved, spent };
@@ -164,7 +165,7 @@ fn build_pipes(
     (pipes, results)
 }
 
-/// Depth of the link from a math pipe: the instructions that can be in flight in the pipe, and 4 results that wait for the write port.
+/// Depth of the link from a math pipe: the most instructions in flight in the pipe, and 4 results that wait for the write port.
 fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
     let pipes = &config.sm.pipes;
     let timing = (preset.timing)(pipes);

@@ -209,12 +209,12 @@ fn xbar_latency(config: &GpuConfig) -> u32 {
 }
 
 impl<T> Link<T> {
-    /// The same link from another block.
+    /// Copy of the link with another sender.
     pub(super) fn from(self, from: Block) -> Self {
         Link { from, ..self }
     }
 
-    /// The same link to another block.
+    /// Copy of the link with another receiver.
     pub(super) fn to(self, to: Block) -> Self {
         Link { to, ..self }
     }
@@ -253,7 +253,7 @@ impl<'a> Blocks<'a> {
         self.fill_boxed(tile, block, Box::new(component));
     }
 
-    /// As [`Blocks::fill`], for a component of any type.
+    /// Puts a boxed component into the slot of its block.
     pub(super) fn fill_boxed(&self, tile: &mut TileBuilder, block: Block, component: Box<dyn Component>) {
         let found = self.slots.iter().find(|(of, _)| *of == block);
         let (_, slot) = found.unwrap_or_else(|| panic!("{}: {block:?} has no slot", self.path));
@@ -280,12 +280,12 @@ impl<'a> Blocks<'a> {
         self.connect(among, row, self.path.child(row.path), (row.depth)(self.config))
     }
 
-    /// As [`Blocks::join_to`], for link `n` of several with the same row.
+    /// Makes link `n` of several links with the same row. Otherwise as [`Blocks::join_to`].
     pub(super) fn join_nth<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>, n: usize) -> (OutPort<T>, InPort<T>) {
         self.connect(&[self, other], row, self.path.at(row.path, n), (row.depth)(self.config))
     }
 
-    /// As [`Blocks::join_to`], with a depth other than the row's.
+    /// Makes a link with another depth than the row's. Otherwise as [`Blocks::join_to`].
     pub(super) fn join_deep<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>, depth: u32) -> (OutPort<T>, InPort<T>) {
         self.connect(&[self, other], row, self.path.child(row.path), depth)
     }

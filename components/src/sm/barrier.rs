@@ -65,8 +65,10 @@ impl Barriers {
 
     /// Opens one complete barrier, if any. `live` is the number of warps of the CTA that have not ended.
     pub fn open(&mut self, live: u32) -> Option<Opened> {
+        // A thread count of 0 stands for all live warps.
         let complete = |b: &Barrier| b.arrived > 0 && b.arrived >= if b.expected == 0 { live } else { b.expected };
         let number = self.0.iter().position(complete)?;
+        // An open barrier is empty again.
         let Barrier { waiting, count, .. } = std::mem::take(&mut self.0[number]);
         Some(Opened {
             number: number as u8,

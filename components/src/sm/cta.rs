@@ -16,8 +16,8 @@
 //! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
 //! | clusters | sends messages to the LSU and the cluster barrier | 1 |
 //!
-//! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator: all warps on an SM belong to
-//! one grid, so the registers of slot i start at i times the registers of a warp.
+//! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator, because all warps on an SM
+//! belong to one grid: the registers of slot i start at i times the registers of a warp.
 //!
 //! # Invariants
 //! - The SM never holds more CTAs than it has slots: GigaThread sends a CTA only for a free slot.
@@ -128,7 +128,7 @@ pub struct CtaManager {
     state: State,
 }
 
-/// What `reset` clears.
+/// State that `reset` clears.
 struct State {
     /// The CTA in each CTA slot.
     ctas: Vec<Option<Cta>>,
@@ -217,6 +217,7 @@ impl CtaManager {
             }),
             WarpEvent::ArriveCluster { .. } => state.clusters.arrive(resident, index),
             WarpEvent::Done { .. } => {
+                // A barrier does not wait for ended warps: it may be complete now.
                 resident.live -= 1;
                 state.ended |= u64::from(resident.live == 0) << cta;
                 state.free_warps[subcore] |= 1 << slot;
@@ -233,6 +234,7 @@ impl CtaManager {
 
     fn finish(&mut self, now: Cycle) {
         for slot in ones(self.state.ended) {
+            // Without room the CTA keeps its slot, and is reported later.
             if !self.ports.event.has_room(now) {
                 return;
             }

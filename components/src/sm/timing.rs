@@ -70,6 +70,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
             interval: 1,
         },
     };
+    // The preset gives predicate results a latency of their own.
     let latency = if writes_only_predicates(inst) {
         latency.max(pipes.predicate_latency)
     } else {

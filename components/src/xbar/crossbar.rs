@@ -96,7 +96,7 @@ struct Output {
     blocked: bool,
 }
 
-/// What `reset` clears.
+/// State that `reset` clears.
 struct State {
     inputs: Vec<Input>,
     outputs: Vec<Output>,
@@ -209,6 +209,7 @@ impl Crossbar {
             state.stats.blocked_cycles += 1;
             return;
         }
+        // A busy output grants nothing, but its requests count as conflicts.
         if is_free {
             let granted = output.arbiter.grant().expect("an output in `requested` has a request");
             let input = &mut state.inputs[granted];

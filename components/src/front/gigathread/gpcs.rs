@@ -50,6 +50,7 @@ impl Gpcs {
     /// Frees the slot of a CTA that has ended.
     pub fn free_slot(&mut self, sm: usize, slot: u8) {
         self.used_slots[sm] &= !(1 << slot);
+        // The next tick searches again.
         self.full = false;
     }
 
@@ -88,6 +89,7 @@ impl Gpcs {
             index,
             free_slots: room(gpc),
         });
+        // A slot per CTA is enough: CTAs of one cluster may share an SM.
         let gpc = self.order.choose(gpcs.filter(|gpc| gpc.free_slots >= size), |_| true)?;
         let gpc = self.sms[gpc].clone();
         let mut placement = Vec::new();

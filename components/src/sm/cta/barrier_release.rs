@@ -38,6 +38,7 @@ impl CtaManager {
             state.stats.barriers += 1;
             state.stats.barrier_latency.record(u64::from(total));
             state.releases.push(PendingRelease {
+                // The link to the scheduler takes the last cycle.
                 at: now + (wait - 1),
                 cta: resident.index,
                 barrier: number,
@@ -53,6 +54,7 @@ impl CtaManager {
         self.state.releases.retain(|release| {
             let ready = release.at <= now
                 && (0..ports.command.len()).all(|s| {
+                    // A counting barrier also sends its result to the dispatch unit.
                     let can_count = release.count.is_none() || ports.warp_info[s].has_room(now);
                     release.warps[s] == 0 || (ports.command[s].has_room(now) && can_count)
                 });

@@ -41,7 +41,7 @@ pub struct BranchUnit {
     state: State,
 }
 
-/// What `reset` clears.
+/// State that `reset` clears.
 #[derive(Default)]
 struct State {
     /// The last result of the last tick, for the waveform.

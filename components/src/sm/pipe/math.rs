@@ -59,7 +59,7 @@ pub struct MathPipe {
     state: State,
 }
 
-/// What `reset` clears.
+/// State that `reset` clears.
 #[derive(Default)]
 struct State {
     /// Warp and program counter of the instruction that entered in the last tick.

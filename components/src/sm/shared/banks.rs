@@ -1,7 +1,7 @@
 //! Bank conflicts of shared memory: the passes that an access takes.
 //!
 //! Each of the 32 banks gives one word of 4 bytes per pass. Lanes on one word share it. Lanes on different words of one bank take a pass
-//! each. An 8-byte access is two requests of 16 lanes, a 16-byte one four of 8 (`cuda_guide` in [`crate::preset::source_titles`]).
+//! each. An 8-byte access is two requests of 16 lanes, a 16-byte access four of 8 lanes (source: `cuda_guide`).
 
 use warpwave_isa::lane::LaneMask;
 

@@ -30,6 +30,7 @@ pub fn read_operands(
         };
     }
     warp_inst.lanes = active;
+    // Most instructions read no predicate. Then the copies are skipped.
     if decoded.reads_preds {
         let predicates = file.predicates(warp);
         warp_inst.operands.file = *predicates;

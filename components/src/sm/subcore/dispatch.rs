@@ -103,7 +103,7 @@ pub struct Dispatch {
     state: State,
 }
 
-/// What `reset` clears.
+/// State that `reset` clears.
 #[allow(
     clippy::vec_box,
     reason = "the boxes travel: taking one out must not move its contents"
@@ -248,6 +248,7 @@ impl Dispatch {
         });
         let conflict_cycles = u64::from(timing.operand_cycles) - 1;
         state.stats.bank_conflict_cycles += conflict_cycles;
+        // A conflict delays the instruction, and with it every later one.
         state.latch = Some((now + conflict_cycles, warp_inst));
     }
 

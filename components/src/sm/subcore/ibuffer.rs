@@ -109,6 +109,7 @@ impl IBuffers {
         let mut filled = 0;
         while let Some(Fetch { warp, epoch, .. }) = self.fetches.pop_front_if(|fetch| fetch.arrives <= now) {
             let buffer = &mut self.buffers[warp as usize % SLOTS];
+            // A fetch from before the last jump is dropped.
             if buffer.epoch == epoch {
                 filled |= u32::from(buffer.ready == 0) << warp;
                 buffer.in_flight -= 1;
@@ -132,6 +133,7 @@ impl IBuffers {
         };
         let buffer = &mut self.buffers[warp % SLOTS];
         buffer.in_flight += 1;
+        // Fetches in flight need an entry too.
         if buffer.ready + buffer.in_flight >= self.entries {
             self.has_room &= !(1 << warp);
         }

@@ -151,6 +151,7 @@ impl WarpSelector {
     /// The youngest of a non-empty set of resident warps.
     #[inline]
     pub fn youngest(&self, set: u32) -> usize {
+        // One warp only: no search by age.
         if set.is_power_of_two() {
             return set.trailing_zeros() as usize;
         }

@@ -125,7 +125,7 @@ pub struct Scheduler {
     state: State,
 }
 
-/// What `reset` clears. Sets of warps are masks: bit i for slot i.
+/// State that `reset` clears. Sets of warps are masks: bit i for slot i.
 struct State {
     /// The warp slots.
     warps: Warps,

@@ -24,6 +24,7 @@ impl Pending {
     fn add(&mut self, inst: &Predecoded) {
         let word = inst.defs_word as usize;
         self.registers.0[word & WORD_MASK] |= inst.defs;
+        // A result of several registers may reach into the next word.
         self.registers.0[(word + 1) & WORD_MASK] |= u64::from(inst.defs_beyond);
         self.predicates |= inst.pred_defs;
     }
@@ -80,6 +81,7 @@ impl Scoreboard {
     /// Stall reason of an instruction: the slowest kind of result that it needs. `None` without a conflict.
     #[inline]
     pub fn stall_reason(&self, inst: &Predecoded) -> Option<WarpState> {
+        // One test in the common case of no conflict. The kind matters only for the stall reason.
         self.all.conflicts_with(inst).then(|| self.slowest(inst))
     }
 

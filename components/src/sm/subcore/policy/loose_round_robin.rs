@@ -8,6 +8,7 @@ pub struct LooseRoundRobin;
 impl SchedulingPolicy for LooseRoundRobin {
     #[inline]
     fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
+        // `checked_shl`: after slot 31 no slot is above.
         let above = eligible.slots & u32::MAX.checked_shl(eligible.last as u32 + 1).unwrap_or(0);
         let slots = if above != 0 { above } else { eligible.slots };
         slots.trailing_zeros() as usize

@@ -34,6 +34,7 @@ impl Scheduler {
             Opcode::Bra => {
                 state.stats.branches += 1;
                 let taken = lanes & flow.active();
+                // Divergent: some active lanes take the branch, and some do not.
                 state.stats.divergent_branches += u64::from(!taken.is_empty() && taken != flow.active());
                 flow.branch(lanes, inst.target);
             }
@@ -64,6 +65,7 @@ impl Scheduler {
                 }
             }
             Opcode::Exit => {
+                // All other live lanes may already wait at a barrier.
                 let all_wait = flow.exit(lanes);
                 if warp.cluster != ClusterState::default() {
                     self.arrive_at_cluster_barrier(slot);

@@ -47,6 +47,7 @@ impl Scheduler {
             self.charge_stall(slot, old, cycles, at);
         }
         if new.is_some() {
+            // Deferred charges count the warps of the ready set, so they come before the change.
             self.charge_throttled(at);
             let state = &mut self.state;
             state.ready.remove(slot);
@@ -84,6 +85,7 @@ impl Scheduler {
             let Some(warp) = self.state.warps.get(slot) else {
                 continue;
             };
+            // The next message of the warp makes it a candidate again.
             if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
                 continue;
             }

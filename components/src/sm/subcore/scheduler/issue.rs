@@ -75,6 +75,7 @@ impl Scheduler {
             self.state.stats.eligible_warps += u64::from(n);
             self.state.stats.stalls.charge(WarpState::Selected, 1);
             self.issue_warp(slot, now);
+            // The issued warp's next instruction may have a hazard: its state changes from the next cycle on.
             self.evaluate_warp(slot, now + 1);
             (WarpState::NotSelected, eligible & !(1 << slot))
         } else {
@@ -115,6 +116,7 @@ impl Scheduler {
                 warp.in_flight += 1;
             }
             IssueTarget::Memory | IssueTarget::Posted | IssueTarget::Fence => {
+                // The LSU returns the credit when it takes the instruction from the queue.
                 state.queue_credits -= 1;
                 if state.queue_credits == 0 {
                     state.pipe_free_at[LSU] = Cycle::NEVER;
@@ -129,6 +131,7 @@ impl Scheduler {
             }
             IssueTarget::BranchUnit => {
                 warp.in_flight += 1;
+                // The warp stalls until the branch unit's result.
                 warp.resolving = true;
             }
             IssueTarget::Resolved => return self.resolve_at_issue(slot, pc, active, now),

@@ -124,11 +124,13 @@ impl Scheduler {
     fn return_credit(&mut self, slot: usize) {
         let state = &mut self.state;
         state.queue_credits += 1;
+        // Both groups of the LSU share the queue.
         state.pipe_free_at[LSU] = Cycle::ZERO;
         state.pipe_free_at[LSU_GLOBAL] = Cycle::ZERO;
         state.retire_candidates |= 1 << slot;
         let warp = state.warp(slot);
         warp.queued -= 1;
+        // Only an instruction with `Order::Queued` waits until the queue is empty.
         if warp.queued == 0 && warp.state == Some(WarpState::ShortScoreboard) {
             state.reevaluate |= 1 << slot;
         }
@@ -178,6 +180,7 @@ impl Scheduler {
             return;
         }
         let pc = warp.flow.pc();
+        // No lane runs, or the buffered instructions are the right ones.
         if warp.flow.active().is_empty() || pc == warp.buffered_pc {
             return;
         }
@@ -185,6 +188,7 @@ impl Scheduler {
         match from {
             None => self.jump(slot, now),
             Some(from) => {
+                // Until then the warp stalls as branch resolving.
                 warp.resume_at = from;
                 state.timers |= 1 << slot;
                 state.ibuffers.stop(slot);
