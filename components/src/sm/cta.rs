@@ -16,8 +16,8 @@
 //! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
 //! | clusters | sends messages to the LSU and the cluster barrier | 1 |
 //!
-//! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator, because all warps on an SM
-//! belong to one grid: the registers of slot i start at i times the registers of a warp.
+//! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator: all warps on an SM belong
+//! to one grid. The registers of slot i start at i times the registers of a warp.
 //!
 //! # Invariants
 //! - The SM never holds more CTAs than it has slots: GigaThread sends a CTA only for a free slot.

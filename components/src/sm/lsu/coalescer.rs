@@ -1,7 +1,7 @@
 //! The coalescer: turns the addresses of a warp access into one [`LineAccess`] per request and line. Each becomes a packet.
 //!
-//! An access of up to 4 bytes a lane is one request. 8 bytes a lane make two requests of 16
-//! lanes, 16 bytes four requests of 8 lanes (source: `cuda_guide`).
+//! An access of up to 4 bytes a lane is one request. An access of 8 bytes a lane is two requests of 16
+//! lanes, and of 16 bytes four requests of 8 lanes (`cuda_guide`).
 //! Within a request, lanes on one line share a packet, whatever their order.
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
