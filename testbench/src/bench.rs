@@ -1,10 +1,10 @@
-//! The bench: builds a machine with the data of a scenario, runs its launches, collects the results.
+//! The bench: builds a machine, places the data of a scenario in its memory, runs the launches, collects the results.
 //!
 //! ```text
 //! Scenario + GpuConfig ── Bench::new ──> placed and checked ── run ──> Run: launches, counters, differences
 //! ```
 //!
-//! Every launch is checked before the first one runs. A run that ends early has the counters up to that point.
+//! Every launch is checked before the first one runs. A run that stops early keeps the counters up to that cycle.
 
 mod progress;
 mod stop;
@@ -37,10 +37,10 @@ pub enum BenchError {
     /// The program is not valid PTX.
     #[error("the program is not PTX; findings: {}", .0.len())]
     Ptx(Vec<Diagnostic>),
-    /// Buffers or variables do not fit the program or the GPU.
+    /// Buffers or module variables do not match the program, or exceed the memory of the GPU.
     #[error(transparent)]
     Host(HostError),
-    /// A launch does not fit the program or the GPU.
+    /// A launch does not match its kernel, or exceeds a limit of the GPU.
     #[error("launch[{index}]: {error}")]
     Launch {
         /// Index of the launch.
@@ -55,11 +55,11 @@ pub enum BenchError {
 pub struct Options {
     /// Host threads.
     pub threads: usize,
-    /// Limit of the cycles of all launches together.
+    /// Limit of core cycles, summed over all launches.
     pub max_cycles: Option<u64>,
 }
 
-/// A launch that ended, or was stopped while it ran.
+/// Results of a launch that ended, or was stopped while it ran.
 #[derive(Clone, Debug)]
 pub struct LaunchRun {
     /// The kernel.
@@ -68,7 +68,7 @@ pub struct LaunchRun {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Core cycles from start to end, or until it was stopped.
+    /// Core cycles from start to end, or to the stop.
     pub cycles: u64,
     /// Its counters.
     pub counts: Counts,
@@ -85,11 +85,11 @@ pub struct Run {
     pub config: GpuConfig,
     /// Launches that started, in order. The last one did not end if `stopped` has its index.
     pub launches: Vec<LaunchRun>,
-    /// Sums of their counters, and latencies.
+    /// Counters and latencies over all launches.
     pub totals: Counts,
-    /// Index and error of the launch that did not end, if any.
+    /// Index and error of the launch that stopped the run. `None` if every launch ended.
     pub stopped: Option<(usize, LaunchError)>,
-    /// Buffers that differ from what is expected.
+    /// The first difference of each buffer that does not match its `expect`.
     pub differences: Vec<Difference>,
     /// Wall time of the simulation.
     pub wall: Duration,
@@ -104,7 +104,7 @@ pub struct Bench<'a> {
     placement: Placement,
     grids: Vec<Grid>,
     programs: Vec<Arc<Program>>,
-    /// Counters of the new machine. They also have the list of counters.
+    /// Counters before the first launch. Later readings reuse their list of names.
     first: Counts,
     too_new: Vec<Diagnostic>,
 }
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
     /// Compiles the program, builds the machine, places the data and checks every launch.
     ///
     /// # Errors
-    /// If the program is not PTX, or if data or a launch do not fit.
+    /// If the program is not PTX, or if a [`HostError`] refuses the data or a launch.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
         let module = warpwave_ptx::compile(&scenario.ptx).map_err(BenchError::Ptx)?;
         let too_new = module.too_new_for(config.compute_capability());
@@ -198,7 +198,7 @@ impl<'a> Bench<'a> {
         let mut ctas_before = 0;
         for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {
             let ctas = grid.ctas();
-            let mut tell = |pause: &Pause<'_>| {
+            let mut on_pause = |pause: &Pause<'_>| {
                 observe(Progress {
                     now: pause.now(),
                     launch,
@@ -208,7 +208,7 @@ impl<'a> Bench<'a> {
                     pause,
                 })
             };
-            let (launched, totals, ended) = self.launch(grid, left, &run.totals, &mut tell);
+            let (launched, totals, ended) = self.launch(grid, left, &run.totals, &mut on_pause);
             left = left.map(|left| left.saturating_sub(launched.cycles));
             ctas_before += ctas;
             run.totals = totals;
@@ -234,9 +234,9 @@ impl<'a> Bench<'a> {
         grid: Grid,
         limit: Option<u64>,
         before: &Counts,
-        tell: &mut dyn FnMut(&Pause<'_>) -> bool,
+        on_pause: &mut dyn FnMut(&Pause<'_>) -> bool,
     ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
-        run_grid(&mut self.gpu, self.placement.print, grid, limit, before, tell)
+        run_grid(&mut self.gpu, self.placement.print, grid, limit, before, on_pause)
     }
 
     /// The `printf` output in a copy of memory, after launches without time.
@@ -260,7 +260,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Every launch, checked.
+/// Builds and checks the grid of every launch.
 pub(crate) fn grids(
     scenario: &Scenario,
     module: &Module,
@@ -269,27 +269,29 @@ pub(crate) fn grids(
     config: &GpuConfig,
 ) -> Result<Vec<Grid>, BenchError> {
     let grid = |(index, launch)| {
-        host::grid(index as u32, launch, module, placement, storage, config)
+        host::build_grid(index as u32, launch, module, placement, storage, config)
             .map_err(|error| BenchError::Launch { index, error })
     };
     scenario.launches.iter().enumerate().map(grid).collect()
 }
 
-/// Runs one launch. Returns its results, the counters after it, and its error, if any. `before` has the counters before it. `print`
-/// has the address of the buffer of `vprintf`.
+/// Runs one launch on `gpu`. Returns its results, the counters after it, and its error, if any.
+///
+/// `before` has the counters before the launch. `print` is the device address of the `vprintf` buffer.
 pub(crate) fn run_grid(
     gpu: &mut Gpu,
     print: Option<u64>,
     grid: Grid,
     limit: Option<u64>,
     before: &Counts,
-    tell: &mut dyn FnMut(&Pause<'_>) -> bool,
+    on_pause: &mut dyn FnMut(&Pause<'_>) -> bool,
 ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
     let facts = facts(&grid, gpu.config());
     let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
-    let ended = gpu.launch_or_freeze(grid, limit, tell).map(drop);
+    let ended = gpu.launch_or_freeze(grid, limit, on_pause).map(drop);
     let counts = before.again(gpu.components());
     if ended.is_err() {
+        // A stopped launch leaves messages in flight: the next one needs an empty machine.
         gpu.reset();
     }
     let take = |buffer| host::print::take(gpu.storage(), buffer);
@@ -312,11 +314,11 @@ fn facts(grid: &Grid, config: &GpuConfig) -> LaunchFacts {
         threads: grid.threads(),
         registers: grid.registers,
         shared_bytes: grid.shared_bytes,
-        occupancy: fit(grid, config),
+        occupancy: occupancy_of(grid, config),
     }
 }
 
-fn fit(grid: &Grid, config: &GpuConfig) -> Occupancy {
+fn occupancy_of(grid: &Grid, config: &GpuConfig) -> Occupancy {
     occupancy(config, grid.threads(), grid.registers, grid.shared_bytes).expect("checked when the bench was made")
 }
 
@@ -340,6 +342,7 @@ impl Run {
 
     /// The inputs of the metrics of all launches together.
     pub fn inputs(&self) -> Inputs<'_> {
+        // A total over several launches has no shape, so metrics of the shape are `NotReached`.
         let only = match &self.launches[..] {
             [only] => Some(only.facts),
             _ => None,

@@ -1,6 +1,6 @@
-//! A GPU for programs: load PTX, make buffers from slices, launch, read the report.
+//! The library interface: load PTX, create buffers from slices, launch kernels, read reports.
 //!
-//! The crate's front page shows it. Own policies and components come from a [`Factory`]; `examples/` has one of each.
+//! The crate's front page has an example. A [`Factory`] replaces policies and components; `examples/` has one of each.
 
 mod args;
 mod error;
@@ -37,7 +37,7 @@ pub struct Gpu {
     subscription: Option<Subscription>,
 }
 
-/// A PTX text whose variables are in device memory.
+/// A compiled PTX text, with its variables in device memory.
 pub struct Module {
     ptx: Ptx,
     placement: Placement,
@@ -52,10 +52,10 @@ impl Gpu {
         Gpu::with_factory(preset::load(name, &[])?.config, &Factory::new())
     }
 
-    /// Builds a GPU from any configuration, with the parts that `factory` replaces.
+    /// Builds a GPU from any configuration. `factory` replaces policies and components.
     ///
     /// # Errors
-    /// If the configuration is faulty.
+    /// If the configuration has faults.
     pub fn with_factory(config: GpuConfig, factory: &Factory) -> Result<Self, GpuError> {
         let faults = config.check();
         if !faults.is_empty() {
@@ -71,32 +71,32 @@ impl Gpu {
         })
     }
 
-    /// The machine, to set its quantum or to look at its components.
+    /// The machine, to set its quantum or to inspect its components.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
 
-    /// Simulates on this many host threads. No result depends on it.
+    /// Sets the number of host threads. Results do not depend on it.
     pub fn set_threads(&mut self, threads: usize) {
         self.machine.clock_mut().set_threads(threads.max(1));
     }
 
-    /// Ends a launch with an error after this many cycles.
+    /// Sets the cycle limit of a launch. A launch that reaches it ends with an error.
     pub fn limit_cycles(&mut self, cycles: u64) {
         self.cycle_limit = Some(cycles);
     }
 
-    /// Tells `subscriber` of every event of later launches: of warps and instructions, and of memory requests.
+    /// Calls `subscriber` for every event of later launches: events of warps and instructions, and completed memory requests.
     ///
-    /// Events come in the order of cycles, within a cycle in the order of SMs, and within an SM in a fixed order. The order is
-    /// the same for any number of threads. Subscribers slow the simulation down.
+    /// Events are sorted by cycle, then by SM, then in a fixed order. So their order is the same for any number of threads.
+    /// A subscriber slows the simulation down.
     pub fn subscribe(&mut self, subscriber: impl FnMut(&Event) + 'static) {
         let new = || Subscription::new(&mut self.machine);
         let subscription = self.subscription.get_or_insert_with(new);
         subscription.subscribers.push(Box::new(subscriber));
     }
 
-    /// Compiles a PTX text and puts its variables into device memory.
+    /// Compiles a PTX text and places its variables in device memory.
     ///
     /// # Errors
     /// If the text is not PTX, needs a newer GPU, or device memory is full.
@@ -116,7 +116,7 @@ impl Gpu {
         })
     }
 
-    /// Makes a buffer with these elements.
+    /// Allocates a buffer and fills it with `elements`.
     ///
     /// # Errors
     /// If device memory is full.
@@ -132,14 +132,14 @@ impl Gpu {
         })
     }
 
-    /// Copies a buffer to the host.
+    /// Copies a buffer from device memory.
     pub fn read<T: Element>(&self, buffer: &Buffer<T>) -> Vec<T> {
         let mut bytes = vec![0; buffer.bytes()];
         self.machine.storage().read(buffer.address, &mut bytes);
         args::from_bytes(&bytes)
     }
 
-    /// Copies elements to a buffer.
+    /// Copies `elements` to a buffer of the same length.
     ///
     /// # Errors
     /// If slice and buffer have different lengths.
@@ -152,10 +152,10 @@ impl Gpu {
         Ok(())
     }
 
-    /// Runs a kernel to its end. Caches stay as they are between launches.
+    /// Runs a kernel to its end. Caches keep their contents between launches.
     ///
     /// # Errors
-    /// If kernel, shape or arguments do not fit, or if the launch traps, deadlocks or reaches the cycle limit.
+    /// If kernel, shape and arguments do not match, or if the launch traps, deadlocks or reaches the cycle limit.
     pub fn launch(
         &mut self,
         module: &Module,
@@ -165,18 +165,18 @@ impl Gpu {
     ) -> Result<Report, GpuError> {
         let launch = launch(kernel, shape.into(), args)?;
         let (storage, config) = (self.machine.storage(), self.machine.config().clone());
-        let grid = host::grid(self.launches, &launch, &module.ptx, &module.placement, storage, &config)?;
+        let grid = host::build_grid(self.launches, &launch, &module.ptx, &module.placement, storage, &config)?;
         self.launches += 1;
         let subscription = &mut self.subscription;
         let mut each_step = |now: Cycle| {
-            subscription.iter_mut().for_each(|subscription| subscription.tell(now));
+            subscription.iter_mut().for_each(|subscription| subscription.deliver(now));
             true
         };
         let print = module.placement.print;
         let limit = self.cycle_limit;
         let mut tell = |pause: &Pause<'_>| each_step(pause.now());
         let (run, counts, ended) = run_grid(&mut self.machine, print, grid, limit, &self.counts, &mut tell);
-        // The machine is still: nothing earlier can come.
+        // The launch has ended, so no earlier event can follow.
         each_step(Cycle::NEVER);
         // A reset, after an error, sets all counters to 0.
         self.counts = match &ended {
@@ -221,7 +221,7 @@ impl Report {
         metrics::find(name)?.value(&self.run.inputs(&self.config)).number()
     }
 
-    /// A counter over all components of a kind, such as `("l1", "load_sectors_hit")`; counters of own components are included.
+    /// The sum of a counter over all components of a kind, such as `("l1", "load_sectors_hit")`. Components of a factory count too.
     pub fn counter(&self, kind: &str, name: &str) -> Option<u64> {
         self.run.counts.sum(kind, name)
     }

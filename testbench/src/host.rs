@@ -1,11 +1,11 @@
-//! What a driver does: puts buffers and module variables into device memory, fills constant banks, makes launches.
+//! The driver's part: places buffers and module variables in device memory, fills constant banks, builds grids.
 //!
 //! ```text
 //! Scenario + Module ── placement ──> addresses ── launch ──> Grid
 //! ```
 //!
-//! Input: a checked scenario and a compiled module. Output: a [`Grid`](warpwave_components::proto::launch::Grid) that fits its kernel and
-//! the machine. So a later fault is the kernel's.
+//! Input: a checked scenario and a compiled module. Output: a [`Grid`](warpwave_components::proto::launch::Grid) that matches its
+//! kernel and the machine's limits. So any later fault is a fault of the kernel.
 
 mod error;
 
@@ -20,7 +20,7 @@ pub mod print;
 pub mod printf;
 
 pub use error::{ClusterFault, HostError};
-pub use launch::grid;
+pub use launch::build_grid;
 pub(crate) use memory::allocate;
 pub use memory::{Placement, Region};
 

@@ -1,4 +1,4 @@
-//! A GPU, simulated cycle by cycle: a library that runs kernels, and the laboratory around it.
+//! A GPU simulated cycle by cycle: a library that runs kernels, and a testbench that runs scenarios.
 //!
 //! ```
 //! use warpwave::gpu::Gpu;
@@ -16,11 +16,11 @@
 //! # Ok::<(), warpwave::gpu::GpuError>(())
 //! ```
 //!
-//! [`gpu`] also takes own policies and components, and tells closures of events. `examples/` shows each.
+//! [`gpu`] also accepts custom policies and components, and delivers events to closures. `examples/` shows each.
 //!
-//! The laboratory runs scenarios. Read in this order: [`scenario`] (the input), [`host`] (what a driver does),
-//! [`reference`](mod@reference) (the program without time), [`lockstep`] (compares the two), [`mod@bench`] (runs a scenario),
-//! [`report`] (says what happened).
+//! Reading order of the testbench: [`scenario`] (the input), [`host`] (the driver's part), [`reference`](mod@reference) (a model
+//! without time), [`lockstep`] (compares machine and reference), [`mod@bench`] (runs a scenario), [`report`] (metrics and
+//! files).
 
 pub use warpwave_components as components;
 pub use warpwave_hw as hw;

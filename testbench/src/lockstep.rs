@@ -1,4 +1,4 @@
-//! Machine against reference: the same launches, and then the same bytes, or the first difference.
+//! Compares the machine with the reference: after the same launches, memory must have the same bytes.
 //!
 //! ```no_run
 //! use warpwave::bench::{Bench, Options};
@@ -25,20 +25,20 @@ use crate::reference::{self, Checks, Findings, Memory, ReferenceError};
 use crate::scenario::dtype::{Dtype, Number};
 use crate::scenario::{Buffer, Expect, Scenario};
 
-/// The first element in which a buffer is not what it should be.
+/// The first element of a buffer with a wrong value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Difference {
     /// The buffer.
     pub buffer: String,
-    /// Index of the element, row by row.
+    /// Index of the element, in row-major order.
     pub index: u64,
-    /// What the buffer holds.
+    /// The value in the buffer.
     pub found: Number,
-    /// What it should hold.
+    /// The correct value.
     pub want: Number,
-    /// Elements that differ in all.
+    /// Number of elements with a wrong value.
     pub n_different: u64,
-    /// Elements of the buffer.
+    /// Number of elements in the buffer.
     pub n: u64,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares `found` with what is expected of a buffer.
+/// Compares the bytes `found` in a buffer with its expectation.
 ///
 /// ```
 /// use warpwave::lockstep::compare;
@@ -92,7 +92,7 @@ pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Optio
     })
 }
 
-/// Whether two elements with different bits agree within the tolerances.
+/// True if two elements with different bits agree within the tolerances.
 fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
     let is_exact = want.rtol == 0.0 && want.atol == 0.0;
     let within = |distance: f64, wanted: f64| !is_exact && distance <= want.atol + want.rtol * wanted.abs();
@@ -109,10 +109,10 @@ fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
     }
 }
 
-/// Runs every launch of a bench without time, on a copy of its memory; to be done before the bench runs them itself.
+/// Runs every launch of a bench on the reference, with a copy of its memory. Call it before [`Bench::run`].
 ///
 /// # Errors
-/// The index of the launch that does not come to its end within `limit` warp instructions, and why.
+/// If a launch does not end within `limit` warp instructions: its index and the reason.
 pub fn reference(bench: &Bench<'_>, limit: u64) -> Result<Memory, (usize, ReferenceError)> {
     let mut memory = Memory::of(bench.gpu().storage());
     for (index, grid) in bench.grids().iter().enumerate() {
@@ -121,20 +121,20 @@ pub fn reference(bench: &Bench<'_>, limit: u64) -> Result<Memory, (usize, Refere
     Ok(memory)
 }
 
-/// What a watch over shared memory found in a launch.
+/// Findings of the race detector in one launch.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The program that it ran: every `bar.warp.sync` is in it, so that instructions may have other numbers than on the machine.
+    /// The program on the reference. It keeps every `bar.warp.sync`, so instruction numbers may differ from the machine's.
     pub program: Arc<Program>,
-    /// What it found.
+    /// The findings.
     pub findings: Findings,
 }
 
-/// Runs the launches of a scenario without time, in order, with the race detector. It stops at a launch that needs more than `limit` warp
-/// instructions.
+/// Runs the launches of a scenario on the reference, with the race detector. A launch with more than `limit` warp instructions is
+/// the last one.
 ///
 /// # Errors
-/// If the scenario does not fit the machine.
+/// If the scenario does not match its program or exceeds the GPU.
 pub fn watch(scenario: &Scenario, config: &GpuConfig, checks: Checks, limit: u64) -> Result<Vec<Watched>, BenchError> {
     let module = warpwave_ptx::compile_with_syncs(&scenario.ptx).map_err(BenchError::Ptx)?;
     let storage = Storage::new(config.memory_bytes);
@@ -155,8 +155,9 @@ pub fn watch(scenario: &Scenario, config: &GpuConfig, checks: Checks, limit: u64
     Ok(all)
 }
 
-/// The first difference between the machine's memory and the reference's, over all that a scenario names. A buffer that is
-/// expected within a tolerance, because the order of its float sums is open, is compared with the same tolerance.
+/// The first difference between the memories of machine and reference, over all data of the scenario.
+///
+/// A buffer with a tolerance in its `expect` is compared with that tolerance: the order of its float sums is open.
 pub fn difference(bench: &Bench<'_>, reference: &Memory) -> Option<Difference> {
     bench.data().find_map(|(buffer, address)| {
         let found = bytes_of(buffer, address, bench.gpu().storage());
@@ -176,7 +177,7 @@ pub fn difference(bench: &Bench<'_>, reference: &Memory) -> Option<Difference> {
     })
 }
 
-/// The bytes of a buffer as they are in device memory.
+/// The bytes of a buffer in device memory.
 pub fn bytes_of(buffer: &Buffer, address: u64, storage: &Storage) -> Vec<u8> {
     let mut bytes = vec![0; buffer.layout.bytes() as usize];
     storage.read(address, &mut bytes);

@@ -1,13 +1,13 @@
 //! The format of the log: simulated cycle, instance path, message, fields.
 //!
-//! The machine reports what happens as `tracing` events with the fields `cycle` (a `u64`) and `path`. [`CycleFormat`] writes these two first:
+//! The machine emits `tracing` events with the fields `cycle` (a `u64`) and `path`. [`CycleFormat`] writes these two first:
 //!
 //! ```text
 //!      1042 gpu.gpc[0].sm[1].cta        cta 3 starts slot=0 warps=8
 //!         - warpwave_ptx                PTX compiled entries=1 us=1260
 //! ```
 //!
-//! An event before the clock runs has no cycle, and `-` in its place. An event without a path has the module that reports it.
+//! An event before the clock runs has `-` for its cycle. An event without a path shows the module that emits it.
 //! `testbench/docs/log.md` lists the events and shows how to filter them.
 //!
 //! ```
@@ -45,13 +45,13 @@ where
     }
 }
 
-/// The fields of an event, as text.
+/// The fields of an event as text.
 #[derive(Default)]
 struct Line {
     cycle: Option<u64>,
     path: String,
     message: String,
-    /// Each after a blank.
+    /// All other fields, each after a blank.
     fields: String,
 }
 
@@ -71,7 +71,7 @@ impl Visit for Line {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Text in memory can be written.
+        // A write to a string cannot fail.
         let _ = match field.name() {
             "path" => write!(self.path, "{value:?}"),
             "message" => write!(self.message, "{value:?}"),
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// The log of what `act` reports.
+    /// The log of the events that `act` emits.
     fn log_of(act: impl FnOnce()) -> String {
         let memory = Memory::default();
         let subscriber = tracing_subscriber::fmt()

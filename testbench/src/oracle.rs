@@ -1,7 +1,7 @@
-//! What must hold for every input: each oracle takes an input and panics if a promise is broken.
+//! Oracles for fuzzing: each takes any input and panics if a guarantee is broken.
 //!
-//! An input derives [`Arbitrary`], so libFuzzer makes it of any bytes and prints it. `tests/properties.rs` replays the corpus and
-//! every input that once broke a promise.
+//! An input derives [`Arbitrary`], so libFuzzer can decode it from any bytes and print it. `tests/properties.rs` replays the
+//! corpus and every input that once failed.
 
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -17,7 +17,7 @@ pub use memory_traffic::{MemoryTraffic, memory_traffic};
 pub use ptx_text::{PtxText, ptx_text};
 pub use random_programs::{RandomProgram, random_programs};
 
-/// Gives an oracle the input that libFuzzer makes of `bytes`, if it makes one.
+/// Decodes an input from `bytes` as libFuzzer does, and passes it to the oracle. Bytes that decode to no input are skipped.
 pub fn replay<'a, T: Arbitrary<'a>>(bytes: &'a [u8], oracle: impl Fn(T)) {
     if let Ok(input) = T::arbitrary_take_rest(Unstructured::new(bytes)) {
         oracle(input);

@@ -1,4 +1,4 @@
-//! The progress of a run, for its observer.
+//! The progress of a run, as its observer sees it between two windows of the clock.
 
 use warpwave_hw::clock::Pause;
 use warpwave_hw::stats::{Latency, Report};
@@ -7,7 +7,7 @@ use warpwave_hw::time::Cycle;
 use crate::report::counts;
 use crate::report::stalls::STATES;
 
-/// Progress of a run, between two windows of the clock.
+/// The position of a run, and access to the counters of its schedulers.
 #[derive(Clone, Copy)]
 pub struct Progress<'a> {
     /// The first cycle that has not run.
@@ -18,22 +18,22 @@ pub struct Progress<'a> {
     pub n_launches: usize,
     /// CTAs of the current launch.
     pub ctas: u64,
-    /// CTAs of all launches before it.
+    /// CTAs of all earlier launches.
     pub(super) ctas_before: u64,
     pub(super) pause: &'a Pause<'a>,
 }
 
-/// Counters of a running launch.
+/// Counters of a launch while it runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Activity {
     /// CTAs of the launch that have ended.
     pub ctas_done: u64,
-    /// Warp-cycles in each of [`STATES`] since the machine was built.
+    /// Warp-cycles in each of [`STATES`], counted from the first launch on.
     pub warp_cycles: [u64; STATES.len()],
 }
 
 impl Progress<'_> {
-    /// Reads the counters of all schedulers, which takes longer than a window.
+    /// Reads the counters of all schedulers. This takes longer than a window, so do not call it for each.
     pub fn activity(&self) -> Activity {
         let mut activity = Activity::default();
         self.pause.each_component(&mut |component| {

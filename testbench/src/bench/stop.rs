@@ -1,4 +1,4 @@
-//! Why a run ended before its last launch did.
+//! Reasons for a run to stop before its last launch ends.
 
 use serde::Serialize;
 use warpwave_components::gpu::LaunchError;
@@ -6,24 +6,24 @@ use warpwave_hw::error::SimError;
 
 use super::Run;
 
-/// Why a run ended early. The reports write it in lower case.
+/// The reason for an early stop. Reports write it in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StopReason {
-    /// The caller asked to stop, by Ctrl-C for instance.
+    /// The observer stopped the run, for instance after Ctrl-C.
     Interrupted,
     /// A thread trapped.
     Trap,
-    /// No component could do anything any more.
+    /// No component can make progress.
     Deadlock,
     /// The limit of cycles was reached.
     Limit,
-    /// The launch could not begin, and none of its cycles ran.
+    /// The launch did not begin, so it has no cycles.
     Refused,
 }
 
 impl Run {
-    /// Why the run ended early; nothing for a run that came to its end.
+    /// The reason for an early stop. `None` if every launch ended.
     pub fn stopped_by(&self) -> Option<StopReason> {
         Some(match self.stopped.as_ref()?.1 {
             LaunchError::Cancelled(_) => StopReason::Interrupted,
@@ -34,7 +34,7 @@ impl Run {
         })
     }
 
-    /// Why one launch ended early; nothing if it came to its end.
+    /// The reason for an early stop of one launch. `None` if it ended.
     pub fn launch_stopped_by(&self, launch: usize) -> Option<StopReason> {
         let is_it = self.stopped.as_ref().is_some_and(|(stopped, _)| *stopped == launch);
         self.stopped_by().filter(|_| is_it)

@@ -20,34 +20,34 @@ pub struct Arguments {
 pub enum Command {
     /// Run scenarios, print a summary, and check what they expect and assert
     Run(Box<Run>),
-    /// List the built-in scenarios, each with the claim it proves
+    /// List the built-in scenarios, each with the claim that its assertions prove
     List,
-    /// List the GPUs, or show one in full with the source of every number
+    /// List the GPUs, or show every parameter of one with its source
     Gpus {
         /// A built-in GPU, or a TOML file
         name: Option<String>,
     },
-    /// Check a PTX file: list its errors, and its instructions that are not supported
+    /// Check a PTX file: list errors and unsupported instructions
     Check {
         /// The PTX file
         file: PathBuf,
-        /// List the instructions of each kernel, with the control words of machine code for the GPU
+        /// List each kernel's machine instructions with their control words for the GPU
         #[arg(long)]
         code: bool,
-        /// The GPU of the control words, a built-in one or a TOML file; the program must be able to run on it
+        /// The GPU that the control words are for: a built-in one or a TOML file. A program newer than the GPU is an error
         #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_GPU, requires = "code")]
         gpu: String,
     },
-    /// Compute how many blocks of a shape fit on an SM, and the resource that limits them
+    /// Compute the occupancy of a block shape, and the resource that limits it
     Occupancy(Shape),
     /// Measure how fast this host simulates the kernels of the speed suite
     Bench(Speed),
-    /// Explain a metric of the report, or print a page of all of them
+    /// Explain a metric of the report, or print all metrics as a page
     Explain {
         /// Name of the metric
         #[arg(required_unless_present = "all")]
         metric: Option<String>,
-        /// Print all metrics and warp states as a page in Markdown
+        /// Print all metrics and warp states as a Markdown page
         #[arg(long, conflicts_with = "metric")]
         all: bool,
     },
@@ -55,7 +55,7 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct Speed {
-    /// Kernels of the suite; all if left out
+    /// Kernels of the suite; without names, all of them
     pub kernels: Vec<String>,
     /// The GPUs to simulate: built-in ones or TOML files
     #[arg(long, value_name = "NAME|FILE", default_values_t = ["v100-sxm2".to_owned(), "h100-sxm5".to_owned()])]
@@ -63,10 +63,10 @@ pub struct Speed {
     /// Change a number of the GPUs, such as topology.gpcs=1
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
-    /// Runs of each kernel; the fastest counts. With --threads: pairs of runs
+    /// Runs of each kernel; the fastest one is shown. With --threads: pairs of runs
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub runs: u16,
-    /// Show the speed-up of N threads against one instead: medians of pairs of runs, in wall time
+    /// Show the speed-up of N threads over one thread instead, in wall time: medians over pairs of runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=256))]
     pub threads: Option<u16>,
 }
@@ -77,19 +77,19 @@ pub struct Run {
     /// Built-in scenarios, folders of them such as `transpose`, or TOML files
     #[arg(required = true)]
     pub scenarios: Vec<String>,
-    /// The GPU: a built-in one or a TOML file; replaces the scenario's
+    /// The GPU, instead of the scenario's: a built-in one or a TOML file
     #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
     pub gpu: Option<String>,
     /// Change a number or a policy of the GPU, such as sm.lsu.queue_depth=8
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Machine")]
     pub set: Vec<(String, String)>,
-    /// Host threads; no result depends on it
+    /// Host threads; results do not depend on their number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Run")]
     pub threads: u16,
-    /// Run programs that are newer than the GPU
+    /// Run programs whose target or instructions are newer than the GPU
     #[arg(long, help_heading = "Run")]
     pub ignore_target: bool,
-    /// Stop after N cycles of all launches together
+    /// Stop after N cycles, summed over all launches
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Run")]
     pub max_cycles: Option<u64>,
     /// Write a waveform for GTKWave, and its view (.gtkw); FILE.gz is compressed
@@ -99,13 +99,13 @@ pub struct Run {
     #[cfg(feature = "fst")]
     #[arg(long, value_name = "FILE", groups = ["waveform", "window"], help_heading = "Waveforms")]
     pub fst: Option<PathBuf>,
-    /// Show only these signals, such as 'gpu.gpc[0].sm[1].**'
+    /// Record only signals that match, such as 'gpu.gpc[0].sm[1].**'
     #[arg(long, value_name = "SCOPE-GLOB", help_heading = "Waveforms")]
     pub trace: Vec<String>,
-    /// Show N levels below each scope of --trace
+    /// Record N levels below each scope of --trace
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Waveforms")]
     pub trace_depth: Option<u8>,
-    /// Show these cycles, B not included
+    /// Record cycles A to B - 1
     #[arg(
         long,
         value_name = "A..B",
@@ -114,10 +114,10 @@ pub struct Run {
         help_heading = "Waveforms"
     )]
     pub trace_cycles: String,
-    /// Begin at launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
+    /// Begin the waveform at launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
     #[arg(long, value_name = "EVENT", requires = "waveform", help_heading = "Waveforms")]
     pub trace_on: Option<String>,
-    /// Time axis: cycles (1 ns each) or real (ps)
+    /// Time axis: cycles (1 ns each) or real time (ps)
     #[arg(
         long,
         value_name = "AXIS",
@@ -127,16 +127,16 @@ pub struct Run {
         help_heading = "Waveforms"
     )]
     pub trace_time: TraceTime,
-    /// File for the last 20000 cycles of a failed run; NAME.flight.vcd if left out
+    /// Waveform of the last 20000 cycles of a failed run; NAME.flight.vcd by default
     #[arg(long, value_name = "FILE", conflicts_with = "no_flight", help_heading = "Waveforms")]
     pub flight: Option<PathBuf>,
-    /// Keep no record of the last cycles
+    /// Do not record the last cycles of a failed run
     #[arg(long, help_heading = "Waveforms")]
     pub no_flight: bool,
     /// Write all metrics as JSON
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub json: Option<PathBuf>,
-    /// Write latencies by path and stage, and the slowest requests
+    /// Write memory latencies by path and stage, and the slowest requests, to a folder
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub hist: Option<PathBuf>,
     /// Write the run as one HTML page
@@ -148,10 +148,10 @@ pub struct Run {
     /// Write a timeline for Perfetto (JSON)
     #[arg(long, value_name = "FILE", group = "window", help_heading = "Reports")]
     pub perfetto: Option<PathBuf>,
-    /// Write every buffer as NAME.npy
+    /// Write every buffer to this folder as NAME.npy
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub dump: Option<PathBuf>,
-    /// Check shared memory for races, and for reads before a write (uninit)
+    /// Check shared memory for races, and for reads of unwritten bytes (uninit)
     #[arg(
         long,
         value_name = "races,uninit",
@@ -160,22 +160,22 @@ pub struct Run {
         help_heading = "Run"
     )]
     pub check: Vec<Check>,
-    /// No progress line
+    /// Hide the progress line
     #[arg(long, help_heading = "Run")]
     pub no_progress: bool,
 }
 
-/// A check of `--check`.
+/// A check that `--check` can run.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Check {
-    /// Unordered accesses of different threads, at least one of them a write; the run fails
+    /// Unordered accesses by different threads, at least one a write: the run fails
     Races,
-    /// Reads of bytes that were never written; a warning
+    /// Reads of bytes that were never written: a warning
     Uninit,
 }
 
 impl Run {
-    /// The checks of `--check`, if it is given.
+    /// The checks of `--check`. `None` without the option.
     pub fn checks(&self) -> Option<Checks> {
         let has = |check| self.check.contains(&check);
         (!self.check.is_empty()).then(|| Checks {
@@ -184,7 +184,7 @@ impl Run {
         })
     }
 
-    /// True if an option names a file that every scenario would overwrite.
+    /// True if an option names an output file. Several scenarios would overwrite it.
     pub fn writes_files(&self) -> bool {
         let files = [
             &self.vcd,
@@ -207,9 +207,9 @@ impl Run {
 /// The time axis of a waveform.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TraceTime {
-    /// A cycle is shown as a nanosecond
+    /// Cycles, one nanosecond each
     Cycles,
-    /// Real time, in ps
+    /// Real time in picoseconds
     Real,
 }
 
@@ -229,7 +229,7 @@ pub struct Shape {
     pub smem: u32,
 }
 
-/// The GPU if neither an option nor the scenario names one.
+/// The GPU if neither the options nor the scenario name one.
 pub const DEFAULT_GPU: &str = "h100-sxm5";
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -1,4 +1,4 @@
-//! `warpwave check`: reads a PTX file and lists what keeps it from running.
+//! `warpwave check`: lists the errors and unsupported instructions of a PTX file.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use warpwave_ptx::{Diagnostic, Entry, Module, compile};
 use super::failure::{Failure, INPUT, worse};
 use super::print;
 
-/// Lists findings, unsupported instructions and what each kernel needs; for a GPU that is named, each kernel's instructions.
+/// Lists the requirements of each kernel, then errors and unsupported instructions. With `gpu`, also lists each kernel's machine code.
 pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let shown = file.display().to_string();
     let text = text_file::read(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
@@ -54,7 +54,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     )
 }
 
-/// Lists the instructions of each kernel that can run.
+/// Prints the machine code of each kernel without unsupported statements.
 fn list(module: &Module, gpu: &GpuConfig) -> Result<(), Failure> {
     let programs = module.entries.iter().filter_map(|entry| entry.program.as_ref().ok());
     programs
@@ -83,7 +83,7 @@ fn needs(module: &Module) -> String {
             }
             Err(findings) => writeln!(
                 out,
-                "{name:<40} cannot run: {} statements are not supported",
+                "{name:<40} cannot run: {} unsupported statements",
                 findings.len()
             ),
         };
@@ -91,10 +91,10 @@ fn needs(module: &Module) -> String {
     out
 }
 
-/// A kernel's instructions, each behind its control word.
+/// The machine code of a kernel: one control word and one instruction per line.
 fn listing(program: &Program, config: &GpuConfig) -> String {
     let mut out = format!(
-        "\n{} on {}\nB counters waited for, R counter of its reads, W of its result, Y yields, S cycles to the next, operands kept\n",
+        "\n{} on {}\nB: counters it waits for. R, W: counters for its reads and its result. Y: yield. S: cycles to the next. Then reused operands\n",
         program.name(),
         config.name
     );

@@ -19,7 +19,7 @@ pub const STUCK: u8 = 4;
 /// Interrupted from the keyboard, by the convention of shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// An exit code and an error text, which is empty if it has been printed.
+/// An exit code and an error text. The text is empty if it has been printed.
 #[derive(Debug)]
 pub struct Failure {
     pub code: u8,
@@ -53,12 +53,12 @@ impl Failure {
     /// The failure for a file that cannot be written.
     pub fn write(path: &std::path::Path, error: std::io::Error) -> Self {
         Self::input(format!(
-            "cannot write {}: {error}; choose a place that exists and may be written",
+            "cannot write {}: {error}; choose an existing folder with write permission",
             path.display()
         ))
     }
 
-    /// The failure for a scenario that cannot run, with the source lines of findings in its program.
+    /// The failure for a scenario that cannot run. It shows the PTX lines of its findings.
     pub fn bench(scenario: &Scenario, error: &BenchError) -> Self {
         let findings = match error {
             BenchError::Ptx(findings) => findings,

@@ -1,4 +1,4 @@
-//! The error text of a launch that did not run to its end: what happened, where, and what to do.
+//! The error text of a launch that stopped early: the cause, the place, and advice.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ use warpwave_isa::space::{Space, bank0};
 
 use super::failure::{Failure, INTERRUPTED, STUCK, TRAP};
 
-/// Limit of the waits that are listed.
+/// Limit of the listed components that wait.
 const MAX_WAITS: usize = 24;
 
-/// The failure of a launch.
+/// The failure for a launch that stopped early.
 pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &LaunchError) -> Failure {
     let place = format!("{}: launch[{launch}]", scenario.name);
     match error {
@@ -35,7 +35,7 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
         LaunchError::TooLong { .. } => Failure::input(format!("{place}: {error}; split the kernel")),
         LaunchError::Cancelled(at) => Failure {
             code: INTERRUPTED,
-            text: format!("{place}: interrupted in cycle {at}; the summary covers what was counted until then"),
+            text: format!("{place}: interrupted in cycle {at}; the summary covers the cycles before it"),
         },
     }
 }
@@ -51,14 +51,14 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
     let place = place(scenario, &bench.programs()[launch], trap.pc);
     let advice = match assertion {
-        Some(_) => "the assertion is in the kernel: check its arguments, or the condition".to_owned(),
+        Some(_) => "an assert in the kernel failed: check the kernel's arguments, or its condition".to_owned(),
         None => advice(scenario, bench, launch, trap),
     };
     let _ = write!(out, "\n  at instruction {}, {place}\n  {advice}", trap.pc);
     out
 }
 
-/// The text for a failed assertion of the kernel.
+/// The text for a failed `assert` in the kernel.
 fn failed(assertion: &Assertion) -> String {
     let Assertion {
         message,
@@ -77,7 +77,7 @@ fn failed(assertion: &Assertion) -> String {
     out
 }
 
-/// The text of an instruction, its line of PTX, and its source lines, innermost first.
+/// The text of an instruction, its line of PTX, and its source lines from the innermost inlined call outwards.
 pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
     let inst = &program.code()[pc as usize];
     let mut out = format!("{inst}\n  of {}:{}", scenario.ptx_path, inst.line);
@@ -94,19 +94,19 @@ pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
     out
 }
 
-/// Advice on a trap.
+/// The remedy for a trap.
 fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
     if trap.kind == TrapKind::SplitExchange {
-        return "all threads of the mask must run the same vote, shfl, match or redux: move it out of the branch, or use a mask \
-                with the threads of the branch alone"
+        return "all threads of the mask must execute the same vote, shfl, match or redux: move it out of the branch, or use a mask \
+                with only the threads of the branch"
             .to_owned();
     }
     if trap.kind == TrapKind::Barrier {
-        return "a block has barriers 0 to 15; a thread count is a multiple of 32, and `bar.arrive` needs one"
+        return "use a barrier from 0 to 15, and a thread count that is a multiple of 32; `bar.arrive` needs a count"
             .to_owned();
     }
     let Some(address) = trap.address else {
-        return "the kernel executed `trap`, most likely for a failed check of its own".to_owned();
+        return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
     };
     if trap.space == "param" {
         return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), and \
@@ -120,7 +120,7 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
     }
 }
 
-/// The named memory of a state space.
+/// The named regions of a state space, for a launch.
 fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -> Vec<Region> {
     let needs = bench.programs()[launch].requirements();
     let dynamic = scenario.launches[launch].dynamic_shared_bytes;
@@ -143,19 +143,20 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
     let variables = needs.all_variables().filter(|variable| variable.space == space);
     let named = |variable: &Variable| match variable.bytes {
         0 => region(&variable.name, variable.offset, dynamic),
+        // A size of 0 is `extern .shared`: the launch gives its size.
         bytes => region(&variable.name, variable.offset, bytes),
     };
     variables.map(named).collect()
 }
 
-/// The region closest to an address, with its distance.
+/// A sentence on the region nearest to an address: its name, its size and its distance.
 fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     let distance = |region: &&Region| match address.checked_sub(region.first) {
         None => region.first - address,
         Some(at) => (at + 1).saturating_sub(region.bytes),
     };
     let Some(region) = regions.iter().min_by_key(distance) else {
-        return format!("nothing has a name in {space} memory");
+        return format!("{space} memory has no named variable");
     };
     let Region { name, first, bytes } = region;
     let place = match address.checked_sub(*first) {
@@ -179,14 +180,14 @@ fn counted(bytes: u64) -> String {
 fn stuck(error: &SimError) -> String {
     let (mut out, waits, advice) = match error {
         SimError::Deadlock { at, waits } => (
-            format!("deadlock: nothing can happen after cycle {at}"),
+            format!("deadlock: no component can make progress after cycle {at}"),
             waits,
-            "check that all threads of a block reach the same barriers",
+            "check that every thread of a block reaches the same barriers",
         ),
         SimError::CycleLimit { limit, waits } => (
-            format!("the limit of cycles is reached in cycle {limit}"),
+            format!("the cycle limit is reached in cycle {limit}"),
             waits,
-            "raise --max-cycles, or check the kernel for a loop without an end",
+            "raise --max-cycles, or check the kernel for an endless loop",
         ),
     };
     for wait in waits.iter().take(MAX_WAITS) {

@@ -1,6 +1,6 @@
-//! The log that `--log` or `RUST_LOG` asks for, on standard error.
+//! The log of `--log` or `RUST_LOG`, on standard error.
 //!
-//! During a run the lines are held back until the clock has passed their cycle, and come in the order of cycles (module `in_order`).
+//! During a run, a line is held back until the clock has passed its cycle. So lines are in the order of cycles (module `in_order`).
 
 mod filter;
 mod in_order;
@@ -18,7 +18,7 @@ use in_order::InOrder;
 
 static LOG: OnceLock<InOrder<Stderr>> = OnceLock::new();
 
-/// Starts the log. The option wins over the variable. Without both there is no log.
+/// Starts the log. The option takes precedence over the variable. Without both there is no log.
 pub fn start(option: Option<&str>) -> Result<(), Failure> {
     let Some(filter) = filter::find(option)? else {
         return Ok(());
@@ -27,29 +27,29 @@ pub fn start(option: Option<&str>) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(log.clone())
-        // Standard error may be gone.
+        // Standard error may be closed: a log error must not be logged again.
         .log_internal_errors(false)
         .event_format(CycleFormat)
         .init();
     Ok(())
 }
 
-/// True if something is logged.
+/// True if the log is on.
 pub fn is_on() -> bool {
     LevelFilter::current() != LevelFilter::OFF
 }
 
-/// Holds lines back until the guard releases them.
+/// Holds lines back. The guard releases them.
 pub fn hold() -> Held {
     LOG.get().inspect(|log| log.hold());
     Held(())
 }
 
-/// Lines wait for their cycle. They are all written when it is dropped.
+/// A guard while lines are held back. A drop writes all remaining lines.
 pub struct Held(());
 
 impl Held {
-    /// Writes the lines whose cycles are over. Every tile has run the cycles before `now`.
+    /// Writes the lines of complete cycles. Every tile has run the cycles before `now`.
     pub fn release(&self, now: Cycle) {
         // The host logs the end of a launch when it learns of it, up to this many cycles later.
         LOG.get()

@@ -1,6 +1,6 @@
-//! The output files of a run. An output must not be an input of the run, or another output.
+//! The output files of a run. Refuses an output that is an input of the run, or another output.
 //!
-//! Two paths name the same file if they resolve to one place, also through links. Hard links of one file are the same file too.
+//! Two paths name the same file if they resolve to one path, also through symbolic links. Hard links of one file are the same file too.
 
 use std::path::{Path, PathBuf};
 
@@ -20,30 +20,30 @@ pub struct Outputs {
 struct Output {
     option: &'static str,
     path: PathBuf,
-    place: Place,
-    /// True for a view of `--vcd` or `--fst`. With the same stem both options share one view.
+    id: FileId,
+    /// True for a view file of `--vcd` or `--fst`. With one stem, both options share their view files.
     is_view: bool,
 }
 
-/// A folder for files whose names are not known before the run.
+/// An output folder whose file names are not known before the run.
 struct Folder {
     option: &'static str,
     path: PathBuf,
-    place: Place,
-    /// True if a file of this name may be written.
+    id: FileId,
+    /// Returns true if a file of this name may be written.
     has: fn(&str) -> bool,
 }
 
 /// The identity of a file.
-struct Place {
+struct FileId {
     path: PathBuf,
-    /// Device and inode of an existing file, if the system has them.
+    /// Device and inode of an existing file, on systems that have them.
     number: Option<(u64, u64)>,
     is_special: bool,
 }
 
 impl Outputs {
-    /// The outputs of the options. `dumped` has the names of the arrays of `--dump`.
+    /// Collects the outputs of all options. `dumped` has the names of the `--dump` arrays.
     pub fn of<'a>(args: &args::Run, dumped: impl Iterator<Item = &'a str>) -> Self {
         let mut outputs = Outputs {
             files: Vec::new(),
@@ -79,7 +79,7 @@ impl Outputs {
         outputs
     }
 
-    /// The record of the last cycles of a failed run, without an option.
+    /// The default flight-recorder file of a failed run.
     pub fn of_record(path: &Path) -> Self {
         let mut outputs = Outputs {
             files: Vec::new(),
@@ -89,7 +89,7 @@ impl Outputs {
         outputs
     }
 
-    /// Adds a waveform and its views.
+    /// Adds a waveform and its view files.
     fn add_waveform(&mut self, option: &'static str, path: Option<&Path>, shares_views: bool) {
         let Some(path) = path else { return };
         let beside = |ending: &str| {
@@ -104,7 +104,7 @@ impl Outputs {
         self.folders.push(Folder::new(option, &beside(".names"), is_name));
     }
 
-    /// Refuses outputs that would overwrite each other or one of `inputs`.
+    /// Returns an error if an output would overwrite another one, or one of `inputs`.
     pub fn check(&self, inputs: &[PathBuf]) -> Result<(), Failure> {
         let conflict = self.over_input(inputs).or_else(|| self.over_each_other());
         conflict.map_or(Ok(()), |conflict| {
@@ -112,14 +112,14 @@ impl Outputs {
         })
     }
 
-    /// The text for an output that is one of `inputs`.
+    /// The error text for an output that is one of `inputs`.
     fn over_input(&self, inputs: &[PathBuf]) -> Option<String> {
         inputs.iter().find_map(|input| {
-            let place = Place::of(input);
-            let file = self.files.iter().find(|file| file.place.is(&place));
+            let id = FileId::of(input);
+            let file = self.files.iter().find(|file| file.id.is(&id));
             let file = file.map(|file| format!("{} {}", file.option, file.path.display()));
             let inside = || {
-                let folder = self.folders.iter().find(|folder| folder.may_write(&place))?;
+                let folder = self.folders.iter().find(|folder| folder.may_write(&id))?;
                 Some(format!(
                     "{} {}: {}",
                     folder.option,
@@ -131,7 +131,7 @@ impl Outputs {
         })
     }
 
-    /// The text for two outputs that are the same file.
+    /// The error text for two outputs that are the same file.
     fn over_each_other(&self) -> Option<String> {
         let same = |a: &str, b: &str| Some(format!("{a} and {b} are the same file"));
         for (n, file) in self.files.iter().enumerate() {
@@ -147,26 +147,26 @@ impl Outputs {
         None
     }
 
-    /// The text for a conflict of these files with `others` or `inputs`.
+    /// The error text for a conflict of these outputs with `others` or `inputs`.
     pub fn conflict(&self, others: &Outputs, inputs: &[PathBuf]) -> Option<String> {
         let taken = |file: &Output| {
-            let other = others.files.iter().find(|other| other.place.is(&file.place));
+            let other = others.files.iter().find(|other| other.id.is(&file.id));
             let other = other.map(Output::shown);
             let folder = || others.folders.iter().find(|folder| folder.takes(file));
             let other = other.or_else(|| folder().map(|folder| format!("{} {}", folder.option, folder.path.display())));
             other.map(|other| format!("{} is {other}", file.path.display()))
         };
         let read = |file: &Output| {
-            let is_read = inputs.iter().any(|input| file.place.is(&Place::of(input)));
+            let is_read = inputs.iter().any(|input| file.id.is(&FileId::of(input)));
             is_read.then(|| format!("{} is read by this run", file.path.display()))
         };
         self.files.iter().find_map(|file| read(file).or_else(|| taken(file)))
     }
 
-    /// Tests that all outputs can be written. Changes nothing.
+    /// Tests that all outputs can be written, without changing a file.
     pub fn try_all(&self) -> Result<(), Failure> {
         self.folders.iter().try_for_each(|folder| try_folder(&folder.path))?;
-        // A file in a new folder is tested with the folder.
+        // A file in a folder that does not exist yet is tested with the folder.
         let mut files = self
             .files
             .iter()
@@ -180,7 +180,7 @@ impl Output {
         Output {
             option,
             path: path.to_owned(),
-            place: Place::of(path),
+            id: FileId::of(path),
             is_view,
         }
     }
@@ -190,7 +190,7 @@ impl Output {
     }
 
     fn overwrites(&self, other: &Output) -> bool {
-        self.place.is(&other.place) && !(self.is_view && other.is_view)
+        self.id.is(&other.id) && !(self.is_view && other.is_view)
     }
 }
 
@@ -199,34 +199,34 @@ impl Folder {
         Folder {
             option,
             path: path.to_owned(),
-            place: Place::of(path),
+            id: FileId::of(path),
             has,
         }
     }
 
-    /// True if the folder may contain this file.
-    fn may_write(&self, place: &Place) -> bool {
-        let name = place.path.file_name().and_then(|name| name.to_str());
-        place.path.parent() == Some(&self.place.path) && name.is_some_and(self.has)
+    /// True if this may be a file that the option writes to the folder.
+    fn may_write(&self, id: &FileId) -> bool {
+        let name = id.path.file_name().and_then(|name| name.to_str());
+        id.path.parent() == Some(&self.id.path) && name.is_some_and(self.has)
     }
 
-    /// True if the folder, or a file in it, is this file of another option.
+    /// True if `file` is this folder, or if it belongs to another option and may be a file in this folder.
     fn takes(&self, file: &Output) -> bool {
-        self.place.is(&file.place) || self.may_write(&file.place) && self.option != file.option
+        self.id.is(&file.id) || self.may_write(&file.id) && self.option != file.option
     }
 }
 
-impl Place {
+impl FileId {
     fn of(path: &Path) -> Self {
-        Place {
+        FileId {
             path: resolve(path),
             number: number(path),
             is_special: is_special(path),
         }
     }
 
-    /// True if writing one overwrites the other.
-    fn is(&self, other: &Place) -> bool {
+    /// True if a write to one changes the other.
+    fn is(&self, other: &FileId) -> bool {
         let is_same = self.path == other.path || self.number.is_some() && self.number == other.number;
         is_same && !self.is_special
     }

@@ -1,4 +1,4 @@
-//! The progress line of a run, and the request to stop it.
+//! The progress line of a run, and the stop request by Ctrl-C.
 
 use std::io::{Write, stderr};
 use std::sync::OnceLock;
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use warpwave::bench::{Activity, Progress};
 
-/// Host time between two updates of the line.
+/// Least host time between two updates of the line.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Makes Ctrl-C stop the run instead of the process, so that its summary and files are written.
+/// Makes Ctrl-C stop the run instead of the process. So the summary and the files are still written.
 pub fn catch_interrupt() {
     static CAUGHT: OnceLock<bool> = OnceLock::new();
-    // If signals cannot be caught, Ctrl-C ends the process as usual.
+    // If no handler can be set, Ctrl-C ends the process as usual.
     CAUGHT.get_or_init(|| ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).is_ok());
 }
 
-/// A line on standard error: launch, cycle, blocks done, speed, and the main stall state since the last update.
+/// A line on standard error: launch, cycle, finished blocks, speed, and the top stall state since the last update.
 pub struct Line {
-    /// Hidden if standard error is not a terminal.
+    /// The drawn line. Hidden if standard error is not a terminal.
     bar: ProgressBar,
     begin: Instant,
     updated: Instant,
@@ -32,7 +32,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line, shown on a terminal alone and only if it `is_wanted`.
+    /// Creates the line. It is shown if `is_wanted`, and only on a terminal.
     pub fn new(is_wanted: bool) -> Self {
         let bar = match is_wanted {
             true => ProgressBar::new_spinner(),

@@ -1,4 +1,4 @@
-//! The report files made from events of SMs: `--hist`, `--html`, `--kanata`, `--perfetto`.
+//! Report files that need the events of SMs: `--hist`, `--html`, `--kanata`, `--perfetto`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use super::args;
 use super::failure::Failure;
 use super::write::{make, replace, write};
 
-/// Length of an interval of latencies over time, in cycles.
+/// Interval of the latency log, in cycles.
 const INTERVAL: u64 = 1000;
 
-/// Limit of the instructions, and of the requests, of a pipeline diagram or timeline.
+/// Most instructions, and most requests, in a pipeline diagram or timeline.
 const MAX_DRAWN: usize = 1_000_000;
 
-/// The reports under construction. Without any, no events are collected.
+/// The collectors of the requested reports. Without a report, no events are collected.
 pub struct ReportFiles {
     watch: Option<Watch>,
     programs: Vec<Arc<Program>>,
@@ -60,7 +60,7 @@ impl ReportFiles {
         })
     }
 
-    /// Collects the events before cycle `now`.
+    /// Passes the events before cycle `now` to the collectors.
     pub fn collect(&mut self, now: Cycle) {
         let Some(watch) = &mut self.watch else { return };
         let mut listeners: Vec<&mut dyn Listener> = Vec::new();
@@ -98,20 +98,20 @@ impl ReportFiles {
     }
 }
 
-/// The text of a source file.
+/// The text of a source file that the PTX names.
 fn source(scenario: &str, file: &str) -> Option<String> {
     let mut places = source_places(scenario, file).into_iter();
     places.find_map(|path| text_file::read(&path).ok())
 }
 
-/// Possible paths of a source file: the compiler's path, then beside the scenario.
+/// Possible paths of a source file: the path in the PTX, then the same name beside the scenario.
 fn source_places(scenario: &str, file: &str) -> Vec<PathBuf> {
     let beside = |name| Path::new(scenario).with_file_name(name);
     let beside = Path::new(file).file_name().map(beside);
     [PathBuf::from(file)].into_iter().chain(beside).collect()
 }
 
-/// The source files that `--html` reads.
+/// The source files that `--html` reads. They are inputs of the run.
 pub fn sources(args: &args::Run, bench: &Bench<'_>) -> Vec<PathBuf> {
     let programs = bench.programs().iter().filter(|_| args.html.is_some());
     let files = programs.flat_map(|program| program.sources().files());
@@ -126,7 +126,7 @@ fn write_pictures(args: &args::Run, run: &Run, picture: &Picture) -> Result<(), 
     if picture.left_out > 0 {
         let _ = writeln!(
             io::stderr(),
-            "note: the first {MAX_DRAWN} instructions are drawn, {} are not: select cycles with --trace-cycles",
+            "note: only the first {MAX_DRAWN} instructions are drawn, {} are left out: select cycles with --trace-cycles",
             picture.left_out
         );
     }

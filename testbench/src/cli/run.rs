@@ -1,4 +1,4 @@
-//! `warpwave run`: runs scenarios, prints a summary, checks what they expect and assert.
+//! `warpwave run`: runs scenarios, prints a summary, checks every `expect` and `assert`.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -31,13 +31,13 @@ use super::write::{make, write};
 struct Job {
     scenario: Scenario,
     config: GpuConfig,
-    /// The files of both.
+    /// The input files of both.
     inputs: Vec<PathBuf>,
-    /// File for the last cycles of a failed run, unless an option names one.
+    /// Default file of the flight recorder.
     record: PathBuf,
 }
 
-/// Runs all scenarios that `args` name. The exit code is the greatest of theirs.
+/// Runs all scenarios of `args`. The exit code is the greatest one of all scenarios.
 pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut jobs = jobs(args);
     if jobs.len() > 1 && args.writes_files() {
@@ -50,7 +50,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
         let job = jobs.remove(0)?;
         let mut bench = bench(&job, args)?;
         let result = run_one(&mut bench, &job, args);
-        // The system frees the memory faster than a drop does.
+        // The process ends soon: the system frees the memory faster than a drop does.
         std::mem::forget(bench);
         return result;
     }
@@ -66,7 +66,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure::printed(code)) }
 }
 
-/// The scenarios that `args` name, by name or by folder, with an error for each wrong name.
+/// The scenarios of `args`, given by name or folder. A wrong name is an error in its place.
 fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
     let find = |name: &String| match Draft::find_all(name) {
         Ok(drafts) => drafts.into_iter().map(|draft| job(draft, args)).collect(),
@@ -84,7 +84,7 @@ fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
     jobs
 }
 
-/// Loads the GPU, then the scenario's data, which must fit the memory of the GPU.
+/// Loads the GPU, then the scenario's data. The data must fit the GPU's memory.
 fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     let gpu = args.gpu.clone().or_else(|| draft.gpu());
     let preset = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &args.set).map_err(Failure::input)?;
@@ -115,7 +115,7 @@ fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
     Ok(bench)
 }
 
-/// The file for the last cycles of a failed run, unless an option names or disables it. It does not overwrite inputs or outputs.
+/// The default file of the flight recorder. `None` if an option names or disables it, or if it would overwrite an input or output.
 fn record(file: &Path, args: &args::Run, outputs: &Outputs, inputs: &[PathBuf]) -> Option<PathBuf> {
     if !keeps_record(args) {
         return None;
@@ -123,7 +123,7 @@ fn record(file: &Path, args: &args::Run, outputs: &Outputs, inputs: &[PathBuf]) 
     let conflict = Outputs::of_record(file).conflict(outputs, inputs);
     if let Some(conflict) = &conflict {
         warn(&format!(
-            "no record of the last cycles is kept: {conflict}; name another with --flight"
+            "the last cycles are not recorded: {conflict}; name another file with --flight"
         ));
     }
     conflict.is_none().then(|| file.to_owned())
@@ -166,7 +166,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     worse(written, ended)
 }
 
-/// Runs all launches, with waveform, report files and progress line.
+/// Runs all launches with waveforms, report collectors and progress line.
 fn simulate(
     bench: &mut Bench,
     scenario: &Scenario,
@@ -195,7 +195,7 @@ fn simulate(
     })
 }
 
-/// Why the record of the last cycles is written, in one word. `None` if the run succeeded.
+/// The reason, in one word, for writing the flight recorder. `None` if the run succeeded.
 fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
     match &run.stopped {
         Some((_, LaunchError::Trap(_))) => Some("trap"),
@@ -207,7 +207,7 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
     }
 }
 
-/// Checks every expectation and assertion.
+/// Checks every `expect` and `assert`. Returns the verdict line.
 fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
     let expected = scenario
         .buffers
@@ -244,7 +244,7 @@ fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
     })
 }
 
-/// The bounds of an assertion, in words.
+/// The bounds of an assertion as text.
 fn wanted(assert: &Assert) -> String {
     let parts = [
         ("at least", assert.min),

@@ -1,4 +1,4 @@
-//! `--check`: runs the launches once more without time and reports errors in the use of shared memory.
+//! `--check`: runs the launches again on the reference model, with the race detector, and reports its findings.
 
 use std::fmt::Write;
 
@@ -13,10 +13,10 @@ use super::failure::{Failure, WRONG, warn};
 use super::launch_error;
 use super::print;
 
-/// Limit of the warp instructions checked of a run that did not end.
+/// Limit of the warp instructions to check if the run stopped early.
 const LIMIT: u64 = 1 << 24;
 
-/// Checks the launches of a run. Warns of reads before a write, fails for races.
+/// Checks the launches of a run. A read of unwritten bytes is a warning, a race is a failure.
 pub fn watch(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
     let limit = if run.stopped.is_some() { LIMIT } else { u64::MAX };
     let watched = lockstep::watch(scenario, &run.config, checks, limit);

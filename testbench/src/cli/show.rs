@@ -1,4 +1,4 @@
-//! The commands that only show: `list`, `gpus`, `occupancy`, `explain`.
+//! The commands that simulate nothing: `list`, `gpus`, `occupancy`, `explain`.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::args::Shape;
 use super::failure::Failure;
 use super::print;
 
-/// `warpwave list`: every built-in scenario with the sentence that it proves.
+/// `warpwave list`: every built-in scenario with its claim.
 pub fn list() -> Result<(), Failure> {
     let mut out = String::new();
     for name in builtin::names() {
@@ -26,7 +26,7 @@ pub fn list() -> Result<(), Failure> {
     print(&out)
 }
 
-/// `warpwave gpus`: all of them in a line each, or one in full.
+/// `warpwave gpus`: one line per GPU, or all parameters of one GPU.
 pub fn gpus(name: Option<&str>) -> Result<(), Failure> {
     match name {
         None => preset::names()
@@ -46,7 +46,7 @@ fn line(name: &str, preset: &Preset) -> String {
     format!("{name:<14} {sms:>4} SMs {mhz:>5} MHz  {}\n", preset.summary)
 }
 
-/// Every number of a preset with its source, then the sources.
+/// Every parameter of a preset with its source, then the list of sources.
 fn full(preset: &Preset) -> String {
     let mut out = line(&preset.config.name, preset);
     out.push('\n');
@@ -66,11 +66,11 @@ fn full(preset: &Preset) -> String {
             let _ = writeln!(out, "{key:<22} {title}");
         }
     }
-    out.push_str("grades: A read from the primary text, B from a digest of it, C recalled\n");
+    out.push_str("grades: A from the primary text, B from a summary of it, C from memory\n");
     out
 }
 
-/// `warpwave occupancy`: blocks, warps, occupancy, and what limits them.
+/// `warpwave occupancy`: blocks, warps and occupancy of an SM, and the limiting resource.
 pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
     let config = load(&shape.gpu)?.config;
     let found = occupancy::occupancy(&config, shape.block, shape.regs, shape.smem)
@@ -106,7 +106,7 @@ pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
     print(&out)
 }
 
-/// `warpwave explain`: one metric, or the page of all of them.
+/// `warpwave explain`: one metric, or the page of all metrics.
 pub fn explain(name: Option<&str>) -> Result<(), Failure> {
     let Some(name) = name else {
         return print(&metrics::page());
@@ -118,7 +118,7 @@ pub fn explain(name: Option<&str>) -> Result<(), Failure> {
     ))
 }
 
-/// What to say of a metric that is none.
+/// The failure for an unknown metric, with the most similar name.
 pub fn unknown_metric(name: &str) -> Failure {
     let all = metrics::all();
     let hint = nearest(name, all.iter().map(|metric| metric.name.as_str()));

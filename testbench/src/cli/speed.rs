@@ -1,4 +1,4 @@
-//! `warpwave bench`: the speed of this host, kernel by kernel.
+//! `warpwave bench`: simulation speed on this host, by kernel.
 
 use warpwave::suite::threads::{Gain, gain};
 use warpwave::suite::{self, Figure, Size};
@@ -25,7 +25,7 @@ pub fn bench(options: &args::Speed) -> Result<(), Failure> {
     }
 }
 
-/// Prints a table of the speed-up of `threads` threads against one.
+/// Prints a table of the speed-up of `threads` threads over one thread.
 pub fn threads(options: &args::Speed, threads: u16) -> Result<(), Failure> {
     let kernels = selected(&options.kernels)?;
     for gpu in &options.gpu {

@@ -1,4 +1,4 @@
-//! What `--trace-on` says: the event that a waveform begins with.
+//! Parses `--trace-on`: the event that starts a waveform.
 
 use warpwave::bench::Bench;
 use warpwave::scenario::{Buffer, Layout, Scenario};
@@ -6,7 +6,7 @@ use warpwave_waveforms::trigger::Trigger;
 
 use super::failure::Failure;
 
-/// The trigger of this text.
+/// Parses a trigger.
 pub fn parse(text: &str, scenario: &Scenario, bench: &Bench<'_>) -> Result<Trigger, Failure> {
     let wrong = || {
         Failure::input(format!(
@@ -32,7 +32,7 @@ pub fn parse(text: &str, scenario: &Scenario, bench: &Bench<'_>) -> Result<Trigg
     }
 }
 
-/// Decimal, or hexadecimal with `0x`.
+/// Parses a decimal number, or a hexadecimal one with `0x`.
 fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -72,14 +72,14 @@ fn address(name: &str, indices: &[u64], bench: &Bench<'_>) -> Result<Trigger, Fa
     let element = element(layout, indices).ok_or_else(|| {
         let shape: Vec<_> = layout.shape.iter().map(u64::to_string).collect();
         Failure::input(format!(
-            "--trace-on address={name}: `{name}` has the shape [{}]; give an element of it, or its number in memory",
+            "--trace-on address={name}: `{name}` has the shape [{}]; give one index per dimension, or one index in memory order",
             shape.join(", ")
         ))
     })?;
     Ok(Trigger::Address(first + element * layout.dtype.bytes() as u64))
 }
 
-/// The number in memory of an element given by all its indices, or by that number.
+/// The index in memory order of an element, given by one index per dimension or by that index itself.
 fn element(layout: &Layout, indices: &[u64]) -> Option<u64> {
     if let [number] = indices {
         return (*number < layout.elements()).then_some(*number);

@@ -1,4 +1,4 @@
-//! The waveforms of `--vcd` and `--fst`, or else the flight recorder: the last cycles of a failed run.
+//! The waveforms of `--vcd` and `--fst`. Without them, the flight recorder keeps the last cycles for a failed run.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,22 +21,22 @@ use super::trigger;
 /// Cycles that the flight recorder keeps.
 const FLIGHT_CYCLES: u64 = 20_000;
 
-/// Default scopes of the flight recorder: one SM, to limit the cost, and the engine that sends its CTAs.
+/// Default scopes of the flight recorder: one SM, to limit the cost, and GigaThread.
 const FLIGHT_SCOPES: [&str; 2] = ["gpu.gpc[0].sm[0]", "gpu.gigathread"];
 
-/// A waveform under construction, if any.
+/// The waveform that is being recorded, if any.
 pub struct Wave {
     waveform: Option<Waveform>,
     error: Option<WaveError>,
-    /// File for the last cycles, if they are recorded.
+    /// File of the flight recorder, if it is on.
     flight: Option<PathBuf>,
-    /// True if an option names the file.
+    /// True if an option names the flight-recorder file.
     is_asked: bool,
     scopes: String,
 }
 
 impl Wave {
-    /// Starts recording. The last cycles go to the file of `--flight`, else to `record`, if there is one.
+    /// Starts recording. The flight recorder's file is that of `--flight`, or else `record`.
     pub fn begin(
         args: &args::Run,
         scenario: &Scenario,
@@ -66,7 +66,7 @@ impl Wave {
         })
     }
 
-    /// Collects the signals before cycle `now`. Returns false if they cannot be written.
+    /// Writes the signal changes before cycle `now`. Returns false if a file cannot be written.
     pub fn collect(&mut self, now: Cycle) -> bool {
         let result = self.waveform.as_mut().map_or(Ok(()), |waveform| waveform.collect(now));
         self.error = result.err();
@@ -78,12 +78,12 @@ impl Wave {
         self.error.is_some()
     }
 
-    /// Writes the cycles before a failure in the last cycle collected, and prints where. If no option names the file, a write error
-    /// is a warning.
+    /// Writes the flight recorder after the failure `what`, and prints the name of its file.
+    /// If no option names the file, a write error is only a warning.
     pub fn write_flight(&mut self, what: &str) -> Result<(), Failure> {
         match self.try_write_flight(what) {
             Err(failure) if !self.is_asked => {
-                warn(&format!("the record of the last cycles is missing: {}", failure.text));
+                warn(&format!("the last cycles are not recorded: {}", failure.text));
                 Ok(())
             }
             result => result,
@@ -108,8 +108,8 @@ impl Wave {
         Ok(())
     }
 
-    /// As [`Wave::write_flight`] after a panic of the machine, with its incomplete quantum. Write errors are printed, so that the
-    /// panic stays visible.
+    /// Writes the flight recorder after a panic of the machine, with the incomplete quantum.
+    /// Write errors are only printed, so that the panic remains the error of the command.
     pub fn rescue(&mut self, bench: &mut Bench<'_>) {
         let waveform = self.waveform.as_mut();
         let rescued = waveform.map_or(Ok(()), |waveform| {
@@ -123,7 +123,7 @@ impl Wave {
         }
     }
 
-    /// Ends the file at cycle `now`, or with the last cycle collected if the run did not end.
+    /// Ends the files at cycle `now`. `None` ends them at the last cycle collected, for a run that stopped early.
     pub fn finish(&mut self, now: Option<Cycle>) -> Result<(), Failure> {
         if let Some(error) = self.error.take() {
             return Err(failure(error));
@@ -142,12 +142,12 @@ impl Wave {
     }
 }
 
-/// True if a record of the last cycles is kept by default: no option names a waveform or a record, or disables it.
+/// True if the flight recorder is on by default: no option names a waveform or its file, or disables it.
 pub fn keeps_record(args: &args::Run) -> bool {
     !args.no_flight && args.flight.is_none() && waveforms(args).next().is_none()
 }
 
-/// The waveforms of the options.
+/// The paths of `--vcd` and `--fst`.
 fn waveforms(args: &args::Run) -> impl Iterator<Item = &PathBuf> {
     #[cfg(feature = "fst")]
     let binary = args.fst.iter();

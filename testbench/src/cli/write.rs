@@ -1,7 +1,7 @@
-//! Writes output files. A place is tried before the run; a file is written beside its place and renamed when it is complete.
+//! Writes output files. A path is tested before the run. A file is written under a temporary name and renamed once complete.
 //!
-//! Links are followed: the file that a link names is replaced, and the link stays. Devices, pipes and standard output are
-//! written to as they are.
+//! Symbolic links are followed: the target is replaced and the link stays. Devices, pipes and standard output are written
+//! directly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -10,13 +10,13 @@ use std::process;
 
 use super::failure::Failure;
 
-/// Most links that one path may lead through.
+/// Most symbolic links in one path.
 const MAX_LINKS: usize = 40;
 
 /// Most temporary files of one process in one folder.
 const MAX_TEMPORARY: u32 = 100;
 
-/// The file that a path names, whether it exists or not: links followed, its folder without `.` and `..`.
+/// Resolves a path, whether the file exists or not: follows links, and removes `.` and `..` from its folder.
 pub fn resolve(path: &Path) -> PathBuf {
     follow(path, MAX_LINKS)
 }
@@ -42,14 +42,14 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Whether a file is written where it is: a device, a pipe, or an open file that the system shows under a name.
+/// True if a file must be written directly: a device, a pipe, or an open file that the system shows as a path.
 pub fn is_special(path: &Path) -> bool {
     let shown = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
     shown.iter().any(|place| path.starts_with(place))
         || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Tries whether a file can be written, and leaves everything as it is.
+/// Tests that a file can be written, without changing it.
 pub fn try_file(path: &Path) -> Result<(), Failure> {
     let tried = match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -61,7 +61,7 @@ pub fn try_file(path: &Path) -> Result<(), Failure> {
     tried.map_err(|error| Failure::write(path, error))
 }
 
-/// Tries whether files can be written to a folder, which may be made first, and leaves everything as it is.
+/// Tests that files can be written to a folder, without changing it. The folder may not exist yet.
 pub fn try_folder(path: &Path) -> Result<(), Failure> {
     let existing = path.ancestors().find(|folder| folder.exists());
     let existing = existing.unwrap_or(Path::new("."));
@@ -73,17 +73,17 @@ pub fn try_folder(path: &Path) -> Result<(), Failure> {
     tried.map_err(|error| Failure::write(path, error))
 }
 
-/// Makes a folder.
+/// Creates a folder.
 pub fn make(folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| Failure::write(folder, error))
 }
 
-/// Writes a file of these bytes.
+/// Writes `bytes` to a file.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace(path, |to| to.write_all(bytes))
 }
 
-/// Writes a file by `fill`. Until it is complete, an earlier file of the name stays.
+/// Writes a file with the function `fill`. An earlier file stays in place until the new one is complete.
 pub fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let written = match path.to_str() {
         Some("/dev/stdout") => fill(&mut io::stdout()),
@@ -108,7 +108,7 @@ fn rename(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> i
             temporary.is_gone = true;
             Ok(())
         }
-        // The folder takes no new file, but the file itself may be written.
+        // The folder accepts no new file, but the existing file may be writable.
         Err(_) if path.exists() => File::create(path).and_then(|file| filled(file, fill)),
         Err(error) => Err(error),
     }
@@ -120,14 +120,14 @@ fn filled(file: File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io
     to.flush()
 }
 
-/// A file that is removed when this is dropped, unless it was renamed.
+/// A temporary file. A drop removes it, unless it was renamed.
 struct Temporary {
     path: PathBuf,
     is_gone: bool,
 }
 
 impl Temporary {
-    /// A new file in the folder of `path`, which must name a file.
+    /// Creates a temporary file in the folder of `path`. The path must name a file.
     fn beside(path: &Path) -> io::Result<(File, Temporary)> {
         if path.file_name().is_none() {
             return Err(io::ErrorKind::IsADirectory.into());
@@ -148,7 +148,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.is_gone {
-            // Another process may have removed it: then it is gone as well.
+            // An error is harmless: another process may have removed the file.
             let _ = fs::remove_file(&self.path);
         }
     }

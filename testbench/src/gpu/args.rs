@@ -1,10 +1,10 @@
-//! What a kernel takes: elements, buffers of them, and the shape of a launch.
+//! Inputs of a launch: elements, buffers, arguments, and the shape of the grid.
 
 use std::marker::PhantomData;
 
 use half::{bf16, f16};
 
-/// A number that device memory can hold. Bytes are little-endian.
+/// A number type of buffers and scalars, stored in little-endian bytes.
 pub trait Element: Copy + private::Bytes {}
 
 mod private {
@@ -49,7 +49,7 @@ pub(super) fn from_bytes<T: Element>(bytes: &[u8]) -> Vec<T> {
     bytes.chunks_exact(T::SIZE).map(T::get).collect()
 }
 
-/// A buffer in device memory. It stays until its [`Gpu`](super::Gpu) is dropped.
+/// A buffer in device memory. It is never freed before its [`Gpu`](super::Gpu) is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffer<T> {
     pub(super) address: u64,
@@ -58,17 +58,17 @@ pub struct Buffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// Its address, as kernels see it.
+    /// The device address.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Number of elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True if it holds no element.
+    /// True if the buffer has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -78,9 +78,9 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// An argument of a kernel: a number, or a buffer for its address.
+/// An argument of a kernel: a number, or a buffer, which passes its address.
 pub trait KernelArg {
-    /// Its bytes, as many as the kernel's parameter has.
+    /// The argument's bytes. The kernel's parameter must have the same size.
     fn bytes(&self) -> Vec<u8>;
 }
 
@@ -90,7 +90,7 @@ impl<T> KernelArg for Buffer<T> {
     }
 }
 
-/// Sizes in x, y, z; those not given are 1.
+/// Sizes in x, y, z. Missing sizes are 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dims(pub [u32; 3]);
 
@@ -112,7 +112,7 @@ impl From<[u32; 3]> for Dims {
     }
 }
 
-/// The shape of a launch. A pair is one: `(blocks, threads)`, each a number or sizes in x, y, z.
+/// The shape of a launch. A pair `(blocks, threads)` converts to it; each is a number or sizes in x, y, z.
 ///
 /// ```
 /// use warpwave::gpu::Shape;
@@ -125,9 +125,9 @@ pub struct Shape {
     pub grid: Dims,
     /// Threads of a CTA.
     pub block: Dims,
-    /// CTAs of a cluster, where the launch sets it.
+    /// CTAs of a cluster. `None` leaves it to the kernel.
     pub cluster: Option<Dims>,
-    /// Shared memory of a CTA beside the declared, in bytes.
+    /// Dynamic shared memory of a CTA, in bytes.
     pub dynamic_shared_bytes: u32,
 }
 
@@ -143,7 +143,7 @@ impl<G: Into<Dims>, B: Into<Dims>> From<(G, B)> for Shape {
 }
 
 impl Shape {
-    /// Sets the size of clusters.
+    /// Sets the CTAs of a cluster.
     pub fn cluster(self, size: impl Into<Dims>) -> Self {
         Shape {
             cluster: Some(size.into()),
@@ -151,7 +151,7 @@ impl Shape {
         }
     }
 
-    /// Sets the dynamic shared memory of a block, in bytes.
+    /// Sets the dynamic shared memory of a CTA, in bytes.
     pub fn dynamic_shared_bytes(self, bytes: u32) -> Self {
         Shape {
             dynamic_shared_bytes: bytes,

@@ -1,4 +1,4 @@
-//! Errors of the library, from a preset to a report.
+//! Errors of the library interface.
 
 use thiserror::Error;
 use warpwave_components::config::ConfigFault;
@@ -10,7 +10,7 @@ use warpwave_ptx::diag::render_all;
 
 use crate::host::HostError;
 
-/// Why a call of [`Gpu`](super::Gpu) failed. The GPU can be used further.
+/// The error of a failed call of [`Gpu`](super::Gpu). The GPU stays usable.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum GpuError {
     /// The preset cannot be loaded.
@@ -27,7 +27,7 @@ pub enum GpuError {
         /// The text.
         text: String,
     },
-    /// Kernel, arguments, shape or buffers do not fit.
+    /// Kernel, arguments, shape or buffers do not match, or device memory is full.
     #[error(transparent)]
     Host(#[from] HostError),
     /// A size of the launch is 0.
@@ -46,7 +46,7 @@ pub enum GpuError {
         /// Elements of the buffer.
         want: usize,
     },
-    /// The launch did not run to its end: trap, deadlock or cycle limit.
+    /// The launch stopped early: trap, deadlock or cycle limit.
     #[error(transparent)]
     Launch(LaunchError),
 }

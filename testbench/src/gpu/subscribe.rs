@@ -1,4 +1,4 @@
-//! Events of the machine for closures, in one order for the whole machine.
+//! Delivers events of all SMs to closures, in one order for the whole machine.
 
 use warpwave_components::gpu::Gpu;
 use warpwave_components::proto::event::{Event as WarpEvent, Request};
@@ -7,27 +7,27 @@ use warpwave_hw::time::Cycle;
 
 use crate::watch::{Listener, Watch};
 
-/// Something that happened in an SM.
+/// An event in an SM.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Event {
-    /// A warp started, waited, fetched, issued or ended, or an instruction of it went on.
+    /// A step of a warp, such as its start, a fetch or an issue, or a step of one of its instructions.
     Warp {
         /// Number of the SM.
         sm: u16,
-        /// What, when, and to which warp.
+        /// The kind, the cycle and the warp.
         event: WarpEvent,
     },
-    /// A memory request is back at the LSU.
+    /// A completed memory request, whose response is at the LSU.
     Request {
         /// Number of the SM.
         sm: u16,
-        /// Its warp, its line, and the cycle of each stage that it passed.
+        /// Its warp, its line, and the cycle in which it entered each stage.
         request: Request,
     },
 }
 
 impl Event {
-    /// The cycle.
+    /// The cycle of the event. For a request, the cycle of its response.
     pub fn at(&self) -> Cycle {
         match self {
             Event::Warp { event, .. } => event.at,
@@ -49,7 +49,7 @@ pub(super) type Subscriber = Box<dyn FnMut(&Event)>;
 /// The subscribers of a machine.
 pub(super) struct Subscription {
     watch: Watch,
-    /// Events that no subscriber has received yet.
+    /// Collected events that are not delivered yet.
     events: Vec<Event>,
     pub(super) subscribers: Vec<Subscriber>,
 }
@@ -74,11 +74,11 @@ impl Subscription {
         }
     }
 
-    /// Tells what happened before cycle `now`, which every tile has reached. Each SM's events come in order, and sorting by cycle and SM keeps that order.
-    pub(super) fn tell(&mut self, now: Cycle) {
+    /// Delivers all events before cycle `now`. Every tile has run those cycles.
+    pub(super) fn deliver(&mut self, now: Cycle) {
         self.watch.collect(now, &mut [&mut self.events]);
         self.events.sort_by_key(|event| (event.at(), event.sm()));
-        // A tile may be ahead of the others, and its requests come at once.
+        // A tile may be ahead of the others. Its later events wait.
         let complete = self.events.partition_point(|event| event.at() < now);
         for event in self.events.drain(..complete) {
             self.subscribers.iter_mut().for_each(|to| to(&event));

@@ -1,10 +1,10 @@
-//! Errors of launches, buffers and module variables that do not fit the program or the GPU.
+//! Errors of launches, buffers and module variables that do not match the program or exceed the GPU.
 
 use thiserror::Error;
 use warpwave_components::occupancy::OccupancyError;
 use warpwave_ptx::Diagnostic;
 
-/// Why a launch or a buffer is refused.
+/// The reason for refusing a launch, a buffer or a module variable.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum HostError {
     /// No kernel has this name.
@@ -69,12 +69,12 @@ pub enum HostError {
     GlobalSize {
         /// The variable.
         name: String,
-        /// Bytes that the scenario gives.
+        /// Bytes in the scenario.
         found: u64,
-        /// Bytes that the module declares.
+        /// Bytes in the module.
         want: u64,
     },
-    /// The scenario expects a value of a constant variable.
+    /// The scenario has an `expect` for a constant variable.
     #[error("module variable `{name}` is constant, so it cannot change; remove `expect`")]
     ConstantExpected {
         /// The variable.
@@ -86,14 +86,14 @@ pub enum HostError {
          take a smaller shape or another --gpu"
     )]
     OutOfMemory {
-        /// The buffer or variable without room.
+        /// The buffer or variable that does not fit.
         name: String,
         /// Its bytes.
         need: u64,
         /// Bytes of device memory.
         limit: u64,
     },
-    /// The kernel is compiled for another block size.
+    /// The kernel was compiled for another block size.
     #[error(
         "kernel `{entry}` is compiled for blocks of {} {want:?} threads, not {found:?}; change `block`",
         if *.exact { "exactly" } else { "at most" }
@@ -101,17 +101,17 @@ pub enum HostError {
     BlockSize {
         /// The kernel.
         entry: String,
-        /// Threads in x, y, z as launched.
+        /// Threads in x, y, z in the launch.
         found: [u32; 3],
         /// Threads in x, y, z that the kernel is compiled for.
         want: [u32; 3],
-        /// True if the block must have exactly `want` threads. False if it has at most that many.
+        /// True if the block must have exactly `want` threads. False if `want` is the maximum.
         exact: bool,
     },
     /// A size of the grid or of a block is above its limit.
     #[error("{what}; reduce the grid or the block")]
     TooMany {
-        /// The size, with need and limit.
+        /// The size in words, with its limit.
         what: String,
     },
     /// The clusters of the launch are refused.
@@ -129,12 +129,12 @@ pub enum HostError {
         entry: String,
         /// The GPU.
         gpu: String,
-        /// The resource, with need and limit.
+        /// The resource, with the need and the limit.
         reason: OccupancyError,
     },
 }
 
-/// Why the clusters of a launch are refused.
+/// The reason for refusing the clusters of a launch.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ClusterFault {
     /// The GPU has no clusters.
@@ -154,14 +154,14 @@ pub enum ClusterFault {
     /// The kernel was compiled for clusters of another size.
     #[error("it is compiled for clusters of exactly {want:?} blocks, not {found:?}; change `cluster`")]
     NotAsCompiled {
-        /// CTAs in x, y, z as launched.
+        /// CTAs in x, y, z in the launch.
         found: [u32; 3],
         /// CTAs in x, y, z that the kernel is compiled for.
         want: [u32; 3],
     },
     /// The launch gives no cluster size, but the kernel requires one (`.explicitcluster`).
     #[error("it runs in clusters; add their size as `cluster` to the launch")]
-    NotSaid,
+    Missing,
     /// The grid does not divide into clusters.
     #[error("a grid of {grid:?} blocks does not divide into clusters of {cluster:?}; change `grid`")]
     Uneven {

@@ -1,4 +1,4 @@
-//! Builds the grid of a launch: kernel, arguments in constant bank 0, sizes. Refuses a launch that does not fit.
+//! Builds the grid of a launch: kernel, sizes, and the arguments in constant bank 0. Refuses a launch that exceeds a limit.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ const MAX_GRID: [u32; 3] = [(1 << 31) - 1, 65535, 65535];
 /// Largest block in x, y, z.
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 
-/// The grid of launch `id` of a scenario.
+/// Builds the grid of launch `id` of a scenario.
 ///
 /// # Errors
-/// If kernel, arguments or sizes do not fit the module or the machine.
-pub fn grid(
+/// If the launch does not match its kernel, or exceeds a limit of the machine.
+pub fn build_grid(
     id: u32,
     launch: &Launch,
     module: &Module,
@@ -43,12 +43,12 @@ pub fn grid(
         gpu: config.name.clone(),
         reason,
     })?;
-    let cluster = cluster(launch, &program, config, fit.blocks).map_err(|fault| HostError::Cluster {
+    let cluster = cluster_size(launch, &program, config, fit.blocks).map_err(|fault| HostError::Cluster {
         entry: program.name().to_owned(),
         fault,
     })?;
     let mut constants = placement.banks.clone();
-    constants[0] = bank(launch, &program, placement)?;
+    constants[0] = param_bank(launch, &program, placement)?;
     Ok(Grid {
         id,
         grid: launch.grid,
@@ -61,7 +61,8 @@ pub fn grid(
         allocations: storage.allocations(),
         constants,
         ctas_per_sm: fit.blocks,
-        textures: images(&launch.args, placement),
+        textures: textures_of(&launch.args, placement),
+        // GigaThread fills in the rest when the launch begins.
         local_base: 0,
         l1_bytes: 0,
         timing: Vec::new(),
@@ -69,7 +70,7 @@ pub fn grid(
     })
 }
 
-/// The kernel of a launch.
+/// The program of a launch. A launch without a kernel name takes the module's only kernel.
 fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
     let entries = || module.entries.iter().map(|entry| entry.name.clone()).collect();
     let entry = match (&launch.entry, &module.entries[..]) {
@@ -92,7 +93,7 @@ fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
         .map_err(unsupported)
 }
 
-/// The number of a kernel's first instruction in the module, after those of the kernels before it.
+/// The number of a kernel's first instruction: the sum of the lengths of the kernels before it.
 fn first_instruction(module: &Module, entry: &str) -> u32 {
     let before = module.entries.iter().take_while(|other| other.name != entry);
     let lengths = before.filter_map(|other| Some(other.program.as_ref().ok()?.code().len()));
@@ -131,11 +132,11 @@ fn check_block(launch: &Launch, entry: &str, needs: &Requirements) -> Result<(),
     }
 }
 
-/// CTAs of a cluster, from the launch or the kernel.
-fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) -> Result<[u32; 3], ClusterFault> {
+/// The CTAs of a cluster, from the launch or the kernel. Checks them against the grid and the GPU.
+fn cluster_size(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) -> Result<[u32; 3], ClusterFault> {
     let cluster = match (launch.cluster, program.requirements().cluster) {
         (None, ClusterRequirement::Any) => [1; 3],
-        (None, ClusterRequirement::Explicit) => return Err(ClusterFault::NotSaid),
+        (None, ClusterRequirement::Explicit) => return Err(ClusterFault::Missing),
         (None, ClusterRequirement::Exact(want)) => want,
         (Some(found), ClusterRequirement::Exact(want)) if found != want => {
             return Err(ClusterFault::NotAsCompiled { found, want });
@@ -158,6 +159,7 @@ fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) 
         let grid = launch.grid;
         return Err(ClusterFault::Uneven { grid, cluster });
     }
+    // All CTAs of a cluster run at once, in one GPC.
     let largest = config.gpcs().iter().map(ExactSizeIterator::len).max().unwrap_or(0) as u32;
     let limit = largest * per_sm;
     if need > limit {
@@ -166,8 +168,8 @@ fn cluster(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: u32) 
     Ok(cluster)
 }
 
-/// Constant bank 0: block and grid sizes, then the arguments at the offsets of their parameters.
-fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec<u32>, HostError> {
+/// Builds constant bank 0: block and grid sizes, then the arguments at the offsets of their parameters.
+fn param_bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec<u32>, HostError> {
     let params = &program.requirements().params;
     if params.len() != launch.args.len() {
         return Err(HostError::ArgumentCount {
@@ -178,7 +180,7 @@ fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec
     }
     let end = params.iter().map(|param| param.offset + param.bytes).max().unwrap_or(0);
     let mut bytes = vec![0; usize::from(bank0::PARAMS) + end as usize];
-    let images = images(&launch.args, placement);
+    let textures = textures_of(&launch.args, placement);
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     for (offset, sizes) in [(bank0::BLOCK_SIZE, launch.block), (bank0::GRID_SIZE, launch.grid)] {
         for (n, size) in sizes.into_iter().enumerate() {
@@ -186,7 +188,7 @@ fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec
         }
     }
     for (index, (param, arg)) in params.iter().zip(&launch.args).enumerate() {
-        let value = value(arg, placement, &images);
+        let value = bytes_of(arg, placement, &textures);
         if value.len() != param.bytes as usize {
             return Err(HostError::ArgumentSize {
                 entry: program.name().to_owned(),
@@ -201,14 +203,14 @@ fn bank(launch: &Launch, program: &Program, placement: &Placement) -> Result<Vec
     Ok(words(&bytes))
 }
 
-/// The images of a launch, in the order of its arguments. A handle is an index from 1.
-fn images(args: &[Arg], placement: &Placement) -> Vec<Texture> {
-    let image = |arg: &Arg| match arg {
+/// The textures and surfaces of a launch, in the order of its arguments. A handle is an index here plus 1.
+fn textures_of(args: &[Arg], placement: &Placement) -> Vec<Texture> {
+    let found = |arg: &Arg| match arg {
         Arg::Image(image) => vec![texture(image, placement)],
-        Arg::Struct(fields) => images(fields, placement),
+        Arg::Struct(fields) => textures_of(fields, placement),
         _ => Vec::new(),
     };
-    args.iter().flat_map(image).collect()
+    args.iter().flat_map(found).collect()
 }
 
 fn texture(image: &Image, placement: &Placement) -> Texture {
@@ -218,26 +220,26 @@ fn texture(image: &Image, placement: &Placement) -> Texture {
     }
 }
 
-/// An argument's bytes.
-fn value(arg: &Arg, placement: &Placement, images: &[Texture]) -> Vec<u8> {
+/// The bytes of an argument.
+fn bytes_of(arg: &Arg, placement: &Placement, textures: &[Texture]) -> Vec<u8> {
     match arg {
         Arg::Buffer(index) => placement.buffers[*index].to_le_bytes().to_vec(),
         Arg::Scalar(_, bytes) | Arg::Bytes(bytes) => bytes.clone(),
-        Arg::Struct(fields) => structure(fields, placement, images),
+        Arg::Struct(fields) => structure(fields, placement, textures),
         Arg::TensorMap(tiles) => tensor_map(tiles, placement).to_bytes().to_vec(),
         Arg::Image(image) => {
             let made = texture(image, placement);
-            let index = images.iter().position(|other| *other == made);
+            let index = textures.iter().position(|other| *other == made);
             (index.map_or(0, |index| index as u64 + 1)).to_le_bytes().to_vec()
         }
     }
 }
 
-/// A structure in C layout: each field at a multiple of its alignment, the total a multiple of the largest alignment.
-fn structure(fields: &[Arg], placement: &Placement, images: &[Texture]) -> Vec<u8> {
+/// The bytes of a structure in C layout: fields and total size are padded to their alignments.
+fn structure(fields: &[Arg], placement: &Placement, textures: &[Texture]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for field in fields {
-        let value = value(field, placement, images);
+        let value = bytes_of(field, placement, textures);
         bytes.resize(bytes.len().next_multiple_of(alignment(field)), 0);
         bytes.extend(value);
     }
@@ -256,7 +258,7 @@ fn alignment(arg: &Arg) -> usize {
     }
 }
 
-/// The tensor map of a buffer: its dimensions in reverse, the contiguous one first.
+/// The tensor map of a buffer. Its dimensions are reversed: a tensor map has the contiguous dimension first.
 fn tensor_map(tiles: &Tiles, placement: &Placement) -> TensorMap {
     let reversed = |list: &[u32]| {
         let mut all = [1; 5];

@@ -1,4 +1,4 @@
-//! Where buffers and module variables are in device memory.
+//! Places buffers and module variables in device memory.
 
 use warpwave_components::storage::Storage;
 use warpwave_ptx::{Module, printf};
@@ -7,29 +7,29 @@ use super::HostError;
 use super::module;
 use crate::scenario::{Buffer, Scenario};
 
-/// Addresses of all that a scenario has in device memory, and the constant banks that go with every launch.
+/// Device addresses of a scenario's data, and the constant banks of every launch.
 #[derive(Clone, Debug)]
 pub struct Placement {
     /// Address of each buffer, by its index in the scenario.
     pub buffers: Vec<u64>,
-    /// Address of each of the scenario's globals; none for constants.
+    /// Address of each module variable of the scenario. `None` for a constant.
     pub globals: Vec<Option<u64>>,
-    /// Address of the buffer that `vprintf` writes to, in modules that call it.
+    /// Address of the `vprintf` buffer. `None` if the module does not call `vprintf`.
     pub print: Option<u64>,
-    /// Constant banks by number, in words; bank 0 is each launch's own.
+    /// Constant banks by number, in words. Each launch has its own bank 0.
     pub(super) banks: Vec<Vec<u32>>,
-    /// What is where in device memory: the scenario's buffers, then all of the module's variables.
+    /// All named regions of device memory: the scenario's buffers, then the module's variables.
     pub regions: Vec<Region>,
 }
 
-/// A named piece of device memory.
+/// A named region of memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Region {
     /// The buffer or variable.
     pub name: String,
-    /// Its first address.
+    /// The first address.
     pub first: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
@@ -37,7 +37,7 @@ impl Placement {
     /// Allocates and fills buffers in the scenario's order, then the module's variables.
     ///
     /// # Errors
-    /// If memory is full, or if a variable of the scenario does not fit the module.
+    /// If memory is full, or if a variable of the scenario does not match the module.
     pub fn new(scenario: &Scenario, program: &Module, storage: &Storage) -> Result<Placement, HostError> {
         let place = |buffer: &Buffer| {
             let address = allocate(storage, &buffer.name, buffer.layout.bytes())?;
@@ -61,7 +61,7 @@ impl Placement {
         })
     }
 
-    /// Allocates and fills the module's variables, for launches whose arguments are addresses.
+    /// Allocates and fills the module's variables only. The caller allocates buffers.
     ///
     /// # Errors
     /// If memory is full.
@@ -77,7 +77,7 @@ impl Placement {
         })
     }
 
-    /// Everything whose bytes a run may change: buffers, then globals in device memory, each with its address.
+    /// The data that a run may change, with addresses: buffers, then module variables in device memory.
     pub fn of<'a>(&'a self, scenario: &'a Scenario) -> impl Iterator<Item = (&'a Buffer, u64)> {
         let buffers = scenario.buffers.iter().zip(self.buffers.iter().copied());
         let globals = scenario.globals.iter().zip(&self.globals);

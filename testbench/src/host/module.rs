@@ -1,5 +1,5 @@
-//! Module variables: their initial bytes, the values that a scenario gives instead, and the constant banks.
-//! A variable that the scenario names without `init` keeps the bytes of its program.
+//! Places module variables: initial bytes from the program or the scenario, and constant banks.
+//! A variable without `init` in the scenario keeps the bytes of its program.
 
 use warpwave_components::storage::Storage;
 use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module, Relocation};
@@ -8,10 +8,10 @@ use super::HostError;
 use super::memory::{Region, allocate};
 use crate::scenario::Buffer;
 
-/// Addresses of `given` (none for constants), and the constant banks.
+/// Addresses of the scenario's variables (`None` for constants), and the constant banks.
 type Placed = (Vec<Option<u64>>, Vec<Vec<u32>>);
 
-/// Places all variables of the module, and adds those in device memory to `regions`.
+/// Places all variables of the module, and appends the ones in device memory to `regions`.
 pub(super) fn place(
     given: &[Buffer],
     module: &Module,
@@ -35,7 +35,7 @@ pub(super) fn place(
     relocate(&mut constant, &module.constant_relocations, &addresses);
     let mut placed = Vec::new();
     for buffer in given {
-        placed.push(give(buffer, module, storage, &addresses, &mut constant)?);
+        placed.push(overwrite(buffer, module, storage, &addresses, &mut constant)?);
     }
     let mut banks = vec![Vec::new(); usize::from(CONST_BANK.max(ADDRESS_BANK)) + 1];
     banks[usize::from(CONST_BANK)] = words(&constant);
@@ -43,14 +43,14 @@ pub(super) fn place(
     Ok((placed, banks))
 }
 
-/// The address of a global variable, from the bank of addresses.
+/// The address of a global variable, read from the address bank.
 pub(super) fn address_of(module: &Module, banks: &[Vec<u32>], name: &str) -> Option<u64> {
     let n = module.globals.iter().position(|global| global.name == name)?;
     let words = banks[usize::from(ADDRESS_BANK)].get(2 * n..2 * n + 2)?;
     Some(u64::from(words[1]) << 32 | u64::from(words[0]))
 }
 
-/// A variable's initial bytes with the addresses of other variables.
+/// The initial bytes of a variable, with relocations applied.
 fn relocated(global: &warpwave_ptx::Global, addresses: &[u64]) -> Vec<u8> {
     let mut bytes = global.bytes.clone();
     relocate(&mut bytes, &global.relocations, addresses);
@@ -63,8 +63,8 @@ fn relocate(bytes: &mut [u8], relocations: &[Relocation], addresses: &[u64]) {
     }
 }
 
-/// Gives a variable the scenario's value, if there is one, in memory or in the constant image.
-fn give(
+/// Overwrites a variable with the scenario's bytes. Returns its address, or `None` for a constant.
+fn overwrite(
     buffer: &Buffer,
     module: &Module,
     storage: &Storage,
@@ -106,7 +106,7 @@ fn names(module: &Module) -> Vec<String> {
         .collect()
 }
 
-/// Bytes as little-endian words, the last one filled up with zeros.
+/// Bytes as little-endian words. The last word is padded with zeros.
 pub(super) fn words(bytes: &[u8]) -> Vec<u32> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 4];

@@ -1,17 +1,16 @@
-//! What a launch has printed: the records that `vprintf` left in its buffer, as text.
+//! The `printf` output of a launch, from the records in the `vprintf` buffer.
 //!
-//! The order is by block (x first, then y, then z), then by thread, then by call. It depends on the launch alone, not on the order of
-//! warps.
+//! Output is sorted by block (x is the fastest index), then by thread, then by call. So it does not depend on the order of warps.
 
 use warpwave_components::storage::Storage;
 use warpwave_ptx::printf::{Argument, BUFFER_BYTES, FIRST_RECORD, HEADER_BYTES, arguments};
 
 use super::printf::{Value, formatted};
 
-/// Most bytes of a format or of a string that is printed.
+/// Most bytes of a format or a string argument.
 const LONGEST: u64 = 64 << 10;
 
-/// One call.
+/// The record of one call.
 struct Record {
     block: [u32; 3],
     thread: u32,
@@ -19,7 +18,7 @@ struct Record {
     arguments: Vec<u8>,
 }
 
-/// What lies in the buffer at this address, and an empty buffer for the next launch.
+/// Returns the output in the buffer at address `buffer`, and empties the buffer.
 pub fn take(storage: &Storage, buffer: u64) -> String {
     let text = text(&|at, bytes| storage.read(at, bytes), storage, buffer);
     if !text.is_empty() {
@@ -31,7 +30,7 @@ pub fn take(storage: &Storage, buffer: u64) -> String {
     text
 }
 
-/// What lies in the buffer at this address of the memory that `read` reads; `storage` says which addresses are allocated.
+/// Returns the output in the buffer at address `buffer`. `read` reads the memory, `storage` knows its allocations.
 pub fn text(read: &dyn Fn(u64, &mut [u8]), storage: &Storage, buffer: u64) -> String {
     let memory = Reader { read, storage };
     let asked = memory.word(buffer);
@@ -42,7 +41,7 @@ pub fn text(read: &dyn Fn(u64, &mut [u8]), storage: &Storage, buffer: u64) -> St
     });
     let mut out: String = records.iter().map(|record| memory.printed(record)).collect();
     if asked > BUFFER_BYTES - FIRST_RECORD {
-        out += &format!("the printf buffer of {BUFFER_BYTES} bytes is full: what came later is lost\n");
+        out += &format!("the printf buffer of {BUFFER_BYTES} bytes is full: later output is lost\n");
     }
     out
 }
@@ -53,7 +52,7 @@ fn records(memory: &Reader<'_>, buffer: u64, used: u32) -> Vec<Record> {
     let end = at + u64::from(used);
     while at + u64::from(HEADER_BYTES) <= end {
         let size = u64::from(memory.word(at));
-        // A call that found no room has left a gap: it and what follows are lost.
+        // A call without room in the buffer leaves a gap. Its record and all later ones are lost.
         if size < u64::from(HEADER_BYTES) || at + size > end {
             break;
         }
@@ -84,7 +83,7 @@ impl Reader<'_> {
         u32::from_le_bytes(bytes)
     }
 
-    /// The bytes at an address up to a zero, as far as they are allocated; nothing for an address that is not.
+    /// The zero-terminated string at an address, at most to the end of its allocation. `None` for an address that is not allocated.
     fn string(&self, at: u64) -> Option<Vec<u8>> {
         let (first, bytes) = self.storage.allocation_of(at, 1)?;
         let mut found = vec![0; (first + bytes - at).min(LONGEST) as usize];

@@ -1,15 +1,15 @@
-//! The formats of `printf` (C, fprintf): flags, width, precision, and every conversion but `%n`.
+//! Formats text as `printf` of C does: flags, width, precision, and every conversion except `%n`.
 
-/// An argument: its bits, and the string that they point to, if they do.
+/// An argument: its bits, and the string at that address, if there is one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Value {
-    /// The bits, zeros above a word.
+    /// The bits. A 32-bit argument is zero-extended.
     pub bits: u64,
-    /// The bytes of a string at that address.
+    /// The string at address `bits`.
     pub text: Option<Vec<u8>>,
 }
 
-/// One conversion.
+/// A conversion specification: flags, width, precision and length.
 #[derive(Clone, Copy, Default)]
 struct Conversion {
     left: bool,
@@ -19,11 +19,11 @@ struct Conversion {
     zeros: bool,
     width: usize,
     precision: Option<usize>,
-    /// How many `l` it has (`z`, `j`, `t` count as one), less its `h`.
+    /// Number of `l` modifiers (`z`, `j`, `t` count as one) minus the number of `h`.
     length: i32,
 }
 
-/// The text of a format with its arguments; one that is missing is zero.
+/// Formats the arguments. A missing argument is zero.
 ///
 /// ```
 /// use warpwave::host::printf::{Value, formatted};
@@ -46,7 +46,7 @@ pub fn formatted(format: &[u8], values: &[Value]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// A conversion behind its `%`; gives what follows it.
+/// Formats one conversion. `format` begins after its `%`. Returns the rest of the format.
 fn one<'f>(format: &'f [u8], values: &mut std::slice::Iter<'_, Value>, out: &mut Vec<u8>) -> &'f [u8] {
     let mut conversion = Conversion::default();
     let mut in_precision = false;
@@ -85,7 +85,7 @@ fn one<'f>(format: &'f [u8], values: &mut std::slice::Iter<'_, Value>, out: &mut
 }
 
 impl Conversion {
-    /// `*`: the next argument is the width or the precision.
+    /// Takes the width or the precision from an argument, for `*`.
     fn take_number(&mut self, in_precision: bool, value: Option<&Value>) {
         let number = value.map_or(0, |value| value.bits as u32 as i32);
         let size = (number.unsigned_abs() as usize).min(9999);
@@ -101,13 +101,13 @@ impl Conversion {
         match kind {
             b'd' | b'i' => {
                 let number = self.signed(value.bits);
-                let sign = if number < 0 { "-" } else { self.positive() };
+                let sign = if number < 0 { "-" } else { self.positive_sign() };
                 self.integer(sign, number.unsigned_abs().to_string())
             }
             b'u' => self.integer("", self.unsigned(value.bits).to_string()),
-            b'o' => self.integer(self.mark("0"), format!("{:o}", self.unsigned(value.bits))),
-            b'x' => self.integer(self.mark("0x"), format!("{:x}", self.unsigned(value.bits))),
-            b'X' => self.integer(self.mark("0X"), format!("{:X}", self.unsigned(value.bits))),
+            b'o' => self.integer(self.alternate_prefix("0"), format!("{:o}", self.unsigned(value.bits))),
+            b'x' => self.integer(self.alternate_prefix("0x"), format!("{:x}", self.unsigned(value.bits))),
+            b'X' => self.integer(self.alternate_prefix("0X"), format!("{:X}", self.unsigned(value.bits))),
             b'p' => self.padded("", format!("{:#x}", value.bits).as_bytes(), false),
             b'c' => self.padded("", &[value.bits as u8], false),
             b's' => {
@@ -119,12 +119,12 @@ impl Conversion {
         }
     }
 
-    /// The prefix of an alternate form.
-    fn mark(self, prefix: &'static str) -> &'static str {
+    /// The prefix of the alternate form (`#`).
+    fn alternate_prefix(self, prefix: &'static str) -> &'static str {
         if self.alternate { prefix } else { "" }
     }
 
-    fn positive(self) -> &'static str {
+    fn positive_sign(self) -> &'static str {
         match (self.plus, self.space) {
             (true, _) => "+",
             (_, true) => " ",
@@ -165,7 +165,7 @@ impl Conversion {
         let sign = if value.is_sign_negative() && !value.is_nan() {
             "-"
         } else {
-            self.positive()
+            self.positive_sign()
         };
         let magnitude = value.abs();
         let precision = self.precision.unwrap_or(6);
@@ -186,7 +186,7 @@ impl Conversion {
         self.padded(sign, text.as_bytes(), value.is_finite())
     }
 
-    /// `%g`: with an exponent where that is below -4 or not below the precision; zeros at the end go.
+    /// Formats `%g`: with an exponent if it is below -4 or at least `precision`, and without trailing zeros.
     fn shorter(self, magnitude: f64, precision: usize) -> String {
         let scientific = with_exponent(magnitude, precision - 1);
         let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -203,7 +203,7 @@ impl Conversion {
         trimmed(&format!("{magnitude:.places$}"))
     }
 
-    /// Filled up to the width: on the right, or on the left with blanks, or with zeros behind the sign.
+    /// Pads to the width: with blanks on either side, or with zeros after the sign.
     fn padded(self, sign: &str, text: &[u8], zeros: bool) -> Vec<u8> {
         let missing = self.width.saturating_sub(sign.len() + text.len());
         let (before, between, behind) = match (self.left, self.zeros && zeros) {
@@ -220,7 +220,7 @@ impl Conversion {
     }
 }
 
-/// `1.5e+02`: two digits of exponent at least.
+/// Formats as `1.5e+02`, with at least two digits of exponent.
 fn with_exponent(magnitude: f64, precision: usize) -> String {
     let text = format!("{magnitude:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -229,12 +229,13 @@ fn with_exponent(magnitude: f64, precision: usize) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// `0x1.8p+1`.
+/// Formats as `0x1.8p+1` (`%a`).
 fn hexadecimal(magnitude: f64) -> String {
     let bits = magnitude.to_bits();
     let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
     let (first, exponent) = match (exponent, fraction) {
         (0, 0) => (0, 0),
+        // Subnormal numbers have no leading 1.
         (0, _) => (0, -1022),
         _ => (1, exponent - 1023),
     };
@@ -256,7 +257,7 @@ mod tests {
         number(value.to_bits())
     }
 
-    /// What glibc's printf writes for the same.
+    /// The expected text is the output of glibc's `printf`.
     #[test]
     fn conversions_are_those_of_c() {
         let word = |value: i32| number(value as u32 as u64);

@@ -1,4 +1,4 @@
-//! Placement and launches of small modules, against layouts worked out by hand.
+//! Tests of placement and grids of small modules, against layouts computed by hand.
 
 use warpwave_components::preset;
 use warpwave_components::proto::launch::Grid;
@@ -81,7 +81,7 @@ fn u32_arg(value: u32) -> Arg {
 }
 
 #[test]
-fn arguments_of_every_kind_lie_where_the_kernel_reads_them() {
+fn arguments_of_every_kind_are_at_the_offsets_of_their_parameters() {
     let pack = Arg::Struct(vec![
         Arg::Scalar(Dtype::U8, vec![0xab]),
         Arg::Buffer(0),
@@ -115,7 +115,7 @@ fn arguments_of_every_kind_lie_where_the_kernel_reads_them() {
 }
 
 #[test]
-fn module_variables_are_placed_with_their_addresses_and_values() {
+fn module_variables_have_addresses_and_initial_values() {
     let storage = Storage::new(1 << 20);
     let given = vec![
         buffer("other", Dtype::U32, [3u32, 4].map(u32::to_le_bytes).concat()),
@@ -145,7 +145,7 @@ fn module_variables_are_placed_with_their_addresses_and_values() {
 }
 
 #[test]
-fn variable_named_without_init_keeps_the_bytes_that_the_program_gives_it() {
+fn variable_without_init_keeps_the_bytes_of_its_program() {
     let storage = Storage::new(1 << 20);
     let unset = |name: &str, dtype, n| Buffer {
         name: name.to_owned(),
@@ -160,7 +160,7 @@ fn variable_named_without_init_keeps_the_bytes_that_the_program_gives_it() {
     ];
     let placement = Placement::new(&scenario(given), &module(), &storage).unwrap();
     let [Some(other), None, Some(link)] = placement.globals[..] else {
-        panic!("variables in memory but for the constant: {:?}", placement.globals)
+        panic!("two variables in memory and a constant: {:?}", placement.globals)
     };
     assert_eq!([storage.load(other), storage.load(other + 4)], [1, 2]);
     assert_eq!(placement.banks[usize::from(CONST_BANK)], [7, 9]);
@@ -176,7 +176,7 @@ fn variable_named_without_init_keeps_the_bytes_that_the_program_gives_it() {
 }
 
 #[test]
-fn variable_that_does_not_fit_the_module_is_refused() {
+fn variable_that_does_not_match_the_module_is_refused() {
     let place = |global: Buffer| {
         let storage = Storage::new(1 << 20);
         Placement::new(&scenario(vec![global]), &module(), &storage)
@@ -201,7 +201,7 @@ fn variable_that_does_not_fit_the_module_is_refused() {
 }
 
 #[test]
-fn launch_that_does_not_fit_its_kernel_is_refused() {
+fn launch_that_does_not_match_its_kernel_is_refused() {
     assert_eq!(
         refused(&launch(None, 32, Vec::new())),
         "the launch names no kernel; the program has k, fixed, bounded, pairs, said, large; add `entry = \"...\"` to the launch"

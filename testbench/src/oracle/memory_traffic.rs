@@ -1,14 +1,14 @@
-//! Any traffic on the memory system of any machine.
+//! Oracle: random traffic on the memory system of a random machine.
 //!
 //! ```text
 //!   LSU (idle)   driver -- L1 --+                                    n SMs
 //!   LSU (idle)   driver -- L1 --+-- crossbar -- slices -- channels -- storage
 //! ```
 //!
-//! A [`Driver`] stands between the LSU and the L1 of each SM ([`Factory::before_l1`]) and sends a script of packets. A flat array
-//! of bytes predicts every response.
+//! A [`Driver`] between the LSU and the L1 of each SM ([`Factory::before_l1`]) sends a script of packets. A flat array of bytes
+//! predicts every response.
 //!
-//! # What must hold
+//! # Guarantees
 //! - Every request gets one response, and then no component has work left.
 //! - Each unit of eight bytes has at most one SM that writes it, so its bytes are known exactly. A load returns what the SM's
 //!   earlier requests left there, through any hit, merge, eviction or write-back. So does an atomic. One sector has units of
@@ -36,19 +36,19 @@ use super::draw::one_of;
 use driver::{Driver, Record, Response};
 use traffic::{LINES, READ_ONLY, Traffic};
 
-/// Most requests of one case.
+/// Most requests of one input.
 const MOST_REQUESTS: usize = 4000;
 
-/// Cycles after which unfinished traffic counts as stuck.
+/// Cycle limit. Traffic that has not ended by then is stuck.
 const LIMIT: Cycle = Cycle(20_000_000);
 
-/// A machine's shape, and the requests of its SMs in turn.
+/// The input: the shape of a machine, and requests. SM after SM takes one request in turn.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct MemoryTraffic {
     shape: Shape,
-    /// Of each SM.
+    /// One driver per SM.
     drivers: [DriverShape; 3],
-    /// Lines in use: the fewer, the more conflicts.
+    /// Number of lines in use. Fewer lines give more conflicts.
     #[arbitrary(with = one_of(&[LINES, READ_ONLY.end + 2, READ_ONLY.end + 16]))]
     lines: usize,
     /// Seed of bytes, masks and operands.
@@ -57,7 +57,7 @@ pub struct MemoryTraffic {
     requests: Vec<Request>,
 }
 
-/// A small machine: every count and rate is one of a few.
+/// A small machine. Every count and rate is one of a few values.
 #[derive(Arbitrary, Clone, Debug)]
 struct Shape {
     #[arbitrary(with = one_of(&[1, 2, 3]))]
@@ -91,7 +91,7 @@ struct L1Shape {
     data_bytes_per_cycle: u32,
     #[arbitrary(with = one_of(&[512, 1024, 2048, 8192]))]
     bytes: u32,
-    /// Packets that may wait for sectors.
+    /// Most packets that wait for sectors.
     #[arbitrary(with = one_of(&[1, 4, 32]))]
     waiting: u32,
 }
@@ -100,7 +100,7 @@ struct L1Shape {
 struct L2Shape {
     #[arbitrary(with = one_of(&[2, 1, 3, 4, 6]))]
     slices: u32,
-    /// Two partitions, where the slices are even in number.
+    /// Two partitions, if the number of slices is even.
     #[arbitrary(with = one_of(&[false, true]))]
     is_split: bool,
     #[arbitrary(with = one_of(&[2, 1, 4]))]
@@ -133,7 +133,7 @@ struct HbmShape {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct DriverShape {
-    /// Packets in flight at a time.
+    /// Most packets in flight.
     #[arbitrary(with = one_of(&[64, 1, 8]))]
     most_in_flight: usize,
     /// The driver takes no response in every n-th cycle, unless n is 0.
@@ -141,7 +141,7 @@ struct DriverShape {
     pause: u64,
 }
 
-/// One request of the next SM in turn.
+/// One request, for the next SM in turn.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Request {
     /// Line, modulo the lines in use.
@@ -150,12 +150,12 @@ struct Request {
     cache: CacheOp,
     #[arbitrary(with = one_of(KINDS))]
     kind: Kind,
-    /// Cycles before it.
+    /// Idle cycles before the request.
     #[arbitrary(with = one_of(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 40, 60]))]
     gap: u64,
 }
 
-/// What a request does. A read-only line is always loaded, the line of counters always counted on.
+/// Kind of a request. On a read-only line it becomes a load, on the line of counters an addition.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Load,
@@ -181,7 +181,7 @@ const KINDS: &[Kind] = &{
     ]
 };
 
-/// One request after the other, to the end of the bytes.
+/// Decodes requests until the bytes end.
 fn requests(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Vec<Request>> {
     let mut requests = Vec::new();
     while !bytes.is_empty() && requests.len() < MOST_REQUESTS {
@@ -229,10 +229,10 @@ impl Shape {
     }
 }
 
-/// Runs the traffic on a machine of its shape and checks what must hold.
+/// Runs the traffic on a machine of its shape and checks the guarantees.
 ///
 /// # Panics
-/// If it does not hold.
+/// If a guarantee is broken.
 ///
 /// ```
 /// use warpwave::oracle;
@@ -244,14 +244,14 @@ pub fn memory_traffic(input: MemoryTraffic) {
     }
 }
 
-/// What happened.
+/// Counts of a run, to test that traffic reaches all levels.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Summary {
     /// Requests with a response.
     requests: u64,
-    /// Loads answered by the L1 alone.
+    /// Loads that hit in the L1 with all sectors.
     l1_hits: u64,
-    /// Loads whose sectors were all in L1 or L2.
+    /// Loads with all sectors in the L1 or the L2.
     l2_hits: u64,
 }
 
@@ -318,8 +318,8 @@ impl Machine {
         Machine { gpu, records }
     }
 
-    /// Runs the traffic to its end, writes back, and checks everything. Gives the responses of each SM in order, and the cycle in
-    /// which the traffic ended. With `end`, runs exactly so far: a machine that skips nothing never counts as quiet.
+    /// Runs the traffic to its end, writes dirty lines back, and checks the guarantees. Returns the responses of each SM in order, and
+    /// the cycle in which the traffic ended. With `end`, runs exactly to that cycle: a machine without idle-skipping is never quiet.
     fn run(mut self, traffic: &Traffic, end: Option<Cycle>) -> Result<(Vec<Vec<Response>>, Cycle), String> {
         let end = self.run_until_quiet(end)?;
         self.gpu.write_back();

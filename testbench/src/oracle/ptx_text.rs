@@ -1,11 +1,11 @@
-//! Any text given to the PTX front end.
+//! Oracle: any text as input of the PTX front end.
 
 use arbitrary::Arbitrary;
 use warpwave_isa::inst::Inst;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
 
-/// PTX text: the input's bytes as far as they are UTF-8.
+/// PTX text: the longest prefix of the input that is UTF-8.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct PtxText<'a>(&'a str);
 

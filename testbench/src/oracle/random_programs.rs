@@ -1,4 +1,4 @@
-//! Any program given to the machine and to the reference without time.
+//! Oracle: a random program must leave the same memory on the machine and on the reference.
 
 mod generate;
 
@@ -15,7 +15,7 @@ use crate::lockstep;
 use crate::reference::Checks;
 pub use program::RandomProgram;
 
-/// Warp instructions, and cycles, that no generated program needs.
+/// Limit of warp instructions, and of cycles. Every generated program needs fewer.
 const LIMIT: u64 = 4_000_000;
 
 /// Runs a program on the smallest machine and on the reference.

@@ -1,6 +1,6 @@
-//! THE table of metrics: for each name its unit, the component that counts it, what it is and how it is computed.
+//! The table of metrics. A row has a name, a unit, a definition, a formula, and the component that counts it.
 //!
-//! Names and units are the profiler's (`ncu`); definitions are our own words. A new metric is one more row.
+//! Names and units are those of Nsight Compute (`ncu`). Definitions and formulas are this model's. A new metric is one more row.
 
 mod table;
 
@@ -17,15 +17,15 @@ use super::stalls::STATES;
 pub use page::page;
 pub use value::Value;
 
-/// What a metric is computed from.
+/// The inputs of a formula.
 pub struct Inputs<'a> {
-    /// What components counted.
+    /// Counters of all components.
     pub counts: &'a Counts,
-    /// The machine.
+    /// The configuration of the GPU.
     pub config: &'a GpuConfig,
-    /// Core cycles from launch to end; of all launches for totals.
+    /// Core cycles from start to end of the launch. The sum over all launches for totals.
     pub cycles: u64,
-    /// The launch; none for totals over several.
+    /// The shape of the launch. `None` for totals over several launches.
     pub launch: Option<LaunchFacts>,
 }
 
@@ -40,7 +40,7 @@ pub struct LaunchFacts {
     pub registers: u32,
     /// Shared memory of a CTA, in bytes.
     pub shared_bytes: u32,
-    /// What fits on an SM.
+    /// Occupancy of an SM by this kernel.
     pub occupancy: Occupancy,
 }
 
@@ -49,31 +49,31 @@ pub struct LaunchFacts {
 pub struct Metric {
     /// The profiler's name.
     pub name: String,
-    /// Unit.
+    /// The unit, such as `cycle` or `%`.
     pub unit: &'static str,
     /// The component that counts it.
     pub component: &'static str,
-    /// What it is.
+    /// Its meaning, in one or two sentences.
     pub definition: String,
-    /// How it is computed from counters.
+    /// Its formula, in names of counters and preset keys.
     pub formula: String,
     compute: Compute,
 }
 
-/// How a value is found.
+/// The formula as code.
 #[derive(Clone, Copy)]
 enum Compute {
     With(fn(&Inputs<'_>) -> Value),
-    /// Warp-cycles in a state over issue cycles.
+    /// Warp-cycles in a state per instruction issued.
     StallPerIssue(&'static str),
     /// Warp-cycles in a state.
     StallSum(&'static str),
-    /// Warp-cycles in a state in per cent of all.
+    /// Warp-cycles in a state, in per cent of all warp-cycles.
     StallPercent(&'static str),
 }
 
 impl Metric {
-    /// The metric's value for a launch, or for all together.
+    /// The metric's value for one launch, or for all launches together.
     pub fn value(&self, inputs: &Inputs<'_>) -> Value {
         let stall = |counter| inputs.sum("scheduler", counter);
         match self.compute {
@@ -113,7 +113,7 @@ fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {
             format!("smsp__average_warps_issue_stalled_{state}_per_issue_active.ratio"),
             "cycle/inst",
             format!(
-                "Warp-cycles in the state {state} for each instruction issued: its share of a warp's time per instruction."
+                "Warp-cycles in the state {state} per instruction issued: the mean cycles of this state before each issue."
             ),
             format!("sum of {counter} / sum of inst_issued"),
             Compute::StallPerIssue(counter),
@@ -128,7 +128,7 @@ fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {
         row(
             format!("smsp__warp_issue_stalled_{state}_per_warp_active.pct"),
             "%",
-            format!("Share of all resident warp-cycles in the state {state}; the shares of all states add up to 100."),
+            format!("Warp-cycles in the state {state}, in per cent of all resident warp-cycles. All states add up to 100."),
             format!("sum of {counter} / sum of warp_cycles x 100"),
             Compute::StallPercent(counter),
         ),
@@ -136,12 +136,12 @@ fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {
 }
 
 impl Inputs<'_> {
-    /// A counter over all instances.
+    /// The sum of a counter over all instances of a block.
     fn sum(&self, block: &str, name: &'static str) -> Value {
         self.counts.sum(block, name).map_or(Value::NotModelled, Value::of)
     }
 
-    /// A counter's mean over the instances.
+    /// The mean of a counter over all instances of a block.
     fn mean(&self, block: &str, name: &'static str) -> Value {
         let n = self.counts.each(block, name).map_or(0, <[u64]>::len);
         self.sum(block, name) / Value::of(n as u64)
@@ -161,7 +161,7 @@ impl Inputs<'_> {
             .map_or(Value::NotModelled, |&value| Value::of(value))
     }
 
-    /// Instances of a block that count this, as a number.
+    /// The number of instances that have this counter.
     fn instances(&self, block: &str, name: &'static str) -> Value {
         self.counts
             .each(block, name)
@@ -172,7 +172,7 @@ impl Inputs<'_> {
         Value::of(self.cycles)
     }
 
-    /// A fact of the launch; over several launches there is none.
+    /// A number of the launch's shape. `NotReached` for totals over several launches.
     fn launch(&self, fact: impl Fn(&LaunchFacts) -> f64) -> Value {
         self.launch
             .as_ref()

@@ -1,21 +1,21 @@
-//! The filter of the log: an option or a variable, read and checked.
+//! The filter of the log: parses and checks the option or the environment variable.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::{Directive, EnvFilter};
 
 use crate::cli::failure::Failure;
 
-/// The variable that asks for a log if no option does.
+/// The environment variable with the filter if there is no option.
 const VARIABLE: &str = "RUST_LOG";
 
-/// The packages that report events.
+/// The packages that emit log events.
 const PACKAGES: [&str; 3] = ["warpwave_components", "warpwave_hw", "warpwave_ptx"];
 
-/// What a filter looks like.
+/// The syntax of a filter, for error texts.
 const ADVICE: &str =
     "write a level (info, debug or trace), or MODULE=LEVEL, or several of them, such as info,warpwave_ptx=debug";
 
-/// The filter of the option, else of the variable.
+/// The filter of the option, or else of the variable.
 pub fn find(option: Option<&str>) -> Result<Option<EnvFilter>, Failure> {
     if let Some(text) = option {
         refuse_foreign(text)?;
@@ -31,7 +31,7 @@ fn directives(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|directive| !directive.is_empty())
 }
 
-/// Reads a filter. `origin` names it in an error.
+/// Parses a filter. `origin` is its name in errors.
 fn parse(origin: &str, text: &str) -> Result<EnvFilter, Failure> {
     if directives(text).next().is_none() {
         return Err(Failure::input(format!("{origin}: the filter is empty; {ADVICE}")));
@@ -46,8 +46,8 @@ fn parse(origin: &str, text: &str) -> Result<EnvFilter, Failure> {
     Ok(filter)
 }
 
-/// Refuses a module that reports no event: most likely a misspelled level or module. `RUST_LOG` is for other programs too, so it may
-/// name theirs.
+/// Refuses a module that emits no events: most likely a misspelled level or module.
+/// Only `--log` is checked: `RUST_LOG` may name modules of other programs.
 fn refuse_foreign(text: &str) -> Result<(), Failure> {
     let is_own = |module: &str| {
         PACKAGES
@@ -58,7 +58,7 @@ fn refuse_foreign(text: &str) -> Result<(), Failure> {
         let module = directive.split(['=', '[']).next().unwrap_or_default();
         if module.parse::<LevelFilter>().is_err() && !is_own(module) {
             return Err(Failure::input(format!(
-                "--log: `{module}` is neither a level nor a module that reports events; modules begin with {}; {ADVICE}",
+                "--log: `{module}` is neither a level nor a module that emits events; modules begin with {}; {ADVICE}",
                 PACKAGES.join(", ")
             )));
         }

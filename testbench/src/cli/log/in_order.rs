@@ -1,15 +1,15 @@
-//! A writer for the log that puts its lines in the order of cycles.
+//! A log writer that sorts lines by cycle.
 //!
-//! A tile runs some cycles by itself before the next tile runs them, so events come in the host's order. This writer holds lines back
-//! until every tile has run their cycle. Then it sorts them by cycle and path. Events of one path in one cycle keep their order. So the
-//! log is the same for any number of threads.
+//! A tile runs a window of cycles before the next tile runs the same window, so events arrive out of order. This writer holds a line
+//! back until every tile has run its cycle. Then it sorts by cycle and path, and events of one path and cycle keep their order.
+//! So the log is the same for any number of threads.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The writer. Clones share its lines.
+/// The writer. Clones share the lines.
 pub struct InOrder<W>(Arc<Mutex<State<W>>>);
 
 struct State<W> {
@@ -19,7 +19,7 @@ struct State<W> {
     held: Vec<Line>,
 }
 
-/// A line and the first two columns of `CycleFormat`, which give its place.
+/// A line with its sort key: the cycle and path columns of `CycleFormat`.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
     cycle: u64,
@@ -28,7 +28,7 @@ struct Line {
 }
 
 impl Line {
-    /// A line without a cycle comes before all others.
+    /// Splits a line into its columns. A line without a cycle sorts before all others.
     fn new(text: &[u8]) -> Self {
         let text_lossy = String::from_utf8_lossy(text);
         let mut columns = text_lossy.split_whitespace();
@@ -41,7 +41,7 @@ impl Line {
 }
 
 impl<W: Write> InOrder<W> {
-    /// Writes every line at once, until told to hold.
+    /// Creates a writer that does not hold lines back yet.
     pub fn new(out: W) -> Self {
         InOrder(Arc::new(Mutex::new(State {
             out,
@@ -54,7 +54,7 @@ impl<W: Write> InOrder<W> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds lines back from now on.
+    /// Starts to hold lines back.
     pub fn hold(&self) {
         self.state().holds = true;
     }
@@ -74,7 +74,7 @@ impl<W: Write> InOrder<W> {
         }
     }
 
-    /// Writes all lines, and holds no more.
+    /// Writes all lines, and holds none back afterwards.
     pub fn release_all(&self) {
         self.release(u64::MAX);
         self.state().holds = false;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn held_lines_come_by_cycle_and_path_and_those_of_one_path_keep_their_order() {
+    fn held_lines_are_sorted_by_cycle_and_path_and_keep_their_order_within_a_path() {
         let mut log = InOrder::new(Vec::new());
         log.hold();
         write(
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_pass_at_once_unless_they_are_held() {
+    fn lines_are_written_at_once_unless_they_are_held() {
         let mut log = InOrder::new(Vec::new());
         write(&mut log, &["  9 gpu a", "  - ptx b"]);
         assert_eq!(written(&log), "  9 gpu a\n  - ptx b\n");

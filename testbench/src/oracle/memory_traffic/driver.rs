@@ -1,4 +1,4 @@
-//! The stand-in for an LSU: sends a script of packets and records the responses.
+//! A component in place of the LSU: sends a script of packets and records the responses.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,21 +11,21 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 
-/// What a driver sends.
+/// The packets of a driver, and its pace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
-    /// Packets, each with the cycles that pass before it.
+    /// Packets in order, each with the idle cycles before it.
     pub(super) requests: Vec<(u64, Packet)>,
-    /// Packets in flight at a time.
+    /// Most packets in flight.
     pub(super) most_in_flight: usize,
     /// The driver takes no response in every n-th cycle, unless n is 0.
     pub(super) pause: u64,
 }
 
-/// A response.
+/// A recorded response.
 #[derive(Clone, Debug)]
 pub(super) struct Response {
-    /// Number of the request in the script.
+    /// Index of the request in the script.
     pub(super) op: u32,
     /// The cycle in which the driver took it.
     pub(super) at: Cycle,
@@ -36,12 +36,12 @@ pub(super) struct Response {
 /// The responses that a driver took.
 pub(super) type Record = Arc<Mutex<Vec<Response>>>;
 
-/// Empties a record.
+/// Removes and returns all responses of a record.
 pub(super) fn take(record: &Record) -> Vec<Response> {
     std::mem::take(&mut record.lock().expect("no driver panics while it writes"))
 }
 
-/// The stand-in. The LSU behind it has nothing to send.
+/// The driver. The LSU behind it is idle.
 pub(super) struct Driver {
     path: Path,
     script: Script,
@@ -52,7 +52,7 @@ pub(super) struct Driver {
 
 #[derive(Default)]
 struct State {
-    /// Number of the next request, and the cycle from which it may leave.
+    /// Index of the next request, and the first cycle in which it may be sent.
     next: usize,
     next_at: Cycle,
     in_flight: usize,

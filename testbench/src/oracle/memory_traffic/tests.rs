@@ -1,11 +1,11 @@
-//! Random cases, and the smallest one.
+//! Tests with random inputs, the empty input, and idle machines of every preset.
 
 use super::*;
 use warpwave_components::config::OUTSIDE_L1;
 use warpwave_components::proto::mem::{Packet, Stage};
 use warpwave_components::proto::noc::AddressMap;
 
-/// Bytes that look random, from a seed (xorshift).
+/// Pseudo-random bytes from a seed (xorshift).
 fn noise(seed: u64, n: usize) -> Vec<u8> {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..n)
@@ -23,7 +23,7 @@ fn input(bytes: &[u8]) -> MemoryTraffic {
 }
 
 #[test]
-fn random_machines_under_random_traffic_every_response_is_right() {
+fn random_traffic_on_random_machines_keeps_every_guarantee() {
     let mut all = Summary::default();
     for seed in 0..60 {
         let input = input(&noise(seed, 2000));
@@ -39,11 +39,11 @@ fn random_machines_under_random_traffic_every_response_is_right() {
 }
 
 #[test]
-fn no_bytes_at_all_a_machine_that_does_nothing() {
+fn empty_input_sends_no_request() {
     assert_eq!(check(&input(&[])), Ok(Summary::default()));
 }
 
-/// Cycles from the L1's lookup to its response, for loads that bypass the L1, one after the other.
+/// Cycles from the L1's lookup to its response, for loads that bypass the L1, one at a time.
 fn trips(config: &GpuConfig, lines: &[u64]) -> Vec<u64> {
     let load = |&line| Packet {
         line: traffic::FIRST_LINE + line * LINE as u64,
@@ -61,12 +61,12 @@ fn trips(config: &GpuConfig, lines: &[u64]) -> Vec<u64> {
 }
 
 #[test]
-fn idle_machine_of_every_preset_meets_its_latencies_from_near_and_far_slices() {
+fn idle_machine_of_every_preset_has_its_latencies_to_near_and_far_slices() {
     for name in preset::names() {
         let config = preset::load(name, &[]).unwrap().config;
         let map = AddressMap::of(&config);
         let slice_of = |line: u64| map.home(traffic::FIRST_LINE + line * LINE as u64).slice;
-        // A line of the first slice and one of the last, in different channels: both rows are closed.
+        // A line of the first slice and one of the last slice. Their channels differ, so both rows are closed.
         let near = (0..).find(|&line| slice_of(line) == 0).unwrap();
         let far = (0..)
             .find(|&line| u32::from(slice_of(line)) == config.l2.slices - 1)
@@ -83,7 +83,7 @@ fn idle_machine_of_every_preset_meets_its_latencies_from_near_and_far_slices() {
         );
         let wanted = [memory, memory + far_latency, l2, l2 + far_latency].map(u64::from);
         for (n, wanted) in wanted.into_iter().enumerate() {
-            // Where clocks differ, each domain's next edge is waited for.
+            // With different clocks, each crossing waits for the next edge of its domain.
             let slack = if n < 2 { 4 } else { 0 };
             assert!(
                 trips[n].abs_diff(wanted) <= slack,

@@ -1,4 +1,4 @@
-//! The packets of the drivers, and the response that each must get, by a flat array of bytes.
+//! The packets of the drivers, and their expected responses, computed on a flat array of bytes.
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, byte_mask};
@@ -12,39 +12,39 @@ use super::{Kind, MemoryTraffic, Request};
 /// Address of line 0.
 pub(super) const FIRST_LINE: u64 = BASE;
 
-/// Lines that traffic touches. The first holds the counters; no SM writes the next few.
+/// Number of lines in use. Line 0 has the counters. The lines of [`READ_ONLY`] are never written.
 pub(super) const LINES: usize = 96;
 const COUNTERS: usize = 0;
 pub(super) const READ_ONLY: std::ops::Range<usize> = 1..16;
 
-/// Bytes with one owner.
+/// Bytes of a unit. Only one SM writes it.
 const UNIT: usize = 8;
 
-/// What a response must hold.
+/// Expected contents of a response.
 #[derive(Clone, Debug)]
 enum Expected {
-    /// These bytes, where the mask has a bit.
+    /// These bytes, under the mask.
     Bytes(u128, [u8; LINE]),
-    /// These old values, lane by lane.
+    /// These old values, by lane.
     Old(Vec<u64>),
-    /// Nothing in particular.
+    /// No data: an acknowledgement.
     Acknowledged,
 }
 
-/// One case.
+/// The traffic of one input.
 pub(super) struct Traffic {
     pub(super) config: GpuConfig,
     pub(super) l1_bytes: u32,
     pub(super) l1_waiting: u32,
-    /// The lines' bytes at first and at last.
+    /// The bytes of all lines before the run and after it.
     pub(super) before: Vec<u8>,
     pub(super) after: Vec<u8>,
-    /// Of each SM.
+    /// The script of each SM.
     pub(super) scripts: Vec<Script>,
     expected: Vec<Vec<Expected>>,
 }
 
-/// An endless source of bits (SplitMix64).
+/// Pseudo-random bits (SplitMix64).
 struct Bits(u64);
 
 impl Bits {
@@ -91,7 +91,7 @@ impl Traffic {
         traffic
     }
 
-    /// One SM's requests on a given machine, one at a time and far apart; nothing is expected of the bytes.
+    /// Requests of one SM on a given machine, one at a time and far apart. Their bytes are not checked.
     #[cfg(test)]
     pub(super) fn one_by_one(config: GpuConfig, requests: Vec<Packet>) -> Self {
         let n_sms = config.n_sms() as usize;
@@ -113,7 +113,7 @@ impl Traffic {
         traffic
     }
 
-    /// Adds one request of an SM.
+    /// Appends a request to an SM's script.
     fn add(&mut self, sm: usize, lines: usize, request: &Request, bits: &mut Bits) {
         let line = usize::from(request.line) % lines;
         let mut packet = Packet {
@@ -159,7 +159,7 @@ impl Traffic {
         Expected::Acknowledged
     }
 
-    /// An atomic on words of the SM's own.
+    /// An atomic on words that only this SM writes.
     fn atomic(&mut self, packet: &mut Packet, sm: usize, bits: &mut Bits) -> Expected {
         use AtomOp::*;
         let mut atomics = AtomicLanes {
@@ -195,7 +195,7 @@ impl Traffic {
         }
     }
 
-    /// An addition to the counters.
+    /// An atomic addition to the counters.
     fn count(&mut self, packet: &mut Packet, bits: &mut Bits) -> Expected {
         let mut atomics = AtomicLanes {
             n: bits.below(4) + 1,
@@ -211,7 +211,7 @@ impl Traffic {
         Expected::Acknowledged
     }
 
-    /// Does an atomic on the flat array; gives the old values.
+    /// Performs an atomic on the flat array. Returns the old values.
     fn perform(&mut self, packet: &mut Packet, atomics: AtomicLanes) -> Vec<u64> {
         let size = usize::from(atomics.ty.bytes());
         let mut mask = 0;
@@ -232,7 +232,7 @@ impl Traffic {
         old_values
     }
 
-    /// Bytes of a line that the SM writes.
+    /// Mask of the bytes in a line that this SM writes.
     fn owned(&self, address: u64, sm: usize) -> u128 {
         let line = ((address - FIRST_LINE) / LINE as u64) as usize;
         let n_sms = self.scripts.len();
@@ -241,7 +241,7 @@ impl Traffic {
             .fold(0, |mask, n| mask | 1 << n)
     }
 
-    /// Bytes of a line that the SM knows.
+    /// Mask of the bytes in a line with a value known to this SM: its own and the read-only ones.
     fn known(&self, address: u64, sm: usize) -> u128 {
         let line = ((address - FIRST_LINE) / LINE as u64) as usize;
         if READ_ONLY.contains(&line) {
@@ -259,14 +259,14 @@ impl Traffic {
         &mut self.after.as_chunks_mut().0[((address - FIRST_LINE) / LINE as u64) as usize]
     }
 
-    /// Compares the responses of an SM to what they must be.
+    /// Compares the responses of an SM with the expected ones.
     pub(super) fn check(&self, sm: usize, responses: &[Response]) -> Result<(), String> {
         let expected = &self.expected[sm];
         let mut answered = vec![false; expected.len()];
         for Response { op, at, packet } in responses {
             let request = format!("SM {sm} request {op} ({:?}), response in cycle {at}", packet.kind);
             if std::mem::replace(&mut answered[*op as usize], true) {
-                return Err(format!("{request}: the second response"));
+                return Err(format!("{request}: this request already had a response"));
             }
             expected[*op as usize]
                 .check(packet)
@@ -303,12 +303,12 @@ impl Expected {
     }
 }
 
-/// The bytes whose bit is set.
+/// The indices of the set bits.
 fn set(mask: u128) -> impl Iterator<Item = usize> {
     (0..LINE).filter(move |n| mask >> n & 1 == 1)
 }
 
-/// Sectors in which a mask of bytes has any.
+/// Mask of the sectors with at least one byte in `mask`.
 fn touched(mask: u128) -> u8 {
     (0..LINE / SECTOR)
         .filter(|n| (mask >> (n * SECTOR)) as u32 != 0)

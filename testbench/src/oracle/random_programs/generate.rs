@@ -1,8 +1,8 @@
-//! The PTX text and the scenario of a program: structured, ending, and without a race.
+//! Generates the PTX text and the scenario of a program. The program is structured, ends, and has no race.
 //!
-//! Threads read a buffer that no thread writes, write words of their own, and combine shared words by operations whose order does not
-//! matter. Operations of all threads together are barriers, exchanges through shared memory, and shuffles. They are only where all threads
-//! come: outside conditions on values of a thread, and outside loops with a trip count of a thread.
+//! Threads read a constant buffer, write words of their own, and update shared counters by commutative atomics.
+//! Barriers, exchanges through shared memory and shuffles need all threads. So they are outside of divergent conditions and of loops
+//! with a trip count per thread.
 
 use std::fmt::{Display, Write};
 
@@ -11,13 +11,13 @@ use super::table::{COMMUTING, REGISTERS, n_registers, register};
 use crate::scenario::dtype::Dtype;
 use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario};
 
-/// Words of the buffer that is only read.
+/// Words of the input buffer.
 pub(super) const INPUT_WORDS: u64 = 256;
-/// Words of its own that each thread has in the output, in shared memory and in local memory.
+/// Words per thread in each of the output, shared memory and local memory.
 pub(super) const OWN_WORDS: u64 = 16;
-/// Words that all threads combine with each operation.
+/// Number of shared counters per atomic operation.
 pub(super) const SHARED_COUNTERS: u64 = 4;
-/// A scenario of one launch of the program.
+/// A scenario with one launch of the program.
 pub(super) fn scenario(program: &RandomProgram) -> Scenario {
     let &RandomProgram { block, grid, seed, .. } = program;
     let mut text = Text {
@@ -74,7 +74,7 @@ fn mixed(n: u64) -> u64 {
     n ^ n >> 31
 }
 
-/// PTX text that is being written.
+/// The PTX text so far.
 pub(super) struct Text {
     pub block: u32,
     out: String,
@@ -87,7 +87,7 @@ impl Text {
         let _ = writeln!(self.out, "\t{line}");
     }
 
-    /// Declarations, the thread's own places, and a first value for every register.
+    /// Writes declarations, the addresses of the thread's own words, and an initial value of every register.
     fn head(&mut self) {
         let shared = u64::from(self.block) * 4 + 4 * COMMUTING.len() as u64;
         let _ = writeln!(
@@ -132,7 +132,7 @@ impl Text {
         self.line("bar.sync 0;".to_string());
     }
 
-    /// Every register, and what threads combined in shared memory, goes into the output.
+    /// Stores every register, and the counters in shared memory, to the output.
     fn tail(&mut self) {
         self.line("bar.sync 0;\n\tmov.u32 %t0, tile;".to_string());
         for n in 0..COMMUTING.len() as u32 {

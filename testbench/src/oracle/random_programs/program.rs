@@ -1,14 +1,14 @@
-//! The input: a program as a tree of statements.
+//! The input of the oracle: a program as a tree of statements.
 //!
-//! A register is a number, taken modulo the registers of its type. The tree ends with the bytes: each list draws its length first,
-//! nesting is limited, and so is the number of statements.
+//! A register is a number, modulo the registers of its type. The tree is finite: each list draws its length first, and limits bound
+//! the depth and the number of statements.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
 use super::table::{COLLECTIVE, COMMUTING, COMPUTING, register};
 use crate::oracle::draw::{one_of, within};
 
-/// Statements nest this deep.
+/// Deepest nesting of statements.
 pub(super) const MOST_DEPTH: u32 = 3;
 
 /// Most statements of a program.
@@ -20,7 +20,7 @@ pub struct RandomProgram {
     /// Threads of a block.
     #[arbitrary(with = one_of(&[32, 64, 96, 128, 33, 7, 65]))]
     pub(super) block: u32,
-    /// Blocks.
+    /// Blocks of the grid.
     #[arbitrary(with = within(1..=4))]
     pub(super) grid: u32,
     /// Seed of the words in the buffers.
@@ -46,13 +46,13 @@ pub(super) enum Statement {
     Combine(Combine),
     Local(Local),
     Exchange(Exchange),
-    /// Of whole warps. Blocks with a part of one leave it out.
+    /// An instruction of whole warps. Skipped in blocks with a partial warp.
     Collective(Instruction),
     Carry(Carry),
     Compute(Guard, Instruction),
 }
 
-/// What chooses the side of a condition.
+/// The condition of a branch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Decision {
     /// The lowest bit of `%ctaid`, the same for all threads of a block.
@@ -61,23 +61,23 @@ pub(super) enum Decision {
     Thread { pred: u8 },
 }
 
-/// The turns of a loop.
+/// The trip count of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Turns {
-    /// The same number for all threads.
+    /// One count for all threads.
     Same(u8),
-    /// 1 to 4, by a register of the thread.
+    /// A count from 1 to 4, from a register of the thread.
     Register(u8),
 }
 
-/// Leaves a loop if the predicate holds; other threads go on with `rest`.
+/// Exits a loop if the predicate is true. Other threads continue with `rest`.
 #[derive(Clone, Debug)]
 pub(super) struct Exit {
     pub pred: u8,
     pub rest: Vec<Statement>,
 }
 
-/// A predicate that enables an instruction, perhaps negated.
+/// A guard predicate, which may be negated.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Guard {
     Always,
@@ -88,7 +88,7 @@ pub(super) enum Guard {
 /// Type, bytes, and register letters of an access.
 pub(super) type Access = (&'static str, u64, &'static str);
 
-/// Loads words that no thread writes.
+/// A load from the input buffer.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Load {
     #[arbitrary(with = one_of(LOADS))]
@@ -113,7 +113,7 @@ const LOADS: &[Access] = &[
     ("v4.u8", 4, "hhhh"),
 ];
 
-/// Stores to a place of the thread's own.
+/// A store to the thread's own words.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Store {
     #[arbitrary(with = one_of(&[("u32", 4, "r"), ("u8", 1, "r"), ("u64", 8, "l"), ("f32", 4, "f")]))]
@@ -124,10 +124,10 @@ pub(super) struct Store {
     pub reads_back: bool,
 }
 
-/// An atomic whose order does not matter.
+/// A commutative atomic on a shared counter.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Combine {
-    /// In [`COMMUTING`].
+    /// Index in [`COMMUTING`].
     #[arbitrary(with = within(0..=COMMUTING.len() - 1))]
     pub op: usize,
     pub value: u8,
@@ -143,7 +143,7 @@ pub(super) enum CounterPlace {
     Global { index: u8 },
 }
 
-/// Local memory, by its own addresses or by generic ones.
+/// A store to local memory and a load from it, by local or generic addresses.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Local {
     #[arbitrary(with = one_of(&[("u32", 4, "r"), ("u64", 8, "l"), ("s8", 1, "r"), ("f64", 8, "d")]))]
@@ -155,19 +155,19 @@ pub(super) struct Local {
     pub is_store: bool,
 }
 
-/// Each thread hands a word to another one through shared memory.
+/// Each thread passes a word to another one through shared memory.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Exchange {
     pub value: u8,
     pub from: u8,
     pub result: u8,
-    /// The barriers name no number of threads.
+    /// True if the barriers have no thread count.
     pub is_whole_block: bool,
     #[arbitrary(with = within(0..=3u8))]
     pub barrier: u8,
 }
 
-/// A sum or difference of 64 bits in halves.
+/// A 64-bit sum or difference in two halves with a carry.
 #[derive(Arbitrary, Clone, Debug)]
 pub(super) struct Carry {
     #[arbitrary(with = one_of(&["add", "sub"]))]
@@ -178,7 +178,7 @@ pub(super) struct Carry {
     pub high: String,
 }
 
-/// An instruction of a table, as text.
+/// An instruction of the table, as text.
 #[derive(Clone, Debug)]
 pub(super) struct Instruction {
     pub mnemonic: &'static str,
@@ -215,16 +215,16 @@ fn body(bytes: &mut Unstructured<'_>) -> Result<Vec<Statement>> {
     tree.statements(4, 30, true)
 }
 
-/// The statements that are being drawn.
+/// Draws the statements of a program.
 struct Tree<'u, 'b> {
     bytes: &'u mut Unstructured<'b>,
     depth: u32,
-    /// Statements that may still be drawn.
+    /// Number of statements that may still be drawn.
     left: u32,
 }
 
 impl Tree<'_, '_> {
-    fn statements(&mut self, least: u32, most: u32, together: bool) -> Result<Vec<Statement>> {
+    fn statements(&mut self, least: u32, most: u32, converged: bool) -> Result<Vec<Statement>> {
         let n = self.bytes.int_in_range(least..=most)?;
         let mut statements = Vec::new();
         for _ in 0..n {
@@ -232,23 +232,23 @@ impl Tree<'_, '_> {
                 break;
             }
             self.left -= 1;
-            statements.push(self.statement(together)?);
+            statements.push(self.statement(converged)?);
         }
         Ok(statements)
     }
 
-    /// One statement. `together`: all threads of the block execute it.
-    fn statement(&mut self, together: bool) -> Result<Statement> {
+    /// One statement. `converged`: all threads of the block execute it.
+    fn statement(&mut self, converged: bool) -> Result<Statement> {
         let bytes = &mut *self.bytes;
         Ok(match bytes.int_in_range(0..=23u8)? {
-            0 if self.depth < MOST_DEPTH => self.condition(together)?,
-            1 if self.depth < MOST_DEPTH => self.repeat(together)?,
+            0 if self.depth < MOST_DEPTH => self.condition(converged)?,
+            1 if self.depth < MOST_DEPTH => self.repeat(converged)?,
             2 | 3 => Statement::Load(bytes.arbitrary()?),
             4 => Statement::Store(bytes.arbitrary()?),
             5 => Statement::Combine(bytes.arbitrary()?),
             6 | 7 => Statement::Local(bytes.arbitrary()?),
-            8 | 9 if together => Statement::Exchange(bytes.arbitrary()?),
-            10 | 11 if together => {
+            8 | 9 if converged => Statement::Exchange(bytes.arbitrary()?),
+            10 | 11 if converged => {
                 let (mnemonic, letters) = *bytes.choose(COLLECTIVE)?;
                 let (letters, clamp) = letters.split_once('%').unwrap_or((letters, ""));
                 let mut operands = operands(letters)(bytes)?;
@@ -267,7 +267,7 @@ impl Tree<'_, '_> {
         })
     }
 
-    fn condition(&mut self, together: bool) -> Result<Statement> {
+    fn condition(&mut self, converged: bool) -> Result<Statement> {
         let decision = match self.bytes.arbitrary()? {
             true => Decision::Block {
                 bit: self.bytes.int_in_range(0..=1)?,
@@ -276,10 +276,10 @@ impl Tree<'_, '_> {
                 pred: self.bytes.arbitrary()?,
             },
         };
-        let together = together && matches!(decision, Decision::Block { .. });
+        let converged = converged && matches!(decision, Decision::Block { .. });
         self.depth += 1;
-        let then = self.statements(1, 6, together)?;
-        let otherwise = self.statements(0, 6, together)?;
+        let then = self.statements(1, 6, converged)?;
+        let otherwise = self.statements(0, 6, converged)?;
         self.depth -= 1;
         Ok(Statement::If {
             decision,
@@ -288,14 +288,14 @@ impl Tree<'_, '_> {
         })
     }
 
-    fn repeat(&mut self, together: bool) -> Result<Statement> {
+    fn repeat(&mut self, converged: bool) -> Result<Statement> {
         let turns = match self.bytes.arbitrary()? {
             true => Turns::Same(self.bytes.int_in_range(1..=4)?),
             false => Turns::Register(self.bytes.arbitrary()?),
         };
         let alike = matches!(turns, Turns::Same(_));
         self.depth += 1;
-        let body = self.statements(1, 6, together && alike)?;
+        let body = self.statements(1, 6, converged && alike)?;
         let exit = if !alike && self.bytes.arbitrary()? {
             let pred = self.bytes.arbitrary()?;
             let rest = self.statements(1, 3, false)?;

@@ -1,4 +1,4 @@
-//! The text of statements without others inside.
+//! Writes the PTX text of simple statements, which contain no other statements.
 
 use super::generate::{INPUT_WORDS, OWN_WORDS, SHARED_COUNTERS, Text};
 use super::program::{Carry, Combine, CounterPlace, Exchange, Guard, Instruction, Load, Local, Store};
@@ -14,7 +14,7 @@ impl Guard {
     }
 }
 
-/// A register, or several in order as a list in braces; none stands twice.
+/// A register, or a vector operand with consecutive registers. No register is in it twice.
 fn registers(letters: &str, first: u8) -> String {
     let letter = letters.chars().next().unwrap_or('r');
     if letters.len() == 1 {
@@ -45,7 +45,7 @@ impl Text {
         self.line(format!("{op}.cc.u32 {low};\n\t{op}c.u32 {high};"));
     }
 
-    /// `%a1` = `base` + a place that a register chooses among `n` of `bytes` bytes.
+    /// Writes `%a1` = `base` + `bytes` * (register `index` modulo `n`).
     fn place(&mut self, base: &str, index: u8, n: u64, bytes: u64) {
         self.line(format!(
             "and.b32 %t2, {}, {};\n\tmul.wide.u32 %a1, %t2, {bytes};",

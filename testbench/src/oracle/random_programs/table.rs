@@ -1,9 +1,9 @@
-//! Instructions that compute: what they are called and what they take.
+//! The table of instructions that only compute: mnemonics and operands.
 //!
-//! An operand is a letter: Letters name operands. `r` is a 32-bit register, `h` 16 bits, `l` 64 bits, `f` f32, `d` f64, `p` a predicate.
-//! After the first source a capital letter may also be an immediate of that type. `#` is a byte, written as a number.
+//! An operand is a letter. `r` is a 32-bit register, `h` 16 bits, `l` 64 bits, `f` f32, `d` f64, `p` a predicate. A capital letter,
+//! used after the first source, is a register or an immediate of that type. `#` is a byte, written as a number.
 
-/// Registers of each type that a program computes with.
+/// Letter, name and number of the registers of each type.
 pub(super) const REGISTERS: [(char, &str, u8); 6] = [
     ('r', "b32", 10),
     ('h', "b16", 3),
@@ -13,7 +13,7 @@ pub(super) const REGISTERS: [(char, &str, u8); 6] = [
     ('p', "pred", 4),
 ];
 
-/// Number of registers of the type with this letter.
+/// The number of registers of the type with this letter.
 pub(super) fn n_registers(letter: char) -> u8 {
     REGISTERS.iter().find(|row| row.0 == letter).map_or(1, |row| row.2)
 }
@@ -23,7 +23,7 @@ pub(super) fn register(letter: char, n: u8) -> String {
     format!("%{letter}{}", n % n_registers(letter))
 }
 
-/// Mnemonic, and operands: the result, `=`, the sources.
+/// Mnemonics and operands: the result, `=`, the sources.
 pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("mov.b32", "r=R"),
     ("add.s32", "r=rR"),
@@ -161,7 +161,7 @@ pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("mov.b64", "d=l"),
 ];
 
-/// Instructions in which the lanes of a full warp take part, behind the same operands; the mask follows.
+/// Instructions of a full warp, in the same form. The lane mask is appended.
 pub(super) const COLLECTIVE: &[(&str, &str)] = &[
     ("shfl.sync.bfly.b32", "r=rR%31"),
     ("shfl.sync.down.b32", "r=rR%31"),
@@ -177,7 +177,7 @@ pub(super) const COLLECTIVE: &[(&str, &str)] = &[
     ("redux.sync.xor.b32", "r=r"),
 ];
 
-/// Operations on a word that give the same whatever their order, as `atom` and `red` call them.
+/// Commutative 32-bit operations of `atom` and `red`.
 pub(super) const COMMUTING: &[&str] = &[
     "add.u32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32",
 ];

@@ -8,7 +8,7 @@ use super::super::html::stall_text;
 use super::super::stalls::STATES;
 use super::{Metric, stall_rows, table};
 
-/// How a metric is to be read.
+/// The head of the page.
 const HEAD: &str = "\
 # Metrics
 
@@ -16,22 +16,22 @@ This page is made by `cargo run --release -- explain --all`, so it may be longer
 
 Names and units are those of Nsight Compute. The definitions and formulas are this machine's own. A formula names preset keys
 (`warpwave gpus NAME` lists them) and the counters of the component in the last column.
-A metric is a number or a word: `not modelled` if no component counts it, `not reached` if it would divide by zero.
-`--json` writes every metric of every launch and of all launches together. An `[[assert]]` takes any of them.
+A value is a number, `not modelled` if no component counts it, or `not reached` if the formula divides by zero.
+`--json` writes every metric for each launch and for all launches together. An `[[assert]]` can bound any of them.
 ";
 
-/// What the states have in common.
+/// The head of the section on warp states.
 const STATES_HEAD: &str = "
 ## States of a warp
 
-Each resident warp is in one state in every cycle. The first that applies wins, in the order of this table, so the states add up to
-the resident cycles. `selected` is work. `not_selected` means that there are warps enough. Every other state is a stall.
+A resident warp is in exactly one state in each cycle: the first row of this table that applies. So the states add up to
+the resident cycles. `selected` is an issue. In `not_selected` the warp was ready, and another one issued. Other states are stalls.
 
 | State | A warp in it | What helps |
 |---|---|---|
 ";
 
-/// The page.
+/// The page as Markdown text.
 pub fn page() -> String {
     let mut out = HEAD.to_owned();
     for (title, metrics) in table::parts() {
@@ -48,7 +48,7 @@ pub fn page() -> String {
         };
     }
     let [(state, counter), ..] = STATES;
-    let title = format!("Metrics of a state, here of `{state}`");
+    let title = format!("Metrics of each state, with `{state}` as the example");
     section(&mut out, &title, &stall_rows(state, counter));
     out
 }

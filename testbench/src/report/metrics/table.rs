@@ -4,13 +4,13 @@ mod launch;
 
 mod memory;
 
-mod below;
+mod l2_dram;
 
 mod sm;
 
 use super::{Compute, Inputs, Metric, Value};
 
-/// Name, unit, component, definition, formula, how to compute it.
+/// Name, unit, component, definition, formula, and the formula as code.
 type Row = (
     &'static str,
     &'static str,
@@ -28,7 +28,7 @@ const PARTS: [(&str, &[Row]); 8] = [
     ("Pipes", sm::PIPE_USE),
     ("L1 and global memory", memory::L1),
     ("Shared memory", memory::SHARED),
-    ("L2 and device memory", below::BELOW),
+    ("L2 and device memory", l2_dram::L2_AND_DRAM),
     ("Shape of a launch", launch::SHAPE),
 ];
 
@@ -50,7 +50,7 @@ fn metric(&(name, unit, component, definition, formula, compute): &Row) -> Metri
     }
 }
 
-/// A metric of the profiler that no component counts yet.
+/// The value of a profiler metric that no component counts.
 fn not_modelled(_: &Inputs<'_>) -> Value {
     Value::NotModelled
 }

@@ -19,7 +19,7 @@ pub enum Value {
     Number(f64),
     /// No component counts it.
     NotModelled,
-    /// Nothing happened that it could be a share of.
+    /// The formula divides by zero, or the metric needs a single launch.
     NotReached,
 }
 
@@ -37,15 +37,15 @@ impl Value {
         }
     }
 
-    /// The greatest number among the values.
+    /// The greatest number among the values. `NotModelled` if none is a number.
     pub fn greatest(values: impl IntoIterator<Item = Value>) -> Value {
         let numbers = values.into_iter().filter_map(Value::number);
         numbers.max_by(f64::total_cmp).map_or(Value::NotModelled, Value::Number)
     }
 
-    fn with(self, other: Value, join: impl Fn(f64, f64) -> Value) -> Value {
+    fn combine(self, other: Value, operation: impl Fn(f64, f64) -> Value) -> Value {
         match (self, other) {
-            (Value::Number(a), Value::Number(b)) => join(a, b),
+            (Value::Number(a), Value::Number(b)) => operation(a, b),
             (Value::NotModelled, _) | (_, Value::NotModelled) => Value::NotModelled,
             _ => Value::NotReached,
         }
@@ -55,21 +55,21 @@ impl Value {
 impl Add for Value {
     type Output = Value;
     fn add(self, other: Value) -> Value {
-        self.with(other, |a, b| Value::Number(a + b))
+        self.combine(other, |a, b| Value::Number(a + b))
     }
 }
 
 impl Sub for Value {
     type Output = Value;
     fn sub(self, other: Value) -> Value {
-        self.with(other, |a, b| Value::Number(a - b))
+        self.combine(other, |a, b| Value::Number(a - b))
     }
 }
 
 impl Div for Value {
     type Output = Value;
     fn div(self, other: Value) -> Value {
-        self.with(other, |a, b| {
+        self.combine(other, |a, b| {
             if b == 0.0 {
                 Value::NotReached
             } else {
@@ -82,7 +82,7 @@ impl Div for Value {
 impl Mul<f64> for Value {
     type Output = Value;
     fn mul(self, factor: f64) -> Value {
-        self.with(Value::Number(factor), |a, b| Value::Number(a * b))
+        self.combine(Value::Number(factor), |a, b| Value::Number(a * b))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Time, and what follows from the shape of a launch.
+//! Metrics of time, and metrics that follow from the shape of a launch.
 
 use warpwave_components::config::GpuConfig;
 
@@ -22,7 +22,7 @@ pub(super) const TIME: &[Row] = &[
         "gpc__cycles_elapsed.max",
         "cycle",
         "gpu",
-        "Core cycles from the launch until its last block is known to have ended, idle parts of the chip included.",
+        "Core cycles from the launch until GigaThread has seen its last block end. Idle SMs count too.",
         "end cycle - start cycle",
         |i| i.cycles(),
     ),
@@ -46,7 +46,7 @@ pub(super) const TIME: &[Row] = &[
         "sm__cycles_active.min",
         "cycle",
         "cta",
-        "The same of the SM that was active least.",
+        "Cycles with at least one warp, of the SM that was active for the fewest cycles.",
         "least active_cycles",
         |i| i.least("cta", "active_cycles"),
     ),
@@ -54,7 +54,7 @@ pub(super) const TIME: &[Row] = &[
         "sm__cycles_active.max",
         "cycle",
         "cta",
-        "The same of the SM that was active most.",
+        "Cycles with at least one warp, of the SM that was active for the most cycles.",
         "greatest active_cycles",
         |i| i.greatest("cta", "active_cycles"),
     ),
@@ -70,8 +70,8 @@ pub(super) const TIME: &[Row] = &[
         "sm__ctas_launched.sum",
         "block",
         "cta",
-        "Blocks that SMs have admitted.",
-        "sum of ctas of the block dispatcher",
+        "Blocks placed on SMs.",
+        "sum of ctas of gigathread",
         |i| i.sum("gigathread", "ctas"),
     ),
 ];
@@ -80,7 +80,7 @@ fn limit(allowed: Option<u32>) -> Value {
     allowed.map_or(Value::NotReached, |blocks| Value::of(blocks.into()))
 }
 
-/// Registers of a thread as its warp is allocated them.
+/// Registers allocated per thread: a warp's registers rounded up to whole units.
 fn allocated_registers(launch: &LaunchFacts, config: &GpuConfig) -> u32 {
     let warp = config.limits.warp_size;
     (launch.registers * warp).next_multiple_of(config.limits.register_unit) / warp
@@ -115,7 +115,7 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__registers_per_thread",
         "register",
         "host",
-        "Registers of a thread: the most that are live at once in the lowered PTX, not what the vendor's assembler would use.",
+        "Registers of a thread: the most that are live at once in the lowered PTX. The vendor's assembler may use more or fewer.",
         "from the program",
         |i| i.launch(|launch| launch.registers.into()),
     ),
@@ -123,7 +123,7 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__registers_per_thread_allocated",
         "register",
         "host",
-        "The same, as whole allocation units of a warp.",
+        "Registers of a thread after a warp's registers are rounded up to whole allocation units.",
         "registers x 32 rounded up to limits.register_unit, / 32",
         |i| i.launch(|launch| allocated_registers(launch, i.config).into()),
     ),
@@ -131,7 +131,7 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__shared_mem_per_block",
         "B",
         "host",
-        "Shared memory of a block: declared, dynamic, and what the system takes.",
+        "Shared memory of a block: static, dynamic, and the part reserved by the system.",
         "static + dynamic + limits.shared_reserved_per_block",
         |i| i.launch(|launch| f64::from(launch.shared_bytes + i.config.limits.shared_reserved_per_block)),
     ),
@@ -139,15 +139,15 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__shared_mem_config_size",
         "B",
         "host",
-        "Part of the unified array that serves as shared memory in this launch.",
-        "least carve-out that holds the resident blocks",
+        "Carve-out: the part of the unified L1 array that serves as shared memory in this launch.",
+        "the smallest carve-out that holds all resident blocks",
         |i| i.launch(|launch| launch.occupancy.carveout.into()),
     ),
     (
         "launch__waves_per_multiprocessor",
         "wave",
         "host",
-        "Size of the grid in fillings of the whole chip.",
+        "Waves: blocks of the grid per blocks that all SMs hold at once.",
         "launch__grid_size / (SMs x blocks per SM)",
         |i| i.launch(|launch| launch.ctas as f64 / f64::from(i.config.n_sms() * launch.occupancy.blocks)),
     ),
@@ -155,7 +155,7 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__occupancy_limit_registers",
         "block",
         "host",
-        "Blocks per SM that registers allow.",
+        "Limit of the blocks per SM by registers.",
         "see `warpwave occupancy`",
         |i| {
             i.launch
@@ -166,7 +166,7 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__occupancy_limit_shared_mem",
         "block",
         "host",
-        "Blocks per SM that shared memory allows.",
+        "Limit of the blocks per SM by shared memory.",
         "see `warpwave occupancy`",
         |i| {
             i.launch
@@ -177,7 +177,7 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__occupancy_limit_warps",
         "block",
         "host",
-        "Blocks per SM that warp slots allow.",
+        "Limit of the blocks per SM by warp slots.",
         "limits.max_warps_per_sm / warps of a block",
         |i| i.launch(|launch| launch.occupancy.allowed.warps.into()),
     ),
@@ -185,7 +185,7 @@ pub(super) const SHAPE: &[Row] = &[
         "launch__occupancy_limit_blocks",
         "block",
         "host",
-        "Blocks per SM that block slots allow.",
+        "Limit of the blocks per SM by block slots.",
         "limits.max_blocks_per_sm",
         |i| i.launch(|launch| launch.occupancy.allowed.blocks.into()),
     ),
@@ -193,7 +193,7 @@ pub(super) const SHAPE: &[Row] = &[
         "sm__maximum_warps_per_active_cycle_pct",
         "%",
         "host",
-        "Theoretical occupancy: resident warps that the launch allows, as a share of the most that an SM can hold.",
+        "Theoretical occupancy: warps per SM that the limits allow, in per cent of an SM's warp slots.",
         "resident warps / limits.max_warps_per_sm x 100",
         |i| i.launch(|launch| launch.occupancy.percent),
     ),
@@ -201,7 +201,7 @@ pub(super) const SHAPE: &[Row] = &[
         "smsp__maximum_warps_avg_per_active_cycle",
         "warp",
         "host",
-        "Warps per scheduler that the launch allows.",
+        "Theoretical occupancy in warps per scheduler.",
         "resident warps / sm.subcores",
         |i| i.launch(|launch| f64::from(launch.occupancy.warps) / f64::from(i.config.sm.subcores)),
     ),

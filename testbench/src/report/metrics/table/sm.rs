@@ -1,4 +1,4 @@
-//! The SM: instructions, schedulers, pipes, branches.
+//! Metrics of the SM: instructions, schedulers, pipes, branches.
 
 use warpwave_components::config::{PIPES, pipe_row};
 use warpwave_isa::opcode::Pipe;
@@ -11,7 +11,7 @@ fn active(i: &Inputs<'_>) -> Value {
     i.sum("scheduler", "active_cycles")
 }
 
-/// Issues to a pipe of each sub-core, as a share of what it can start in these cycles of one sub-core.
+/// Utilization of a pipe in per cent: issues x interval over `cycles`, a sum over all sub-cores.
 fn issue_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
     let row = pipe_row(pipe);
     let interval = row
@@ -20,7 +20,7 @@ fn issue_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
     i.sum("scheduler", row.counter) * f64::from(interval) / cycles * 100.0
 }
 
-/// Issues to the load and store path, as a share of what it can accept in these cycles. The sub-cores share it.
+/// Utilization of the LSU in per cent. `cycles` is a sum over SMs, since the sub-cores share the LSU.
 fn lsu_share(i: &Inputs<'_>, cycles: Value) -> Value {
     i.sum("lsu", "instructions") * f64::from(i.config.sm.lsu.accept_interval) / cycles * 100.0
 }
@@ -48,8 +48,8 @@ pub(super) const THROUGHPUT: &[Row] = &[(
     "sm__throughput.avg.pct_of_peak_sustained_elapsed",
     "%",
     "scheduler, lsu",
-    "How close the busiest resource of the SMs came to its own peak over the whole launch.",
-    "greatest of issue slots and of each pipe: starts x interval / elapsed cycles x 100",
+    "Utilization of the SMs' busiest resource over the whole launch: issue slots, a pipe or the LSU.",
+    "greatest of: inst_issued / elapsed cycles; issues x interval / elapsed cycles of each pipe and the LSU; x 100",
     throughput,
 )];
 
@@ -58,7 +58,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__inst_executed.sum",
         "inst",
         "scheduler",
-        "Warp instructions executed, those included whose guard holds in no lane. Nothing is issued twice, so they are those issued.",
+        "Warp instructions executed, also with a guard that is false in all lanes. Equal to those issued: there are no replays.",
         "sum of inst_issued",
         |i| i.sum("scheduler", "inst_issued"),
     ),
@@ -74,7 +74,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__thread_inst_executed.sum",
         "inst",
         "scheduler",
-        "Instructions of single threads: lanes that run, summed over warp instructions.",
+        "Thread instructions: active lanes, summed over warp instructions. The guard does not count.",
         "sum of thread_inst",
         |i| i.sum("scheduler", "thread_inst"),
     ),
@@ -82,7 +82,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "sm__inst_executed.avg.per_cycle_active",
         "inst/cycle",
         "scheduler, cta",
-        "Warp instructions per cycle of an SM while it holds warps.",
+        "IPC of an SM, in cycles in which it holds warps.",
         "sum of inst_issued / sum of active_cycles",
         |i| i.sum("scheduler", "inst_issued") / i.sum("cta", "active_cycles"),
     ),
@@ -90,7 +90,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "sm__inst_executed.avg.per_cycle_elapsed",
         "inst/cycle",
         "scheduler",
-        "Warp instructions per cycle of an SM over the whole launch.",
+        "IPC of an SM over the whole launch.",
         "sum of inst_issued / (SMs x elapsed cycles)",
         |i| i.sum("scheduler", "inst_issued") / (i.cycles() * f64::from(i.config.n_sms())),
     ),
@@ -98,7 +98,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "sm__inst_issued.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
-        "Share of issue slots used while schedulers hold warps.",
+        "Share of issue slots used, in cycles in which a scheduler holds warps.",
         "sum of inst_issued / sum of active_cycles x 100",
         |i| issued_share(i, active(i)),
     ),
@@ -106,7 +106,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__issue_active.avg.per_cycle_active",
         "warp",
         "scheduler",
-        "Warps issued per scheduler and active cycle, 0 to 1.",
+        "Issues per scheduler and active cycle, 0 to 1.",
         "sum of inst_issued / sum of active_cycles",
         |i| i.sum("scheduler", "inst_issued") / active(i),
     ),
@@ -130,7 +130,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__warps_eligible.avg.per_cycle_active",
         "warp",
         "scheduler",
-        "Warps per scheduler and active cycle that could have issued.",
+        "Eligible warps per scheduler and active cycle: a warp that could issue, whether or not it was selected.",
         "sum of eligible_warps / sum of active_cycles",
         |i| i.sum("scheduler", "eligible_warps") / active(i),
     ),
@@ -138,7 +138,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "sm__warps_active.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler, cta",
-        "Achieved occupancy: resident warps as a share of the most that an SM can hold, while it holds any.",
+        "Achieved occupancy: resident warps in per cent of an SM's warp slots, in cycles in which the SM holds warps.",
         "sum of warp_cycles / (limits.max_warps_per_sm x sum of active_cycles) x 100",
         |i| {
             let slots = i.sum("cta", "active_cycles") * f64::from(i.config.limits.max_warps_per_sm);
@@ -149,7 +149,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__average_warp_latency_per_inst_issued.ratio",
         "cycle/inst",
         "scheduler",
-        "Warp-cycles for each instruction issued; the stall ratios add up to it.",
+        "Warp-cycles per instruction issued. The ratios of all states add up to it.",
         "sum of warp_cycles / sum of inst_issued",
         |i| i.sum("scheduler", "warp_cycles") / i.sum("scheduler", "inst_issued"),
     ),
@@ -157,7 +157,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__average_warps_issue_stalled_misc_per_issue_active.ratio",
         "cycle/inst",
         "scheduler",
-        "Warp-cycles in no state for each instruction issued: 0, or the model is wrong.",
+        "Warp-cycles without a state per instruction issued. Any value but 0 is a bug of the model.",
         "(sum of warp_cycles - sum of all states) / sum of inst_issued",
         |i| unaccounted(i) / i.sum("scheduler", "inst_issued"),
     ),
@@ -165,7 +165,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__thread_inst_executed_per_inst_executed.ratio",
         "thread/inst",
         "scheduler",
-        "Lanes that run per warp instruction; 32 without divergence.",
+        "Active lanes per warp instruction. 32 without divergence, in full warps.",
         "sum of thread_inst / sum of inst_issued",
         |i| i.sum("scheduler", "thread_inst") / i.sum("scheduler", "inst_issued"),
     ),
@@ -173,7 +173,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
         "thread/inst",
         "dispatch",
-        "Lanes that run and whose guard holds, per warp instruction that was sent to a pipe.",
+        "Active lanes with a true guard, per warp instruction sent to a pipe.",
         "sum of thread_inst_pred_on / sum of inst_executed",
         |i| i.sum("dispatch", "thread_inst_pred_on") / i.sum("dispatch", "inst_executed"),
     ),
@@ -189,7 +189,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__sass_branch_targets_threads_divergent.sum",
         "branch",
         "scheduler",
-        "Branches at which the lanes of a warp parted.",
+        "Branches at which a warp diverged.",
         "sum of divergent_branches",
         |i| i.sum("scheduler", "divergent_branches"),
     ),
@@ -197,7 +197,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__sass_average_branch_targets_threads_uniform.pct",
         "%",
         "scheduler",
-        "Share of branches at which all lanes went the same way.",
+        "Share of branches at which all active lanes took the same direction.",
         "(branches - divergent_branches) / branches x 100",
         |i| {
             let branches = i.sum("scheduler", "branches");
@@ -214,14 +214,14 @@ pub(super) const SCHEDULER: &[Row] = &[
     ),
 ];
 
-const PIPE_FORMULA: &str = "starts x interval of the pipe / sum of scheduler active_cycles x 100";
+const PIPE_FORMULA: &str = "issues to the pipe x its interval / sum of scheduler active_cycles x 100";
 
 pub(super) const PIPE_USE: &[Row] = &[
     (
         "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
-        "Use of the integer and logic pipe.",
+        "Utilization of the integer and logic pipe.",
         PIPE_FORMULA,
         |i| issue_share(i, Pipe::Int, active(i)),
     ),
@@ -229,7 +229,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
-        "Use of the FP32 multiply-add pipe.",
+        "Utilization of the FP32 multiply-add pipe.",
         PIPE_FORMULA,
         |i| issue_share(i, Pipe::Fp32, active(i)),
     ),
@@ -237,7 +237,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
-        "Use of the packed half-precision pipe.",
+        "Utilization of the packed half-precision pipe.",
         PIPE_FORMULA,
         |i| issue_share(i, Pipe::Half, active(i)),
     ),
@@ -245,7 +245,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
-        "Use of the double-precision pipe.",
+        "Utilization of the double-precision pipe.",
         PIPE_FORMULA,
         |i| issue_share(i, Pipe::Fp64, active(i)),
     ),
@@ -253,7 +253,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
-        "Use of the special-function and conversion pipe.",
+        "Utilization of the special-function and conversion pipe.",
         PIPE_FORMULA,
         |i| issue_share(i, Pipe::Sfu, active(i)),
     ),
@@ -261,7 +261,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
         "%",
         "tensor",
-        "Share of active cycles in which the tensor pipe was occupied.",
+        "Share of active cycles in which the tensor pipe was busy.",
         "sum of busy_cycles / sum of scheduler active_cycles x 100",
         |i| i.sum("tensor", "busy_cycles") / active(i) * 100.0,
     ),
@@ -269,7 +269,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
         "%",
         "lsu",
-        "Use of the load and store path.",
+        "Utilization of the LSU's input, which the sub-cores share.",
         "instructions x sm.lsu.accept_interval / sum of cta active_cycles x 100",
         |i| lsu_share(i, i.sum("cta", "active_cycles")),
     ),
@@ -277,7 +277,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "sm__inst_executed_pipe_cbu.avg.pct_of_peak_sustained_active",
         "%",
         "scheduler",
-        "Use of the control pipe: branches, convergence, barriers.",
+        "Utilization of the control pipe: branches, convergence, barriers.",
         "sum of inst_control / sum of active_cycles x 100",
         |i| issue_share(i, Pipe::Control, active(i)),
     ),

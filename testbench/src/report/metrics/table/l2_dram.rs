@@ -1,4 +1,4 @@
-//! The memory path below the SMs: L2 slices and memory channels.
+//! Metrics of the memory path outside the SMs: crossbar, L2 slices, memory channels.
 
 use warpwave_components::proto::mem;
 
@@ -9,12 +9,12 @@ use crate::report::metrics::{Inputs, Value};
 /// Bytes of a sector.
 const SECTOR: f64 = mem::SECTOR as f64;
 
-/// Cycles of another clock in the time of the launch.
+/// The launch's time in cycles of a clock of `khz` kHz.
 fn elapsed(i: &Inputs<'_>, khz: u32) -> f64 {
     i.cycles as f64 * f64::from(khz) / f64::from(i.config.clocks.core_khz)
 }
 
-/// Share of a counter of busy cycles in all cycles of its clock, over all instances.
+/// Busy share of a block in per cent, mean over instances. `counter` counts busy cycles of a clock of `khz` kHz.
 fn busy(i: &Inputs<'_>, block: &str, counter: &'static str, khz: u32) -> Value {
     i.mean(block, counter) / Value::Number(elapsed(i, khz)) * 100.0
 }
@@ -28,7 +28,7 @@ fn dram_share(i: &Inputs<'_>) -> Value {
     busy(i, "channel", "bus_cycles", i.config.clocks.memory_khz)
 }
 
-/// The busier of the two networks: each has an output to every slice, or to every SM.
+/// Busy share of the outputs of the busier network. Requests have an output per slice, responses one per SM.
 fn crossbar_share(i: &Inputs<'_>) -> Value {
     let cycles = elapsed(i, i.config.clocks.l2_khz);
     let networks = [("request", i.config.l2.slices), ("response", i.config.n_sms())];
@@ -58,7 +58,7 @@ fn dram_bytes(i: &Inputs<'_>) -> Value {
     i.sum("channel", "bytes_read") + i.sum("channel", "bytes_written")
 }
 
-/// Bytes that the buses of all channels move in a command cycle.
+/// Peak bytes per command cycle over all memory channels.
 fn dram_peak(i: &Inputs<'_>) -> f64 {
     f64::from(i.config.hbm.channels) * f64::from(i.config.hbm.bus_bytes_per_command_cycle)
 }
@@ -68,20 +68,20 @@ fn dram_bytes_share(i: &Inputs<'_>, counter: &'static str) -> Value {
     i.sum("channel", counter) / Value::Number(peak) * 100.0
 }
 
-pub(super) const BELOW: &[Row] = &[
+pub(super) const L2_AND_DRAM: &[Row] = &[
     (
         "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
         "%",
         "l1, shared, request, response, l2_slice, channel",
-        "How close the busiest stage of the memory path came to its own peak over the whole launch.",
-        "greatest of the shares of elapsed cycles of L1, shared memory, crossbar, L2 and device memory",
+        "Busy share of the memory path's busiest stage over the whole launch.",
+        "greatest busy share of L1, shared memory, crossbar, L2 and memory channels in elapsed cycles",
         memory_share,
     ),
     (
         "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum",
         "sector",
         "l1",
-        "Sectors of loads that came to the L1 from the L2.",
+        "Sectors that loads read from the L2 through the L1.",
         "sum of sectors_read_below",
         |i| i.sum("l1", "sectors_read_below"),
     ),
@@ -89,7 +89,7 @@ pub(super) const BELOW: &[Row] = &[
         "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum",
         "sector",
         "l1",
-        "Sectors of stores that the L1 sent to the L2.",
+        "Sectors that stores wrote to the L2 through the L1.",
         "sum of sectors_written_below",
         |i| i.sum("l1", "sectors_written_below"),
     ),
@@ -97,7 +97,7 @@ pub(super) const BELOW: &[Row] = &[
         "lts__throughput.avg.pct_of_peak_sustained_elapsed",
         "%",
         "l2_slice",
-        "How close the busiest stage of the L2 slices came to its peak, mean over slices.",
+        "Busy share of the L2's busiest stage, mean over slices.",
         "greatest of tag_cycles, data_cycles and answer_cycles / elapsed L2 cycles x 100",
         l2_share,
     ),
@@ -105,7 +105,7 @@ pub(super) const BELOW: &[Row] = &[
         "lts__t_sectors.sum",
         "sector",
         "l2_slice",
-        "Sectors that L2 slices were asked for.",
+        "Sectors accessed in the L2 by loads, stores and atomics.",
         "sum of load, store and atomic sectors",
         l2_sectors,
     ),
@@ -121,7 +121,7 @@ pub(super) const BELOW: &[Row] = &[
         "lts__t_sector_hit_rate.pct",
         "%",
         "l2_slice",
-        "Share of the L2's sectors that were there.",
+        "L2 hit rate of all accesses, by sectors.",
         "load, store and atomic sectors hit / lts__t_sectors.sum x 100",
         |i| l2_hits(i) / l2_sectors(i) * 100.0,
     ),
@@ -129,7 +129,7 @@ pub(super) const BELOW: &[Row] = &[
         "lts__t_sector_op_read_hit_rate.pct",
         "%",
         "l2_slice",
-        "The same for loads.",
+        "L2 hit rate of loads, by sectors.",
         "sum of load_sectors_hit / sum of load_sectors x 100",
         |i| i.sum("l2_slice", "load_sectors_hit") / i.sum("l2_slice", "load_sectors") * 100.0,
     ),
@@ -137,7 +137,7 @@ pub(super) const BELOW: &[Row] = &[
         "lts__t_sector_op_write_hit_rate.pct",
         "%",
         "l2_slice",
-        "The same for stores: sectors stored to a line that was there.",
+        "L2 hit rate of stores, by sectors: a store hits if its line is present.",
         "sum of store_sectors_hit / sum of store_sectors x 100",
         |i| i.sum("l2_slice", "store_sectors_hit") / i.sum("l2_slice", "store_sectors") * 100.0,
     ),
@@ -145,7 +145,7 @@ pub(super) const BELOW: &[Row] = &[
         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
         "%",
         "channel",
-        "Share of its cycles in which the data bus of a memory channel moved data, mean over channels.",
+        "Busy share of a memory channel's data bus, mean over channels.",
         "mean of bus_cycles / elapsed command cycles x 100",
         dram_share,
     ),
@@ -169,7 +169,7 @@ pub(super) const BELOW: &[Row] = &[
         "dram__bytes_write.sum",
         "B",
         "channel",
-        "Bytes written to device memory, the write-backs at the end of the launch included.",
+        "Bytes written to device memory, with the write-backs at the end of the launch.",
         "sum of bytes_written",
         |i| i.sum("channel", "bytes_written"),
     ),
@@ -177,7 +177,7 @@ pub(super) const BELOW: &[Row] = &[
         "dram__sectors_read.sum",
         "sector",
         "channel",
-        "The bytes read, in sectors.",
+        "Sectors read from device memory.",
         "sum of bytes_read / 32",
         |i| i.sum("channel", "bytes_read") / Value::Number(SECTOR),
     ),
@@ -185,7 +185,7 @@ pub(super) const BELOW: &[Row] = &[
         "dram__sectors_write.sum",
         "sector",
         "channel",
-        "The bytes written, in sectors.",
+        "Sectors written to device memory.",
         "sum of bytes_written / 32",
         |i| i.sum("channel", "bytes_written") / Value::Number(SECTOR),
     ),
@@ -193,7 +193,7 @@ pub(super) const BELOW: &[Row] = &[
         "dram__bytes.sum.per_second",
         "B/s",
         "channel",
-        "Bandwidth of device memory that the launch reached.",
+        "Achieved bandwidth of device memory, reads and writes.",
         "(bytes_read + bytes_written) / time of the launch",
         |i| dram_bytes(i) / Value::Number(i.cycles as f64 / (f64::from(i.config.clocks.core_khz) * 1e3)),
     ),
@@ -201,7 +201,7 @@ pub(super) const BELOW: &[Row] = &[
         "dram__bytes_read.sum.pct_of_peak_sustained_elapsed",
         "%",
         "channel",
-        "Bytes read as a share of what the buses could move.",
+        "Achieved read bandwidth of device memory, in per cent of the peak.",
         "sum of bytes_read / (dram__bytes.sum.peak_sustained x elapsed command cycles) x 100",
         |i| dram_bytes_share(i, "bytes_read"),
     ),
@@ -209,7 +209,7 @@ pub(super) const BELOW: &[Row] = &[
         "dram__bytes_write.sum.pct_of_peak_sustained_elapsed",
         "%",
         "channel",
-        "Bytes written as a share of what the buses could move.",
+        "Achieved write bandwidth of device memory, in per cent of the peak.",
         "sum of bytes_written / (dram__bytes.sum.peak_sustained x elapsed command cycles) x 100",
         |i| dram_bytes_share(i, "bytes_written"),
     ),
@@ -217,7 +217,7 @@ pub(super) const BELOW: &[Row] = &[
         "dram__bytes.sum.peak_sustained",
         "B/cycle",
         "gpu",
-        "Bytes that the buses of all memory channels can move in a command cycle.",
+        "Peak bytes per command cycle over the data buses of all memory channels.",
         "hbm.channels x hbm.bus_bytes_per_command_cycle",
         |i| Value::Number(dram_peak(i)),
     ),
