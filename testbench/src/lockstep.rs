@@ -143,7 +143,7 @@ pub fn watch(scenario: &Scenario, config: &GpuConfig, checks: Checks, limit: u64
     let mut memory = Memory::of(&storage);
     let mut all = Vec::new();
     for grid in grids {
-        let (outcome, findings) = reference::run_watched(&grid, &mut memory, limit, checks);
+        let (outcome, findings) = reference::run_checked(&grid, &mut memory, limit, checks);
         all.push(Watched {
             program: grid.program,
             findings,

@@ -1,13 +1,13 @@
-//! Reference model without time: the memory contents that a launch must produce.
+//! The reference model: computes the memory contents that a launch must produce, without time.
 //!
-//! It shares the meaning of instructions (`warpwave_isa`) and the description of a launch with the machine, and nothing else. It has
-//! its own registers, shared and local memory, barriers and copy of device memory, and writes every result at once.
+//! It shares only the meaning of instructions (`warpwave_isa`) and the description of a launch with the machine. It has its own
+//! registers, shared and local memory, barriers, and a copy of device memory. Every result is written at once.
 //!
-//! CTAs run one after the other. After a turn the next CTA runs, so a CTA can wait for another by a spin on device memory. The CTAs
-//! of a cluster take turns, and so do the warps of a CTA.
+//! CTAs take turns, so a CTA can spin on device memory until another one writes it. The CTAs of a cluster take shorter turns, and so
+//! do the warps of a CTA.
 //!
-//! Invariant: the results depend on the launch alone. Where the order of atomics is open, the machine may differ in the last bits of
-//! float sums.
+//! Invariant: results depend on the launch alone. The machine may perform atomics in another order, so its float sums may differ in
+//! the last bits.
 
 mod access;
 
@@ -25,7 +25,7 @@ mod step;
 
 mod warp;
 
-mod watch;
+mod race_detector;
 
 use std::collections::VecDeque;
 
@@ -37,15 +37,15 @@ use cluster::Cluster;
 use cta::Turn;
 
 pub use memory::Memory;
-pub use watch::{Access, Checks, Findings, Kind, Race, Unwritten};
+pub use race_detector::{Access, Checks, Findings, Kind, Race, Unwritten};
 
-/// Warp instructions that a CTA runs before another one gets a turn.
+/// Warp instructions of a CTA's turn.
 const CTA_TURN: u64 = 1 << 16;
 
-/// Limit of the CTAs that have started and not ended. The largest GPUs hold no more.
+/// Most clusters that have started and not ended. Bounds the memory of the reference.
 const MAX_RESIDENT: usize = 2048;
 
-/// Why a launch did not run to its end.
+/// The reason for a launch that did not run to its end.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ReferenceError {
     /// A thread trapped.
@@ -54,7 +54,7 @@ pub enum ReferenceError {
     /// No warp of a CTA can continue.
     #[error("deadlock: no warp of the block can continue{}", lines(.waits))]
     Deadlock {
-        /// One sentence per warp: what it waits for.
+        /// One sentence per warp that waits.
         waits: Vec<String>,
     },
     /// The limit of warp instructions was reached.
@@ -68,24 +68,24 @@ pub enum ReferenceError {
 /// Runs a launch to its end on `memory`. Returns the number of warp instructions, at most `limit`.
 ///
 /// # Errors
-/// A trap, a deadlock, or the limit. `memory` has the results up to that point.
+/// A trap, a deadlock, or the limit. `memory` keeps the results up to then.
 pub fn run(grid: &Grid, memory: &mut Memory, limit: u64) -> Result<u64, ReferenceError> {
-    go(grid, memory, limit, None, &mut Findings::default())
+    run_clusters(grid, memory, limit, None, &mut Findings::default())
 }
 
-/// As [`run`], with checks of shared memory. Returns their findings up to the end or the error.
-pub fn run_watched(
+/// Runs a launch as [`run`] does, with the race detector. Returns the findings up to the end or the error.
+pub fn run_checked(
     grid: &Grid,
     memory: &mut Memory,
     limit: u64,
     checks: Checks,
 ) -> (Result<u64, ReferenceError>, Findings) {
     let mut findings = Findings::default();
-    let outcome = go(grid, memory, limit, Some(checks), &mut findings);
+    let outcome = run_clusters(grid, memory, limit, Some(checks), &mut findings);
     (outcome, findings)
 }
 
-fn go(
+fn run_clusters(
     grid: &Grid,
     memory: &mut Memory,
     limit: u64,

@@ -1,12 +1,12 @@
-//! Delivers the events of the SMs to listeners while the machine runs.
+//! Collects the events of all SMs while the machine runs, and delivers them to listeners.
 //!
 //! ```text
 //! sm[0] log --+
-//! sm[1] log --+-- Watch::collect, after each quantum --> Listener: requests, ...
+//! sm[1] log --+-- EventCollector::collect, after each quantum --> Listener: requests, ...
 //! ```
 //!
-//! A listener receives the events of each SM by cycle, and in a fixed order within a cycle. So the order is the same for any quantum,
-//! thread count and tick order. A machine without listeners pays a branch per event.
+//! A listener receives the events of an SM by cycle, in a fixed order within a cycle. So the order is the same for any quantum,
+//! thread count and tick order. Without listeners, an event costs one branch.
 
 pub mod requests;
 
@@ -19,37 +19,37 @@ use warpwave_components::proto::event::{Event, EventBatch, Log, Request};
 use warpwave_components::proto::mem::Stage;
 use warpwave_hw::time::Cycle;
 
-/// Is told what happens.
+/// Receives events and completed requests.
 pub trait Listener {
-    /// Something happened to a warp of SM `sm`.
+    /// An event of a warp in SM `sm`.
     fn event(&mut self, _sm: u16, _event: &Event) {}
-    /// A request is back at the LSU of SM `sm`.
+    /// A completed request, whose response is at the LSU of SM `sm`.
     fn request(&mut self, _sm: u16, _request: &Request) {}
 }
 
-/// The logs of a machine's SMs, and what of them has not been passed on.
-pub struct Watch {
+/// The event logs of all SMs, and the events that are not delivered yet.
+pub struct EventCollector {
     logs: Vec<Log>,
-    told: Vec<EventBatch>,
+    pending: Vec<EventBatch>,
 }
 
-impl Watch {
-    /// Watches a machine from now on.
+impl EventCollector {
+    /// Subscribes to the events of a machine.
     pub fn begin(gpu: &mut Gpu) -> Self {
         let logs = gpu.subscribe();
-        let told = logs.iter().map(|_| EventBatch::default()).collect();
-        Watch { logs, told }
+        let pending = logs.iter().map(|_| EventBatch::default()).collect();
+        EventCollector { logs, pending }
     }
 
-    /// Passes on what happened before cycle `now`. To be called between quanta.
+    /// Delivers the events before cycle `now`. Call it between quanta.
     pub fn collect(&mut self, now: Cycle, listeners: &mut [&mut dyn Listener]) {
-        for (sm, (log, told)) in self.logs.iter().zip(&mut self.told).enumerate() {
-            log.drain_into(told);
-            // A wait that ends with the quantum belongs to the next cycle, whose other events are still to come.
-            told.events.sort_unstable();
-            let complete = told.events.partition_point(|event| event.at < now);
-            let mut requests = told.requests.iter().peekable();
-            for event in &told.events[..complete] {
+        for (sm, (log, batch)) in self.logs.iter().zip(&mut self.pending).enumerate() {
+            log.drain_into(batch);
+            // A wait that ends with the quantum has the next cycle, whose other events are not logged yet. So it stays in the batch.
+            batch.events.sort_unstable();
+            let complete = batch.events.partition_point(|event| event.at < now);
+            let mut requests = batch.requests.iter().peekable();
+            for event in &batch.events[..complete] {
                 while let Some(request) = requests.next_if(|request| returned(request) <= event.at) {
                     listeners.iter_mut().for_each(|to| to.request(sm as u16, request));
                 }
@@ -58,8 +58,8 @@ impl Watch {
             for request in requests {
                 listeners.iter_mut().for_each(|to| to.request(sm as u16, request));
             }
-            told.events.drain(..complete);
-            told.requests.clear();
+            batch.events.drain(..complete);
+            batch.requests.clear();
         }
     }
 }

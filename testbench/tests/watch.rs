@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::scenario::Scenario;
 use warpwave::watch::requests::Requests;
-use warpwave::watch::{Listener, Watch};
+use warpwave::watch::{Listener, EventCollector};
 use warpwave_components::preset;
 use warpwave_components::proto::event::{Event, EventKind};
 use warpwave_components::sm::subcore::stall;
@@ -38,16 +38,16 @@ fn run(name: &str, how: How, listener: &mut dyn Listener) -> Run {
         .tiles_mut()
         .iter_mut()
         .for_each(|tile| tile.set_skipping(how.skip));
-    let mut watch = Watch::begin(bench.gpu_mut());
+    let mut collector = EventCollector::begin(bench.gpu_mut());
     let options = Options {
         threads: how.threads,
         max_cycles: None,
     };
     let run = bench.run(options, &mut |progress| {
-        watch.collect(progress.now, &mut [&mut *listener]);
+        collector.collect(progress.now, &mut [&mut *listener]);
         true
     });
-    watch.collect(Cycle(bench.gpu().clock().now().0 + 1), &mut [listener]);
+    collector.collect(Cycle(bench.gpu().clock().now().0 + 1), &mut [listener]);
     assert_eq!(run.stopped, None);
     run
 }

@@ -11,7 +11,7 @@ use warpwave::scenario::Scenario;
 use warpwave::watch::pipeline::{Picture, Pipeline};
 use warpwave::watch::profile::Profile;
 use warpwave::watch::requests::Requests;
-use warpwave::watch::{Listener, Watch};
+use warpwave::watch::{Listener, EventCollector};
 use warpwave_components::text_file;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
@@ -30,7 +30,7 @@ const MAX_DRAWN: usize = 1_000_000;
 
 /// The collectors of the requested reports. Without a report, no events are collected.
 pub struct ReportFiles {
-    watch: Option<Watch>,
+    collector: Option<EventCollector>,
     programs: Vec<Arc<Program>>,
     requests: Option<Requests>,
     pipeline: Option<Pipeline>,
@@ -52,7 +52,7 @@ impl ReportFiles {
         let pipeline = drawn.then(|| Pipeline::new(programs.clone(), window, MAX_DRAWN));
         let watched = requests.is_some() || pipeline.is_some();
         Ok(ReportFiles {
-            watch: watched.then(|| Watch::begin(bench.gpu_mut())),
+            collector: watched.then(|| EventCollector::begin(bench.gpu_mut())),
             programs,
             requests,
             pipeline,
@@ -62,12 +62,12 @@ impl ReportFiles {
 
     /// Passes the events before cycle `now` to the collectors.
     pub fn collect(&mut self, now: Cycle) {
-        let Some(watch) = &mut self.watch else { return };
+        let Some(collector) = &mut self.collector else { return };
         let mut listeners: Vec<&mut dyn Listener> = Vec::new();
         listeners.extend(self.requests.as_mut().map(|requests| requests as &mut dyn Listener));
         listeners.extend(self.pipeline.as_mut().map(|pipeline| pipeline as &mut dyn Listener));
         listeners.extend(self.profile.as_mut().map(|profile| profile as &mut dyn Listener));
-        watch.collect(now, &mut listeners);
+        collector.collect(now, &mut listeners);
     }
 
     /// Writes the files.

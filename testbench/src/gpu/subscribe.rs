@@ -5,7 +5,7 @@ use warpwave_components::proto::event::{Event as WarpEvent, Request};
 use warpwave_components::proto::mem::Stage;
 use warpwave_hw::time::Cycle;
 
-use crate::watch::{Listener, Watch};
+use crate::watch::{Listener, EventCollector};
 
 /// An event in an SM.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,7 +48,7 @@ pub(super) type Subscriber = Box<dyn FnMut(&Event)>;
 
 /// The subscribers of a machine.
 pub(super) struct Subscription {
-    watch: Watch,
+    collector: EventCollector,
     /// Collected events that are not delivered yet.
     events: Vec<Event>,
     pub(super) subscribers: Vec<Subscriber>,
@@ -68,7 +68,7 @@ impl Listener for Vec<Event> {
 impl Subscription {
     pub(super) fn new(gpu: &mut Gpu) -> Self {
         Subscription {
-            watch: Watch::begin(gpu),
+            collector: EventCollector::begin(gpu),
             events: Vec::new(),
             subscribers: Vec::new(),
         }
@@ -76,7 +76,7 @@ impl Subscription {
 
     /// Delivers all events before cycle `now`. Every tile has run those cycles.
     pub(super) fn deliver(&mut self, now: Cycle) {
-        self.watch.collect(now, &mut [&mut self.events]);
+        self.collector.collect(now, &mut [&mut self.events]);
         self.events.sort_by_key(|event| (event.at(), event.sm()));
         // A tile may be ahead of the others. Its later events wait.
         let complete = self.events.partition_point(|event| event.at() < now);

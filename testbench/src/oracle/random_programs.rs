@@ -57,7 +57,7 @@ pub fn random_programs(program: RandomProgram) {
     };
     match lockstep::watch(&scenario, &config, checks, LIMIT) {
         Ok(watched) if watched.iter().all(|launch| launch.findings.is_empty()) => {}
-        Ok(watched) => fails(format!("the watch finds {:?}", watched[0].findings)),
+        Ok(watched) => fails(format!("the race detector finds {:?}", watched[0].findings)),
         Err(error) => fails(format!("{error:?}")),
     }
 }

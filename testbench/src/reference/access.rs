@@ -1,4 +1,4 @@
-//! Memory instructions of the reference, lane by lane, in lane order.
+//! Memory instructions of the reference. Lanes access memory one at a time, in lane order.
 
 use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
@@ -17,9 +17,9 @@ use warpwave_isa::space::{
 use super::cta::Cta;
 use super::memory::Memory;
 use super::step;
-use super::watch::Touch;
+use super::race_detector::LaneAccess;
 
-/// Whether a row accesses memory or constants.
+/// True if the opcode accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
     use Opcode::{
         Atom, Cctl, CctlIvall, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Membar, Red, St, Suld, Sust, Syncs, Tex, Ublkcp,
@@ -45,7 +45,7 @@ pub(super) fn is_access(op: Opcode) -> bool {
     )
 }
 
-/// One memory instruction at work.
+/// The execution of one memory instruction.
 pub(super) struct Lsu<'a, 'g> {
     pub cta: &'a mut Cta<'g>,
     pub warp: usize,
@@ -56,17 +56,17 @@ pub(super) struct Lsu<'a, 'g> {
 }
 
 impl Lsu<'_, '_> {
-    /// Runs the instruction in `lanes`.
+    /// Executes the instruction in `lanes`.
     pub fn run(mut self, lanes: LaneMask, results: &mut Results) -> Result<(), Box<Trap>> {
         let at = addresses(self.inst, self.decoded, self.operands);
         match self.inst.op {
             Opcode::Ldgdepbar => {
-                if let Some(watch) = &mut self.cta.watch {
-                    watch.close_copies(self.warp, lanes);
+                if let Some(detector) = &mut self.cta.detector {
+                    detector.close_copies(self.warp, lanes);
                 }
                 Ok(())
             }
-            // Memory has no caches here, and every access is performed at once.
+            // The reference has no caches, and each access is performed at once. So fences and cache controls do nothing.
             Opcode::Cctl | Opcode::CctlIvall | Opcode::Membar => Ok(()),
             Opcode::Ublkcp => self.bulk_copy(lanes),
             Opcode::Hgmma => {
@@ -80,7 +80,7 @@ impl Lsu<'_, '_> {
         }
     }
 
-    /// A load, store or atomic of one lane.
+    /// Executes a load, store or atomic in one lane.
     fn one(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
         let access = self.inst.mods.access;
         let n = access.total() as usize;
@@ -88,17 +88,17 @@ impl Lsu<'_, '_> {
             Opcode::Ldc => self.load_constant(lane, address, results)?,
             Opcode::Ld => {
                 let words = load_words(access, self.bytes(lane, self.inst.mods.space, address, n)?);
-                self.watch(lane, self.inst.mods.space, address, n, None);
+                self.show_to_detector(lane, self.inst.mods.space, address, n, None);
                 set_words(results, lane, access, words);
             }
             Opcode::St => {
                 let bytes = store_bytes(access, self.words(1, lane, access));
-                self.watch(lane, self.inst.mods.space, address, n, Some(&bytes[..n]));
+                self.show_to_detector(lane, self.inst.mods.space, address, n, Some(&bytes[..n]));
                 self.bytes(lane, self.inst.mods.space, address, n)?
                     .copy_from_slice(&bytes[..n]);
             }
             Opcode::Syncs => {
-                self.watch(lane, Space::Shared, address, n, None);
+                self.show_to_detector(lane, Space::Shared, address, n, None);
                 let state = self.bytes(lane, Space::Shared, address, n)?;
                 let state = u64::from_le_bytes((&*state).try_into().expect("a test reads eight bytes"));
                 if mbarrier::is_over(state, self.word(1, 0, lane)) {
@@ -110,7 +110,7 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
-    /// ATOM and RED of one lane.
+    /// Executes ATOM or RED in one lane.
     fn atomic(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
         let (access, mods) = (self.inst.mods.access, self.inst.mods);
         let value = |words: [u32; 4]| u64::from(words[1]) << 32 | u64::from(words[0]);
@@ -119,7 +119,7 @@ impl Lsu<'_, '_> {
             AtomOp::Cas => (value(self.words(2, lane, access)), b),
             _ => (b, 0),
         };
-        self.watch(lane, mods.space, address, access.total() as usize, None);
+        self.show_to_detector(lane, mods.space, address, access.total() as usize, None);
         let place = self.bytes(lane, mods.space, address, access.total() as usize)?;
         let mut old = [0; 8];
         old[..place.len()].copy_from_slice(place);
@@ -151,7 +151,7 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
-    /// What lies outside the CTA's shared memory reads as zero.
+    /// Executes a warp-group product. Operands outside the CTA's shared memory read as zero.
     fn multiply(&self, results: &mut Results) {
         let own = &self.cta.shared[self.cta.rank];
         let read = |at: usize| match own.get(at..at + 2) {
@@ -161,8 +161,8 @@ impl Lsu<'_, '_> {
         gmma::multiply(self.inst, self.decoded, self.operands, self.warp as u32, read, results);
     }
 
-    /// LDSM: row r of matrix m is at the address of lane 8 m + r. Lane l gets two elements of row l / 4, in columns 2 (l mod 4) and the
-    /// next. With `.trans` they come from the transposed matrix (PTX ISA, `ldmatrix`).
+    /// LDSM: row r of matrix m is at the address of lane 8 m + r. Lane l gets row l / 4, columns 2 (l mod 4) and 2 (l mod 4) + 1.
+    /// With `.trans` the elements come from the transposed matrix (PTX ISA, `ldmatrix`).
     fn load_matrices(
         &mut self,
         lanes: LaneMask,
@@ -173,7 +173,7 @@ impl Lsu<'_, '_> {
             let mut elements = [[[0u8; 2]; 8]; 8];
             for (row, elements) in elements.iter_mut().enumerate() {
                 let lane = 8 * matrix + row;
-                self.watch(lane, Space::Shared, at[lane], 16, None);
+                self.show_to_detector(lane, Space::Shared, at[lane], 16, None);
                 let bytes = self.bytes(lane, Space::Shared, at[lane], 16)?;
                 for (element, bytes) in elements.iter_mut().zip(bytes.chunks_exact(2)) {
                     element.copy_from_slice(bytes);
@@ -192,7 +192,7 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
-    /// LDGSTS: copies as many bytes as operand C says and fills up with zeros.
+    /// LDGSTS: copies the number of bytes in operand C, and fills the rest with zeros.
     fn copy(&mut self, lanes: LaneMask, from: &[u64; WARP_SIZE]) -> Result<(), Box<Trap>> {
         let to = copy_destinations(self.operands);
         let n = self.inst.mods.access.total() as usize;
@@ -203,16 +203,16 @@ impl Lsu<'_, '_> {
             if size > 0 {
                 bytes[..size].copy_from_slice(self.inside(lane, Space::Global, from[lane], size)?);
             }
-            self.watch(lane, Space::Shared, to[lane], n, Some(&bytes[..n]));
+            self.show_to_detector(lane, Space::Shared, to[lane], n, Some(&bytes[..n]));
             self.bytes(lane, Space::Shared, to[lane], n)?
                 .copy_from_slice(&bytes[..n]);
         }
         Ok(())
     }
 
-    /// Shows an access to the watch, if there is one, before it changes anything. One that must not be is a trap, shown nowhere else.
-    fn watch(&mut self, lane: usize, space: Space, address: u64, n: usize, new: Option<&[u8]>) {
-        if self.cta.watch.is_none() {
+    /// Passes an access to the race detector, before it changes memory. An access that traps is not passed.
+    fn show_to_detector(&mut self, lane: usize, space: Space, address: u64, n: usize, new: Option<&[u8]>) {
+        if self.cta.detector.is_none() {
             return;
         }
         let (space, at) = resolve(space, address);
@@ -221,7 +221,7 @@ impl Lsu<'_, '_> {
             Some(bytes) => old[..n].copy_from_slice(bytes),
             None => return,
         }
-        let touch = Touch {
+        let lane_access = LaneAccess {
             warp: self.warp,
             lane,
             pc: self.cta.warps[self.warp].flow.pc(),
@@ -231,12 +231,12 @@ impl Lsu<'_, '_> {
             old: &old[..n],
             new,
         };
-        if let Some(watch) = &mut self.cta.watch {
-            watch.touch(&touch);
+        if let Some(detector) = &mut self.cta.detector {
+            detector.on_access(&lane_access);
         }
     }
 
-    /// The bytes that a lane accesses, or why it must not.
+    /// The bytes that a lane accesses. An access out of bounds or without alignment is a trap.
     fn bytes(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
         self.check_alignment(lane, space, address, n)?;
         self.inside(lane, space, address, n)
@@ -289,7 +289,7 @@ impl Lsu<'_, '_> {
         })
     }
 
-    /// Word `n` of the operand in a slot.
+    /// Word `n` of the operand in slot `slot`.
     pub(super) fn word(&self, slot: usize, n: usize, lane: usize) -> u32 {
         self.operands.words[self.decoded.first_word[slot] as usize + n].0[lane]
     }
@@ -303,7 +303,7 @@ impl Lsu<'_, '_> {
     }
 }
 
-/// The space that an address points into, and the address there.
+/// Resolves a generic address to its space and the address in that space.
 fn resolve(space: Space, address: u64) -> (Space, u64) {
     let inside = |window: u64| (window..window + WINDOW_BYTES).contains(&address);
     let shared = address.wrapping_sub(SHARED_WINDOW);

@@ -1,4 +1,4 @@
-//! Bulk copies of the reference: done at once, and then their mbarrier knows.
+//! Bulk copies of the reference: performed at once, then counted by their mbarrier.
 
 use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
 use warpwave_isa::exec::bulk::{MAP_BYTES, Piece, TensorMap, split_run, swizzled};
@@ -66,8 +66,8 @@ impl Lsu<'_, '_> {
                     None => 0,
                 };
                 self.inside(lane, Space::Shared, here, 1)?[0] = byte;
-                if let Some(watch) = &mut self.cta.watch {
-                    watch.fill(here as u32);
+                if let Some(detector) = &mut self.cta.detector {
+                    detector.mark_written(here as u32);
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! A cluster of the reference: its CTAs by turns, the shared memory that all of them reach, their barrier.
+//! A cluster of the reference: runs its CTAs in turns. Has their shared memory and their barrier.
 //!
-//! A CTA that is in no cluster is one of its own.
+//! In a launch without clusters, each CTA is a cluster of one.
 
 use warpwave_components::proto::launch::Grid;
 
@@ -9,18 +9,18 @@ use super::memory::Memory;
 use super::warp::Warp;
 use super::{Checks, Findings, ReferenceError};
 
-/// Instructions that a CTA runs before the next one of its cluster gets its turn.
+/// Warp instructions of a turn in a cluster.
 const MEMBER_TURN: u64 = 1 << 12;
 
-/// A cluster on its way.
+/// A running cluster.
 pub(super) struct Cluster<'a> {
     ctas: Vec<Cta<'a>>,
-    /// Their shared memory, by rank; with a CTA while it runs.
+    /// Shared memory by rank. It moves to a CTA for the CTA's turn.
     shared: Vec<Vec<u8>>,
 }
 
 impl<'a> Cluster<'a> {
-    /// The cluster of this number, before its first instruction.
+    /// Creates the cluster with this number, before its first instruction.
     pub fn new(grid: &'a Grid, number: u64, checks: Option<Checks>) -> Self {
         let ranks = 0..grid.cluster_ctas();
         // The race detector covers one CTA. It does not see writes of other CTAs, or the cluster barrier.
@@ -33,7 +33,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Runs until every warp has ended, or for about `turn` warp instructions; adds them to `steps`.
+    /// Runs until every warp has ended, or for about `turn` warp instructions. Adds their number to `steps`.
     pub fn run(&mut self, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<Turn, ReferenceError> {
         let end = *steps + turn;
         let alone = self.ctas.len() == 1;
@@ -56,11 +56,11 @@ impl<'a> Cluster<'a> {
         Ok(Turn::Unfinished)
     }
 
-    /// What the watches of its CTAs have found since they were asked last.
+    /// Removes and returns the findings of its race detectors.
     pub fn findings(&mut self) -> Findings {
         let mut findings = Findings::default();
-        for watch in self.ctas.iter_mut().filter_map(|cta| cta.watch.as_mut()) {
-            findings.add(std::mem::take(&mut watch.findings));
+        for detector in self.ctas.iter_mut().filter_map(|cta| cta.detector.as_mut()) {
+            findings.add(std::mem::take(&mut detector.findings));
         }
         findings
     }
@@ -73,7 +73,7 @@ impl<'a> Cluster<'a> {
         result
     }
 
-    /// Opens the barrier if every warp that has not ended has arrived; whether it did.
+    /// Opens the cluster barrier if every live warp has arrived. Returns true if it opens.
     fn open(&mut self) -> bool {
         let warps = || {
             self.ctas

@@ -1,53 +1,53 @@
-//! A CTA of the reference: its warps by turns, its shared memory, its barriers.
+//! A CTA of the reference: runs its warps in turns. Has the block barriers.
 
 use warpwave_components::proto::launch::Grid;
 use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 use super::memory::Memory;
 use super::warp::Warp;
-use super::watch::{Checks, Watch};
+use super::race_detector::{Checks, RaceDetector};
 use super::{ReferenceError, step};
 
-/// Warp instructions that a warp runs before the next one gets its turn.
+/// Instructions of a warp's turn.
 const WARP_TURN: u64 = 256;
 
-/// How far a CTA has come.
+/// Result of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// Every warp has ended.
     Ended,
-    /// It has work left.
+    /// The turn is over, but not the work.
     Unfinished,
-    /// No warp of it can go on by itself.
+    /// No warp can continue without an event outside the CTA.
     Stuck,
 }
 
-/// Warps that have come to a block barrier.
+/// Arrivals at a block barrier.
 #[derive(Clone, Copy, Default)]
 struct Barrier {
     arrived: u32,
-    /// Warps that it opens for; 0 for all that have not ended.
+    /// Arrivals needed to open it; 0 means one per live warp.
     expected: u32,
-    /// Threads counted.
+    /// Threads with a true predicate, for a counting barrier.
     count: u32,
 }
 
-/// A CTA on its way.
+/// A running CTA.
 pub(super) struct Cta<'a> {
     pub grid: &'a Grid,
     pub position: [u32; 3],
     /// Its rank in its cluster.
     pub rank: usize,
-    /// The shared memory of each CTA of its cluster, by rank, while it runs: the CTAs take turns.
+    /// Shared memory of all CTAs of the cluster, by rank. Present during the CTA's turn only.
     pub shared: Vec<Vec<u8>>,
     pub warps: Vec<Warp>,
-    /// Race detector for shared memory, if one is on.
-    pub watch: Option<Box<Watch>>,
+    /// Race detector of the shared memory, if checks are on.
+    pub detector: Option<Box<RaceDetector>>,
     barriers: [Barrier; BLOCK_BARRIERS],
 }
 
 impl<'a> Cta<'a> {
-    /// The CTA of this linear index, before its first instruction.
+    /// Creates the CTA with this linear index, before its first instruction.
     pub fn new(grid: &'a Grid, index: u64, checks: Option<Checks>) -> Self {
         let position = grid.cta_position(index);
         Cta {
@@ -56,12 +56,12 @@ impl<'a> Cta<'a> {
             rank: grid.cluster_rank(index) as usize,
             shared: Vec::new(),
             warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
-            watch: checks.map(|checks| Box::new(Watch::new(checks, position, grid.block, grid.shared_bytes))),
+            detector: checks.map(|checks| Box::new(RaceDetector::new(checks, position, grid.block, grid.shared_bytes))),
             barriers: [Barrier::default(); BLOCK_BARRIERS],
         }
     }
 
-    /// Runs until every warp has ended, or for about `turn` warp instructions; adds them to `steps`.
+    /// Runs until every warp has ended, or for about `turn` warp instructions. Adds their number to `steps`.
     pub fn run(&mut self, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<Turn, ReferenceError> {
         let end = *steps + turn;
         while *steps < end {
@@ -90,10 +90,10 @@ impl<'a> Cta<'a> {
         Ok(())
     }
 
-    /// A warp has come to a barrier, which `threads` threads share (0: all of the CTA); `count` of its threads are to be counted.
+    /// A warp arrives at a barrier. `threads` threads share it (0: all of the CTA). `count` threads are added to its count.
     pub fn arrive(&mut self, warp: usize, barrier: usize, threads: u32, count: u32) {
-        if let Some(watch) = &mut self.watch {
-            watch.arrive(warp, barrier);
+        if let Some(detector) = &mut self.detector {
+            detector.arrive(warp, barrier);
         }
         let barrier = &mut self.barriers[barrier];
         barrier.arrived += 1;
@@ -102,7 +102,7 @@ impl<'a> Cta<'a> {
         self.open();
     }
 
-    /// Opens every barrier that has all its warps.
+    /// Opens every barrier with all its arrivals.
     pub fn open(&mut self) {
         let live = self.warps.iter().filter(|warp| !warp.flow.is_done()).count() as u32;
         for (number, barrier) in self.barriers.iter_mut().enumerate() {
@@ -111,10 +111,10 @@ impl<'a> Cta<'a> {
                 continue;
             }
             let count = std::mem::take(barrier).count;
-            if let Some(watch) = &mut self.watch {
+            if let Some(detector) = &mut self.detector {
                 let waiting = self.warps.iter().enumerate();
                 let waiting = waiting.filter(|(_, warp)| warp.waits_at == Some(number));
-                watch.open(number, waiting.map(|(warp, _)| warp));
+                detector.open(number, waiting.map(|(warp, _)| warp));
             }
             for warp in self.warps.iter_mut().filter(|warp| warp.waits_at == Some(number)) {
                 warp.waits_at = None;
@@ -124,7 +124,7 @@ impl<'a> Cta<'a> {
         }
     }
 
-    /// What its warps wait for.
+    /// One sentence per waiting warp.
     pub fn waits(&self) -> Vec<String> {
         let waiting = self.warps.iter().enumerate().filter(|(_, warp)| !warp.flow.is_done());
         let say = |(n, warp): (usize, &Warp)| match warp.waits_at {

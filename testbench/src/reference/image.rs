@@ -13,7 +13,7 @@ use warpwave_isa::space::Space;
 use super::access::{Lsu, set_words};
 
 impl Lsu<'_, '_> {
-    /// TEX, SULD or SUST of one lane.
+    /// Executes TEX, SULD or SUST in one lane.
     pub(super) fn image(&mut self, lane: usize, results: &mut Results) -> Result<(), Box<Trap>> {
         let handle = u64::from(self.word(0, 1, lane)) << 32 | u64::from(self.word(0, 0, lane));
         let index = handle.wrapping_sub(1) as usize;

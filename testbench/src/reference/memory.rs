@@ -1,8 +1,8 @@
-//! The reference's own device memory: the bytes of each allocation, and nothing between them.
+//! Device memory of the reference: a copy of each allocation.
 
 use warpwave_components::storage::Storage;
 
-/// A copy of what is allocated in device memory.
+/// A copy of all allocations in device memory.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
     /// First address and bytes, ascending.
@@ -10,7 +10,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A copy of all allocations as they are now.
+    /// Copies the current contents of all allocations.
     ///
     /// ```
     /// use warpwave::reference::Memory;
@@ -33,13 +33,13 @@ impl Memory {
         }
     }
 
-    /// The `n` bytes at an address, if one allocation holds them all.
+    /// The `n` bytes at an address. `None` if they are not inside one allocation.
     pub fn get(&self, address: u64, n: usize) -> Option<&[u8]> {
         let (region, at) = self.find(address)?;
         self.regions[region].1.get(at..at.checked_add(n)?)
     }
 
-    /// As [`Memory::get`], to be changed.
+    /// The `n` bytes at an address, mutable. `None` if they are not inside one allocation.
     pub fn get_mut(&mut self, address: u64, n: usize) -> Option<&mut [u8]> {
         let (region, at) = self.find(address)?;
         self.regions[region].1.get_mut(at..at.checked_add(n)?)

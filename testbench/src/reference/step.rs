@@ -1,4 +1,4 @@
-//! One warp instruction of the reference: what it does to lanes, barriers and registers.
+//! Executes one warp instruction of the reference.
 
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::barrier;
@@ -12,12 +12,12 @@ use super::access::{self, Lsu};
 use super::cta::Cta;
 use super::memory::Memory;
 
-/// Runs the next instruction of a warp that has running lanes.
+/// Executes the next instruction of a warp with active lanes.
 pub(super) fn step(cta: &mut Cta<'_>, warp: usize, memory: &mut Memory) -> Result<(), Box<Trap>> {
     let grid = cta.grid;
     let state = &mut cta.warps[warp];
-    if let Some(watch) = &mut cta.watch {
-        watch.begin(warp, state.flow.active());
+    if let Some(detector) = &mut cta.detector {
+        detector.begin(warp, state.flow.active());
     }
     let pc = state.flow.pc() as usize;
     let inst = &grid.program.code()[pc];
@@ -56,14 +56,14 @@ fn control(
     operands: &Operands,
 ) -> Result<(), Box<Trap>> {
     let flow = &mut cta.warps[warp].flow;
-    if let Some(watch) = &mut cta.watch {
+    if let Some(detector) = &mut cta.detector {
         match inst.op {
-            Opcode::Warpsync if inst.mods.count == 1 => watch.meet(warp, flow.active()),
-            Opcode::Depbar => watch.wait_copies(warp, lanes, inst.mods.count.into()),
+            Opcode::Warpsync if inst.mods.count == 1 => detector.on_warpsync(warp, flow.active()),
+            Opcode::Depbar => detector.wait_copies(warp, lanes, inst.mods.count.into()),
             _ => {}
         }
     }
-    // Masks and barrier numbers are the same in all lanes that give them.
+    // Masks and barrier numbers must be uniform, so the lowest lane gives them.
     let uniform = |slot: usize| {
         let lane = lanes.lowest().unwrap_or(0);
         operands.words[decoded.first_word[slot] as usize].0[lane]
@@ -135,14 +135,14 @@ fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32,
     }
 }
 
-/// All live lanes of a warp are at a barrier.
+/// Makes a warp wait at a block barrier: all its live lanes have arrived.
 fn wait_at(cta: &mut Cta<'_>, warp: usize, number: usize, threads: u32) {
     cta.warps[warp].waits_at = Some(number);
     let counted = std::mem::take(&mut cta.warps[warp].counted);
     cta.arrive(warp, number, threads, counted);
 }
 
-/// A trap of the lowest of `lanes`, without an address.
+/// A trap in the lowest lane of `lanes`, without an address.
 pub(super) fn trap(cta: &Cta<'_>, warp: usize, inst: &Inst, lanes: LaneMask, kind: TrapKind) -> Box<Trap> {
     let state = &cta.warps[warp];
     let lane = lanes.lowest().unwrap_or(WARP_SIZE - 1);

@@ -1,4 +1,4 @@
-//! Small programs written by hand, with what they must leave in memory.
+//! Tests with small programs written by hand, and the memory contents that they must produce.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn exit() -> Inst {
     Inst::new(Opcode::Exit)
 }
 
-/// What a launch of `grid` CTAs of `block` threads makes of a buffer of words.
+/// Runs `grid` CTAs of `block` threads. Returns the outcome and the words of the buffer after it.
 fn run_on(code: Vec<Inst>, grid: u32, block: u32, buffer: &[u32]) -> (Result<u64, ReferenceError>, Vec<u32>) {
     let storage = Storage::new(1 << 20);
     let bytes: Vec<u8> = buffer.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -144,7 +144,7 @@ fn trap_of(code: Vec<Inst>) -> Trap {
 }
 
 #[test]
-fn every_thread_stores_its_index_the_buffer_counts() {
+fn every_thread_stores_its_index() {
     let mut code = vec![
         special(0, Special::TidX),
         special(1, Special::CtaidX),
@@ -161,7 +161,7 @@ fn every_thread_stores_its_index_the_buffer_counts() {
 }
 
 #[test]
-fn shared_memory_behind_a_barrier_reverses_a_block() {
+fn block_reverses_its_words_through_shared_memory() {
     let mut code = vec![
         special(0, Special::TidX),
         row(Opcode::Shf, 1, &[r(0), imm(2)]),
@@ -176,7 +176,7 @@ fn shared_memory_behind_a_barrier_reverses_a_block() {
 }
 
 #[test]
-fn lanes_that_part_at_a_branch_each_run_their_own_side() {
+fn diverged_lanes_run_their_own_side_of_a_branch() {
     let mut code = vec![special(0, Special::TidX), compare(r(0), Cmp::Lt, imm(5)), when(to(4))];
     code.extend([row(Opcode::Mov, 3, &[imm(7)])]); // 3
     code.extend([when(row(Opcode::Mov, 3, &[imm(9)]))]); // 4
@@ -187,7 +187,7 @@ fn lanes_that_part_at_a_branch_each_run_their_own_side() {
 }
 
 #[test]
-fn atomics_of_all_threads_count_them_and_give_each_value_once() {
+fn atomic_increments_count_all_threads_and_return_each_value_once() {
     let mut code = vec![row(Opcode::Mov, 0, &[imm(0)])];
     code.extend(index(4, 0));
     let mut count = memory(Opcode::Atom, 3, Space::Global, &[r(4), imm(1)]);
@@ -201,7 +201,7 @@ fn atomics_of_all_threads_count_them_and_give_each_value_once() {
 }
 
 #[test]
-fn compare_and_swap_stores_only_where_the_old_value_agrees() {
+fn compare_and_swap_stores_only_if_the_old_value_matches() {
     let mut code = vec![special(0, Special::TidX)];
     code.extend(index(4, 0));
     let mut swap = memory(Opcode::Atom, 3, Space::Global, &[r(4), imm(5), imm(99)]);
@@ -236,7 +236,7 @@ fn generic_addresses_reach_shared_and_local_memory() {
 }
 
 #[test]
-fn matrices_from_shared_memory_go_to_lanes_by_row_or_by_column() {
+fn ldmatrix_gives_lanes_rows_or_columns_of_matrices() {
     // Element (r, c) is 16-bit 8 r + c; thread t of 32 stores elements 2 t and 2 t + 1.
     let pair = |first: u64| first | (first + 1) << 16;
     for (trans, lane_9) in [(false, pair(2 * 8 + 2)), (true, 2 * 8 + 2 + ((3 * 8 + 2) << 16))] {
@@ -265,7 +265,7 @@ fn matrices_from_shared_memory_go_to_lanes_by_row_or_by_column() {
 }
 
 #[test]
-fn copy_without_register_fills_up_with_zeros() {
+fn asynchronous_copy_fills_missing_bytes_with_zeros() {
     let mut code = vec![row(Opcode::Mov, 0, &[imm(0)])];
     code.extend(index(4, 0));
     let mut copy = row(Opcode::Ldgsts, 255, &[imm(32), r(4), imm(2)]);
@@ -301,7 +301,7 @@ fn spin(who: Special) -> Vec<Inst> {
 }
 
 #[test]
-fn warp_that_spins_for_a_later_warp_and_cta_for_a_later_cta_come_to_their_end() {
+fn warp_can_spin_for_a_later_warp_and_cta_for_a_later_cta() {
     assert_eq!(run_to_end(spin(Special::WarpId), 1, 64, &[0]), [1]);
     assert_eq!(run_to_end(spin(Special::CtaidX), 2, 32, &[0]), [1]);
 }
@@ -313,7 +313,7 @@ fn endless_loop_stops_at_the_limit() {
 }
 
 #[test]
-fn barrier_for_more_warps_than_come_is_reported_with_who_waits() {
+fn barrier_with_too_few_warps_is_reported_with_the_waiting_warps() {
     let code = vec![row(Opcode::Bar, 255, &[imm(3), imm(96)]), exit()];
     let (outcome, _) = run_on(code, 1, 64, &[0]);
     let wait = |warp: u32| format!("block [0, 0, 0] warp {warp} waits at barrier 3: 2 of 3 warps have arrived");
@@ -326,7 +326,7 @@ fn barrier_for_more_warps_than_come_is_reported_with_who_waits() {
 }
 
 #[test]
-fn warps_that_have_ended_are_not_waited_for_and_arrivals_without_waiting_count() {
+fn barrier_ignores_ended_warps_and_counts_bar_arrive() {
     let arrive = |op_count: u8| {
         let mut bar = row(Opcode::Bar, 255, &[imm(1), imm(64)]);
         bar.mods.count = op_count;
@@ -350,7 +350,7 @@ fn warps_that_have_ended_are_not_waited_for_and_arrivals_without_waiting_count()
 }
 
 #[test]
-fn access_outside_or_across_and_trap_instruction_are_found_with_thread_and_address() {
+fn trap_of_bounds_alignment_and_trap_instruction_has_thread_and_address() {
     let mut outside = vec![special(0, Special::TidX)];
     outside.extend(index(4, 0));
     outside.push(memory(Opcode::Ld, 1, Space::Global, &[r(4)]));

@@ -1,4 +1,4 @@
-//! A warp of the reference: its lanes' registers, predicates, local memory, and where they stand.
+//! A warp of the reference: registers, predicates, local memory and control flow.
 
 use warpwave_components::proto::launch::Grid;
 use warpwave_isa::exec::special::WarpContext;
@@ -10,38 +10,38 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::{Decoded, WordSource};
 use warpwave_isa::reg::{Pred, Special};
 
-/// How far a warp is with the barrier of its cluster.
+/// State of a warp at the cluster barrier.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ClusterState {
-    /// Lanes that have arrived since it opened last.
+    /// Lanes that have arrived in the current phase.
     pub arrived: LaneMask,
-    /// Whether it has opened, and the warp has not come to wait for that yet.
+    /// True if the barrier has opened and the warp has not waited for it yet.
     pub open: bool,
-    /// Whether lanes wait for it.
+    /// True if lanes wait at it.
     pub waits: bool,
 }
 
-/// A warp.
+/// Architectural state of a warp.
 pub(super) struct Warp {
     pub flow: Flow,
     pub place: WarpContext,
-    /// Block barrier at which every live lane waits, if they do.
+    /// Block barrier at which all live lanes wait, if any.
     pub waits_at: Option<usize>,
-    /// Number and threads of the barrier to which lanes of it came last.
+    /// Number and thread count of the block barrier that lanes reached last.
     pub last_barrier: Option<(usize, u32)>,
-    /// Lanes whose predicate a counting barrier counts, so far.
+    /// Lanes with a true predicate at a counting barrier, until all lanes have arrived.
     pub counted: u32,
-    /// Where it stands with the barrier of its cluster.
+    /// State at the cluster barrier.
     pub cluster: ClusterState,
     registers: Vec<Lanes>,
     preds: [LaneMask; Pred::COUNT],
-    /// Local memory of all lanes, one lane after the other.
+    /// Local memory, lane by lane.
     local: Vec<u8>,
     local_bytes: usize,
 }
 
 impl Warp {
-    /// Warp `index` of the CTA at `cta`, before its first instruction.
+    /// Creates warp `index` of the CTA at `cta`, before its first instruction.
     pub fn new(grid: &Grid, cta: [u32; 3], index: u32) -> Self {
         let first_thread = index * WARP_SIZE as u32;
         let needs = grid.program.requirements();
@@ -71,12 +71,12 @@ impl Warp {
         }
     }
 
-    /// The running lanes in which the guard holds.
+    /// The active lanes with a true guard.
     pub fn guard(&self, inst: &Inst) -> LaneMask {
         exec::guard(inst, &self.preds, self.flow.active())
     }
 
-    /// Everything that an instruction reads.
+    /// The source operands of an instruction.
     pub fn operands(&self, grid: &Grid, inst: &Inst, decoded: &Decoded) -> Operands {
         let mut operands = Operands {
             preds: exec::predicate_sources(inst, &self.preds),
@@ -99,7 +99,7 @@ impl Warp {
         operands
     }
 
-    /// Stores results in the lanes in which the instruction takes effect.
+    /// Writes results to registers and predicates in `lanes`.
     pub fn write(&mut self, inst: &Inst, decoded: &Decoded, lanes: LaneMask, results: &Results) {
         if !inst.dst.is_zero() {
             for n in 0..decoded.result_words {
@@ -121,21 +121,21 @@ impl Warp {
         }
     }
 
-    /// A lane's bytes of local memory, if they exist.
+    /// `n` bytes of a lane's local memory. `None` if they are out of bounds.
     pub fn local_mut(&mut self, lane: usize, address: u64, n: usize) -> Option<&mut [u8]> {
         let own = &mut self.local[lane * self.local_bytes..][..self.local_bytes];
         let at = usize::try_from(address).ok()?;
         own.get_mut(at..at.checked_add(n)?)
     }
 
-    /// Lanes of it come to wait for the barrier of the cluster.
+    /// Makes the active lanes wait at the cluster barrier.
     pub fn wait_for_cluster(&mut self) {
         self.cluster.waits = true;
         self.flow.arrive();
         self.pass_cluster_barrier();
     }
 
-    /// Goes on behind the barrier of the cluster, if it is open and every live lane is there.
+    /// Releases the warp from the cluster barrier, if it is open and every live lane waits there.
     pub fn pass_cluster_barrier(&mut self) {
         if self.cluster.open && self.cluster.waits && self.flow.is_at_barrier() {
             self.cluster = ClusterState::default();
@@ -143,13 +143,13 @@ impl Warp {
         }
     }
 
-    /// Whether every live lane has arrived at the barrier of the cluster.
+    /// True if every live lane has arrived at the cluster barrier.
     pub fn has_arrived_in_cluster(&self) -> bool {
         let live = self.flow.live();
         live & self.cluster.arrived == live
     }
 
-    /// Position in the block of the thread in a lane.
+    /// Position of a lane's thread in the block.
     pub fn thread(&self, lane: usize) -> [u32; 3] {
         [Special::TidX, Special::TidY, Special::TidZ].map(|special| self.place.word(special, lane))
     }

@@ -21,7 +21,7 @@ use warpwave_isa::program::Program;
 
 use super::latency;
 use super::svg::{Axis, Plot, Scale, colour};
-use crate::watch::requests::{Requests, Worst, begin};
+use crate::watch::requests::{Requests, SlowRequest, begin};
 
 /// Bars of the density chart per doubling of the latency.
 const BARS: f64 = 8.0;
@@ -72,17 +72,17 @@ fn table(paths: &Paths<'_>, requests: &Requests, programs: &[Arc<Program>]) -> i
         stages.map(|(path, stage, latency)| (format!("{path}.{stage}"), latency)),
     )?;
     out.push(b'\n');
-    out.extend(worst(requests.worst(), programs).bytes());
+    out.extend(slowest(requests.slowest(), programs).bytes());
     Ok(out)
 }
 
 /// The slowest requests as a table.
-fn worst(worst: &[Worst], programs: &[Arc<Program>]) -> String {
+fn slowest(slowest: &[SlowRequest], programs: &[Arc<Program>]) -> String {
     let mut out = format!(
         "{:<16}{:<8}{:>8}{:>10}  {:<18}{:<22}{:<14}instruction\n",
         "slowest", "path", "cycles", "issued", "warp", "of block", "line"
     );
-    for one in worst {
+    for one in slowest {
         let request = &one.request;
         let slot = format!("sm[{}].{}.{}", one.id.sm, request.subcore, request.warp);
         let [x, y, z] = one.block;

@@ -1,11 +1,11 @@
-//! The pipeline diagram of a run, for Konata: a row per warp instruction.
+//! The pipeline diagram of a run for Konata: one row per warp instruction.
 //!
 //! | lane | stages |
 //! |---|---|
-//! | 0 | `F` fetch, `D` in the buffer, `I` issued, `OC` reads operands, `X` in its pipe or on its way through the LSU, `M` in memory or at the banks of shared memory, `W` stored |
-//! | 1 | what its warp waited for since its last instruction, by the profiler's names |
+//! | 0 | `F` fetch, `D` in the ibuffer, `I` issue, `OC` operand collector, `X` pipe or LSU, `M` memory or shared-memory banks, `W` writeback |
+//! | 1 | the stall states of the warp since its previous instruction, by the profiler's names |
 //!
-//! Arrows lead from instructions whose results were still pending on the scoreboard.
+//! An arrow leads from each instruction with a pending result that this one needs.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use crate::watch::pipeline::{Picture, Row, Step};
 /// Writes the diagram.
 ///
 /// # Errors
-/// What the writer gives.
+/// Errors of the writer.
 pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Result<()> {
     let mut rows: Vec<&Row> = picture.rows.iter().collect();
     rows.sort_by_key(|row| (row.begin(), row.issued(), row.sm, row.subcore));
@@ -28,13 +28,13 @@ pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Resul
     let mut numbers = BTreeMap::new();
     let mut writer = KanataWriter::new(to)?;
     for row in rows {
-        let needs = row.needs.iter().filter_map(|issued| numbers.get(&name(row, *issued)));
+        let producers = row.producers.iter().filter_map(|issued| numbers.get(&name(row, *issued)));
         let number = writer.instruction(kanata::Instruction {
             thread: thread(row, config),
             label: label(picture, row),
             tooltip: tooltip(picture, row),
             stages: stages(row, config),
-            producers: needs.copied().collect(),
+            producers: producers.copied().collect(),
             flushed: false,
         })?;
         numbers.insert(name(row, row.issued()), number);
@@ -43,7 +43,7 @@ pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Resul
     Ok(())
 }
 
-/// Number of the warp slot on the chip.
+/// The number of a warp slot, counted over the whole GPU.
 fn thread(row: &Row, config: &GpuConfig) -> u64 {
     let slots = config.limits.max_warps_per_sm / config.sm.subcores;
     let subcore = u32::from(row.sm) * config.sm.subcores + u32::from(row.subcore);
@@ -67,7 +67,7 @@ fn tooltip(picture: &Picture, row: &Row) -> String {
     text.extend(line.map(|line| format!("\nPTX line {line}")));
     text.extend(source.map(|source| format!("\n{source}")));
     if row.passes > 0 {
-        text.push_str(&format!("\n{} passes at the banks", row.passes));
+        text.push_str(&format!("\n{} passes of the banks", row.passes));
     }
     text
 }
@@ -86,7 +86,7 @@ fn stages(row: &Row, config: &GpuConfig) -> Vec<Stage> {
     let issued = row.issued();
     let buffered = row.at(Step::Fetch).map(|at| at + u64::from(config.sm.fetch_latency));
     let [gather, store] = [Step::Gather, Step::Store].map(|step| row.at(step));
-    // What is sent or taken in a cycle is in the next stage in the next.
+    // An instruction that is sent or accepted in a cycle is in its next stage one cycle later.
     let [sent, taken] = [Step::Send, Step::Take].map(|step| row.at(step).map(|at| at + 1));
     add("F", row.at(Step::Fetch), buffered);
     add("D", buffered, Some(issued));

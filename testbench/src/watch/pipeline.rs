@@ -1,8 +1,8 @@
-//! The stages of every warp instruction in its sub-core, for pipeline diagrams. It has the stalls of the warp before the issue, and the
-//! producers of its operands.
+//! Collects the pipeline steps of every warp instruction, for diagrams and timelines. A row also has the stalls before the issue, and the
+//! producers of the operands.
 //!
-//! Takes events of one run, and keeps the instructions issued in a window of cycles, up to a limit. Promises rows in order of issue,
-//! within a cycle by SM and sub-core, whatever the quantum.
+//! Input: the events of one run. Output: the instructions issued in a window of cycles, up to a limit. Rows are in order of issue,
+//! within a cycle by SM and sub-core. The order does not depend on the quantum.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -16,33 +16,33 @@ use warpwave_isa::reg::RegSet;
 
 use super::Listener;
 
-/// Stages of an instruction, in order.
+/// Steps of an instruction, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(usize)]
 pub enum Step {
-    /// Asked for by the fetch unit.
+    /// Requested by the fetch unit.
     Fetch,
-    /// Chosen by the scheduler.
+    /// Issued by the scheduler.
     Issue,
-    /// Reads its operands.
+    /// Enters an operand collector.
     Gather,
     /// Sent into its pipe.
     Send,
-    /// Taken by the LSU.
+    /// Accepted by the LSU.
     Take,
     /// At the banks of shared memory.
     Access,
-    /// Its results are stored, or it is known to be over.
+    /// Writes its results back. Without results, it completes.
     Store,
 }
 
 /// Number of steps.
 const STEPS: usize = Step::Store as usize + 1;
 
-/// A stretch of cycles that a warp spent in one state.
+/// Consecutive cycles of a warp in one state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// The state, an index into the scheduler's names.
+    /// The state, as an index into the scheduler's state names.
     pub state: u8,
     /// Its first cycle.
     pub from: Cycle,
@@ -50,36 +50,36 @@ pub struct Wait {
     pub to: Cycle,
 }
 
-/// One warp instruction. The sub-core and the cycle of issue name it: a sub-core issues one a cycle.
+/// One warp instruction. Its key is sub-core and cycle of issue, since a sub-core issues one instruction per cycle.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// SM of the machine.
     pub sm: u16,
     /// Sub-core of the SM.
     pub subcore: u8,
-    /// Slot in the sub-core.
+    /// Warp slot in the sub-core.
     pub slot: u8,
     /// Number of the launch.
     pub grid: u32,
-    /// Position of the CTA.
+    /// Position of the CTA in the grid.
     pub block: [u32; 3],
     /// Index of the warp in the CTA.
     pub warp: u32,
-    /// The instruction.
+    /// Index of the instruction in the program.
     pub pc: u32,
-    /// Running lanes.
+    /// Mask of the active lanes.
     pub lanes: u32,
     steps: [Cycle; STEPS],
-    /// Passes at the banks of shared memory.
+    /// Passes of the shared-memory banks.
     pub passes: u32,
-    /// What the warp did between its last instruction and this one; after its very last one, what it did until its end.
+    /// States of the warp between its previous instruction and this one. Its last row also has the states up to its end.
     pub waits: Vec<Wait>,
-    /// Cycles of issue of the warp's instructions whose results it found pending.
-    pub needs: Vec<Cycle>,
+    /// Issue cycles of earlier instructions of the warp. Their results were pending when this one was next.
+    pub producers: Vec<Cycle>,
 }
 
 impl Row {
-    /// When a step was reached, if it was.
+    /// The cycle of a step, if the instruction reached it.
     pub fn at(&self, step: Step) -> Option<Cycle> {
         let at = self.steps[step as usize];
         (at != Cycle::NEVER).then_some(at)
@@ -90,13 +90,13 @@ impl Row {
         self.steps[Step::Issue as usize]
     }
 
-    /// Its first cycle in the picture.
+    /// Its first cycle in a diagram.
     pub fn begin(&self) -> Cycle {
         let fetched = self.steps[Step::Fetch as usize].min(self.issued());
         self.waits.first().map_or(fetched, |wait| wait.from.min(fetched))
     }
 
-    /// The cycle after its last in the picture.
+    /// The cycle after its last one in a diagram.
     pub fn end(&self) -> Cycle {
         let known = self.steps.iter().filter(|at| **at != Cycle::NEVER);
         let last = known.max().map_or(self.issued(), |at| *at) + 1;
@@ -104,8 +104,8 @@ impl Row {
     }
 }
 
-/// Registers and predicates, as one list.
-const WRITERS: usize = 256 + 8;
+/// Number of registers and predicates, which share one index range.
+const N_WRITERS: usize = 256 + 8;
 
 /// A resident warp.
 struct Warp {
@@ -114,22 +114,22 @@ struct Warp {
     index: u32,
     fetched: VecDeque<Cycle>,
     waits: Vec<Wait>,
-    /// The place of its last row, and the cycle of its issue.
+    /// Index of its last row. `None` if that row is not kept.
     last: Option<usize>,
     issued: Cycle,
-    /// Place of the row that writes each register and predicate.
+    /// For each register and predicate, the index of the last row that writes it.
     writers: Vec<Option<usize>>,
 }
 
 #[derive(Default)]
 struct Subcore {
     warps: BTreeMap<u8, Warp>,
-    /// Issued, and not yet gathered: places of rows, none for those not kept.
+    /// Indices of issued rows that have not reached a collector. `None` for a row that is not kept.
     issued: VecDeque<Option<usize>>,
-    numbered: BTreeMap<u64, usize>,
+    rows_by_number: BTreeMap<u64, usize>,
 }
 
-/// Collects rows, and the requests of their time.
+/// Collects rows, and the memory requests in the window.
 pub struct Pipeline {
     programs: Vec<Arc<Program>>,
     window: Range<Cycle>,
@@ -142,7 +142,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Keeps what is issued in `window`, at most `limit` instructions and as many requests.
+    /// Keeps at most `limit` instructions, and `limit` requests, that are issued in `window`.
     pub fn new(programs: Vec<Arc<Program>>, window: Range<Cycle>, limit: usize) -> Self {
         Pipeline {
             programs,
@@ -156,7 +156,7 @@ impl Pipeline {
         }
     }
 
-    /// The instructions, in order of issue, and the requests in order of answers, each with its SM and its number there.
+    /// Returns the instructions in order of issue, and the requests by SM in order of their responses.
     pub fn finish(mut self) -> Picture {
         self.rows.sort_by_key(|row| (row.issued(), row.sm, row.subcore));
         self.requests.sort_by_key(|(sm, number, _)| (*sm, *number));
@@ -193,7 +193,7 @@ impl Pipeline {
             steps,
             passes: 0,
             waits: std::mem::take(&mut warp.waits),
-            needs: decoded.map_or(Vec::new(), |decoded| warp.needs(decoded, &self.rows)),
+            producers: decoded.map_or(Vec::new(), |decoded| warp.producers(decoded, &self.rows)),
         };
         let place = keeps.then_some(self.rows.len());
         warp.last = place;
@@ -210,16 +210,16 @@ impl Pipeline {
     fn gather(&mut self, sm: u16, event: &Event, number: u64) {
         let subcore = self.subcores.entry((sm, event.subcore)).or_default();
         if let Some(Some(place)) = subcore.issued.pop_front() {
-            subcore.numbered.insert(number, place);
+            subcore.rows_by_number.insert(number, place);
             self.rows[place].steps[Step::Gather as usize] = event.at;
         }
     }
 
     fn step(&mut self, sm: u16, event: &Event, number: u64, step: Step) -> Option<&mut Row> {
         let subcore = self.subcores.get_mut(&(sm, event.subcore))?;
-        let place = *subcore.numbered.get(&number)?;
+        let place = *subcore.rows_by_number.get(&number)?;
         if step == Step::Store {
-            subcore.numbered.remove(&number);
+            subcore.rows_by_number.remove(&number);
         }
         let row = &mut self.rows[place];
         let at = &mut row.steps[step as usize];
@@ -231,7 +231,7 @@ impl Pipeline {
         self.subcores.get_mut(&(sm, event.subcore))?.warps.get_mut(&event.warp)
     }
 
-    /// A warp has ended: what it did since its last instruction stays with that one.
+    /// Ends a warp. Its states since the last instruction go to the row of that instruction.
     fn end(&mut self, sm: u16, event: &Event) {
         let subcore = self.subcores.entry((sm, event.subcore)).or_default();
         if let Some(warp) = subcore.warps.remove(&event.warp)
@@ -252,15 +252,15 @@ impl Warp {
         }
     }
 
-    /// Issues of the instructions whose results an instruction meets, if they were still pending when it was next.
-    fn needs(&self, decoded: &Decoded, rows: &[Row]) -> Vec<Cycle> {
+    /// Issue cycles of the producers with results that were pending when the instruction was next.
+    fn producers(&self, decoded: &Decoded, rows: &[Row]) -> Vec<Cycle> {
         let touched = touched(&decoded.uses, decoded.pred_uses).chain(written(decoded));
         let writers = touched.filter_map(|n| rows.get(self.writers[n]?));
         let pending = writers.filter(|row| row.steps[Step::Store as usize] > self.issued);
-        let mut needs: Vec<Cycle> = pending.map(Row::issued).collect();
-        needs.sort_unstable();
-        needs.dedup();
-        needs
+        let mut producers: Vec<Cycle> = pending.map(Row::issued).collect();
+        producers.sort_unstable();
+        producers.dedup();
+        producers
     }
 }
 
@@ -268,7 +268,7 @@ fn written(decoded: &Decoded) -> impl Iterator<Item = usize> {
     touched(&decoded.defs, decoded.pred_defs)
 }
 
-/// Places of registers and predicates in the list of writers.
+/// Indices of registers and predicates in the list of writers.
 fn touched(registers: &RegSet, predicates: u8) -> impl Iterator<Item = usize> {
     registers.iter().chain(ones(predicates).map(|n| 256 + n))
 }
@@ -285,7 +285,7 @@ impl Listener for Pipeline {
                     waits: Vec::new(),
                     last: None,
                     issued: event.at,
-                    writers: vec![None; WRITERS],
+                    writers: vec![None; N_WRITERS],
                 };
                 let subcore = self.subcores.entry((sm, event.subcore)).or_default();
                 subcore.warps.insert(event.warp, warp);
@@ -330,15 +330,15 @@ impl Listener for Pipeline {
     }
 }
 
-/// What was collected.
+/// The collected instructions and requests.
 pub struct Picture {
     /// Programs of the launches.
     pub programs: Vec<Arc<Program>>,
     /// Instructions, in order of issue.
     pub rows: Vec<Row>,
-    /// Requests with their SM and number there.
+    /// Requests, each with its SM and its number in that SM.
     pub requests: Vec<(u16, u64, Request)>,
-    /// Instructions beyond the limit.
+    /// Number of instructions beyond the limit.
     pub left_out: u64,
 }
 

@@ -1,7 +1,7 @@
-//! What each instruction cost, and how the machine was used over time: issues and waits by instruction and by stretch of cycles.
+//! Collects warp-cycles by state, once per instruction and once per interval of the run.
 //!
-//! A warp's cycles between two of its issues are the price of the later one; what it does after its last one is that one's. So the
-//! cycles of all instructions add up to the warps' resident cycles, and so do those of all stretches.
+//! A warp's cycles between two issues are charged to the later instruction. The cycles after its last issue are charged to the last
+//! instruction. So the costs of all instructions add up to the resident cycles, and so do all intervals.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use super::Listener;
 /// Warp-cycles by state, in the scheduler's order of states.
 pub type States = [u64; stall::STATES];
 
-/// Place of the state of a warp that issues.
+/// Index of the state of a warp that issues.
 pub const SELECTED: usize = stall::WarpState::Selected as usize;
 
-/// Stretches that a run is cut into, at most.
-const STRETCHES: usize = 240;
+/// Most intervals of a run. When a run needs more, pairs of intervals are merged.
+const MAX_INTERVALS: usize = 240;
 
-/// What one instruction cost.
+/// The cost of one instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
-    /// Running lanes over all issues.
+    /// Active lanes, summed over all issues.
     pub lanes: u64,
-    /// Warp-cycles of waits for it, and its issues as the state `selected`.
+    /// Warp-cycles by state before its issues. Each issue is one cycle of `selected`.
     pub states: States,
 }
 
 impl Cost {
-    /// How often it was issued.
+    /// Number of issues.
     pub fn issues(&self) -> u64 {
         self.states[SELECTED]
     }
 
-    /// Warp-cycles spent waiting for it.
+    /// Warp-cycles in all states except `selected`.
     pub fn waits(&self) -> u64 {
         self.total() - self.issues()
     }
@@ -44,7 +44,7 @@ impl Cost {
         self.states.iter().sum()
     }
 
-    /// Adds another instruction's cost.
+    /// Adds the cost of another instruction.
     pub fn add(&mut self, other: &Cost) {
         self.lanes += other.lanes;
         add(&mut self.states, &other.states);
@@ -55,7 +55,7 @@ fn add(to: &mut States, from: &States) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
 }
 
-/// A warp that is resident.
+/// A resident warp.
 #[derive(Default)]
 struct Warp {
     grid: u32,
@@ -63,12 +63,12 @@ struct Warp {
     last: Option<u32>,
 }
 
-/// Collects costs.
+/// Collects the costs of a run.
 pub struct Profile {
     costs: BTreeMap<(u32, u32), Cost>,
     warps: BTreeMap<(u16, u8, u8), Warp>,
-    stretch: u64,
-    stretches: Vec<States>,
+    interval: u64,
+    intervals: Vec<States>,
 }
 
 impl Default for Profile {
@@ -76,54 +76,54 @@ impl Default for Profile {
         Profile {
             costs: BTreeMap::new(),
             warps: BTreeMap::new(),
-            stretch: 16,
-            stretches: Vec::new(),
+            interval: 16,
+            intervals: Vec::new(),
         }
     }
 }
 
 impl Profile {
-    /// The cost of every instruction that was issued, by launch and program counter.
+    /// The cost of every issued instruction, by launch and program counter.
     pub fn costs(&self) -> impl Iterator<Item = ((u32, u32), &Cost)> {
         self.costs.iter().map(|(at, cost)| (*at, cost))
     }
 
-    /// Cycles of a stretch.
-    pub fn stretch(&self) -> u64 {
-        self.stretch
+    /// Length of an interval, in cycles.
+    pub fn interval(&self) -> u64 {
+        self.interval
     }
 
-    /// Warp-cycles of each stretch from cycle 0 on.
-    pub fn stretches(&self) -> &[States] {
-        &self.stretches
+    /// Warp-cycles of each interval, from cycle 0 on.
+    pub fn intervals(&self) -> &[States] {
+        &self.intervals
     }
 
-    /// Charges the cycles from `from` until before `to` to a state.
-    fn spend(&mut self, state: usize, from: u64, to: u64) {
-        while to > self.stretch * STRETCHES as u64 {
-            self.fold();
+    /// Adds the cycles `from..to` to a state.
+    fn charge(&mut self, state: usize, from: u64, to: u64) {
+        while to > self.interval * MAX_INTERVALS as u64 {
+            self.merge_pairs();
         }
         let mut at = from;
         while at < to {
-            let n = (at / self.stretch) as usize;
-            let end = to.min((n as u64 + 1) * self.stretch);
-            if self.stretches.len() <= n {
-                self.stretches.resize(n + 1, States::default());
+            let n = (at / self.interval) as usize;
+            let end = to.min((n as u64 + 1) * self.interval);
+            if self.intervals.len() <= n {
+                self.intervals.resize(n + 1, States::default());
             }
-            self.stretches[n][state] += end - at;
+            self.intervals[n][state] += end - at;
             at = end;
         }
     }
 
-    /// Makes stretches twice as long.
-    fn fold(&mut self) {
-        let pairs = self.stretches.chunks(2).map(|pair| {
+    /// Merges pairs of intervals, which doubles their length.
+    fn merge_pairs(&mut self) {
+        let pairs = self.intervals.chunks(2).map(|pair| {
             let mut sum = pair[0];
             pair[1..].iter().for_each(|second| add(&mut sum, second));
             sum
         });
-        self.stretches = pairs.collect();
-        self.stretch *= 2;
+        self.intervals = pairs.collect();
+        self.interval *= 2;
     }
 }
 
@@ -143,7 +143,7 @@ impl Listener for Profile {
                 if let Some(warp) = self.warps.get_mut(&slot) {
                     warp.waits[state as usize] += cycles;
                 }
-                self.spend(state as usize, at - cycles, at);
+                self.charge(state as usize, at - cycles, at);
             }
             EventKind::Issue { pc, lanes, .. } => {
                 if let Some(warp) = self.warps.get_mut(&slot) {
@@ -153,7 +153,7 @@ impl Listener for Profile {
                     cost.lanes += u64::from(lanes.count_ones());
                     warp.last = Some(pc);
                 }
-                self.spend(SELECTED, at, at + 1);
+                self.charge(SELECTED, at, at + 1);
             }
             EventKind::End => {
                 if let Some(warp) = self.warps.remove(&slot)
@@ -183,7 +183,7 @@ mod tests {
         profile.event(0, &event);
     }
 
-    /// A warp that starts in cycle 10, issues 7 in 14 after 4 cycles of `wait`, 8 in 20, and is over in 30.
+    /// A warp that starts in cycle 10, issues pc 7 in 14 after 4 cycles of `wait`, issues pc 8 in 20, and ends in 30.
     fn one_warp() -> Profile {
         let mut profile = Profile::default();
         let wait = stall::WarpState::Wait as u8;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_the_price_of_the_next_instruction_and_the_rest_that_of_the_last() {
+    fn waits_are_charged_to_the_next_instruction_and_the_rest_to_the_last() {
         let profile = one_warp();
         let costs: Vec<_> = profile
             .costs()
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn stretches_hold_every_warp_cycle_once_however_often_they_are_folded() {
+    fn intervals_keep_every_warp_cycle_when_they_are_merged() {
         let mut profile = one_warp();
-        let total = |profile: &Profile| -> u64 { profile.stretches().iter().flatten().sum() };
-        assert_eq!((profile.stretch(), total(&profile)), (16, 20));
-        assert_eq!(profile.stretches()[0].iter().sum::<u64>(), 6);
-        profile.spend(1, 100_000, 100_001);
-        assert_eq!((profile.stretch(), total(&profile)), (512, 21));
-        assert_eq!(profile.stretches()[0].iter().sum::<u64>(), 20);
-        assert_eq!(profile.stretches()[195][1], 1);
+        let total = |profile: &Profile| -> u64 { profile.intervals().iter().flatten().sum() };
+        assert_eq!((profile.interval(), total(&profile)), (16, 20));
+        assert_eq!(profile.intervals()[0].iter().sum::<u64>(), 6);
+        profile.charge(1, 100_000, 100_001);
+        assert_eq!((profile.interval(), total(&profile)), (512, 21));
+        assert_eq!(profile.intervals()[0].iter().sum::<u64>(), 20);
+        assert_eq!(profile.intervals()[195][1], 1);
     }
 }

@@ -1,8 +1,8 @@
-//! Latencies of requests by path and stage, over time, and the slowest requests of all.
+//! Collects latencies of requests by path and stage, and over time. Keeps the slowest requests.
 //!
-//! A path is where a request found what it wanted: `l1_hit`, `l2_hit`, `hbm`; or what it was: `atomic`, `store`. The latency of a request
-//! runs from the issue of its instruction to the first issue of a dependent instruction. For a store it ends when the L2 has its bytes. The
-//! stages between its stamps cover it without gap.
+//! The path of a load is the level that had its data: `l1_hit`, `l2_hit` or `hbm`. Other paths are `atomic` and `store`. Latency runs
+//! from the issue of the instruction to the first possible issue of a dependent one. For a store it ends with the acknowledgement.
+//! The stages cover the latency without a gap.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use warpwave_hw::time::Cycle;
 
 use super::Listener;
 
-/// Slowest requests that are kept.
-pub const WORST: usize = 16;
+/// Number of the slowest requests that are kept.
+pub const N_SLOWEST: usize = 16;
 
-/// Cycles from the answer at the LSU to a dependent issue: write port, then scheduler.
+/// Cycles from the response at the LSU to a dependent issue: write port, then scheduler.
 const RETURN_TO_USE: u64 = 2;
 
-/// What a request does between a stamp and its next one, by the first of the two.
+/// Names of the stages. A stage begins with the stamp of its index and ends with the next stamp.
 pub const STAGE_NAMES: [&str; STAGES] = [
     "issue_to_lsu",
     "lsu_to_l1",
@@ -33,7 +33,7 @@ pub const STAGE_NAMES: [&str; STAGES] = [
     "lsu_to_use",
 ];
 
-/// Where a request found what it wanted, or what it was.
+/// The path of a request. `None` for a request without a latency path.
 pub fn path(request: &Request) -> Option<&'static str> {
     Some(match request.kind {
         PacketKind::Load if request.l1_hit => "l1_hit",
@@ -45,7 +45,7 @@ pub fn path(request: &Request) -> Option<&'static str> {
     })
 }
 
-/// The stages of a request with their first cycle and length, in order of time.
+/// The stages of a request: name, first cycle and length, in order of time.
 pub fn stages(request: &Request) -> Vec<(&'static str, Cycle, u64)> {
     let all = STAGE_NAMES.iter().zip(request.stamps.0);
     let mut passed: Vec<(&'static str, Cycle)> = all
@@ -68,16 +68,16 @@ pub fn begin(request: &Request) -> Cycle {
     request.stamps.0[Stage::Issue as usize]
 }
 
-/// The first cycle in which a dependent instruction may issue; of what returns no value, that of the answer.
+/// The first cycle in which a dependent instruction may issue. For a request without a value, the cycle of the response.
 fn end(request: &Request) -> Cycle {
-    let answered = request.stamps.0[Stage::Return as usize];
+    let responded = request.stamps.0[Stage::Return as usize];
     match request.kind {
-        PacketKind::Load | PacketKind::Atomic => answered + RETURN_TO_USE,
-        _ => answered,
+        PacketKind::Load | PacketKind::Atomic => responded + RETURN_TO_USE,
+        _ => responded,
     }
 }
 
-/// A request by name: the SM and its number there, counted from 0 in the order of answers.
+/// The identity of a request: its SM, and its number in that SM in the order of responses, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RequestId {
     /// The SM.
@@ -94,8 +94,8 @@ impl std::fmt::Display for RequestId {
 
 /// One of the slowest requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Worst {
-    /// Its name.
+pub struct SlowRequest {
+    /// Its identity.
     pub id: RequestId,
     /// Its path.
     pub path: &'static str,
@@ -105,30 +105,30 @@ pub struct Worst {
     pub block: [u32; 3],
     /// Index of its warp in the CTA.
     pub warp: u32,
-    /// What is known of it.
+    /// The request with its stamps.
     pub request: Request,
 }
 
-/// How often each latency was seen: what an interval holds is too little to fill a whole distribution.
-pub type Spread = BTreeMap<u64, u64>;
+/// Count of each latency in an interval. A sparse map: an interval has too few requests for a full histogram.
+pub type LatencyCounts = BTreeMap<u64, u64>;
 
 /// Collects the latencies of a run.
 pub struct Requests {
     by_stage: BTreeMap<(&'static str, &'static str), Latency>,
     by_path: BTreeMap<&'static str, Latency>,
     interval: u64,
-    intervals: BTreeMap<(u64, &'static str), Spread>,
-    worst: Vec<Worst>,
+    intervals: BTreeMap<(u64, &'static str), LatencyCounts>,
+    slowest: Vec<SlowRequest>,
     numbers: Vec<u64>,
     /// CTA and index of the warp in each slot, by SM, sub-core and slot.
     warps: BTreeMap<(u16, u8, u8), ([u32; 3], u32)>,
 }
 
 impl Requests {
-    /// An empty collection with intervals of `interval` cycles.
+    /// Creates an empty collection with intervals of `interval` cycles.
     ///
     /// # Panics
-    /// If an interval has no cycle.
+    /// If `interval` is 0.
     pub fn new(interval: u64) -> Self {
         assert!(interval > 0, "an interval has at least one cycle");
         Requests {
@@ -136,18 +136,18 @@ impl Requests {
             by_path: BTreeMap::new(),
             interval,
             intervals: BTreeMap::new(),
-            worst: Vec::new(),
+            slowest: Vec::new(),
             numbers: Vec::new(),
             warps: BTreeMap::new(),
         }
     }
 
-    /// Latency of each path.
+    /// The latency distribution of each path.
     pub fn paths(&self) -> impl Iterator<Item = (&'static str, &Latency)> {
         self.by_path.iter().map(|(path, latency)| (*path, latency))
     }
 
-    /// Time spent in each stage, by path and stage.
+    /// The distribution of cycles in each stage, by path and stage.
     pub fn stages(&self) -> impl Iterator<Item = (&'static str, &'static str, &Latency)> {
         let order = |stage: &str| STAGE_NAMES.iter().position(|name| *name == stage);
         let mut stages: Vec<_> = self.by_stage.iter().map(|((p, s), l)| (*p, *s, l)).collect();
@@ -155,27 +155,27 @@ impl Requests {
         stages.into_iter()
     }
 
-    /// Cycles of an interval.
+    /// Length of an interval, in cycles.
     pub fn interval(&self) -> u64 {
         self.interval
     }
 
-    /// Each path in each interval that saw an answer on it, by the interval's number, in order.
-    pub fn intervals(&self) -> impl Iterator<Item = (u64, &'static str, &Spread)> {
+    /// Latency counts by interval and path, in order. Intervals without a response are left out.
+    pub fn intervals(&self) -> impl Iterator<Item = (u64, &'static str, &LatencyCounts)> {
         self.intervals.iter().map(|((n, path), spread)| (*n, *path, spread))
     }
 
-    /// The slowest requests, the slowest first, the earlier first among equals.
-    pub fn worst(&self) -> &[Worst] {
-        &self.worst
+    /// The slowest requests, in descending order. Among equals, the earlier one is first.
+    pub fn slowest(&self) -> &[SlowRequest] {
+        &self.slowest
     }
 
-    fn rank(&mut self, worst: Worst) {
-        let key = |w: &Worst| (Reverse(w.cycles), begin(&w.request), w.id);
-        let place = self.worst.partition_point(|other| key(other) < key(&worst));
-        if place < WORST {
-            self.worst.truncate(WORST - 1);
-            self.worst.insert(place, worst);
+    fn rank(&mut self, new: SlowRequest) {
+        let key = |w: &SlowRequest| (Reverse(w.cycles), begin(&w.request), w.id);
+        let index = self.slowest.partition_point(|other| key(other) < key(&new));
+        if index < N_SLOWEST {
+            self.slowest.truncate(N_SLOWEST - 1);
+            self.slowest.insert(index, new);
         }
     }
 }
@@ -207,7 +207,7 @@ impl Listener for Requests {
         *spread.entry(cycles).or_default() += 1;
         let slot = (sm, request.subcore, request.warp);
         let (block, warp) = self.warps.get(&slot).copied().unwrap_or_default();
-        self.rank(Worst {
+        self.rank(SlowRequest {
             id,
             path,
             cycles,

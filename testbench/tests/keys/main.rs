@@ -14,7 +14,7 @@ use warpwave::components::preset;
 use warpwave::components::proto::event::Request;
 use warpwave::gpu::{Factory, Gpu, GpuError};
 use warpwave::scenario::builtin;
-use warpwave::watch::{Listener, Watch};
+use warpwave::watch::{Listener, EventCollector};
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
 
@@ -127,17 +127,17 @@ fn scenario(name: &str, config: GpuConfig) -> Result<String, String> {
     let scenario = builtin::load(name).unwrap();
     let mut bench = Bench::new(&scenario, config).map_err(|error| error.to_string())?;
     let mut seen = format!("{:?}", bench.too_new());
-    let mut watch = Watch::begin(bench.gpu_mut());
+    let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut stages = Stages::default();
     let options = Options {
         threads: 1,
         max_cycles: Some(LIMIT),
     };
     let run = bench.run(options, &mut |progress| {
-        watch.collect(progress.now, &mut [&mut stages]);
+        collector.collect(progress.now, &mut [&mut stages]);
         true
     });
-    watch.collect(bench.gpu().clock().now(), &mut [&mut stages]);
+    collector.collect(bench.gpu().clock().now(), &mut [&mut stages]);
     assert!(run.differences.is_empty(), "{name}: {:?}", run.differences);
     for launch in &run.launches {
         write!(seen, "{} ", launch.cycles).unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::report::html::{self, Page};
 use warpwave::scenario::Scenario;
-use warpwave::watch::Watch;
+use warpwave::watch::EventCollector;
 use warpwave::watch::profile::Profile;
 use warpwave::watch::requests::Requests;
 use warpwave_components::preset;
@@ -26,17 +26,17 @@ fn page_of(scenario: &str, change: impl FnOnce(&mut Scenario, &mut Run)) -> (Run
     let config = preset::load("tiny", &[]).unwrap().config;
     let mut bench = Bench::new(&scenario, config).unwrap();
     let (mut profile, mut requests) = (Profile::default(), Requests::new(1000));
-    let mut watch = Watch::begin(bench.gpu_mut());
+    let mut collector = EventCollector::begin(bench.gpu_mut());
     let options = Options {
         threads: 1,
         max_cycles: None,
     };
     let mut run = bench.run(options, &mut |progress| {
-        watch.collect(progress.now, &mut [&mut profile, &mut requests]);
+        collector.collect(progress.now, &mut [&mut profile, &mut requests]);
         true
     });
     let end = Cycle(bench.gpu().clock().now().0 + 1);
-    watch.collect(end, &mut [&mut profile, &mut requests]);
+    collector.collect(end, &mut [&mut profile, &mut requests]);
     let programs = bench.programs().to_vec();
     drop(bench);
     change(&mut scenario, &mut run);

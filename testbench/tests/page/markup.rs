@@ -63,7 +63,7 @@ fn costs_of_all_lines_and_of_all_stretches_add_up_to_the_warps_resident_cycles()
             resident,
             "{name}"
         );
-        assert_eq!(profile.stretches().iter().flatten().sum::<u64>(), resident, "{name}");
+        assert_eq!(profile.intervals().iter().flatten().sum::<u64>(), resident, "{name}");
         let issues: u64 = profile.costs().map(|(_, cost)| cost.issues()).sum();
         assert_eq!(run.totals.sum("scheduler", "inst_issued"), Some(issues), "{name}");
         let lanes: u64 = profile.costs().map(|(_, cost)| cost.lanes).sum();

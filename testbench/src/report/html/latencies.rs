@@ -1,4 +1,4 @@
-//! The section on latencies: two charts and a table of the distributions, mean time by stage, and the slowest requests.
+//! The section on latencies: charts and a table of the distributions, mean cycles by stage, and the slowest requests.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     html! {
         (heading(
             "Latencies",
-            "Cycles from issue to use, by the level that held the data; and how long blocks waited and ran.",
+            "Cycles from the issue of an access to the use of its value, by the level that had the data. Also how long blocks waited and ran.",
         ))
         (chart(&hist::density(&paths, SIZE)))
         (chart(&hist::percentiles(&paths, SIZE)))
@@ -71,14 +71,14 @@ fn mean_stages<'a>(page: &Page<'a>) -> Stages<'a> {
     let mut paths = Stages::new();
     for (path, stage, latency) in page.requests.stages() {
         let histogram = latency.histogram();
-        // Not every request of a path passes each stage: a request that merges with a miss skips some.
+        // A request that merges with a miss skips stages, so the mean is over all requests of the path.
         let share = histogram.len() as f64 / counts[path] as f64;
         paths.entry(path).or_default().push((stage, histogram.mean() * share));
     }
     paths
 }
 
-/// A bar per path: its mean time, by stage. Empty without requests.
+/// A bar per path with the mean cycles of each stage. Empty without requests.
 fn stages(page: &Page<'_>) -> Markup {
     let paths = mean_stages(page);
     if paths.is_empty() {
@@ -87,7 +87,7 @@ fn stages(page: &Page<'_>) -> Markup {
     let total = |stages: &[(&str, f64)]| stages.iter().map(|stage| stage.1).sum::<f64>();
     let longest = paths.values().map(|stages| total(stages)).fold(1.0, f64::max);
     html! {
-        h3 { "Mean time of a request in each stage" }
+        h3 { "Mean cycles of a request in each stage" }
         div.legend {
             @for (n, stage) in STAGE_NAMES.iter().enumerate() {
                 span { i style={ "background:" (shade(n)) } {} (stage) }
@@ -121,7 +121,7 @@ fn shade(stage: usize) -> &'static str {
 
 /// A table of the slowest requests. Empty without requests.
 fn slowest(page: &Page<'_>) -> Markup {
-    if page.requests.worst().is_empty() {
+    if page.requests.slowest().is_empty() {
         return Markup::default();
     }
     html! {
@@ -132,15 +132,15 @@ fn slowest(page: &Page<'_>) -> Markup {
                     th { "request" } th { "path" } th.n { "cycles" } th.n { "issued in cycle" } th { "block, warp" } th { "address" }
                     th { "instruction" }
                 }
-                @for worst in page.requests.worst().iter().take(SLOWEST) {
-                    @let request = &worst.request;
-                    @let [x, y, z] = worst.block;
+                @for slow in page.requests.slowest().iter().take(SLOWEST) {
+                    @let request = &slow.request;
+                    @let [x, y, z] = slow.block;
                     tr {
-                        td { (worst.id.to_string()) }
-                        td { (worst.path) }
-                        td.n { (thousands(worst.cycles)) }
+                        td { (slow.id.to_string()) }
+                        td { (slow.path) }
+                        td.n { (thousands(slow.cycles)) }
                         td.n { (thousands(begin(request).0)) }
-                        td { (format_args!("({x}, {y}, {z}), {}", worst.warp)) }
+                        td { (format_args!("({x}, {y}, {z}), {}", slow.warp)) }
                         td { (format_args!("{:#x}", request.line)) }
                         td { code { (instruction(page, request)) } }
                     }

@@ -11,11 +11,11 @@ use crate::watch::profile::{SELECTED, States};
 const SIZES: [(u32, u32); 2] = [(1040, 320), (1040, 220)];
 
 pub(super) fn markup(page: &Page<'_>) -> Markup {
-    let order = order(page.profile.stretches());
+    let order = order(page.profile.intervals());
     html! {
         (heading(
             "Over time",
-            "Above, how many warps were resident on an SM and what they did; the top edge is the occupancy. Below, instructions per cycle.",
+            "Above: resident warps per SM by state; the top edge is the occupancy. Below: instructions per cycle.",
         ))
         div.legend {
             @for &state in &order {
@@ -27,29 +27,29 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// Edges of the intervals in cycles, one more than there are intervals. The first interval begins with the launch.
+/// Edges of the intervals in cycles. The first interval begins with the first launch. There is one edge more than intervals.
 fn edges(page: &Page<'_>) -> Vec<f64> {
-    let length = page.profile.stretch();
-    (0..=page.profile.stretches().len())
+    let length = page.profile.interval();
+    (0..=page.profile.intervals().len())
         .map(|n| (n as u64 * length) as f64)
         .collect()
 }
 
-/// Factor from warp-cycles of an interval, over all SMs, to warps per SM.
+/// Factor that converts an interval's warp-cycles over all SMs to warps per SM.
 fn per_sm(page: &Page<'_>) -> f64 {
-    1.0 / (f64::from(page.run.config.n_sms()) * page.profile.stretch() as f64)
+    1.0 / (f64::from(page.run.config.n_sms()) * page.profile.interval() as f64)
 }
 
 /// Resident warps per SM, by state.
 fn warps(page: &Page<'_>, order: &[usize]) -> Markup {
-    let (edges, per_sm, stretches) = (edges(page), per_sm(page), page.profile.stretches());
+    let (edges, per_sm, intervals) = (edges(page), per_sm(page), page.profile.intervals());
     let layer = |&state: &usize| {
-        let heights = stretches.iter().map(|states| states[state] as f64 * per_sm);
+        let heights = intervals.iter().map(|states| states[state] as f64 * per_sm);
         (NAMES[state], stall_text::of(NAMES[state]).colour, heights.collect())
     };
     let layers: Vec<_> = order.iter().map(layer).collect();
     let limit = page.run.config.limits.max_warps_per_sm;
-    let resident = stretches
+    let resident = intervals
         .iter()
         .map(|states| states.iter().sum::<u64>() as f64 * per_sm);
     let x = Axis::new("cycle", Scale::Linear, 0.0, edges.last().copied().unwrap_or(1.0));
@@ -64,7 +64,7 @@ fn instructions(page: &Page<'_>) -> Markup {
     let (edges, per_sm) = (edges(page), per_sm(page));
     let ipc: Vec<_> = page
         .profile
-        .stretches()
+        .intervals()
         .iter()
         .map(|states| states[SELECTED] as f64 * per_sm)
         .collect();
@@ -79,15 +79,15 @@ fn instructions(page: &Page<'_>) -> Markup {
     plot.finish()
 }
 
-/// The upper end of an axis: the limit if the curve exceeds a third of it, else a little above the curve.
+/// The upper end of an axis: the limit if the curve exceeds a third of it. Otherwise slightly above the curve.
 fn top(curve: impl Iterator<Item = f64>, limit: f64) -> f64 {
     let highest = curve.fold(0.0, f64::max);
     if highest > limit / 3.0 { limit } else { highest * 1.3 }
 }
 
-/// States that occurred, from the bottom: `selected` first, then by share.
-fn order(stretches: &[States]) -> Vec<usize> {
-    let total = |state: usize| stretches.iter().map(|states| states[state]).sum::<u64>();
+/// The states that occur, in the order of the layers from the bottom: `selected`, then by share.
+fn order(intervals: &[States]) -> Vec<usize> {
+    let total = |state: usize| intervals.iter().map(|states| states[state]).sum::<u64>();
     let mut order: Vec<_> = (0..NAMES.len()).filter(|state| total(*state) > 0).collect();
     order.sort_by_key(|state| (*state != SELECTED, std::cmp::Reverse(total(*state))));
     order

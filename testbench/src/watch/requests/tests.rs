@@ -1,4 +1,4 @@
-//! Requests whose stamps are written by hand.
+//! Tests with requests whose stamps are given by hand.
 
 use super::*;
 use warpwave_components::proto::mem::{Packet, Stamps};
@@ -13,7 +13,7 @@ fn load(stamps: &[(Stage, u64)]) -> Request {
     Request::of(&packet, 0, (1, 2, 3))
 }
 
-/// Issued in cycle 10, found in memory, back in cycle 500.
+/// A load that is issued in cycle 10, misses in all caches, and returns in cycle 500.
 fn missed() -> Request {
     use Stage::{Hbm, Issue, L1, L2, L2Data, Lsu, Request as Below, Response, Return};
     let stages = [Issue, Lsu, L1, Below, L2, Hbm, L2Data, Response, Return];
@@ -23,7 +23,7 @@ fn missed() -> Request {
 }
 
 #[test]
-fn missed_load_its_stages_cover_it_from_issue_to_use() {
+fn stages_of_a_missed_load_cover_it_from_issue_to_use() {
     let lengths = [4, 1, 1, 84, 2, 298, 90, 10, 2];
     let stages = stages(&missed());
     assert_eq!(stages.iter().map(|stage| stage.2).collect::<Vec<_>>(), lengths);
@@ -34,7 +34,7 @@ fn missed_load_its_stages_cover_it_from_issue_to_use() {
 }
 
 #[test]
-fn load_found_in_the_l1_has_no_stages_below_it() {
+fn l1_hit_has_no_stages_beyond_the_l1() {
     let mut hit = load(&[(Stage::Issue, 5), (Stage::Lsu, 9), (Stage::L1, 10), (Stage::Return, 36)]);
     hit.l1_hit = true;
     let names: Vec<_> = stages(&hit)
@@ -49,7 +49,7 @@ fn load_found_in_the_l1_has_no_stages_below_it() {
 }
 
 #[test]
-fn store_ends_when_the_l2_has_answered_and_nobody_uses_it() {
+fn store_ends_with_the_acknowledgement_of_the_l2() {
     let mut store = missed();
     store.kind = PacketKind::Store;
     let last = stages(&store).pop().map(|(name, _, cycles)| (name, cycles));
@@ -58,7 +58,7 @@ fn store_ends_when_the_l2_has_answered_and_nobody_uses_it() {
 }
 
 #[test]
-fn of_many_requests_the_slowest_are_kept_in_order_with_their_warps() {
+fn slowest_requests_are_kept_in_order_with_their_warps() {
     let mut requests = Requests::new(1000);
     let (block, index) = ([7, 0, 0], 4);
     requests.event(
@@ -75,21 +75,21 @@ fn of_many_requests_the_slowest_are_kept_in_order_with_their_warps() {
         request.stamps.note(Stage::Return, Cycle(500 + slower));
         requests.request(3, &request);
     }
-    let kept: Vec<_> = requests.worst().iter().map(|worst| worst.cycles).collect();
+    let kept: Vec<_> = requests.slowest().iter().map(|slowest| slowest.cycles).collect();
     assert_eq!(kept, (492 + 24..492 + 40).rev().collect::<Vec<_>>());
-    let worst = requests.worst()[0];
+    let slowest = requests.slowest()[0];
     assert_eq!(
-        (worst.block, worst.warp, worst.id.to_string().as_str()),
+        (slowest.block, slowest.warp, slowest.id.to_string().as_str()),
         (block, 4, "sm3#32")
     );
 }
 
 #[test]
-fn request_is_counted_in_the_interval_of_its_answer() {
+fn request_is_counted_in_the_interval_of_its_response() {
     let mut requests = Requests::new(100);
     for _ in 0..3 {
         requests.request(0, &missed());
     }
     let intervals: Vec<_> = requests.intervals().collect();
-    assert_eq!(intervals, [(5, "hbm", &Spread::from([(492, 3)]))]);
+    assert_eq!(intervals, [(5, "hbm", &LatencyCounts::from([(492, 3)]))]);
 }

@@ -1,4 +1,4 @@
-//! Order of the accesses of a CTA, as vector clocks with one step per warp instruction.
+//! Happens-before order of the accesses in a CTA: vector clocks with one step per warp instruction.
 //!
 //! | Cause | Orders |
 //! |---|---|
@@ -7,51 +7,51 @@
 //! | a block barrier | the warps that arrive before the warps that it releases |
 //! | a strong access (atomic, volatile, mbarrier) | earlier writers of the address before later readers |
 //!
-//! Inside a warp each lane has its own order. Another warp sees one order for the whole warp: if one lane releases to it, all lanes do.
+//! Inside a warp each lane has its own clock. Other warps see one clock per warp: if one lane releases, all its lanes do.
 //! Shuffles and votes order no memory (PTX ISA, `shfl.sync`).
 
 use std::collections::HashMap;
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-/// Complete steps of each warp, by warp.
+/// For each warp, the last step that is ordered before.
 type Clock = Vec<u32>;
 
-/// True for shared memory, and the address.
-type Place = (bool, u64);
+/// True for shared memory, then the address.
+type Location = (bool, u64);
 
 /// The vector clocks of a warp.
-struct Known {
+struct WarpClocks {
     /// Instructions of the warp so far.
     step: u32,
     warps: Clock,
     /// For each lane (first index): the steps of the other lanes that come before it.
     lanes: Box<[[u32; WARP_SIZE]; WARP_SIZE]>,
     /// Lanes that wait at a WARPSYNC.
-    meeting: LaneMask,
+    syncing: LaneMask,
 }
 
 /// The clocks of a CTA.
 pub(super) struct Order {
-    warps: Vec<Known>,
+    warps: Vec<WarpClocks>,
     /// Joined clocks of the warps that have arrived at each block barrier.
     barriers: HashMap<usize, Clock>,
     /// Joined clocks of the warps that have written an address by a strong access.
-    places: HashMap<Place, Clock>,
+    locations: HashMap<Location, Clock>,
 }
 
 impl Order {
     pub fn new(warps: usize) -> Self {
-        let known = || Known {
+        let known = || WarpClocks {
             step: 0,
             warps: vec![0; warps],
             lanes: Box::new([[0; WARP_SIZE]; WARP_SIZE]),
-            meeting: LaneMask::NONE,
+            syncing: LaneMask::NONE,
         };
         Order {
             warps: (0..warps).map(|_| known()).collect(),
             barriers: HashMap::new(),
-            places: HashMap::new(),
+            locations: HashMap::new(),
         }
     }
 
@@ -60,23 +60,23 @@ impl Order {
         self.warps[warp].step
     }
 
-    /// Begins the next instruction of a warp. Lanes that waited at a WARPSYNC and run again have met.
+    /// Begins the next instruction of a warp. Active lanes that waited at a WARPSYNC have been released: their clocks are joined.
     pub fn begin(&mut self, warp: usize, active: LaneMask) {
         let known = &mut self.warps[warp];
-        if !(known.meeting & active).is_empty() {
-            let met = std::mem::take(&mut known.meeting);
+        if !(known.syncing & active).is_empty() {
+            let met = std::mem::take(&mut known.syncing);
             known.join(met);
         }
         known.step += 1;
     }
 
-    pub fn meet(&mut self, warp: usize, lanes: LaneMask) {
-        self.warps[warp].meeting |= lanes;
+    pub fn on_warpsync(&mut self, warp: usize, lanes: LaneMask) {
+        self.warps[warp].syncing |= lanes;
     }
 
     pub fn arrive(&mut self, warp: usize, barrier: usize) {
-        let passed = self.passed_on(warp);
-        join(self.barriers.entry(barrier).or_default(), &passed);
+        let clock = self.release_clock(warp);
+        join(self.barriers.entry(barrier).or_default(), &clock);
     }
 
     pub fn open(&mut self, barrier: usize, waiting: impl Iterator<Item = usize>) {
@@ -89,8 +89,8 @@ impl Order {
         }
     }
 
-    pub fn acquire(&mut self, warp: usize, lane: usize, place: Place) {
-        let Some(clock) = self.places.get(&place) else {
+    pub fn acquire(&mut self, warp: usize, lane: usize, location: Location) {
+        let Some(clock) = self.locations.get(&location) else {
             return;
         };
         let known = &mut self.warps[warp];
@@ -99,19 +99,19 @@ impl Order {
         known.lanes[lane].iter_mut().for_each(|step| *step = own.max(*step));
     }
 
-    pub fn release(&mut self, warp: usize, place: Place) {
-        let passed = self.passed_on(warp);
-        join(self.places.entry(place).or_default(), &passed);
+    pub fn release(&mut self, warp: usize, location: Location) {
+        let clock = self.release_clock(warp);
+        join(self.locations.entry(location).or_default(), &clock);
     }
 
-    /// The clock that later accesses join to come after a warp's current instruction.
-    fn passed_on(&self, warp: usize) -> Clock {
+    /// The clock of a release: accesses that join it come after the warp's current instruction.
+    fn release_clock(&self, warp: usize) -> Clock {
         let mut clock = self.warps[warp].warps.clone();
         clock[warp] = self.warps[warp].step;
         clock
     }
 
-    /// True if a lane's access in `step` comes before the current access of another lane.
+    /// True if the access of lane `first` in `step` is ordered before the current access of lane `second`, as (warp, lane).
     pub fn is_before(&self, first: (usize, usize), step: u32, second: (usize, usize)) -> bool {
         let known = &self.warps[second.0];
         if first.0 != second.0 {
@@ -121,8 +121,8 @@ impl Order {
     }
 }
 
-impl Known {
-    /// These lanes now know what any of them knew, and all that each of them has done.
+impl WarpClocks {
+    /// Joins the clocks of these lanes, with their own steps so far.
     fn join(&mut self, lanes: LaneMask) {
         let mut joint = [0; WARP_SIZE];
         for lane in lanes.iter() {

@@ -1,15 +1,15 @@
 //! Race detector for the shared memory of a CTA: unordered accesses, and reads of unwritten bytes.
 //!
 //! ```text
-//! step ── begin, meet ──> Order (happens-before)
-//! access ── touch ──────> Shadow (the last accesses of each word) ──> Findings
+//! step ── begin, on_warpsync ──> Order (happens-before)
+//! access ── on_access ─────────> Shadow (past accesses of each word) ──> Findings
 //! ```
 //!
-//! Two accesses of different threads to the same byte race under three conditions. One of them writes. Not both are strong (an atomic,
-//! `.volatile`, `.relaxed` or stronger). Nothing orders them (module [`order`]). A `cp.async` writes at some time until its thread waits
-//! for it. A write of the value that is already there races with no other write.
+//! Two accesses by different threads to the same byte race under three conditions. At least one writes. At least one is weak: it is not
+//! an atomic, `.volatile`, `.relaxed` or stronger. No synchronization orders them (module [`order`]). A `cp.async` is in flight until
+//! its thread waits for it. A write that does not change the value races with no other write.
 //!
-//! It finds races of this run. Other data may take other paths. In doubt it takes accesses as ordered, so every reported race is one.
+//! It finds only races of this run: other data may take other paths. A doubtful pair counts as ordered, so every reported race is real.
 
 mod order;
 
@@ -22,7 +22,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
 use order::Order;
-use shadow::{Seen, Shadow};
+use shadow::{PastAccess, Shadow};
 
 /// The checks to run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -33,16 +33,16 @@ pub struct Checks {
     pub uninit: bool,
 }
 
-/// What an access does to shared memory.
+/// The kind of an access to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Reads.
     Read,
     /// Writes.
     Write,
-    /// Reads and writes at once.
+    /// Reads and writes atomically.
     Atomic,
-    /// Writes later, at the latest when its thread waits for it.
+    /// Writes at any time until its thread waits for it (`cp.async`).
     Copy,
 }
 
@@ -55,7 +55,7 @@ impl Kind {
 /// One access to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// What it does.
+    /// Its kind.
     pub kind: Kind,
     /// Index of the instruction in the program.
     pub pc: u32,
@@ -63,18 +63,18 @@ pub struct Access {
     pub thread: [u32; 3],
 }
 
-/// Two accesses that nothing orders.
+/// Two accesses that no synchronization orders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Race {
     /// Block in the grid, x, y, z.
     pub block: [u32; 3],
     /// First byte of the word in shared memory.
     pub address: u32,
-    /// The one that the reference did first.
+    /// The access that the reference performed first.
     pub first: Access,
-    /// The other one.
+    /// The later access.
     pub second: Access,
-    /// Words and threads for which these two instructions raced, this one among them.
+    /// Number of races of these two instructions, over words and threads. Includes this one.
     pub count: u64,
 }
 
@@ -87,11 +87,11 @@ pub struct Unwritten {
     pub address: u32,
     /// The read.
     pub access: Access,
-    /// Words and threads for which this instruction read so, this one among them.
+    /// Number of such reads by this instruction, over words and threads. Includes this one.
     pub count: u64,
 }
 
-/// All that a watch found: for each instruction, or pair of them, the first case.
+/// The findings of a race detector: the first case of each instruction or pair of instructions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Findings {
     /// In the order in which they were found.
@@ -101,12 +101,12 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Whether nothing was found.
+    /// True if there are no findings.
     pub fn is_empty(&self) -> bool {
         self.races.is_empty() && self.unwritten.is_empty()
     }
 
-    /// Adds those of another CTA.
+    /// Adds the findings of another CTA.
     pub(super) fn add(&mut self, other: Findings) {
         other.races.into_iter().for_each(|race| self.add_race(race));
         other.unwritten.into_iter().for_each(|read| self.add_read(read));
@@ -132,22 +132,22 @@ impl Findings {
     }
 }
 
-/// An access of one lane, as the instruction makes it.
-pub(super) struct Touch<'a> {
+/// An access by one lane.
+pub(super) struct LaneAccess<'a> {
     pub warp: usize,
     pub lane: usize,
     pub pc: u32,
     pub inst: &'a Inst,
     pub space: Space,
     pub address: u64,
-    /// What is there.
+    /// The bytes before the access.
     pub old: &'a [u8],
-    /// What is written; as many bytes as `old`.
+    /// The bytes to write, if known. Same length as `old`.
     pub new: Option<&'a [u8]>,
 }
 
-/// The watch over one CTA.
-pub(super) struct Watch {
+/// The race detector of one CTA.
+pub(super) struct RaceDetector {
     checks: Checks,
     block: [u32; 3],
     block_size: [u32; 3],
@@ -156,10 +156,10 @@ pub(super) struct Watch {
     pub findings: Findings,
 }
 
-impl Watch {
+impl RaceDetector {
     pub fn new(checks: Checks, block: [u32; 3], block_size: [u32; 3], shared_bytes: u32) -> Self {
         let warps = block_size.iter().product::<u32>().div_ceil(32) as usize;
-        Watch {
+        RaceDetector {
             checks,
             block,
             block_size,
@@ -169,32 +169,32 @@ impl Watch {
         }
     }
 
-    /// A warp comes to its next instruction with these lanes running.
+    /// A warp begins its next instruction with these active lanes.
     pub fn begin(&mut self, warp: usize, active: LaneMask) {
         self.order.begin(warp, active);
     }
 
-    /// Lanes come to a WARPSYNC.
-    pub fn meet(&mut self, warp: usize, lanes: LaneMask) {
-        self.order.meet(warp, lanes);
+    /// Lanes arrive at a WARPSYNC.
+    pub fn on_warpsync(&mut self, warp: usize, lanes: LaneMask) {
+        self.order.on_warpsync(warp, lanes);
     }
 
-    /// A warp comes to a block barrier.
+    /// A warp arrives at a block barrier.
     pub fn arrive(&mut self, warp: usize, barrier: usize) {
         self.order.arrive(warp, barrier);
     }
 
-    /// A block barrier opens for the warps that wait at it.
+    /// A block barrier releases its waiting warps.
     pub fn open(&mut self, barrier: usize, waiting: impl Iterator<Item = usize>) {
         self.order.open(barrier, waiting);
     }
 
-    /// Lanes close the group of their copies so far.
+    /// Lanes commit their open copies as a group.
     pub fn close_copies(&mut self, warp: usize, lanes: LaneMask) {
         lanes.iter().for_each(|lane| self.shadow.close_copies(warp, lane));
     }
 
-    /// Lanes wait until at most `left` groups of their copies are under way.
+    /// Lanes wait until at most `left` of their copy groups are in flight.
     pub fn wait_copies(&mut self, warp: usize, lanes: LaneMask, left: usize) {
         let step = self.order.step(warp);
         for lane in lanes.iter() {
@@ -202,61 +202,61 @@ impl Watch {
         }
     }
 
-    /// A bulk copy has written a byte. Its mbarrier orders the write before the readers.
-    pub fn fill(&mut self, byte: u32) {
-        self.shadow.fill(byte);
+    /// Marks a byte as written by a bulk copy. Its mbarrier orders the write before the readers.
+    pub fn mark_written(&mut self, byte: u32) {
+        self.shadow.mark_written(byte);
     }
 
-    /// A lane accesses memory of any space.
-    pub fn touch(&mut self, touch: &Touch<'_>) {
-        let strong = is_strong(touch.inst);
-        if touch.space == Space::Shared {
-            self.touch_shared(touch, strong);
+    /// Checks an access of any state space, and updates the order.
+    pub fn on_access(&mut self, access: &LaneAccess<'_>) {
+        let strong = is_strong(access.inst);
+        if access.space == Space::Shared {
+            self.check_shared(access, strong);
         }
         if strong {
-            let place = (touch.space == Space::Shared, touch.address);
-            let (reads, writes) = match kind(touch.inst) {
+            let location = (access.space == Space::Shared, access.address);
+            let (reads, writes) = match kind(access.inst) {
                 Kind::Read => (true, false),
                 Kind::Write => (false, true),
                 _ => (true, true),
             };
             if reads {
-                self.order.acquire(touch.warp, touch.lane, place);
+                self.order.acquire(access.warp, access.lane, location);
             }
             if writes {
-                self.order.release(touch.warp, place);
+                self.order.release(access.warp, location);
             }
         }
     }
 
-    fn touch_shared(&mut self, touch: &Touch<'_>, strong: bool) {
-        let kind = kind(touch.inst);
-        let seen = Seen {
+    fn check_shared(&mut self, access: &LaneAccess<'_>, strong: bool) {
+        let kind = kind(access.inst);
+        let seen = PastAccess {
             bytes: 0,
             kind,
             strong,
             pending: kind == Kind::Copy,
-            warp: touch.warp,
-            lanes: LaneMask::lane(touch.lane),
-            step: self.order.step(touch.warp),
-            pc: touch.pc,
+            warp: access.warp,
+            lanes: LaneMask::lane(access.lane),
+            step: self.order.step(access.warp),
+            pc: access.pc,
         };
-        let (first, n) = (touch.address as u32, touch.old.len() as u32);
+        let (first, n) = (access.address as u32, access.old.len() as u32);
         if kind == Kind::Copy {
-            self.shadow.begin_copy(touch.warp, touch.lane, first, n);
+            self.shadow.begin_copy(access.warp, access.lane, first, n);
         }
         for word in first / 4..(first + n).div_ceil(4) {
             let covered = (first.max(4 * word), (first + n).min(4 * word + 4));
             let bytes = (covered.0..covered.1).fold(0, |bytes, at| bytes | 1 << (at % 4));
             let range = (covered.0 - first) as usize..(covered.1 - first) as usize;
-            let changes = touch.new.is_none_or(|new| new[range.clone()] != touch.old[range]);
-            self.touch_word(word, Seen { bytes, ..seen }, changes);
+            let changes = access.new.is_none_or(|new| new[range.clone()] != access.old[range]);
+            self.check_word(word, PastAccess { bytes, ..seen }, changes);
         }
     }
 
-    fn touch_word(&mut self, word: u32, seen: Seen, changes: bool) {
-        let is_fresh = self.shadow.write(word, &seen);
-        if self.checks.uninit && is_fresh {
+    fn check_word(&mut self, word: u32, seen: PastAccess, changes: bool) {
+        let is_unwritten = self.shadow.write(word, &seen);
+        if self.checks.uninit && is_unwritten {
             self.findings.add_read(Unwritten {
                 block: self.block,
                 address: 4 * word,
@@ -267,7 +267,7 @@ impl Watch {
         if !self.checks.races {
             return;
         }
-        if let Some(first) = self.shadow.touch(word, seen, changes, &self.order) {
+        if let Some(first) = self.shadow.add(word, seen, changes, &self.order) {
             self.findings.add_race(Race {
                 block: self.block,
                 address: 4 * word,
@@ -278,7 +278,7 @@ impl Watch {
         }
     }
 
-    fn access(&self, seen: &Seen) -> Access {
+    fn access(&self, seen: &PastAccess) -> Access {
         let linear = seen.warp as u32 * 32 + seen.lanes.lowest().unwrap_or(0) as u32;
         Access {
             kind: seen.kind,
@@ -297,7 +297,7 @@ fn kind(inst: &Inst) -> Kind {
     }
 }
 
-/// Whether an access may meet others of its kind without a race, and orders its threads with theirs.
+/// True for a strong access: it does not race with other strong ones, and it orders its threads with theirs.
 fn is_strong(inst: &Inst) -> bool {
     kind(inst) == Kind::Atomic || (kind(inst) != Kind::Copy && inst.mods.cache == CacheOp::Volatile)
 }

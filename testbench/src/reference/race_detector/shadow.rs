@@ -1,4 +1,4 @@
-//! The last accesses to each word of shared memory that a later access can race with.
+//! Past accesses to each word of shared memory. Keeps only accesses that a later one can race with.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,10 +7,10 @@ use warpwave_isa::lane::LaneMask;
 use super::Kind;
 use super::order::Order;
 
-/// Access of lanes of one warp to a word, by one instruction.
+/// A past access to a word: by lanes of one warp, in one instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    /// Bytes of the word, one bit each.
+pub(super) struct PastAccess {
+    /// Mask of the bytes in the word.
     pub bytes: u8,
     pub kind: Kind,
     pub strong: bool,
@@ -22,20 +22,20 @@ pub(super) struct Seen {
     pub pc: u32,
 }
 
-/// First byte and number of bytes.
+/// First byte address and number of bytes.
 type Range = (u32, u32);
 
-/// Copies of a thread in flight: closed groups, then the open group.
+/// In-flight copies of a thread: committed groups, then the open group.
 #[derive(Default)]
 struct Copies {
     groups: VecDeque<Vec<Range>>,
     open: Vec<Range>,
 }
 
-/// All words of a CTA's shared memory.
+/// Past accesses to all words of a CTA's shared memory.
 pub(super) struct Shadow {
-    words: Vec<Vec<Seen>>,
-    /// Bytes of each word that have been written.
+    words: Vec<Vec<PastAccess>>,
+    /// For each word, the mask of written bytes.
     written: Vec<u8>,
     copies: HashMap<(usize, usize), Copies>,
 }
@@ -50,19 +50,19 @@ impl Shadow {
         }
     }
 
-    /// Stores the bytes that an access writes. Returns true if it reads an unwritten byte.
-    pub fn write(&mut self, word: u32, new: &Seen) -> bool {
+    /// Marks the bytes that an access writes. Returns true if it reads an unwritten byte.
+    pub fn write(&mut self, word: u32, new: &PastAccess) -> bool {
         let written = &mut self.written[word as usize];
         let reads = matches!(new.kind, Kind::Read | Kind::Atomic);
-        let is_fresh = reads && new.bytes & !*written != 0;
+        let is_unwritten = reads && new.bytes & !*written != 0;
         if new.kind.writes() {
             *written |= new.bytes;
         }
-        is_fresh
+        is_unwritten
     }
 
-    /// Adds an access of one lane, which changes what the word holds or not; what it races with, if anything.
-    pub fn touch(&mut self, word: u32, new: Seen, changes: bool, order: &Order) -> Option<Seen> {
+    /// Adds an access by one lane. Returns the past access that it races with, if any. `changes` is false if the value stays the same.
+    pub fn add(&mut self, word: u32, new: PastAccess, changes: bool, order: &Order) -> Option<PastAccess> {
         let lane = new.lanes.lowest().unwrap_or(0);
         let mut race = None;
         let seen = &mut self.words[word as usize];
@@ -82,18 +82,18 @@ impl Shadow {
             let harmless = (old.strong && new.strong) || (old.kind.writes() && new.kind.writes() && !changes);
             let conflicts = old.kind.writes() || new.kind.writes();
             if conflicts && !harmless && !open.is_empty() {
-                race.get_or_insert(Seen { lanes: open, ..*old });
+                race.get_or_insert(PastAccess { lanes: open, ..*old });
             }
-            // What is behind `new` is behind `old`, and what races with `old` races with `new`: `old` may be forgotten.
-            let says_as_much = old.strong || !new.strong;
-            if new.kind.writes() && says_as_much && (open.is_empty() || (conflicts && !harmless)) {
+            // An access ordered after `new` is also after `old`. An access that races with `old` also races with `new`. So `old` can go.
+            let covers_old = old.strong || !new.strong;
+            if new.kind.writes() && covers_old && (open.is_empty() || (conflicts && !harmless)) {
                 old.bytes &= !new.bytes;
-            } else if old.kind == Kind::Read && says_as_much && both == old.bytes {
+            } else if old.kind == Kind::Read && covers_old && both == old.bytes {
                 old.lanes = open;
             }
             old.bytes != 0 && !old.lanes.is_empty()
         });
-        let is_same = |old: &&mut Seen| {
+        let is_same = |old: &&mut PastAccess| {
             (old.warp, old.step, old.kind, old.bytes, old.pending) == (new.warp, new.step, new.kind, new.bytes, false)
         };
         match seen.last_mut().filter(is_same) {
@@ -103,8 +103,8 @@ impl Shadow {
         race
     }
 
-    /// Marks a byte as written, by an access that cannot race.
-    pub fn fill(&mut self, byte: u32) {
+    /// Marks a byte as written by an access that cannot race.
+    pub fn mark_written(&mut self, byte: u32) {
         self.written[byte as usize / 4] |= 1 << (byte % 4);
     }
 
@@ -118,7 +118,7 @@ impl Shadow {
         }
     }
 
-    /// All but the last `left` groups of a lane's copies have written when the wait of this step is over.
+    /// Completes all copy groups of a lane except the last `left`. They count as written in `step`.
     pub fn wait_copies(&mut self, warp: usize, lane: usize, left: usize, step: u32) {
         let Some(copies) = self.copies.get_mut(&(warp, lane)) else {
             return;
