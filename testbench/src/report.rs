@@ -1,7 +1,7 @@
-//! What a run showed: profiler-named metrics, stall tables, latencies; as text and as JSON.
+//! Reports of a run: metrics with the profiler's names, stall tables, latencies, charts and timelines.
 //!
-//! Components report counters ([`counts`]); [`metrics`] says in one table how each metric follows from them. A metric is a
-//! number, "not modelled" (no component counts it) or "not reached" (nothing happened that it could be a share of).
+//! Components report counters ([`counts`]). One table in [`metrics`] defines each metric by these counters. A metric is a number,
+//! "not modelled" (no component counts it) or "not reached" (its formula divides by zero).
 
 pub mod counts;
 

@@ -1,4 +1,4 @@
-//! The counters of all components at one time, and differences between two times.
+//! Snapshots of the counters of all components, and differences between two snapshots.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
 
-/// Counters by kind of block and name, one value per instance. Latencies by path, all instances together.
+/// A snapshot: counters by kind of block and name, one value per instance. Latencies by path, over all instances.
 ///
 /// The kind of a block is the last part of its path without an index: `scheduler`, `l1`, `slice`.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     kinds: Arc<Kinds>,
-    /// By kind.
+    /// Counters, by the index of their kind.
     blocks: Vec<Block>,
     latencies: BTreeMap<&'static str, Latency>,
 }
@@ -21,23 +21,23 @@ pub struct Counts {
 /// The counters of one kind of block with their names, in the order of its report.
 type Block = Vec<(&'static str, Vec<u64>)>;
 
-/// The kinds of a machine's components, which do not change.
+/// The kinds of a machine's components. They never change, so snapshots share them.
 #[derive(Debug, Default)]
 struct Kinds {
     names: Vec<String>,
-    /// Index of the kind of each component.
+    /// For each component, the index of its kind.
     of: Vec<usize>,
 }
 
 impl Counts {
-    /// The counters as they are now.
+    /// Takes the first snapshot of a machine.
     pub fn of<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Self {
         let kinds = Kinds::of(components.clone());
         let blocks = vec![Block::new(); kinds.names.len()];
         Counts::collect(Arc::new(kinds), blocks, components)
     }
 
-    /// The counters of the same machine as they are now. Faster than [`Counts::of`].
+    /// Takes another snapshot of the same machine. Faster than [`Counts::of`].
     pub fn again<'a>(&self, components: impl Iterator<Item = &'a dyn Component>) -> Self {
         let room = |(name, values): &(_, Vec<u64>)| (*name, Vec::with_capacity(values.len()));
         let blocks = self.blocks.iter().map(|block| block.iter().map(room).collect());
@@ -64,7 +64,7 @@ impl Counts {
         }
     }
 
-    /// The difference to `earlier`. Latencies are those of the whole time.
+    /// The counters minus those of `earlier`. Latencies are not subtracted: they cover the whole run.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut counts = self.clone();
         for (kind, block) in self.kinds.names.iter().zip(&mut counts.blocks) {
@@ -77,21 +77,21 @@ impl Counts {
         counts
     }
 
-    /// One value per instance. `None` if this kind of block has no such counter.
+    /// The counter's value in each instance. `None` if this kind of block has no such counter.
     pub fn each(&self, block: &str, name: &str) -> Option<&[u64]> {
         let kind = self.kinds.names.iter().position(|kind| kind == block)?;
         let mut counters = self.blocks[kind].iter();
         counters
-            .find(|(told, _)| *told == name)
+            .find(|(known, _)| *known == name)
             .map(|(_, values)| values.as_slice())
     }
 
-    /// The sum over all instances. `None` if this kind of block has no such counter.
+    /// The counter's sum over all instances. `None` if this kind of block has no such counter.
     pub fn sum(&self, block: &str, name: &str) -> Option<u64> {
         self.each(block, name).map(|values| values.iter().sum())
     }
 
-    /// Every latency path with a recorded value.
+    /// All latency paths with at least one value.
     pub fn latencies(&self) -> impl Iterator<Item = (&'static str, &Latency)> {
         let recorded = |(_, latency): &(&&'static str, &Latency)| !latency.histogram().is_empty();
         self.latencies
@@ -116,7 +116,7 @@ impl Kinds {
     }
 }
 
-/// The last part of a path, without index.
+/// The kind of a block: the last part of its path, without index.
 pub(crate) fn kind(path: &str) -> &str {
     let last = path.rsplit('.').next().unwrap_or(path);
     last.split('[').next().unwrap_or(last)
@@ -125,14 +125,14 @@ pub(crate) fn kind(path: &str) -> &str {
 struct Collector<'a> {
     block: &'a mut Block,
     latencies: &'a mut BTreeMap<&'static str, Latency>,
-    /// Position of the next counter, if this instance reports in the same order as the one before.
+    /// Index of the next counter, if this instance reports in the order of the previous one.
     next: usize,
 }
 
 impl Report for Collector<'_> {
     fn count(&mut self, name: &'static str, value: u64) {
-        // A name is mostly the same pointer each time, which is a faster test than its text.
-        let is_it = |(told, _): &(&str, Vec<u64>)| ptr::eq(*told, name) || *told == name;
+        // A name is usually the same pointer: comparing it is faster than comparing the text.
+        let is_it = |(known, _): &(&str, Vec<u64>)| ptr::eq(*known, name) || *known == name;
         let at = match self.block.get(self.next) {
             Some(counter) if is_it(counter) => self.next,
             _ => self.block.iter().position(is_it).unwrap_or(self.block.len()),
@@ -156,7 +156,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Counters given by hand.
+    /// Builds counters from values given by hand.
     pub fn counts(counters: &[(&str, &'static str, &[u64])]) -> Counts {
         let (mut kinds, mut blocks) = (Kinds::default(), Vec::<Block>::new());
         for &(block, name, values) in counters {
@@ -176,13 +176,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn path_of_an_indexed_block_gives_its_kind() {
+    fn kind_is_the_last_part_of_a_path_without_its_index() {
         assert_eq!(kind("gpu.gpc[0].sm[1].subcore[2].scheduler"), "scheduler");
         assert_eq!(kind("gpu.partition[1].slice[7]"), "slice");
     }
 
     #[test]
-    fn machine_counted_again_tells_one_value_per_instance_of_each_kind() {
+    fn second_snapshot_has_one_value_per_instance_of_each_kind() {
         let tiny = preset::load("tiny", &[]).expect("a built-in GPU").config;
         let (n_sms, gpu) = (tiny.n_sms() as usize, Gpu::new(tiny));
         let first = Counts::of(gpu.components());
@@ -195,7 +195,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn counters_told_in_any_order_go_to_their_names() {
+    fn counters_reported_in_any_order_are_stored_by_name() {
         let (mut block, mut latencies) = (Block::new(), BTreeMap::new());
         for told in [
             &[("a", 1), ("b", 2)][..],
@@ -213,7 +213,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn later_less_earlier_is_counted_per_instance() {
+    fn difference_is_computed_per_instance() {
         let later = counts(&[("l1", "load_sectors", &[5, 7])]).since(&counts(&[("l1", "load_sectors", &[2, 7])]));
         assert_eq!(later.each("l1", "load_sectors"), Some(&[3, 0][..]));
         assert_eq!(later.sum("l1", "load_sectors"), Some(3));

@@ -1,4 +1,4 @@
-//! The files of `--hist`: latencies as a table, for HdrHistogram's tools, and as a chart.
+//! The files of `--hist`: latencies as a table, as files for HdrHistogram's tools, and as charts.
 //!
 //! | file | holds |
 //! |---|---|
@@ -26,15 +26,15 @@ use crate::watch::requests::{Requests, SlowRequest, begin};
 /// Bars of the density chart per doubling of the latency.
 const BARS: f64 = 8.0;
 
-/// Latencies of a run by path, of components and of requests.
+/// Latencies of a run by path. Includes latencies of components and of requests.
 pub type Paths<'a> = BTreeMap<&'static str, &'a Latency>;
 
-/// All paths, of components (`reported`) and of requests.
+/// Collects all paths: those of components (`reported`) and those of requests.
 pub fn paths<'a>(reported: impl Iterator<Item = (&'static str, &'a Latency)>, requests: &'a Requests) -> Paths<'a> {
     requests.paths().chain(reported).collect()
 }
 
-/// All files with their names. `programs` are those of the launches, for the instructions of the slowest requests.
+/// Returns all files with their names. `programs` has the program of each launch, for the instructions of the slowest requests.
 ///
 /// # Errors
 /// If a histogram cannot be encoded.
@@ -106,7 +106,7 @@ fn slowest(slowest: &[SlowRequest], programs: &[Arc<Program>]) -> String {
     out
 }
 
-/// An interval log: per interval and path, the requests answered in it.
+/// An interval log: latency counts by interval and path. A request belongs to the interval of its response.
 fn log(requests: &Requests) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
@@ -130,7 +130,7 @@ fn log(requests: &Requests) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Both charts of all paths in one SVG.
+/// One SVG with the density chart above the percentile chart.
 pub fn picture(paths: &Paths<'_>) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 900 760\">\n{}<g transform=\"translate(0 380)\">\n{}</g>\n</svg>\n",
@@ -139,7 +139,7 @@ pub fn picture(paths: &Paths<'_>) -> String {
     )
 }
 
-/// An axis for all latencies.
+/// A logarithmic axis in cycles for all latencies.
 fn cycles(paths: &Paths<'_>) -> Axis {
     let histograms = || paths.values().map(|latency| latency.histogram());
     let least = histograms().map(|histogram| histogram.min()).min().unwrap_or(1).max(1);
@@ -165,7 +165,7 @@ pub fn density(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
     plot.finish()
 }
 
-/// Lower edge in cycles and share in per cent of each bar, with empty bars. The last has no height.
+/// Lower edge in cycles and share in per cent of each bar, with empty bars. The last bar is the upper edge, without height.
 fn bars(latency: &Latency) -> Vec<(f64, f64)> {
     let histogram = latency.histogram();
     let bar = |cycles: u64| (cycles.max(1) as f64).log2() * BARS;
@@ -195,13 +195,13 @@ pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
     plot.finish()
 }
 
-/// The percentile with one in `share` requests above it.
+/// The label of the percentile that one in `share` requests exceeds.
 fn percent(share: f64) -> String {
     let percent = 100.0 - 100.0 / share;
     format!("{percent}")
 }
 
-/// 1/(1 - percentile) and cycles of each recorded value.
+/// The points of a percentile curve: 1/(1 - percentile) and cycles, for each recorded value.
 fn curve(latency: &Latency, end: f64) -> Vec<(f64, f64)> {
     let histogram = latency.histogram();
     let (mut points, mut below) = (Vec::new(), 0);

@@ -4,7 +4,7 @@
 //! summary | where warps spent their cycles | over time | memory | latencies | source, line by line | machine code
 //! ```
 //!
-//! Input: a [`Page`]. Output: markup, the same for the same run. Every text goes through [`maud`], which escapes it.
+//! Input: a [`Page`]. Output: markup, identical for identical runs. [`maud`] escapes every text.
 
 mod findings;
 mod latencies;
@@ -34,9 +34,9 @@ pub struct Page<'a> {
     pub scenario: &'a Scenario,
     /// Launches and counters of the run.
     pub run: &'a Run,
-    /// Programs of the launches.
+    /// The program of each launch.
     pub programs: &'a [Arc<Program>],
-    /// Cycles per instruction and over time.
+    /// Warp-cycles by instruction and over time.
     pub profile: &'a Profile,
     /// Latencies of requests.
     pub requests: &'a Requests,
@@ -44,7 +44,7 @@ pub struct Page<'a> {
     pub source: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// The text of the page.
+/// Returns the HTML text of the page.
 pub fn write(page: &Page<'_>) -> String {
     let markup = html! {
         (PreEscaped("<!doctype html>"))
@@ -72,7 +72,7 @@ pub fn write(page: &Page<'_>) -> String {
     markup.into_string()
 }
 
-/// The heading of a section, with a sentence on how to read it.
+/// The heading of a section, with a sentence that explains it.
 fn heading(title: &str, how: &str) -> Markup {
     html! {
         h2 { (title) }

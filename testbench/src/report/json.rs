@@ -1,4 +1,4 @@
-//! A run as one JSON object. Two runs of the same input differ only in `host`.
+//! The JSON report of a run. Two runs of the same input differ only in `host`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ struct Report<'a> {
     scenario: &'a str,
     gpu: &'a str,
     build: &'static str,
-    /// Null for a run that came to its end.
+    /// Null if every launch ended.
     stopped: Option<StopReason>,
     launches: Vec<Launch<'a>>,
     totals: Totals,
@@ -27,7 +27,7 @@ struct Launch<'a> {
     grid: [u32; 3],
     block: [u32; 3],
     cycles: u64,
-    /// Only in the launch that was stopped.
+    /// Present only in the launch that was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<StopReason>,
     metrics: BTreeMap<String, Value>,
@@ -53,7 +53,7 @@ struct Latency {
     max: u64,
 }
 
-/// What depends on the computer that simulates.
+/// Values that depend on the host.
 #[derive(Serialize)]
 struct Host {
     wall_seconds: f64,
@@ -62,10 +62,10 @@ struct Host {
     warp_instructions_per_second: f64,
 }
 
-/// The run as text, indented.
+/// Returns the report as indented JSON.
 ///
 /// # Panics
-/// Never: a report has no maps with keys other than text.
+/// Never: all keys are text, so the report can be encoded.
 pub fn report(scenario: &str, run: &Run) -> String {
     let seconds = run.wall.as_secs_f64();
     let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };

@@ -1,4 +1,4 @@
-//! Latency distributions: a table for people, and the percentile text that HdrHistogram's plotters read.
+//! Latency distributions: as a text table, and as percentile files for HdrHistogram's plotters.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use warpwave_hw::stats::Latency;
 /// The percentiles of the table.
 const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")];
 
-/// One row per path: count, least, mean, percentiles and greatest, in cycles.
+/// Writes one row per path: count, minimum, mean, percentiles and maximum, in cycles.
 ///
 /// # Errors
-/// What the writer gives.
+/// Errors of the writer.
 pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (String, &'a Latency)>) -> io::Result<()> {
     write!(to, "{:<20}{:>12}{:>8}{:>10}", "latency", "count", "min", "mean")?;
     PERCENTILES.iter().try_for_each(|(_, name)| write!(to, "{name:>8}"))?;
@@ -32,10 +32,10 @@ pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (String, &'a La
     Ok(())
 }
 
-/// The distribution in HdrHistogram's percentile format (`.hgrm`): value in cycles, percentile, count up to it, 1/(1-percentile).
+/// Writes HdrHistogram's percentile format (`.hgrm`): value in cycles, percentile, cumulative count, 1/(1-percentile).
 ///
 /// # Errors
-/// What the writer gives.
+/// Errors of the writer.
 pub fn hgrm(to: &mut dyn Write, latency: &Latency) -> io::Result<()> {
     let histogram = latency.histogram();
     writeln!(
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn four_loads_make_the_table_that_a_hand_count_gives() {
+    fn table_of_four_loads_matches_a_hand_count() {
         let loads = recorded(&[30, 30, 30, 410]);
         let mut text = Vec::new();
         table(&mut text, [("l1_hit".to_owned(), &loads)].into_iter()).unwrap();

@@ -1,10 +1,10 @@
-//! The timeline of a run, for Perfetto: a group per SM with its warps and units, one for the L2 and one for memory.
+//! The timeline of a run for Perfetto: a group of tracks per SM, one for the L2, and one for memory.
 //!
 //! | track | slices |
 //! |---|---|
-//! | a warp slot | the warp's states one after the other, and each issue as the instruction that it is |
-//! | a sub-core's pipe, the LSU, shared memory, the L1 | instructions, requests at their entry |
-//! | an L2 slice, a memory channel | requests at their entry |
+//! | a warp slot | the warp's states in order; an issue shows its instruction |
+//! | a sub-core's pipe, the LSU, shared memory, the L1 | instructions and requests in the cycle of their entry |
+//! | an L2 slice, a memory channel | requests in the cycle of their entry |
 //!
 //! Requests to memory are spans by path, with their stages inside. An arrow follows each from its issue through the caches back to the LSU.
 //! Curves: instructions per cycle, resident warps, requests in each place.
@@ -29,7 +29,7 @@ use units::Units;
 /// Writes the timeline.
 ///
 /// # Errors
-/// What the writer gives.
+/// Errors of the writer.
 pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Result<()> {
     let mut timeline = Timeline {
         writer: PerfettoWriter::new(to)?,
@@ -55,7 +55,7 @@ pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Resul
     Ok(())
 }
 
-/// When a row was gathered, and its issue.
+/// The key of a row (SM, sub-core, cycle of the operand reads), and its cycle of issue.
 fn gathered(row: &Row) -> Option<((u16, u8, Cycle), Cycle)> {
     Some(((row.sm, row.subcore, row.at(Step::Gather)?), row.issued()))
 }
@@ -64,11 +64,11 @@ struct Timeline<'a, W> {
     writer: PerfettoWriter<W>,
     units: Units,
     picture: &'a Picture,
-    /// Groups and tracks that have their names.
+    /// Groups and tracks that are already named.
     named: BTreeSet<(u32, Option<u32>)>,
-    /// Entries of units that have been drawn: merged requests share theirs.
+    /// Entries already drawn. Merged requests share an entry.
     entered: BTreeSet<(Track, Cycle)>,
-    /// Issues by SM, sub-core and the cycle in which operands were read: it is from there that requests are stamped.
+    /// Cycles of issue by SM, sub-core and cycle of the operand reads. The issue stamp of a request is the cycle of the operand reads.
     issues: BTreeMap<(u16, u8, Cycle), Cycle>,
 }
 
@@ -85,7 +85,7 @@ impl<W: Write> Timeline<'_, W> {
         Ok(track)
     }
 
-    /// A warp's states, and its issue.
+    /// Writes the states of a warp before an issue, and the issue.
     fn warp(&mut self, row: &Row) -> io::Result<()> {
         let track = self.units.warp(row);
         let track = self.name(track, || {
@@ -109,7 +109,7 @@ impl<W: Write> Timeline<'_, W> {
         self.writer.slice(track, &text, row.issued(), 1, args)
     }
 
-    /// An instruction's entries into the units of its SM.
+    /// Writes an instruction's entries into the units of its SM.
     fn instruction(&mut self, row: &Row) -> io::Result<()> {
         let Some(program) = self.picture.programs.get(row.grid as usize) else {
             return Ok(());
@@ -154,7 +154,7 @@ impl<W: Write> Timeline<'_, W> {
         self.arrow(id, request)
     }
 
-    /// The arrow of a request: its issue, its entries into units, its answer.
+    /// Writes the arrow of a request: issue, entries into units, response.
     fn arrow(&mut self, id: RequestId, request: &Request) -> io::Result<()> {
         let name = id.to_string();
         let gathered = requests::begin(request) + 1;

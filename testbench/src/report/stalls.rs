@@ -1,8 +1,8 @@
-//! Where resident warps spent their cycles: one state per warp per cycle, so that the states add up to the whole.
+//! Warp states: each resident warp is in one state in each cycle, so the states add up to the resident warp-cycles.
 
 use super::counts::Counts;
 
-/// The states of DESIGN §9 with the counter of each, in the order in which they are matched.
+/// Each state with its counter, in order of priority: a warp is in the first state that applies.
 pub const STATES: [(&str, &str); 18] = [
     ("drain", "stall_drain"),
     ("sleeping", "stall_sleeping"),
@@ -29,16 +29,16 @@ pub const STATES: [(&str, &str); 18] = [
 pub struct Stall {
     /// The state.
     pub state: &'static str,
-    /// Warp-cycles in it, over all schedulers.
+    /// Warp-cycles in this state, over all schedulers.
     pub warp_cycles: u64,
     /// Share of all warp-cycles, in per cent.
     pub percent: f64,
 }
 
-/// Every modelled state, in order.
+/// Returns all modelled states, in the order of [`STATES`].
 ///
 /// # Panics
-/// If the states do not add up to the resident warps' cycles: a scheduler has lost or doubled a cycle.
+/// If the states do not add up to the resident warp-cycles: a scheduler lost a cycle or counted it twice.
 pub fn table(counts: &Counts) -> Vec<Stall> {
     let total = counts.sum("scheduler", "warp_cycles").unwrap_or(0);
     let stall = |(state, counter): (&'static str, &'static str)| {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_of_two_schedulers_are_added_in_the_order_of_matching() {
+    fn states_of_two_schedulers_are_added_in_order_of_priority() {
         let counts = counts(&[
             ("scheduler", "warp_cycles", &[30, 10]),
             ("scheduler", "stall_selected", &[5, 5]),

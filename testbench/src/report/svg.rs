@@ -1,7 +1,7 @@
 //! Charts as self-contained SVG: axes, lines, steps, layers, a legend, and a tooltip for each mark.
 //!
-//! A [`Plot`] takes its axes first, then its series. A value outside an axis is drawn at the end of the axis. Labels are escaped by
-//! [`maud`]. The SVG is written by hand. A chart is a few paths and labels; a plotting library brings fonts, rasterizers and a larger file.
+//! A [`Plot`] takes its axes first, then its series. A value outside an axis is drawn at the end of the axis. [`maud`] escapes labels.
+//! The SVG is written by hand: a chart is a few paths and labels, and a plotting library would add fonts and rasterizers.
 
 mod axis;
 
@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use maud::{Escaper, Markup, PreEscaped};
 
-/// Colours of series, distinct for colour-blind readers too (Okabe and Ito).
+/// Colours of series, which colour-blind readers can distinguish (Okabe and Ito).
 pub const COLOURS: [&str; 8] = [
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#666666", "#b8a800",
 ];
@@ -43,7 +43,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// An empty chart with a width and a height in pixels.
+    /// Creates an empty chart with a width and a height in pixels.
     pub fn new(title: &str, (width, height): (u32, u32), x: Axis, y: Axis) -> Self {
         Plot {
             width: f64::from(width),
@@ -77,7 +77,7 @@ impl Plot {
         path
     }
 
-    /// A line through points in the units of the axes.
+    /// Adds a line through points in the units of the axes.
     pub fn line(&mut self, name: &str, colour: &str, points: &[(f64, f64)]) {
         let path = self.path(points.iter().copied());
         let _ = writeln!(
@@ -88,7 +88,7 @@ impl Plot {
         self.legend.push((name.to_owned(), colour.to_owned()));
     }
 
-    /// Filled steps: each point's height holds up to the next point, the last one up to `end`.
+    /// Adds filled steps. Each point's height lasts up to the next point, and the last one up to `end`.
     pub fn steps(&mut self, name: &str, colour: &str, points: &[(f64, f64)], end: f64) {
         let Some(&(first, _)) = points.first() else { return };
         let floor = self.y.from();
@@ -104,7 +104,7 @@ impl Plot {
         self.legend.push((name.to_owned(), colour.to_owned()));
     }
 
-    /// Stacked layers of steps. `edges` has one value more than each layer has heights.
+    /// Adds stacked layers of steps. `edges` has one value more than each layer has heights.
     pub fn layers(&mut self, layers: &[(&str, &str, Vec<f64>)], edges: &[f64]) {
         let mut floor = vec![0.0; edges.len().saturating_sub(1)];
         for (name, colour, heights) in layers {
@@ -181,7 +181,7 @@ impl Plot {
         out
     }
 
-    /// The chart's markup: one `svg` element.
+    /// Returns the chart as one `svg` element.
     pub fn finish(self) -> Markup {
         let Plot {
             width, height, title, ..
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_escaped_and_nothing_is_loaded_from_elsewhere() {
+    fn text_is_escaped_and_no_other_file_is_loaded() {
         let text = plot().finish().into_string();
         assert!(text.contains("a &lt; b") && text.contains("y &amp; z"), "{text}");
         assert!(!text.contains("href") && !text.contains("<script"), "{text}");

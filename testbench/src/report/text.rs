@@ -1,25 +1,25 @@
-//! The summary of a run for people: launches, where the cycles went, latencies, the metrics that are asked for most.
+//! The text summary of a run: launches, warp states, latencies, and the most important metrics.
 
 use std::io::{self, Write};
 
 use super::{latency, metrics, stalls};
 use crate::bench::{LaunchRun, Run, StopReason};
 
-/// The metrics of the summary, each with a plain name.
+/// Title and name of each metric in the summary.
 pub(crate) const HEADLINES: [(&str, &str); 15] = [
     ("instructions executed", "smsp__inst_executed.sum"),
-    ("per cycle and SM, active", "sm__inst_executed.avg.per_cycle_active"),
+    ("IPC per active SM", "sm__inst_executed.avg.per_cycle_active"),
     ("issue slots used", "sm__inst_issued.avg.pct_of_peak_sustained_active"),
-    ("occupancy reached", "sm__warps_active.avg.pct_of_peak_sustained_active"),
+    ("achieved occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active"),
     (
         "lanes per instruction",
         "smsp__thread_inst_executed_per_inst_executed.ratio",
     ),
     (
-        "cycles per instruction",
+        "warp-cycles per issue",
         "smsp__average_warp_latency_per_inst_issued.ratio",
     ),
-    ("busiest of the SMs", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+    ("SM throughput", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
     (
         "sectors per load",
         "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
@@ -28,21 +28,21 @@ pub(crate) const HEADLINES: [(&str, &str); 15] = [
         "sectors per store",
         "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
     ),
-    ("L1 hits", "l1tex__t_sector_hit_rate.pct"),
-    ("L2 hits", "lts__t_sector_hit_rate.pct"),
+    ("L1 hit rate", "l1tex__t_sector_hit_rate.pct"),
+    ("L2 hit rate", "lts__t_sector_hit_rate.pct"),
     ("bank conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"),
     ("read from memory", "dram__bytes_read.sum"),
     ("written to memory", "dram__bytes_write.sum"),
     ("memory bandwidth", "dram__bytes.sum.per_second"),
 ];
 
-/// Characters of a bar that stands for 100 %.
+/// Length of a bar of 100 %, in characters.
 const BAR: f64 = 40.0;
 
 /// Writes the summary.
 ///
 /// # Errors
-/// What the writer gives.
+/// Errors of the writer.
 pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> {
     let config = &run.config;
     let clock = f64::from(config.clocks.core_khz) / 1e3;
@@ -94,7 +94,7 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     Ok(())
 }
 
-/// Says of a run that ended early where and why.
+/// Writes where and why a run stopped early.
 fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     let (Some((launch, _)), Some(why)) = (&run.stopped, run.stopped_by()) else {
         return Ok(());
@@ -109,7 +109,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     writeln!(to, "\nstopped in launch {launch} by {by}: its numbers end there")
 }
 
-/// Sizes as people write them: `4096x1x1`.
+/// Formats sizes as in `4096x1x1`.
 fn by([x, y, z]: &[u32; 3]) -> String {
     format!("{x}x{y}x{z}")
 }

@@ -218,7 +218,7 @@ fn chain_of_seven_instructions_its_warp_track_is_gapless_and_its_store_is_follow
     assert_eq!((arrow[0].1, arrow[0].2), ((1, 1), s + 27));
     assert_eq!((timeline.tracks[&arrow[1].1].as_str(), arrow[1].2), ("L1", s + 32));
     assert_eq!(timeline.groups[&arrow[2].1.0], "L2");
-    assert_eq!(timeline.tracks[&arrow[3].1], "LSU answers");
+    assert_eq!(timeline.tracks[&arrow[3].1], "LSU responses");
 }
 
 #[test]
@@ -256,5 +256,5 @@ fn requests_are_spans_that_add_up_to_the_curve_of_those_under_way() {
     let stages = timeline.spans.values().flatten().filter(|span| span.0 == 1);
     let under_way = stages.filter(|span| !["issue_to_lsu", "lsu_to_use"].contains(&span.1.as_str()));
     let cycles: u64 = under_way.map(|span| span.3 - span.2).sum();
-    assert_eq!(area(&timeline, "requests from LSU to answer"), cycles as f64);
+    assert_eq!(area(&timeline, "requests from LSU to response"), cycles as f64);
 }

@@ -1,4 +1,4 @@
-//! What `--hist` writes, read back by others where others can.
+//! Tests of the `--hist` files. Independent readers parse them where such a reader exists.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use warpwave_hw::time::Cycle;
 use super::*;
 use crate::watch::Listener;
 
-/// Loads from memory that were issued in cycle 0 and came back in these cycles.
+/// Loads that miss all caches, are issued in cycle 0, and return in these cycles.
 fn collected(answered: &[u64]) -> Requests {
     let mut requests = Requests::new(1000);
     for &at in answered {
@@ -32,7 +32,7 @@ fn file(name: &str, requests: &Requests) -> String {
 }
 
 #[test]
-fn below_2048_cycles_every_latency_is_counted_by_itself() {
+fn every_latency_below_2048_cycles_has_its_own_count() {
     let requests = collected(&(0..2046).collect::<Vec<_>>());
     let text = file("hbm.hgrm", &requests);
     let rows: Vec<Vec<&str>> = text
@@ -48,7 +48,7 @@ fn below_2048_cycles_every_latency_is_counted_by_itself() {
 }
 
 #[test]
-fn interval_log_read_by_its_own_crate_gives_every_latency_at_its_time() {
+fn interval_log_read_by_the_hdrhistogram_crate_has_every_latency_in_its_interval() {
     let text = file("latencies.hlog", &collected(&[300, 300, 2900]));
     let intervals: Vec<_> = IntervalLogIterator::new(text.as_bytes())
         .filter_map(|entry| match entry.unwrap() {
@@ -74,7 +74,7 @@ fn interval_log_read_by_its_own_crate_gives_every_latency_at_its_time() {
     assert_eq!(counts.collect::<Vec<_>>(), wanted);
 }
 
-/// The bytes that a text in base 64 stands for.
+/// Decodes base 64.
 fn base64(text: &str) -> Vec<u8> {
     let value = |c: u8| match c {
         b'A'..=b'Z' => c - b'A',
@@ -94,7 +94,7 @@ fn base64(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn picture_shows_each_path_in_both_views_and_is_balanced_markup() {
+fn picture_shows_each_path_in_both_charts_and_is_balanced_markup() {
     let text = file("latencies.svg", &collected(&[40, 40, 700]));
     assert_eq!(text.matches("<title>hbm</title>").count(), 2);
     assert_eq!(text.matches("<svg").count(), text.matches("</svg>").count());
@@ -102,7 +102,7 @@ fn picture_shows_each_path_in_both_views_and_is_balanced_markup() {
 }
 
 #[test]
-fn table_names_the_slowest_request_its_place_and_its_instruction() {
+fn table_names_the_slowest_request_its_warp_and_its_instruction() {
     let requests = collected(&[40, 700]);
     let text = file("latencies.txt", &requests);
     let slowest = text
@@ -115,7 +115,7 @@ fn table_names_the_slowest_request_its_place_and_its_instruction() {
 }
 
 #[test]
-fn bars_hold_every_request_once() {
+fn bars_count_every_request_once() {
     let mut latency = Latency::new();
     [1, 2, 3, 3, 900, 901, 5000]
         .iter()

@@ -1,4 +1,4 @@
-//! Known performance problems that the counters of a run show, each with its numbers.
+//! Known performance problems that are visible in the counters of a run.
 
 use super::{Page, percent, thousands};
 use crate::report::metrics;
@@ -6,7 +6,7 @@ use crate::report::metrics;
 /// Name and description of a problem.
 pub(super) type Finding = (&'static str, String);
 
-/// All problems found, the most certain causes first.
+/// All problems found, the most certain ones first.
 pub(super) fn all(page: &Page<'_>) -> Vec<Finding> {
     [
         conflicts(page),
@@ -39,8 +39,8 @@ fn conflicts(page: &Page<'_>) -> Option<Finding> {
     (percent(conflicts, passes) >= 20.0).then(|| {
         let times = passes as f64 / (passes - conflicts).max(1) as f64;
         let text = format!(
-            "shared memory took {} passes; {} of them only because lanes of a warp met in one bank: {times:.1} times as many as \
-             without. The memory queue behind it fills up, for global accesses too.",
+            "shared memory took {} passes, {} of them because of bank conflicts: {times:.1} times as many as \
+             without conflicts. The LSU queue fills up, also for global accesses.",
             thousands(passes),
             thousands(conflicts)
         );
@@ -53,7 +53,7 @@ fn coalescing(page: &Page<'_>, what: &str, bytes: &'static str, sectors: &'stati
     let share = percent(used, moved);
     (moved > 0 && share <= 60.0).then(|| {
         let text = format!(
-            "global {what} use {share:.0} % of the bytes in the sectors that they touch: neighbouring lanes should touch \
+            "global {what} use {share:.0} % of the bytes in the sectors that they access: neighbouring lanes should access \
              neighbouring bytes."
         );
         ("Scattered accesses", text)
@@ -64,7 +64,7 @@ fn lanes(page: &Page<'_>) -> Option<Finding> {
     let lanes = metric(page, "smsp__thread_inst_executed_per_inst_executed.ratio")?;
     (lanes <= 24.0).then(|| {
         let text =
-            format!("an instruction runs in {lanes:.1} of 32 lanes on average: lanes of a warp take different ways.");
+            format!("an instruction runs in {lanes:.1} of 32 lanes on average: warps diverge, or blocks have partial warps.");
         ("Divergence", text)
     })
 }
@@ -73,7 +73,7 @@ fn bandwidth(page: &Page<'_>) -> Option<Finding> {
     let used = metric(page, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed")?;
     (used >= 60.0).then(|| {
         let text =
-            format!("{used:.0} % of the memory bandwidth is used: only moving fewer bytes makes it much faster.");
+            format!("{used:.0} % of the memory bandwidth is used: the kernel must move fewer bytes to be much faster.");
         ("Memory bandwidth", text)
     })
 }
@@ -82,7 +82,7 @@ fn occupancy(page: &Page<'_>) -> Option<Finding> {
     let reached = metric(page, "sm__warps_active.avg.pct_of_peak_sustained_active")?;
     (reached <= 40.0).then(|| {
         let text = format!(
-            "{reached:.0} % of the warp slots of the SMs at work are taken on average: there may be too few warps to hide latencies."
+            "the achieved occupancy is {reached:.0} %: there may be too few warps to hide latencies."
         );
         ("Few warps", text)
     })
@@ -91,7 +91,7 @@ fn occupancy(page: &Page<'_>) -> Option<Finding> {
 fn issue(page: &Page<'_>) -> Option<Finding> {
     let used = metric(page, "sm__inst_issued.avg.pct_of_peak_sustained_active")?;
     (used >= 60.0).then(|| {
-        let text = format!("{used:.0} % of the issue slots are used: only fewer instructions make it much faster.");
+        let text = format!("{used:.0} % of the issue slots are used: the kernel must issue fewer instructions to be much faster.");
         ("Busy schedulers", text)
     })
 }

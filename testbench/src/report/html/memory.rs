@@ -1,4 +1,4 @@
-//! The memory chart: bytes between the levels, in each direction.
+//! The memory chart: bytes moved between adjacent levels, in each direction.
 
 use maud::{Markup, html};
 
@@ -39,8 +39,8 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     html! {
         (heading(
             "Memory",
-            "Bytes between the levels: blue towards the warps, orange away from them. Two more pixels of thickness are ten \
-             times the bytes. On the left are the bytes that lanes used, on the right those moved for them.",
+            "Bytes moved between the levels: blue towards the warps, orange away from them. Two more pixels of thickness mean ten \
+             times the bytes. The first arrows count only the bytes that lanes use. All others count whole sectors.",
         ))
         div.levels {
             (level("Warps", "bytes that lanes use"))

@@ -1,4 +1,4 @@
-//! Listings with the cost of each line: source files that the PTX names, the PTX, and the machine instructions.
+//! Listings with the cost of each line: source files named in the PTX, the PTX, and the machine instructions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use warpwave_components::sm::subcore::stall::NAMES;
 use super::{Page, heading, percent, stall_text, thousands};
 use crate::watch::profile::{Cost, SELECTED};
 
-/// Lines shown before and after a line with a cost.
+/// Number of lines shown before and after a line with a cost.
 const CONTEXT: usize = 3;
 
 /// A line of PTX with its cost.
@@ -72,17 +72,17 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// A source file. Without its text, only the numbers of its lines.
+/// The listing of a source file. If the file is missing, only line numbers.
 fn source(page: &Page<'_>, file: &str, costs: &BTreeMap<usize, Cost>, total: u64) -> Markup {
     let text = (page.source)(file);
     let lines: Vec<&str> = text.as_deref().map_or(Vec::new(), |text| text.lines().collect());
     html! {
         (heading(
             &format!("Source: {file}"),
-            "Each line with the issues of its instructions, and the share of all warps' time that they took: waiting, then issuing.",
+            "For each line: the issues of its instructions, and their share of all warp-cycles (stalls before the issue, and the issue).",
         ))
         @if lines.is_empty() {
-            p.soft { "The file itself is not here; put it beside the scenario to see its text." }
+            p.soft { "The file was not found. Put it beside the scenario to see its text." }
         }
         (listing("source", &lines, costs, total))
     }
@@ -95,7 +95,7 @@ fn listing(anchor: &str, lines: &[&str], costs: &BTreeMap<usize, Cost>, total: u
     let is_near = |n: usize| costs.range(n.saturating_sub(CONTEXT)..=n + CONTEXT).next().is_some();
     let exists = |n: &usize| *n <= lines.len() || costs.contains_key(n);
     let shown: Vec<usize> = (1..=last).filter(exists).filter(|n| is_near(*n)).collect();
-    // The last existing line before each one that is shown.
+    // Finds the nearest earlier line that exists, for each shown line.
     let previous = |n: usize| (1..n).rev().find(exists);
     html! {
         div.scroll {
@@ -158,7 +158,7 @@ fn account(cost: &Cost) -> String {
     text
 }
 
-/// The machine instructions of a program, with the cost of each by its index. Launches of one program are added.
+/// The costs of a program's machine instructions, by index. Launches of the same program are added up.
 struct MachineCode {
     /// Index of the program.
     program: usize,

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::{Page, heading, stall_text, thousands};
 use crate::report::stalls;
 
-/// Least share of a state that is explained below its bar, in per cent.
+/// Least share in per cent of a state with an explanation below its bar.
 const EXPLAINED: f64 = 5.0;
 
 /// Width of the longest bar, in per cent of the column. The rest holds its number.
@@ -19,7 +19,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     html! {
         (heading(
             "Where warps spent their cycles",
-            "Every resident warp is in one state in every cycle; names are the profiler's. The bars add up to 100 %.",
+            "A resident warp is in one state in each cycle. The names are the profiler's. The bars add up to 100 %.",
         ))
         div.bars {
             @for stall in &table { (bar(stall, widest)) }

@@ -1,4 +1,4 @@
-//! The top of the page: scenario and GPU, the main reason for the time, and the most important numbers.
+//! The top of the page: scenario and GPU, the top stall with advice, and the most important metrics.
 
 use maud::{Markup, html};
 
@@ -16,13 +16,13 @@ const CARDS: [(&str, &str); 10] = [
         "instructions per cycle and SM",
         "sm__inst_executed.avg.per_cycle_active",
     ),
-    ("occupancy reached", "sm__warps_active.avg.pct_of_peak_sustained_active"),
+    ("achieved occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active"),
     (
         "lanes per instruction",
         "smsp__thread_inst_executed_per_inst_executed.ratio",
     ),
     (
-        "cycles between a warp's instructions",
+        "cycles between issues of a warp",
         "smsp__average_warp_latency_per_inst_issued.ratio",
     ),
     (
@@ -30,8 +30,8 @@ const CARDS: [(&str, &str); 10] = [
         "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
     ),
     ("bank conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"),
-    ("hits in the L1", "l1tex__t_sector_hit_rate.pct"),
-    ("hits in the L2", "lts__t_sector_hit_rate.pct"),
+    ("L1 hit rate", "l1tex__t_sector_hit_rate.pct"),
+    ("L2 hit rate", "lts__t_sector_hit_rate.pct"),
     (
         "of memory bandwidth used",
         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
@@ -63,7 +63,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// The most frequent wait, the line that costs most, and what else stands out. Empty if no warp waited.
+/// The top stall state, the line with the highest cost, and the findings. Empty if no warp stalled.
 fn verdict(page: &Page<'_>) -> Markup {
     let table = stalls::table(&page.run.totals);
     let waits = table
@@ -80,7 +80,7 @@ fn verdict(page: &Page<'_>) -> Markup {
             "Warps spent " b { (format_args!("{:.0} %", top.percent)) } " of their time in " b { (top.state) }
             ": they " (text.means) ". What helps: " (text.advice) "."
             @if let Some(line) = hottest(page) {
-                " The line that costs most, " b { (format_args!("{:.0} %", percent(line.cost.total(), total))) }
+                " The line with the highest cost, " b { (format_args!("{:.0} %", percent(line.cost.total(), total))) }
                 " of all time, is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
                 ": " code { (line.text.trim()) }
             }
@@ -136,7 +136,7 @@ fn launches(page: &Page<'_>) -> Markup {
             table {
                 tr {
                     th.n { "launch" } th { "kernel" } th { "grid" } th { "block" } th.n { "registers" } th.n { "shared bytes" }
-                    th.n { "occupancy possible" } th.n { "cycles" }
+                    th.n { "theoretical occupancy" } th.n { "cycles" }
                 }
                 @for (n, launch) in page.run.launches.iter().enumerate() {
                     @let facts = &launch.facts;

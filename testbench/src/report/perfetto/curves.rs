@@ -1,4 +1,4 @@
-//! The curves of a timeline: instructions per cycle and resident warps of each SM, requests in each place of the way to memory.
+//! The curves of a timeline, per SM: instructions per cycle, resident warps, and requests in flight at each level.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,17 +10,17 @@ use warpwave_waveforms::perfetto::PerfettoWriter;
 use super::units::Units;
 use crate::watch::pipeline::Picture;
 
-/// Cycles over which instructions are counted.
+/// Interval of the IPC curve, in cycles.
 const INTERVAL: u64 = 64;
 
-/// Places of the way to memory: their curve, the stages in which a request enters and leaves.
-const PLACES: [(&str, Stage, Stage); 3] = [
-    ("requests from LSU to answer", Stage::Lsu, Stage::Return),
+/// Levels of the memory path: name of the curve, and the stages in which a request enters and leaves the level.
+const LEVELS: [(&str, Stage, Stage); 3] = [
+    ("requests from LSU to response", Stage::Lsu, Stage::Return),
     ("requests below the L1", Stage::Request, Stage::Response),
     ("requests at memory", Stage::Hbm, Stage::L2Data),
 ];
 
-/// Steps of a curve: how much it changes, by cycle.
+/// A curve as its changes by cycle.
 type Steps = BTreeMap<Cycle, i64>;
 
 /// Writes all curves.
@@ -31,22 +31,22 @@ pub fn write<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Res
         let intervals = issued.entry(row.sm).or_default();
         *intervals.entry(row.issued().0 / INTERVAL).or_default() += 1;
     }
-    for (sm, from, until) in lives(picture) {
+    for (sm, from, until) in residences(picture) {
         let steps = resident.entry(sm).or_default();
         *steps.entry(from).or_default() += 1;
         *steps.entry(until).or_default() -= 1;
     }
     for (sm, intervals) in issued {
-        let mut behind = None;
+        let mut zero_from = None;
         for (n, count) in intervals {
-            if let Some(behind) = behind.filter(|behind| *behind < n) {
-                to.counter(Units::sm_group(sm), "IPC", Cycle(behind * INTERVAL), 0.0)?;
+            if let Some(zero_from) = zero_from.filter(|zero_from| *zero_from < n) {
+                to.counter(Units::sm_group(sm), "IPC", Cycle(zero_from * INTERVAL), 0.0)?;
             }
             let ipc = count as f64 / INTERVAL as f64;
             to.counter(Units::sm_group(sm), "IPC", Cycle(n * INTERVAL), ipc)?;
-            behind = Some(n + 1);
+            zero_from = Some(n + 1);
         }
-        let end = behind.unwrap_or(0) * INTERVAL;
+        let end = zero_from.unwrap_or(0) * INTERVAL;
         to.counter(Units::sm_group(sm), "IPC", Cycle(end), 0.0)?;
     }
     for (sm, steps) in resident {
@@ -55,12 +55,12 @@ pub fn write<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Res
     requests(to, picture)
 }
 
-/// Each warp's stay: SM, first cycle, the cycle after its last, as far as its rows tell.
-fn lives(picture: &Picture) -> Vec<(u16, Cycle, Cycle)> {
+/// The residence of each warp: SM, first cycle, and the cycle after its last one, as far as its rows show it.
+fn residences(picture: &Picture) -> Vec<(u16, Cycle, Cycle)> {
     let mut open = BTreeMap::new();
     for row in &picture.rows {
         let warp = (row.sm, row.subcore, row.slot, row.grid, row.block, row.warp);
-        // A warp's waits begin with its stay and end with it.
+        // A warp's first wait begins when it becomes resident, and its last wait ends with it.
         let first = row
             .waits
             .first()
@@ -78,7 +78,7 @@ fn lives(picture: &Picture) -> Vec<(u16, Cycle, Cycle)> {
 }
 
 fn requests<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Result<()> {
-    for (name, enter, leave) in PLACES {
+    for (name, enter, leave) in LEVELS {
         let mut curves = BTreeMap::<u16, Steps>::new();
         for (sm, _, request) in &picture.requests {
             if let (Some(from), Some(until)) = (request.stamps.at(enter), request.stamps.at(leave)) {

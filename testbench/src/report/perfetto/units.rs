@@ -1,4 +1,4 @@
-//! The tracks of a timeline: which unit has which, and what enters it when.
+//! The tracks of a timeline: numbers and names of units, and the entries into them.
 
 use warpwave_components::config::{GpuConfig, pipe_row};
 use warpwave_components::proto::mem::Stage;
@@ -9,30 +9,30 @@ use warpwave_waveforms::perfetto::Track;
 
 use crate::watch::pipeline::{Row, Step};
 
-/// Group of the L2; SMs come before it.
+/// Group of the L2. The groups of SMs have lower numbers.
 const L2: u32 = 100_000;
 /// Group of the memory channels.
 const HBM: u32 = 100_001;
-/// Tracks of an SM beside its warps: pipes by sub-core, then the units that sub-cores share.
+/// First track of an SM after its warp slots: pipes by sub-core, then units that the sub-cores share.
 const FIRST_PIPE: u32 = 1000;
-/// Tracks of a sub-core's pipes.
+/// Number of tracks for the pipes of one sub-core.
 const PIPES: u32 = 10;
 const LSU: u32 = 2000;
 const SHARED: u32 = 2001;
 const L1: u32 = 2002;
-const ANSWER: u32 = 2003;
+const RESPONSE: u32 = 2003;
 
-/// An entry: track, its name, first cycle, cycles.
+/// An entry into a unit: track, name of the track, first cycle, number of cycles.
 pub type Entry = (Track, String, Cycle, u64);
 
-/// Where everything is drawn.
+/// Maps units to tracks.
 pub struct Units {
     slots: u32,
     map: AddressMap,
 }
 
 impl Units {
-    /// Those of a machine.
+    /// Creates the tracks of a machine.
     pub fn new(config: &GpuConfig) -> Self {
         Units {
             slots: config.limits.max_warps_per_sm / config.sm.subcores,
@@ -58,7 +58,7 @@ impl Units {
         }
     }
 
-    /// The units of the SM that an instruction entered.
+    /// The entries of an instruction into units of its SM.
     pub fn entries(&self, row: &Row, pipe: Pipe) -> Vec<Entry> {
         let group = Self::sm_group(row.sm);
         let mut entries = Vec::new();
@@ -68,7 +68,7 @@ impl Units {
         };
         if pipe != Pipe::Lsu {
             let track = FIRST_PIPE + u32::from(row.subcore) * PIPES + pipe as u32;
-            // What is sent in a cycle is in the pipe in the next.
+            // An instruction enters the pipe one cycle after dispatch.
             let entered = row.at(Step::Send).map(|at| at + 1);
             add(track, format!("{} {}", pipe_row(pipe).label, row.subcore), entered, 1);
         }
@@ -78,13 +78,13 @@ impl Units {
         entries
     }
 
-    /// The channel of a line, counted over the chip.
+    /// The number of a line's channel, counted over the whole GPU.
     fn channel(&self, line: u64) -> u32 {
         let group = u32::from(self.map.home(line).slice) / self.map.slices_per_group();
         group * self.map.channels_per_group() + u32::from(self.map.channel(line).channel)
     }
 
-    /// Track of the unit in which a request enters a stage, with the names of its group and of itself.
+    /// The track of the unit in which a request enters `stage`, with the names of its group and of the track.
     pub fn of_request(&self, sm: u16, line: u64, stage: Stage) -> (Track, String, String) {
         let group = Self::sm_group(sm);
         let in_sm = |track, name: &str| (Track { group, track }, format!("SM {sm}"), name.to_owned());
@@ -102,7 +102,7 @@ impl Units {
                 )
             }
             Stage::L1 => in_sm(L1, "L1"),
-            _ => in_sm(ANSWER, "LSU answers"),
+            _ => in_sm(RESPONSE, "LSU responses"),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! An axis of a chart: positions of values, and the ticks with their labels.
+//! An axis of a chart: maps values to positions, and chooses the ticks and their labels.
 
-/// How an axis maps values to positions.
+/// The map from values to positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
     /// Linear.
@@ -23,7 +23,7 @@ pub struct Axis {
 const TICKS: f64 = 5.0;
 
 impl Axis {
-    /// An axis over a range. An empty range is widened, and a logarithmic axis begins above zero.
+    /// Creates an axis over a range. An empty range is widened. A logarithmic axis begins above zero.
     pub fn new(label: &str, scale: Scale, from: f64, to: f64) -> Self {
         let from = if scale == Scale::Log { from.max(1e-9) } else { from };
         let to = match scale {
@@ -53,12 +53,12 @@ impl Axis {
         &self.label
     }
 
-    /// Where it begins.
+    /// The value at the start.
     pub fn from(&self) -> f64 {
         self.from
     }
 
-    /// Position of a value: 0 at the start, 1 at the end.
+    /// The position of a value: 0 at the start, 1 at the end.
     pub fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
@@ -89,7 +89,7 @@ impl Axis {
         (first..=last).map(|n| n as f64 * step).collect()
     }
 
-    /// Powers of ten, and 2 and 5 times each if there are few.
+    /// Powers of ten. If there are few, also 2 and 5 times each power.
     fn log_ticks(&self) -> Vec<f64> {
         let decades = (self.to / self.from).log10();
         let factors: &[f64] = if decades < 3.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -100,7 +100,7 @@ impl Axis {
     }
 }
 
-/// A short form of a number: `1.5k`, `20M`.
+/// Formats a number in a short form: `1.5k`, `20M`.
 pub fn short(value: f64) -> String {
     let (scaled, unit) = match value.abs() {
         v if v >= 1e9 => (value / 1e9, "G"),
