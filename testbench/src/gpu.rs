@@ -169,7 +169,9 @@ impl Gpu {
         self.launches += 1;
         let subscription = &mut self.subscription;
         let mut each_step = |now: Cycle| {
-            subscription.iter_mut().for_each(|subscription| subscription.deliver(now));
+            subscription
+                .iter_mut()
+                .for_each(|subscription| subscription.deliver(now));
             true
         };
         let print = module.placement.print;

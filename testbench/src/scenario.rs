@@ -1,8 +1,8 @@
-//! A scenario: a program, its buffers, its launches, what must come out. See [`format`] for the text.
+//! A scenario: a program, its buffers, its launches, and the expected results. [`format`] describes its TOML text.
 //!
-//! A [`Draft`] is a text that was read: it knows its GPU, its files and the size of its data. A [`Scenario`] is complete: every file
-//! beside it is read, every element made, every name resolved. What only the program can tell (entries, parameters, module
-//! variables) is checked when it is placed in a device ([`crate::host`]).
+//! A [`Draft`] is a parsed text, with its GPU, its files and the size of its data. A [`Scenario`] is complete: all files are read, all
+//! elements are generated, and all names are resolved. Entries, parameters and module variables depend on the program. [`crate::host`]
+//! checks them.
 
 pub mod dtype;
 
@@ -36,47 +36,47 @@ use warpwave_isa::exec::texture::Texture;
 /// A scenario, ready to run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name: that of the built-in scenario, or the file's without folder and ending.
+    /// The name: the stem of its file.
     pub name: String,
-    /// What it is.
+    /// The title.
     pub title: Option<String>,
-    /// The sentence that it proves.
+    /// The claim: one sentence that its expectations and assertions prove.
     pub claim: Option<String>,
     /// Path of the PTX file, as the scenario names it.
     pub ptx_path: String,
     /// PTX text.
     pub ptx: String,
-    /// Preset that it asks for: a name or a path.
+    /// The GPU: the name or the path of a preset.
     pub gpu: Option<String>,
     /// Device buffers, by name.
     pub buffers: Vec<Buffer>,
     /// Module variables that the scenario names, by symbol.
     pub globals: Vec<Buffer>,
-    /// Launches in order.
+    /// The launches, in order.
     pub launches: Vec<Launch>,
-    /// What must hold of the metrics.
+    /// Assertions on metrics.
     pub asserts: Vec<Assert>,
 }
 
 /// A buffer in device memory.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Element type and shape.
     pub layout: Layout,
-    /// Its bytes before the first launch. Empty for a module variable that keeps the bytes of its program.
+    /// The bytes before the first launch. Empty for a module variable that keeps the bytes of its program.
     pub init: Vec<u8>,
-    /// What it must hold after the last one.
+    /// The expected elements after the last launch.
     pub expect: Option<Expect>,
 }
 
-/// What a buffer must hold: elements *w* such that |found - w| <= atol + rtol |w|.
+/// Expected elements *w* of a buffer. An element passes if |found - w| <= atol + rtol |w|.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expect {
     /// The elements.
     pub bytes: Vec<u8>,
-    /// Relative tolerance; with both at 0 the bits must agree (any NaN agrees with any other).
+    /// Relative tolerance. With both tolerances at 0 the bits must be equal. Any NaN equals any other.
     pub rtol: f64,
     /// Absolute tolerance.
     pub atol: f64,
@@ -85,15 +85,15 @@ pub struct Expect {
 /// A launch.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Launch {
-    /// Kernel; none where the module's only entry is meant.
+    /// The kernel. `None` selects the module's only entry.
     pub entry: Option<String>,
     /// CTAs in x, y, z.
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Shared memory beside the declared, in bytes.
+    /// Dynamic shared memory, in bytes.
     pub dynamic_shared_bytes: u32,
-    /// CTAs of a cluster in x, y, z, where the launch says it.
+    /// CTAs of a cluster in x, y, z. `None` leaves it to the kernel.
     pub cluster: Option<[u32; 3]>,
     /// Arguments in order.
     pub args: Vec<Arg>,
@@ -104,11 +104,11 @@ pub struct Launch {
 pub enum Arg {
     /// The address of a buffer, by its index in [`Scenario::buffers`].
     Buffer(usize),
-    /// A scalar's bytes.
+    /// The bytes of a scalar.
     Scalar(Dtype, Vec<u8>),
-    /// A structure, byte by byte.
+    /// A structure, given as bytes.
     Bytes(Vec<u8>),
-    /// A structure with natural alignment.
+    /// A structure, given as fields with natural alignment.
     Struct(Vec<Arg>),
     /// The handle of a texture or surface.
     Image(Image),
@@ -116,56 +116,56 @@ pub enum Arg {
     TensorMap(Tiles),
 }
 
-/// An image in a buffer.
+/// A buffer as a texture or surface.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Image {
     /// The buffer, by its index in [`Scenario::buffers`].
     pub buffer: usize,
-    /// All but its address.
+    /// The texture without its address.
     pub texture: Texture,
 }
 
-/// A buffer as tiles.
+/// A tensor map of a buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tiles {
     /// Index in [`Scenario::buffers`].
     pub buffer: usize,
-    /// Elements of the tensor in each dimension, the contiguous one last as in the buffer's shape.
+    /// Elements in each dimension. The contiguous dimension is the last one, as in the buffer's shape.
     pub shape: Vec<u32>,
-    /// Elements of a tile, likewise.
+    /// Elements of a tile in each dimension, in the same order.
     pub tile: Vec<u32>,
-    /// Bits of swizzling in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
+    /// Swizzle mode in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
     pub swizzle: u8,
     /// Bytes of an element.
     pub element: u8,
 }
 
-/// What must hold of a metric.
+/// An assertion on a metric: its bounds.
 #[derive(Clone, PartialEq, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Assert {
-    /// Name in the report.
+    /// Name of the metric.
     pub metric: String,
-    /// Least value.
+    /// Lower bound, inclusive.
     pub min: Option<f64>,
-    /// Greatest value.
+    /// Upper bound, inclusive.
     pub max: Option<f64>,
-    /// The value itself.
+    /// The exact value.
     pub equal: Option<f64>,
-    /// Index of the launch; none for all together.
+    /// Index of the launch. `None` for all launches together.
     pub launch: Option<usize>,
 }
 
 impl Scenario {
-    /// Loads a scenario: a file where there is one of this path, else a built-in one of this name.
+    /// Loads a scenario: the file of this path if it exists, or else the built-in scenario of this name.
     ///
     /// # Errors
-    /// If there is neither, or if it cannot be used.
+    /// If there is neither, or if the scenario has a fault.
     pub fn find(name_or_path: &str) -> Result<Scenario, ScenarioError> {
         Draft::find(name_or_path)?.build(None)
     }
 
-    /// Loads the scenarios of a name: one file or built-in scenario as [`Scenario::find`] does, else the built-in scenarios of a folder.
+    /// Loads the scenario that [`Scenario::find`] finds, or else all built-in scenarios of the folder of this name.
     ///
     /// ```
     /// use warpwave::scenario::Scenario;
@@ -174,7 +174,7 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// If there is none, or if one cannot be used.
+    /// If there is none, or if one has a fault.
     pub fn find_all(name_or_path: &str) -> Result<Vec<Scenario>, ScenarioError> {
         let drafts = Draft::find_all(name_or_path)?;
         drafts.into_iter().map(|draft| draft.build(None)).collect()
@@ -183,7 +183,7 @@ impl Scenario {
     /// Loads a scenario file.
     ///
     /// # Errors
-    /// If it cannot be read or used.
+    /// If the file cannot be read, or the scenario has a fault.
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         Draft::load(path)?.build(None)
     }

@@ -1,4 +1,4 @@
-//! The speed suite: simulates kernels to completion and measures the CPU time of the host.
+//! The speed suite: simulates kernels to completion and measures the host's CPU time.
 //!
 //! The kernels are the scenarios of `scenarios/speed`. Eight are common GPU programs. Six have one property each: divergence, atomics, an
 //! irregular matrix, a chain of loads, barriers, tensor cores.
@@ -17,14 +17,14 @@ const PREFIX: &str = "speed_";
 /// Divisor of the first grid size in a [`Size::Quick`] run.
 const QUICK_DIVISOR: u32 = 16;
 
-/// How much of a kernel runs.
+/// The part of a kernel to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Size {
-    /// All of it.
+    /// The whole grid.
     Whole,
     /// A sixteenth of each grid, rounded up.
     Quick,
-    /// Another grid, several times.
+    /// Another grid, with repeated launches.
     Grid {
         /// CTAs in x, y, z.
         grid: [u32; 3],
@@ -87,8 +87,8 @@ pub fn measure(kernel: &str, config: &GpuConfig, size: Size) -> Result<Figure, S
     })
 }
 
-/// Simulates a kernel. `figure` takes the run and the CPU seconds of its launches. It is called before the machine is dropped, so
-/// that time does not count.
+/// Simulates a kernel and calls `figure` with the run and the CPU seconds of its launches. The machine is dropped after the call, so
+/// the drop does not count.
 fn simulate<T>(
     kernel: &str,
     config: &GpuConfig,
@@ -112,10 +112,10 @@ fn simulate<T>(
     Ok(figure(&run, launch_seconds))
 }
 
-/// The figure with the fewest seconds of several runs, at least one.
+/// Measures a kernel `runs` times (at least once). Returns the figure with the fewest seconds.
 ///
 /// # Errors
-/// As [`measure`].
+/// If the kernel does not run on the GPU. The text says why.
 pub fn best_of(runs: u32, kernel: &str, config: &GpuConfig, size: Size) -> Result<Figure, String> {
     let mut best = measure(kernel, config, size)?;
     for _ in 1..runs {
@@ -128,7 +128,7 @@ pub fn best_of(runs: u32, kernel: &str, config: &GpuConfig, size: Size) -> Resul
 }
 
 impl Figure {
-    /// The head of a table of kernels and figures.
+    /// The header of a table of figures.
     pub fn head() -> String {
         format!(
             "{:<26}{:>14}{:>10}{:>9}{:>12}{:>12}",
@@ -164,7 +164,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| (sum / values.len() as f64).exp())
 }
 
-/// The median. The upper one of an even number of values.
+/// The median. For an even number of values, the upper one of the middle pair.
 ///
 /// # Panics
 /// Without values.
@@ -192,7 +192,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Wall time in seconds, on systems without a known clock for the CPU time of a thread.
+/// Wall time in seconds, on systems without a supported clock of a thread's CPU time.
 #[cfg(not(unix))]
 fn cpu_seconds() -> f64 {
     static BEGIN: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::scenario::Scenario;
 use warpwave::watch::requests::Requests;
-use warpwave::watch::{Listener, EventCollector};
+use warpwave::watch::{EventCollector, Listener};
 use warpwave_components::preset;
 use warpwave_components::proto::event::{Event, EventKind};
 use warpwave_components::sm::subcore::stall;

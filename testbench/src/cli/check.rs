@@ -81,11 +81,7 @@ fn needs(module: &Module) -> String {
                     program.code().len()
                 )
             }
-            Err(findings) => writeln!(
-                out,
-                "{name:<40} cannot run: {} unsupported statements",
-                findings.len()
-            ),
+            Err(findings) => writeln!(out, "{name:<40} cannot run: {} unsupported statements", findings.len()),
         };
     }
     out

@@ -11,7 +11,7 @@ use warpwave::scenario::Scenario;
 use warpwave::watch::pipeline::{Picture, Pipeline};
 use warpwave::watch::profile::Profile;
 use warpwave::watch::requests::Requests;
-use warpwave::watch::{Listener, EventCollector};
+use warpwave::watch::{EventCollector, Listener};
 use warpwave_components::text_file;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;

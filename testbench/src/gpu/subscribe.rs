@@ -5,7 +5,7 @@ use warpwave_components::proto::event::{Event as WarpEvent, Request};
 use warpwave_components::proto::mem::Stage;
 use warpwave_hw::time::Cycle;
 
-use crate::watch::{Listener, EventCollector};
+use crate::watch::{EventCollector, Listener};
 
 /// An event in an SM.
 #[derive(Clone, Copy, PartialEq, Debug)]

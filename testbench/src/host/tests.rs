@@ -69,7 +69,10 @@ fn grid_of(launch: &Launch) -> Result<(Grid, Placement), HostError> {
     let storage = Storage::new(1 << 20);
     let placement = Placement::new(&scenario(Vec::new()), &module(), &storage)?;
     let tiny = preset::load("tiny", &[]).unwrap().config;
-    Ok((build_grid(0, launch, &module(), &placement, &storage, &tiny)?, placement))
+    Ok((
+        build_grid(0, launch, &module(), &placement, &storage, &tiny)?,
+        placement,
+    ))
 }
 
 fn refused(launch: &Launch) -> String {

@@ -16,8 +16,8 @@ use warpwave_isa::space::{
 
 use super::cta::Cta;
 use super::memory::Memory;
-use super::step;
 use super::race_detector::LaneAccess;
+use super::step;
 
 /// True if the opcode accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {

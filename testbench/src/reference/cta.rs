@@ -4,8 +4,8 @@ use warpwave_components::proto::launch::Grid;
 use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 use super::memory::Memory;
-use super::warp::Warp;
 use super::race_detector::{Checks, RaceDetector};
+use super::warp::Warp;
 use super::{ReferenceError, step};
 
 /// Instructions of a warp's turn.

@@ -28,7 +28,10 @@ pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Resul
     let mut numbers = BTreeMap::new();
     let mut writer = KanataWriter::new(to)?;
     for row in rows {
-        let producers = row.producers.iter().filter_map(|issued| numbers.get(&name(row, *issued)));
+        let producers = row
+            .producers
+            .iter()
+            .filter_map(|issued| numbers.get(&name(row, *issued)));
         let number = writer.instruction(kanata::Instruction {
             thread: thread(row, config),
             label: label(picture, row),

@@ -128,7 +128,9 @@ fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {
         row(
             format!("smsp__warp_issue_stalled_{state}_per_warp_active.pct"),
             "%",
-            format!("Warp-cycles in the state {state}, in per cent of all resident warp-cycles. All states add up to 100."),
+            format!(
+                "Warp-cycles in the state {state}, in per cent of all resident warp-cycles. All states add up to 100."
+            ),
             format!("sum of {counter} / sum of warp_cycles x 100"),
             Compute::StallPercent(counter),
         ),

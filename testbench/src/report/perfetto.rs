@@ -6,8 +6,8 @@
 //! | a sub-core's pipe, the LSU, shared memory, the L1 | instructions and requests in the cycle of their entry |
 //! | an L2 slice, a memory channel | requests in the cycle of their entry |
 //!
-//! Requests to memory are spans by path, with their stages inside. An arrow follows each from its issue through the caches back to the LSU.
-//! Curves: instructions per cycle, resident warps, requests in each place.
+//! A memory request is a span on the track of its path, with its stages inside. An arrow follows it from its issue through the caches
+//! back to the LSU. Curves show instructions per cycle, resident warps, and requests in flight at each level.
 
 mod curves;
 mod units;

@@ -10,7 +10,10 @@ pub(crate) const HEADLINES: [(&str, &str); 15] = [
     ("instructions executed", "smsp__inst_executed.sum"),
     ("IPC per active SM", "sm__inst_executed.avg.per_cycle_active"),
     ("issue slots used", "sm__inst_issued.avg.pct_of_peak_sustained_active"),
-    ("achieved occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active"),
+    (
+        "achieved occupancy",
+        "sm__warps_active.avg.pct_of_peak_sustained_active",
+    ),
     (
         "lanes per instruction",
         "smsp__thread_inst_executed_per_inst_executed.ratio",

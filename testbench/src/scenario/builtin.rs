@@ -8,21 +8,21 @@ use super::error::{Fault, ScenarioError, nearest};
 use super::files::{BUILT_IN, Files};
 use super::{Draft, Scenario};
 
-/// The folder of kernels that are there to be timed: they prove nothing and are not listed.
+/// The folder of the speed suite. Its kernels are for timing, so they are not listed.
 pub const SUITE: &str = "speed";
 
-/// What a list of scenarios shows of one.
+/// A row in the list of scenarios.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// Its title; may be empty.
+    /// The title. May be empty.
     pub title: String,
-    /// The sentence that it proves; may be empty.
+    /// The claim. May be empty.
     pub claim: String,
 }
 
-/// Names of the built-in scenarios, sorted, those of [`SUITE`] left out.
+/// Names of the built-in scenarios, sorted, without the ones in [`SUITE`].
 pub fn names() -> Vec<&'static str> {
     let is_listed = |path: &&Path| !path.starts_with(SUITE);
     let mut names: Vec<_> = files().into_iter().filter(is_listed).filter_map(stem).collect();
@@ -30,7 +30,7 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// Names of the built-in scenarios in a folder such as `transpose`, sorted; none where there is no such folder.
+/// Names of the built-in scenarios in a folder such as `transpose`, sorted. Empty if the folder does not exist.
 ///
 /// ```
 /// use warpwave::scenario::builtin;
@@ -47,7 +47,7 @@ pub fn in_folder(folder: &str) -> Vec<&'static str> {
 /// Loads a built-in scenario.
 ///
 /// # Errors
-/// If none has the name, or if it cannot be used.
+/// If none has the name, or if it has a fault.
 pub fn load(name: &str) -> Result<Scenario, ScenarioError> {
     draft(name)?.build(None)
 }

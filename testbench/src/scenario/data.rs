@@ -1,4 +1,4 @@
-//! Where the elements of a buffer come from: written out, counted, drawn, or read from a file.
+//! Generates the elements of a buffer: constant, counted, random, listed, or read from a file.
 //!
 //! Random elements are the same on every machine. Element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood, 2014) started
 //! at *s*. Its upper 53 bits over 2^53 are *u* in [0, 1). The element is low + u (high - low) in f64, rounded to the buffer's type,
@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::dtype::{Dtype, Number};
 use super::error::Fault;
 use super::files::Files;
-use super::format::{Iota, Source};
+use super::format::{ElementSource, Iota};
 use super::npy;
 
 /// Most bytes of one buffer.
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 64 << 30;
 pub struct Layout {
     /// Element type.
     pub dtype: Dtype,
-    /// Sizes, slowest first.
+    /// Sizes, the contiguous dimension last.
     pub shape: Vec<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Layout {
     }
 }
 
-/// Bytes of a buffer of this type and shape; a fault where no memory is so large.
+/// Bytes of a buffer of this type and shape. A fault above [`MAX_BYTES`].
 pub(super) fn checked_bytes(dtype: Dtype, shape: &[u64]) -> Result<u64, Fault> {
     let bytes = shape
         .iter()
@@ -47,21 +47,21 @@ pub(super) fn checked_bytes(dtype: Dtype, shape: &[u64]) -> Result<u64, Fault> {
     }
 }
 
-/// The bytes of a buffer.
-pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<Vec<u8>, Fault> {
+/// Generates the bytes of a buffer.
+pub(super) fn bytes(source: &ElementSource, layout: &Layout, files: &Files) -> Result<Vec<u8>, Fault> {
     let dtype = layout.dtype;
     check_room(layout.bytes())?;
     match source {
-        Source::Npy(path) => npy::read(path, files.open(path)?, dtype, &layout.shape),
-        Source::Zeros => Ok(vec![0; layout.bytes() as usize]),
-        Source::Fill(number) => fill(layout, *number),
-        Source::Iota(iota) => collect(layout, |i| iota_element(iota, i)),
-        Source::Uniform(uniform) => {
+        ElementSource::Npy(path) => npy::read(path, files.open(path)?, dtype, &layout.shape),
+        ElementSource::Zeros => Ok(vec![0; layout.bytes() as usize]),
+        ElementSource::Fill(number) => fill(layout, *number),
+        ElementSource::Iota(iota) => collect(layout, |i| iota_element(iota, i)),
+        ElementSource::Uniform(uniform) => {
             // Converted once: the bounds may be wide integers, and there may be millions of elements.
             let (low, high) = (uniform.low.value(), uniform.high.value());
             let element = |i| uniform_element(uniform.seed, low..high, i);
             if dtype.is_float() {
-                // What lies between two numbers that fit does too.
+                // If both bounds fit the type, so does every number between them.
                 for bound in [uniform.low, uniform.high] {
                     append(dtype, &mut Vec::new(), bound)?;
                 }
@@ -70,15 +70,15 @@ pub(super) fn bytes(source: &Source, layout: &Layout, files: &Files) -> Result<V
                 collect(layout, |i| Number::Int(element(i).floor() as i128))
             }
         }
-        Source::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
+        ElementSource::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
             found: values.len(),
             want: layout.elements(),
         }),
-        Source::Values(values) => collect(layout, |i| values[i as usize]),
+        ElementSource::Values(values) => collect(layout, |i| values[i as usize]),
     }
 }
 
-/// Asks the host for that much memory and gives it back, since a failed allocation elsewhere would end the program.
+/// Tests that the host can allocate `bytes`. A failed allocation later would abort the process.
 fn check_room(bytes: u64) -> Result<(), Fault> {
     let asked = usize::try_from(bytes).ok();
     let has_room = asked.is_some_and(|n| Vec::<u8>::new().try_reserve_exact(n).is_ok());
@@ -107,7 +107,7 @@ fn collect(layout: &Layout, element: impl Fn(u64) -> Number) -> Result<Vec<u8>, 
 fn collect_floats(layout: &Layout, element: impl Fn(u64) -> f64) -> Vec<u8> {
     let elements = (0..layout.elements()).map(element);
     match layout.dtype {
-        // The most frequent type, with up to millions of elements.
+        // A fast path for the most frequent type, which may have millions of elements.
         Dtype::F32 => {
             let words: Vec<_> = elements.map(|value| (value as f32).to_le_bytes()).collect();
             words.into_flattened()
@@ -120,7 +120,7 @@ fn collect_floats(layout: &Layout, element: impl Fn(u64) -> f64) -> Vec<u8> {
     }
 }
 
-/// Appends a number, or says that the type cannot hold it.
+/// Appends a number. A fault if the type cannot represent it.
 pub(super) fn append(dtype: Dtype, to: &mut Vec<u8>, number: Number) -> Result<(), Fault> {
     if dtype.append(to, number) {
         Ok(())
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use crate::scenario::format::Uniform;
 
-    fn made(source: Source, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
+    fn made(source: ElementSource, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
         let layout = Layout {
             dtype,
             shape: shape.to_vec(),
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn uniform_floats_are_the_published_outputs_rounded_to_their_type() {
         let source = || {
-            Source::Uniform(Uniform {
+            ElementSource::Uniform(Uniform {
                 low: Number::Int(0),
                 high: Number::Int(1),
                 seed: 1234567,
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn integers_are_counted_and_overflow_is_found() {
         let iota = |start, step| {
-            Source::Iota(Iota {
+            ElementSource::Iota(Iota {
                 start: Number::Int(start),
                 step: Number::Int(step),
             })
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn uniform_integers_stay_below_high_and_reach_both_ends() {
-        let dice = Source::Uniform(Uniform {
+        let dice = ElementSource::Uniform(Uniform {
             low: Number::Int(1),
             high: Number::Int(7),
             seed: 7,
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn list_of_another_length_is_refused() {
-        let values = Source::Values(vec![Number::Int(1), Number::Int(2)]);
+        let values = ElementSource::Values(vec![Number::Int(1), Number::Int(2)]);
         assert_eq!(made(values.clone(), Dtype::U16, &[2]), Ok(vec![1, 0, 2, 0]));
         assert_eq!(
             made(values, Dtype::U16, &[3]),

@@ -1,6 +1,6 @@
-//! A scenario before its data are made: the text is read, but no array, and no element is in memory.
+//! A scenario with its text parsed, but without its data: no array is read, and no element is generated.
 //!
-//! So the command can compare the data with the memory of the GPU, and its outputs with the files that will be read.
+//! So the command can first compare the data with the GPU's memory, and its outputs with the input files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use warpwave_components::config::GpuConfig;
 use super::files::Files;
 use super::{Assert, Fault, Launch, Scenario, ScenarioError, builtin, data, format, nearest, resolve};
 
-/// Bound of an assertion: the counters of the machine have 64 bits.
+/// Largest bound of an assertion: counters have 64 bits.
 const MAX_BOUND: f64 = 18_446_744_073_709_551_616.0;
 
-/// A scenario whose text is read and whose data are still to be made.
+/// A scenario without its data.
 pub struct Draft {
     shown: String,
-    file: format::File,
+    file: format::ScenarioFile,
     files: Files,
 }
 
 impl Draft {
-    /// Reads a scenario: a file where there is one of this path, else a built-in one of this name.
+    /// Parses a scenario: the file of this path if it exists, or else the built-in scenario of this name.
     ///
     /// # Errors
     /// If there is neither, or if its text is not a scenario.
@@ -34,7 +34,7 @@ impl Draft {
         }
     }
 
-    /// Reads all scenarios of a name: one as [`Draft::find`] does, or every built-in scenario of the folder of that name.
+    /// Parses the scenario that [`Draft::find`] finds, or else all built-in scenarios of the folder of this name.
     ///
     /// # Errors
     /// If there is none, or if one is not a scenario.
@@ -46,7 +46,7 @@ impl Draft {
         folder.into_iter().map(builtin::draft).collect()
     }
 
-    /// Reads a scenario file.
+    /// Parses a scenario file.
     ///
     /// # Errors
     /// If it cannot be read, or is not a scenario.
@@ -71,7 +71,7 @@ impl Draft {
         (self.file.title, self.file.claim)
     }
 
-    /// Preset that it asks for: a name, or a path from the current folder.
+    /// The GPU: the name of a preset, or a path relative to the current folder.
     pub fn gpu(&self) -> Option<String> {
         let gpu = self.file.gpu.as_ref()?;
         Some(match gpu.ends_with(".toml") {
@@ -80,7 +80,7 @@ impl Draft {
         })
     }
 
-    /// Every file on disk that it is read from: its own, the PTX and the arrays. Built-in ones are no files.
+    /// Its input files on disk: the scenario, the PTX and the arrays. Empty for a built-in scenario.
     pub fn files(&self) -> Vec<PathBuf> {
         if let Files::BuiltIn(_) = self.files {
             return Vec::new();
@@ -93,10 +93,10 @@ impl Draft {
         [PathBuf::from(&self.shown)].into_iter().chain(beside).collect()
     }
 
-    /// Reads its files and makes its elements, for a GPU with room for them, if one is named.
+    /// Reads the files and generates the elements. If `gpu` is given, the data must fit its memory.
     ///
     /// # Errors
-    /// If a file cannot be read, if the data exceed the memory of the GPU, or if another value cannot be used.
+    /// If a file cannot be read, if the data exceed the memory of the GPU, or if a value has a fault.
     pub fn build(self, gpu: Option<&GpuConfig>) -> Result<Scenario, ScenarioError> {
         let gpu_path = self.gpu();
         let Draft { shown, file, files } = self;
@@ -138,9 +138,9 @@ impl Draft {
     }
 }
 
-/// Reads the text; a slip in it comes with its line and the nearest known word.
-fn read_format(shown: &str, text: &str) -> Result<format::File, ScenarioError> {
-    // Some editors write a mark before UTF-8 text.
+/// Parses the text. A syntax error has its line and the nearest valid word.
+fn read_format(shown: &str, text: &str) -> Result<format::ScenarioFile, ScenarioError> {
+    // Some editors write a byte-order mark before UTF-8 text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let error = |key: String, mut error: toml::de::Error| {
         error.set_input(Some(text));
@@ -154,14 +154,14 @@ fn read_format(shown: &str, text: &str) -> Result<format::File, ScenarioError> {
     })
 }
 
-/// In "unknown field `a`, expected one of `b`, `c`": which of the expected words is nearest to the first.
+/// The expected word nearest to the wrong one, in a message such as "unknown field `a`, expected one of `b`, `c`".
 fn meant(message: &str) -> Option<String> {
     let mut words = message.split('`').skip(1).step_by(2);
     let unknown = words.next().filter(|_| message.starts_with("unknown"))?;
     nearest(unknown, words)
 }
 
-/// Every name must do as a file's name in any folder: `--dump` writes NAME.npy.
+/// Checks that each name is a plain file name: `--dump` writes NAME.npy.
 fn check_names(buffers: &BTreeMap<String, format::Buffer>) -> Result<(), Fault> {
     let is_plain = |name: &str| {
         (1..=MAX_NAME).contains(&name.len())
@@ -176,11 +176,11 @@ fn check_names(buffers: &BTreeMap<String, format::Buffer>) -> Result<(), Fault> 
     }
 }
 
-/// Bytes of the longest name: file systems take 255, endings included.
+/// Most bytes of a name. File systems accept 255, with the ending.
 pub(super) const MAX_NAME: usize = 200;
 
-/// Every shape must be sound, and all data together no larger than the GPU's memory.
-fn check_sizes(file: &format::File, gpu: Option<&GpuConfig>) -> Result<(), (String, Fault)> {
+/// Checks each shape, and that all data together fit the GPU's memory.
+fn check_sizes(file: &format::ScenarioFile, gpu: Option<&GpuConfig>) -> Result<(), (String, Fault)> {
     let tables = [("buffers", &file.buffers), ("globals", &file.globals)];
     let all = tables.into_iter().flat_map(|(table, buffers)| {
         let named = buffers.iter();
@@ -203,8 +203,8 @@ fn check_sizes(file: &format::File, gpu: Option<&GpuConfig>) -> Result<(), (Stri
     Ok(())
 }
 
-/// Something must be launched, and every assertion must be able to fail.
-fn check_asserts(file: &format::File) -> Result<(), (String, Fault)> {
+/// Checks that there is a launch, and that every assertion can fail.
+fn check_asserts(file: &format::ScenarioFile) -> Result<(), (String, Fault)> {
     let n = file.launch.len();
     if n == 0 {
         return Err((String::new(), Fault::NoLaunch));
@@ -223,7 +223,7 @@ fn check_assert(assert: &Assert, n: usize) -> Result<(), Fault> {
     if bounds().next().is_none() {
         return Err(Fault::NothingAsserted);
     }
-    // Written so that a NaN is found.
+    // A range test also rejects NaN.
     match bounds().find(|bound| !(-MAX_BOUND..=MAX_BOUND).contains(bound)) {
         Some(value) => Err(Fault::BadBound { value }),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Element types of buffers and arguments, and numbers on their way into and out of bytes.
+//! Element types of buffers and arguments, and the conversion of numbers from and to bytes.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub enum Dtype {
     F64,
 }
 
-/// A number as a scenario writes it. Integers beyond 64 signed bits are written as text: `"0xffffffffffffffff"`.
+/// A number in a scenario. An integer that exceeds 64 signed bits is written as text: `"0xffffffffffffffff"`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Number {
     /// An integer.
@@ -65,7 +65,7 @@ impl Dtype {
         }
     }
 
-    /// Name as a scenario writes it.
+    /// The name in a scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Dtype::I8 => "i8",
@@ -83,12 +83,12 @@ impl Dtype {
         }
     }
 
-    /// Whether it is a floating-point type.
+    /// True for a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64)
     }
 
-    /// The least and the greatest integer of an integer type.
+    /// The minimum and the maximum of an integer type.
     fn range(self) -> (i128, i128) {
         let bits = 8 * self.bytes() as u32;
         match self {
@@ -97,7 +97,7 @@ impl Dtype {
         }
     }
 
-    /// The least and the greatest finite number.
+    /// The minimum and the maximum finite number.
     pub(super) fn bounds(self) -> (f64, f64) {
         let greatest = match self {
             Dtype::F16 => f16::MAX.to_f64(),
@@ -112,7 +112,7 @@ impl Dtype {
         (-greatest, greatest)
     }
 
-    /// Appends one element; false where the type cannot hold the number, or would round a finite one to infinity.
+    /// Appends one element. Returns false if the type cannot represent the number, or would round a finite one to infinity.
     ///
     /// ```
     /// use warpwave::scenario::dtype::{Dtype, Number};
@@ -142,7 +142,7 @@ impl Dtype {
         fits
     }
 
-    /// Appends a float, rounded to this type, which is one of floats.
+    /// Appends a float, rounded to this floating-point type.
     pub(super) fn append_float(self, to: &mut Vec<u8>, value: f64) {
         match self {
             Dtype::F16 => to.extend(f16::from_f64(value).to_le_bytes()),
@@ -152,7 +152,7 @@ impl Dtype {
         }
     }
 
-    /// The number that the first bytes of `bytes` hold.
+    /// Reads one element from the start of `bytes`.
     pub fn read(self, bytes: &[u8]) -> Number {
         let mut word = [0; 8];
         word[..self.bytes()].copy_from_slice(&bytes[..self.bytes()]);
@@ -178,7 +178,7 @@ impl fmt::Display for Dtype {
 }
 
 impl Number {
-    /// As a float, rounded where need be.
+    /// The number as a float, rounded if necessary.
     pub fn value(self) -> f64 {
         match self {
             Number::Int(value) => value as f64,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_integers_of_each_type_come_back_and_the_next_ones_are_refused() {
+    fn minimum_and_maximum_of_each_type_are_kept_and_the_next_integers_refused() {
         let types = [
             (Dtype::I8, -128, 127),
             (Dtype::U8, 0, 255),

@@ -1,11 +1,11 @@
-//! Errors of scenarios: the file, the key, what is wrong and what to write instead.
+//! Errors of scenarios. A text names the file, the key, the fault and the remedy.
 
 use thiserror::Error;
 
 use super::draft::MAX_NAME;
 use super::dtype::{Dtype, Number};
 
-/// Why a scenario is refused.
+/// The reason for refusing a scenario.
 #[derive(Clone, PartialEq, Debug, Error)]
 #[error("{file}: {}{fault}", place(.key))]
 pub struct ScenarioError {
@@ -13,7 +13,7 @@ pub struct ScenarioError {
     pub file: String,
     /// Dotted key, such as `buffers.x.init`. Empty for the whole file.
     pub key: String,
-    /// What is wrong.
+    /// The fault.
     pub fault: Box<Fault>,
 }
 
@@ -27,7 +27,7 @@ impl ScenarioError {
     }
 }
 
-/// What is wrong.
+/// The fault.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum Fault {
     /// The name is neither a built-in scenario nor a file.
@@ -103,7 +103,7 @@ pub enum Fault {
         dtype: Dtype,
     },
     /// `init` or `expect` does not name exactly one source.
-    #[error("needs exactly one of npy, fill, iota, uniform, values; rtol and atol may stand beside it")]
+    #[error("give exactly one of npy, fill, iota, uniform, values; rtol and atol may be added")]
     NotOneSource,
     /// A tolerance is negative, infinite or not a number.
     #[error("a tolerance is a finite number of at least 0, not {value:?}")]
@@ -157,14 +157,14 @@ pub enum Fault {
         why: &'static str,
     },
     /// A size is zero, or their product is too large.
-    #[error("a shape is one or more sizes above 0, together at most 64 GiB, not {shape:?}")]
+    #[error("a shape is a list of sizes above 0, in all at most 64 GiB, not {shape:?}")]
     BadShape {
         /// The sizes.
         shape: Vec<u64>,
     },
     /// The data do not fit the memory of the GPU.
     #[error(
-        "takes {bytes} bytes, {need} with the data before it, but {gpu} has {limit} bytes of memory; \
+        "has {bytes} bytes, {need} with all data before it, but {gpu} has {limit} bytes of memory; \
          take smaller shapes or another --gpu"
     )]
     TooLargeForGpu {
@@ -238,7 +238,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// The dotted key with a colon, or nothing for the whole file.
+/// The dotted key with a colon. Empty for the whole file.
 fn place(key: &str) -> String {
     match key {
         "" => String::new(),
@@ -246,7 +246,7 @@ fn place(key: &str) -> String {
     }
 }
 
-/// "; did you mean …?" or nothing.
+/// The text "; did you mean …?". Empty without a candidate.
 fn hint(nearest: &Option<String>) -> String {
     nearest
         .as_ref()

@@ -1,4 +1,4 @@
-//! Where the files beside a scenario are: in a folder on disk, or in the folder built into the program.
+//! Access to the files beside a scenario: in a folder on disk, or in the folder built into the program.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,10 +9,10 @@ use warpwave_components::text_file;
 
 use super::error::Fault;
 
-/// The built-in scenarios with their files.
+/// The built-in scenarios and their files.
 pub(super) static BUILT_IN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 
-/// A folder that relative paths start from.
+/// The folder of a scenario. Its paths are relative to it.
 #[derive(Clone, Debug)]
 pub(super) enum Files {
     /// A folder on disk.
@@ -22,7 +22,7 @@ pub(super) enum Files {
 }
 
 impl Files {
-    /// A file, to read as much of it as is needed.
+    /// Opens a file.
     pub fn open(&self, path: &str) -> Result<Box<dyn Read>, Fault> {
         match self {
             Files::Disk(folder) => match File::open(folder.join(path)) {
@@ -33,7 +33,7 @@ impl Files {
         }
     }
 
-    /// The text of a file.
+    /// Reads a file as text.
     pub fn read_text(&self, path: &str) -> Result<String, Fault> {
         match self {
             Files::Disk(folder) => {
@@ -44,7 +44,7 @@ impl Files {
         }
     }
 
-    /// A path beside the scenario as one from the current folder; built-in files have none.
+    /// Converts a path relative to the scenario to one relative to the current folder. Paths of built-in files stay as they are.
     pub fn resolve(&self, path: &str) -> String {
         match self {
             Files::Disk(folder) => folder.join(path).display().to_string(),
@@ -64,7 +64,7 @@ fn unreadable(path: &str, reason: String) -> Fault {
     Fault::Unreadable { path, reason }
 }
 
-/// The path without `.` and `..`.
+/// Removes `.` and `..` from a path.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

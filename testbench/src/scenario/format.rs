@@ -1,4 +1,4 @@
-//! The text of a scenario, key by key; nothing is resolved or checked against anything else here.
+//! The TOML text of a scenario, key by key. This module only parses: `resolve` checks names, and `draft` checks sizes.
 //!
 //! ```toml
 //! title = "y = a x + y"              # optional
@@ -6,33 +6,38 @@
 //! ptx = "saxpy.ptx"                  # relative to this file
 //! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins
 //!
-//! [buffers.x]                        # device buffers by name; [globals.NAME]: module variables.
+//! [buffers.x]                        # device buffers by name; [globals.NAME] sets a module variable.
 //!                                    # A name is a plain file name. All data together fit the GPU's memory.
 //! dtype = "f32"                      # i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64
 //! shape = [1024]
 //! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
 //!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }.
-//!                                    # Without `init` a buffer starts as zeros. A module variable keeps the values of its program.
+//!                                    # Default: zeros for a buffer, the program's bytes for a module variable.
 //! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source but "zeros"; exact without rtol and atol.
 //!                                    # rtol is below 1. Both are finite. Some number of the dtype must fail.
 //!                                    # An npy file has exactly the bytes of its shape.
 //!
 //! [[launch]]                         # one or more, in order
-//! entry = "saxpy"                    # optional where the module has one entry
-//! grid = [4, 1, 1]                   # one to three sizes, or one integer
-//! block = 256
+//! entry = "saxpy"                    # optional if the module has one entry
+//! grid = [4, 1, 1]                   # blocks: one to three sizes, or one integer
+//! block = 256                        # threads, in the same form
 //! dynamic_shared_bytes = 0           # optional
 //! cluster = [2, 1, 1]                # optional: blocks of a cluster
-//! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # { bytes = "00ff" } or { struct = ["x", { u64 = 500 }] } by value
-//!                                    # { tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }: tiles for bulk copies;
-//!                                    # swizzle is 32, 64 or 128 bytes, none if left out
+//! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # a buffer's name passes its address
+//! # Other arguments:
+//! #   { bytes = "00ff" }                         a structure as hexadecimal bytes
+//! #   { struct = ["x", { u64 = 500 }] }          a structure as fields with natural alignment
+//! #   { tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }
+//! #                                              for bulk copies; swizzle is 32, 64 or 128 bytes, or left out for none
+//! #   { texture = { buffer = "x" } }             the handle of a texture; { surface = { buffer = "x" } } for suld and sust
+//! # A texture or surface is a buffer of i8 to u32, f16 or f32. Its shape is [width], [height, width] or
+//! # [height, width, channels], with 1, 2 or 4 channels. Optional keys, with their defaults:
+//! #   address = "clamp"       outside the image; or "wrap", "mirror", "border"
+//! #   filter = "point"        or "linear"
+//! #   normalized = false      true: coordinates from 0 to 1
+//! #   read = "element"        "normalized": integers are read as 0 to 1, or -1 to 1
+//! #   layers = 1              slices of a 3D image, or layers; they are stacked along the height
 //!
-//!                                    # { texture = { buffer = "x" } } the handle of an image in a buffer of i8 to u32, f16 or f32, of shape
-//!                                    # [width], [height, width] or [height, width, channels] (1, 2, 4); beside it, optional:
-//!                                    # address = "clamp" ("wrap", "mirror", "border"), filter = "point" ("linear"),
-//!                                    # normalized = false (coordinates from 0 to 1), read = "element" ("normalized": integers as 0 or -1 to 1)
-//!                                    # layers = 1 (slices of an image of three dimensions, or layers, one below the other)
-//!                                    # { surface = { buffer = "x" } } likewise, for suld and sust
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
 //! max = 1000                         # min, max, equal, each within ±2^64; launch = 0 (index) for one launch alone
@@ -46,10 +51,10 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::dtype::{Dtype, Number};
 
-/// A scenario file.
+/// The parsed text of a scenario.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct ScenarioFile {
     pub title: Option<String>,
     pub claim: Option<String>,
     pub ptx: String,
@@ -64,13 +69,13 @@ pub(super) struct File {
     pub assert: Vec<super::Assert>,
 }
 
-impl File {
-    /// Every file that it names, as it names it.
+impl ScenarioFile {
+    /// All paths in the text, unchanged.
     pub fn paths(&self) -> Vec<&str> {
         let buffers = self.buffers.values().chain(self.globals.values());
         let arrays = buffers.flat_map(|buffer| {
             let init = match &buffer.init {
-                Some(Source::Npy(path)) => Some(path),
+                Some(ElementSource::Npy(path)) => Some(path),
                 _ => None,
             };
             let expect = buffer.expect.as_ref().and_then(|expect| expect.npy.as_ref());
@@ -80,20 +85,20 @@ impl File {
     }
 }
 
-/// A `[buffers.NAME]` or `[globals.NAME]`.
+/// A table `[buffers.NAME]` or `[globals.NAME]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Buffer {
     pub dtype: Dtype,
     pub shape: Vec<u64>,
-    pub init: Option<Source>,
+    pub init: Option<ElementSource>,
     pub expect: Option<Expect>,
 }
 
-/// Where elements come from.
+/// The source of a buffer's elements.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Source {
+pub(super) enum ElementSource {
     Npy(String),
     Zeros,
     Fill(Number),
@@ -130,7 +135,7 @@ pub(super) struct Uniform {
     pub seed: u64,
 }
 
-/// A source with tolerances beside it.
+/// An `expect`: a source of elements, with tolerances.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expect {
@@ -146,14 +151,14 @@ pub(super) struct Expect {
 }
 
 impl Expect {
-    /// The one source, if it is exactly one.
-    pub fn source(self) -> Option<Source> {
+    /// The source. `None` unless the text names exactly one.
+    pub fn source(self) -> Option<ElementSource> {
         let mut sources = [
-            self.npy.map(Source::Npy),
-            self.fill.map(Source::Fill),
-            self.iota.map(Source::Iota),
-            self.uniform.map(Source::Uniform),
-            self.values.map(Source::Values),
+            self.npy.map(ElementSource::Npy),
+            self.fill.map(ElementSource::Fill),
+            self.iota.map(ElementSource::Iota),
+            self.uniform.map(ElementSource::Uniform),
+            self.values.map(ElementSource::Values),
         ]
         .into_iter()
         .flatten();
@@ -162,52 +167,52 @@ impl Expect {
     }
 }
 
-/// A `[[launch]]`.
+/// A table `[[launch]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Launch {
     pub entry: Option<String>,
-    pub grid: Sizes,
-    pub block: Sizes,
+    pub grid: Dim3,
+    pub block: Dim3,
     #[serde(default)]
     pub dynamic_shared_bytes: u32,
-    pub cluster: Option<Sizes>,
+    pub cluster: Option<Dim3>,
     #[serde(default)]
     pub args: Vec<Arg>,
 }
 
-/// Sizes in x, y, z.
+/// Sizes in x, y, z. The text gives one to three.
 #[derive(Clone, Copy)]
-pub(super) struct Sizes(pub [u32; 3]);
+pub(super) struct Dim3(pub [u32; 3]);
 
-impl Default for Sizes {
+impl Default for Dim3 {
     fn default() -> Self {
-        Sizes([1; 3])
+        Dim3([1; 3])
     }
 }
 
-impl<'de> Deserialize<'de> for Sizes {
+impl<'de> Deserialize<'de> for Dim3 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SizesVisitor)
+        deserializer.deserialize_any(Dim3Visitor)
     }
 }
 
-struct SizesVisitor;
+struct Dim3Visitor;
 
-impl<'de> Visitor<'de> for SizesVisitor {
-    type Value = Sizes;
+impl<'de> Visitor<'de> for Dim3Visitor {
+    type Value = Dim3;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("one size or a list of one to three, each from 1 to 4294967295")
     }
 
-    fn visit_i64<E: Error>(self, size: i64) -> Result<Sizes, E> {
+    fn visit_i64<E: Error>(self, size: i64) -> Result<Dim3, E> {
         let x = u32::try_from(size).ok().filter(|&x| x > 0);
         let x = x.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Signed(size), &self))?;
-        Ok(Sizes([x, 1, 1]))
+        Ok(Dim3([x, 1, 1]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sizes, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Dim3, A::Error> {
         let mut sizes = [1; 3];
         let mut n = 0;
         while let Some(size) = list.next_element::<u32>()? {
@@ -220,11 +225,11 @@ impl<'de> Visitor<'de> for SizesVisitor {
         if n == 0 {
             return Err(A::Error::invalid_length(0, &self));
         }
-        Ok(Sizes(sizes))
+        Ok(Dim3(sizes))
     }
 }
 
-/// A visitor's expectation as text.
+/// Shows what a visitor expects, for custom errors.
 struct Expecting<'a, V>(&'a V);
 
 impl<'de, V: Visitor<'de>> fmt::Display for Expecting<'_, V> {
@@ -253,27 +258,27 @@ pub(super) struct TensorMap {
     pub swizzle: u32,
 }
 
-/// What a texture or surface is made of.
+/// A texture or surface of a buffer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Image {
     pub buffer: String,
     #[serde(default)]
-    pub address: Address,
+    pub address: ImageAddress,
     #[serde(default)]
-    pub filter: Filter,
+    pub filter: ImageFilter,
     #[serde(default)]
     pub normalized: bool,
     #[serde(default)]
-    pub read: Read,
+    pub read: ImageRead,
     #[serde(default)]
     pub layers: u32,
 }
 
-/// What lies beyond an image's edge.
+/// The address mode: the texel of a coordinate outside the image.
 #[derive(Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Address {
+pub(super) enum ImageAddress {
     #[default]
     Clamp,
     Wrap,
@@ -281,25 +286,25 @@ pub(super) enum Address {
     Border,
 }
 
-/// Whether texels are mixed.
+/// The filter mode.
 #[derive(Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Filter {
+pub(super) enum ImageFilter {
     #[default]
     Point,
     Linear,
 }
 
-/// What a texel's integers become.
+/// The read mode of integer texels.
 #[derive(Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Read {
+pub(super) enum ImageRead {
     #[default]
     Element,
     Normalized,
 }
 
-/// The keys of an argument that is no buffer.
+/// The keys of arguments that are not buffer names.
 const KINDS: &[&str] = &[
     "i8",
     "u8",

@@ -1,14 +1,14 @@
-//! Images: a buffer as a texture or surface argument.
+//! Resolves texture and surface arguments.
 
 use warpwave_isa::exec::texture::{AddressMode, Texture};
 use warpwave_isa::inst::Ty;
 
 use super::dtype::Dtype;
-use super::format::{self, Address, Filter, Read};
+use super::format::{self, ImageAddress, ImageFilter, ImageRead};
 use super::resolve::find_buffer;
 use super::{Arg, Buffer, Fault, Image};
 
-/// The image of an argument. Its sizes are the buffer's shape.
+/// Resolves an image. Its sizes are the buffer's shape.
 pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fault> {
     let Arg::Buffer(index) = find_buffer(image.buffer, buffers)? else {
         unreachable!("the search finds a buffer, or returns a fault");
@@ -34,8 +34,8 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
         return Err(not("its number of rows must be a multiple of its layers"));
     }
     let size = |size: u64| u32::try_from(size).map_err(|_| not("each of its sizes must fit 32 bits"));
-    let normalized_values = image.read == Read::Normalized;
-    let linear_filter = image.filter == Filter::Linear;
+    let normalized_values = image.read == ImageRead::Normalized;
+    let linear_filter = image.filter == ImageFilter::Linear;
     if linear_filter && !normalized_values && !matches!(channel, Ty::F16 | Ty::F32) {
         return Err(not("filter = \"linear\" on integers needs read = \"normalized\""));
     }
@@ -49,10 +49,10 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
             channel,
             channels,
             address_mode: match image.address {
-                Address::Clamp => AddressMode::Clamp,
-                Address::Wrap => AddressMode::Wrap,
-                Address::Mirror => AddressMode::Mirror,
-                Address::Border => AddressMode::Border,
+                ImageAddress::Clamp => AddressMode::Clamp,
+                ImageAddress::Wrap => AddressMode::Wrap,
+                ImageAddress::Mirror => AddressMode::Mirror,
+                ImageAddress::Border => AddressMode::Border,
             },
             normalized_coords: image.normalized,
             linear_filter,

@@ -1,6 +1,6 @@
-//! Arrays as numpy stores them: read into plain little-endian bytes, written for `--dump`.
+//! Reads numpy arrays (`.npy`) as little-endian bytes, and writes them for `--dump`.
 //!
-//! numpy has no bf16: such arrays are stored as `uint16` (their bits) or as two-byte voids (`|V2`), and written as `uint16`.
+//! numpy has no bf16. A bf16 array is read from `uint16` (its bits) or from two-byte voids (`|V2`), and written as `uint16`.
 
 use std::io::{self, Read, Write};
 
@@ -9,16 +9,16 @@ use npyz::{DType, NpyHeader, Order, TypeChar, TypeStr};
 use super::dtype::Dtype;
 use super::error::Fault;
 
-/// Most bytes of a header. numpy itself reads 10,000.
+/// Most bytes of a header. numpy accepts 10,000.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// Deepest nesting of a header: a tuple in a dictionary is 2, a type with fields a few more.
+/// Deepest nesting of brackets in a header. A shape is at depth 2, a type with fields a few levels deeper.
 const MAX_DEPTH: usize = 32;
 
-/// The elements of an npy file of this type and shape, as little-endian bytes. Reads no more than they take.
+/// Reads an npy file of this type and shape as little-endian bytes. Reads at most one byte more than the elements have.
 ///
 /// # Errors
-/// If the file is no npy array, one of another type, shape or order, or one with fewer or more bytes than these take.
+/// If the file is not an npy array, if its type, shape or order differ, or if its data have another length.
 pub fn read(path: &str, mut file: impl Read, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
     let path = || path.to_owned();
     let not_npy = |reason: String| Fault::NotNpy { path: path(), reason };
@@ -56,7 +56,7 @@ pub fn read(path: &str, mut file: impl Read, dtype: Dtype, shape: &[u64]) -> Res
     Ok(bytes)
 }
 
-/// The header, or why there is none. Its length and its nesting are bounded before it is parsed.
+/// Reads the header. Bounds its length and its nesting before it is parsed.
 fn header(file: &mut impl Read) -> Result<NpyHeader, String> {
     let text = |error: io::Error| error.to_string();
     let mut bytes = vec![0; 8];
@@ -79,7 +79,7 @@ fn header(file: &mut impl Read) -> Result<NpyHeader, String> {
     NpyHeader::from_reader(&bytes[..]).map_err(text)
 }
 
-/// The deepest nesting of brackets.
+/// Computes the deepest nesting of brackets.
 fn depth(text: &[u8]) -> usize {
     let mut open = 0usize;
     let after = text.iter().map(|byte| {
@@ -93,7 +93,7 @@ fn depth(text: &[u8]) -> usize {
     after.max().unwrap_or(0)
 }
 
-/// The array's scalar type, if it is what a buffer of `dtype` takes.
+/// The array's scalar type, if it matches a buffer of `dtype`.
 fn scalar_of(found: &DType, dtype: Dtype) -> Option<&TypeStr> {
     let DType::Plain(scalar) = found else { return None };
     let same_size = scalar.num_bytes() == Some(dtype.bytes());
@@ -106,7 +106,7 @@ fn scalar_of(found: &DType, dtype: Dtype) -> Option<&TypeStr> {
     (same_size && same_kind).then_some(scalar)
 }
 
-/// Writes elements as a version 1.0 npy file.
+/// Writes elements as an npy file of version 1.0.
 ///
 /// ```
 /// use warpwave::scenario::dtype::Dtype;
@@ -118,7 +118,7 @@ fn scalar_of(found: &DType, dtype: Dtype) -> Option<&TypeStr> {
 /// ```
 ///
 /// # Errors
-/// What the writer gives.
+/// Errors of the writer.
 pub fn write(to: &mut impl Write, dtype: Dtype, shape: &[u64], bytes: &[u8]) -> io::Result<()> {
     let kind = match dtype {
         Dtype::Bf16 => 'u',
@@ -130,7 +130,7 @@ pub fn write(to: &mut impl Write, dtype: Dtype, shape: &[u64], bytes: &[u8]) -> 
         "{{'descr': '<{kind}{}', 'fortran_order': False, 'shape': ({sizes}), }}",
         dtype.bytes()
     );
-    // Magic, version and length take 10 bytes; the data begin at a multiple of 64.
+    // Magic, version and length have 10 bytes. The data must begin at a multiple of 64.
     let padding = 63 - (10 + header.len()) % 64;
     header.push_str(&" ".repeat(padding));
     header.push('\n');
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn bf16_is_taken_from_uint16_and_from_voids() {
+    fn bf16_is_read_from_uint16_and_from_voids() {
         for descr in ["<u2", "|V2"] {
             let file = file(descr, "False", "(1,)", &[0x80, 0x3f]);
             assert_eq!(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn array_that_does_not_fit_its_buffer_is_refused_with_both_sides_named() {
+    fn array_of_another_type_shape_or_length_is_refused_with_both_values() {
         let two = file("<i4", "False", "(2,)", &[0; 8]);
         let refused = |file: &[u8], dtype, shape: &[u64]| read("x.npy", file, dtype, shape).unwrap_err().to_string();
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn header_nested_without_measure_is_refused_before_it_is_parsed() {
+    fn deeply_nested_header_is_refused_before_it_is_parsed() {
         let nested = file("<i4", "False", &"(".repeat(9000), &[]);
         let error = read("x.npy", &nested[..], Dtype::I32, &[1]).unwrap_err();
         assert!(

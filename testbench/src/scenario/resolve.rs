@@ -1,4 +1,4 @@
-//! What a scenario's text stands for: elements, expectations, arguments.
+//! Resolves the text of a scenario: generates elements and expectations, and finds the buffers of arguments.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::dtype::Dtype;
 use super::files::Files;
 use super::{Arg, Buffer, Expect, Fault, Layout, ScenarioError, Tiles, data, format, image, nearest};
 
-/// Buffers of a table, with what they hold at first and must hold at last.
+/// Generates the buffers of a table: initial elements and expected ones.
 pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
     buffers: BTreeMap<String, format::Buffer>,
     table: &str,
@@ -23,7 +23,7 @@ pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
         let init = match buffer.init {
             None if is_variable => Vec::new(),
             init => {
-                let init = init.unwrap_or(format::Source::Zeros);
+                let init = init.unwrap_or(format::ElementSource::Zeros);
                 data::bytes(&init, &layout, files).map_err(at(&key("init")))?
             }
         };
@@ -57,7 +57,7 @@ fn read_expect(expect: format::Expect, layout: &Layout, files: &Files) -> Result
     }
 }
 
-/// A tolerance is finite and not negative. With `rtol` at 1 or more, a buffer of zeros would agree with every number.
+/// Checks tolerances: finite and not negative. With `rtol` at 1 or more, a buffer of zeros would pass for any expectation.
 fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Fault> {
     let is_sound = |value: &f64| value.is_finite() && *value >= 0.0;
     match [rtol, atol].into_iter().find(|value| !is_sound(value)) {
@@ -67,16 +67,16 @@ fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Fault> {
     }
 }
 
-/// Whether some finite number of a type does not agree with this element.
+/// True if some finite number of the type fails the expectation of this element. Otherwise `expect` tests nothing.
 fn can_miss(dtype: Dtype, want: &[u8], expect: &Expect) -> bool {
     let want = dtype.read(want).value();
     let (least, greatest) = dtype.bounds();
     let distance = (want - least).max(greatest - want);
-    // Infinities and NaNs agree only with themselves.
+    // Only an equal value passes for an infinity or a NaN.
     !want.is_finite() || distance > expect.atol + expect.rtol * want.abs()
 }
 
-/// The arguments of a launch.
+/// Resolves the arguments of a launch.
 pub(super) fn args(args: Vec<format::Arg>, buffers: &[Buffer]) -> Result<Vec<Arg>, Fault> {
     args.into_iter().map(|arg| read_arg(arg, buffers)).collect()
 }
@@ -95,8 +95,8 @@ fn read_arg(arg: format::Arg, buffers: &[Buffer]) -> Result<Arg, Fault> {
     Ok(Arg::Scalar(dtype, bytes))
 }
 
-/// A tensor map has one to five dimensions, and its tiles have the same number. Each size of a tile is 1 to 256, and a row has whole 16
-/// bytes.
+/// Resolves a tensor map. It has one to five dimensions, and its tiles have as many. A size of a tile is 1 to 256, and a row is a
+/// multiple of 16 bytes.
 fn read_map(map: format::TensorMap, buffers: &[Buffer]) -> Result<Arg, Fault> {
     let Arg::Buffer(buffer) = find_buffer(map.buffer, buffers)? else {
         unreachable!("a buffer's name gives a buffer")

@@ -1,11 +1,11 @@
-//! Scenario texts accepted and refused, each with its whole message.
+//! Tests of accepted and refused scenario texts, with complete error texts.
 
 use super::dtype::Number;
 use super::*;
 use warpwave_isa::exec::texture::AddressMode;
 use warpwave_isa::inst::Ty;
 
-/// A folder with these files and `k.ptx`; gives what loading its `s.toml` gives, with the folder's path cut out of messages.
+/// Loads `s.toml` with this text from a folder with `k.ptx` and these files. Removes the folder's path from messages.
 fn load(text: &str, files: &[(&str, &[u8])]) -> Result<Scenario, String> {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
@@ -16,7 +16,7 @@ fn load(text: &str, files: &[(&str, &[u8])]) -> Result<Scenario, String> {
     Scenario::load(&folder.path().join("s.toml")).map_err(|error| error.to_string().replace(&shown, ""))
 }
 
-/// The message for a scenario of one buffer `x` with this body and one launch.
+/// The error text for a scenario with one launch and one buffer `x` with this body.
 fn refused(buffer: &str) -> String {
     load(
         &format!("ptx = \"k.ptx\"\n[buffers.x]\n{buffer}\n[[launch]]\ngrid = 1\nblock = 1\n"),
@@ -26,7 +26,7 @@ fn refused(buffer: &str) -> String {
 }
 
 #[test]
-fn every_key_given_everything_is_resolved() {
+fn scenario_with_every_key_is_resolved() {
     let text = r#"
         title = "all keys"
         claim = "a scenario may say all this"
@@ -124,7 +124,7 @@ fn every_key_given_everything_is_resolved() {
 }
 
 #[test]
-fn texture_takes_its_sizes_from_its_buffer() {
+fn texture_has_the_sizes_of_its_buffer() {
     let text = |shape: &str, rest: &str| {
         format!(
             "ptx = \"k.ptx\"\n[buffers.b]\ndtype = \"u8\"\nshape = {shape}\n\
@@ -157,7 +157,7 @@ fn texture_takes_its_sizes_from_its_buffer() {
 }
 
 #[test]
-fn misspelt_key_is_named_with_its_line_and_the_key_that_was_meant() {
+fn misspelt_key_is_reported_with_its_line_and_the_nearest_key() {
     assert_eq!(
         refused("dytpe = \"f32\"\nshape = [1]"),
         "s.toml: buffers.x.dytpe: TOML parse error at line 3, column 1\n  \
@@ -170,7 +170,7 @@ fn misspelt_key_is_named_with_its_line_and_the_key_that_was_meant() {
 }
 
 #[test]
-fn value_that_does_not_fit_is_refused_with_key_and_remedy() {
+fn wrong_value_is_refused_with_key_and_remedy() {
     let cases = [
         (
             "dtype = \"u8\"\nshape = [2]\ninit = { fill = 300 }",
@@ -182,11 +182,11 @@ fn value_that_does_not_fit_is_refused_with_key_and_remedy() {
         ),
         (
             "dtype = \"u8\"\nshape = [0]",
-            "s.toml: buffers.x.shape: a shape is one or more sizes above 0, together at most 64 GiB, not [0]",
+            "s.toml: buffers.x.shape: a shape is a list of sizes above 0, in all at most 64 GiB, not [0]",
         ),
         (
             "dtype = \"u8\"\nshape = [2]\nexpect = { rtol = 1.0 }",
-            "s.toml: buffers.x.expect: needs exactly one of npy, fill, iota, uniform, values; rtol and atol may stand beside it",
+            "s.toml: buffers.x.expect: give exactly one of npy, fill, iota, uniform, values; rtol and atol may be added",
         ),
         (
             "dtype = \"f32\"\nshape = [2]\nexpect = { fill = 0, rtol = -1.0 }",
@@ -203,7 +203,7 @@ fn value_that_does_not_fit_is_refused_with_key_and_remedy() {
     );
 }
 
-/// An array of these shape and data as numpy writes it.
+/// An npy file with this shape and these data.
 fn npy_file(shape: &str, data: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}\n");
     let length = (header.len() as u16).to_le_bytes();
@@ -211,7 +211,7 @@ fn npy_file(shape: &str, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn array_shorter_or_longer_than_its_shape_is_refused_by_its_bytes() {
+fn array_with_fewer_or_more_bytes_than_its_shape_is_refused() {
     let text = "ptx = \"k.ptx\"\n[buffers.x]\ndtype = \"u32\"\nshape = [2]\ninit = { npy = \"x.npy\" }\n\
                 [[launch]]\ngrid = 1\nblock = 1\n";
     let given = |data: &[u8]| {
@@ -230,7 +230,7 @@ fn array_shorter_or_longer_than_its_shape_is_refused_by_its_bytes() {
 }
 
 #[test]
-fn array_with_a_header_beyond_any_is_refused_before_it_is_read() {
+fn array_with_an_oversized_header_is_refused_before_it_is_read() {
     let text = "ptx = \"k.ptx\"\n[buffers.x]\ndtype = \"u32\"\nshape = [2]\ninit = { npy = \"x.npy\" }\n\
                 [[launch]]\ngrid = 1\nblock = 1\n";
     let file = [&b"\x93NUMPY\x02\x00\xff\xff\xff\xff"[..], b"{'descr': '<u4'"].concat();
@@ -242,7 +242,7 @@ fn array_with_a_header_beyond_any_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn expectation_that_cannot_fail_is_refused_with_the_bound() {
+fn expectation_that_cannot_fail_is_refused() {
     let tolerance = "a tolerance is a finite number of at least 0, not";
     let relative = "with an rtol of 1 or more, zeros agree with every number; give an rtol below 1, not";
     let cases = [
@@ -299,7 +299,7 @@ fn expectation_that_cannot_fail_is_refused_with_the_bound() {
 }
 
 #[test]
-fn assertion_with_a_bound_that_is_no_finite_number_is_refused() {
+fn assertion_with_an_infinite_or_nan_bound_is_refused() {
     let asserts = |bound: &str| {
         let text = format!("ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\n[[assert]]\nmetric = \"m\"\n{bound}\n");
         load(&text, &[]).map(|_| ())
@@ -327,7 +327,7 @@ fn assertion_with_a_bound_that_is_no_finite_number_is_refused() {
 }
 
 #[test]
-fn name_that_is_no_plain_file_name_is_refused_for_buffers_and_variables() {
+fn name_must_be_a_plain_file_name() {
     let long = "x".repeat(201);
     for table in ["buffers", "globals"] {
         for name in [
@@ -361,7 +361,7 @@ fn name_that_is_no_plain_file_name_is_refused_for_buffers_and_variables() {
 }
 
 #[test]
-fn text_with_a_utf_8_mark_is_read_without_it() {
+fn byte_order_mark_is_skipped() {
     let text = "\u{feff}ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\n";
     assert_eq!(load(text, &[]).map(|scenario| scenario.launches.len()), Ok(1));
     let slip = load("\u{feff}ptxx = 1\n", &[]).unwrap_err();
@@ -369,7 +369,7 @@ fn text_with_a_utf_8_mark_is_read_without_it() {
 }
 
 #[test]
-fn argument_that_names_no_buffer_is_refused_with_the_nearest_one() {
+fn unknown_buffer_of_an_argument_is_refused_with_the_nearest_name() {
     let text = "ptx = \"k.ptx\"\n[buffers.input]\ndtype = \"u8\"\nshape = [1]\n[[launch]]\ngrid = 1\nblock = 1\nargs = [\"imput\"]";
     assert_eq!(
         load(text, &[]).unwrap_err(),
@@ -382,7 +382,7 @@ fn argument_that_names_no_buffer_is_refused_with_the_nearest_one() {
 }
 
 #[test]
-fn scenario_without_launch_or_with_an_idle_assertion_is_refused() {
+fn scenario_without_launch_or_with_an_empty_assertion_is_refused() {
     assert_eq!(
         load("ptx = \"k.ptx\"", &[]).unwrap_err(),
         "s.toml: nothing is launched; add a [[launch]]"
@@ -401,7 +401,7 @@ fn scenario_without_launch_or_with_an_idle_assertion_is_refused() {
 }
 
 #[test]
-fn name_of_no_scenario_is_refused_with_what_to_do() {
+fn unknown_scenario_is_refused_with_a_remedy() {
     assert_eq!(
         Scenario::find("no-such-thing").unwrap_err().to_string(),
         "no-such-thing: neither a file nor a built-in scenario; `warpwave list` shows those built in"

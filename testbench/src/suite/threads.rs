@@ -1,4 +1,4 @@
-//! The speed-up of several threads: pairs of runs, one on one thread and one on several, so both see the same load of the host.
+//! Measures the speed-up of several threads. A pair of runs, on one thread and on several, sees the same load of the host.
 //!
 //! Time is wall time from reading the scenario to the last check. Only the launches run on several threads.
 
@@ -9,14 +9,14 @@ use warpwave_components::config::GpuConfig;
 
 use super::{Size, median, simulate};
 
-/// The speed-up of several threads on a kernel: medians of pairs of runs.
+/// The speed-up of several threads on a kernel: medians over pairs of runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gain {
     /// Wall seconds on one thread.
     pub alone: f64,
     /// Wall seconds on several threads.
     pub together: f64,
-    /// Ratio of the two. The median of the ratios of each pair.
+    /// The speed-up: the median of the ratios of the pairs.
     pub times: f64,
 }
 
@@ -58,7 +58,7 @@ pub fn gain(kernel: &str, config: &GpuConfig, threads: usize, pairs: u32) -> Res
 }
 
 impl Gain {
-    /// The head of a table of kernels and gains.
+    /// The header of a table of speed-ups.
     pub fn head(threads: usize) -> String {
         let several = format!("{threads} threads, s");
         format!(

@@ -198,7 +198,7 @@ fn data_beyond_the_memory_of_the_gpu_are_refused_before_they_are_made() {
         &["s.toml: globals.v.shape: takes 4000000000 bytes", limit],
     );
     for shape in ["[4294967296, 4294967296, 4]", "[9223372036854775807]", "[0]", "[]"] {
-        let says = "s.toml: buffers.out.shape: a shape is one or more sizes above 0, together at most 64 GiB, not [";
+        let says = "s.toml: buffers.out.shape: a shape is a list of sizes above 0, in all at most 64 GiB, not [";
         assert_fails(&text(&table("buffers.out", shape)), 2, &[says]);
     }
 }

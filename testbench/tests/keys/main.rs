@@ -14,7 +14,7 @@ use warpwave::components::preset;
 use warpwave::components::proto::event::Request;
 use warpwave::gpu::{Factory, Gpu, GpuError};
 use warpwave::scenario::builtin;
-use warpwave::watch::{Listener, EventCollector};
+use warpwave::watch::{EventCollector, Listener};
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
 

@@ -63,8 +63,9 @@ fn coalescing(page: &Page<'_>, what: &str, bytes: &'static str, sectors: &'stati
 fn lanes(page: &Page<'_>) -> Option<Finding> {
     let lanes = metric(page, "smsp__thread_inst_executed_per_inst_executed.ratio")?;
     (lanes <= 24.0).then(|| {
-        let text =
-            format!("an instruction runs in {lanes:.1} of 32 lanes on average: warps diverge, or blocks have partial warps.");
+        let text = format!(
+            "an instruction runs in {lanes:.1} of 32 lanes on average: warps diverge, or blocks have partial warps."
+        );
         ("Divergence", text)
     })
 }
@@ -81,9 +82,7 @@ fn bandwidth(page: &Page<'_>) -> Option<Finding> {
 fn occupancy(page: &Page<'_>) -> Option<Finding> {
     let reached = metric(page, "sm__warps_active.avg.pct_of_peak_sustained_active")?;
     (reached <= 40.0).then(|| {
-        let text = format!(
-            "the achieved occupancy is {reached:.0} %: there may be too few warps to hide latencies."
-        );
+        let text = format!("the achieved occupancy is {reached:.0} %: there may be too few warps to hide latencies.");
         ("Few warps", text)
     })
 }
@@ -91,7 +90,9 @@ fn occupancy(page: &Page<'_>) -> Option<Finding> {
 fn issue(page: &Page<'_>) -> Option<Finding> {
     let used = metric(page, "sm__inst_issued.avg.pct_of_peak_sustained_active")?;
     (used >= 60.0).then(|| {
-        let text = format!("{used:.0} % of the issue slots are used: the kernel must issue fewer instructions to be much faster.");
+        let text = format!(
+            "{used:.0} % of the issue slots are used: the kernel must issue fewer instructions to be much faster."
+        );
         ("Busy schedulers", text)
     })
 }

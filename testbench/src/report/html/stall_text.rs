@@ -54,7 +54,11 @@ pub fn of(state: &str) -> StallText {
             "waited for the other warps of its block",
             "balance the work of the warps between barriers, or use smaller blocks",
         ),
-        "membar" => ("#a05a84", "waited at a fence for its memory accesses", "use fewer fences, or a smaller scope"),
+        "membar" => (
+            "#a05a84",
+            "waited at a fence for its memory accesses",
+            "use fewer fences, or a smaller scope",
+        ),
         "gmma" => (
             "#7b4ea3",
             "waited for the matrix products of its warp group",

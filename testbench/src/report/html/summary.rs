@@ -16,7 +16,10 @@ const CARDS: [(&str, &str); 10] = [
         "instructions per cycle and SM",
         "sm__inst_executed.avg.per_cycle_active",
     ),
-    ("achieved occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active"),
+    (
+        "achieved occupancy",
+        "sm__warps_active.avg.pct_of_peak_sustained_active",
+    ),
     (
         "lanes per instruction",
         "smsp__thread_inst_executed_per_inst_executed.ratio",
