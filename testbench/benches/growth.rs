@@ -1,4 +1,4 @@
-//! Cost of a warp instruction against the length of the run and the size of the GPU. It should not depend on either.
+//! Host cost of a warp instruction, by length of the run and size of the GPU. It should depend on neither.
 //!
 //! ```text
 //! cargo bench -p warpwave --bench growth                 12 thousand to 102 million warp instructions: takes minutes

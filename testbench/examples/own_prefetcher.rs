@@ -1,8 +1,8 @@
-//! Puts an own component between the LSU and the L1 of each SM: a prefetcher that asks for the next line.
+//! Inserts a custom component between the LSU and the L1 of each SM: a next-line prefetcher.
 //!
 //! A component implements [`Component`]: once a cycle, `tick` takes what has arrived and sends what leaves, through bounded links.
-//! The prefetcher passes every packet on. After a load of the LSU it sends a load of its own for the next line, with the tag
-//! [`OWN_TAG`], and keeps the response. The L1 does the rest, so no value can change.
+//! The prefetcher forwards every packet. After a load of the LSU it sends its own load of the next line, with the tag [`OWN_TAG`], and
+//! drops the response. The L1 does the rest, so no value can change.
 //!
 //! ```sh
 //! cargo run --release --example own_prefetcher
@@ -26,7 +26,7 @@ struct NextLine {
 
 #[derive(Default)]
 struct State {
-    /// The packet to send in the next cycle without one of the LSU.
+    /// The prefetch to send, in the next cycle without a packet from the LSU.
     next: Option<Box<Packet>>,
     prefetches: u64,
 }
@@ -91,7 +91,7 @@ impl Component for NextLine {
 
 const LINES: u32 = 64;
 
-/// Gives the cycles, and the prefetches where there is a prefetcher.
+/// Returns the cycles, and the number of prefetches if there is a prefetcher.
 fn run(factory: &Factory) -> Result<(u64, Option<u64>), GpuError> {
     let mut gpu = Gpu::with_factory(preset::load("tiny", &[])?.config, factory)?;
     let module = gpu.load(include_str!("walk.ptx"))?;
@@ -102,7 +102,7 @@ fn run(factory: &Factory) -> Result<(u64, Option<u64>), GpuError> {
     Ok((report.cycles(), report.counter("prefetcher", "prefetches")))
 }
 
-/// Compares the machine with the prefetcher to that without.
+/// Compares the machine with and without the prefetcher.
 pub fn main() -> Result<(), GpuError> {
     let (plain, none) = run(&Factory::new())?;
     let (own, prefetches) = run(&Factory::new().before_l1("prefetcher", NextLine::new))?;

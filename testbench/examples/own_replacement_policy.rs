@@ -1,8 +1,8 @@
-//! Replaces the replacement policy of the L1: the most recently used line leaves.
+//! Replaces the replacement policy of the L1 by most recently used: the line used last is the victim.
 //!
-//! A policy implements [`Replacement`]. The cache calls `touch` for a hit and `insert` for a fill. For a full set it asks the policy for
-//! the `victim`. `may_go` fails for a way whose line must stay. The factory makes one policy for each L1, and again when a launch changes
-//! the bytes that shared memory leaves to the L1.
+//! A policy implements [`Replacement`]. The cache calls `touch` for a hit and `insert` for a fill. For a full set it calls `victim`;
+//! `may_go` is false for a way with a line that must stay. The factory creates a policy for each L1, and again when a launch changes the
+//! L1's share of the unified array.
 //!
 //! The kernel walks around 160 lines. Shared memory takes 48 KiB of the 64 KiB, so the L1 has 128 lines: 16 sets of 8 ways. 10 lines map to
 //! each set. Least recently used drops each line just before its next use, so nothing hits. Most recently used keeps most of the loop.
@@ -15,7 +15,7 @@ use warpwave::components::cache::replacement::Replacement;
 use warpwave::components::preset;
 use warpwave::gpu::{Factory, Gpu, GpuError, Shape};
 
-/// The way used last, of each set.
+/// For each set, the way used last.
 struct MostRecentlyUsed(Vec<usize>);
 
 impl Replacement for MostRecentlyUsed {
@@ -36,7 +36,7 @@ impl Replacement for MostRecentlyUsed {
 const LINES: u32 = 160;
 const ROUNDS: u32 = 4;
 
-/// Gives the cycles and the sectors that hit.
+/// Returns the cycles and the sectors that hit.
 fn run(factory: &Factory) -> Result<(u64, u64), GpuError> {
     let sets = [("sm.l1.replacement".to_owned(), "lru".to_owned())];
     let mut gpu = Gpu::with_factory(preset::load("tiny", &sets)?.config, factory)?;

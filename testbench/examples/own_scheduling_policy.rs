@@ -62,7 +62,7 @@ LOOP:
     ret;
 }";
 
-/// Runs 8 warps on each of four sub-cores. Gives the order in which the warps of the first sub-core end, and the cycles.
+/// Runs 8 warps on each of four sub-cores. Returns the order in which the warps of the first sub-core end, and the cycles.
 fn run(factory: &Factory) -> Result<(Vec<u8>, u64), GpuError> {
     let sets = [("sm.scheduler".to_owned(), "oldest-first".to_owned())];
     let mut gpu = Gpu::with_factory(preset::load("tiny", &sets)?.config, factory)?;

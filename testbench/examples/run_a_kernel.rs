@@ -1,10 +1,10 @@
-//! Runs a kernel on a simulated H100: load PTX, make buffers from slices, launch, read the report.
+//! Runs a kernel on a simulated H100: loads PTX, creates buffers from slices, launches, reads the report.
 //!
 //! Device memory behaves as under a driver: [`Gpu::buffer`] copies a slice to the device, [`Gpu::read`] copies a buffer back.
 //! The report has the cycles, the profiler's metrics by name, and every counter of the machine.
 //!
-//! A closure that subscribes is told of every event in the machine. Events come in the order of cycles, then of SMs, for any
-//! number of host threads.
+//! A subscribed closure receives every event of the machine, sorted by cycle, then by SM. The order is the same for any number of host
+//! threads.
 //!
 //! ```sh
 //! cargo run --release --example run_a_kernel
@@ -27,7 +27,7 @@ pub fn main() -> Result<(), GpuError> {
     let x = gpu.buffer(&xs)?;
     let y = gpu.buffer(&vec![1.0f32; N as usize])?;
 
-    // The closure outlives this function's borrow of it, so what it counts is shared.
+    // The GPU owns the closure, so the counter is shared.
     let issued = Rc::new(Cell::new(0));
     let counter = Rc::clone(&issued);
     gpu.subscribe(move |event| {

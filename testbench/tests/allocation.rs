@@ -1,7 +1,7 @@
-//! A machine that runs allocates nothing: what goes round in it was made before, or in the first cycles.
+//! A running machine allocates no host memory after its first cycles: messages and state are reused.
 //!
-//! Pools and queues grow to the most that was ever in flight, and stay so. Hence launches of the same grid one after another,
-//! of kernels whose traffic soon reaches its most.
+//! Pools and queues grow to the most messages in flight, and keep that size. So the test repeats launches of one grid, with kernels that
+//! reach their peak traffic soon.
 
 use std::alloc::System;
 
@@ -18,25 +18,25 @@ const OPTIONS: Options = Options {
     max_cycles: None,
 };
 
-/// Allocations so far, of more room for what is there too.
+/// Number of allocations and reallocations so far.
 fn allocations() -> usize {
     let stats = ALLOCATOR.stats();
     stats.allocations + stats.reallocations
 }
 
-/// Launches of the same grid; the last is looked at, once it has begun.
+/// Launches of the same grid. The test measures the last one, after its first cycles.
 const LAUNCHES: usize = 4;
 
-/// Cycles in which a launch begins.
+/// Cycles at the begin of a launch that may allocate.
 const BEGINNING: u64 = 1000;
 
 #[test]
-fn launch_that_the_machine_has_run_before_allocates_nothing() {
+fn repeated_launch_allocates_nothing() {
     for kernel in ["speed_histogram", "speed_scan"] {
         let mut scenario = builtin::load(kernel).unwrap();
         scenario.launches = vec![scenario.launches[0].clone(); LAUNCHES];
         let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
-        // What was told of the last launch: cycle and allocations so far.
+        // The first and the last observation of the last launch: cycle and allocations so far.
         let (mut begin, mut first, mut last) = (0, None, None);
         let run = bench.run(OPTIONS, &mut |progress| {
             if progress.launch < LAUNCHES - 1 {

@@ -1,4 +1,4 @@
-//! What the machine counts, against the reference's own count of the same launches.
+//! Counters of the machine, against counts of the reference for the same launches.
 
 use warpwave::bench::{Activity, Bench, Options, Run, StopReason};
 use warpwave::reference::{self, Memory};
@@ -11,12 +11,12 @@ const OPTIONS: Options = Options {
     max_cycles: None,
 };
 
-/// Scenarios that poll an mbarrier. The machine suspends each test for some cycles, and the reference has no time. So the number of tests
-/// is not a property of the program.
+/// Scenarios that poll an mbarrier. The machine suspends each test for some cycles, and the reference has no time. So their numbers of
+/// tests differ.
 const POLLS_AN_MBARRIER: &[&str] = &["tma_bulk_scale"];
 
 #[test]
-fn every_scenario_issues_as_many_instructions_as_the_reference_executes() {
+fn machine_issues_as_many_instructions_as_the_reference_executes() {
     let tiny = preset::load("tiny", &[]).unwrap().config;
     for name in builtin::names()
         .into_iter()
@@ -41,7 +41,7 @@ fn every_scenario_issues_as_many_instructions_as_the_reference_executes() {
 }
 
 #[test]
-fn run_stopped_by_its_observer_keeps_what_was_counted() {
+fn run_stopped_by_its_observer_keeps_its_counters() {
     let scenario = builtin::load("saxpy").unwrap();
     let bench = || Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
     let whole = bench().run(OPTIONS, &mut |_| true);
@@ -101,13 +101,13 @@ fn activity_counts_the_blocks_of_each_launch_and_changes_no_result() {
         // The window in which the last block of a launch ends is observed too.
         assert_eq!(done, [20, 20], "{threads} threads");
         assert_eq!(run.cycles(), plain.cycles());
-        // The page of this scenario has the two throttles as its widest bars.
+        // The two throttles are the most frequent stalls of this scenario.
         assert!(seen.contains(&"lg_throttle") && seen.contains(&"mio_throttle") && !seen.contains(&"selected"));
     }
 }
 
 #[test]
-fn launch_that_is_stopped_after_another_counts_its_own_alone() {
+fn launch_stopped_after_another_has_only_its_own_counters() {
     let mut scenario = builtin::load("saxpy").unwrap();
     scenario.launches.push(scenario.launches[0].clone());
     let bench = || Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();

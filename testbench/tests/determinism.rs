@@ -1,8 +1,8 @@
-//! Determinism: quantum, threads, tick order, idle-skipping and being watched change nothing.
+//! Determinism: results do not depend on quantum, threads, tick order, idle-skipping or waveforms.
 //!
-//! A scenario runs once plainly, then in other ways. Device memory must be the same to the bit, and so must the cycles of every
-//! launch and every counter and latency of every component. Every launch runs twice, so state left behind by the first shows.
-//! Waveforms compare every signal of every component in every cycle. A machine stopped in the middle of a grid continues like a new one.
+//! A scenario runs once in the plain way, then in other ways. Device memory, cycles of every launch, and counters and latencies of every
+//! component must be equal. Every launch runs twice, so state that the first one leaves behind is noticed. Waveforms compare every signal
+//! in every cycle. A machine stopped in the middle of a grid must then behave like a new one.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +19,14 @@ use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::Waveform;
 
-/// A way to run that must not matter.
+/// A way to run that must not change the outcome.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Plain,
     Quantum(u64),
     Threads(usize),
     ThreadsAndQuantum(usize, u64),
-    /// Components of each tile in an order made from this seed.
+    /// Components of each tile tick in a random order from this seed.
     TickOrder(u64),
     NoSkipping,
     /// Two threads, an odd quantum, another tick order, no skipping.
@@ -77,7 +77,7 @@ fn shuffle_components(clock: &mut Clock, seed: u64) {
     }
 }
 
-/// Numbers without a pattern (splitmix64).
+/// Pseudo-random numbers (SplitMix64).
 fn noise(mut state: u64) -> impl FnMut() -> u64 {
     move || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -87,7 +87,7 @@ fn noise(mut state: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// All that a run leaves behind.
+/// The observable results of a run.
 struct Outcome {
     memory: Vec<(u64, Vec<u8>)>,
     cycles: Vec<u64>,
@@ -96,7 +96,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The first thing in which two runs differ.
+    /// The first difference of two outcomes.
     fn difference(&self, other: &Outcome) -> Option<String> {
         if self.cycles != other.cycles {
             return Some(format!("cycles of the launches: {:?}, {:?}", self.cycles, other.cycles));
@@ -160,17 +160,17 @@ fn memory(gpu: &Gpu) -> Vec<(u64, Vec<u8>)> {
 }
 
 fn run(scenario: &str, gpu: &str, way: Way) -> Outcome {
-    run_watched(scenario, gpu, way, None)
+    run_recorded(scenario, gpu, way, None)
 }
 
-/// Runs a scenario, and writes a waveform of everything if a file is named for it.
-fn run_watched(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outcome {
+/// Runs a scenario. Writes a waveform of all signals to `file`, if there is one.
+fn run_recorded(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outcome {
     let mut scenario = builtin::load(scenario).unwrap();
     scenario.launches.extend(scenario.launches.clone());
     let mut bench = Bench::new(&scenario, preset::load(gpu, &[]).unwrap().config).unwrap();
     let clock = bench.gpu_mut().clock_mut();
     way.set(clock);
-    let mut waveform = file.map(|file| watch(file, clock));
+    let mut waveform = file.map(|file| record(file, clock));
     let options = Options {
         threads: way.threads(),
         max_cycles: Some(10_000_000),
@@ -191,12 +191,12 @@ fn run_watched(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outc
     }
 }
 
-fn watch(file: &Path, clock: &mut Clock) -> Waveform {
+fn record(file: &Path, clock: &mut Clock) -> Waveform {
     let about = RunInfo::new(1_000_000, Vec::new());
     Waveform::create(file, &Selection::new(&["**"], "..").unwrap(), &about, clock).unwrap()
 }
 
-/// Runs a scenario plainly and in each of these ways.
+/// Asserts that the outcome of a scenario is the same in the plain way and in each of `ways`.
 fn assert_same(scenario: &str, gpu: &str, ways: &[Way]) {
     let plain = run(scenario, gpu, Way::Plain);
     assert!(!plain.counts.is_empty(), "nothing was counted, so nothing is compared");
@@ -208,31 +208,31 @@ fn assert_same(scenario: &str, gpu: &str, ways: &[Way]) {
 }
 
 #[test]
-fn divergent_kernel_however_it_is_run_same_outcome() {
+fn divergent_kernel_has_the_same_outcome_in_every_way() {
     assert_same("diverge_nested", "tiny", &WAYS);
     assert_same("diverge_switch", "tiny", &WAYS);
 }
 
 #[test]
-fn shared_memory_and_atomics_however_they_are_run_same_outcome() {
+fn shared_memory_and_atomics_have_the_same_outcome_in_every_way() {
     assert_same("histogram_shared", "tiny", &WAYS);
     assert_same("histogram_global", "tiny", &WAYS);
 }
 
 #[test]
-fn memory_bound_kernel_however_it_is_run_same_outcome() {
+fn memory_bound_kernel_has_the_same_outcome_in_every_way() {
     assert_same("copy_strided", "tiny", &WAYS);
     assert_same("transpose_naive", "tiny", &WAYS);
 }
 
 #[test]
-fn barriers_and_two_kernels_in_a_row_however_they_are_run_same_outcome() {
+fn barriers_and_two_kernels_in_a_row_have_the_same_outcome_in_every_way() {
     assert_same("scan_warp_shuffle", "tiny", &WAYS);
     assert_same("reduce_sequential", "tiny", &WAYS);
 }
 
 #[test]
-fn clusters_however_they_are_run_same_outcome() {
+fn clusters_have_the_same_outcome_in_every_way() {
     assert_same("cluster_histogram", "tiny", &WAYS);
     assert_same("tma_bulk_scale", "tiny", &WAYS);
     assert_same("wgmma_gemm", "tiny", &WAYS);
@@ -244,7 +244,7 @@ fn clusters_however_they_are_run_same_outcome() {
 }
 
 #[test]
-fn large_machine_however_it_is_run_same_outcome() {
+fn large_machine_has_the_same_outcome_in_every_way() {
     assert_same("histogram_shared", "v100-sxm2", &WAYS);
     assert_same(
         "transpose_naive",
@@ -254,27 +254,27 @@ fn large_machine_however_it_is_run_same_outcome() {
 }
 
 #[test]
-fn every_built_in_scenario_run_in_every_other_way_at_once_same_outcome() {
+fn every_built_in_scenario_has_the_same_outcome_with_all_ways_combined() {
     for scenario in builtin::names() {
         assert_same(scenario, "tiny", &[Way::Everything]);
     }
 }
 
 #[test]
-fn watched_machine_same_outcome_and_however_it_is_run_the_same_waveform() {
+fn recording_changes_no_outcome_and_the_waveform_is_the_same_in_every_way() {
     let folder = tempfile::tempdir().unwrap();
     for scenario in ["diverge_nested", "histogram_shared"] {
         let plain_file = folder.path().join("plain.vcd");
-        let plain = run_watched(scenario, "tiny", Way::Plain, Some(&plain_file));
+        let plain = run_recorded(scenario, "tiny", Way::Plain, Some(&plain_file));
         assert_eq!(
             plain.difference(&run(scenario, "tiny", Way::Plain)),
             None,
-            "{scenario}, not watched"
+            "{scenario}, not recorded"
         );
         let plain_waveform = fs::read_to_string(plain_file).unwrap();
         assert!(
             plain_waveform.lines().count() > 10_000,
-            "{scenario}: hardly anything was watched"
+            "{scenario}: too few changes were recorded"
         );
         for way in [
             Way::Quantum(1),
@@ -284,7 +284,7 @@ fn watched_machine_same_outcome_and_however_it_is_run_the_same_waveform() {
             Way::Everything,
         ] {
             let file = folder.path().join("other.vcd");
-            run_watched(scenario, "tiny", way, Some(&file));
+            run_recorded(scenario, "tiny", way, Some(&file));
             let waveform = fs::read_to_string(file).unwrap();
             assert_eq!(
                 first_change(&plain_waveform, &waveform),
@@ -295,8 +295,8 @@ fn watched_machine_same_outcome_and_however_it_is_run_the_same_waveform() {
     }
 }
 
-/// Outcome of a scenario's first launch: on a new machine that has waited, or on one that was stopped after `stopped_after` cycles
-/// of it. The data are restored before the launch that counts.
+/// Outcome of a scenario's first launch, on a new machine or on one that was stopped `stopped_after` cycles into the same launch.
+/// A new machine is idle until cycle `begin`. The data are restored before the launch.
 fn run_after(scenario: &str, stopped_after: Option<u64>, begin: Cycle) -> (Outcome, Cycle) {
     let scenario = builtin::load(scenario).unwrap();
     let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
@@ -331,7 +331,7 @@ fn run_after(scenario: &str, stopped_after: Option<u64>, begin: Cycle) -> (Outco
 }
 
 #[test]
-fn machine_stopped_in_the_middle_of_a_grid_next_outcome_that_of_a_new_machine() {
+fn machine_stopped_in_the_middle_of_a_grid_then_behaves_like_a_new_one() {
     for scenario in ["diverge_nested", "histogram_shared", "transpose_padded", "copy_float4"] {
         for cycles in [1, 50, 300, 700, 1200] {
             let (stopped, begin) = run_after(scenario, Some(cycles), Cycle::ZERO);
@@ -345,7 +345,7 @@ fn machine_stopped_in_the_middle_of_a_grid_next_outcome_that_of_a_new_machine() 
     }
 }
 
-/// The first line in which two dumps differ, with the time before it.
+/// The first line that differs in two dumps, with the time before it.
 fn first_change<'a>(plain: &'a str, other: &'a str) -> Option<[&'a str; 3]> {
     let mut time = "before the first cycle";
     let mut lines = other.lines();
@@ -360,7 +360,7 @@ fn first_change<'a>(plain: &'a str, other: &'a str) -> Option<[&'a str; 3]> {
 }
 
 #[test]
-fn outcomes_that_differ_are_told_apart() {
+fn different_outcomes_are_distinguished() {
     let plain = run("diverge_nested", "tiny", Way::Plain);
     let other = run("diverge_switch", "tiny", Way::Plain);
     assert!(plain.difference(&other).is_some());

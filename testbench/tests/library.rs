@@ -1,4 +1,4 @@
-//! The library as a user sees it: the examples run, errors are typed, events come in one order, own parts take their place.
+//! The library interface: examples run, errors are typed, events have one order, custom components replace built-in ones.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ const SAXPY: &str = include_str!("../examples/saxpy.ptx");
 const WALK: &str = include_str!("../examples/walk.ptx");
 
 #[test]
-fn examples_hold_what_they_assert() {
+fn examples_pass_their_assertions() {
     run_a_kernel::main().unwrap();
     own_scheduling_policy::main().unwrap();
     own_replacement_policy::main().unwrap();
@@ -46,7 +46,7 @@ fn events(threads: usize, quantum: u64) -> (u64, Vec<Event>) {
 }
 
 #[test]
-fn events_come_in_order_and_are_the_same_for_any_threads_and_quantum() {
+fn events_are_sorted_and_the_same_for_any_threads_and_quantum() {
     let (cycles, all) = events(1, 8);
     assert!(all.is_sorted_by_key(|event| (event.at(), event.sm())));
     assert!([0, 1].iter().all(|sm| all.iter().any(|event| event.sm() == *sm)));
@@ -60,7 +60,7 @@ fn events_come_in_order_and_are_the_same_for_any_threads_and_quantum() {
 }
 
 #[test]
-fn own_l1_in_the_place_of_the_built_in_gives_its_cycles() {
+fn custom_l1_replaces_the_built_in_one() {
     let run = |factory: &Factory| {
         let mut gpu = Gpu::with_factory(preset::load("tiny", &[]).unwrap().config, factory).unwrap();
         let module = gpu.load(WALK).unwrap();
@@ -80,7 +80,7 @@ fn own_l1_in_the_place_of_the_built_in_gives_its_cycles() {
 }
 
 #[test]
-fn faults_of_a_user_are_errors_and_the_gpu_runs_on() {
+fn faults_of_a_user_are_errors_and_the_gpu_stays_usable() {
     assert!(matches!(Gpu::preset("h10"), Err(GpuError::Preset(_))));
     let mut gpu = Gpu::preset("tiny").unwrap();
     assert!(matches!(gpu.load("no PTX"), Err(GpuError::Ptx { .. })));

@@ -1,4 +1,4 @@
-//! The oracles on committed inputs: what fuzzing starts from, and every input that once broke a promise.
+//! The oracles on committed inputs: the corpus of fuzzing, and every input that once failed.
 //!
 //! A regression is one file in `fuzz/regressions/TARGET/`; the README beside them tells the story of each.
 
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use warpwave::oracle;
 
-/// Folders of other tests with PTX texts that fuzzing starts from, too: as the command in `fuzz/README.md` has them.
+/// Folders of other tests with PTX texts in the corpus of fuzzing, as in the command of `fuzz/README.md`.
 const TEXTS: [&str; 3] = ["hw/ptx/tests/ok", "hw/ptx/tests/err", "testbench/corpus/ptx"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Gives every committed input of a target to its oracle.
+/// Passes every committed input of a target to its oracle.
 fn replay(target: &str, oracle: impl Fn(&[u8])) {
     let corpus = inputs(&root().join("fuzz/corpus").join(target));
     assert!(!corpus.is_empty(), "{target} has nothing to start from");
@@ -29,7 +29,7 @@ fn give(paths: &[PathBuf], oracle: impl Fn(&[u8])) {
     }
 }
 
-/// The files of a folder and of those in it, sorted; none where there is no such folder.
+/// The files below a folder, sorted. Empty if the folder does not exist.
 fn inputs(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -41,12 +41,12 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn ptx_texts_that_fuzzing_knows_keep_every_promise() {
+fn ptx_texts_of_the_corpus_pass_the_oracle() {
     replay("ptx_text", |bytes| oracle::replay(bytes, oracle::ptx_text));
 }
 
 #[test]
-fn ptx_texts_of_other_tests_that_fuzzing_starts_from_keep_every_promise() {
+fn ptx_texts_of_other_tests_pass_the_oracle() {
     let commands = [
         fs::read_to_string(root().join("fuzz/README.md")),
         fs::read_to_string(root().join(".ci/run")),
@@ -64,26 +64,26 @@ fn ptx_texts_of_other_tests_that_fuzzing_starts_from_keep_every_promise() {
 }
 
 #[test]
-fn memory_traffic_that_fuzzing_knows_keeps_every_promise() {
+fn memory_traffic_of_the_corpus_passes_the_oracle() {
     replay("memory_traffic", |bytes| oracle::replay(bytes, oracle::memory_traffic));
 }
 
 #[test]
-fn random_programs_that_fuzzing_knows_keep_every_promise() {
+fn random_programs_of_the_corpus_pass_the_oracle() {
     replay("random_programs", |bytes| {
         oracle::replay(bytes, oracle::random_programs)
     });
 }
 
 #[test]
-fn random_programs_of_many_seeds_give_the_same_on_machine_and_reference() {
+fn random_programs_of_many_seeds_pass_the_oracle() {
     for seed in 0..200 {
         println!("seed {seed}");
         oracle::replay(&noise(seed, 512), oracle::random_programs);
     }
 }
 
-/// Bytes without a pattern, always the same for a seed (xorshift).
+/// Pseudo-random bytes from a seed (xorshift).
 fn noise(seed: u64, n: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let byte = || {

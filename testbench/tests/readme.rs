@@ -1,4 +1,4 @@
-//! The README and the docs are true: their commands run word for word, their links lead to files, their files are what they say.
+//! Tests the README and the docs: commands run as written and print the quoted output, links and file names exist.
 //!
 //! | Fence of a block | What the test does with it |
 //! |---|---|
@@ -22,7 +22,7 @@ const RUN: &str = "cargo run --release -- ";
 /// Folders whose pages are tested.
 const FOLDERS: [&str; 4] = ["testbench/docs", "waveforms/docs", "components/docs", "hw/docs"];
 
-/// Folders that no page reads: built, hidden, or source code.
+/// Folders that are not copied: no page reads them.
 const NOT_COPIED: [&str; 3] = ["target", "src", "benches"];
 
 /// A page in Markdown.
@@ -37,7 +37,7 @@ struct Page {
 struct Block<'a> {
     /// Number of the line with the fence, from 1.
     line: usize,
-    /// What follows the fence.
+    /// The text after the fence.
     info: &'a str,
     text: &'a str,
 }
@@ -156,7 +156,7 @@ fn run(script: &str, folder: &Path) -> Output {
     shell.output().expect("sh runs scripts")
 }
 
-/// Runs every script of a page, and gives what went wrong.
+/// Runs every script of a page. Returns the findings.
 fn try_page(page: &Page) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     copy(root(), folder.path());
@@ -195,7 +195,7 @@ fn missing<'a>(wanted: &'a str, printed: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn commands_run_word_for_word() {
+fn commands_run_as_written() {
     let pages = pages();
     let n_scripts = |page: &Page| page.blocks().iter().filter_map(|block| script(page, block)).count();
     assert!(
@@ -241,7 +241,7 @@ fn every_shell_block_runs_or_says_why_not() {
 }
 
 #[test]
-fn page_of_metrics_is_what_the_command_prints() {
+fn page_of_metrics_matches_the_command() {
     let page = Page::read("testbench/docs/metrics.md").text;
     let output = Command::new(env!("CARGO_BIN_EXE_warpwave"))
         .args(["explain", "--all"])
@@ -255,7 +255,7 @@ fn page_of_metrics_is_what_the_command_prints() {
 
 // Links and paths.
 
-/// The targets of links and pictures in a line. What is quoted as code is no link.
+/// The targets of links and pictures in a line. Code spans have no links.
 fn links(line: &str) -> Vec<&str> {
     let outside = line.split('`').step_by(2);
     let targets = outside.flat_map(|text| text.split("](").skip(1));

@@ -1,4 +1,4 @@
-//! What SMs tell, against what they count: two accounts of one run, kept in different places, must agree.
+//! Events of SMs, against their counters: two accounts of one run, from different code, must agree.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use warpwave_hw::time::Cycle;
 /// Loads and stores, shared memory with barriers, atomics, branches that diverge.
 const SCENARIOS: [&str; 4] = ["saxpy", "transpose_tiled", "histogram", "diverge_nested"];
 
-/// How to run a machine: nothing that a listener is told depends on it.
+/// A way to run the machine. The events do not depend on it.
 #[derive(Clone, Copy)]
 struct How {
     threads: usize,
@@ -52,7 +52,7 @@ fn run(name: &str, how: How, listener: &mut dyn Listener) -> Run {
     run
 }
 
-/// Waits of each state and issues; each warp's account is gapless.
+/// Sums waits by state and issues. Asserts that each warp's account has no gap.
 #[derive(Default)]
 struct Account {
     waits: BTreeMap<u8, u64>,
@@ -85,7 +85,7 @@ impl Listener for Account {
 }
 
 #[test]
-fn waits_and_issues_that_are_told_cover_every_warp_and_add_up_to_the_counters() {
+fn events_of_waits_and_issues_add_up_to_the_counters() {
     for name in SCENARIOS {
         let mut account = Account::default();
         let run = run(name, PLAIN, &mut account);
@@ -110,7 +110,7 @@ fn waits_and_issues_that_are_told_cover_every_warp_and_add_up_to_the_counters() 
 }
 
 #[test]
-fn latencies_of_requests_that_are_told_are_those_that_the_lsu_counts() {
+fn latencies_of_request_events_match_the_lsu() {
     for name in SCENARIOS {
         let mut requests = Requests::new(1000);
         let run = run(name, PLAIN, &mut requests);
@@ -123,7 +123,7 @@ fn latencies_of_requests_that_are_told_are_those_that_the_lsu_counts() {
 }
 
 #[test]
-fn what_is_told_depends_on_no_quantum_thread_or_skipping() {
+fn events_do_not_depend_on_quantum_threads_or_skipping() {
     let others = [
         How {
             quantum: Some(1),

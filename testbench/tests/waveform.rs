@@ -100,7 +100,7 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
 }
 
 #[test]
-fn links_in_the_waveform_lose_nothing_and_never_hold_more_than_their_depth() {
+fn links_in_the_waveform_lose_no_message_and_never_exceed_their_depth() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");
     record("reduce_sequential", &file);
@@ -125,7 +125,7 @@ fn links_in_the_waveform_lose_nothing_and_never_hold_more_than_their_depth() {
         );
         assert_eq!(of("valid").changes.last().unwrap().1, Some(0), "{path}");
         assert_eq!(of("ready").changes.last().unwrap().1, Some(1), "{path}");
-        // A payload is there just while a message is being sent.
+        // A payload has a value exactly while `valid` is 1.
         for &(at, valid) in &of("valid").changes {
             assert_eq!(of("payload").at(at).is_some(), valid == Some(1), "{path} in cycle {at}");
         }
@@ -142,7 +142,7 @@ fn links_in_the_waveform_lose_nothing_and_never_hold_more_than_their_depth() {
 }
 
 #[test]
-fn cluster_of_blocks_packets_to_another_sm_are_shown_by_sm_and_byte() {
+fn packets_to_another_sm_of_a_cluster_show_sm_and_address() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");
     record("cluster_swap", &file);
@@ -163,7 +163,7 @@ struct Row {
     signal: String,
 }
 
-/// What stands below each other: rows, and nothing for titles and blank lines.
+/// The rows from top to bottom. `None` for titles and blank lines.
 fn rows(save: &str) -> Vec<Option<Row>> {
     let (mut rows, mut flag, mut names) = (Vec::new(), String::new(), None);
     for line in save.lines() {
@@ -185,7 +185,7 @@ fn rows(save: &str) -> Vec<Option<Row>> {
     rows
 }
 
-/// The names of values from a translation file, colours left out.
+/// The names of values in a translation file, without colours.
 fn names(text: &str) -> Vec<(u64, String)> {
     let line = |line: &str| {
         let (value, name) = line.split_once(' ').unwrap();
@@ -195,7 +195,7 @@ fn names(text: &str) -> Vec<(u64, String)> {
     text.lines().map(line).collect()
 }
 
-/// What GTKWave must show of a value.
+/// The text that GTKWave must show for a value.
 fn shown(folder: &Path, row: &Row, width: u32, value: u64) -> String {
     let digits = width.div_ceil(4) as usize;
     match (&row.names, row.flag.as_str()) {
@@ -211,7 +211,7 @@ fn shown(folder: &Path, row: &Row, width: u32, value: u64) -> String {
     }
 }
 
-/// What GTKWave says when it runs a script on a save file; `None` where it cannot be run.
+/// The output of GTKWave for a script on a save file. `None` if it cannot be run.
 fn gtkwave(folder: &Path, script: &str, save: &str) -> Option<String> {
     fs::write(folder.join("look.tcl"), script).unwrap();
     let output = Command::new("xvfb-run")
@@ -230,7 +230,7 @@ fn gtkwave(folder: &Path, script: &str, save: &str) -> Option<String> {
 }
 
 #[test]
-fn view_of_a_scenario_every_row_is_shown_with_the_values_of_the_dump() {
+fn gtkwave_shows_every_row_of_a_view_with_the_values_of_the_dump() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     record("transpose_tiled", &folder.join("run.vcd"));

@@ -1,4 +1,4 @@
-//! PTX arithmetic, from text through the lowering, on the reference without time.
+//! PTX arithmetic: text, lowering, and execution on the reference.
 
 mod operations;
 mod pairs;

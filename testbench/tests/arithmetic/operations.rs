@@ -1,14 +1,14 @@
-//! PTX arithmetic, from text through the lowering and the reference, against Rust's own.
+//! PTX arithmetic on the reference, against the same operations in Rust.
 //!
-//! A case is a PTX snippet and a Rust function of the same numbers. The snippet reads `%x` and `%y`, of 64 bits. `%a` and `%b` are their
-//! lower words, and `%c` is the upper word of `%x`. The result is in `%z`.
+//! A case is a PTX snippet and a Rust function. The snippet reads `%x` and `%y`, of 64 bits. `%a` and `%b` are their lower words, and `%c`
+//! is the upper word of `%x`. The result is in `%z`.
 
 use crate::pairs;
 
 /// The result in Rust, from x and y.
 type Expected = fn(u64, u64) -> u64;
 
-/// Numbers with borders between them: signs, carries, shift counts.
+/// Numbers at borders: signs, carries, shift counts.
 const NUMBERS: [u64; 14] = [
     0,
     1,
@@ -36,7 +36,7 @@ fn module(snippet: &str) -> String {
     )
 }
 
-/// What the snippet makes of every pair of numbers.
+/// The results of the snippet for every pair of numbers.
 fn results(snippet: &str) -> Vec<u64> {
     let with_all = |x: &u64| NUMBERS.map(|y| [*x, y]);
     let all: Vec<[u64; 2]> = NUMBERS.iter().flat_map(with_all).collect();
@@ -63,7 +63,7 @@ fn low(word: u32) -> u64 {
 }
 
 #[test]
-fn sums_and_products_of_64_bits_are_rusts() {
+fn sums_and_products_of_64_bits_match_rust() {
     check(&[
         ("add.s64 %z, %x, %y;", |x, y| x.wrapping_add(y)),
         ("sub.s64 %z, %x, %y;", |x, y| x.wrapping_sub(y)),
@@ -92,7 +92,7 @@ fn sums_and_products_of_64_bits_are_rusts() {
 }
 
 #[test]
-fn logic_and_shifts_of_64_bits_are_rusts() {
+fn logic_and_shifts_of_64_bits_match_rust() {
     check(&[
         ("and.b64 %z, %x, %y;", |x, y| x & y),
         ("xor.b64 %z, %x, %y;", |x, y| x ^ y),
@@ -121,7 +121,7 @@ fn logic_and_shifts_of_64_bits_are_rusts() {
 }
 
 #[test]
-fn comparisons_of_64_bits_are_rusts() {
+fn comparisons_of_64_bits_match_rust() {
     check(&[
         ("setp.lt.s64 %p1, %x, %y; selp.b64 %z, 1, 0, %p1;", |x, y| {
             u64::from((x as i64) < y as i64)
@@ -150,7 +150,7 @@ fn comparisons_of_64_bits_are_rusts() {
 }
 
 #[test]
-fn words_and_halves_are_rusts() {
+fn words_and_halves_match_rust() {
     check(&[
         ("sub.s32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
             low((x as u32).wrapping_sub(y as u32))
@@ -232,7 +232,7 @@ fn carry_chains_are_sums_of_128_bits() {
     ]);
 }
 
-/// Singles with borders between them, the low word of each number; a double is made of each.
+/// Floats at borders: the low word of each number is an f32, which is also converted to an f64.
 fn single(word: u64) -> f32 {
     f32::from_bits(word as u32)
 }
@@ -241,7 +241,7 @@ fn double(word: u64) -> f64 {
     f64::from_bits(word)
 }
 
-/// The bits of a single, every NaN the same.
+/// The bits of an f32, with one canonical NaN.
 fn bits(value: f32) -> u64 {
     if value.is_nan() {
         0x7fff_ffff
@@ -250,7 +250,7 @@ fn bits(value: f32) -> u64 {
     }
 }
 
-/// Loads `%f1`, `%f2` and `%d1`, `%d2`; stores `%f3`, a NaN as the canonical one.
+/// Wraps a snippet that reads `%f1` and `%f2`. Stores `%f3`, with NaN as the canonical one.
 fn of_singles(snippet: &str) -> String {
     format!(
         "mov.b32 %f1, %a; mov.b32 %f2, %b; mov.b64 %d1, %x; mov.b64 %d2, %y; {snippet} \
@@ -258,7 +258,7 @@ fn of_singles(snippet: &str) -> String {
     )
 }
 
-/// As [`of_singles`] for `%d3`: sums of doubles that are no numbers are stored as zero.
+/// Wraps a snippet that reads `%d1` and `%d2`. Stores `%d3`, with NaN as zero.
 fn of_doubles(snippet: &str) -> String {
     format!(
         "mov.b64 %d1, %x; mov.b64 %d2, %y; mov.b32 %f1, %a; {snippet} \
@@ -271,7 +271,7 @@ fn double_bits(value: f64) -> u64 {
 }
 
 #[test]
-fn singles_are_rusts() {
+fn f32_operations_match_rust() {
     let cases: [(&str, Expected); 14] = [
         ("add.f32 %f3, %f1, %f2;", |x, y| bits(single(x) + single(y))),
         ("sub.f32 %f3, %f1, %f2;", |x, y| bits(single(x) - single(y))),
@@ -305,7 +305,7 @@ fn singles_are_rusts() {
 }
 
 #[test]
-fn doubles_are_rusts() {
+fn f64_operations_match_rust() {
     let cases: [(&str, Expected); 7] = [
         ("add.f64 %d3, %d1, %d2;", |x, y| double_bits(double(x) + double(y))),
         ("sub.f64 %d3, 0d3FF0000000000000, %d2;", |_, y| {
@@ -329,8 +329,8 @@ fn doubles_are_rusts() {
 }
 
 #[test]
-fn approximate_functions_are_near_rusts() {
-    /// Bits of the result, and what it should be near.
+fn approximate_functions_are_near_the_functions_of_rust() {
+    /// The snippet, and the function that it approximates.
     type Case = (&'static str, fn(f32) -> f32);
     let cases: [Case; 6] = [
         ("rcp.approx.f32 %f3, %f1;", |a| 1.0 / a),

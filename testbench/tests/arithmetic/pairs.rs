@@ -7,10 +7,10 @@ use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
 use warpwave_isa::space::bank0;
 
-/// Threads of a block; the last block's threads beyond the pairs get zeros.
+/// Threads of a block. Surplus threads of the last block read zeros.
 pub const BLOCK: usize = 256;
 
-/// What the kernel of `text` makes of each pair; `what` names it where it does not compile.
+/// The results of the kernel in `text` for each pair. `what` is its name in errors.
 pub fn results(what: &str, text: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
     let shown = |findings: &[warpwave_ptx::Diagnostic]| findings[0].render(what, text);
     let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", shown(&findings)));

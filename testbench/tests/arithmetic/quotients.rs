@@ -27,13 +27,13 @@ fn numbers() -> impl Iterator<Item = u32> {
     std::iter::from_fn(next).filter(|bits| f32::from_bits(*bits).is_finite())
 }
 
-/// A number's place among all numbers: neighbours are one apart.
-fn place(bits: u32) -> i64 {
+/// The rank of a float among all floats: neighbours differ by one.
+fn rank(bits: u32) -> i64 {
     let magnitude = i64::from(bits & 0x7fff_ffff);
     if bits >> 31 == 0 { magnitude } else { -magnitude }
 }
 
-/// Checks [`PAIRS`] pairs that `is_meant` admits: at most 2 ulp from the rounded quotient.
+/// Checks [`PAIRS`] pairs for which `is_meant` is true: the result is at most 2 ulp from the rounded quotient.
 fn check(instruction: &str, is_meant: impl Fn(f32, f32) -> bool) {
     let mut numbers = numbers();
     let pairs = std::iter::from_fn(|| Some([numbers.next()?, numbers.next()?]));
@@ -43,7 +43,7 @@ fn check(instruction: &str, is_meant: impl Fn(f32, f32) -> bool) {
     for (pair, found) in pairs.iter().zip(found) {
         let [a, b] = pair.map(|bits| f32::from_bits(bits as u32));
         let wanted = (f64::from(a) / f64::from(b)) as f32;
-        let far = (place(found as u32) - place(wanted.to_bits())).abs();
+        let far = (rank(found as u32) - rank(wanted.to_bits())).abs();
         assert!(
             far <= 2,
             "{instruction} of {a:e} and {b:e}: {:e}, not {wanted:e}",
@@ -58,14 +58,14 @@ fn full_range_quotients_are_at_most_two_ulp_off_for_every_divisor() {
 }
 
 #[test]
-fn flushing_full_range_quotients_are_at_most_two_ulp_off_where_nothing_is_subnormal() {
+fn ftz_quotients_are_at_most_two_ulp_off_without_subnormals() {
     check("div.full.ftz.f32", |a, b| {
         a.is_normal() && b.is_normal() && (a.abs() / b.abs() > 2.0 * f32::MIN_POSITIVE)
     });
 }
 
 #[test]
-fn approximate_quotients_are_at_most_two_ulp_off_for_divisors_up_to_two_to_the_126th() {
+fn approximate_quotients_are_at_most_two_ulp_off_for_divisors_up_to_2_to_126() {
     let largest = f32::from_bits(0x7e80_0000);
     check("div.approx.f32", |_, b| b.is_normal() && b.abs() <= largest);
     check("div.approx.ftz.f32", |a, b| {

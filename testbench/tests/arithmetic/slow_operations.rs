@@ -1,6 +1,5 @@
-//! Division, roots and reciprocals, for which the machine has no row: PTX text through the lowering's sequences on the reference
-//! without time, bit by bit. Expectations come from exact fractions (`slow_operations.txt`, written by the vectors' `generate.py`),
-//! from IEEE arithmetic of the host, or from its directed neighbour.
+//! Division, roots and reciprocals, which the lowering expands to sequences: bit-exact tests on the reference. Expectations come from exact
+//! fractions (`slow_operations.txt`, written by `generate.py` of the vectors), or from IEEE arithmetic of the host and its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +29,7 @@ fn kernel(instruction: &str) -> String {
     )
 }
 
-/// Every pair, or the first few that fail.
+/// Checks every pair. Panics with the first few that fail.
 fn check(instruction: &str, pairs: &[[u64; 2]], expected: impl Fn(u64, u64) -> u64) {
     let found = pairs::results(instruction, &kernel(instruction), pairs);
     let faults: Vec<String> = pairs
@@ -72,7 +71,7 @@ fn vectors() -> BTreeMap<&'static str, Vec<([u64; 2], u64)>> {
 }
 
 #[test]
-fn exact_fractions_divided_and_rooted_round_as_they_should() {
+fn quotients_and_roots_match_exact_fractions() {
     let vectors = vectors();
     assert_eq!(
         vectors.len(),
@@ -86,7 +85,7 @@ fn exact_fractions_divided_and_rooted_round_as_they_should() {
     }
 }
 
-/// Numbers that look random and are always the same.
+/// Pseudo-random numbers from a fixed seed.
 fn random(n: usize) -> impl Iterator<Item = u64> {
     let mut state = 0x243f_6a88_85a3_08d3u64;
     (0..n).map(move |_| {
@@ -98,7 +97,7 @@ fn random(n: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Random pairs: of all bits, and with one exponent, where quotients lie around one.
+/// Random pairs. Half of them are arbitrary bits. The others have one exponent, so that quotients are near one.
 fn pairs(n: usize, exponent: u64, one: u64) -> Vec<[u64; 2]> {
     let numbers: Vec<u64> = random(2 * n).collect();
     let near = |x: u64| x & !exponent | one;
@@ -136,7 +135,7 @@ fn wide(value: u64) -> f64 {
 }
 
 #[test]
-fn random_f32_every_rounding_gives_the_neighbour_of_the_f64_result() {
+fn f32_results_are_the_rounded_f64_results() {
     let pairs = pairs(1 << 15, 0x7f80_0000, 0x3f80_0000);
     for mode in ["rn", "rz", "rm", "rp"] {
         check(&format!("div.{mode}.f32"), &pairs, |x, y| {
@@ -160,7 +159,7 @@ fn double(value: f64) -> u64 {
 }
 
 #[test]
-fn random_f64_to_nearest_gives_the_hosts_result() {
+fn f64_results_to_nearest_match_the_host() {
     let pairs = pairs(1 << 15, 0x7ff0_0000_0000_0000, 0x3ff0_0000_0000_0000);
     let f = f64::from_bits;
     check("div.rn.f64", &pairs, |x, y| double(f(x) / f(y)));
@@ -168,7 +167,7 @@ fn random_f64_to_nearest_gives_the_hosts_result() {
     check("sqrt.rn.f64", &pairs, |x, _| double(f(x).sqrt()));
 }
 
-/// The neighbour by the sign of what is left over.
+/// The result of a directed rounding: `nearest` or its neighbour, by the sign of the remainder.
 fn adjusted(mode: &str, nearest: f64, rest: f64) -> f64 {
     match mode {
         "rp" if rest > 0.0 => nearest.next_up(),
@@ -180,7 +179,7 @@ fn adjusted(mode: &str, nearest: f64, rest: f64) -> f64 {
 }
 
 #[test]
-fn random_f64_every_direction_gives_the_neighbour_that_the_remainder_tells() {
+fn f64_results_of_directed_roundings_match_the_remainder() {
     let all = pairs(1 << 14, 0x7ff0_0000_0000_0000, 0x3ff0_0000_0000_0000);
     let near: Vec<_> = all.into_iter().skip(1).step_by(2).collect();
     let f = f64::from_bits;
@@ -202,10 +201,10 @@ fn inverse(odd: u64) -> u64 {
     (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
-/// Quotients as near as possible to the middle of two doubles. The divisor b is odd and has 53 bits. For an odd middle k of 54 bits,
+/// Tests quotients as near as possible to the midpoint of two doubles. The divisor b is odd and has 53 bits. For an odd midpoint k of 54 bits,
 /// k b is a whole number of units of the dividend plus a small rest.
 #[test]
-fn quotients_next_to_a_middle_round_to_the_right_side() {
+fn quotients_next_to_a_midpoint_are_rounded_correctly() {
     let mut hard = Vec::new();
     for number in random(1 << 13) {
         let b = (number & ((1 << 53) - 1)) | 1 << 52 | 1;
@@ -223,10 +222,10 @@ fn quotients_next_to_a_middle_round_to_the_right_side() {
     check("rcp.rn.f64", &hard, |x, _| double(1.0 / f(x)));
 }
 
-/// Squares whose roots lie next to the middle of two doubles: middles m of 54 bits with m^2 = c modulo the unit of the square. For
-/// small c these are all there are, so no root is nearer to a middle than those tried here.
+/// Tests squares with roots next to the midpoint of two doubles: midpoints m of 54 bits with m^2 = c modulo the unit of the square.
+/// All such m are tested for small c, so no root is nearer to a midpoint.
 #[test]
-fn roots_next_to_a_middle_round_to_the_right_side() {
+fn roots_next_to_a_midpoint_are_rounded_correctly() {
     let mut hard = Vec::new();
     for c in (-103i64..100).step_by(8) {
         for bits in [54u32, 55] {
@@ -260,7 +259,7 @@ fn roots_next_to_a_middle_round_to_the_right_side() {
 }
 
 #[test]
-fn random_integers_divided_give_rusts_quotients_and_remainders() {
+fn integer_quotients_and_remainders_match_rust() {
     let mut pairs = pairs(1 << 14, 0, 0);
     // Divisors of every length, and quotients one off a whole one.
     for (n, pair) in pairs.iter_mut().enumerate() {
@@ -294,7 +293,7 @@ fn random_integers_divided_give_rusts_quotients_and_remainders() {
 }
 
 #[test]
-fn every_u16_divided_by_small_and_large_numbers_gives_rusts_quotient() {
+fn quotients_of_every_u16_match_rust() {
     let divisors = [1u64, 2, 3, 7, 10, 127, 255, 256, 1000, 32767, 32768, 65533, 65535];
     let pairs: Vec<[u64; 2]> = (0..0x1_0000).flat_map(|x| divisors.map(|y| [x, y])).collect();
     check("div.u16", &pairs, |x, y| x / y);

@@ -1,4 +1,4 @@
-//! `warpwave check`: what it says of the texts of real compilers, and the listing with control words.
+//! `warpwave check`: its output for the texts of real compilers, and the listing with control words.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,7 +10,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// Every text of the corpus, with the texts that belong to other tests.
+/// Every text of the corpus, and the PTX texts of other tests.
 fn texts() -> Vec<PathBuf> {
     let entries = |folder: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(folder).unwrap();
@@ -30,7 +30,7 @@ fn texts() -> Vec<PathBuf> {
     texts
 }
 
-/// The kernels of a text, as a person finds them: names behind `.entry`.
+/// The kernels of a text, found without the parser: names after `.entry`.
 fn kernels(text: &str) -> Vec<&str> {
     let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let heads = code.filter_map(|line| line.split_once(".entry ").map(|(_, name)| name));
@@ -38,7 +38,7 @@ fn kernels(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_text_of_the_corpus_is_listed_kernel_by_kernel_and_what_cannot_run_is_named() {
+fn every_text_of_the_corpus_is_listed_by_kernel_with_unsupported_statements() {
     let texts = texts();
     assert_eq!(texts.len(), 231);
     let mut refused = Vec::new();
@@ -79,7 +79,7 @@ fn every_text_of_the_corpus_is_listed_kernel_by_kernel_and_what_cannot_run_is_na
 }
 
 #[test]
-fn code_listed_has_the_control_words_of_the_gpu_named() {
+fn listing_has_the_control_words_of_the_named_gpu() {
     let text = ".version 7.8\n.target sm_80\n.entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n.reg .f64 %d<4>;\nld.param.u64 %rd1, [p];\n\
                 ld.global.f64 %d1, [%rd1];\nadd.f64 %d2, %d1, %d1;\nadd.f64 %d3, %d2, %d1;\nst.global.f64 [%rd1], %d3;\nret;\n}\n";
     let folder = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ fn code_listed_has_the_control_words_of_the_gpu_named() {
     // On `tiny` a double takes 8 cycles and a move 4; the counter of a load is seen two cycles behind it.
     let expected = "
 k on tiny
-B counters waited for, R counter of its reads, W of its result, Y yields, S cycles to the next, operands kept
+B: counters it waits for. R, W: counters for its reads and its result. Y: yield. S: cycles to the next. Then reused operands
    0: [B------:R-:W-:-:S01:---] MOV R0, c[0][0x160]
    1: [B------:R-:W-:-:S04:---] MOV R1, c[0][0x164]
    2: [B------:R-:W0:-:S02:---] LD.B64 R2, [R0]
@@ -104,12 +104,12 @@ B counters waited for, R counter of its reads, W of its result, Y yields, S cycl
     assert_fails(&unknown, 2, &["`tini`", "`tiny`"]);
 }
 
-/// `near` reaches the table, `far` does not.
+/// A module with unsupported data. The kernel `near` uses the table, `far` does not.
 const UNSUPPORTED_DATA: &str = ".version 8.0\n.target sm_80\n.global .u32 words[4];\n.global .u32 table[2] = {words, 7};\n\
     .entry near()\n{\n.reg .b32 %r;\nld.global.u32 %r, [table];\nst.global.u32 [words], %r;\nret;\n}\n.entry far()\n{\nret;\n}\n";
 
 #[test]
-fn data_that_is_unsupported_fails_the_check_and_the_run_of_the_entry_that_reaches_it() {
+fn unsupported_data_fails_the_check_and_the_run_of_a_kernel_that_uses_it() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("k.ptx"), UNSUPPORTED_DATA).unwrap();
     let finding = "unsupported: an address of 64 bits in a variable of `.u32`\n  --> k.ptx:4:26\n";
@@ -128,7 +128,7 @@ fn data_that_is_unsupported_fails_the_check_and_the_run_of_the_entry_that_reache
 }
 
 #[test]
-fn data_that_is_unsupported_and_reached_by_no_entry_fails_the_check() {
+fn unsupported_data_without_a_user_fails_the_check() {
     let folder = tempfile::tempdir().unwrap();
     let unused = UNSUPPORTED_DATA.replace("[table]", "[words]");
     fs::write(folder.path().join("k.ptx"), unused).unwrap();
@@ -139,7 +139,7 @@ fn data_that_is_unsupported_and_reached_by_no_entry_fails_the_check() {
 }
 
 #[test]
-fn listing_for_a_gpu_that_cannot_run_the_program_names_what_is_too_new() {
+fn listing_for_an_older_gpu_names_the_newer_statements() {
     let folder = tempfile::tempdir().unwrap();
     let text = ".version 8.0\n.target sm_80\n.entry k()\n{\nret;\n}\n";
     fs::write(folder.path().join("k.ptx"), text).unwrap();

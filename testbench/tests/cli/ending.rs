@@ -1,9 +1,9 @@
-//! How runs end that do not end well.
+//! Runs that fail or stop early: error text, exit code and report.
 
 use crate::{Answer, assert_fails, error_scenario, run_error, scenario, warpwave, warpwave_in};
 
 #[test]
-fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
+fn trap_is_reported_with_line_block_thread_and_address() {
     let says = [
         "launch[0]: out-of-bounds access: 4 bytes of global memory at 0x",
         "by block (1, 0, 0), thread (100, 0, 0)",
@@ -26,7 +26,7 @@ fn trap_of_the_program_is_named_by_line_block_thread_and_address() {
 }
 
 #[test]
-fn assertion_that_fails_is_named_by_its_words_file_line_and_function() {
+fn failed_assert_is_reported_with_its_text_file_line_and_function() {
     let says = [
         "launch[0]: assertion failed: `j >= 0 && j < n`",
         "\n  at assert_trap.cu:16, in `void assert_index(const int *, const float *, float *, int)`",
@@ -36,7 +36,7 @@ fn assertion_that_fails_is_named_by_its_words_file_line_and_function() {
 }
 
 #[test]
-fn trap_in_inlined_code_is_named_by_its_source_line_and_by_those_of_the_calls() {
+fn trap_in_inlined_code_has_its_source_line_and_the_lines_of_the_calls() {
     let expected = "\
 error: inlined: launch[0]: out-of-bounds access: 4 bytes of global memory at 0x100001e0
   by block (0, 0, 0), thread (120, 0, 0)
@@ -48,13 +48,13 @@ error: inlined: launch[0]: out-of-bounds access: 4 bytes of global memory at 0x1
   the nearest buffer is `out`, 480 bytes at 0x10000000: the access is right behind it; check the index, or enlarge the memory
 ";
     let answer = run_error("inlined");
-    // Before it stands where the record of the last cycles is.
+    // A note with the flight recorder's file comes before the error.
     let error = answer.err.find("error: ").map(|at| unnumbered(&answer.err[at..]));
     assert_eq!((answer.code, error.as_deref()), (3, Some(expected)));
 }
 
-/// Runs 8 threads that each load or store at a place of their own: `%a` and `%w` are four times the thread. Module variables stand
-/// in `outside`, the kernel's own in `body`.
+/// Runs 8 threads that each load or store at an address of their own: `%a` and `%w` are four times the thread index. `outside` declares
+/// module variables, `body` the kernel's own.
 fn access(outside: &str, body: &str) -> Answer {
     let ptx = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n{outside}\n.visible .entry k(.param .align 4 .b8 k_table[16]) {{\n\
@@ -68,7 +68,7 @@ fn access(outside: &str, body: &str) -> Answer {
 }
 
 #[test]
-fn access_that_must_not_be_is_named_with_the_nearest_variable_in_every_space() {
+fn bad_access_is_reported_with_the_nearest_variable_in_every_space() {
     let shared = ".shared .align 16 .b8 tile[16];";
     let global = ".global .align 4 .b8 box[16];";
     let behind = |name: &str| format!("the nearest variable is `{name}`, 16 bytes at ");
@@ -163,7 +163,7 @@ fn access_that_must_not_be_is_named_with_the_nearest_variable_in_every_space() {
 }
 
 #[test]
-fn tensor_map_copied_to_local_memory_is_named_with_where_one_may_be() {
+fn tensor_map_in_local_memory_is_refused_with_a_remedy() {
     let root = env!("CARGO_MANIFEST_DIR");
     let ptx = std::fs::read(format!("{root}/corpus/ptx/clang19-sm_90/tma_bulk.ptx")).unwrap();
     let text = "ptx = \"k.ptx\"\n[buffers.matrix]\ndtype = \"f32\"\nshape = [100, 72]\ninit = \"zeros\"\n\
@@ -183,7 +183,7 @@ fn tensor_map_copied_to_local_memory_is_named_with_where_one_may_be() {
 }
 
 #[test]
-fn neighbours_without_a_barrier_race_when_asked_and_run_all_the_same_when_not() {
+fn race_fails_a_run_with_check_and_passes_without_it() {
     let plain = run_error("race");
     assert_eq!((plain.code, plain.err.as_str()), (0, ""));
     let checked = |checks| warpwave(&["run", &error_scenario("race"), "--gpu", "tiny", "--check", checks]);
@@ -223,7 +223,7 @@ warning: race: launch[0]: the word at 0x80 of shared memory (`tile` + 128), bloc
     assert!(answer.out.contains("\n--check found nothing\n"), "{}", answer.out);
 }
 
-/// A text with the numbers of registers left out: which ones the compiler takes is no matter here.
+/// Removes register numbers from a text: the test does not depend on register allocation.
 fn unnumbered(text: &str) -> String {
     let mut parts = text.split('R');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -236,22 +236,22 @@ fn unnumbered(text: &str) -> String {
 }
 
 #[test]
-fn program_without_an_end_is_stopped_with_who_waits_for_what() {
+fn endless_program_is_stopped_with_the_waits_of_its_components() {
     assert_fails(
         &run_error("endless"),
         4,
-        &["the limit of cycles is reached", "warp 0", "raise --max-cycles"],
+        &["the cycle limit is reached", "warp 0", "raise --max-cycles"],
     );
     let says = [
-        "deadlock: nothing can happen after cycle",
+        "deadlock: no component can make progress after cycle",
         "barrier 0 has 1 of 2 warps",
-        "reach the same barriers",
+        "reaches the same barriers",
     ];
     assert_fails(&run_error("barrier"), 4, &says);
 }
 
 #[test]
-fn wrong_result_is_reported_with_its_first_element_and_the_failed_assertion() {
+fn wrong_result_is_reported_with_its_first_element_and_failed_assertion() {
     let answer = run_error("wrong_result");
     let says = [
         "expect: out[5] is 5, not 6; 1 of 8 elements differ",
@@ -261,12 +261,12 @@ fn wrong_result_is_reported_with_its_first_element_and_the_failed_assertion() {
     assert_fails(&answer, 1, &says);
     assert!(
         answer.out.contains("kernel"),
-        "the summary is printed all the same: {}",
+        "the summary is printed too: {}",
         answer.out
     );
 }
 
-/// Runs a program that fails in one way with `--json`, and gives the answer with the report.
+/// Runs one of the failing programs with `--json`. Returns the answer and the report.
 fn reported(name: &str, options: &[&str]) -> (Answer, serde_json::Value) {
     let folder = tempfile::tempdir().unwrap();
     let run = ["run", &error_scenario(name), "--gpu", "tiny", "--json", "run.json"];
@@ -275,7 +275,7 @@ fn reported(name: &str, options: &[&str]) -> (Answer, serde_json::Value) {
     (answer, serde_json::from_slice(&text).unwrap())
 }
 
-/// A run that was stopped in its only launch reports why, the launch, and what was counted.
+/// Asserts that the report of a stopped run has the reason, the launch and its counters.
 fn assert_stopped(report: &serde_json::Value, why: &str) {
     assert_eq!(report["stopped"], why);
     assert_eq!(report["launches"].as_array().unwrap().len(), 1);
@@ -291,7 +291,7 @@ fn assert_stopped(report: &serde_json::Value, why: &str) {
 }
 
 #[test]
-fn run_that_is_stopped_reports_why_with_the_launch_under_way() {
+fn stopped_run_reports_the_reason_and_its_launch() {
     for (name, code, why, says) in [
         (
             "out_of_bounds",
@@ -336,7 +336,7 @@ fn run_that_is_stopped_reports_why_with_the_launch_under_way() {
 }
 
 #[test]
-fn launch_that_cannot_begin_is_reported_as_refused_without_numbers() {
+fn launch_that_cannot_begin_is_reported_as_refused_without_counters() {
     let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out) {\n\
                .local .align 4 .b8 own[262144]; .reg .b64 %rd<3>; .reg .b32 %r<2>;\n\
                ld.param.u64 %rd1, [out]; mov.u64 %rd2, own; st.local.u32 [%rd2], 1; ld.local.u32 %r1, [%rd2];\n\
@@ -363,7 +363,7 @@ fn launch_that_cannot_begin_is_reported_as_refused_without_numbers() {
 
 #[cfg(unix)]
 #[test]
-fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
+fn keyboard_interrupt_stops_the_run_and_keeps_its_reports() {
     use std::process::{Command, Stdio};
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -382,7 +382,7 @@ fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The waveform is made just before the run begins.
+    // The waveform file is created just before the run begins.
     while !at("run.vcd").exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -402,10 +402,10 @@ fn interrupt_from_the_keyboard_ends_the_run_with_what_is_known() {
     let (_, cycle) = answer.err.split_once("interrupted in cycle ").unwrap();
     let (cycle, rest) = cycle.split_once(';').unwrap();
     assert!(
-        rest.starts_with(" the summary covers what was counted until then"),
+        rest.starts_with(" the summary covers the cycles before it"),
         "{rest}"
     );
-    // The launch begins some cycles after the machine, which first hears of the host's data.
+    // The launch begins some cycles after cycle 0, after the latency of the launch command.
     let before = cycle.parse::<u64>().unwrap() - report["totals"]["cycles"].as_u64().unwrap();
     assert!(before < 200, "{before} cycles before the launch");
     let page = std::fs::read_to_string(at("run.html")).unwrap();

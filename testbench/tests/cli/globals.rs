@@ -1,4 +1,4 @@
-//! Module variables that a scenario names: their own values, the scenario's values, and what is expected of them.
+//! Module variables in a scenario: initial values of the program or the scenario, and expectations.
 
 use crate::{Answer, assert_fails, scenario, warpwave};
 
@@ -36,7 +36,7 @@ const PTX: &str = "
 }
 ";
 
-/// Runs the kernel with these tables of variables; `out` is expected to hold these values.
+/// Runs the kernel with these tables of variables. `out` has the expected values of the output.
 fn run(globals: &str, out: [u32; 8]) -> Answer {
     let text = format!(
         "ptx = \"k.ptx\"\n[buffers.out]\ndtype = \"u32\"\nshape = [8]\nexpect = {{ values = {out:?} }}\n{globals}\n\
@@ -51,7 +51,7 @@ fn table(name: &str, n: u32, rest: &str) -> String {
 }
 
 #[test]
-fn variables_named_without_init_start_with_their_values_of_the_program() {
+fn variables_without_init_start_with_the_values_of_the_program() {
     let all = [
         table("v", 1, "expect = { values = [6] }"),
         table("part", 4, "expect = { values = [6, 7, 0, 0] }"),
@@ -65,7 +65,7 @@ fn variables_named_without_init_start_with_their_values_of_the_program() {
 }
 
 #[test]
-fn variables_given_an_init_start_with_it_zeros_included() {
+fn variables_with_init_start_with_it() {
     let all = [
         table("v", 1, "init = \"zeros\"\nexpect = { values = [1] }"),
         table("part", 4, "init = { values = [1, 2, 3, 4] }"),
@@ -77,7 +77,7 @@ fn variables_given_an_init_start_with_it_zeros_included() {
 }
 
 #[test]
-fn variable_of_another_size_than_the_scenario_says_is_refused_with_and_without_init() {
+fn variable_with_another_size_in_the_scenario_is_refused() {
     for rest in ["", "init = { fill = 1 }"] {
         for n in [1, 8] {
             let answer = run(&table("part", n, rest), [0; 8]);

@@ -1,9 +1,9 @@
-//! Error texts for input that cannot be used.
+//! Error texts for wrong input.
 
 use crate::{FILL, assert_fails, run_error, run_text, scenario, warpwave};
 
 #[test]
-fn names_that_are_none_are_refused_with_the_nearest() {
+fn unknown_names_are_refused_with_the_nearest_name() {
     let answer = warpwave(&["run", "saxpi", "--gpu", "tiny"]);
     assert_fails(
         &answer,
@@ -37,7 +37,7 @@ fn names_that_are_none_are_refused_with_the_nearest() {
 }
 
 #[test]
-fn scenario_that_is_none_is_refused_with_place_and_remedy() {
+fn faulty_scenario_is_refused_with_key_and_remedy() {
     let launch = "[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n";
     let buffer = "[buffers.out]\ndtype = \"u32\"\nshape = [8]\n";
     let answer = run_text(&format!("ptx = \"k.ptx\"\nptxx = 1\n{buffer}{launch}"));
@@ -117,7 +117,7 @@ fn array_of_another_type_or_shape_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn file_without_an_end_is_refused_with_the_limit_wherever_a_text_is_read() {
+fn endless_text_file_is_refused_with_the_limit() {
     let says = "/dev/zero: larger than 64 MiB, the limit of a text";
     assert_fails(&warpwave(&["check", "/dev/zero"]), 2, &[says]);
     let launch = "[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n[buffers.out]\ndtype = \"u32\"\nshape = [8]\n";
@@ -148,7 +148,7 @@ fn file_without_an_end_is_refused_with_the_limit_wherever_a_text_is_read() {
 
 #[cfg(unix)]
 #[test]
-fn pipe_is_read_to_its_end_and_a_sparse_file_beyond_the_limit_is_refused_at_once() {
+fn pipe_is_read_to_its_end_and_an_oversized_sparse_file_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -168,7 +168,7 @@ fn pipe_is_read_to_its_end_and_a_sparse_file_beyond_the_limit_is_refused_at_once
 }
 
 #[test]
-fn data_beyond_the_memory_of_the_gpu_are_refused_before_they_are_made() {
+fn data_larger_than_the_gpu_memory_are_refused_before_they_are_generated() {
     let text = |tables: &str| {
         run_text(&format!(
             "ptx = \"k.ptx\"\n{tables}[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n"
@@ -189,7 +189,7 @@ fn data_beyond_the_memory_of_the_gpu_are_refused_before_they_are_made() {
         ]
         .concat(),
     );
-    let says = "s.toml: buffers.out.shape: takes 160000000 bytes, 320000000 with the data before it, but ";
+    let says = "s.toml: buffers.out.shape: has 160000000 bytes, 320000000 with all data before it, but ";
     assert_fails(&sum, 2, &[says, limit]);
     let variable = text(&[table("buffers.out", "[8]"), table("globals.v", "[1_000_000_000]")].concat());
     assert_fails(
@@ -213,7 +213,7 @@ fn wrong_argument_count_is_refused_with_the_kernels_parameters() {
 }
 
 #[test]
-fn text_that_is_not_ptx_is_refused_with_every_finding() {
+fn text_that_is_not_ptx_is_refused_with_all_findings() {
     let says = [
         "syntax: the program is not PTX; findings: 3",
         "missing `;`",
@@ -236,7 +236,7 @@ fn unsupported_instructions_are_listed_with_their_lines() {
 }
 
 #[test]
-fn launch_that_cannot_fit_is_refused_with_resource_need_and_limit() {
+fn launch_that_does_not_fit_an_sm_is_refused_with_resource_need_and_limit() {
     assert_fails(
         &run_error("too_many_threads"),
         2,
@@ -247,7 +247,7 @@ fn launch_that_cannot_fit_is_refused_with_resource_need_and_limit() {
 }
 
 #[test]
-fn number_of_the_gpu_out_of_range_is_refused_with_its_key_and_the_range() {
+fn preset_value_out_of_range_is_refused_with_key_and_range() {
     let launch = "[[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n[buffers.out]\ndtype = \"u32\"\nshape = [8]\n";
     let (_folder, path) = scenario(&format!("ptx = \"k.ptx\"\n{launch}"), &[("k.ptx", FILL.as_bytes())]);
     let run = |set: &str| warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny", "--set", set]);
@@ -279,7 +279,7 @@ fn number_of_the_gpu_out_of_range_is_refused_with_its_key_and_the_range() {
 }
 
 #[test]
-fn usage_that_makes_no_sense_is_refused_by_code_2() {
+fn wrong_usage_exits_with_code_2() {
     for args in [
         &["run"][..],
         &["fly"],
@@ -304,7 +304,7 @@ fn usage_that_makes_no_sense_is_refused_by_code_2() {
 }
 
 #[test]
-fn program_newer_than_the_gpu_is_refused_by_name_and_runs_with_the_switch() {
+fn program_newer_than_the_gpu_is_refused_unless_ignore_target_is_set() {
     let kernel = |target: &str, body: &str| {
         format!(
             ".version 8.0\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n.reg .b32 %r<4>; .reg .b64 %d;\n\
@@ -345,7 +345,7 @@ fn program_newer_than_the_gpu_is_refused_by_name_and_runs_with_the_switch() {
 }
 
 #[test]
-fn empty_text_and_one_without_target_are_no_ptx() {
+fn empty_text_and_text_without_target_are_not_ptx() {
     let text = "ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 32\nargs = []\n";
     for (ptx, message) in [
         ("", "the text has no `.version`"),

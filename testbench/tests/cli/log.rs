@@ -1,4 +1,4 @@
-//! The log: what each level shows, in which order, and how a filter chooses.
+//! The log: contents of each level, order of lines, and filters.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn kernel(statements: &str, launches: usize, grid: usize) -> (tempfile::TempDir,
 }
 
 #[test]
-fn debug_log_of_a_run_tells_the_launch_from_preset_to_write_back() {
+fn debug_log_shows_a_launch_from_preset_to_write_back() {
     let log = log_of(0, &["run", "saxpy", "--gpu", "tiny", "--log", "debug"]);
     // saxpy has a grid of 40 CTAs of 256 threads; tiny has 2 SMs and a launch latency of 20 cycles.
     let (starts, ends) = (of_ctas(&log, "starts"), of_ctas(&log, "ends"));
@@ -125,7 +125,7 @@ fn debug_log_of_a_run_tells_the_launch_from_preset_to_write_back() {
 }
 
 #[test]
-fn info_log_has_the_milestones_only() {
+fn info_log_has_only_milestones() {
     let log = log_of(0, &["run", "saxpy", "--gpu", "tiny", "--log", "info"]);
     let texts: Vec<_> = log.iter().map(|line| line.text.split('=').next().unwrap()).collect();
     let milestones = [
@@ -170,7 +170,7 @@ fn log_is_the_same_on_two_threads_and_trace_shows_jumps() {
 }
 
 #[test]
-fn without_a_filter_nothing_is_logged_and_with_one_no_number_changes() {
+fn log_is_off_without_a_filter_and_changes_no_result() {
     let run = |options: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
         let run = ["run", "saxpy", "--gpu", "tiny", "--json", "run.json"];
@@ -209,7 +209,7 @@ fn barriers_are_released_in_order_between_start_and_end_of_their_cta() {
 
 #[test]
 fn barriers_of_clusters_are_complete_before_they_are_released() {
-    // Pairs of six CTAs meet twice, and a CTA ends after the second time.
+    // Six CTAs in pairs wait at the cluster barrier twice, and end after the second time.
     let log = log_of(0, &["run", "cluster_swap", "--log", "warpwave_components=debug"]);
     for cluster in [0, 2, 4] {
         let text = format!("barrier of cluster {cluster} is complete");
@@ -265,7 +265,7 @@ fn trap_deadlock_and_limit_are_milestones() {
 }
 
 #[test]
-fn filter_chooses_by_module_and_by_launch() {
+fn filter_selects_by_module_and_by_launch() {
     let log = log_of(
         0,
         &[
@@ -325,7 +325,7 @@ fn with_variable(folder: &Path, value: &str, args: &[&str]) -> Answer {
 }
 
 #[test]
-fn variable_does_what_the_option_does_and_the_option_wins() {
+fn variable_sets_the_filter_and_the_option_takes_precedence() {
     let folder = tempfile::tempdir().unwrap();
     let run = |value, args: &[&str]| with_variable(folder.path(), value, args);
     let loaded = "- warpwave_components::preset preset tiny loaded sms=2 changed=0\n";
@@ -346,9 +346,9 @@ fn variable_does_what_the_option_does_and_the_option_wins() {
 }
 
 #[test]
-fn filter_that_is_wrong_is_refused_with_what_is_wrong() {
+fn wrong_filter_is_refused_with_the_reason() {
     for (filter, says) in [
-        ("debgu", "`debgu` is neither a level nor a module that reports events"),
+        ("debgu", "`debgu` is neither a level nor a module that emits events"),
         (
             "info,warpwave_components=loud",
             "`warpwave_components=loud`: error parsing level filter: expected one of",

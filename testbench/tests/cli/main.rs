@@ -1,4 +1,4 @@
-//! The command as its users meet it: what it prints, what it says of bad input, how it ends.
+//! Tests of the command `warpwave`: output, error texts and exit codes.
 
 mod check;
 #[path = "../dump/mod.rs"]
@@ -17,7 +17,7 @@ mod trace;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What the command printed, what it said of errors, and its exit code.
+/// Standard output, standard error and exit code of a command.
 struct Answer {
     out: String,
     err: String,
@@ -39,39 +39,39 @@ fn warpwave(args: &[&str]) -> Answer {
     warpwave_in(folder.path(), args)
 }
 
-/// Runs the command in a folder, where the record of the last cycles is left if a run goes wrong.
+/// Runs the command in a folder. A failed run writes its flight recorder there.
 fn warpwave_in(folder: &Path, args: &[&str]) -> Answer {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpwave"));
     command.env_remove("RUST_LOG").current_dir(folder).args(args);
     Answer::of(command.output().unwrap())
 }
 
-/// A program that fails in one way, by its name in `tests/errors`.
+/// The path of a failing program in `tests/errors`.
 fn error_scenario(name: &str) -> String {
     let file = format!("{}/tests/errors/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     assert!(Path::new(&file).is_file(), "{file}");
     file
 }
 
-/// Runs such a program on the smallest machine.
+/// Runs a failing program on the smallest machine.
 fn run_error(name: &str) -> Answer {
     warpwave(&["run", &error_scenario(name), "--gpu", "tiny", "--max-cycles", "20000"])
 }
 
-/// Asserts that the command failed with this code and said these things in this order, nothing of them twice.
+/// Asserts that the command failed with this code. Its error text must contain the parts in this order, each once.
 fn assert_fails(answer: &Answer, code: i32, says: &[&str]) {
     assert_eq!(answer.code, code, "{}", answer.err);
     let mut rest = answer.err.as_str();
     for part in says {
         let at = rest
             .find(part)
-            .unwrap_or_else(|| panic!("`{part}` is not said, or too early: {}", answer.err));
+            .unwrap_or_else(|| panic!("`{part}` is missing, or in the wrong order: {}", answer.err));
         rest = &rest[at + part.len()..];
     }
     assert!(!answer.err.contains("panicked"), "{}", answer.err);
 }
 
-/// A folder with a scenario of this text and these files; gives folder and path of the scenario.
+/// Creates a folder with a scenario of this text and these files. Returns the folder and the scenario's path.
 fn scenario(text: &str, files: &[(&str, &[u8])]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.toml");

@@ -1,4 +1,4 @@
-//! Output files: what they may not overwrite, when an unwritable place is found, and how they appear.
+//! Output files: conflicts with inputs and other outputs, paths that cannot be written, and replacement of old files.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Runs the scenario of a project with these options; it must be refused, with these words, before it writes anything.
+/// Runs a project's scenario with these options. Asserts that it is refused with these words before it writes a file.
 fn refused(folder: &Path, options: &[&str], says: &[&str]) {
     let before = contents(folder);
     let answer = warpwave_in(folder, &[&["run", "s.toml"], options].concat());
@@ -67,7 +67,7 @@ fn held(folder: &Path, options: &[&str]) -> Answer {
 }
 
 #[test]
-fn output_on_an_input_is_refused_and_the_input_stays() {
+fn output_over_an_input_is_refused_and_the_input_stays() {
     let folder = project();
     for option in FILES {
         for input in ["s.toml", "k.ptx", "out.npy", "want.npy", "gpu.toml", "base.toml"] {
@@ -129,7 +129,7 @@ fn source_that_the_page_shows_is_not_overwritten() {
 
 #[cfg(unix)]
 #[test]
-fn input_named_another_way_is_found_through_links_and_paths() {
+fn input_is_recognized_through_links_and_other_paths() {
     let folder = project();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("sub")).unwrap();
@@ -182,7 +182,7 @@ fn two_outputs_in_one_file_are_refused() {
     for (options, says) in cases {
         refused(folder.path(), &options, &["error: ", says, same]);
     }
-    // One view serves both waveforms, and a folder takes both kinds of files.
+    // Both waveforms share one view, and one folder may have both kinds of files.
     held(
         folder.path(),
         &["--vcd", "a.vcd", "--fst", "a.fst", "--hist", "d", "--dump", "d"],
@@ -190,7 +190,7 @@ fn two_outputs_in_one_file_are_refused() {
 }
 
 #[test]
-fn buffer_and_variable_of_one_name_are_not_dumped_into_one_file() {
+fn buffer_and_variable_with_one_name_are_not_dumped_to_one_file() {
     let folder = project();
     let ptx = FILL.replace(".visible .entry", ".visible .global .u32 out[8];\n.visible .entry");
     fs::write(folder.path().join("k.ptx"), ptx).unwrap();
@@ -202,7 +202,7 @@ fn buffer_and_variable_of_one_name_are_not_dumped_into_one_file() {
 }
 
 #[test]
-fn buffer_named_like_a_path_is_refused_and_nothing_is_written_outside_of_the_folder() {
+fn buffer_with_a_path_as_its_name_is_refused_before_a_file_is_written() {
     let folder = project();
     fs::create_dir_all(folder.path().join("a/b")).unwrap();
     let text = fs::read_to_string(folder.path().join("s.toml")).unwrap();
@@ -222,7 +222,7 @@ fn buffer_named_like_a_path_is_refused_and_nothing_is_written_outside_of_the_fol
 }
 
 #[test]
-fn place_that_cannot_be_written_is_named_before_the_run() {
+fn unwritable_path_is_reported_before_the_run() {
     let folder = project();
     fs::create_dir(folder.path().join("taken")).unwrap();
     let places = ["none/x", "taken", "k.ptx/x", "/dev/null/x"];
@@ -231,7 +231,7 @@ fn place_that_cannot_be_written_is_named_before_the_run() {
             refused(
                 folder.path(),
                 &[option, place],
-                &["cannot write ", place, "choose a place that exists"],
+                &["cannot write ", place, "choose an existing folder"],
             );
         }
     }
@@ -240,14 +240,14 @@ fn place_that_cannot_be_written_is_named_before_the_run() {
             refused(
                 folder.path(),
                 &[option, place],
-                &["cannot write ", place, "choose a place that exists"],
+                &["cannot write ", place, "choose an existing folder"],
             );
         }
     }
 }
 
 #[test]
-fn outputs_replace_what_was_there_and_leave_nothing_beside_them() {
+fn outputs_replace_old_files_and_leave_no_temporary_files() {
     let folder = project();
     let json = folder.path().join("x.json");
     fs::write(&json, "old").unwrap();
@@ -296,7 +296,7 @@ fn output_through_a_link_keeps_the_link_and_the_mode_of_the_file() {
 
 #[cfg(unix)]
 #[test]
-fn devices_and_pipes_are_written_to_as_they_are() {
+fn devices_and_pipes_are_written_directly() {
     let folder = project();
     held(
         folder.path(),
@@ -324,7 +324,7 @@ fn devices_and_pipes_are_written_to_as_they_are() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn trap_is_told_by_message_and_code_when_an_output_cannot_be_written_after_it() {
+fn trap_decides_the_exit_code_when_an_output_cannot_be_written_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let run = [
         "run",
@@ -346,17 +346,17 @@ fn trap_is_told_by_message_and_code_when_an_output_cannot_be_written_after_it() 
 }
 
 #[test]
-fn record_that_no_option_asks_for_and_that_cannot_be_written_changes_no_code() {
+fn unwritable_default_flight_file_does_not_change_the_exit_code() {
     for (name, code, says) in [
         ("out_of_bounds", 3, "launch[0]: out-of-bounds access"),
-        ("barrier", 4, "deadlock: nothing can happen after cycle"),
+        ("barrier", 4, "deadlock: no component can make progress after cycle"),
         ("wrong_result", 1, "2 did not hold"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let record = format!("{name}.flight.vcd");
         fs::create_dir(folder.path().join(&record)).unwrap();
         let run = ["run", &error_scenario(name), "--gpu", "tiny"];
-        let warning = format!("warning: the record of the last cycles is missing: cannot write {record}");
+        let warning = format!("warning: the last cycles are not recorded: cannot write {record}");
         let answer = warpwave_in(folder.path(), &run);
         assert_fails(&answer, code, &[&warning, "error: ", says]);
         let asked = [&run[..], &["--flight", &record]].concat();
@@ -367,21 +367,21 @@ fn record_that_no_option_asks_for_and_that_cannot_be_written_changes_no_code() {
 }
 
 #[test]
-fn record_that_no_option_asks_for_spares_inputs_and_outputs() {
+fn default_flight_file_does_not_overwrite_inputs_or_outputs() {
     let folder = project();
     let text = fs::read_to_string(folder.path().join("s.toml")).unwrap();
     let wrong = text.replace("want.npy", "out.npy").replace("k.ptx", "s.flight.vcd");
     fs::write(folder.path().join("s.toml"), wrong).unwrap();
     fs::rename(folder.path().join("k.ptx"), folder.path().join("s.flight.vcd")).unwrap();
     let warning =
-        "warning: no record of the last cycles is kept: s.flight.vcd is read by this run; name another with --flight";
+        "warning: the last cycles are not recorded: s.flight.vcd is read by this run; name another file with --flight";
     let answer = warpwave_in(folder.path(), &["run", "s.toml"]);
     assert_fails(&answer, 1, &[warning, "expect: out[1] is 1, not 0"]);
     assert_eq!(fs::read_to_string(folder.path().join("s.flight.vcd")).unwrap(), FILL);
 }
 
 #[test]
-fn scenarios_of_one_name_that_go_wrong_leave_a_record_each() {
+fn failed_scenarios_with_one_name_have_a_flight_file_each() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = error_scenario("out_of_bounds");
     let answer = warpwave_in(folder.path(), &["run", &scenario, &scenario, "--gpu", "tiny"]);

@@ -1,9 +1,9 @@
-//! What a run that goes well prints and writes.
+//! Runs that succeed: printed text and written files.
 
 use crate::{assert_fails, error_scenario, json_at, warpwave};
 
 #[test]
-fn good_scenario_all_files_asked_for_holds_and_writes_them() {
+fn successful_run_writes_all_requested_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (json, hist, dump, vcd) = (path("run.json"), path("hist"), path("dump"), path("run.vcd"));
@@ -61,7 +61,7 @@ fn good_scenario_all_files_asked_for_holds_and_writes_them() {
 }
 
 #[test]
-fn every_view_asked_for_is_written_in_its_format_and_changes_no_result() {
+fn every_report_is_written_in_its_format_and_changes_no_result() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let [html, kanata, perfetto, fst] = ["run.html", "run.kanata", "run.json", "run.fst"].map(path);
@@ -83,7 +83,7 @@ fn every_view_asked_for_is_written_in_its_format_and_changes_no_result() {
     assert!(begins(&html, b"<!doctype html>"));
     assert!(begins(&kanata, b"Kanata\t0004\n"));
     assert!(begins(&perfetto, b"{\"displayTimeUnit\""));
-    // Block 0, the header, of 329 bytes.
+    // Block 0 is the header. It has 329 bytes.
     assert!(begins(
         &fst,
         &[0, 0, 0, 0, 0, 0, 0, 329u16.to_be_bytes()[0], 329u16.to_be_bytes()[1]]
@@ -92,7 +92,7 @@ fn every_view_asked_for_is_written_in_its_format_and_changes_no_result() {
 }
 
 #[test]
-fn same_run_twice_gives_the_same_json_but_for_the_host() {
+fn repeated_run_gives_the_same_json_except_for_the_host() {
     let folder = tempfile::tempdir().unwrap();
     let json = |name: &str, threads: &str| {
         let path = folder.path().join(name);
@@ -115,7 +115,7 @@ fn same_run_twice_gives_the_same_json_but_for_the_host() {
 }
 
 #[test]
-fn several_scenarios_one_fails_each_is_run_and_the_greatest_code_wins() {
+fn all_scenarios_run_and_the_greatest_exit_code_is_returned() {
     let wrong = error_scenario("wrong_result");
     let answer = warpwave(&["run", "vector_add", &wrong, "saxpy", "--gpu", "tiny"]);
     assert_fails(&answer, 1, &["wrong_result: 2 did not hold"]);

@@ -1,11 +1,11 @@
-//! The commands that only show.
+//! The commands that simulate nothing: `list`, `gpus`, `occupancy`, `check`, `explain`.
 
 use std::path::Path;
 
 use crate::{assert_fails, warpwave};
 
 #[test]
-fn list_shows_every_built_in_scenario_with_what_it_proves() {
+fn list_shows_every_built_in_scenario_with_its_claim() {
     let answer = warpwave(&["list"]);
     assert_eq!(answer.code, 0);
     let names: Vec<_> = answer
@@ -20,7 +20,7 @@ fn list_shows_every_built_in_scenario_with_what_it_proves() {
 }
 
 #[test]
-fn gpus_are_listed_and_one_is_shown_with_the_source_of_every_number() {
+fn gpus_are_listed_and_one_is_shown_with_all_sources() {
     let answer = warpwave(&["gpus"]);
     assert!(
         answer.code == 0
@@ -34,8 +34,8 @@ fn gpus_are_listed_and_one_is_shown_with_the_source_of_every_number() {
 }
 
 #[test]
-fn occupancy_of_a_block_is_shown_with_what_limits_it() {
-    // DESIGN lesson 17: 64 registers x 256 threads: 4 blocks, 32 of 64 warps, 50 %.
+fn occupancy_of_a_block_is_shown_with_its_limiter() {
+    // 64 registers x 256 threads: 4 blocks fill the 65536 registers of an SM. That is 32 of 64 warps, or 50 %.
     let answer = warpwave(&[
         "occupancy",
         "--gpu",
@@ -61,7 +61,7 @@ fn occupancy_of_a_block_is_shown_with_what_limits_it() {
 }
 
 #[test]
-fn check_lists_what_each_kernel_needs_or_what_keeps_it_from_running() {
+fn check_lists_requirements_of_kernels_or_unsupported_statements() {
     let errors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
     let check = |name: &str| warpwave(&["check", errors.join(name).to_str().unwrap()]);
     let answer = check("out_of_bounds.ptx");
@@ -82,7 +82,7 @@ fn explain_gives_definition_formula_unit_and_component() {
     let answer = warpwave(&["explain", "l1tex__t_sector_hit_rate.pct"]);
     assert_eq!(answer.code, 0);
     for part in [
-        "Share of all sectors found in the L1.",
+        "L1 hit rate of all accesses, by sectors.",
         "unit       %",
         "formula    ",
         "component  l1",

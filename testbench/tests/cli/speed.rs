@@ -1,9 +1,9 @@
-//! `warpwave bench`.
+//! The command `warpwave bench`.
 
 use super::*;
 
 #[test]
-fn figures_of_a_kernel_fit_each_other_and_nothing_is_compared() {
+fn figures_of_a_kernel_are_consistent() {
     let done = warpwave(&["bench", "chase", "--gpu", "tiny", "--runs", "1"]);
     assert_eq!(done.code, 0, "{}", done.err);
     let lines: Vec<_> = done.out.lines().collect();
@@ -39,7 +39,7 @@ fn figures_of_a_kernel_fit_each_other_and_nothing_is_compared() {
 }
 
 #[test]
-fn changed_number_of_the_gpu_changes_the_cycles() {
+fn changed_parameter_of_the_gpu_changes_the_cycles() {
     let cycles = |more: &[&str]| {
         let done = warpwave(&[&["bench", "chase", "--gpu", "tiny", "--runs", "1"], more].concat());
         assert_eq!(done.code, 0, "{}", done.err);
@@ -73,7 +73,7 @@ fn published_times_are_of_eight_kernels_of_the_suite() {
 }
 
 #[test]
-fn unknown_kernel_lists_those_there_are() {
+fn unknown_kernel_is_refused_with_the_list_of_kernels() {
     let done = warpwave(&["bench", "sgem", "--gpu", "tiny"]);
     assert_eq!(done.code, 2);
     assert!(
@@ -84,7 +84,7 @@ fn unknown_kernel_lists_those_there_are() {
 }
 
 #[test]
-fn threads_asked_for_are_compared_with_one() {
+fn several_threads_are_compared_with_one() {
     let done = warpwave(&[
         "bench",
         "chase",
@@ -118,7 +118,7 @@ fn threads_asked_for_are_compared_with_one() {
 }
 
 #[test]
-fn one_thread_is_nothing_to_compare_with() {
+fn comparison_of_one_thread_with_itself_is_refused() {
     let done = warpwave(&["bench", "chase", "--threads", "1"]);
     assert_eq!(done.code, 2, "{}", done.out);
     assert!(done.err.contains("--threads"), "{}", done.err);

@@ -1,4 +1,4 @@
-//! Waveforms as they are asked for: what is selected, what begins them, and the last cycles of a run that went wrong.
+//! Waveform options: selected signals, the event that starts a waveform, and the flight recorder of a failed run.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::dump::Dump;
 use crate::{assert_fails, error_scenario, warpwave_in};
 
-/// Runs a scenario on the smallest machine with these options, and reads the waveform, with cycles for times.
+/// Runs a scenario on the smallest machine with these options, and reads the waveform with times in cycles.
 fn traced(scenario: &str, options: &[&str]) -> Dump {
     let folder = tempfile::tempdir().unwrap();
     let args = [&["run", scenario, "--gpu", "tiny", "--vcd", "run.vcd"], options].concat();
@@ -31,7 +31,7 @@ fn refused(options: &[&str], says: &[&str]) {
 }
 
 #[test]
-fn pattern_or_event_that_fits_nothing_is_refused_with_what_there_is() {
+fn pattern_or_event_without_a_match_is_refused_with_existing_names() {
     refused(
         &["--trace", "gpu.gpc[0].sm[7].**"],
         &["no signal matches `gpu.gpc[0].sm[7].**`; `gpu.gpc[0]` exists; the nearest: gpu.gpc[0].sm[0]"],
@@ -58,7 +58,7 @@ fn pattern_or_event_that_fits_nothing_is_refused_with_what_there_is() {
 }
 
 #[test]
-fn what_a_waveform_shows_without_a_waveform_is_refused() {
+fn waveform_options_without_a_waveform_are_refused() {
     for option in [
         ["--trace-on", "launch=0"],
         ["--trace-time", "real"],
@@ -96,14 +96,14 @@ fn links_of_the_bulk_copy_engine_and_of_clusters_are_handshakes_too() {
     ] {
         assert!(is_busy(path), "{path} carried nothing");
     }
-    // No kernel here meets at a barrier of its cluster: the links are shown, and carry nothing.
+    // This kernel does not use the cluster barrier: its links are shown, without messages.
     for path in ["sm[0].cluster.arrive", "sm[1].cluster.open"] {
         assert!(!is_busy(path), "{path} carried something");
     }
 }
 
 #[test]
-fn marker_of_the_worst_request_is_where_the_slowest_in_the_table_was_issued() {
+fn marker_of_the_worst_request_is_the_issue_of_the_slowest_in_the_table() {
     let folder = tempfile::tempdir().unwrap();
     let args = [
         "run",
@@ -132,7 +132,7 @@ fn marker_of_the_worst_request_is_where_the_slowest_in_the_table_was_issued() {
         )
     };
     let letter = view.lines().find_map(letter).unwrap();
-    // Behind the zoom and the cursor come the markers A, B and so on, in ps of a cycle shown as 1 ns.
+    // After the zoom and the cursor come the markers A, B and so on, in ps. A cycle is shown as 1 ns.
     let times = view.lines().find_map(|line| line.strip_prefix('*')).unwrap();
     let place = 2 + usize::from(letter.as_bytes()[0] - b'A');
     let marked: u64 = times.split_whitespace().nth(place).unwrap().parse().unwrap();
@@ -140,11 +140,11 @@ fn marker_of_the_worst_request_is_where_the_slowest_in_the_table_was_issued() {
 }
 
 #[test]
-fn depth_two_below_an_sm_shows_the_signals_of_its_blocks_alone() {
+fn depth_two_below_an_sm_shows_only_the_signals_of_its_blocks() {
     let dump = traced("saxpy", &["--trace", "gpu.gpc[0].sm[0].**", "--trace-depth", "2"]);
     assert!(dump.signal("gpu.gpc[0].sm[0].l1.tag").is_some());
     let too_deep = dump.signals.iter().filter(|signal| signal.path.split('.').count() > 5);
-    // The other end of a link is shown with it.
+    // The alias of a link at its other end is shown too.
     let too_deep = too_deep.filter(|signal| !signal.path.contains(".to."));
     assert_eq!(too_deep.map(|signal| signal.path.as_str()).collect::<Vec<_>>(), [""; 0]);
 }
@@ -173,7 +173,7 @@ fn waveform_begins_in_the_cycle_of_its_event() {
 }
 
 #[test]
-fn waveform_on_a_long_stall_begins_when_a_warp_has_waited_longer() {
+fn waveform_on_a_long_stall_begins_when_a_stall_exceeds_the_limit() {
     let sm = ["--trace", "gpu.gpc[0].sm[0].**"];
     let whole = traced("latency_hiding", &sm);
     // A wait that is not `not_selected` (13), `selected` (14) or an empty slot (15).
@@ -228,7 +228,7 @@ fn compressed_waveform_unpacks_to_the_plain_one() {
 }
 
 #[test]
-fn run_that_goes_wrong_leaves_its_last_cycles_and_says_where() {
+fn failed_run_writes_its_last_cycles_and_prints_the_file() {
     for (name, code, event) in [
         ("out_of_bounds", 3, "trap"),
         ("barrier", 4, "deadlock"),
@@ -262,7 +262,7 @@ fn run_that_goes_wrong_leaves_its_last_cycles_and_says_where() {
 }
 
 #[test]
-fn last_cycles_kept_are_those_of_the_whole_waveform() {
+fn last_cycles_match_the_whole_waveform() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = error_scenario("endless");
     let scope = ["--trace", "gpu.gpc[0].sm[0].**", "--max-cycles", "30000"];

@@ -1,4 +1,4 @@
-//! A case: one launch of one kernel, and what it must leave, whatever compiler made its PTX.
+//! A case: one launch of one kernel, and its expected results. It applies to the PTX of every compiler.
 //!
 //! Arguments are in the order of the kernel's parameters. A buffer has its bytes before the launch, and the expected bytes after it.
 //! Expectations follow the kernel's source, in plain Rust.
@@ -33,13 +33,13 @@ pub enum Ending {
     Trapped,
 }
 
-/// One launch and what it must leave.
+/// One launch and its expected results.
 pub struct Case {
-    /// Where the kernel comes from.
+    /// The source of the kernel.
     pub source: Source,
     /// Its name in the source.
     pub entry: &'static str,
-    /// What is special about this launch, if anything.
+    /// A note on this launch. May be empty.
     pub about: &'static str,
     /// CTAs in x, y, z.
     pub grid: [u32; 3],
@@ -51,13 +51,13 @@ pub struct Case {
     pub dynamic_shared_bytes: u32,
     /// Arguments in order.
     pub args: Vec<Param>,
-    /// Module variables with values of their own, by symbol.
+    /// Initial values of module variables, by symbol.
     pub globals: Vec<(&'static str, Data)>,
     /// What the kernel prints.
     pub printed: String,
     /// How it ends.
     pub ending: Ending,
-    /// Folders whose build it is not for, and why.
+    /// Folders with a build that is left out, with the reason.
     pub exceptions: Vec<(&'static str, &'static str)>,
 }
 
@@ -85,10 +85,10 @@ pub struct Data {
     pub bytes: Vec<u8>,
 }
 
-/// Says what is wrong with a buffer's bytes.
+/// Checks the bytes of a buffer. The error says what is wrong.
 pub type Condition = dyn Fn(&[u8]) -> Result<(), String> + Send + Sync;
 
-/// What is asked of a buffer after the launch.
+/// The check of a buffer after the launch.
 #[derive(Clone)]
 pub enum Check {
     /// These elements, within a tolerance.
@@ -100,9 +100,9 @@ pub enum Check {
         /// Absolute tolerance.
         atol: f64,
     },
-    /// Anything: for times, which depend on the machine.
+    /// No check: for times, which depend on the machine.
     Free,
-    /// Any result that this accepts: for results that depend on the order of threads. Machine and reference may then differ.
+    /// A condition, for results that depend on the order of threads. Machine and reference may differ.
     Holds(Arc<Condition>),
 }
 
@@ -167,7 +167,7 @@ impl Case {
         Self::new(Source::Cuda(file), entry)
     }
 
-    /// Says what is special about it.
+    /// Sets the note.
     pub fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
@@ -208,19 +208,19 @@ impl Case {
         self
     }
 
-    /// Leaves out the build of a folder, for a reason that is not ours.
+    /// Leaves out the build of a folder, because of a fault outside this project.
     pub fn except(mut self, folder: &'static str, why: &'static str) -> Self {
         self.exceptions.push((folder, why));
         self
     }
 
-    /// Expects a text, in the order of blocks and threads.
+    /// Sets the expected `printf` output, in the order of blocks and threads.
     pub fn prints(mut self, text: String) -> Self {
         self.printed = text;
         self
     }
 
-    /// Expects a trap; buffers are then not looked at.
+    /// Expects a trap. Buffers are not checked then.
     pub fn traps(mut self) -> Self {
         self.ending = Ending::Trapped;
         self
@@ -238,12 +238,12 @@ pub fn int(value: usize) -> Param {
     scalar(i32::try_from(value).expect("counts are small"))
 }
 
-/// A buffer that the kernel only reads: it must stay as it is.
+/// A buffer that must not change.
 pub fn input<T: Element>(elements: &[T]) -> Param {
     output(elements, elements)
 }
 
-/// A tensor map of a buffer that must stay as it is: its rows and columns, and those of a tile.
+/// A tensor map of a buffer that must not change: rows and columns of the buffer, then of a tile.
 pub fn tiles<T: Element>(elements: &[T], shape: [u32; 2], tile: [u32; 2]) -> Param {
     let data = Data::of(elements);
     let check = Check::Near {
@@ -254,24 +254,24 @@ pub fn tiles<T: Element>(elements: &[T], shape: [u32; 2], tile: [u32; 2]) -> Par
     Param::Tiles(data, check, shape, tile)
 }
 
-/// A buffer that holds `before`, and `after` to the bit when all is done.
+/// A buffer with elements `before`. After the launch it must be equal to `after`, bit by bit.
 pub fn output<T: Element>(before: &[T], after: &[T]) -> Param {
     near(before, after, 0.0, 0.0)
 }
 
-/// A buffer that holds `before`, and when all is done numbers *w* of `after` with |found - w| <= atol + rtol |w|.
+/// A buffer with elements `before`. After the launch |found - w| <= atol + rtol |w| must hold for the elements *w* of `after`.
 pub fn near<T: Element>(before: &[T], after: &[T], rtol: f64, atol: f64) -> Param {
     assert_eq!(before.len(), after.len(), "a buffer keeps its size");
     let want = Data::of(after).bytes;
     Param::Buffer(Data::of(before), Check::Near { want, rtol, atol })
 }
 
-/// A buffer whose elements may become anything.
+/// A buffer without a check.
 pub fn free<T: Element>(before: &[T]) -> Param {
     Param::Buffer(Data::of(before), Check::Free)
 }
 
-/// A buffer whose elements must satisfy a condition when all is done.
+/// A buffer that must satisfy a condition after the launch.
 pub fn satisfying<T: Element>(
     before: &[T],
     holds: impl Fn(&[T]) -> Result<(), String> + Send + Sync + 'static,
@@ -291,7 +291,7 @@ pub fn image(texture: Texture, buffer: Param) -> Param {
     }
 }
 
-/// A buffer that must hold these elements in any order, and `rest` behind them.
+/// A buffer that must have these elements in any order, followed by `rest`.
 pub fn unordered<T: Element + Ord + std::fmt::Debug + Send + Sync + 'static>(
     before: &[T],
     after: &[T],
@@ -312,7 +312,7 @@ pub fn unordered<T: Element + Ord + std::fmt::Debug + Send + Sync + 'static>(
     })
 }
 
-/// CTAs of `block` that cover `n`.
+/// Number of CTAs of `block` threads that cover `n` threads.
 pub fn ceil(n: usize, block: usize) -> usize {
     n.div_ceil(block)
 }

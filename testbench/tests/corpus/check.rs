@@ -1,4 +1,4 @@
-//! One case on one compiler's build: the reference without time and the machine both leave what the case asks for, and the same bits.
+//! Runs a case on one compiler's build. Reference and machine must both pass the checks, with the same bits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,7 +14,7 @@ use warpwave_components::proto::launch::TrapKind;
 use crate::case::{Case, Check, Data, Ending, Param};
 use crate::texts::Text;
 
-/// Warp instructions, and cycles, that no case needs.
+/// Limit of warp instructions, and of cycles. Every case needs fewer.
 const LIMIT: u64 = 2_000_000;
 
 /// A case, laid out as a scenario.
@@ -26,7 +26,7 @@ struct Layouted<'a> {
 /// Runs a case on an entry of a text.
 ///
 /// # Errors
-/// What went wrong first.
+/// The first failed check.
 pub fn run(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
     let run = || run_unguarded(case, text, entry);
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("the simulator panicked".into()))
@@ -122,7 +122,7 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
     Layouted { scenario, checks }
 }
 
-/// No kernel of the corpus has a race in shared memory or reads a byte there that was never written.
+/// Checks that the race detector finds no race in shared memory, and no read of unwritten bytes.
 fn quiet(scenario: &Scenario) -> Result<(), String> {
     let checks = Checks {
         races: true,
@@ -130,12 +130,12 @@ fn quiet(scenario: &Scenario) -> Result<(), String> {
     };
     let watched = lockstep::watch(scenario, &machine(), checks, LIMIT).map_err(|error| error.to_string())?;
     match watched.iter().find(|launch| !launch.findings.is_empty()) {
-        Some(launch) => Err(format!("the watch over shared memory: {:?}", launch.findings)),
+        Some(launch) => Err(format!("the race detector finds {:?}", launch.findings)),
         None => Ok(()),
     }
 }
 
-/// An argument; its buffers are named by the order of their appearance.
+/// Converts an argument. Appends its buffers, which are named in order of appearance.
 fn place<'a>(param: &'a Param, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a Check>) -> Arg {
     match param {
         Param::Scalar(dtype, bytes) => Arg::Scalar(*dtype, bytes.clone()),
@@ -155,7 +155,7 @@ fn place<'a>(param: &'a Param, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a C
     }
 }
 
-/// The place of a buffer.
+/// Appends a buffer and returns its index.
 fn place_buffer<'a>(data: &Data, check: &'a Check, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a Check>) -> usize {
     buffers.push(buffer(&format!("buffer {}", buffers.len()), data));
     checks.push(check);

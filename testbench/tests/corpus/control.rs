@@ -1,5 +1,5 @@
-//! Control words keep their promise. Each result and each read is followed along every path of control until stalls or counters have
-//! made it safe. An instruction that touches it before is a fault.
+//! Checks control words: follows each result and each read along every path of control flow, until stall cycles or counters make it
+//! safe. An earlier use of the register is a fault.
 
 use std::collections::HashMap;
 
@@ -21,13 +21,13 @@ struct Listing<'p> {
     latencies: Vec<Latency>,
 }
 
-/// What becomes of something under way when the walk comes to an instruction.
+/// The state of a pending result or read at an instruction of the walk.
 enum Step {
-    /// It is safe from here on.
+    /// It is complete from here on.
     Safe,
-    /// Not yet: the walk goes on.
-    UnderWay,
-    /// The instruction comes too early.
+    /// It is still pending: the walk continues.
+    Pending,
+    /// The instruction uses it too early.
     Fault,
 }
 
@@ -56,7 +56,7 @@ impl<'p> Listing<'p> {
         }
     }
 
-    /// The first instruction that comes too early for something that begins at `from`; `step` sees each with the cycles since then.
+    /// The first instruction that faults on a walk from `from`. `step` gets each instruction, with the cycles since `from`.
     fn walk(&self, from: usize, step: impl Fn(usize, u32) -> Step) -> Option<usize> {
         let mut soonest: HashMap<usize, u32> = HashMap::new();
         let mut open: Vec<(usize, u32)> = vec![(from, 0)];
@@ -69,7 +69,7 @@ impl<'p> Listing<'p> {
                 soonest.insert(next, then);
                 match step(next, then) {
                     Step::Safe => {}
-                    Step::UnderWay => open.push((next, then)),
+                    Step::Pending => open.push((next, then)),
                     Step::Fault => return Some(next),
                 }
             }
@@ -77,13 +77,13 @@ impl<'p> Listing<'p> {
         None
     }
 
-    /// Whether an instruction waits for a counter; a fault if the counter may not be seen yet.
+    /// The state after an instruction that waits for a counter. A fault if the counter may not be visible yet.
     fn waits(&self, pc: usize, barrier: Option<u8>, cycles: u32) -> Option<Step> {
         let waits = barrier.is_some_and(|barrier| self.words[pc].wait >> barrier & 1 != 0);
         waits.then_some(if cycles < 2 { Step::Fault } else { Step::Safe })
     }
 
-    /// The instruction that touches the result of `producer` too early, if there is one.
+    /// The instruction that uses the result of `producer` too early, if any.
     fn early_use(&self, producer: usize) -> Option<usize> {
         let result = self.decoded(producer);
         if result.defs.is_empty() && result.pred_defs == 0 {
@@ -100,20 +100,20 @@ impl<'p> Listing<'p> {
                 (Latency::Fixed(latency), None) if cycles >= latency => Step::Safe,
                 (Latency::Fixed(_), None) if reads => Step::Fault,
                 (Latency::Fixed(latency), None) if writes => match self.latencies[pc] {
-                    Latency::Fixed(own) if cycles + own > latency => Step::UnderWay,
+                    Latency::Fixed(own) if cycles + own > latency => Step::Pending,
                     _ => Step::Fault,
                 },
-                (Latency::Fixed(_), None) => Step::UnderWay,
+                (Latency::Fixed(_), None) => Step::Pending,
                 _ => match self.waits(pc, write, cycles) {
                     Some(step) => step,
                     None if reads || writes => Step::Fault,
-                    None => Step::UnderWay,
+                    None => Step::Pending,
                 },
             }
         })
     }
 
-    /// The instruction that overwrites a source of `reader` before it is read, if there is one.
+    /// The instruction that overwrites a source of `reader` too early, if any.
     fn early_write(&self, reader: usize) -> Option<usize> {
         let sources = self.decoded(reader).uses;
         if self.latencies[reader] != Latency::Variable || sources.is_empty() {
@@ -125,12 +125,12 @@ impl<'p> Listing<'p> {
             match waits {
                 Some(step) => step,
                 None if self.decoded(pc).defs.intersects(&sources) => Step::Fault,
-                None => Step::UnderWay,
+                None => Step::Pending,
             }
         })
     }
 
-    /// Every fault, in words.
+    /// All faults, as texts.
     fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for (pc, word) in self.words.iter().enumerate() {
@@ -148,7 +148,7 @@ impl<'p> Listing<'p> {
     }
 }
 
-/// Programs of every text of the corpus, with their place.
+/// All programs of the corpus, with their names.
 fn programs() -> Vec<(String, Program)> {
     let texts = texts::all();
     let of_text = |text: &texts::Text| -> Vec<(String, Program)> {
@@ -166,7 +166,7 @@ fn config(gpu: &str) -> GpuConfig {
 }
 
 #[test]
-fn control_words_alone_keep_every_kernel_from_touching_a_register_too_early() {
+fn control_words_of_every_kernel_prevent_register_hazards() {
     let programs = programs();
     assert!(programs.len() >= 400, "{} programs", programs.len());
     for config in ["v100-sxm2", "h100-sxm5"].map(config) {
@@ -178,7 +178,7 @@ fn control_words_alone_keep_every_kernel_from_touching_a_register_too_early() {
 }
 
 #[test]
-fn a_shorter_stall_or_one_counter_less_to_wait_for_is_a_fault() {
+fn shorter_stall_or_missing_counter_is_a_fault() {
     let config = config("h100-sxm5");
     let text = texts::all()
         .into_iter()

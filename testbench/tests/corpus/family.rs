@@ -1,4 +1,4 @@
-//! Families of instructions: an opcode with the qualifiers that make it another operation, without the plain types.
+//! Families of instructions: an opcode with the qualifiers that select an operation, without plain types.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use warpwave_ptx::ast::{Block, Function, Instruction, Module, Statement};
 
 /// Opcodes with a family of its own for each type of float.
 const BY_FLOAT: &str = "abs add copysign div fma max min mul neg rcp sqrt sub";
-/// Opcodes whose first qualifier says what they do.
+/// Opcodes with the operation in their first qualifier.
 const BY_FIRST: &str = "bar barrier elect fence mbarrier redux shfl tcgen05 vote wgmma wmma";
 
 /// The families of each function, and whether it is an entry.
@@ -72,7 +72,7 @@ fn of(instruction: &Instruction) -> String {
     parts.join(".")
 }
 
-/// What tells asynchronous copies apart.
+/// The qualifiers that distinguish asynchronous copies.
 fn copy(qualifiers: &[&str]) -> Vec<String> {
     let telling = [
         "async",

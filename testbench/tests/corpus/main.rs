@@ -1,5 +1,4 @@
-//! The corpus: every text that real compilers wrote loads, and its kernels give the right values on the machine and on the reference
-//! without time.
+//! The corpus: PTX texts of real compilers. Every text loads, and its kernels give the right values on the machine and on the reference.
 //!
 //! Each kernel has one [`case`], in a file of [`cases`] for its topic. The case is applied to every compiler's build of that kernel
 //! ([`texts`], [`check`]). The [`table`] in `testbench/corpus/COVERAGE.md` counts the results.
@@ -31,7 +30,7 @@ use table::{Kernel, Loaded, State, Table};
 use texts::Text;
 
 #[test]
-fn every_kernel_that_loads_gives_what_its_source_says() {
+fn every_kernel_gives_the_results_of_its_source() {
     let only = std::env::var("CORPUS").ok();
     let (cases, texts) = (cases::all(), texts::all());
     let results = each(&texts, |text| load(text, &cases, only.as_deref().unwrap_or_default()));
@@ -65,7 +64,7 @@ fn every_case_has_a_build() {
 }
 
 #[test]
-fn every_build_left_out_goes_wrong_as_its_reason_says() {
+fn every_excluded_build_fails_for_the_stated_reason() {
     let texts = texts::all();
     let mut wrong = Vec::new();
     for case in cases::all().iter().filter(|case| !case.exceptions.is_empty()) {
@@ -79,7 +78,7 @@ fn every_build_left_out_goes_wrong_as_its_reason_says() {
     for (path, result) in wrong {
         let says = match path.as_str() {
             "clang19-sm_90/tma_bulk" => "out-of-bounds access",
-            // Values stand where masks should: the masks name lanes that wait with other masks.
+            // The compiler passes values as masks. So the masks name lanes that wait with other masks.
             path if path.ends_with("/redux_sync") => "no warp of the block can continue",
             _ => "not ",
         };
@@ -90,23 +89,23 @@ fn every_build_left_out_goes_wrong_as_its_reason_says() {
     }
 }
 
-/// Does something with every text, on all processors; results in order.
+/// Applies `make` to every text, on all host cores. Returns the results in order.
 fn each<'t>(texts: &'t [Text], make: impl Fn(&'t Text) -> Loaded<'t> + Sync) -> Vec<Loaded<'t>> {
     let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
             let loaded = make(text);
-            made.lock().expect("nobody panics with it").push(loaded);
+            made.lock().expect("no thread panics while it holds the lock").push(loaded);
         }
     };
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| (0..n_threads).for_each(|_| drop(scope.spawn(work))));
-    let mut made = made.into_inner().expect("nobody panics with it");
+    let mut made = made.into_inner().expect("no thread panics while it holds the lock");
     made.sort_by_key(|loaded| (&loaded.text.folder, &loaded.text.stem));
     made
 }
 
-/// Loads a text and runs every case of it whose place contains `only`.
+/// Loads a text and runs its cases with names that contain `only`.
 fn load<'t>(text: &'t Text, cases: &[Case], only: &str) -> Loaded<'t> {
     let module = match warpwave_ptx::compile(&text.ptx) {
         Ok(module) => module,

@@ -16,7 +16,7 @@ fn named_barriers_producer_and_consumer_take_turns() {
 }
 
 #[test]
-fn mbarrier_every_phase_shows_what_was_stored_before_it() {
+fn mbarrier_phase_makes_earlier_stores_visible() {
     let input: Vec<f32> = (0..5 * 64).map(|n| n as f32 * 0.5).collect();
     let sum = |thread: usize| (0..5).fold(0.0f32, |sum, phase| sum + input[64 * phase + (thread ^ 1)]);
     let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<u32>>();
@@ -25,7 +25,7 @@ fn mbarrier_every_phase_shows_what_was_stored_before_it() {
     kernel.input(&bits(&input)).output(&bits(&sums)).number(5).holds();
 }
 
-/// Thread 96 arrives last and late; the first warp waits without spinning, by parity, through a generic address.
+/// Thread 96 arrives last and late. The first warp waits by parity through a generic address, without a spin loop.
 #[test]
 fn mbarrier_try_wait_holds_until_the_last_arrival() {
     let body = "\
@@ -45,7 +45,7 @@ fn mbarrier_try_wait_holds_until_the_last_arrival() {
         .holds();
 }
 
-/// A thread that drops out is not waited for in the second phase; a token says how many were missing.
+/// A thread that drops out is not expected in the second phase. A token has the number of pending arrivals.
 #[test]
 fn mbarrier_tokens_count_what_is_pending() {
     let body = "\
@@ -63,14 +63,14 @@ fn mbarrier_tokens_count_what_is_pending() {
         selp.b32 %a4, 1, 0, %p2;\nselp.b32 %a5, 1, 0, %p3;\n\
         mad.lo.u32 %r, %a1, 10, %a2;\nmad.lo.u32 %r, %r, 10, %a3;\nmad.lo.u32 %r, %r, 10, %a4;\nmad.lo.u32 %r, %r, 10, %a5;\n\
         mbarrier.inval.shared.b64 [bar];\ndone:";
-    // Five are missing, then two; four in the second phase, since one has dropped out; over after the fifth arrival only.
+    // Pending arrivals: five, then two. In the second phase four, since one thread has dropped out.
     Kernel::of(&one_word_each("sm_80", body))
         .sizes(1, 1)
         .output(&[52401])
         .holds();
 }
 
-/// Of 70 threads in three warps, the last with six lanes; the second time under a branch that leaves one warp out.
+/// 70 threads in three warps, the last one with six lanes. The second barrier is under a branch that one warp skips.
 #[test]
 fn counting_barriers_count_all_and_any() {
     let body = "\
@@ -93,9 +93,9 @@ fn counting_barriers_count_all_and_any() {
         .holds();
 }
 
-/// A number and a count in registers: no barrier has the number 16, none counts half a warp, and an arrival has a count.
+/// Barrier number and thread count in registers. Traps: barrier 16, a count of half a warp, an arrival without a count.
 #[test]
-fn barrier_number_or_count_in_a_register_is_none_that_exists_traps_where_it_stands() {
+fn wrong_barrier_number_or_count_in_a_register_traps() {
     let cases = [
         ("bar.sync %a1", 16, 0),
         ("bar.sync %a1", u32::MAX, 0),
@@ -120,9 +120,9 @@ fn barrier_number_or_count_in_a_register_is_none_that_exists_traps_where_it_stan
     }
 }
 
-/// Both warps come to barrier 15, which counts 64 threads; a false guard gives no number that could be wrong.
+/// Both warps arrive at barrier 15 with a count of 64 threads. Lanes with a false guard do not give a number.
 #[test]
-fn barrier_number_and_count_in_registers_exist_blocks_go_on() {
+fn valid_barrier_number_and_count_in_registers_release_the_block() {
     let body = "mov.u32 %a1, 15;\nmov.u32 %a2, 64;\nsetp.gt.u32 %p1, %t, 64;\nmov.u32 %a3, 16;\n\
         @%p1 bar.sync %a3, %a1;\nbar.sync %a1, %a2;\nbar.sync %a1;\nmov.u32 %r, 7;";
     Kernel::of(&one_word_each("sm_80", body))

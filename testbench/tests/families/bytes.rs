@@ -1,10 +1,10 @@
-//! Floats of eight bits: from f32 to e4m3, by way of f16 to e5m2.
+//! 8-bit floats: conversions between f32, f16, e4m3 and e5m2.
 
 use super::{Kernel, one_word_each};
 
 /// -500 becomes the least number, -448; 3.3 becomes 3.25, which lies in the middle between 3 and 3.5, and goes to the even one.
 #[test]
-fn pairs_of_bytes_widen_to_f16_and_narrow_again() {
+fn pairs_of_8_bit_floats_are_converted_to_f16_and_back() {
     let body = "\
         .reg .b16 %h<2>;\nmov.f32 %f1, 0fC3FA0000;\nmov.f32 %f2, 0f40533333;\n\
         cvt.rn.satfinite.e4m3x2.f32 %h0, %f1, %f2;\ncvt.rn.f16x2.e4m3x2 %a1, %h0;\n\

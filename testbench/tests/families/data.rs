@@ -5,7 +5,7 @@ use super::Kernel;
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
     .const .align 8 .u32 front[2] = {1, 2};\n.const .align 8 .u32 numbers[4] = {10, 11, 12, 13};\n.global .align 8 .u32 words[4] = {20, 21, 22, 23};\n";
 
-/// Runs the cases in one thread: each leaves a word in `%r`.
+/// Runs the cases in one thread. Each computes a word in `%r`.
 fn hold(data: &str, cases: &[(&str, u32)]) {
     let steps: String = cases
         .iter()
@@ -29,7 +29,7 @@ fn bytes_of(address: &str) -> String {
 }
 
 #[test]
-fn constant_table_of_constant_addresses_leads_to_the_constants() {
+fn constant_table_can_have_addresses_of_constants() {
     hold(
         ".const .align 8 .u64 table[4] = {numbers, numbers+8, generic(numbers), generic(numbers)+12};",
         &[
@@ -47,7 +47,7 @@ fn constant_table_of_constant_addresses_leads_to_the_constants() {
 }
 
 #[test]
-fn constant_table_of_global_addresses_leads_to_the_variables() {
+fn constant_table_can_have_addresses_of_globals() {
     hold(
         ".const .align 8 .u64 table[3] = {words+4, generic(words), generic(words+12)};",
         &[
@@ -63,7 +63,7 @@ fn constant_table_of_global_addresses_leads_to_the_variables() {
 }
 
 #[test]
-fn global_table_of_constant_and_global_addresses_leads_to_both() {
+fn global_table_can_have_addresses_of_constants_and_globals() {
     hold(
         ".global .align 8 .u64 table[4] = {numbers+4, generic(numbers)+8, words+8, generic(words)};",
         &[
@@ -75,9 +75,9 @@ fn global_table_of_constant_and_global_addresses_leads_to_both() {
     );
 }
 
-/// Only the table makes the constant's address a generic one: no instruction does.
+/// Only the table converts the constant's address to a generic one. No instruction does.
 #[test]
-fn generic_address_of_a_constant_in_a_single_variable_is_read_by_generic_loads_of_any_width() {
+fn generic_address_of_a_constant_in_a_variable_works_for_loads_of_any_width() {
     hold(
         ".global .align 8 .u64 place = generic(numbers)+4;",
         &[
@@ -107,7 +107,7 @@ fn words_of_32_bits_hold_constant_offsets_beside_numbers() {
 }
 
 #[test]
-fn bytes_of_addresses_side_by_side_are_the_address_also_where_they_are_not_aligned() {
+fn bytes_of_an_address_form_the_address_without_alignment() {
     let data = format!(
         ".global .align 8 .b8 whole[16] = {{{}, {}}};\n.const .align 8 .b8 packed[20] = {{1, 2, {}, 3, {}}};\n\
          .global .align 4 .b8 odd[13] = {{4, {}, 5}};\n.const .u8 number[2] = {{0xFF00(0x1234), 0xFF(1000+546-2)}};",
@@ -145,7 +145,7 @@ fn bytes_of_addresses_side_by_side_are_the_address_also_where_they_are_not_align
 }
 
 #[test]
-fn function_addresses_in_constant_tables_and_in_bytes_are_called() {
+fn function_addresses_in_tables_and_in_bytes_can_be_called() {
     let function = |name: &str, factor: u32| {
         format!(
             ".func (.param .b32 r) {name}(.param .b32 n)\n{{\n.reg .b32 %n;\nld.param.u32 %n, [n];\nmul.lo.u32 %n, %n, {factor};\n\
@@ -176,7 +176,7 @@ fn function_addresses_in_constant_tables_and_in_bytes_are_called() {
 
 /// PTX ISA, initializers: `x[3][2] = { {1,2}, {3} }` is `{ {1,2}, {3,0}, {0,0} }`.
 #[test]
-fn nested_lists_shorter_than_their_rows_leave_zeros_at_the_end_of_each_row() {
+fn short_nested_lists_are_filled_with_zeros_row_by_row() {
     let words = |name: &str, n: usize| {
         let step = |at: usize| {
             format!(

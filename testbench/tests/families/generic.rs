@@ -1,10 +1,10 @@
-//! Generic addresses: one instruction for every space.
+//! Generic addresses: one instruction accesses every state space.
 
 use super::{Kernel, one_word_each};
 
 /// A generic store with all lanes in shared memory never reaches the L2. The block must still end.
 #[test]
-fn generic_stores_to_shared_memory_alone_let_the_block_end() {
+fn block_ends_after_generic_stores_to_shared_memory() {
     let body = "\
         .shared .align 4 .b32 words[96];\n\
         mov.u64 %d1, words;\ncvta.shared.u64 %d1, %d1;\nmul.wide.u32 %d2, %t, 4;\nadd.u64 %d1, %d1, %d2;\n\
@@ -16,9 +16,9 @@ fn generic_stores_to_shared_memory_alone_let_the_block_end() {
         .holds();
 }
 
-/// Lanes of one load mean a parameter, a constant, shared, local and global memory.
+/// The lanes of one load access a parameter, a constant, shared, local and global memory.
 #[test]
-fn generic_loads_find_parameters_and_constants_beside_memory() {
+fn generic_loads_read_parameters_constants_and_memory() {
     let body = "\
         .local .align 4 .b32 mine;\n.shared .align 4 .b32 word;\n.reg .b16 %h<3>;\nmov.u32 %a1, 40;\nst.shared.u32 [word], %a1;\nmov.u32 %a1, 50;\nst.local.u32 [mine], %a1;\n\
         mov.u64 %d1, table;\ncvta.const.u64 %d1, %d1;\nand.b32 %a2, %t, 3;\nmad.wide.u32 %d1, %a2, 4, %d1;\n\

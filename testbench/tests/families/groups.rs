@@ -1,4 +1,4 @@
-//! Products of a warp group (`wgmma`) in every type, and small tiles (`wmma`) of four bits and of one, element by element.
+//! Matrix products of a warp group (`wgmma`) in every type, and `wmma` tiles of 4-bit and 1-bit elements, element by element.
 //!
 //! Operands of a warp group are in shared memory, without a swizzle (PTX ISA, "Shared Memory Layout" of wgmma). A core matrix has eight
 //! lines of 16 bytes. Core matrices are 128 bytes apart along k, and 256 along the other axis. The depth is 32 bytes in every type.
@@ -132,7 +132,7 @@ impl Group {
 }
 
 #[test]
-fn products_of_a_warp_group_of_every_type_are_exact() {
+fn warp_group_products_of_every_type_are_exact() {
     let floats = [
         [F16, F16],
         [Bf16, Bf16],
@@ -202,7 +202,7 @@ fn products_of_a_warp_group_of_every_type_are_exact() {
 
 /// A fragment of eight lines, whose elements fill words, loaded with a stride, multiplied, and stored by rows or columns.
 #[test]
-fn small_tiles_of_four_bits_and_of_one_are_exact() {
+fn wmma_tiles_of_4_bit_and_1_bit_elements_are_exact() {
     for (element, k, join) in [
         (S4, 32, ""),
         (U4, 32, ""),
@@ -255,7 +255,7 @@ fn small_tiles_of_four_bits_and_of_one_are_exact() {
 
 /// The lane with the number of a line gives its address. A line of a transposed matrix is a column.
 #[test]
-fn matrices_stored_lie_line_by_line() {
+fn stmatrix_stores_matrices_line_by_line() {
     const LINE: u32 = 48;
     for (count, trans) in [(1, ""), (2, ""), (4, ""), (1, ".trans"), (2, ".trans"), (4, ".trans")] {
         let element = |matrix: usize, line: usize, place: usize| (matrix * 64 + line * 8 + place) as u32 * 257 + 1;

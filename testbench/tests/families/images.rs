@@ -31,9 +31,9 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Places that are not in the image read zero.
+/// Texels outside the image read as zero.
 #[test]
-fn texels_by_number_are_what_lies_there() {
+fn texels_by_index_match_the_buffer() {
     let texels: Vec<f32> = (0..77).map(|n| n as f32 * 1.5 - 9.0).collect();
     let indices: Vec<u32> = (0..100).map(|n| (n * 31 + 5) % 83).collect();
     let found: Vec<f32> = indices
@@ -45,14 +45,14 @@ fn texels_by_number_are_what_lies_there() {
     kernel.input(&indices).output(&bits(&found)).number(100).holds();
 }
 
-/// Place and fraction of a filtered coordinate: neighbours' centres lie at halves, fractions have 8 bits.
+/// Texel and fraction of a filtered coordinate. Texel centres are at halves, fractions have 8 bits.
 fn between(at: f32, size: usize) -> (f64, f64) {
     let at = f64::from(at) * size as f64 - 0.5;
     (at.floor(), ((at - at.floor()) * 256.0).round() / 256.0)
 }
 
 #[test]
-fn filtered_image_turned_mixes_the_four_texels_around_each_point() {
+fn rotated_image_is_filtered_from_the_four_nearest_texels() {
     const SIZE: [usize; 2] = [13, 9];
     let [width, height] = SIZE;
     let texels: Vec<f32> = (0..width * height * 4).map(|n| (n * 29 % 64) as f32 - 20.0).collect();
@@ -114,7 +114,7 @@ fn filtered_image_turned_mixes_the_four_texels_around_each_point() {
 }
 
 #[test]
-fn surface_is_read_and_written_byte_by_byte() {
+fn surface_is_read_and_written_by_bytes() {
     let (width, height) = (21u32, 11u32);
     let pixels: Vec<u32> = (0..width * height).map(|n| n.wrapping_mul(0x9e37_79b9)).collect();
     let inverted: Vec<u32> = pixels.iter().map(|pixel| pixel ^ 0x00ff_ffff).collect();
@@ -125,9 +125,9 @@ fn surface_is_read_and_written_byte_by_byte() {
     kernel.number(width).number(height).holds();
 }
 
-/// Bytes read as numbers from 0 to 1, by points, at whole and broken coordinates; beyond the edge of a surface, zero and the edge.
+/// Bytes read as numbers from 0 to 1, with point sampling. Surface reads outside the image give zero or the edge.
 #[test]
-fn bytes_as_numbers_and_places_beyond_the_edge() {
+fn normalized_texels_and_reads_outside_the_image() {
     let text = "\
         .version 8.0\n.target sm_80\n.address_size 64\n\
         .entry k(.param .u64 t, .param .u64 out) {\n.reg .b64 %h, %o;\n.reg .b32 %t, %r, %i;\n.reg .f32 %f<8>;\n.reg .s32 %a<4>;\n\

@@ -2,7 +2,7 @@
 
 use super::{Kernel, one_word_each};
 
-/// Words whose bytes and halves lie on every border.
+/// Words with bytes and halves at every border of their range.
 const A: [u32; 8] = [
     0,
     0x7f80_ff01,
@@ -26,7 +26,7 @@ const B: [u32; 8] = [
 
 type Operation = fn(i32, i32) -> i32;
 
-/// The packed operation on words, as PTX defines it: `parts` pieces, extended, worked on, clamped or cut.
+/// A packed operation as PTX defines it: `parts` elements are extended, combined, then saturated or truncated.
 fn packed(parts: u32, signed: bool, sat: bool, operation: Operation, a: u32, b: u32) -> u32 {
     let bits = 32 / parts;
     let piece = |word: u32, n: u32| {
@@ -55,7 +55,7 @@ fn average(a: i32, b: i32) -> i32 {
 }
 
 #[test]
-fn packed_integers_are_worked_on_piece_by_piece() {
+fn packed_operations_work_element_by_element() {
     let operations: [(&str, Operation); 6] = [
         ("vadd", |a, b| a + b),
         ("vsub", |a, b| a - b),
@@ -80,7 +80,7 @@ fn packed_integers_are_worked_on_piece_by_piece() {
     }
 }
 
-/// The instruction on every pair of words, with a zero as third source.
+/// Checks an instruction on every pair of words, with zero as third source.
 fn check(instruction: &str, expected: impl Fn(u32, u32) -> u32) {
     let text = format!(
         ".version 8.6\n.target sm_80\n.address_size 64\n.entry k(.param .u64 a, .param .u64 b, .param .u64 out) {{\n\
@@ -98,7 +98,7 @@ fn check(instruction: &str, expected: impl Fn(u32, u32) -> u32) {
 }
 
 #[test]
-fn differences_of_bytes_can_be_summed() {
+fn byte_differences_are_accumulated() {
     check("vabsdiff4.u32.u32.u32.add", |a, b| {
         let bytes = a.to_le_bytes().into_iter().zip(b.to_le_bytes());
         bytes.map(|(a, b)| u32::from(a.abs_diff(b))).sum()
@@ -106,7 +106,7 @@ fn differences_of_bytes_can_be_summed() {
 }
 
 #[test]
-fn dot_products_of_halves_and_bytes_take_either_end() {
+fn dp2a_uses_the_low_or_the_high_bytes() {
     let product = |a: u32, b: u32, first: usize| {
         let halves = [a as u16 as i16, (a >> 16) as u16 as i16].map(i32::from);
         let bytes = b.to_le_bytes().map(|byte| i32::from(byte as i8));
@@ -117,7 +117,7 @@ fn dot_products_of_halves_and_bytes_take_either_end() {
 }
 
 #[test]
-fn greatest_float_of_a_warp_ignores_nans() {
+fn redux_max_of_floats_ignores_nans() {
     let body = "\
         cvt.rn.f32.u32 %f1, %t;\nsub.f32 %f1, 0f41200000, %f1;\nmov.b32 %a1, %f1;\n\
         setp.eq.u32 %p1, %t, 3;\n@%p1 mov.u32 %a1, 0x7fc00000;\n\
@@ -135,7 +135,7 @@ fn greatest_float_of_a_warp_ignores_nans() {
 }
 
 #[test]
-fn pairs_of_floats_mixed_sums_and_extremes_of_three() {
+fn float_pairs_mixed_sums_and_three_input_minima() {
     let body = "\
         cvt.rn.f32.u32 %f1, %t;\nmov.f32 %f2, 0f3fc00000;\nmov.b64 %d1, {%f1, %f2};\nmov.b64 %d2, {%f2, %f1};\n\
         add.f32x2 %d3, %d1, %d2;\nsub.f32x2 %d4, %d1, %d2;\nmul.f32x2 %d5, %d3, %d4;\nfma.rn.f32x2 %d6, %d1, %d2, %d5;\n\
@@ -169,7 +169,7 @@ fn elected_lane_is_the_lowest_of_the_mask() {
     Kernel::of(&one_word_each("sm_90", body)).output(&expected).holds();
 }
 
-/// Five ways, one of them twice; lanes part and meet again.
+/// A table of six entries with five targets. Lanes diverge and reconverge.
 #[test]
 fn branch_by_a_table_takes_each_lane_to_its_target() {
     let body = "\
@@ -192,7 +192,7 @@ fn branch_by_a_table_takes_each_lane_to_its_target() {
 }
 
 #[test]
-fn square_roots_are_rounded_as_they_say() {
+fn square_roots_have_the_stated_rounding() {
     let body = "\
         add.u32 %a1, %t, 2;\ncvt.rn.f32.u32 %f1, %a1;\n\
         sqrt.rz.f32 %f2, %f1;\nsqrt.rp.f32 %f3, %f1;\nmov.b32 %a2, %f2;\nmov.b32 %a3, %f3;\n\

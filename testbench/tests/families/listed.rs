@@ -1,4 +1,4 @@
-//! Every form of PTX that the compiler's list says is run, on the machine and without time: both end alike, and leave the same.
+//! Runs every PTX form of the compiler's list on the machine and on the reference. Both must end alike, with the same results.
 
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
@@ -11,7 +11,7 @@ use super::Kernel;
 
 const LIST: &str = include_str!("../../../hw/ptx/tests/forms.txt");
 
-/// Every form that a line stands for.
+/// All forms of a line with alternatives.
 fn alternatives(line: &str) -> Vec<String> {
     let Some((before, rest)) = line.split_once('<') else {
         return vec![line.to_owned()];
@@ -30,7 +30,7 @@ fn is_image(form: &str) -> bool {
         .any(|opcode| form.starts_with(opcode))
 }
 
-/// Large enough for the places that registers name.
+/// Large enough for the coordinates in registers.
 const IMAGE: Texture = Texture {
     base: 0,
     width: 128,
@@ -93,7 +93,7 @@ fn text(form: &str) -> String {
     )
 }
 
-/// How a form ends on both, or what is different.
+/// How a form ends on both. An error if they differ.
 fn end(form: &str) -> Result<String, String> {
     let kernel = Kernel::of(&text(form)).sizes(1, 128).input(&vec![0; 16384]);
     let texels = if is_image(form) { 128 * 80 * 70 } else { 16 };
@@ -120,10 +120,10 @@ fn end(form: &str) -> Result<String, String> {
 }
 
 #[test]
-fn every_form_that_is_listed_ends_alike_on_machine_and_reference() {
+fn every_listed_form_gives_the_same_on_machine_and_reference() {
     let (run, _) = LIST.split_once("==== refused").expect("two parts");
     let lines = run.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    // The warps of an SM are the machine's own business.
+    // Registers with numbers of warp slots are excluded: the reference has none.
     let forms: Vec<String> = lines
         .flat_map(alternatives)
         .filter(|form| !form.contains("%nwarpid"))
@@ -134,7 +134,7 @@ fn every_form_that_is_listed_ends_alike_on_machine_and_reference() {
         .filter_map(|(form, end)| Some(format!("{form}: {}", end.as_ref().err()?)))
         .collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    // Tensor maps of zeros, a trap, barriers that no other block comes to, barrier 64.
+    // Forms that stop: tensor maps of zeros, a trap, barriers without other arrivals, barrier 64.
     let stopped: Vec<_> = ends.iter().filter(|(_, end)| end.as_deref() == Ok("stopped")).collect();
     println!("{} forms, {} of them stopped", forms.len(), stopped.len());
     assert!(stopped.len() < 13, "{stopped:?}");

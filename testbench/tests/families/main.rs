@@ -1,5 +1,5 @@
-//! Families of instructions, each in a small kernel. Plain Rust gives the expected values. The reference without time and the machine
-//! must agree with them to the bit.
+//! Families of instructions, each in a small kernel. Plain Rust computes the expected values. Reference and machine must match them bit by
+//! bit.
 
 mod barriers;
 mod bytes;
@@ -33,7 +33,7 @@ use warpwave_components::preset;
 use warpwave_components::proto::launch::TrapKind;
 use warpwave_isa::exec::texture::Texture;
 
-/// Warp instructions, and cycles, that no kernel here needs.
+/// Limit of warp instructions, and of cycles. Every kernel here needs fewer.
 const LIMIT: u64 = 1_000_000;
 
 /// A kernel with its data.
@@ -67,7 +67,7 @@ impl Kernel {
         )
     }
 
-    /// It must print this.
+    /// Sets the expected `printf` output.
     pub fn prints(mut self, text: &str) -> Kernel {
         self.1 = text.to_owned();
         self
@@ -77,7 +77,7 @@ impl Kernel {
         &mut self.0.launches[0]
     }
 
-    /// Names the entry.
+    /// Selects the entry.
     pub fn entry(mut self, name: &str) -> Kernel {
         self.launch().entry = Some(name.to_owned());
         self
@@ -89,33 +89,33 @@ impl Kernel {
         self
     }
 
-    /// One block of this shape.
+    /// Sets the grid to one block of this shape.
     pub fn block(mut self, block: [u32; 3]) -> Kernel {
         self.launch().block = block;
         self
     }
 
-    /// The next argument is a buffer with these words, 4 bytes each.
+    /// Adds an argument: a buffer of these 4-byte words.
     pub fn input(self, words: &[u32]) -> Kernel {
         self.buffer(words, None)
     }
 
-    /// The next argument is a buffer of zeros in which these words must be left.
+    /// Adds an argument: a buffer of zeros that must have these words after the launch.
     pub fn output(self, words: &[u32]) -> Kernel {
         self.buffer(&vec![0; words.len()], Some(words))
     }
 
-    /// The next argument is a buffer that begins with words and must be left with others.
+    /// Adds an argument: a buffer of the words `before` that must have the words `after` at the end.
     pub fn changed(self, before: &[u32], after: &[u32]) -> Kernel {
         self.buffer(before, Some(after))
     }
 
-    /// The next argument is an image with these texels.
+    /// Adds an argument: an image with these texels.
     pub fn image(self, dtype: Dtype, texels: Vec<u8>, texture: Texture) -> Kernel {
         self.add_image(dtype, texels, None, texture)
     }
 
-    /// The next argument is an image that must be left with other texels.
+    /// Adds an argument: an image with the texels `before` that must have the texels `after` at the end.
     pub fn image_left_as(self, dtype: Dtype, before: Vec<u8>, after: &[u8], texture: Texture) -> Kernel {
         self.add_image(dtype, before, Some(after.to_vec()), texture)
     }
@@ -151,14 +151,14 @@ impl Kernel {
         index
     }
 
-    /// The next argument is this number.
+    /// Adds an argument: this number.
     pub fn number(mut self, value: u32) -> Kernel {
         let bytes = value.to_le_bytes().to_vec();
         self.launch().args.push(Arg::Scalar(Dtype::U32, bytes));
         self
     }
 
-    /// Runs it without time and on the machine: both must give it up, at a line of the text, for a reason of this kind.
+    /// Asserts that the kernel traps on the reference and on the machine, at this line and with this kind.
     pub fn traps(self, kind: TrapKind, line: u32) {
         let config = preset::load("tiny", &[])
             .unwrap_or_else(|error| panic!("{error}"))
@@ -179,7 +179,7 @@ impl Kernel {
         }
     }
 
-    /// Runs it without time and on the machine.
+    /// Asserts that the kernel gives the expected results on the reference and on the machine.
     pub fn holds(self) {
         let config = preset::load("tiny", &[])
             .unwrap_or_else(|error| panic!("{error}"))
@@ -218,7 +218,7 @@ pub fn one_word_each(target: &str, body: &str) -> String {
     )
 }
 
-/// As [`one_word_each`], with functions that the body calls.
+/// A kernel as [`one_word_each`] makes it, with functions that the body calls.
 pub fn with_function(functions: &str, body: &str) -> String {
     one_word_each("sm_80", body).replacen(".visible .entry", &format!("{functions}.visible .entry"), 1)
 }

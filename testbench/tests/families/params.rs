@@ -1,9 +1,9 @@
-//! Parameters and results of calls, byte by byte: each layout that stores them against each layout that reads them.
+//! Parameters and results of calls: every layout of stores is combined with every layout of loads, byte by byte.
 
 use super::{Kernel, with_function};
 use warpwave::scenario::Arg;
 
-/// Bytes of an element, elements of a vector: every access that a parameter takes.
+/// Bytes of an element and elements of a vector, for every kind of parameter access.
 const LAYOUTS: [(usize, usize); 12] = [
     (1, 1),
     (1, 2),
@@ -25,7 +25,7 @@ const BYTES: usize = 16;
 /// Threads of a kernel here.
 const THREADS: usize = 8;
 
-/// `op` on all bytes behind `address`, with the registers of this layout. The registers come first if `loads`.
+/// Statements `op` for all bytes from `address` on, in this layout. With `loads`, registers are the first operand.
 fn all(op: &str, address: &str, (bytes, count): (usize, usize), loads: bool) -> String {
     let vector = if count == 1 {
         String::new()
@@ -54,7 +54,7 @@ fn registers() -> String {
         .concat()
 }
 
-/// A kernel that hands the bytes of its thread to a function and stores what that gives back.
+/// A kernel that passes the bytes of its thread to a function and stores the result.
 fn kernel(functions: &str, call: &str, caller: (usize, usize)) -> String {
     let b128 = "{\n.reg .b64 %lo, %hi;\n";
     let (load, store) = match caller.0 {
@@ -78,7 +78,7 @@ fn kernel(functions: &str, call: &str, caller: (usize, usize)) -> String {
     )
 }
 
-/// What a thread must find.
+/// The expected word of a thread.
 type Expect = fn(u32) -> u32;
 
 /// Byte `n` of thread `t`.
@@ -119,7 +119,7 @@ fn copies(layout: (usize, usize)) -> String {
 }
 
 #[test]
-fn parameter_stored_in_any_layout_and_read_in_any_other_keeps_every_byte() {
+fn parameter_keeps_every_byte_for_any_layout_of_stores_and_loads() {
     for_all_layouts(copies, "call.uni (c), copy, (a);", byte);
 }
 
@@ -129,8 +129,8 @@ fn parameter_of_a_call_through_a_pointer_keeps_every_byte_in_any_layout() {
     for_all_layouts(copies, call, byte);
 }
 
-/// Each activation passes on its bytes, with the depth in the first one. Its own first byte is unchanged behind the call. The last
-/// byte counts the activations.
+/// Each activation passes its bytes on, with the depth in the first byte. Its own first byte is unchanged after the call. The last byte
+/// counts the activations.
 #[test]
 fn parameter_of_a_recursive_call_keeps_every_byte_of_each_activation_in_any_layout() {
     let function = |layout| {
@@ -155,7 +155,7 @@ fn parameter_of_a_recursive_call_keeps_every_byte_of_each_activation_in_any_layo
 
 /// Each activation stores its result first. The inner activations must not overwrite it.
 #[test]
-fn result_stored_before_a_recursive_call_is_still_there_behind_it() {
+fn result_stored_before_a_recursive_call_is_kept() {
     let function = "\
         .func (.param .align 4 .b8 result[4]) f(.param .b32 n)\n{\n.reg .b32 %n;\n.reg .pred %z;\nld.param.u32 %n, [n];\n\
         st.param.b8 [result], %n;\nst.param.b8 [result+1], 7;\nst.param.b16 [result+2], %n;\nsetp.eq.u32 %z, %n, 0;\n@%z bra done;\nsub.u32 %n, %n, 1;\n\
@@ -167,7 +167,7 @@ fn result_stored_before_a_recursive_call_is_still_there_behind_it() {
 
 /// Both arguments are stored before the first of two calls.
 #[test]
-fn argument_stored_before_another_recursive_call_is_still_there_for_its_own() {
+fn argument_stored_before_another_recursive_call_is_kept() {
     let function = "\
         .func (.param .b32 result) tree(.param .b32 n)\n{\n.reg .b32 %n, %x, %y;\n.reg .pred %z;\nld.param.u32 %n, [n];\n\
         mov.u32 %x, 0;\nmov.u32 %y, 0;\nsetp.lt.u32 %z, %n, 2;\n@%z bra done;\n\
@@ -182,13 +182,13 @@ fn argument_stored_before_another_recursive_call_is_still_there_for_its_own() {
     Kernel::of(&with_function(function, body)).output(&expected).holds();
 }
 
-/// A function that gives back its eight bytes.
+/// A function that returns its eight bytes.
 const SAME: &str = ".func (.param .align 8 .b8 result[8]) same(.param .align 8 .b8 given[8])\n{\n.reg .b64 %x;\n\
     ld.param.b64 %x, [given];\nst.param.b64 [result], %x;\nret;\n}\n";
 
-/// What nvcc writes for a structure of four bytes.
+/// The code of nvcc for a structure of four bytes.
 #[test]
-fn structure_of_bytes_stored_as_a_vector_and_read_as_a_word_has_all_its_bytes() {
+fn structure_stored_as_a_vector_and_read_as_a_word_has_all_its_bytes() {
     let function = ".func (.param .align 4 .b8 result[4]) turn(.param .align 4 .b8 given[4])\n{\n.reg .b32 %x;\n\
         ld.param.u32 %x, [given];\nprmt.b32 %x, %x, 0, 0x0123;\nst.param.b32 [result], %x;\nret;\n}\n";
     let body = ".reg .b16 %h<8>;\ncvt.u16.u32 %h0, %t;\nmov.u16 %h1, 0x2A1;\nmov.u16 %h2, 0xB2;\nmov.u16 %h3, 0xC3;\n\
@@ -202,7 +202,7 @@ fn structure_of_bytes_stored_as_a_vector_and_read_as_a_word_has_all_its_bytes() 
 
 /// In each case the parameter holds 0x89ABCDEF and its upper word 0x01234567 before the stores.
 #[test]
-fn store_into_part_of_a_word_leaves_its_other_bytes() {
+fn store_to_part_of_a_word_keeps_its_other_bytes() {
     let cases: [(&str, &str, Expect); 9] = [
         ("st.param.b8 [a+1], 0x55;", "ld.param.u32 %r, [c];", |_| 0x89AB_55EF),
         ("st.param.b8 [a+3], %t;", "ld.param.u32 %r, [c];", |t| {
@@ -253,7 +253,7 @@ fn store_into_part_of_a_word_leaves_its_other_bytes() {
 }
 
 #[test]
-fn part_of_a_word_is_extended_as_the_type_of_its_load_says() {
+fn part_of_a_word_is_extended_by_the_type_of_its_load() {
     let cases: [(&str, u32); 10] = [
         ("ld.param.u8 %r, [c+2];", 0xAB),
         ("ld.param.s8 %r, [c+3];", 0xFFFF_FF89),
@@ -301,9 +301,9 @@ fn parameter_of_a_kernel_is_read_in_any_layout() {
     }
 }
 
-/// Bytes that no store writes are zero, on the machine and without time.
+/// Bytes without a store are zero, on the machine and on the reference.
 #[test]
-fn parameter_stored_in_part_and_read_as_a_whole_runs_alike_on_both() {
+fn partly_stored_parameter_is_zero_elsewhere() {
     let body = "mov.u32 %r, 0;\nmov.u32 %a1, 3;\nloop:\n{ .param .align 8 .b8 a[8]; .param .align 8 .b8 c[8];\nst.param.b8 [a+1], %a1;\n\
         call.uni (c), same, (a);\nld.param.u32 %a2, [c]; }\nadd.u32 %r, %r, %a2;\nsub.u32 %a1, %a1, 1;\nsetp.ne.u32 %p1, %a1, 0;\n@%p1 bra loop;";
     Kernel::of(&with_function(SAME, body)).output(&[0x600; 32]).holds();

@@ -1,4 +1,4 @@
-//! What kernels print: by block, thread and call, whatever the order in which warps run.
+//! The `printf` output of kernels: sorted by block, thread and call, for any order of warps.
 
 use super::Kernel;
 

@@ -1,9 +1,9 @@
-//! `mma` in every shape and type, against products taken element by element.
+//! `mma` in every shape and type, against products computed element by element.
 //!
 //! The layout of elements in registers is that of the PTX ISA ("Matrix fragments for mma.m..."), in one formula for all shapes.
 //! Group g = lane / 4, position p = lane % 4, and a register has e elements:
 //!
-//! | Register r of | Row or column | First place along the depth |
+//! | Register r of | Row or column | First index along the depth |
 //! |---|---|---|
 //! | A | row g, or g + 8 where r is odd | e (p + 4 (r / 2)) |
 //! | B | column g | e (p + 4 r) |
@@ -63,7 +63,7 @@ impl Element {
         }
     }
 
-    /// A value that shows where it comes from.
+    /// A value that depends on its position, so that a swap is noticed.
     pub fn value(self, salt: usize, x: usize, y: usize) -> i64 {
         let hash = ((x * 7 + y * 13 + salt * 5 + x * y) % 11) as i64;
         match self {
@@ -76,7 +76,7 @@ impl Element {
     }
 }
 
-/// A whole number as a float of eight bits: sign, exponent, fraction.
+/// An integer as an 8-bit float: sign, exponent, fraction.
 fn small(value: i64, fraction: u32, bias: u32) -> u64 {
     let magnitude = value.unsigned_abs();
     let Some(exponent) = magnitude.checked_ilog2() else {
@@ -86,7 +86,7 @@ fn small(value: i64, fraction: u32, bias: u32) -> u64 {
     u64::from(value < 0) << 7 | u64::from(exponent + bias) << fraction | mantissa
 }
 
-/// Registers of 32 bits, or 64: each lane's in turn, from where each element goes.
+/// The registers of a fragment, lane by lane. Built from the position of each element.
 pub struct Registers {
     pub words: Vec<u32>,
     each: usize,
@@ -116,7 +116,7 @@ struct Form {
     k: usize,
     types: [Element; 2],
     sums: Element,
-    /// What stands behind the types.
+    /// The text after the types.
     tail: &'static str,
 }
 
@@ -265,7 +265,7 @@ fn products_of_integers_of_every_shape_are_exact() {
 /// (the upper lanes row t + 4), or a column and four of its rows. B has the same layout. Accumulators in singles follow the PTX ISA;
 /// in halves each lane has a row.
 #[test]
-fn quarters_of_a_warp_multiply_matrices_of_their_own() {
+fn quarter_warps_multiply_matrices_of_their_own() {
     for layout in 0..8 {
         let [a_by_column, b_by_row, halves] = [layout & 1 == 1, layout & 2 == 2, layout & 4 == 4];
         let sums = if halves { F16 } else { F32 };
@@ -314,9 +314,9 @@ fn quarters_of_a_warp_multiply_matrices_of_their_own() {
     }
 }
 
-/// Lane l holds line l / 4, places 2 (l % 4) and one more.
+/// Lane l has line l / 4, elements 2 (l % 4) and the next one.
 #[test]
-fn matrix_turned_has_its_lines_as_columns() {
+fn movmatrix_transposes_a_matrix() {
     let element = |line: usize, place: usize| (line * 8 + place) as u32 * 257;
     let words = |at: &dyn Fn(usize, usize) -> u32| -> Vec<u32> {
         (0..32)

@@ -1,4 +1,4 @@
-//! `div.approx.f32` and `div.full.f32` where divisor or quotient leave the normal range, as the PTX ISA's notes on `div` say.
+//! `div.approx.f32` and `div.full.f32` with divisors or quotients outside the normal range (PTX ISA, notes on `div`).
 
 use super::{Kernel, one_word_each};
 
@@ -107,7 +107,7 @@ const SMALL_FLUSHED: [(u32, u32, u32); 7] = [
 ];
 
 #[test]
-fn approximate_quotient_by_a_large_divisor_is_zero_or_of_infinity_no_number() {
+fn approximate_quotient_by_a_large_divisor_is_zero_or_nan() {
     for instruction in ["div.approx.f32", "div.approx.ftz.f32"] {
         hold(instruction, &LARGE_APPROXIMATE);
     }
@@ -123,14 +123,14 @@ fn full_range_quotient_by_a_large_divisor_is_the_quotient() {
 }
 
 #[test]
-fn quotients_of_normal_numbers_zeros_and_infinities_are_those_of_ieee() {
+fn quotients_of_normal_numbers_zeros_and_infinities_match_ieee() {
     for form in [".approx", ".approx.ftz", ".full", ".full.ftz"] {
         hold(&format!("div{form}.f32"), &PLAIN);
     }
 }
 
 #[test]
-fn subnormal_divisors_and_quotients_count_or_are_flushed() {
+fn subnormal_divisors_and_quotients_are_kept_or_flushed() {
     for form in [".approx", ".full"] {
         hold(&format!("div{form}.f32"), &SMALL);
         hold(&format!("div{form}.ftz.f32"), &SMALL_FLUSHED);

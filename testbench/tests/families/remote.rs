@@ -1,4 +1,4 @@
-//! Atomics of halves and vectors, and accesses that tell a barrier of the cluster.
+//! Atomics of halves and vectors, and remote accesses that complete on an mbarrier of another CTA.
 
 use half::f16;
 
@@ -8,7 +8,7 @@ fn pair(low: f32, high: f32) -> u32 {
     u32::from(f16::from_f32(low).to_bits()) | u32::from(f16::from_f32(high).to_bits()) << 16
 }
 
-/// Each thread works on element `%t` mod 8 of memory, of `bytes` bytes. `%r` is 1, `%f` is 1.0, `%h` is 0.5 in f16, and `%hx` is two of them.
+/// A kernel in which each thread accesses element `%t` mod 8, of `bytes` bytes. `%r` is 1, `%f` 1.0, `%h` 0.5 in f16, `%hx` a pair of them.
 fn on_places(space: &str, bytes: u32, body: &str) -> String {
     let to_shared = "ld.global.b32 %x, [%p];\nst.shared.b32 [%s], %x;\nbar.sync 0;\n";
     let back = "bar.sync 0;\nld.shared.b32 %x, [%s];\nst.global.b32 [%p], %x;\n";
@@ -26,7 +26,7 @@ fn on_places(space: &str, bytes: u32, body: &str) -> String {
 
 #[test]
 fn halves_are_added_without_touching_their_neighbours() {
-    // The half beside is no number: it must stay as it is.
+    // The other half is a NaN and must not change.
     let before: Vec<u32> = (0..32)
         .map(|n| pair(n as f32, 0.0) | (0x7c01_0000 * u32::from(n >= 4)))
         .collect();
@@ -84,7 +84,7 @@ fn vectors_of_atomics_change_every_element() {
             .collect();
         Kernel::of(&text).changed(&zeros, &after).holds();
     }
-    // The old values come back: with one thread a place, they are what lay there.
+    // The atomics return the old values: with one thread per element, these are the initial ones.
     let text = on_places(
         "global",
         8,
@@ -112,9 +112,9 @@ fn vectors_of_atomics_change_every_element() {
     Kernel::of(&least).changed(&before, &after).holds();
 }
 
-/// Two blocks: each gives the other words, sums and arrivals, and waits for its own.
+/// Two blocks: each sends words, sums and arrivals to the other one, and waits for its own.
 #[test]
-fn stores_and_sums_of_another_block_are_told_to_its_barrier() {
+fn remote_stores_and_sums_complete_on_the_mbarrier() {
     let text = "\
         .version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {\n\
         .reg .b32 %t, %rank, %peer, %x, %s, %far, %farbar;\n.reg .b64 %o, %g, %h;\n.reg .pred %p, %done;\n\
@@ -147,7 +147,7 @@ fn stores_and_sums_of_another_block_are_told_to_its_barrier() {
 }
 
 #[test]
-fn addresses_know_their_space_and_their_block() {
+fn isspacep_and_getctarank_give_space_and_block_of_an_address() {
     let text = "\
         .version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {\n\
         .reg .b32 %rank, %peer, %r, %b;\n.reg .b64 %o, %own, %far, %at, %mine;\n.reg .pred %p;\n.local .align 4 .b32 mine;\n.shared .align 4 .b32 word;\n\
@@ -175,7 +175,7 @@ fn addresses_know_their_space_and_their_block() {
     Kernel::of(&text).sizes(2, 32).output(&[bits, 1, 0, bits, 0, 1]).holds();
 }
 
-/// What no register of 64 bits holds, and hints, which change nothing.
+/// 128-bit values, and hints, which change nothing.
 #[test]
 fn values_of_128_bits_and_hints_leave_bytes_as_they_are() {
     let text = "\
@@ -197,7 +197,7 @@ fn values_of_128_bits_and_hints_leave_bytes_as_they_are() {
     Kernel::of(text).input(&input).output(&output).holds();
 }
 
-/// Blocks of shared memory copied to the other block, added there, and added to global memory, where halves keep their neighbours.
+/// Bulk copies to the other block, bulk additions there, and bulk additions to global memory. Adjacent halves are not changed.
 #[test]
 fn bulk_copies_between_blocks_and_bulk_sums_change_every_element() {
     let text = "\

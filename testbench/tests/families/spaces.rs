@@ -1,4 +1,4 @@
-//! Images of three dimensions, layers, gathers, queries: against images sampled in plain Rust.
+//! 3D images, layers, gathers and queries, against images sampled in plain Rust.
 
 use warpwave::scenario::dtype::Dtype;
 use warpwave_isa::exec::texture::{AddressMode, Texture};
@@ -34,12 +34,12 @@ fn texels() -> Vec<u8> {
     places.flat_map(|place| texel(place).to_le_bytes()).collect()
 }
 
-/// A texel, each axis brought to the image's edge.
+/// A texel, with each coordinate clamped to the image.
 fn clamped(at: [i64; 3]) -> f32 {
     texel([0, 1, 2].map(|n| at[n].clamp(0, SIZE[n] as i64 - 1) as usize))
 }
 
-/// Each thread takes three words from `in` to `%a0` to `%a2`, and leaves four in `%z0` to `%z3`.
+/// A kernel in which each thread reads three words from `in` to `%a0` to `%a2`, and computes four in `%z0` to `%z3`.
 fn text(body: &str) -> String {
     format!(
         ".version 8.6\n.target sm_80\n.address_size 64\n.entry k(.param .u64 image, .param .u64 in, .param .u64 out) {{\n\
@@ -50,7 +50,7 @@ fn text(body: &str) -> String {
     )
 }
 
-/// 64 places in and around the image, in halves and quarters.
+/// 64 coordinates in and around the image, in halves and quarters.
 fn places() -> Vec<[f32; 3]> {
     let one = |n: usize, by: usize, size: usize| (n * by % (4 * (size + 2))) as f32 / 4.0 - 1.0;
     (0..64)
@@ -72,7 +72,7 @@ fn check(texture: Texture, body: &str, expected: impl Fn([f32; 3]) -> [f32; 4]) 
     kernel.input(&input).output(&output).holds();
 }
 
-/// Neighbours of a filtered coordinate, with their weights: centres lie at halves, fractions have 8 bits.
+/// The two texels next to a filtered coordinate, with their weights. Texel centres are at halves, fractions have 8 bits.
 fn neighbours(at: f32) -> [(i64, f64); 2] {
     let at = f64::from(at) - 0.5;
     let fraction = ((at - at.floor()) * 256.0).round() / 256.0;
@@ -80,7 +80,7 @@ fn neighbours(at: f32) -> [(i64, f64); 2] {
 }
 
 #[test]
-fn points_in_space_are_the_texels_there_or_a_mix_of_eight() {
+fn samples_of_3d_images_are_texels_or_filtered_from_eight() {
     let fetch = "tex.3d.v4.f32.f32 {%z0, %z1, %z2, %z3}, [%h, {%a0, %a1, %a2, %a2}];";
     check(image(), fetch, |place| {
         [clamped(place.map(|at| at.floor() as i64)), 0.0, 0.0, 1.0]
@@ -106,7 +106,7 @@ fn points_in_space_are_the_texels_there_or_a_mix_of_eight() {
 }
 
 #[test]
-fn layers_are_images_of_their_own() {
+fn layers_are_separate_images() {
     let layer = |at: f32| (at.max(0.0) as i64).min(SIZE[2] as i64 - 1);
     let to_layer = "max.f32 %a2, %a2, 0f00000000;\ncvt.rzi.u32.f32 %a2, %a2;\n";
     let fetch = format!("{to_layer}tex.a2d.v4.f32.f32 {{%z0, %z1, %z2, %z3}}, [%h, {{%a2, %a0, %a1, %a1}}];");
@@ -128,9 +128,9 @@ fn layers_are_images_of_their_own() {
     });
 }
 
-/// From the lower left one on, against the clock.
+/// Counter-clockwise from the lower left texel.
 #[test]
-fn gather_gives_a_channel_of_the_four_texels_around() {
+fn gather_returns_a_channel_of_the_four_nearest_texels() {
     let gather = "tld4.r.2d.v4.f32.f32 {%z0, %z1, %z2, %z3}, [%h, {%a0, %a1}];";
     check(image(), gather, |[x, y, _]| {
         let [(left, _), (right, _)] = neighbours(x);
@@ -143,7 +143,7 @@ fn gather_gives_a_channel_of_the_four_texels_around() {
 
 /// Types and orders of channels are OpenCL's: CL_FLOAT, CL_R.
 #[test]
-fn queries_say_what_the_image_is() {
+fn queries_return_the_properties_of_the_image() {
     let queries = [
         ("txq.width", 5),
         ("txq.height", 4),
@@ -168,9 +168,9 @@ fn queries_say_what_the_image_is() {
     }
 }
 
-/// Words of a surface copied in space: bytes along x, and zeros beyond its edges.
+/// Copies words of a 3D surface. The x coordinate counts bytes, and reads outside the surface give zero.
 #[test]
-fn surfaces_in_space_and_in_layers_are_read_and_written() {
+fn surfaces_with_3_dimensions_or_layers_are_read_and_written() {
     let to_place = |bits: usize| {
         let mut words = Vec::new();
         for n in 0..64usize {

@@ -1,8 +1,8 @@
-//! Memory on the stack: variables of functions that call themselves, and what is taken at run time.
+//! Stack memory: local variables of recursive functions, and `alloca`.
 
 use super::{Kernel, one_word_each, with_function};
 
-/// Each activation adds to a variable of its caller, and reads its own ones behind the call.
+/// Each activation adds to a variable of its caller, and reads its own variables after the call.
 #[test]
 fn activations_have_local_variables_of_their_own() {
     let function = "\
@@ -27,9 +27,9 @@ fn activations_have_local_variables_of_their_own() {
     Kernel::of(&text).output(&expected).holds();
 }
 
-/// A function's memory is free again when it ends; what a block takes, when the stack is put back.
+/// A function's stack memory is freed when it returns. Memory of `alloca` is freed by `stackrestore`.
 #[test]
-fn memory_that_is_taken_is_given_back() {
+fn stack_memory_is_freed() {
     let function = "\
         .func (.param .b32 result) taken(.param .b32 n)\n{\n.reg .b32 %n, %x;\n.reg .b64 %p, %q;\n\
         ld.param.u32 %n, [n];\nmov.u64 %q, 200;\nalloca.u64 %p, %q, 32;\nst.local.u32 [%p+196], %n;\ncvt.u32.u64 %x, %p;\nand.b32 %x, %x, 31;\n\
@@ -44,9 +44,9 @@ fn memory_that_is_taken_is_given_back() {
     Kernel::of(&text).output(&[2 * (99 * 100 / 2); 32]).holds();
 }
 
-/// A vector of small elements is less than a word, and must leave the next word of local memory alone.
+/// A vector of small elements is less than a word. Its store must not change the next word of local memory.
 #[test]
-fn vectors_of_small_elements_in_local_memory_take_their_bytes_only() {
+fn stores_of_small_vectors_to_local_memory_write_only_their_bytes() {
     let body = "\
         .local .align 8 .b8 own[16];\n.reg .b16 %h<4>, %k<4>;\n.reg .b32 %x, %y;\nmov.u32 %x, 0x01010101;\n\
         st.local.u32 [own], %x;\nst.local.u32 [own+4], %x;\nst.local.u32 [own+8], %x;\nst.local.u32 [own+12], %x;\n\
@@ -61,7 +61,7 @@ fn vectors_of_small_elements_in_local_memory_take_their_bytes_only() {
         .holds();
 }
 
-/// 70 predicates live across a call of the function by itself: more than the bits of two words.
+/// 70 predicates are live across a recursive call: more than two words of bits.
 #[test]
 fn activations_keep_predicates_of_more_than_a_word() {
     const N: u32 = 70;

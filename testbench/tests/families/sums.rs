@@ -1,12 +1,12 @@
-//! `register+offset` and `variable+offset` in the place of a value: the sum is what the instruction works on.
+//! `register+offset` and `variable+offset` as source operands: the instruction uses the sum.
 
 use super::{Kernel, one_word_each, with_function};
 
-/// What a case computes for a thread.
+/// The expected word of a thread.
 type Expect = fn(u32) -> u32;
 
-/// Runs all cases in one kernel: case `n` leaves its word for thread `t` at `32 n + t`. Registers at the start of each:
-/// `%a1` = 3 t, `%a2` = 7, `%d1` = 2^32 + t, `%h1` = 65534, `%p1` = (t is odd).
+/// Runs all cases in one kernel. Case `n` stores its word of thread `t` at `32 n + t`. Each case starts with `%a1` = 3 t, `%a2` = 7,
+/// `%d1` = 2^32 + t, `%h1` = 65534 and `%p1` = (t is odd).
 fn hold(declarations: &str, cases: &[(&str, Expect)]) {
     let steps: String = cases
         .iter()
@@ -168,7 +168,7 @@ fn register_and_offset_in_vectors_stores_and_atomics_give_their_sum() {
 }
 
 #[test]
-fn variable_and_offset_as_source_give_the_address_so_far_behind_the_variable() {
+fn variable_and_offset_as_source_give_the_address_plus_the_offset() {
     let declarations = ".shared .align 8 .b32 first[2];\n.shared .align 8 .b32 words[4];\n.local .align 8 .b32 own[4];\n\
         mov.u32 %a3, words;\nmov.u32 %a4, 77;\nst.shared.u32 [words+8], %a4;\nst.local.u32 [own+4], %a4;\nbar.sync 0;";
     hold(
@@ -191,14 +191,14 @@ fn variable_and_offset_as_source_give_the_address_so_far_behind_the_variable() {
 }
 
 #[test]
-fn index_of_a_branch_table_with_an_offset_goes_to_the_target_so_far_behind() {
+fn index_of_a_branch_table_may_have_an_offset() {
     let code = "mov.u32 %a3, 0;\n@%p1 mov.u32 %a3, 1;\nts: .branchtargets l0, l1, l2;\nbrx.idx %a3+1, ts;\nl0: mov.u32 %r, 10;\nbra end;\n\
         l1: mov.u32 %r, 11;\nbra end;\nl2: mov.u32 %r, 12;\nend:";
     hold("", &[(code, |t| 11 + t % 2)]);
 }
 
 #[test]
-fn argument_stored_as_register_and_offset_reaches_the_function_with_their_sum() {
+fn argument_stored_as_register_and_offset_is_their_sum() {
     let function = ".func (.param .b32 result) twice(.param .b32 n)\n{\n.reg .b32 %n;\nld.param.u32 %n, [n];\n\
         add.u32 %n, %n, %n+1;\nst.param.b32 [result], %n+2;\nret;\n}\n";
     let body =
@@ -208,9 +208,9 @@ fn argument_stored_as_register_and_offset_reaches_the_function_with_their_sum() 
     Kernel::of(&text).output(&expected).holds();
 }
 
-/// The last use of `%n` is the sum behind the call, so each activation has to keep its own.
+/// The last use of `%n` is the sum after the call, so each activation must keep its own.
 #[test]
-fn register_of_a_sum_behind_a_recursive_call_keeps_its_value_of_each_activation() {
+fn register_of_a_sum_after_a_recursive_call_is_kept_per_activation() {
     let function = ".func (.param .b32 result) sum(.param .b32 n)\n{\n.reg .b32 %n, %m;\n.reg .pred %z;\nld.param.u32 %n, [n];\n\
         mov.u32 %m, 0;\nsetp.eq.u32 %z, %n, 0;\n@%z bra done;\n\
         { .param .b32 a; .param .b32 c;\nst.param.b32 [a], %n-1;\ncall.uni (c), sum, (a);\nld.param.b32 %m, [c]; }\n\

@@ -1,12 +1,13 @@
-//! Exchanges of a warp (`vote`, `shfl`, `match`, `redux`, `bar.warp.sync`) at which not all lanes arrive together.
+//! Exchanges of a warp (`vote`, `shfl`, `match`, `redux`, `bar.warp.sync`) that diverged lanes reach at different times or not at all.
 //!
-//! Each waits for the live lanes of its mask (PTX ISA, `vote.sync` and others). So lanes that branch round it run on.
+//! An exchange waits for the live lanes of its mask (PTX ISA, `vote.sync` and others). So lanes that branch around it run on.
 
 use warpwave_components::proto::launch::TrapKind;
 
 use super::{Kernel, one_word_each};
 
-/// A kernel of one warp: lanes of `apart` branch round `exchange` and meet the others behind it. Every lane leaves `%r`, 7 at first.
+/// A kernel of one warp. Lanes from `first_apart` on branch around `exchange` and join the others after it. Every lane stores `%r`,
+/// initially 7.
 fn branched_round(first_apart: u32, exchange: &str) -> Kernel {
     Kernel::of(&one_word_each(
         "sm_80",
@@ -17,13 +18,13 @@ fn branched_round(first_apart: u32, exchange: &str) -> Kernel {
     ))
 }
 
-/// The lanes below 20 find `value` of the lane; the others keep their 7.
+/// The expected words: `value` for lanes below 20, and 7 for the others.
 fn below_20(value: impl Fn(u32) -> u32) -> Vec<u32> {
     (0..32).map(|lane| if lane < 20 { value(lane) } else { 7 }).collect()
 }
 
 #[test]
-fn lanes_branch_round_an_exchange_of_all_lanes_and_end_the_others_exchange() {
+fn exchange_completes_when_lanes_that_branched_around_it_end() {
     let exchanges: [(&str, Vec<u32>); 8] = [
         ("vote.sync.ballot.b32 %r, 1, 0xffffffff;", below_20(|_| 0x000f_ffff)),
         ("vote.sync.ballot.b32 %r, %p2, 0xffffffff;", below_20(|_| 0xf)),
@@ -46,8 +47,8 @@ fn lanes_branch_round_an_exchange_of_all_lanes_and_end_the_others_exchange() {
 }
 
 #[test]
-fn lanes_branch_round_a_sync_and_come_to_a_later_one_both_groups_go_on() {
-    // Lanes 16 and on skip the first barrier and arrive at the second, which lets the first group through; then the other way round.
+fn sync_completes_when_other_lanes_arrive_at_a_later_one() {
+    // Lanes from 16 on skip the first barrier and arrive at the second one, which releases the first group. Then the roles change.
     let body = "mov.u32 %r, 0;\nsetp.ge.u32 %p1, %t, 16;\n@%p1 bra J;\nbar.warp.sync 0xffffffff;\nadd.u32 %r, %r, 1;\nJ:\n\
                 @!%p1 bra K;\nbar.warp.sync 0xffffffff;\nadd.u32 %r, %r, 2;\nK:";
     let expected: Vec<u32> = (0..32).map(|lane| if lane < 16 { 1 } else { 2 }).collect();
@@ -55,15 +56,15 @@ fn lanes_branch_round_a_sync_and_come_to_a_later_one_both_groups_go_on() {
 }
 
 #[test]
-fn lanes_branch_round_a_sync_in_a_loop_each_round_goes_on() {
-    // In each of four rounds another eight lanes skip the barrier; a lane that skips one arrives at the next.
+fn sync_in_a_loop_completes_when_other_lanes_skip_it() {
+    // In each of four iterations another eight lanes skip the barrier. A lane that skips one arrives at the next.
     let body = "mov.u32 %r, 0;\nmov.u32 %a1, 0;\nshr.u32 %a2, %t, 3;\nL:\nsetp.eq.u32 %p1, %a1, %a2;\n@%p1 bra J;\n\
                 bar.warp.sync 0xffffffff;\nadd.u32 %r, %r, 1;\nJ:\nadd.u32 %a1, %a1, 1;\nsetp.lt.u32 %p2, %a1, 4;\n@%p2 bra L;";
     Kernel::of(&one_word_each("sm_80", body)).output(&[3; 32]).holds();
 }
 
 #[test]
-fn block_barrier_in_one_arm_lanes_at_the_join_run_on_to_theirs() {
+fn lanes_at_the_join_run_on_to_their_block_barrier() {
     let body = "mov.u32 %r, 0;\nsetp.ge.u32 %p1, %t, 16;\n@%p1 bra J;\nbarrier.sync 0;\nadd.u32 %r, %r, 1;\nJ:\n\
                 @!%p1 bra K;\nbarrier.sync 0;\nadd.u32 %r, %r, 2;\nK:";
     let expected: Vec<u32> = (0..64).map(|thread| if thread < 16 { 1 } else { 2 }).collect();
@@ -74,7 +75,7 @@ fn block_barrier_in_one_arm_lanes_at_the_join_run_on_to_theirs() {
 }
 
 #[test]
-fn masks_differ_between_lanes_each_mask_exchanges_by_itself() {
+fn lanes_with_different_masks_exchange_by_mask() {
     // The mask of a lane is its half of the warp, or the lanes with the same remainder modulo 4.
     let halves = "setp.lt.u32 %p1, %t, 16;\nselp.b32 %a1, 0xffff, 0xffff0000, %p1;\nadd.u32 %a2, %t, 1;\n";
     let quarters = "and.b32 %a1, %t, 3;\nmov.u32 %a3, 0x11111111;\nshl.b32 %a1, %a3, %a1;\nadd.u32 %a2, %t, 1;\n";
@@ -99,7 +100,7 @@ fn masks_differ_between_lanes_each_mask_exchanges_by_itself() {
             ),
         ];
         for (exchange, expected) in exchanges {
-            // What comes behind still takes the whole warp.
+            // The exchange after it still uses the whole warp.
             let body = format!(
                 "{masks}{exchange}\nvote.sync.ballot.b32 %a5, 1, 0xffffffff;\nnot.b32 %a5, %a5;\nadd.u32 %r, %r, %a5;"
             );
@@ -109,7 +110,7 @@ fn masks_differ_between_lanes_each_mask_exchanges_by_itself() {
 }
 
 #[test]
-fn lanes_of_one_mask_exchange_at_two_instructions_the_launch_traps() {
+fn exchange_of_one_mask_at_two_instructions_traps() {
     for exchange in [
         "vote.sync.ballot.b32 %r, 1, 0xffffffff;",
         "shfl.sync.idx.b32 %r, %t, 0, 31, 0xffffffff;",
@@ -127,7 +128,7 @@ fn lanes_of_one_mask_exchange_at_two_instructions_the_launch_traps() {
 }
 
 #[test]
-fn each_arm_exchanges_among_its_own_lanes_both_go_on() {
+fn each_side_of_a_branch_can_exchange_among_its_own_lanes() {
     let body = "setp.ge.u32 %p1, %t, 16;\n@%p1 bra A;\nvote.sync.ballot.b32 %r, 1, 0xffff;\nbra J;\n\
                 A:\nvote.sync.ballot.b32 %r, 1, 0xffff0000;\nJ:";
     let expected: Vec<u32> = (0..32)

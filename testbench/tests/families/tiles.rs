@@ -1,6 +1,6 @@
-//! `wmma`: every shape and type, each layout of the operands, against a product taken element by element.
+//! `wmma` in every shape, type and layout of the operands, against products computed element by element.
 //!
-//! The numbers are small whole ones, so that sums are exact in every type and in any order.
+//! The numbers are small integers, so sums are exact in every type and in any order.
 
 use half::{bf16, f16};
 
@@ -47,13 +47,13 @@ impl Element {
 /// Rows, columns, depth.
 type Shape = [usize; 3];
 
-/// A value of a matrix that shows where it comes from; not negative where the type is unsigned.
+/// A value that depends on its position, so that a swap is noticed. Not negative for an unsigned type.
 fn value(element: Element, matrix: usize, row: usize, column: usize) -> i32 {
     let hash = (row * 7 + column * 13 + matrix * 5) % 11;
     if element == U8 { hash as i32 } else { hash as i32 - 5 }
 }
 
-/// A matrix's words in memory, line by line of `stride` elements; what lies between is 99.
+/// The words of a matrix in memory, in lines of `stride` elements. Elements between the lines are 99.
 fn words(element: Element, lines: usize, stride: usize, at: impl Fn(usize, usize) -> Option<i32>) -> Vec<u32> {
     let bytes: Vec<u8> = (0..lines)
         .flat_map(|line| (0..stride).map(move |place| (line, place)))
@@ -71,7 +71,7 @@ struct Case {
     shape: Shape,
     factors: Element,
     sums: Element,
-    /// Whether A, B and the sums lie row by row.
+    /// True for A, B and the sums in row-major order.
     rows: [bool; 3],
     /// Registers of the fragments.
     registers: [usize; 3],

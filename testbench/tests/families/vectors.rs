@@ -1,4 +1,4 @@
-//! PTX instructions case by case: `vectors/*.txt`, which `vectors/generate.py` works out as the PTX ISA defines them.
+//! PTX instructions, case by case. `vectors/generate.py` computes the cases in `vectors/*.txt` by the definitions of the PTX ISA.
 //!
 //! A line `= PTX` begins a group: code that reads `%a0` and so on and leaves results in `%z0` and so on. Each further line is a case,
 //! source words `->` result words, and a thread.
@@ -69,26 +69,26 @@ fn check(file: &str, at_least: usize) {
 }
 
 #[test]
-fn integers_and_bit_fields_give_what_ptx_says() {
+fn integers_and_bit_fields_match_the_ptx_isa() {
     check(include_str!("vectors/integer.txt"), 50);
 }
 
 #[test]
-fn integers_of_every_width_and_conversions_give_what_ptx_says() {
+fn integers_of_every_width_and_conversions_match_the_ptx_isa() {
     check(include_str!("vectors/word.txt"), 450);
 }
 
 #[test]
-fn comparisons_and_choices_give_what_ptx_says() {
+fn comparisons_and_selections_match_the_ptx_isa() {
     check(include_str!("vectors/choice.txt"), 200);
 }
 
 #[test]
-fn video_instructions_give_what_ptx_says() {
+fn video_instructions_match_the_ptx_isa() {
     check(include_str!("vectors/video.txt"), 400);
 }
 
 #[test]
-fn float_tests_extremes_and_conversions_give_what_ptx_says() {
+fn float_tests_minima_and_conversions_match_the_ptx_isa() {
     check(include_str!("vectors/float.txt"), 100);
 }

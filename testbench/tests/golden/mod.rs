@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a scenario took: cycles and warp instructions of all its launches.
+/// The cost of a scenario: cycles and warp instructions of all its launches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
     pub cycles: u64,
     pub instructions: u64,
 }
 
-/// The scenarios of one preset that took something else than the table says, a line each; writes the table if asked to.
+/// One line per scenario of a preset with other figures than the table. Writes the table if the environment variable is set.
 pub fn differences(preset: &str, taken: &BTreeMap<String, Taken>) -> Vec<String> {
     let path = table(preset);
     if std::env::var_os("WARPWAVE_WRITE_GOLDEN").is_some() {

@@ -1,8 +1,8 @@
-//! Every key of a preset does something: another value gives another result, or is refused in a sentence that names the key.
+//! Every key of a preset has an effect: another value changes a result, or is refused with an error that names the key.
 //!
-//! The test walks all keys of the GPU `tiny`. It changes each in turn, up and down, and looks at a few probes that together reach every
-//! block of the machine. A probe runs a scenario or a kernel, or asks for occupancy. It records what a user can see: cycles, every counter,
-//! latencies, memory requests by stage, and refusals.
+//! The test changes each key of the GPU `tiny`, up and down, and runs probes that together reach every block of the machine. A probe runs a
+//! scenario or a kernel, or computes occupancy. It records what a user can see: cycles, every counter, latencies, memory requests by stage,
+//! and refusals.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,21 +23,21 @@ const KERNELS: &str = include_str!("kernels.ptx");
 /// A program for a GPU of compute capability 8.6.
 const FOR_8_6: &str = ".version 7.8\n.target sm_86\n.address_size 64\n.visible .entry k() { ret; }\n";
 
-/// Cycles after which a launch ends, whatever a changed number makes of it.
+/// Cycle limit of a launch, for changes that make it very slow.
 const LIMIT: u64 = 60_000;
 
-/// Settings of the GPU `tiny` with which a probe begins.
+/// Settings of `tiny` for a probe.
 type Sets = &'static [(&'static str, &'static str)];
 
-/// Something to look at in a machine.
+/// An observation of a machine.
 struct Probe {
-    /// What `tiny` has otherwise here.
+    /// Settings of `tiny` that this probe changes.
     base: Sets,
-    /// All that is seen, or why nothing is.
+    /// Returns everything observed, or the error.
     look: fn(GpuConfig) -> Result<String, String>,
 }
 
-/// Room around totals and sums of timings, so that their parts may grow.
+/// Settings with slack in totals and sums of timings, so that their parts may grow.
 const ROOM: Sets = &[
     ("hbm.access_latency", "400"),
     ("l2.hit_latency", "200"),
@@ -188,7 +188,7 @@ fn residency(config: GpuConfig) -> Result<String, String> {
     Ok(format!("{found:?}"))
 }
 
-/// Whether a GPU runs a program made for 8.6, or why not.
+/// Runs a program for compute capability 8.6, or returns the refusal.
 fn program_for_8_6(config: GpuConfig) -> Result<String, String> {
     let mut gpu = Gpu::with_factory(config, &Factory::new()).unwrap();
     Ok(gpu
@@ -238,16 +238,16 @@ fn others(key: &str, value: &str) -> Vec<String> {
     words.filter(|word| word != value).collect()
 }
 
-/// What other values of a key do.
+/// The effect of other values of a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effect {
-    /// One gives another result.
+    /// At least one changes a result.
     Result,
-    /// All are refused, by sentences that name the key.
+    /// All are refused, with errors that name the key.
     Refusal,
 }
 
-/// `tiny` with these settings, the last of a key in force.
+/// Loads `tiny` with these settings. The last setting of a key is in force.
 fn load(base: Sets, change: Option<(&str, &str)>) -> Result<GpuConfig, String> {
     let all = base.iter().copied().chain(change);
     let sets: Vec<_> = all.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -255,7 +255,7 @@ fn load(base: Sets, change: Option<(&str, &str)>) -> Result<GpuConfig, String> {
     Ok(preset.config)
 }
 
-/// The effect of a key that has `value`. `first` keeps what the probes see on `tiny`.
+/// The effect of a key with the value `value`. `first` caches the observations of the probes on `tiny`.
 fn effect(key: &str, value: &str, first: &mut [Option<String>]) -> Result<Effect, String> {
     let mut accepted = Vec::new();
     for other in others(key, value) {
@@ -285,7 +285,7 @@ fn effect(key: &str, value: &str, first: &mut [Option<String>]) -> Result<Effect
     }
 }
 
-/// Keys that this model has as constants, and the count of a list.
+/// Keys with only one accepted value: constants of the model, and the length of a list.
 const REFUSED: [&str; 9] = [
     "l2.line",
     "l2.sector",

@@ -1,10 +1,10 @@
-//! What programs build of atomics and fences: locks and barriers of the whole grid, with plain loads of what they guard.
+//! Locks and grid barriers made of atomics and fences, with plain loads of the protected data.
 
 use warpwave_components::preset;
 
 use super::kernel::{finished, scenario};
 
-/// One thread each of six blocks takes a lock eight times, and adds 1 to two words on lines of their own.
+/// One thread in each of six blocks takes a lock eight times. Under the lock it adds 1 to two words in different lines.
 fn lock(take: &str, free: &str) {
     let text = format!(
         ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 vars) {{\n.reg .pred %p;\n.reg .b32 %t, %n, %a, %b;\n\
@@ -23,7 +23,7 @@ fn lock(take: &str, free: &str) {
 }
 
 #[test]
-fn spin_lock_every_addition_under_it_counts() {
+fn spin_lock_loses_no_addition() {
     lock(
         "atom.global.cas.b32 %t, [%x], 0, 1;",
         "membar.gl;\natom.global.exch.b32 %t, [%x], 0;",
@@ -70,7 +70,7 @@ fn grid_barrier(arrive: &str, wait: &str, after: &str) {
 }
 
 #[test]
-fn barrier_of_the_grid_each_step_reads_what_other_blocks_wrote_in_the_one_before() {
+fn grid_barrier_makes_stores_of_other_blocks_visible() {
     grid_barrier(
         "membar.gl;\nred.global.add.u32 [%c], 1;",
         "ld.volatile.global.u32 %t, [%c];",

@@ -1,4 +1,4 @@
-//! The scope of the block: fences and acquires order its threads, and the L1 keeps its lines.
+//! CTA scope: fences and acquires order the threads of a block, and the L1 keeps its lines.
 
 use warpwave_components::preset;
 
@@ -6,7 +6,7 @@ use super::kernel::{Round, finished, run_in_a_block, scenario};
 use super::spin;
 
 #[test]
-fn message_passing_inside_a_block_reader_sees_the_data_after_the_flag() {
+fn message_passing_inside_a_block_shows_the_data_after_the_flag() {
     let releases = [
         "membar.cta;\nst.volatile.global.u32 [Y], 1;\n",
         "fence.acq_rel.cta;\nst.relaxed.cta.global.u32 [Y], 1;\n",
@@ -38,8 +38,8 @@ fn message_passing_inside_a_block_reader_sees_the_data_after_the_flag() {
     run_in_a_block(&rounds);
 }
 
-/// L1 sectors found and missed by plain loads of one word before and after `between`, by one thread.
-fn found_and_missed(between: &str) -> (u64, u64) {
+/// Counts L1 sector hits and misses of two plain loads of one word, before and after `between`, in one thread.
+fn hits_and_misses(between: &str) -> (u64, u64) {
     let text = format!(
         ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 vars) {{\n.reg .b32 %r<4>;\n.reg .b64 %x;\n\
          ld.param.u64 %x, [vars];\nld.global.u32 %r0, [%x];\nst.global.u32 [%x+256], %r0;\n{between}\nld.global.u32 %r1, [%x];\n\
@@ -55,7 +55,7 @@ fn found_and_missed(between: &str) -> (u64, u64) {
 }
 
 #[test]
-fn fence_of_the_block_line_loaded_before_is_still_in_the_l1() {
+fn fence_of_cta_scope_keeps_l1_lines() {
     for between in [
         "",
         "membar.cta;",
@@ -72,12 +72,12 @@ fn fence_of_the_block_line_loaded_before_is_still_in_the_l1() {
         "ld.volatile.global.u32 %r2, [%x+128];",
         "atom.global.add.u32 %r2, [%x+128], 1;",
     ] {
-        assert_eq!(found_and_missed(between), (1, 1), "{between}");
+        assert_eq!(hits_and_misses(between), (1, 1), "{between}");
     }
 }
 
 #[test]
-fn fence_or_acquire_of_the_gpu_line_loaded_before_is_gone() {
+fn fence_or_acquire_of_gpu_scope_invalidates_l1_lines() {
     for between in [
         "membar.gl;",
         "membar.sys;",
@@ -92,6 +92,6 @@ fn fence_or_acquire_of_the_gpu_line_loaded_before_is_gone() {
         "atom.acq_rel.gpu.global.cas.b32 %r2, [%x+128], 1, 2;",
         "atom.acq_rel.sys.global.exch.b32 %r2, [%x+128], 2;",
     ] {
-        assert_eq!(found_and_missed(between), (0, 2), "{between}");
+        assert_eq!(hits_and_misses(between), (0, 2), "{between}");
     }
 }

@@ -1,4 +1,4 @@
-//! The scope of a cluster: its blocks are on several SMs, so an acquire invalidates the L1 as one of the GPU does.
+//! Cluster scope: the CTAs of a cluster are on several SMs, so an acquire invalidates the L1, as one of GPU scope does.
 
 use warpwave_components::preset;
 
@@ -33,13 +33,13 @@ fn message(tell: &str, learn: &str) {
     }
 }
 
-/// Waits until an access leaves something but 0 in `%t`.
+/// A loop that repeats an access until `%t` is not 0.
 fn spin(access: &str) -> String {
     format!("WAIT:\n{access};\nsetp.eq.u32 %q, %t, 0;\n@%q bra WAIT;\n")
 }
 
 #[test]
-fn flag_in_global_memory_reader_sees_the_data_after_it() {
+fn flag_in_global_memory_makes_the_data_visible() {
     let relaxed = spin("ld.relaxed.cluster.global.u32 %t, [%f]");
     for fence in ["fence.acq_rel.cluster;", "fence.sc.cluster;"] {
         message(
@@ -58,7 +58,7 @@ fn flag_in_global_memory_reader_sees_the_data_after_it() {
 }
 
 #[test]
-fn flag_in_the_readers_shared_memory_reader_sees_the_data_after_it() {
+fn flag_in_the_readers_shared_memory_makes_the_data_visible() {
     message(
         "st.release.cluster.shared::cluster.u32 [%remote], 1;",
         &spin("ld.acquire.cluster.shared::cta.u32 %t, [flag]"),
@@ -73,7 +73,7 @@ fn flag_in_the_readers_shared_memory_reader_sees_the_data_after_it() {
 }
 
 #[test]
-fn barrier_of_the_cluster_reader_sees_the_data_after_it() {
+fn cluster_barrier_makes_the_data_visible() {
     message(
         "barrier.cluster.arrive;\nbarrier.cluster.wait;",
         "barrier.cluster.arrive;\nbarrier.cluster.wait;",
@@ -85,7 +85,7 @@ fn barrier_of_the_cluster_reader_sees_the_data_after_it() {
 }
 
 #[test]
-fn mbarrier_of_the_scope_of_the_cluster_reader_sees_the_data_after_it() {
+fn mbarrier_of_cluster_scope_makes_the_data_visible() {
     for wait in ["try_wait", "test_wait"] {
         message(
             "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%there];",

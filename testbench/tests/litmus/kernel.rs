@@ -1,4 +1,4 @@
-//! Makes kernels of litmus tests, and runs them on every preset.
+//! Generates the kernels of litmus tests, and runs them on every preset.
 
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep::bytes_of;
@@ -7,11 +7,11 @@ use warpwave::scenario::{Arg, Buffer, Launch, Layout, Scenario};
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 
-/// Bytes from one variable to the next: a line, so that each is in an L1 line of its own.
+/// Distance of two variables in bytes: each has its own L1 line.
 const LINE: usize = 128;
 /// Bytes of the variables of a round: X and Y.
 const ROUND: usize = 2 * LINE;
-/// Cycles that no run here needs.
+/// Cycle limit. Every run here needs fewer.
 const LIMIT: u64 = 20_000_000;
 
 /// One litmus test: what each thread does with the variables `[X]` and `[Y]`, both 0 at first. Threads leave what they load in `%r0` and
@@ -22,7 +22,7 @@ pub struct Round {
     pub forbids: fn(&Outcome) -> bool,
 }
 
-/// What a round left.
+/// The outcome of a round.
 #[derive(Debug)]
 pub struct Outcome {
     /// `%r0` and `%r1` of each thread.
@@ -31,12 +31,12 @@ pub struct Outcome {
     pub finally: [u32; 2],
 }
 
-/// Runs the rounds with each thread a block, on every preset, with three sets of delays.
+/// Runs the rounds on every preset with three sets of delays. Each thread is in a block of its own.
 pub fn run(rounds: &[Round]) {
     run_at(rounds, "%ctaid.x", false);
 }
 
-/// Runs the rounds with each thread a warp of one block.
+/// Runs the rounds in the same way. Each thread is in its own warp of one block.
 pub fn run_in_a_block(rounds: &[Round]) {
     run_at(rounds, "%tid.x", true);
 }
@@ -153,7 +153,7 @@ pub fn scenario(ptx: String, [grid, block]: [u32; 2], buffers: Vec<Vec<u8>>) -> 
     }
 }
 
-/// Runs a scenario to its end; gives what was counted, and the bytes of each buffer.
+/// Runs a scenario to its end. Returns the run and the bytes of each buffer.
 pub fn finished(scenario: &Scenario, config: GpuConfig) -> (Run, Vec<Vec<u8>>) {
     let mut bench = Bench::new(scenario, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));
     let options = Options {

@@ -1,6 +1,6 @@
 //! Litmus tests of the memory model: threads on different SMs exchange values through flags, fences, acquires and releases.
 //!
-//! Expectations are the PTX memory consistency model's (PTX ISA, "Memory Consistency Model"): each test names outcomes that it forbids.
+//! Each test has the outcomes that the PTX memory consistency model forbids (PTX ISA, "Memory Consistency Model").
 //! Before each round every thread has loaded every variable, so that its L1 holds the old lines. The final loads are plain: they may hit
 //! these lines unless an acquire or a fence has invalidated them. Threads start a round together and wait for a random time each.
 
@@ -11,7 +11,7 @@ mod kernel;
 
 use kernel::{Outcome, Round, run};
 
-/// Fences of the GPU's scope and wider.
+/// Fences of GPU and system scope.
 const FENCES: [&str; 6] = [
     "membar.gl",
     "membar.sys",
@@ -41,12 +41,12 @@ fn releases() -> Vec<String> {
     fenced.into_iter().chain(direct.map(str::to_owned)).collect()
 }
 
-/// Waits until an access leaves something but 0 in `%t`; `n` makes the label unique.
+/// A loop that repeats an access until `%t` is not 0. `n` makes the label unique.
 fn spin(access: &str, n: usize) -> String {
     format!("W{n}:\n{access};\nsetp.eq.u32 %p, %t, 0;\n@%p bra W{n};\n")
 }
 
-/// Ways to wait for the flag `y` so that all later loads see what its writer saw.
+/// Ways to wait for the flag `y` that make earlier stores of its writer visible to later loads.
 fn acquires(n: usize) -> Vec<String> {
     let fenced = FENCES.map(|fence| format!("{}{fence};\n", spin("ld.relaxed.gpu.global.u32 %t, [Y]", n)));
     let volatile = format!("{}membar.gl;\n", spin("ld.volatile.global.u32 %t, [Y]", n));
@@ -63,7 +63,7 @@ fn acquires(n: usize) -> Vec<String> {
 }
 
 #[test]
-fn message_passing_reader_sees_the_data_after_the_flag() {
+fn message_passing_shows_the_data_after_the_flag() {
     let mut rounds = Vec::new();
     for release in releases() {
         for acquire in 0..acquires(0).len() {
@@ -82,7 +82,7 @@ fn message_passing_reader_sees_the_data_after_the_flag() {
 }
 
 #[test]
-fn message_passing_without_a_fence_the_old_line_is_found_so_the_lines_are_warm() {
+fn message_passing_without_a_fence_hits_the_stale_line() {
     let rounds: Vec<Round> = (0..8)
         .map(|n| Round {
             name: "no fence".to_owned(),
@@ -93,7 +93,7 @@ fn message_passing_without_a_fence_the_old_line_is_found_so_the_lines_are_warm()
                     spin("ld.relaxed.gpu.global.u32 %t, [Y]", n)
                 ),
             ],
-            // Allowed by the model, and what an L1 that is not coherent gives: if it were not so, the other tests would test nothing.
+            // The memory model allows this, and a non-coherent L1 gives it. Otherwise the other tests would test nothing.
             forbids: |outcome| outcome.loads[1] != [0, 0],
         })
         .collect();
@@ -101,7 +101,7 @@ fn message_passing_without_a_fence_the_old_line_is_found_so_the_lines_are_warm()
 }
 
 #[test]
-fn coherence_a_plain_load_after_an_acquire_of_the_same_word_is_not_older() {
+fn coherence_of_a_plain_load_after_an_acquire_of_the_same_word() {
     let rounds: Vec<Round> = (0..acquires(0).len())
         .map(|n| Round {
             name: acquires(n)[n].clone(),
@@ -115,7 +115,7 @@ fn coherence_a_plain_load_after_an_acquire_of_the_same_word_is_not_older() {
     run(&rounds);
 }
 
-/// The same round for each fence, several times, so that it meets several delays. `F` stands for the fence.
+/// Repeats a round for each fence with several delays. `F` in the text is replaced by the fence.
 fn with_fences(fences: &[&str], threads: &[&str], forbids: fn(&Outcome) -> bool) -> Vec<Round> {
     let rounds = fences.iter().flat_map(|fence| [*fence; 8]).enumerate();
     let round = |(n, fence): (usize, &str)| Round {
@@ -134,7 +134,7 @@ fn with_fences(fences: &[&str], threads: &[&str], forbids: fn(&Outcome) -> bool)
 }
 
 #[test]
-fn store_buffering_one_thread_at_least_sees_the_others_store() {
+fn store_buffering_is_forbidden_with_sc_fences() {
     run(&with_fences(
         &SC_FENCES,
         &[
@@ -146,7 +146,7 @@ fn store_buffering_one_thread_at_least_sees_the_others_store() {
 }
 
 #[test]
-fn load_buffering_no_value_comes_out_of_thin_air() {
+fn load_buffering_gives_no_out_of_thin_air_value() {
     run(&with_fences(
         &FENCES,
         &[
@@ -158,7 +158,7 @@ fn load_buffering_no_value_comes_out_of_thin_air() {
 }
 
 #[test]
-fn independent_reads_two_readers_agree_on_the_order_of_two_stores() {
+fn independent_readers_agree_on_the_order_of_two_stores() {
     run(&with_fences(
         &SC_FENCES,
         &[
@@ -172,7 +172,7 @@ fn independent_reads_two_readers_agree_on_the_order_of_two_stores() {
 }
 
 #[test]
-fn write_to_read_causality_the_third_thread_sees_the_firsts_store() {
+fn write_to_read_causality_reaches_the_third_thread() {
     run(&with_fences(
         &FENCES,
         &[
@@ -185,7 +185,7 @@ fn write_to_read_causality_the_third_thread_sees_the_firsts_store() {
 }
 
 #[test]
-fn a_store_and_a_later_one_a_thread_that_has_seen_the_later_writes_last() {
+fn store_after_an_observed_store_is_last_in_coherence_order() {
     run(&with_fences(
         &FENCES,
         &[
@@ -197,7 +197,7 @@ fn a_store_and_a_later_one_a_thread_that_has_seen_the_later_writes_last() {
 }
 
 #[test]
-fn two_stores_each_the_last_of_both_is_not_the_first_of_each() {
+fn two_plus_two_writes_do_not_end_with_both_first_stores() {
     run(&with_fences(
         &SC_FENCES,
         &[

@@ -1,4 +1,4 @@
-//! The page in a browser without a screen, where Debian's `chromium` is installed: what a person would see, asked of the picture.
+//! The page in a headless browser (Debian's `chromium`, skipped without it): tests pixels of a screenshot.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use super::page;
 use warpwave::report::stalls;
 
-/// A picture: width, and red, green and blue of each pixel.
+/// A screenshot: width, and red, green and blue of each pixel.
 struct Picture {
     width: usize,
     pixels: Vec<[u8; 3]>,
@@ -37,7 +37,7 @@ impl Picture {
         self.pixels.len() / self.width
     }
 
-    /// The longest run of one colour in a row.
+    /// The longest run of one colour in a row of pixels.
     fn longest(&self, colour: [u8; 3]) -> usize {
         let rows = self.pixels.chunks_exact(self.width);
         let runs = rows.flat_map(|row| row.chunk_by(|a, b| a == b));
@@ -46,7 +46,7 @@ impl Picture {
     }
 }
 
-/// Takes a picture of a page; nothing where there is no browser.
+/// Takes a screenshot of a page. `None` without a browser.
 fn shoot(folder: &Path, text: &str, (width, height): (u32, u32)) -> Option<Picture> {
     let (file, shot) = (folder.join("page.html"), folder.join("page.png"));
     std::fs::write(&file, text).unwrap();
@@ -73,7 +73,7 @@ fn shoot(folder: &Path, text: &str, (width, height): (u32, u32)) -> Option<Pictu
     Some(Picture::read(&shot))
 }
 
-/// Colour of the bar of a state, as the page's markup has it.
+/// The colour of a state's bar in the markup.
 fn colour(text: &str, state: &str) -> [u8; 3] {
     let (_, bar) = text.split_once(&format!("<div class=\"name\">{state}</div>")).unwrap();
     let (_, colour) = bar.split_once("background:#").unwrap();
@@ -82,10 +82,10 @@ fn colour(text: &str, state: &str) -> [u8; 3] {
 }
 
 #[test]
-fn page_on_a_screen_shows_bars_as_long_as_their_shares() {
+fn length_of_bars_on_the_screen_matches_their_shares() {
     let folder = tempfile::tempdir().unwrap();
     let (run, _, text) = page("transpose_tiled");
-    // The bars alone: further down the same colours fill the charts.
+    // Only the part with the bars: the charts below use the same colours.
     let (top, _) = text.split_once("<h2>Over time</h2>").unwrap();
     let Some(picture) = shoot(folder.path(), &format!("{top}</main></body></html>"), (1200, 1400)) else {
         return;
@@ -106,7 +106,7 @@ fn page_on_a_screen_shows_bars_as_long_as_their_shares() {
 }
 
 #[test]
-fn whole_page_on_screen_and_phone_is_full_of_colours_to_its_end_and_not_wider_than_the_window() {
+fn whole_page_on_screen_and_phone_is_filled_to_its_end_and_fits_the_width() {
     let (_, _, text) = page("transpose_tiled");
     for (width, height) in [(1200, 3000), (500, 3000)] {
         let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn whole_page_on_screen_and_phone_is_full_of_colours_to_its_end_and_not_wider_th
         );
         let common = colours.values().filter(|count| **count > 200).count();
         assert!(common >= 12, "{width} pixels wide: {common} colours");
-        // No stretch of a screen's height is empty, and the margin on the right is.
+        // No part of a screen's height is empty, but the right margin is.
         let rows: Vec<_> = picture.pixels.chunks_exact(picture.width).collect();
         assert!(
             rows.chunks(800)

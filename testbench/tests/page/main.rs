@@ -1,4 +1,4 @@
-//! The HTML page of a run: its numbers, its markup, and its looks in a browser.
+//! The HTML page of a run: its numbers, its markup, and its look in a browser.
 
 mod look;
 mod markup;
@@ -19,7 +19,7 @@ fn page(scenario: &str) -> (Run, Profile, String) {
     page_of(scenario, |_, _| {})
 }
 
-/// As [`page`], of a run that `change` has changed.
+/// Makes a page as [`page`] does, after `change` has changed the scenario and the run.
 fn page_of(scenario: &str, change: impl FnOnce(&mut Scenario, &mut Run)) -> (Run, Profile, String) {
     let folder = Path::new(scenario).parent().map(Path::to_owned);
     let mut scenario = Scenario::find_all(scenario).unwrap().remove(0);

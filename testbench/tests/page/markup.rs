@@ -1,4 +1,4 @@
-//! The page's text: balanced, alone, and with the right numbers on the right lines.
+//! The markup of the page: balanced, self-contained, and with the right numbers on each line.
 
 use super::{files, page, page_of};
 use warpwave_components::gpu::LaunchError;
@@ -9,7 +9,7 @@ use warpwave_hw::time::Cycle;
 /// Tags without an end tag.
 const VOID: [&str; 2] = ["meta", "!doctype"];
 
-/// The first tag that is not closed in its place.
+/// The first tag without a matching end tag.
 fn unbalanced(markup: &str) -> Option<String> {
     let mut open = Vec::new();
     for tag in markup.split('<').skip(1) {
@@ -26,7 +26,7 @@ fn unbalanced(markup: &str) -> Option<String> {
     open.pop().map(str::to_owned)
 }
 
-/// Issues that the page shows for a line.
+/// The issues of a line on the page.
 fn issues(markup: &str, anchor: &str, line: usize) -> Option<u64> {
     let (_, row) = markup.split_once(&format!("<tr id=\"{anchor}-{line}\""))?;
     let (row, _) = row.split_once("</tr>")?;
@@ -49,12 +49,12 @@ fn page_is_balanced_and_loads_nothing() {
 }
 
 #[test]
-fn the_same_run_gives_the_same_page() {
+fn repeated_run_gives_the_same_page() {
     assert!(page("diverge_nested").2 == page("diverge_nested").2);
 }
 
 #[test]
-fn costs_of_all_lines_and_of_all_stretches_add_up_to_the_warps_resident_cycles() {
+fn costs_of_all_lines_and_of_all_intervals_add_up_to_the_resident_cycles() {
     for name in ["saxpy", "transpose_tiled", "diverge_nested"] {
         let (run, profile, _) = page(name);
         let resident = run.totals.sum("scheduler", "warp_cycles").unwrap();
@@ -84,7 +84,7 @@ fn costs_of_all_lines_and_of_all_stretches_add_up_to_the_warps_resident_cycles()
 }
 
 #[test]
-fn conflicts_of_an_unpadded_tile_are_named_and_those_of_a_padded_one_are_not_there_to_name() {
+fn bank_conflicts_are_a_finding_only_for_an_unpadded_tile() {
     assert!(page("transpose_tiled").2.contains("<b>Bank conflicts</b>"));
     assert!(!page("transpose_padded").2.contains("<b>Bank conflicts</b>"));
     assert!(
@@ -193,9 +193,9 @@ fn hostile_names_of_kernel_scenario_gpu_files_and_buffers_are_escaped() {
 }
 
 #[test]
-fn source_that_is_not_there_is_listed_by_line() {
+fn missing_source_is_listed_by_line_number() {
     let folder = tempfile::tempdir().unwrap();
     let (_, _, text) = page(&files(folder.path(), &[("kernel.ptx", PTX), ("kernel.toml", TOML)]));
-    assert!(text.contains("The file itself is not here"));
+    assert!(text.contains("The file was not found"));
     assert_eq!(issues(&text, "source", 3), Some(6));
 }

@@ -1,4 +1,4 @@
-//! The pipeline diagram: a reader of Konata's format that takes nothing on trust, and what it finds.
+//! The pipeline diagram, read by a strict reader of Konata's format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use warpwave::bench::Run;
 use warpwave::report::{kanata, stalls};
 use warpwave::watch::pipeline::Picture;
 
-/// A row as a viewer would hold it.
+/// A row as a viewer reads it.
 #[derive(Default, Debug)]
 struct Row {
     thread: u64,
@@ -20,7 +20,7 @@ struct Row {
     retired: Option<u64>,
 }
 
-/// Reads a diagram; anything that the format does not allow is an error with its line.
+/// Reads a diagram. Any offence against the format is an error with its line.
 fn read(text: &str) -> Result<Vec<Row>, String> {
     let mut lines = text.lines().enumerate();
     if lines.next().map(|(_, line)| line) != Some("Kanata\t0004") {
@@ -128,11 +128,11 @@ fn reader_refuses_what_the_format_does_not_allow() {
 }
 
 #[test]
-fn chain_of_seven_instructions_each_stage_is_where_a_hand_count_puts_it() {
+fn stages_of_a_chain_of_seven_instructions_match_a_hand_count() {
     let (run, picture) = chain::run();
     let rows = rows(&run, &picture);
     let s = rows[0].stages.iter().map(|stage| stage.2).min().unwrap();
-    // Fetch, buffer, issue, operands, pipe, memory, stored; then what the warp waited for: first cycle and the one after the last.
+    // Stages, then stall states of the warp, each with its first cycle and the cycle after its last one.
     let expected: [&[(&str, u64, u64)]; 7] = [
         &[
             ("F", 0, 4),
@@ -194,7 +194,7 @@ fn chain_of_seven_instructions_each_stage_is_where_a_hand_count_puts_it() {
         found.sort_by_key(|stage| (stage.0, stage.2));
         let found: Vec<_> = found.into_iter().map(|(_, name, from, to)| (name, from, to)).collect();
         assert_eq!(found[..expected.len()], *expected, "row {n}");
-        // The last row alone goes on: its warp drains.
+        // Only the last row has another state: its warp drains.
         assert_eq!(found.len(), expected.len() + usize::from(n == 6), "row {n}");
     }
     let drain = rows[6].stages.iter().find(|stage| stage.1 == "drain").unwrap();
@@ -237,7 +237,7 @@ fn every_instruction_has_a_row_and_lane_one_adds_up_to_the_stall_counters() {
 }
 
 #[test]
-fn window_keeps_what_is_issued_in_it() {
+fn window_keeps_instructions_issued_in_it() {
     let (_, all) = picture("saxpy", ALWAYS);
     let cycles: Vec<_> = all.rows.iter().map(|row| row.issued()).collect();
     let (first, last) = (cycles[cycles.len() / 4], cycles[cycles.len() / 2]);

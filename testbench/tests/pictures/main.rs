@@ -1,5 +1,5 @@
-//! The pipeline diagram and the timeline of a run. Strict readers of both formats, which share no code with the writers, read them back.
-//! A small kernel is counted by hand. For scenarios the pictures must add up to the counters.
+//! The pipeline diagram and the timeline of a run, read back by strict readers of both formats. The readers share no code with the
+//! writers. A small kernel is counted by hand. For scenarios the pictures must add up to the counters.
 
 mod chain;
 mod kanata;
@@ -41,7 +41,7 @@ fn picture(scenario: &str, window: Range<Cycle>) -> (Run, Picture) {
     (run, pipeline.finish())
 }
 
-/// Writes a scenario with this program into a folder; gives its name.
+/// Writes a scenario with this program to a folder. Returns its path.
 fn scenario(folder: &Path, ptx: &str, toml: &str) -> String {
     std::fs::write(folder.join("kernel.ptx"), ptx).unwrap();
     let file = folder.join("kernel.toml");

@@ -1,4 +1,4 @@
-//! The timeline: a reader of the trace event format that takes nothing on trust, and what it finds.
+//! The timeline, read by a strict reader of the trace event format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ type Track = (u64, u64);
 
 type Span = (usize, String, u64, u64);
 
-/// A timeline as a viewer would hold it.
+/// A timeline as a viewer reads it.
 #[derive(Default, Debug)]
 struct Timeline {
     groups: BTreeMap<u64, String>,
@@ -39,7 +39,7 @@ fn text(event: &Value, key: &str) -> Result<String, String> {
     Ok(text.ok_or_else(|| format!("{key} of {event} is no text"))?.to_owned())
 }
 
-/// Reads a timeline; anything that the format does not allow is an error.
+/// Reads a timeline. Any offence against the format is an error.
 fn read(source: &str) -> Result<Timeline, String> {
     let file: Value = serde_json::from_str(source).map_err(|error| error.to_string())?;
     let events = file["traceEvents"].as_array().ok_or("no events")?;
@@ -96,7 +96,7 @@ fn read(source: &str) -> Result<Timeline, String> {
     Ok(timeline)
 }
 
-/// What holds between events: names, slices that do not overlap, arrows that touch slices, curves that only go on.
+/// Checks rules between events: tracks have names, slices do not overlap, arrows touch slices, curves never go back.
 fn check(timeline: &mut Timeline) -> Result<(), String> {
     for (track, slices) in &mut timeline.slices {
         if !timeline.tracks.contains_key(track) || !timeline.groups.contains_key(&track.0) {
@@ -122,7 +122,7 @@ fn check(timeline: &mut Timeline) -> Result<(), String> {
             slices.is_some_and(|slices| slices.iter().any(|slice| (slice.0..slice.0 + slice.1).contains(at)))
         };
         if let Some(point) = points.iter().find(|point| !touches(point)) {
-            return Err(format!("arrow {id} hangs in the air at {point:?}"));
+            return Err(format!("arrow {id} touches no slice at {point:?}"));
         }
     }
     let goes_back = |curve: &Vec<(u64, f64)>| curve.windows(2).any(|pair| pair[0].0 >= pair[1].0);
@@ -168,13 +168,13 @@ fn reader_refuses_what_the_format_does_not_allow() {
     assert!(
         read(&file(&[names, slice, air]))
             .unwrap_err()
-            .contains("hangs in the air")
+            .contains("touches no slice")
     );
     assert!(read("{\"traceEvents\":[1").is_err());
 }
 
 #[test]
-fn chain_of_seven_instructions_its_warp_track_is_gapless_and_its_store_is_followed_to_the_l2() {
+fn chain_of_seven_instructions_has_a_gapless_warp_track_and_an_arrow_to_the_l2() {
     let (run, picture) = chain::run();
     let timeline = timeline(&run, &picture);
     assert_eq!(timeline.groups[&1], "SM 0");
@@ -212,7 +212,7 @@ fn chain_of_seven_instructions_its_warp_track_is_gapless_and_its_store_is_follow
         .map(|span| span.3 - span.2)
         .sum();
     assert_eq!(stages, whole.3 - whole.2);
-    // Issue, L1, L2, answer; the LSU sent it in s + 31, after the L1 was told to drop its lines.
+    // Issue, L1, L2, response. The LSU sends it in s + 31, after it has told the L1 to invalidate its lines.
     let arrow = &timeline.arrows["sm0#0"];
     assert_eq!(arrow.len(), 4);
     assert_eq!((arrow[0].1, arrow[0].2), ((1, 1), s + 27));
@@ -247,7 +247,7 @@ fn warp_tracks_and_curves_add_up_to_the_counters() {
 }
 
 #[test]
-fn requests_are_spans_that_add_up_to_the_curve_of_those_under_way() {
+fn spans_of_requests_add_up_to_the_curve_of_requests_in_flight() {
     let (run, picture) = picture("saxpy", ALWAYS);
     let timeline = timeline(&run, &picture);
     let packets = run.totals.sum("lsu", "packets").unwrap();

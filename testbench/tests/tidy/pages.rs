@@ -1,4 +1,4 @@
-//! Pages of the docs, and the pictures in them.
+//! Rules for the pages of the docs and their pictures.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use crate::{File, assert_none, files, root, rust};
 /// Folders of pages, and of the pictures in them.
 const DOCS: [&str; 4] = ["testbench/docs", "components/docs", "hw/docs", "waveforms/docs"];
 
-/// Least number of lines that is too many for a page.
+/// A page must have fewer lines than this.
 const TOO_MANY_PAGE_LINES: usize = 200;
 
 /// Most bytes of a picture.
 const MOST_PICTURE_BYTES: u64 = 150_000;
 
-/// How a page begins that a command prints, and that may be longer: its third line.
+/// The start of a page's third line if a command prints it. Such a page may be longer.
 const MADE_BY: &str = "This page is made by `";
 
 #[test]
-fn pages_stay_readable_in_one_sitting() {
+fn pages_are_not_too_long() {
     let in_docs = |file: &File| DOCS.iter().any(|folder| file.path.starts_with(folder)) && file.path.ends_with(".md");
     let findings = files()
         .iter()
@@ -71,7 +71,7 @@ fn pictures(folder: &Path, findings: &mut Vec<String>) {
     }
 }
 
-/// What is wrong with a picture of this name and size, where the pages have this text.
+/// The fault of a picture with this name and size, in pages with this text.
 fn picture(name: &str, bytes: u64, pages: &str) -> Option<String> {
     let mut links = pages.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let is_shown = links.any(|link| link.ends_with(name));

@@ -1,11 +1,11 @@
-//! What a file says and how: its documentation, its size, what must not stay in it.
+//! Rules for the text of a file: documentation, size, and text that must not be committed.
 
 use crate::{File, OWN_FOLDER, assert_none, files, rust, rust_files};
 
 /// Most lines of a file without its tests.
 const MOST_LINES: usize = 500;
 
-/// What does not belong into a committed Rust file, and what to do instead.
+/// Text that must not be in a committed Rust file, with advice.
 const UNFINISHED: [(&str, &str); 6] = [
     ("todo!", "write it, or leave the whole feature out"),
     (
@@ -25,7 +25,7 @@ const UNFINISHED: [(&str, &str); 6] = [
 const MACHINE_PATHS: [&str; 6] = ["/home/", "/root/", "/work/", "/tmp/", "/Users/", "C:\\Users"];
 
 #[test]
-fn every_module_opens_with_what_it_is() {
+fn every_module_has_a_module_doc() {
     let undocumented = |file: &File| !file.text.trim().is_empty() && !file.text.trim_start().starts_with("//!");
     let findings = rust_files().filter(undocumented).map(|file| file.path).collect();
     assert_none(
@@ -35,7 +35,7 @@ fn every_module_opens_with_what_it_is() {
 }
 
 #[test]
-fn files_stay_readable_in_one_sitting() {
+fn files_are_not_too_long() {
     let findings = rust_files()
         .filter(|file| !file.is_test())
         .map(|file| (file.without_tests().count(), file.path))
@@ -52,7 +52,7 @@ fn tests_do_not_count_as_lines() {
 }
 
 #[test]
-fn nothing_is_left_unfinished() {
+fn no_file_is_unfinished() {
     let findings = rust_files().flat_map(|file| unfinished(&file)).collect();
     assert_none(findings, "finish these");
 }
@@ -66,7 +66,7 @@ fn unfinished(file: &File) -> Vec<String> {
 }
 
 #[test]
-fn every_allowed_lint_says_why() {
+fn every_allowed_lint_has_a_reason() {
     let findings = rust_files().flat_map(|file| unexplained_lints(&file)).collect();
     assert_none(findings, "add `reason = \"...\"` to the attribute, or do without it");
 }
@@ -89,7 +89,7 @@ fn unexplained_lints(file: &File) -> Vec<String> {
 }
 
 #[test]
-fn no_code_sleeps_in_comments() {
+fn no_comment_contains_code() {
     let findings = rust_files().flat_map(|file| commented_code(&file)).collect();
     assert_none(findings, "delete it: version control remembers");
 }
@@ -135,7 +135,7 @@ fn machine_paths(file: &File) -> Vec<String> {
 }
 
 #[test]
-fn what_must_not_stay_is_found() {
+fn offences_in_a_file_are_found() {
     let file = rust(
         "a.rs",
         "fn a() {\n    // let b = 1;\n    todo!()\n}\n#[allow(dead_code)]\nconst P: &str = \"/home/me\";\n// Let b be; one.\n",
